@@ -1,0 +1,74 @@
+# make setup   .venv with the project (editable, all extras) and a Java runtime; quick when nothing changed
+# make demo    name server and broker in one process, real messages through the client, a Spark report on the files
+# make test    the whole test suite: pytest, then trial
+# make check   format, lint, types, layers
+# make crash   thousands of kills and power cuts, every byte of the damage matrix; MQ_CRASH_ROUNDS says how many kills
+# make bench   the project's own benchmarks
+#
+# Which runner takes which test: a TestCase of trial below tests/twisted_mq (virtual clock or real reactor) runs under
+# trial, everything else under pytest. tests/conftest.py marks those TestCases "trial"; `pytest` without -m runs all.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+BASE_PYTHON ?= python3
+VENV ?= .venv
+PYTHON := $(VENV)/bin/python
+INSTALLED := $(VENV)/.installed
+EXTRAS = $$($(BASE_PYTHON) -c "import configparser as c; p = c.ConfigParser(); p.read('setup.cfg'); print(','.join(p['options.extras_require']))")
+
+.PHONY: help setup java demo test check crash bench
+
+help:
+	@sed -n 's/^# \(make .*\)/\1/p' Makefile
+
+setup: $(INSTALLED) java
+
+$(INSTALLED): setup.cfg pyproject.toml
+	@$(BASE_PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "Python 3.11 or newer is needed: make setup BASE_PYTHON=python3.11" >&2; exit 1; }
+	@$(PYTHON) -m pip --version > /dev/null 2>&1 || $(BASE_PYTHON) -m venv --clear $(VENV) \
+	  || { echo "$(BASE_PYTHON) -m venv failed: on Debian, apt-get install python3-venv" >&2; exit 1; }
+	@echo "installing the project with all extras into $(VENV)"
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --editable ".[$(EXTRAS)]"
+	@touch $@
+
+# Spark needs a Java runtime
+java:
+	@if command -v java > /dev/null; then exit 0; fi; \
+	as_root=; if [ "$$(id -u)" != 0 ]; then as_root="sudo -n"; fi; \
+	if command -v apt-get > /dev/null && $$as_root true 2> /dev/null; then \
+	  echo "installing a Java runtime"; \
+	  $$as_root apt-get update -qq; \
+	  install="$$as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends"; \
+	  $$install openjdk-17-jre-headless > /dev/null || $$install default-jre-headless > /dev/null; \
+	else \
+	  echo "Java is missing, Spark and the tests against Apache's servers need it:" \
+	    "install a Java 17 runtime (Debian: apt-get install openjdk-17-jre-headless), then run make again" >&2; \
+	  exit 1; \
+	fi
+
+demo: setup
+	@$(VENV)/bin/mq demo
+
+test: setup
+	$(PYTHON) -m interop.peers.setup
+	$(PYTHON) -m pytest -m "not trial"
+	$(PYTHON) -m twisted.trial tests.twisted_mq
+
+check: $(INSTALLED)
+	$(PYTHON) -m ruff format --check .
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m mypy
+	$(PYTHON) -m pytest tests/test_layers.py
+
+crash: export MQ_CRASH_ROUNDS ?= 5000
+crash: setup
+	$(PYTHON) -m pytest tests/crash
+
+bench: setup
+	@for file in tests/bench/[a-z]*.py; do \
+	  echo "== $$file"; \
+	  $(PYTHON) -m "$$(basename $$file .py | sed 's/^/tests.bench./')"; \
+	done

@@ -1,0 +1,190 @@
+"""This project's client library behind the JSON lines of line_peer.py. Run as a process of its own."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from twisted.internet import defer, reactor, stdio, task
+from twisted.protocols.basic import LineOnlyReceiver
+
+from protocol.message import MessageExt
+from twisted_mq.client import (
+    ConsumeFromWhere,
+    ConsumerOptions,
+    ConsumeStatus,
+    Message,
+    MessageModel,
+    Producer,
+    PushConsumer,
+    SendResult,
+    TransactionProducer,
+    TransactionState,
+)
+
+Record = dict[str, Any]
+MAX_LINE_BYTES = 4 * 1024 * 1024
+
+
+def made(fields: Record) -> Message:
+    texts = {name: fields.get(name) for name in ("tags", "keys", "properties")}
+    return Message(fields["topic"], fields["body"].encode(), **texts)
+
+
+def decided(word: str | None) -> TransactionState:
+    return TransactionState[word.upper()] if word else TransactionState.UNKNOWN
+
+
+def sent(result: SendResult) -> Record:
+    return {
+        "status": result.status.name,
+        "msg_ids": result.msg_id.split(","),
+        "offset_msg_ids": result.offset_msg_id.split(","),
+        "broker_name": result.queue.broker_name,
+        "queue_id": result.queue.queue_id,
+        "queue_offset": result.queue_offset,
+    }
+
+
+def describe(message: MessageExt) -> Record:
+    return {
+        "topic": message.topic,
+        "queue_id": message.queue_id,
+        "queue_offset": message.queue_offset,
+        "msg_id": message.unique_key,
+        "offset_msg_id": message.msg_id,
+        "tags": message.tags,
+        "keys": " ".join(message.keys),
+        "body": message.body.decode(),
+        "properties": message.properties,
+        "reconsume_times": message.reconsume_times,
+        "store_size": message.store_size,
+        "born_timestamp": message.born_timestamp,
+        "store_timestamp": message.store_timestamp,
+        "received_at_ms": int(reactor.seconds() * 1000),
+    }
+
+
+class Program(LineOnlyReceiver):
+    """One line of standard input is one command; its answer is written when its Deferred fires."""
+
+    delimiter = b"\n"
+    MAX_LENGTH = MAX_LINE_BYTES
+
+    def __init__(self, finished: defer.Deferred[None]) -> None:
+        self._finished = finished
+        self._clients: dict[str, Any] = {}
+
+    def lineReceived(self, line: bytes) -> None:
+        defer.Deferred.fromCoroutine(self._answer(json.loads(line)))
+
+    def connectionLost(self, reason: Any = None) -> None:
+        self._finished.callback(None)
+
+    async def stop_all(self) -> None:
+        for client in self._clients.values():
+            await client.stop()
+
+    async def _answer(self, request: Record) -> None:
+        command: Callable[[Record], Awaitable[Any]] = getattr(self, f"do_{request['do']}")
+        try:
+            self._write({"id": request["id"], "result": await command(request)})
+        except Exception as failure:
+            code = int(getattr(failure, "response_code", -1))
+            error = {"type": type(failure).__name__, "code": code, "message": str(failure)}
+            self._write({"id": request["id"], "error": error})
+
+    def _write(self, record: Record) -> None:
+        self.sendLine(json.dumps(record).encode())
+
+    async def do_producer(self, arguments: Record) -> str:
+        return await self._start(arguments, Producer(reactor, arguments["group"], arguments["name_server"]))
+
+    async def do_transaction_producer(self, arguments: Record) -> str:
+        name = arguments["name"]
+        producer = TransactionProducer(
+            reactor, arguments["group"], arguments["name_server"], check=lambda message: self._checked(name, message)
+        )
+        return await self._start(arguments, producer)
+
+    def _checked(self, name: str, message: MessageExt) -> TransactionState:
+        self._write({"event": "check", "consumer": name, "message": describe(message)})
+        return decided(message.properties.get("check"))
+
+    async def do_send_in_transaction(self, arguments: Record) -> Record:
+        producer, local = self._clients[arguments["producer"]], arguments["properties"].get("local")
+        result = await producer.send_in_transaction(made(arguments), lambda message: decided(local))
+        return {"status": result.sent.status.name, "msg_id": result.sent.msg_id, "local_state": result.state.name}
+
+    async def do_push_consumer(self, arguments: Record) -> str:
+        name = arguments["name"]
+        model = MessageModel.BROADCASTING if arguments.get("broadcast") else MessageModel.CLUSTERING
+        options = ConsumerOptions(message_model=model, consume_from_where=ConsumeFromWhere.FIRST_OFFSET)
+        group, name_server = arguments["group"], arguments["name_server"]
+        consumer = PushConsumer(reactor, group, name_server, options=options, instance_name=name)
+        consumer.subscribe(arguments["topic"], arguments["tags"])
+        consumer.listen(lambda messages, context: self._consumed(name, messages))
+        return await self._start(arguments, consumer)
+
+    async def _start(self, arguments: Record, client: Producer | PushConsumer) -> str:
+        await client.start()
+        self._clients[arguments["name"]] = client
+        return arguments["name"]
+
+    def _consumed(self, name: str, messages: list[MessageExt]) -> ConsumeStatus:
+        for message in messages:
+            self._write({"event": "message", "consumer": name, "message": describe(message)})
+        return ConsumeStatus.CONSUME_SUCCESS
+
+    async def do_send(self, arguments: Record) -> Record:
+        return sent(await self._clients[arguments["producer"]].send(made(arguments)))
+
+    async def do_send_all(self, arguments: Record) -> list[Record]:
+        producer = self._clients[arguments["producer"]]
+        return [sent(await producer.send(made(fields))) for fields in arguments["messages"]]
+
+    async def do_send_async(self, arguments: Record) -> list[Record]:
+        producer = self._clients[arguments["producer"]]
+        pending = [producer.send(made(fields)) for fields in arguments["messages"]]
+        return [sent(await result) for result in pending]
+
+    async def do_send_one_way(self, arguments: Record) -> None:
+        for fields in arguments["messages"]:
+            await self._clients[arguments["producer"]].send_one_way(made(fields))
+
+    async def do_send_batch(self, arguments: Record) -> Record:
+        messages = [made(fields) for fields in arguments["messages"]]
+        return sent(await self._clients[arguments["producer"]].send_batch(messages))
+
+    async def do_send_ordered(self, arguments: Record) -> Record:
+        """To the queue at the index of order_key, as the Java peer chooses."""
+        producer = self._clients[arguments["producer"]]
+        return sent(
+            await producer.send_by_key(
+                made(arguments), arguments["order_key"], lambda queues, message, key: queues[key % len(queues)]
+            )
+        )
+
+    async def do_assigned(self, arguments: Record) -> list[int]:
+        queues = self._clients[arguments["consumer"]].queues
+        return [queue.queue_id for queue in queues if queue.topic == arguments["topic"]]
+
+    async def do_stop(self, arguments: Record) -> bool:
+        client = self._clients.pop(arguments["name"], None)
+        if client is not None:
+            await client.stop()
+        return client is not None
+
+
+async def main(reactor: Any) -> None:
+    finished: defer.Deferred[None] = defer.Deferred()
+    program = Program(finished)
+    stdio.StandardIO(program)
+    await finished
+    await program.stop_all()
+
+
+if __name__ == "__main__":
+    task.react(lambda reactor: defer.Deferred.fromCoroutine(main(reactor)), argv=sys.argv[1:])

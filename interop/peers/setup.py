@@ -1,0 +1,84 @@
+"""Brings the Java peers onto this machine: `python -m interop.peers.setup`. Quick when everything is there.
+
+Installs Debian's JDK and Maven by apt-get where they are missing and the user is root or has sudo, fetches Apache's
+jars, compiles the peer programs. What cannot be had is named; with CI=true that is a failure, otherwise the tests that
+need it skip.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+
+from interop.peers import toolchain
+from interop.peers.requirements import in_ci
+
+JDK_PACKAGES = ("openjdk-17-jdk-headless", "default-jdk-headless")
+"""The first that the distribution offers."""
+
+
+def install_tools() -> None:
+    """apt-get what is missing, where that is possible. Raises CalledProcessError when apt-get fails."""
+    missing = toolchain.missing_tools()
+    if not missing or shutil.which("apt-get") is None or not may_install():
+        return
+    apt_get("update", "-qq")
+    packages = [_offered_jdk()] if {"java", "javac"} & set(missing) else []
+    if "mvn" in missing:
+        packages.append("maven")
+    apt_get("install", "-y", "-qq", "--no-install-recommends", *packages)
+
+
+def as_root() -> list[str]:
+    """What goes before a command that needs root; sudo never asks for a password here."""
+    return [] if os.geteuid() == 0 else ["sudo", "-n"]
+
+
+def may_install() -> bool:
+    if os.geteuid() == 0:
+        return True
+    return shutil.which("sudo") is not None and subprocess.run([*as_root(), "true"], check=False).returncode == 0
+
+
+def apt_get(*arguments: str) -> None:
+    """Raises CalledProcessError."""
+    command = [*as_root(), "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", *arguments]
+    subprocess.run(command, check=True, capture_output=True, text=True)
+
+
+def _offered_jdk() -> str:
+    for package in JDK_PACKAGES:
+        shown = subprocess.run(["apt-cache", "show", package], check=False, capture_output=True)
+        if shown.returncode == 0:
+            return package
+    return JDK_PACKAGES[-1]
+
+
+def prepare() -> str | None:
+    """Install, fetch and compile. Returns what is missing in words, None when the peers can run."""
+    try:
+        install_tools()
+        missing = toolchain.missing_tools()
+        if missing:
+            return f"missing commands: {', '.join(missing)}; install a JDK 17 and Maven"
+        toolchain.fetch_jars()
+        toolchain.compile_programs()
+    except subprocess.CalledProcessError as failure:
+        said = (failure.stderr or failure.stdout or "").strip().splitlines()
+        return f"{failure.cmd[0]} failed with {failure.returncode}: {said[-1] if said else 'no output'}"
+    return None
+
+
+def main() -> int:
+    problem = prepare()
+    if problem is None:
+        print(f"peers ready: {toolchain.cache_directory()}")
+        return 0
+    print(f"Apache's Java peers are not available, tests against them cannot run: {problem}", file=sys.stderr)
+    return 1 if in_ci() else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

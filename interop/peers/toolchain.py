@@ -1,0 +1,103 @@
+"""Apache's jars and the compiled peer programs: where they lie, how they come there, what is missing.
+
+Everything is kept in `$XDG_CACHE_HOME/mq-peer` (`~/.cache/mq-peer`): `lib/` holds the jars of pom.xml,
+`interop-<hash of the sources>/` the classes of java/.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+SOURCES = HERE / "java"
+VERSION = "5.3.3"
+NEEDED_JARS = tuple(f"rocketmq-{part}-{VERSION}.jar" for part in ("namesrv", "broker", "client", "tools"))
+
+JAVA_OPTIONS = (
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:-UsePerfData",
+    "-Djava.net.preferIPv4Stack=true",
+    "--add-exports=java.base/jdk.internal.ref=ALL-UNNAMED",
+    "--add-exports=java.base/sun.nio.ch=ALL-UNNAMED",
+    "--add-opens=java.base/java.nio=ALL-UNNAMED",
+)
+"""A quick start instead of top speed, and what Apache's start scripts open to the store."""
+
+
+def cache_directory() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mq-peer"
+
+
+def jar_directory() -> Path:
+    return cache_directory() / "lib"
+
+
+def jars_present() -> bool:
+    return all((jar_directory() / name).is_file() for name in NEEDED_JARS)
+
+
+def missing_tools() -> list[str]:
+    """Commands that the Java peers need and this machine lacks; Maven only counts while there are jars to fetch."""
+    wanted = ["java", "javac"] if jars_present() else ["java", "javac", "mvn"]
+    return [tool for tool in wanted if shutil.which(tool) is None]
+
+
+def fetch_jars() -> None:
+    """Copy the jars of pom.xml into the cache; nothing happens where they are. Raises CalledProcessError."""
+    if jars_present():
+        return
+    cache_directory().mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=cache_directory()) as scratch:
+        fetched = Path(scratch) / "lib"
+        maven = ["mvn", "-q", "-B", "-f", str(HERE / "pom.xml"), "dependency:copy-dependencies"]
+        subprocess.run([*maven, f"-DoutputDirectory={fetched}"], check=True, capture_output=True, text=True)
+        if not jars_present():
+            shutil.rmtree(jar_directory(), ignore_errors=True)
+            _move(fetched, jar_directory())
+
+
+def _sources() -> list[Path]:
+    return sorted(SOURCES.glob("*.java"))
+
+
+def sources_digest() -> str:
+    """Short hash of the peer programs' sources: a change makes a new directory of classes."""
+    return hashlib.sha256(b"".join(path.read_bytes() for path in _sources())).hexdigest()[:16]
+
+
+def _move(made: Path, place: Path) -> None:
+    """Put a directory where it belongs, unless another process has put its own there meanwhile. Raises OSError."""
+    try:
+        made.rename(place)
+    except OSError:
+        if not place.is_dir():
+            raise
+
+
+def compile_programs() -> Path:
+    """Directory of the peer programs' classes, compiled once for each state of the sources.
+
+    Raises CalledProcessError where javac fails.
+    """
+    classes = cache_directory() / f"interop-{sources_digest()}"
+    if not classes.is_dir():
+        cache_directory().mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=cache_directory()) as scratch:
+            output = Path(scratch) / "classes"
+            javac = ["javac", "-nowarn", "-cp", f"{jar_directory()}/*", "-d", str(output)]
+            subprocess.run([*javac, *map(str, _sources())], check=True, capture_output=True, text=True)
+            _move(output, classes)
+    return classes
+
+
+def java_command(home: Path, heap: str, main_class: str, *arguments: str, classes: Path | None = None) -> list[str]:
+    """Command line of one virtual machine whose home directory, and so its logs and local offsets, is `home`."""
+    classpath = f"{jar_directory()}/*" + (f":{classes}" if classes else "")
+    properties = [f"-Duser.home={home}", f"-Drocketmq.home.dir={home}", f"-Xmx{heap}"]
+    return ["java", *JAVA_OPTIONS, *properties, "-cp", classpath, main_class, *arguments]

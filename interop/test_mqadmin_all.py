@@ -1,0 +1,207 @@
+"""Every daily mqadmin command, Apache's tool against both clusters: outputs of the same shape.
+
+The shapes of Apache's cluster, whose tests run first, are what those of this project's are compared with.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import attrs
+import pytest
+
+from interop.mqadmin_commands import ALONE, COMMANDS, ENDLESS, SAMPLED, SETTINGS, keys_of, shape_of
+from interop.peers.clients import Clients, JavaPeer, Producer, PushConsumer, unique
+from interop.peers.process import PeerFailed, wait_until
+from interop.peers.servers import BROKER_NAME, CLUSTER_NAME, Cluster
+from interop.peers.toolchain import java_command
+from twisted_mq.config.known_keys import known_keys
+
+pytestmark = pytest.mark.peer
+
+MQADMIN_CLASS = "org.apache.rocketmq.tools.command.MQAdminStartup"
+SHAPES_OF_APACHE: dict[str, list[str]] = {}
+BODIES = [f"body {number}" for number in range(8)]
+
+
+TRIES = 3
+
+
+def eventually(holds: Callable[[], bool], seconds: float) -> bool:
+    """Whether something becomes true in time."""
+    try:
+        wait_until(holds, "it holds", seconds)
+    except PeerFailed:
+        return False
+    return True
+
+
+@attrs.define(eq=False)
+class Stage:
+    """Clients that stay connected, and the names that commands are told."""
+
+    java: JavaPeer
+    clients: Clients
+    directory: Path
+    names: dict[str, str]
+    producer: Producer | None = None
+
+    @classmethod
+    def make(cls, java: JavaPeer, cluster: Cluster, directory: Path) -> Stage:
+        """A topic of four queues with eight messages, taken by a consumer."""
+        words = ("TOPIC", "SPARE_TOPIC", "LISTED_TOPIC", "GROUP", "SPARE_GROUP", "LISTED_GROUP", "PRODUCER", "SPACE")
+        names = {word: unique(word.title().replace("_", "")) for word in words}
+        names |= {"NAMESRV": cluster.name_server, "BROKER": cluster.broker}
+        stage = cls(java, Clients(java, cluster.name_server), directory, names)
+        java.mqadmin(
+            "updateTopic", "-n", cluster.name_server, "-c", CLUSTER_NAME, "-t", names["TOPIC"], "-r", "4", "-w", "4"
+        )
+        cluster.wait_route(names["TOPIC"])
+        stage._make_clients()
+        stage._make_files()
+        return stage
+
+    def _make_clients(self) -> None:
+        topic = self.names["TOPIC"]
+        producer = self.clients.producer(group=self.names["PRODUCER"])
+        sent = [
+            producer.command(
+                "send_to_queue", topic=topic, body=body, tags="TagA", keys=f"key{number}", **queue_of(number)
+            )
+            for number, body in enumerate(BODIES)
+        ]
+        self.producer = producer
+        self.consume_for_good("GROUP")
+        consumer = self.clients.push_consumer(self.names["GROUP"], topic)
+        wait_until(lambda: consumer.assigned() == [0, 1, 2, 3], "the consumer has its queues")
+        first = sent[0]["offset_msg_ids"][0]
+        self.names |= {"MESSAGE": first, "NO_MESSAGE": first[:-4] + "FFF1", "KEY": sent[0]["msg_ids"][0]}
+        connected = self.run("consumerConnection -g GROUP")
+        (self.names["CLIENT"],) = re.findall(r"\d+\.\d+\.\d+\.\d+@\S+", connected)
+
+    def consume_all(self, group: str) -> PushConsumer:
+        """A consumer that has taken all messages; its stop commits the offsets."""
+        consumer = self.clients.push_consumer(group, self.names["TOPIC"])
+        consumer.wait_bodies(set(BODIES))
+        return consumer
+
+    def consume_for_good(self, group: str) -> None:
+        """Take all messages until the broker knows; `group` is a word of `names`.
+
+        A consumer that is stopped before its last listener call has returned does not commit that message, and its
+        last commit is a one-way request: then another consumer takes what is left.
+        """
+        consumer = self.consume_all(self.names[group])
+        for _ in range(TRIES):
+            time.sleep(1)
+            consumer.stop()
+            if eventually(lambda: self.all_is_consumed(group), 10):
+                return
+            consumer = self.clients.push_consumer(self.names[group], self.names["TOPIC"])
+        raise AssertionError(f"the offsets of {self.names[group]} are not committed after {TRIES} consumers")
+
+    def send(self, body: str, number: int) -> str:
+        """Send one more message; returns its body."""
+        assert self.producer is not None
+        self.producer.command("send_to_queue", topic=self.names["TOPIC"], body=body, **queue_of(number))
+        return body
+
+    def all_is_consumed(self, group: str) -> bool:
+        """Whether the group's offsets are committed; `group` is a word of `names`."""
+        printed = self.run(f"consumerProgress -g {group} -t TOPIC")
+        return printed.count(f"{BROKER_NAME} ") == 4 and "Diff Total: 0" in printed
+
+    def _make_files(self) -> None:
+        topics = self.directory / "topics.json"
+        topics.write_text(
+            json.dumps([{"topicName": self.names["LISTED_TOPIC"], "readQueueNums": 2, "writeQueueNums": 2}])
+        )
+        groups = self.directory / "groups.json"
+        groups.write_text(json.dumps([{"groupName": self.names["LISTED_GROUP"], "retryQueueNums": 2}]))
+        self.names |= {"TOPIC_FILE": str(topics), "GROUP_FILE": str(groups)}
+
+    def _run_alone(self, name: str, words: list[str]) -> str:
+        command = java_command(self.directory, "64m", MQADMIN_CLASS, name, "-n", self.names["NAMESRV"], *words)
+        done = subprocess.run(command, capture_output=True, text=True, cwd=self.directory, timeout=60)
+        return done.stdout + done.stderr
+
+    def run(self, command: str) -> str:
+        """What a command prints."""
+        name, *words = [self.names.get(word, word) for word in command.split()]
+        if name in ALONE:
+            return self._run_alone(name, words)
+        return self.java.mqadmin(name, "-n", self.names["NAMESRV"], *words, interrupt_after_ms=ENDLESS.get(name))
+
+
+def queue_of(number: int) -> dict[str, object]:
+    """The messages go round the four queues."""
+    return {"broker_name": BROKER_NAME, "queue_id": number % 4}
+
+
+@pytest.fixture(scope="module")
+def stage(java: JavaPeer, cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    stage = Stage.make(java, cluster, tmp_path_factory.mktemp("stage"))
+    yield stage
+    stage.clients.stop()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_output_has_apaches_shape(stage: Stage, cluster: Cluster, command: str) -> None:
+    printed = stage.run(command)
+    if command.split()[0] in SETTINGS:
+        shape = sorted(keys_of(printed) - known_keys().keys())
+        assert len(keys_of(printed)) > 10
+    else:
+        shape = shape_of(printed, stage.names)
+    if cluster.kind == "apache":
+        SHAPES_OF_APACHE[command] = shape
+    assert shape == SHAPES_OF_APACHE.get(command, shape)
+
+
+@pytest.mark.parametrize("command", SAMPLED)
+def test_rates_have_apaches_shape(stage: Stage, cluster: Cluster, command: str) -> None:
+    topic = stage.names["TOPIC"]
+
+    def is_counted() -> bool:
+        return topic in stage.run("statsAll -a -t TOPIC")
+
+    wait_until(is_counted, "the broker has sampled its counters")
+    test_output_has_apaches_shape(stage, cluster, command)
+
+
+def test_runtime_info_has_apaches_keys(stage: Stage, cluster: Cluster) -> None:
+    keys = sorted(keys_of(stage.run("brokerStatus -b BROKER")))
+    if cluster.kind == "apache":
+        SHAPES_OF_APACHE["keys of brokerStatus"] = keys
+    assert keys == SHAPES_OF_APACHE.get("keys of brokerStatus", keys)
+
+
+def test_one_round_of_start_monitoring(stage: Stage, cluster: Cluster) -> None:
+    reports = stage.java.monitor(cluster.name_server)
+    group, topic = stage.names["GROUP"], stage.names["TOPIC"]
+    assert (reports[0], reports[-1]) == ("begin", "end")
+    assert {f"undone {group} 0", f"runs {topic}", f"runs %RETRY%{group}"} <= set(reports)
+
+
+@pytest.mark.parametrize("by_broker", [True, False], ids=["by the broker", "through the consumers"])
+def test_a_group_that_is_reset_takes_the_messages_again(stage: Stage, cluster: Cluster, by_broker: bool) -> None:
+    if cluster.kind == "apache":
+        pytest.skip("Apache's client waits ten seconds in this, and its own broker needs no such test")
+    setting = "updateBrokerConfig -b BROKER -k useServerSideResetOffset -v "
+    stage.run(f"{setting}{str(by_broker).lower()}")
+    try:
+        group = stage.names["RESET_GROUP"] = unique("Reset")
+        stage.consume_for_good("RESET_GROUP")
+        consumer = stage.clients.push_consumer(group, stage.names["TOPIC"])
+        wait_until(lambda: consumer.assigned() == [0, 1, 2, 3], "the consumer has its queues")
+        marks = {stage.send(f"{group} {number}", number) for number in range(4)}
+        consumer.wait_bodies(marks)
+        assert stage.run("resetOffsetByTime -g RESET_GROUP -t TOPIC -s 0").count(BROKER_NAME) >= 4
+        consumer.wait_bodies(set(BODIES))
+    finally:
+        stage.run(f"{setting}true")

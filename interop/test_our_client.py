@@ -1,0 +1,144 @@
+"""This project's client library against both clusters, beside Apache's Java client on the same topics and groups."""
+
+from __future__ import annotations
+
+import random
+import string
+
+import pytest
+
+from interop.peers.clients import Clients, bodies, flat
+from interop.peers.line_peer import PeerError
+from interop.peers.process import wait_until
+from interop.peers.servers import MAX_MESSAGE_BYTES, Cluster
+from interop.peers.waiting import ALL_QUEUES, stored, wait_split
+
+pytestmark = pytest.mark.peer
+
+QUICK_MS = 2000
+
+
+def test_sends_of_our_client_are_what_apaches_client_reads(
+    our_clients: Clients, java_clients: Clients, topic: str, group: str
+) -> None:
+    fields = {"tags": "TagA", "keys": "key1 key2", "properties": {"colour": "grün"}}
+    results = our_clients.producer().send_all(topic, [f"ours {number}" for number in range(8)], **fields)
+    assert sorted((result["queue_id"], result["queue_offset"]) for result in results) == [
+        (queue_id, offset) for queue_id in ALL_QUEUES for offset in range(2)
+    ]
+    messages = {message["body"]: message for message in stored(java_clients.pull_consumer(group), topic, 8)}
+    for number, result in enumerate(results):
+        message = messages[f"ours {number}"]
+        assert (message["tags"], message["keys"], message["properties"]["colour"]) == ("TagA", "key1 key2", "grün")
+        assert ([message["msg_id"]], [message["offset_msg_id"]]) == (result["msg_ids"], result["offset_msg_ids"])
+
+
+def test_every_form_of_sending_is_stored(our_clients: Clients, java_clients: Clients, topic: str, group: str) -> None:
+    producer = our_clients.producer()
+    sends = {
+        word: [{"topic": topic, "body": f"{word} {number}"} for number in range(10)]
+        for word in ("async", "one-way", "batch")
+    }
+    assert {result["status"] for result in producer.command("send_async", messages=sends["async"])} == {"SEND_OK"}
+    producer.command("send_one_way", messages=sends["one-way"])
+    batch = producer.command("send_batch", messages=sends["batch"])
+    ordered = [producer.command("send_ordered", topic=topic, body=f"ordered {step}", order_key=2) for step in range(3)]
+    assert (len(batch["offset_msg_ids"]), {result["queue_id"] for result in ordered}) == (10, {2})
+    big = "compressed " * 2000
+    producer.send(topic, big)
+
+    expected = {send["body"] for send in flat(sends.values())} | {f"ordered {step}" for step in range(3)} | {big}
+    messages = stored(java_clients.pull_consumer(group), topic, len(expected))
+    assert set(bodies(messages)) == expected
+    assert [one["body"] for one in messages if one["body"].startswith("ordered")] == [
+        f"ordered {step}" for step in range(3)
+    ]
+    in_batch = [one for one in messages if one["body"].startswith("batch")]
+    assert [one["msg_id"] for one in in_batch] == batch["msg_ids"]
+    assert [one["offset_msg_id"] for one in in_batch] == batch["offset_msg_ids"]
+
+
+def test_our_consumer_reads_what_apaches_client_sends_by_tag_and_at_once(
+    our_clients: Clients, java_clients: Clients, topic: str, group: str
+) -> None:
+    """Single, batched and compressed messages; each ends the wait of a long poll."""
+    consumer = our_clients.push_consumer(group, topic, "TagA || TagC")
+    wait_split(consumer)
+    producer = java_clients.producer()
+    big = "compressed " * 2000
+    fields = {"tags": "TagA", "keys": "key1 key2", "properties": {"colour": "grün"}}
+    results = producer.send_all(topic, ["single", big], **fields)
+    producer.send_all(topic, ["not wanted"], tags="TagB")
+    batch = [{"topic": topic, "body": f"batch {number}", "tags": "TagC"} for number in range(5)]
+    producer.command("send_batch", messages=batch)
+
+    messages = consumer.wait_bodies({"single", big, *(item["body"] for item in batch)})
+    assert sorted(bodies(messages)) == sorted(["single", big, *(item["body"] for item in batch)])
+    single = next(message for message in messages if message["body"] == "single")
+    assert (single["tags"], single["keys"], single["properties"]["colour"]) == ("TagA", "key1 key2", "grün")
+    assert ([single["msg_id"]], [single["offset_msg_id"]]) == (results[0]["msg_ids"], results[0]["offset_msg_ids"])
+    assert [one for one in messages if one["received_at_ms"] - one["born_timestamp"] > QUICK_MS] == []
+
+
+def test_our_consumer_and_apaches_share_one_group(
+    our_clients: Clients, java_clients: Clients, topic: str, group: str
+) -> None:
+    """Both sides compute the same shares from the same member list, when one joins and when one leaves."""
+    producer = java_clients.producer()
+    theirs = java_clients.push_consumer(group, topic)
+    assert wait_split(theirs) == [ALL_QUEUES]
+    ours = our_clients.push_consumer(group, topic)
+    assert sorted(map(len, wait_split(theirs, ours))) == [2, 2]
+    together = [f"together {number}" for number in range(40)]
+    producer.send_all(topic, together)
+    wait_until(lambda: set(together) == set(bodies(theirs.messages + ours.messages)), "both consume everything")
+    assert len({message["queue_id"] for message in ours.messages}) == 2
+
+    theirs.stop()
+    assert wait_split(ours) == [ALL_QUEUES]
+    after = [f"after {number}" for number in range(20)]
+    our_clients.producer().send_all(topic, after)
+    ours.wait_bodies(set(after))
+
+    back = java_clients.push_consumer(group, topic)
+    wait_split(ours, back)
+    ours.stop()
+    assert wait_split(back) == [ALL_QUEUES]
+    last = [f"last {number}" for number in range(8)]
+    producer.send_all(topic, last)
+    assert sorted(bodies(back.wait_bodies(set(last)))) == last
+
+
+def test_offsets_of_our_consumer_survive_its_restart(our_clients: Clients, topic: str, group: str) -> None:
+    producer = our_clients.producer()
+    for word in ("first", "second"):
+        texts = [f"{word} {number}" for number in range(8)]
+        producer.send_all(topic, texts)
+        consumer = our_clients.push_consumer(group, topic)
+        consumer.wait_bodies(set(texts))
+        consumer.stop()
+        assert sorted(bodies(consumer.messages)) == texts
+
+
+def test_apaches_consumer_goes_on_where_ours_stopped(
+    our_clients: Clients, java_clients: Clients, topic: str, group: str
+) -> None:
+    producer = our_clients.producer()
+    takers = (our_clients, java_clients, our_clients)
+    for number, clients in enumerate(takers):
+        texts = [f"round {number} {count}" for count in range(8)]
+        producer.send_all(topic, texts)
+        consumer = clients.push_consumer(group, topic)
+        consumer.wait_bodies(set(texts))
+        consumer.stop()
+        assert sorted(bodies(consumer.messages)) == texts
+
+
+def test_a_refusal_carries_the_brokers_code(our_clients: Clients, cluster: Cluster, topic: str) -> None:
+    """A body that the client allows and this broker does not, compressed as it is."""
+    producer = our_clients.producer()
+    noise = "".join(random.Random(3).choices(string.ascii_letters, k=3 * MAX_MESSAGE_BYTES))
+    with pytest.raises(PeerError) as refused:
+        producer.send(topic, noise)
+    assert refused.value.code == 13
+    assert producer.send(topic, "small")["status"] == "SEND_OK"

@@ -1,0 +1,80 @@
+"""Body classes from and to JSON.
+
+Read: both forms of JSON, members in any order, unknown ones ignored, null and missing ones as the class's default;
+integers also as text (a C++ client's subVersion), booleans also as 0, 1 and text, enums also as their ordinal.
+Written: members sorted, those that are None left out, as Apache's writer does.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, TypeVar, get_args, get_origin
+
+import attrs
+
+from protocol.bodies.readers import WrongValue, reader_for
+from protocol.bodies.types import wire_name
+from protocol.errors import BodyError
+from protocol.fastjson import ObjectKey, dumps, loads
+
+Body = TypeVar("Body")
+
+_PLAIN_TYPES = {str, int, float, bool, type(None)}
+
+
+def _name_of(body_class: Any) -> str:
+    arguments = get_args(body_class)
+    return f"list of {_name_of(arguments[0])}" if get_origin(body_class) is list else str(body_class.__name__)
+
+
+def decode_value(body_class: type[Body], value: Any) -> Body:
+    """A body from a JSON value that was read already. Raises BodyError."""
+    declared: Any = body_class
+    try:
+        body: Body = reader_for(declared)(value)
+    except WrongValue as error:
+        raise BodyError(_name_of(body_class) + error.path, str(error)) from error
+    return body
+
+
+def decode_body(body_class: type[Body], data: bytes) -> Body:
+    """A body class, or `list[...]` of one, from JSON. Raises BodyError, which names the member."""
+    try:
+        value = loads(data)
+    except BodyError as error:
+        raise BodyError(_name_of(body_class), f"no JSON: {error.reason}") from error
+    return decode_value(body_class, value)
+
+
+@functools.cache
+def _written_members(body_class: Any) -> tuple[tuple[str, str], ...]:
+    """Pairs of wire name and attribute, in the order of the wire names."""
+    fields = [field for field in attrs.fields(body_class) if field.metadata.get("written", True)]
+    names = ((wire_name(field.name, field.metadata), field.name) for field in fields)
+    return tuple(sorted(names))
+
+
+def to_value(body: Any) -> Any:
+    """The JSON value of a body: dicts, lists, text, numbers, booleans; sets sorted, objects as keys as ObjectKey."""
+    body_class: Any = type(body)
+    if body_class in _PLAIN_TYPES:
+        return body
+    if isinstance(body, dict):
+        return {_to_key(key): to_value(member) for key, member in body.items()}
+    if isinstance(body, set | frozenset):
+        return sorted(body)
+    if isinstance(body, list | tuple):
+        return [to_value(item) for item in body]
+    if not attrs.has(body_class):  # numbers and text of a subclass, such as flags
+        return int(body) if isinstance(body, int) else str(body)
+    members = ((wire, getattr(body, attribute)) for wire, attribute in _written_members(body_class))
+    return {wire: to_value(member) for wire, member in members if member is not None}
+
+
+def _to_key(key: Any) -> Any:
+    return key if isinstance(key, (str, int)) else ObjectKey(encode_body(key, standard=True).decode())
+
+
+def encode_body(body: Any, standard: bool = False) -> bytes:
+    """The JSON of a body, or of a list of bodies; `standard` quotes the keys that the dialect leaves bare."""
+    return dumps(to_value(body), standard, sort=False)

@@ -1,0 +1,41 @@
+"""Counters by topic that brokers keep in files."""
+
+from __future__ import annotations
+
+import attrs
+from attrs import field
+
+from protocol.bodies.types import Int64
+from protocol.bodies.versions import DataVersion
+
+
+@attrs.frozen
+class TransactionMetric:
+    """How many half messages of a topic are open (Apache: TransactionMetrics.Metric)."""
+
+    count: Int64 = 0
+    time_stamp: Int64 = 0
+
+
+@attrs.frozen
+class TransactionMetricsSerializeWrapper:
+    """The broker's file transactionMetrics."""
+
+    transaction_count: dict[str, TransactionMetric] = field(factory=dict)
+    data_version: DataVersion = field(factory=DataVersion)
+
+
+@attrs.frozen
+class TimerMetric:
+    """How many timer messages of a topic wait (Apache: TimerMetrics.Metric)."""
+
+    count: Int64 = 0
+    time_stamp: Int64 = 0
+
+
+@attrs.frozen
+class TimerMetricsSerializeWrapper:
+    """Answer to GET_TIMER_METRICS."""
+
+    timing_count: dict[str, TimerMetric] = field(factory=dict)
+    data_version: DataVersion = field(factory=DataVersion)

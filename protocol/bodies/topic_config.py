@@ -1,0 +1,67 @@
+"""Topics of a broker."""
+
+from __future__ import annotations
+
+import attrs
+from attrs import field
+
+from protocol.bodies.static_topic import TopicQueueMappingDetail, TopicQueueMappingInfo
+from protocol.bodies.types import Int32, Int64, TopicFilterType
+from protocol.bodies.versions import DataVersion
+
+
+@attrs.frozen
+class TopicConfig:
+    """A topic of a broker; `perm` as PermName."""
+
+    topic_name: str = ""
+    read_queue_nums: Int32 = 16
+    write_queue_nums: Int32 = 16
+    perm: Int32 = 6
+    topic_filter_type: TopicFilterType = "SINGLE_TAG"
+    topic_sys_flag: Int32 = 0
+    order: bool = False
+    attributes: dict[str, str] = field(factory=dict)
+
+
+@attrs.frozen
+class TopicConfigAndQueueMapping(TopicConfig):
+    """Answer to GET_TOPIC_CONFIG."""
+
+    mapping_detail: TopicQueueMappingDetail | None = None
+
+
+@attrs.frozen
+class TopicConfigSerializeWrapper:
+    """The broker's file topics.json, and the registration body of brokers before V3_0_11."""
+
+    topic_config_table: dict[str, TopicConfig] = field(factory=dict)
+    data_version: DataVersion = field(factory=DataVersion)
+
+
+@attrs.frozen
+class TopicConfigAndMappingSerializeWrapper(TopicConfigSerializeWrapper):
+    """Answer to GET_ALL_TOPIC_CONFIG."""
+
+    topic_queue_mapping_info_map: dict[str, TopicQueueMappingInfo] = field(factory=dict)
+    topic_queue_mapping_detail_map: dict[str, TopicQueueMappingDetail] = field(factory=dict)
+    mapping_data_version: DataVersion = field(factory=DataVersion)
+
+
+@attrs.frozen
+class CreateTopicListRequestBody:
+    """Request body of UPDATE_AND_CREATE_TOPIC_LIST."""
+
+    topic_config_list: list[TopicConfig] = field(factory=list)
+
+
+@attrs.frozen
+class TopicRemappingDetailWrapper:
+    """A plan for moving logical queues, written to a file by mqadmin. `type` is CREATE_OR_UPDATE or REMAPPING."""
+
+    topic: str | None = None
+    type: str | None = None
+    epoch: Int64 = 0
+    broker_config_map: dict[str, TopicConfigAndQueueMapping] = field(factory=dict)
+    broker_to_map_in: list[str] = field(factory=list)
+    broker_to_map_out: list[str] = field(factory=list)

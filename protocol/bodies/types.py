@@ -1,0 +1,68 @@
+"""The types that members of bodies are declared with, and how a member is named on the wire.
+
+A member travels under its attribute's name in camel case; `metadata=wire("lockOKMQSet")` says otherwise. All members
+have a default, as in Apache, where whatever is missing keeps the value that a fresh object has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import attrs
+
+from protocol.command import LANGUAGES
+
+
+@attrs.frozen
+class Bits:
+    """An integer of so many bits, with sign."""
+
+    count: int
+
+
+@attrs.frozen
+class Names:
+    """A Java enum, held as the constant's name. Other languages' clients send the ordinal: the index in `names`."""
+
+    names: tuple[str, ...]
+
+
+Int32 = Annotated[int, Bits(32)]
+Int64 = Annotated[int, Bits(64)]
+
+ConsumeType = Annotated[str, Names(("CONSUME_ACTIVELY", "CONSUME_PASSIVELY", "CONSUME_POP"))]
+MessageModel = Annotated[str, Names(("BROADCASTING", "CLUSTERING"))]
+ConsumeFromWhere = Annotated[
+    str,
+    Names(
+        (
+            "CONSUME_FROM_LAST_OFFSET",
+            "CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST",
+            "CONSUME_FROM_MIN_OFFSET",
+            "CONSUME_FROM_MAX_OFFSET",
+            "CONSUME_FROM_FIRST_OFFSET",
+            "CONSUME_FROM_TIMESTAMP",
+        )
+    ),
+]
+TopicFilterType = Annotated[str, Names(("SINGLE_TAG", "MULTI_TAG"))]
+MessageRequestMode = Annotated[str, Names(("PULL", "POP"))]
+LanguageCode = Annotated[str, Names(LANGUAGES)]
+GroupRetryPolicyType = Annotated[str, Names(("EXPONENTIAL", "CUSTOMIZED"))]
+CMResult = Annotated[
+    str, Names(("CR_SUCCESS", "CR_LATER", "CR_ROLLBACK", "CR_COMMIT", "CR_THROW_EXCEPTION", "CR_RETURN_NULL"))
+]
+
+
+def wire(name: str, *, written: bool = True) -> dict[str, Any]:
+    """Metadata of a member: its name on the wire, and whether it is written or only read."""
+    return {"wire": name, "written": written}
+
+
+def wire_name(attribute: str, metadata: Mapping[str, Any]) -> str:
+    """`broker_addrs` travels as brokerAddrs unless its metadata says otherwise."""
+    if "wire" in metadata:
+        return str(metadata["wire"])
+    first, *rest = attribute.split("_")
+    return first + "".join(word.capitalize() for word in rest)

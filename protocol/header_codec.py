@@ -1,0 +1,236 @@
+"""Header classes from and to the extFields of a command.
+
+Each header class gets a `msgspec.Struct` twin with the same attributes, derived from its attrs fields. On the hot paths
+the twin is decoded straight from the raw bytes; whatever that fast way does not take is read again, field by field by
+Java's rules, which either succeeds or names the field.
+
+Java's rules: an int has 32 bits, a long 64; `true` in any case of letters is true, every other text is false (a C++
+client's batch=1 is no batch). Unknown fields are ignored. Apache's "fast codec" headers (pull, send V2 and their
+answers) only log a missing required field; here it is refused as in all others.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, TypeVar
+
+import attrs
+import msgspec
+
+from protocol.command import RemotingCommand
+from protocol.errors import HeaderError
+from protocol.field_layouts import FieldLayouts, KnownLayout, Layout, cutter
+from protocol.headers.fields import BoundaryType, Kind
+
+Header = TypeVar("Header")
+
+_INT32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+_INT64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+_TYPES = {Kind.TEXT: str, Kind.INT32: _INT32, Kind.INT64: _INT64, Kind.BOOLEAN: bool, Kind.BOUNDARY: BoundaryType}
+MAX_FIELD_ORDERS = 8
+"""Of one header in ROCKETMQ encoding: a class is made for each order of fields, so peers may not cause too many."""
+
+_JAVA_INTEGER = re.compile(r"[+-]?[0-9]{1,64}")
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+@attrs.frozen
+class WireField:
+    """One field of a header class as the codec needs it."""
+
+    attribute: str
+    wire: str
+    kind: Kind
+    required: bool
+    default: Any
+    allowed: tuple[Any, ...] | None
+
+
+@functools.cache
+def wire_fields(header_class: Any) -> tuple[WireField, ...]:
+    """The fields of a header class, the superclass's first."""
+    return tuple(
+        WireField(
+            attribute=field.name,
+            wire=field.metadata["wire"],
+            kind=field.metadata["kind"],
+            required=field.default is attrs.NOTHING,
+            default=None if field.default is attrs.NOTHING else field.default,
+            allowed=field.metadata["allowed"],
+        )
+        for field in attrs.fields(header_class)
+    )
+
+
+def _type_of(field: WireField) -> Any:
+    declared: Any = _TYPES[field.kind]
+    return declared | None if not field.required and field.default is None else declared
+
+
+@functools.cache
+def twin_class(header_class: type) -> type[msgspec.Struct]:
+    """The struct with the attributes of `header_class` and its wire names."""
+    members: list[Any] = []
+    for field in sorted(wire_fields(header_class), key=lambda field: not field.required):
+        default = {} if field.required else {"default": field.default}
+        members.append((field.attribute, _type_of(field), msgspec.field(name=field.wire, **default)))
+    return msgspec.defstruct(header_class.__name__, members, frozen=True, gc=False)
+
+
+def _read_integer(text: str, bits: int) -> int:
+    value = int(text) if _JAVA_INTEGER.fullmatch(text) else msgspec.convert(text, int, strict=False)
+    if not -(1 << bits - 1) <= value < 1 << bits - 1:
+        raise ValueError(f"not in the range of {bits} bits")
+    return value
+
+
+def _read_int32(text: str) -> int:
+    return _read_integer(text, 32)
+
+
+def _read_int64(text: str) -> int:
+    return _read_integer(text, 64)
+
+
+_READERS: dict[Kind, Callable[[str], Any]] = {
+    Kind.TEXT: str,
+    Kind.INT32: _read_int32,
+    Kind.INT64: _read_int64,
+    Kind.BOOLEAN: lambda text: text.lower() == "true",
+    Kind.BOUNDARY: BoundaryType.of,
+}
+
+
+def _read_value(header_class: type, field: WireField, text: str) -> Any:
+    try:
+        value = _READERS[field.kind](text)
+    except msgspec.ValidationError as error:
+        raise HeaderError(header_class.__name__, field.wire, text, f"not of type {field.kind.value}") from error
+    except ValueError as error:
+        raise HeaderError(header_class.__name__, field.wire, text, str(error)) from error
+    if field.allowed is not None and value not in field.allowed:
+        raise HeaderError(header_class.__name__, field.wire, text, f"not one of {field.allowed}")
+    return value
+
+
+def read_fields(header_class: type, fields: Mapping[str, str]) -> dict[str, Any]:
+    """Attribute values from the wire's text, absent ones left out. Raises HeaderError; nothing is read past it."""
+    values = {}
+    for field in wire_fields(header_class):
+        text = fields.get(field.wire)
+        if text is not None and not (text == "null" and field.kind is not Kind.TEXT):
+            values[field.attribute] = _read_value(header_class, field, text)
+        elif field.required:
+            raise HeaderError(header_class.__name__, field.wire, text, "required, but missing")
+    return values
+
+
+def _true_booleans(header_class: type) -> Callable[[Any], Any]:
+    """A predicate: is any boolean of a twin true? As one expression: attrgetter takes four times as long."""
+    names = [field.attribute for field in wire_fields(header_class) if field.kind is Kind.BOOLEAN]
+    return eval("lambda twin: " + (" or ".join(f"twin.{name}" for name in names) or "False"))  # type: ignore[no-any-return]
+
+
+def _row_class(header_class: type, names: tuple[str, ...]) -> type[msgspec.Struct] | None:
+    """A twin that is read from an array of the values of `names`; None where a required field is not among them."""
+    fields = {field.wire: field for field in wire_fields(header_class)}
+    if any(field.required and field.wire not in names for field in fields.values()):
+        return None
+    given = [(fields[name].attribute, _type_of(fields[name])) for name in names]
+    absent = [
+        (field.attribute, _type_of(field), msgspec.field(default=field.default))
+        for field in fields.values()
+        if field.wire not in names
+    ]
+    members: list[Any] = [*given, *absent]
+    return msgspec.defstruct(header_class.__name__, members, frozen=True, gc=False, array_like=True)
+
+
+def _layout_user(header_class: type) -> Callable[[Layout], KnownLayout | None]:
+    """What makes a layout usable for a header class: values of unknown fields are not cut, the others become a twin."""
+    known = {field.wire for field in wire_fields(header_class)}
+    converters: dict[tuple[str, ...], Callable[[Any], Any] | None] = {}
+
+    def make(layout: Layout) -> KnownLayout | None:
+        places = [(name, part) for name, part in zip(layout.names, layout.slices, strict=True) if name in known]
+        names = tuple(name for name, _ in places)
+        if names not in converters:
+            if len(converters) == MAX_FIELD_ORDERS or len(set(names)) < len(names):
+                return None
+            row = _row_class(header_class, names)
+            converters[names] = row and functools.partial(msgspec.convert, type=row, strict=False)
+        convert = converters[names]
+        if convert is None:
+            return None
+        return KnownLayout(layout.mask, layout.fixed, cutter([part for _, part in places]), convert)
+
+    return make
+
+
+@functools.cache
+def fast_header(header_class: Any) -> Callable[[RemotingCommand], Any]:
+    """A decoder for the hot paths: from a command to the header's twin, without an attrs object.
+
+    Twins of one header class have the same attributes, but not always the same class. The decoder raises HeaderError
+    (a field is missing or wrong) or CommandError (the fields cannot be cut apart).
+    """
+    twin = twin_class(header_class)
+    decode_json = msgspec.json.Decoder(twin, strict=False).decode
+    convert = functools.partial(msgspec.convert, type=twin, strict=False)
+    layouts = FieldLayouts(_layout_user(header_class))
+    known_layout = layouts.by_length.get
+    any_true = _true_booleans(header_class)
+    booleans = [field for field in wire_fields(header_class) if field.kind is Kind.BOOLEAN]
+    by_field = any(field.allowed is not None or field.kind is Kind.BOUNDARY for field in wire_fields(header_class))
+
+    def reads_like_java(header: Any, fields: Mapping[str, str]) -> bool:
+        """Whether what msgspec took for true is the text `true`: it takes 1 and on too, which Java does not."""
+        return all(fields.get(one.wire, "true").lower() == "true" for one in booleans if getattr(header, one.attribute))
+
+    def convert_binary(command: RemotingCommand, raw: bytes) -> Any:
+        known = known_layout(len(raw))
+        if known is not None:
+            mask, fixed, cut, convert_row = known
+            if int.from_bytes(raw, "big") & mask == fixed:
+                return convert_row(cut(raw.decode("latin-1")))
+        header = convert(command.ext_fields)
+        layouts.learn(raw)
+        return header
+
+    def decode(command: RemotingCommand) -> Any:
+        raw = command.raw_ext_fields
+        if raw and not by_field:
+            try:
+                header = decode_json(raw) if command.serialize_type == 0 else convert_binary(command, raw)
+                if not any_true(header) or reads_like_java(header, command.ext_fields):
+                    return header
+            except _UNREADABLE:
+                return twin(**read_fields(header_class, command.ext_fields))
+        return twin(**read_fields(header_class, command.ext_fields))
+
+    return decode
+
+
+def decode_header(header_class: type[Header], command: RemotingCommand) -> Header:
+    """The header of a command. Raises HeaderError or CommandError, see `fast_header`."""
+    key: Any = header_class
+    return header_class(**msgspec.structs.asdict(fast_header(key)(command)))
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value.name if isinstance(value, BoundaryType) else str(value)
+
+
+def encode_header(header: Any) -> dict[str, str]:
+    """The header's fields as the wire's text, in the order of declaration, without those that are None."""
+    header_class: Any = type(header)
+    fields = {}
+    for field in wire_fields(header_class):
+        value = getattr(header, field.attribute)
+        if value is not None:
+            fields[field.wire] = _as_text(value)
+    return fields

@@ -1,0 +1,62 @@
+"""What a header class states about each field: its wire name and its Java type.
+
+A header is an attrs class whose fields carry `metadata=int32("queueId")` and the like. A field without a default is
+required (Apache: CFNotNull); one with a default may be absent. Optional fields of a Java primitive have the value Java
+gives them, those of a Java object have None.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+
+class Kind(enum.Enum):
+    """The type of a field as the wire has it: all travel as text."""
+
+    TEXT = "String"
+    INT32 = "int, -2^31 to 2^31-1"
+    INT64 = "long, -2^63 to 2^63-1"
+    BOOLEAN = "boolean: true in any case of letters; any other text is false"
+    BOUNDARY = "BoundaryType"
+
+
+class BoundaryType(enum.Enum):
+    """Which of several messages with the same store time an offset search wants; written as LOWER or UPPER."""
+
+    LOWER = "LOWER"
+    UPPER = "UPPER"
+
+    @classmethod
+    def of(cls, name: str) -> BoundaryType:
+        """UPPER for that word in any case of letters, LOWER for everything else."""
+        return cls.UPPER if name.lower() == "upper" else cls.LOWER
+
+
+def _metadata(wire: str, kind: Kind, allowed: tuple[Any, ...] | None = None) -> dict[str, Any]:
+    return {"wire": wire, "kind": kind, "allowed": allowed}
+
+
+def text(wire: str, allowed: tuple[str, ...] | None = None) -> dict[str, Any]:
+    """A String. Values outside of `allowed` are refused."""
+    return _metadata(wire, Kind.TEXT, allowed)
+
+
+def int32(wire: str, allowed: tuple[int, ...] | None = None) -> dict[str, Any]:
+    """An int or Integer. Values outside of `allowed` are refused."""
+    return _metadata(wire, Kind.INT32, allowed)
+
+
+def int64(wire: str) -> dict[str, Any]:
+    """A long or Long."""
+    return _metadata(wire, Kind.INT64)
+
+
+def boolean(wire: str) -> dict[str, Any]:
+    """A boolean or Boolean."""
+    return _metadata(wire, Kind.BOOLEAN)
+
+
+def boundary(wire: str) -> dict[str, Any]:
+    """A BoundaryType."""
+    return _metadata(wire, Kind.BOUNDARY)

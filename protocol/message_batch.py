@@ -1,0 +1,97 @@
+"""A batch as the body of one send request (Apache: MessageDecoder.encodeMessages), one entry a message:
+
+offset size name
+0      4    size               of the entry
+4      4    magic              0
+8      4    body_crc           0: the broker computes it
+12     4    flag
+16     4    body_length, then the body
+..     2    properties_length, then the properties
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import construct
+
+from protocol.derive import derive_struct
+from protocol.errors import RecordError
+from protocol.java import utf8
+from protocol.message import Message
+from protocol.message_properties import MAX_PROPERTIES_BYTES, decode_property_bytes, encode_properties
+
+BATCH_MESSAGE = construct.Struct(
+    "size" / construct.Rebuild(construct.Int32sb, lambda this: 22 + len(this.body) + len(this.properties)),
+    "magic" / construct.Default(construct.Int32sb, 0),
+    "body_crc" / construct.Default(construct.Int32sb, 0),
+    "flag" / construct.Int32sb,
+    "body_length" / construct.Rebuild(construct.Int32sb, lambda this: len(this.body)),
+    "body" / construct.Bytes(construct.this.body_length),
+    "properties_length" / construct.Rebuild(construct.Int16sb, lambda this: len(this.properties)),
+    "properties" / construct.Bytes(construct.this.properties_length),
+)
+
+_HEAD = derive_struct(BATCH_MESSAGE)
+_LEAST_BYTES = _HEAD.size + 2
+
+
+class BatchEntry(NamedTuple):
+    """One message of a batch; `properties` is its text form in UTF-8."""
+
+    flag: int
+    body: bytes
+    properties: bytes
+
+
+def encode_entry(flag: int, body: bytes, properties: bytes) -> bytes:
+    """One message of a batch. Raises RecordError where the properties are longer than 32767 bytes."""
+    if len(properties) > 0x7FFF:
+        raise RecordError(f"properties of {len(properties)} bytes, a batch entry holds at most 32767", 0)
+    size = _LEAST_BYTES + len(body) + len(properties)
+    head = _HEAD.pack(size, 0, 0, flag, len(body))
+    return b"".join((head, body, len(properties).to_bytes(2, "big"), properties))
+
+
+def encode_batch(messages: Iterable[Message]) -> bytes:
+    """The body of a batch send. The messages' topics are not in it: they share the request's."""
+    return b"".join([encode_entry(m.flag, m.body, utf8(encode_properties(m.properties))) for m in messages])
+
+
+def read_batch(data: bytes) -> list[tuple[int, bytes, bytes]]:
+    """(flag, body, properties) of each message of a batch, in order. Raises RecordError where a length does not fit.
+
+    The sizes, magics and CRCs of the entries are not looked at, as in Apache's broker.
+    """
+    entries = []
+    offset, end = 0, len(data)
+    unpack, head_bytes = _HEAD.unpack_from, _HEAD.size
+    while offset < end:
+        if end - offset < _LEAST_BYTES:
+            raise RecordError(f"{end - offset} bytes left, a batch entry has at least {_LEAST_BYTES}", offset)
+        _, _, _, flag, body_length = unpack(data, offset)
+        body_at = offset + head_bytes
+        body_end = body_at + body_length
+        properties_at = body_end + 2
+        if body_length < 0 or properties_at > end:
+            raise RecordError(f"a body of {body_length} bytes in a batch, {end - body_at} are left", offset)
+        size = data[body_end] << 8 | data[body_end + 1]
+        next_at = properties_at + size
+        if size > MAX_PROPERTIES_BYTES or next_at > end:
+            raise RecordError(f"properties of {size} bytes in a batch, {end - properties_at} are left", offset)
+        entries.append((flag, data[body_at:body_end], data[properties_at:next_at]))
+        offset = next_at
+    return entries
+
+
+def iterate_batch(data: bytes | memoryview) -> Iterator[BatchEntry]:
+    """The messages of a batch in order, see `read_batch`."""
+    return (BatchEntry(*entry) for entry in read_batch(bytes(data)))
+
+
+def decode_batch(data: bytes | memoryview, topic: str = "") -> list[Message]:
+    """The messages of a batch, with the topic that the request names. Raises RecordError."""
+    return [
+        Message(topic, entry.body, entry.flag, decode_property_bytes(entry.properties)) for entry in iterate_batch(data)
+    ]

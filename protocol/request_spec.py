@@ -1,0 +1,64 @@
+"""What a request code demands of both sides."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+
+class Payload(enum.Enum):
+    """Bodies that are no JSON of a body class."""
+
+    MESSAGE_BODY = "raw message body bytes"
+    BATCH = "batch encoding (client-side message list)"
+    MESSAGE = "one message (store encoding)"
+    MESSAGES = "messages (store encoding, concatenated)"
+    PROPERTIES = "text: java properties (k=v lines)"
+    GROUP_NAME = "text: consumer group name"
+    JSON_OBJECT = "JSON object text"
+    TIMER_CHECKPOINT = "binary TimerCheckpoint (7 longs, 56 bytes)"
+
+
+@attrs.frozen
+class RequestSpec:
+    """Classes of both headers and bodies, None where there is none; a body may be `list[...]` or a Payload.
+
+    `served_by`: broker, namesrv, client, controller, container; controller-internal for entries of its raft log; empty
+    where nothing in 5.3.3 serves the code. `one_way`: Apache sends it without waiting for an answer (other clients may
+    wait all the same). `tier`: which part of RocketMQ needs it.
+    """
+
+    request_header: Any = None
+    response_header: Any = None
+    request_body: Any = None
+    response_body: Any = None
+    one_way: bool = False
+    served_by: tuple[str, ...] = ()
+    tier: str = ""
+
+
+def served_by(*roles: str) -> Callable[..., RequestSpec]:
+    """A maker of specs for codes that these roles serve."""
+
+    def spec(
+        request_header: Any = None,
+        response_header: Any = None,
+        request_body: Any = None,
+        response_body: Any = None,
+        *,
+        one_way: bool = False,
+    ) -> RequestSpec:
+        return RequestSpec(request_header, response_header, request_body, response_body, one_way, roles)
+
+    return spec
+
+
+broker = served_by("broker")
+namesrv = served_by("namesrv")
+client = served_by("client")
+controller = served_by("controller")
+container = served_by("container")
+unserved = served_by()

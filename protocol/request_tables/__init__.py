@@ -1,0 +1,1 @@
+"""The rows of `protocol.registry`, by the part of RocketMQ that needs them."""

@@ -1,0 +1,39 @@
+"""Time from born (producer's clock) to stored (broker's clock), in ms.
+
+Two clocks: a negative latency says that they differ. A message that the broker stores again (a due delayed message, a
+retry, a committed transaction) keeps its born time, so there the latency holds the waiting as well.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+COLUMNS = ("topic", "bornTimestamp", "storeTimestamp")
+
+STEPS_MS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 60_000, 600_000, 3_600_000)
+"""Lower ends of a histogram's steps; the last one is open, and what is negative has a step of its own before them."""
+
+
+def _latency() -> Column:
+    return F.unix_millis("storeTimestamp") - F.unix_millis("bornTimestamp")
+
+
+def by_topic(messages: DataFrame) -> DataFrame:
+    """topic, p50, p99 (to a ten-thousandth of the ranks), max; null where no message has both times."""
+    latency = _latency()
+    return messages.groupBy("topic").agg(
+        F.percentile_approx(latency, 0.5).alias("p50"),
+        F.percentile_approx(latency, 0.99).alias("p99"),
+        F.max(latency).alias("max"),
+    )
+
+
+def histogram(messages: DataFrame) -> DataFrame:
+    """One row with a column a step: `negative`, then `ms0`, `ms1`, `ms2`, ... after STEPS_MS; each counts messages."""
+    latency = _latency()
+    steps = [F.count_if(latency < STEPS_MS[0]).alias("negative")]
+    for step, following in zip(STEPS_MS, (*STEPS_MS[1:], None), strict=True):
+        inside = latency >= step if following is None else (latency >= step) & (latency < following)
+        steps.append(F.count_if(inside).alias(f"ms{step}"))
+    return messages.agg(*steps)

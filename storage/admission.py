@@ -1,0 +1,84 @@
+"""Which messages a store takes (Apache: HookUtils.checkBeforePutMessage, MessageExtEncoder, CommitLog.asyncPutMessages)."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+
+from protocol.delay_levels import delivery_time, parse_delay_levels
+from protocol.flags import transaction_value
+from protocol.java import parse_int
+from protocol.message_properties import PROPERTY_DELAY_TIME_LEVEL
+from storage.config import StoreConfig
+from storage.interfaces import InnerMessage, PutStatus
+from storage.paths import is_topic_name
+
+MAX_PROPERTIES_BYTES = 32767
+"""The record's length field is a signed short."""
+LONGEST_TOPIC = 127
+RETRY_PREFIX = "%RETRY%"
+"""Retry topics alone may be longer, up to 255."""
+OUT_OF_QUEUES = 0x4
+"""Set in the transaction types PREPARED and ROLLBACK: such messages enter no queue."""
+_HIGHEST_QUEUE_ID = 0x7FFFFFFF
+
+
+_shared_by_batch = operator.attrgetter(
+    "topic", "queue_id", "sys_flag", "born_timestamp", "born_host", "reconsume_times", "prepared_transaction_offset"
+)
+
+
+class Admission:
+    """The rules of one configuration."""
+
+    def __init__(self, config: StoreConfig) -> None:
+        self.delay_table = parse_delay_levels(config.message_delay_level)
+        self.configure(config)
+
+    def configure(self, config: StoreConfig) -> None:
+        """Take over the limits of messages."""
+        self._max_body = config.max_message_size
+
+    def verdict(self, messages: Sequence[InnerMessage]) -> PutStatus | None:
+        """Why these messages' sizes are refused; None where they are not."""
+        for message in messages:
+            if len(message.properties) > MAX_PROPERTIES_BYTES:
+                return PutStatus.PROPERTIES_SIZE_EXCEEDED
+            if len(message.body) > self._max_body:
+                return PutStatus.MESSAGE_ILLEGAL
+        return None
+
+    def verdict_on_batch(self, messages: Sequence[InnerMessage]) -> PutStatus | None:
+        """Why a batch is refused: not one topic and queue, a transaction or delay in it, or too large as a whole."""
+        if not messages:
+            return PutStatus.MESSAGE_ILLEGAL
+        first = messages[0]
+        shared = _shared_by_batch(first)
+        bytes_left = self._max_body
+        last_map = None
+        for message in messages:
+            if _shared_by_batch(message) != shared:
+                return PutStatus.MESSAGE_ILLEGAL
+            if message.property_map is not last_map:
+                last_map = message.property_map
+                if self._delay_level(message) > 0:
+                    return PutStatus.MESSAGE_ILLEGAL
+            if len(message.properties) > MAX_PROPERTIES_BYTES:
+                return PutStatus.PROPERTIES_SIZE_EXCEEDED
+            bytes_left -= len(message.body)
+        if bytes_left < 0 or transaction_value(first.sys_flag) or first.prepared_transaction_offset:
+            return PutStatus.MESSAGE_ILLEGAL
+        return None if self.may_have_queue(first.topic, first.queue_id) else PutStatus.MESSAGE_ILLEGAL
+
+    def may_have_queue(self, topic: str, queue_id: int) -> bool:
+        """Whether a queue of this name may be made."""
+        short = len(topic) <= LONGEST_TOPIC or topic.startswith(RETRY_PREFIX)
+        return short and is_topic_name(topic) and 0 <= queue_id <= _HIGHEST_QUEUE_ID
+
+    def due_time(self, message: InnerMessage, store_timestamp: int) -> int:
+        """The tags code of a message in the schedule topic: when it is due, in ms, if it has a delay level."""
+        level = self._delay_level(message)
+        return delivery_time(level, store_timestamp, self.delay_table) if level > 0 else message.tags_code
+
+    def _delay_level(self, message: InnerMessage) -> int:
+        return parse_int(message.property_map.get(PROPERTY_DELAY_TIME_LEVEL)) or 0

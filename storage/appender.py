@@ -1,0 +1,186 @@
+"""Appending messages: the store's hot path (Apache: CommitLog.asyncPutMessage, DefaultAppendMessageCallback).
+
+One message costs one record, one copy into the mapped log, and one tuple for the dispatcher; disk space for the record
+and its queue entry is there before either is written, so a full disk leaves nothing half-written.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+from protocol.message_record import encode_record, encode_records
+from storage.admission import MAX_PROPERTIES_BYTES, OUT_OF_QUEUES, Admission
+from storage.commit_log import CommitLog
+from storage.config import StoreConfig
+from storage.consume_queue import ConsumeQueue
+from storage.dispatch import Dispatcher
+from storage.errors import PoolExhausted, StoreFull
+from storage.flush import FlushService
+from storage.interfaces import InnerMessage, PutResult, PutStatus
+from storage.queue_table import QueueTable
+
+logger = logging.getLogger(__name__)
+
+
+class Appender:
+    """Writes into one log and hands on to one dispatcher. `flush` is None while the store is closed."""
+
+    def __init__(
+        self,
+        config: StoreConfig,
+        now_ms: Callable[[], int],
+        log: CommitLog,
+        queues: QueueTable,
+        dispatcher: Dispatcher,
+    ) -> None:
+        self.flush: FlushService | None = None
+        self._now_ms = now_ms
+        self._log = log
+        self._queues = queues
+        self._dispatcher = dispatcher
+        self._admission = Admission(config)
+        self._max_body = config.max_message_size
+        self._store_host = config.store_host
+        self._full = False
+        self._writable = True
+
+    def set_writable(self, writable: bool) -> None:
+        """Refuse messages with SERVICE_NOT_AVAILABLE, or take them again; what was put stays."""
+        self._writable = writable
+        if not writable:
+            self._log.limit = 0
+
+    def configure(self, config: StoreConfig) -> None:
+        """Take over the limits of messages."""
+        self._max_body = config.max_message_size
+        self._admission.configure(config)
+
+    def put(self, message: InnerMessage) -> PutResult:
+        """Append one message. Its record is made once, except where it begins a new file."""
+        if len(message.body) > self._max_body or len(message.properties) > MAX_PROPERTIES_BYTES:
+            return PutResult(self._admission.verdict((message,)) or PutStatus.UNKNOWN_ERROR)
+        queue = self._queues.by_key.get((message.topic, message.queue_id))
+        if queue is None:
+            return self._put_in_new_queue(message)
+        log = self._log
+        sys_flag = message.sys_flag
+        queue_offset = 0 if sys_flag & OUT_OF_QUEUES else queue.next_offset
+        offset = log.max_offset
+        timestamp = self._now_ms()
+        record = encode_record(
+            queue.topic_bytes,
+            message.body,
+            message.properties,
+            queue_id=message.queue_id,
+            queue_offset=queue_offset,
+            physical_offset=offset,
+            born_timestamp=message.born_timestamp,
+            born_host=message.born_host,
+            store_timestamp=timestamp,
+            store_host=self._store_host,
+            flag=message.flag,
+            sys_flag=sys_flag,
+            reconsume_times=message.reconsume_times,
+            prepared_transaction_offset=message.prepared_transaction_offset,
+        )
+        size = len(record)
+        end = offset + size
+        if end > log.limit or queue_offset >= queue.reserved_offset:
+            refused = self._make_room(queue, size, 1)
+            return PutResult(refused) if refused is not None else self.put(message)
+        log.view[offset - log.base : end - log.base] = record
+        log.max_offset = end
+        log.last_store_timestamp = timestamp
+        if not sys_flag & OUT_OF_QUEUES:
+            queue.next_offset = queue_offset + 1
+            tags_code = message.tags_code if not queue.is_schedule else self._admission.due_time(message, timestamp)
+            self._dispatcher.pending.append((queue, offset, size, tags_code, timestamp))
+        return PutResult(PutStatus.PUT_OK, queue_offset, offset, end, timestamp)
+
+    def _put_in_new_queue(self, message: InnerMessage) -> PutResult:
+        if self.flush is None:
+            return PutResult(PutStatus.SERVICE_NOT_AVAILABLE)
+        if not self._admission.may_have_queue(message.topic, message.queue_id):
+            return PutResult(PutStatus.MESSAGE_ILLEGAL)
+        self._queues.make(message.topic, message.queue_id)
+        return self.put(message)
+
+    def _make_room(self, queue: ConsumeQueue, size: int, count: int) -> PutStatus | None:
+        """Take disk space for records of `size` bytes and `count` queue entries; answers why not, or None."""
+        if size > self._log.largest_record:
+            return PutStatus.MESSAGE_ILLEGAL
+        if self.flush is None or self.flush.error is not None or not self._writable:
+            return PutStatus.SERVICE_NOT_AVAILABLE
+        try:
+            queue.reserve(count)
+            self._log.make_room(size)
+        except StoreFull as error:
+            if not self._full:
+                logger.error("store takes no messages: %s", error)
+            self._full = True
+            return PutStatus.SERVICE_NOT_AVAILABLE
+        except PoolExhausted:
+            return PutStatus.OS_PAGE_CACHE_BUSY
+        self._full = False
+        if self.flush.error is not None:
+            self._log.limit = 0
+            return PutStatus.SERVICE_NOT_AVAILABLE
+        return None
+
+    def put_batch(self, messages: Sequence[InnerMessage]) -> PutResult:
+        """Append messages of one topic and queue in one piece."""
+        refused = self._admission.verdict_on_batch(messages)
+        if refused is not None:
+            return PutResult(refused)
+        first = messages[0]
+        queue = self._queues.by_key.get((first.topic, first.queue_id))
+        if queue is None:
+            if self.flush is None:
+                return PutResult(PutStatus.SERVICE_NOT_AVAILABLE)
+            queue = self._queues.make(first.topic, first.queue_id)
+        log, timestamp, count = self._log, self._now_ms(), len(messages)
+        records = self._encode_batch(queue, messages, timestamp)
+        size = sum(map(len, records))
+        if log.max_offset + size > log.limit or queue.next_offset + count > queue.reserved_offset:
+            refused = self._make_room(queue, size, count)
+            if refused is not None:
+                return PutResult(refused)
+            records = self._encode_batch(queue, messages, timestamp)
+        return self._write_batch(queue, messages, records, timestamp)
+
+    def _encode_batch(self, queue: ConsumeQueue, messages: Sequence[InnerMessage], timestamp: int) -> list[bytes]:
+        """The records as they are at the log's present end; what messages of a batch share, the first one says."""
+        first = messages[0]
+        return encode_records(
+            queue.topic_bytes,
+            [(message.flag, message.body, message.properties) for message in messages],
+            queue_id=first.queue_id,
+            queue_offset=queue.next_offset,
+            physical_offset=self._log.max_offset,
+            born_timestamp=first.born_timestamp,
+            born_host=first.born_host,
+            store_timestamp=timestamp,
+            store_host=self._store_host,
+            sys_flag=first.sys_flag,
+            reconsume_times=first.reconsume_times,
+        )
+
+    def _write_batch(
+        self, queue: ConsumeQueue, messages: Sequence[InnerMessage], records: list[bytes], timestamp: int
+    ) -> PutResult:
+        log, first_queue_offset = self._log, queue.next_offset
+        start = offset = log.max_offset
+        offsets = []
+        pending = self._dispatcher.pending
+        for message, record in zip(messages, records, strict=True):
+            size = len(record)
+            tags_code = message.tags_code if not queue.is_schedule else self._admission.due_time(message, timestamp)
+            pending.append((queue, offset, size, tags_code, timestamp))
+            offsets.append(offset)
+            offset += size
+        log.view[start - log.base : offset - log.base] = b"".join(records)
+        log.max_offset = offset
+        log.last_store_timestamp = timestamp
+        queue.next_offset += len(records)
+        return PutResult(PutStatus.PUT_OK, first_queue_offset, start, offset, timestamp, len(records), offsets)

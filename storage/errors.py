@@ -1,0 +1,121 @@
+"""Errors of the store: each names the path and, where a person has to act, what to do.
+
+A message's own faults are not errors: `PutStatus` says them.
+"""
+
+from __future__ import annotations
+
+
+class StoreError(Exception):
+    """Root of all errors that `storage` raises on purpose; `path` is the file or directory concerned."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"{path}: {reason}")
+        self.path = path
+        self.reason = reason
+
+
+# When opening a directory
+
+
+class StoreLocked(StoreError):
+    """Another store, ours or Apache's, works in the directory."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, "locked by a running broker; stop that broker or give this one another storePathRootDir")
+
+
+class StoreUnwritable(StoreError):
+    """The directory cannot be made or written."""
+
+    def __init__(self, path: str, cause: OSError) -> None:
+        reason = f"not writable ({cause.strerror}); check owner and permissions, or set another storePathRootDir"
+        super().__init__(path, reason)
+
+
+class DiskFailed(StoreError):
+    """The disk did not let the store read or write its files."""
+
+    def __init__(self, path: str, cause: OSError) -> None:
+        super().__init__(
+            cause.filename or path, f"the disk failed ({cause.strerror}); see the system's log, then start again"
+        )
+
+
+class WrongFileSize(StoreError):
+    """A commit log file is not as long as the configuration says."""
+
+    def __init__(self, path: str, actual_bytes: int, expected_bytes: int) -> None:
+        reason = (
+            f"is {actual_bytes} bytes long, mappedFileSizeCommitLog says {expected_bytes}; "
+            f"set mappedFileSizeCommitLog to the size the log was written with, or move the file away"
+        )
+        super().__init__(path, reason)
+        self.actual_bytes = actual_bytes
+        self.expected_bytes = expected_bytes
+
+
+class MissingLogFile(StoreError):
+    """The commit log has a hole: a file between two others is not there."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, "is missing between two commit log files; restore it, or move the older files away")
+
+
+class NoStore(StoreError):
+    """A directory without a commit log."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, "holds no store: there is no directory commitlog; give a broker's storePathRootDir")
+
+
+# When reading or writing
+
+
+class StoreFull(StoreError):
+    """The disk refuses the space for more records or queue entries; nothing was written."""
+
+    def __init__(self, path: str, cause: OSError) -> None:
+        super().__init__(path, f"no space for more data ({cause.strerror}); free space on this disk")
+
+
+class PoolExhausted(StoreError):
+    """All buffers of the transient store pool are in use; nothing was written."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, "all buffers wait for their commit; send more slowly or raise transientStorePoolSize")
+
+
+class IllegalTopicName(StoreError):
+    """A topic that must not become a directory name."""
+
+    def __init__(self, topic: str) -> None:
+        super().__init__(repr(topic), "is no topic name: only letters, digits, %, |, - and _, at most 255")
+        self.topic = topic
+
+
+class StoreClosed(StoreError):
+    """A call that needs an open store came before start or after close."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, "the store is not open")
+
+
+# When replicating
+
+
+class LogMismatch(StoreError):
+    """A master's bytes do not continue this log; nothing was written."""
+
+    def __init__(self, path: str, end_offset: int, offset: int) -> None:
+        super().__init__(path, f"ends at {end_offset}, but the master sends bytes from {offset} on")
+        self.end_offset = end_offset
+        self.offset = offset
+
+
+class ReplicaDamaged(StoreError):
+    """What a master sent is no run of records: the logs differ. The log was cut behind its last whole record."""
+
+    def __init__(self, path: str, offset: int, problem: str) -> None:
+        super().__init__(path, f"the master's bytes at {offset} do not continue this log ({problem})")
+        self.offset = offset

@@ -1,0 +1,262 @@
+"""The seam between the broker and a message store, and the values that cross it.
+
+Two stores provide it: `storage.message_store.FileMessageStore` and its twin `storage.memory.MemoryMessageStore`; both
+pass the contract tests in tests/storage/test_store_contract.py. All calls come from one thread (the reactor's); only
+flushing happens elsewhere, see `IMessageStore.when_flushed`.
+"""
+
+# mypy: disable-error-code="misc,empty-body"
+# zope interfaces declare methods without self and without bodies
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Collection, Sequence
+
+import attrs
+from zope.interface import Attribute, Interface
+
+from storage.config import StoreConfig
+
+
+class PutStatus(enum.Enum):
+    """How an append ended (Apache: PutMessageStatus)."""
+
+    PUT_OK = enum.auto()
+    MESSAGE_ILLEGAL = enum.auto()
+    PROPERTIES_SIZE_EXCEEDED = enum.auto()
+    SERVICE_NOT_AVAILABLE = enum.auto()
+    OS_PAGE_CACHE_BUSY = enum.auto()
+    UNKNOWN_ERROR = enum.auto()
+
+
+class GetStatus(enum.Enum):
+    """How a read of a queue ended (Apache: GetMessageStatus)."""
+
+    FOUND = enum.auto()
+    NO_MATCHED_MESSAGE = enum.auto()
+    MESSAGE_WAS_REMOVING = enum.auto()
+    OFFSET_FOUND_NULL = enum.auto()
+    OFFSET_OVERFLOW_BADLY = enum.auto()
+    OFFSET_OVERFLOW_ONE = enum.auto()
+    OFFSET_TOO_SMALL = enum.auto()
+    NO_MATCHED_LOGIC_QUEUE = enum.auto()
+    NO_MESSAGE_IN_QUEUE = enum.auto()
+    OFFSET_RESET = enum.auto()
+    """No store answers it: the broker does, to a reader whose group was given another offset."""
+
+
+class Boundary(enum.Enum):
+    """Which offset a search by time answers where several or none match (Apache: BoundaryType)."""
+
+    LOWER = "lower"
+    UPPER = "upper"
+
+
+@attrs.define(eq=False)
+class InnerMessage:
+    """One message on its way into the store (Apache: MessageExtBrokerInner).
+
+    `born_host` is 8 bytes (IPv4 and port) or 20 (IPv6 and port), as the record holds it; `properties` is the record's
+    text form in UTF-8; `property_map` the same, parsed; `tags_code` what the queue entry carries.
+    """
+
+    topic: str
+    queue_id: int
+    body: bytes
+    properties: bytes
+    property_map: dict[str, str]
+    tags_code: int
+    flag: int = 0
+    sys_flag: int = 0
+    born_timestamp: int = 0
+    born_host: bytes = b"\x7f\x00\x00\x01\x00\x00\x00\x00"
+    reconsume_times: int = 0
+    prepared_transaction_offset: int = 0
+
+
+@attrs.define(eq=False)
+class PutResult:
+    """Where a message (or the first of a batch) went. `end_offset` is the first byte behind the record or batch."""
+
+    status: PutStatus
+    queue_offset: int = -1
+    physical_offset: int = -1
+    end_offset: int = -1
+    store_timestamp: int = 0
+    message_count: int = 1
+    physical_offsets: Sequence[int] = ()
+
+
+@attrs.define(eq=False)
+class GetResult:
+    """What a read found: whole stored records in queue order, ready for the wire.
+
+    `records` are read-only bytes-like views; they stay valid until the store is closed. `next_begin_offset` is where
+    the reader goes on, whatever the status. Offsets are queue offsets.
+    """
+
+    status: GetStatus
+    next_begin_offset: int
+    min_offset: int
+    max_offset: int
+    records: list[memoryview | bytes] = attrs.field(factory=list)
+    size_bytes: int = 0
+    suggest_pulling_from_slave: bool = False
+
+
+@attrs.define(eq=False)
+class QueryResult:
+    """What a search by key found: whole stored records, oldest first; views as in GetResult.
+
+    The index's end is 0 where nothing was found (Apache: QueryMessageResult). Two keys may have one hash, so a record
+    need not have the key: whoever asks compares (Apache's client does).
+    """
+
+    records: Sequence[memoryview | bytes] = ()
+    index_last_update_timestamp: int = 0
+    index_last_update_physical_offset: int = 0
+
+
+@attrs.frozen
+class Inconsistency:
+    """One thing that is wrong with a store: the file, the position in it (or offset), and what."""
+
+    path: str
+    offset: int
+    problem: str
+
+    def __str__(self) -> str:
+        return f"{self.path} at {self.offset}: {self.problem}"
+
+
+RecordTest = Callable[[memoryview | bytes], bool]
+"""Whether a reader wants a stored record; called for the entries whose tags code it wants."""
+
+ArrivalListener = Callable[[str, int, int, int, int], None]
+"""Called on dispatch: topic, queue id, queue offset of the message, tags code, store timestamp."""
+
+
+class IMessageStore(Interface):
+    """A message store (Apache: MessageStore)."""
+
+    arrival_listener = Attribute("ArrivalListener or None; called for every message that becomes visible to readers.")
+
+    def start() -> None:
+        """Recover, take the directory's lock, begin background flushing. Raises StoreError subclasses."""
+
+    def close() -> None:
+        """Flush everything, write the checkpoint, remove the abort file, free the lock. A second call does nothing."""
+
+    def put_message(message: InnerMessage) -> PutResult:
+        """Append one message. Never raises for the message's own faults: the status says them.
+
+        The message is visible to readers only after `dispatch`.
+        """
+
+    def put_messages(messages: Sequence[InnerMessage]) -> PutResult:
+        """Append messages of one topic and queue back to back, all or none (Apache: putMessages)."""
+
+    def dispatch() -> None:
+        """Make everything appended visible that may be: under synchronous flush only what is flushed."""
+
+    def get_message(
+        topic: str,
+        queue_id: int,
+        offset: int,
+        max_count: int,
+        max_bytes: int,
+        tags_codes: Collection[int] | None,
+        matches: RecordTest | None = None,
+    ) -> GetResult:
+        """Read a queue from `offset`; entries whose tags code is not in `tags_codes`, and records that do not match, are
+        passed over.
+        """
+
+    def min_offset_in_queue(topic: str, queue_id: int) -> int:
+        """The first readable queue offset; 0 for an unknown queue."""
+
+    def max_offset_in_queue(topic: str, queue_id: int) -> int:
+        """The offset behind the last visible message; 0 for an unknown queue."""
+
+    def offset_by_time(topic: str, queue_id: int, timestamp_ms: int, boundary: Boundary) -> int:
+        """The queue offset of the message stored at that time (Apache: getOffsetInQueueByTime)."""
+
+    def store_timestamp(topic: str, queue_id: int, offset: int) -> int:
+        """When the message at that queue offset was stored, in ms; -1 where there is none."""
+
+    def earliest_message_time(topic: str, queue_id: int) -> int:
+        """Store time of the queue's first readable message in ms; -1 where it has none."""
+
+    def look_message(physical_offset: int) -> bytes | None:
+        """The stored record that begins there; None where none does."""
+
+    def query_message(topic: str, key: str, max_count: int, begin: int, end: int) -> QueryResult:
+        """The newest visible records of a topic with a key, stored from `begin` to `end` ms (Apache: queryMessage).
+
+        A key is a message's unique key or one of its KEYS. Times count in whole seconds from the index file's first.
+        """
+
+    def build_index(max_bytes: int) -> bool:
+        """Index about so many bytes of the log, where it waits for that; whether more is left. For times of leisure."""
+
+    def is_in_memory(topic: str, queue_id: int, offset: int) -> bool:
+        """Whether the message at that offset is recent enough to be read without the disk (Apache: checkInMemByConsumeOffset)."""
+
+    def queue_entries(topic: str, queue_id: int, offset: int, count: int) -> list[tuple[int, int, int]]:
+        """Physical offset, size and tags code of at most `count` messages from a queue offset on."""
+
+    def configure(config: StoreConfig) -> None:
+        """Take over another configuration's limits on messages and reads; paths and file sizes stay as they are."""
+
+    def queue_ids(topic: str) -> list[int]:
+        """The queues that exist for a topic, in order."""
+
+    def topics() -> list[str]:
+        """All topics that have a queue, sorted."""
+
+    def delete_topics(topics: Collection[str]) -> None:
+        """Drop the queues of these topics; their records stay in the log until it expires."""
+
+    def clean_expired_queues() -> int:
+        """Delete queues that lead only to expired records; how many (Apache: cleanExpiredConsumerQueue)."""
+
+    def clean_unused_topics(retained: Collection[str]) -> int:
+        """Delete the queues of topics not among these, but system topics and light queues; how many topics."""
+
+    def delete_expired_log() -> None:
+        """Delete expired log files in the next turns at any hour of the day (Apache: executeDeleteFilesManually)."""
+
+    def min_physical_offset() -> int:
+        """The first byte of the log."""
+
+    def max_physical_offset() -> int:
+        """The first byte behind the log's last record."""
+
+    def flushed_offset() -> int:
+        """Everything before this physical offset is on disk."""
+
+    def when_flushed(offset: int, callback: Callable[[bool], None]) -> None:
+        """Call back when the log is on disk up to `offset` (True), or when that took longer than allowed (False).
+
+        The callback runs in the flush thread: it must hand over to its own thread at once.
+        """
+
+    def read_log(offset: int, max_bytes: int) -> memoryview | None:
+        """The log's bytes from a physical offset on, whole records or not, at most to the end of their file.
+
+        Empty at the log's end; None where the log has no such offset. Files are sent to their end, blanks included.
+        """
+
+    def newest_file_offset() -> int:
+        """Where the file begins that the log's end is in (Apache: from where an empty slave is served)."""
+
+    def append_log(offset: int, data: bytes | memoryview) -> None:
+        """Append a master's bytes, which begin at the log's end; cut anywhere, whole records become visible by `dispatch`.
+
+        An empty log begins with the first bytes' offset. From then on messages cannot be put.
+        Raises LogMismatch, ReplicaDamaged, StoreFull, StoreClosed; then nothing was appended but whole records.
+        """
+
+    def check() -> list[Inconsistency]:
+        """Walk log and queues and name every inconsistency; empty for a sound store."""

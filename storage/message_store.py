@@ -1,0 +1,405 @@
+"""The message store over files (Apache: DefaultMessageStore). All calls come from one thread, see `interfaces`."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+
+from zope.interface import implementer
+
+from storage.appender import Appender
+from storage.check import check_parts
+from storage.checkpoint import Checkpoint
+from storage.commit_service import CommitService
+from storage.config import FlushDiskType, StoreConfig
+from storage.directory import StoreDirectory
+from storage.dispatch import EVERYTHING, Dispatcher
+from storage.errors import DiskFailed, StoreClosed
+from storage.flush import FlushCallback, FlushService
+from storage.index_builder import CATCH_UP_BYTES, IndexBuilder
+from storage.index_check import check_index
+from storage.index_flush import IndexFlush
+from storage.index_service import IndexService
+from storage.interfaces import (
+    ArrivalListener,
+    Boundary,
+    GetResult,
+    GetStatus,
+    IMessageStore,
+    Inconsistency,
+    InnerMessage,
+    PutResult,
+    QueryResult,
+    RecordTest,
+)
+from storage.log_scan import LogScan
+from storage.log_setup import make_commit_log
+from storage.mapped_file import Allocate, Sync
+from storage.queue_extension import BitMapOf, describe
+from storage.queue_reader import QueueReader
+from storage.queue_table import QueueTable
+from storage.recovery import Recovery, RecoveryReport
+from storage.replica import ReplicaLog
+from storage.retention import Retention
+from storage.transient_pool import BufferedCommitLog
+
+logger = logging.getLogger(__name__)
+
+
+@implementer(IMessageStore)
+class FileMessageStore:
+    """Commit log, consume queues and their life in one directory that Apache's broker can open too.
+
+    `recovery_report` says what the last start found, `retention` what may be deleted. A closed store can be started again.
+    """
+
+    def __init__(
+        self,
+        config: StoreConfig,
+        now_ms: Callable[[], int],
+        *,
+        allocate: Allocate = os.posix_fallocate,
+        sync: Sync = os.fdatasync,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.config = config
+        self.recovery_report = RecoveryReport(clean=True)
+        self._now_ms = now_ms
+        self._allocate = allocate
+        self._sync = sync
+        self._monotonic = monotonic
+        self._paths = config.paths
+        self._directory = StoreDirectory(self._paths)
+        self._sync_flush = config.flush_disk_type is FlushDiskType.SYNC_FLUSH
+        self._dispatcher = Dispatcher()
+        self._flush: FlushService | None = None
+        self._commit: CommitService | None = None
+        self.bit_map_of: BitMapOf | None = None
+        """Filter bit maps for the queues' extensions, from a topic and a message's properties."""
+        self.commit_listener: Callable[[], None] | None = None
+        """Called in a thread of the store when messages can become visible that an earlier `dispatch` left out."""
+        self._replica: ReplicaLog | None = None
+        self._make_parts()
+
+    def _described(self, topic: str, physical_offset: int, size: int) -> tuple[int, bytes | None]:
+        """What a queue's extension says of a record."""
+        record = self._log.read(physical_offset, size)
+        return describe(topic, record, self.bit_map_of) if record is not None else (0, None)
+
+    def _make_parts(self) -> None:
+        config = self.config
+        self._log = make_commit_log(config, self._allocate, self._sync)
+        self._queues = QueueTable(config, self._allocate, self._described)
+        self._checkpoint = Checkpoint(self._paths.checkpoint)
+        self._reader = QueueReader(config, self._log)
+        index = IndexService(self._paths.index, config.index_sizes, self._now_ms, self._allocate)
+        self._index = IndexBuilder(self._log, index, enabled=config.message_index_enable)
+        self._appender = Appender(config, self._now_ms, self._log, self._queues, self._dispatcher)
+        self.retention = Retention(config, self._log, self._queues, self._appender)
+        self.retention.trim_index = index.trim
+
+    @property
+    def arrival_listener(self) -> ArrivalListener | None:
+        """Called for every message that becomes visible."""
+        return self._dispatcher.listener
+
+    @arrival_listener.setter
+    def arrival_listener(self, listener: ArrivalListener | None) -> None:
+        self._dispatcher.listener = listener
+
+    # Life
+
+    @property
+    def is_open(self) -> bool:
+        """Whether messages can be put and read."""
+        return self._flush is not None
+
+    def start(self) -> None:
+        """Lock, recover, begin flushing. Raises StoreError subclasses; then the directory is free again."""
+        if self._flush is not None:
+            return
+        clean = self._directory.open()
+        try:
+            self._recover(clean)
+            self._directory.mark_running()
+        except BaseException as error:
+            self._release()
+            self._directory.close(clean=False)
+            if isinstance(error, OSError):
+                raise DiskFailed(self._paths.root, error) from error
+            raise
+        self._flush = FlushService(
+            self.config,
+            self._log,
+            self._checkpoint,
+            lambda: self._queues,
+            lambda: self._dispatcher.last_store_timestamp,
+            index=IndexFlush(self._index.index, self._checkpoint, self._sync),
+            monotonic=self._monotonic,
+            sync=self._sync,
+        )
+        self._flush.start()
+        self._appender.flush = self._flush
+        if isinstance(self._log, BufferedCommitLog):
+            fail = self._flush.fail
+            self._commit = CommitService(self.config, self._log, fail, self._committed, monotonic=self._monotonic)
+            self._commit.start()
+
+    def _committed(self) -> None:
+        if self.commit_listener is not None:
+            self.commit_listener()
+
+    def _recover(self, clean: bool) -> None:
+        self._make_parts()
+        self._checkpoint = Checkpoint.load(self._paths.checkpoint)
+        recovery = Recovery(self.config, self._log, self._queues, self._checkpoint, clean=clean, sync=self._sync)
+        self.recovery_report = recovery.report
+        recovery.run()
+        report = self.recovery_report
+        self._index.load(None if clean else self._checkpoint.index_msg_timestamp, report.add)
+        logger.info(
+            "store open: root=%s clean=%s minOffset=%d maxOffset=%d recordsChecked=%d entriesWritten=%d actions=%d",
+            self._paths.root,
+            clean,
+            self._log.min_offset,
+            self._log.max_offset,
+            report.records_checked,
+            report.entries_written,
+            len(report.actions),
+        )
+
+    def close(self) -> None:
+        """Dispatch and flush everything, write the checkpoint, remove the abort file, free the lock."""
+        flush, self._flush = self._flush, None
+        if flush is None:
+            return
+        self._appender.flush = None
+        clean = False
+        try:
+            self._log.limit = 0
+            if self._commit is not None:
+                self._commit.stop()
+                self._commit = None
+            if flush.error is None:
+                self._log.commit()
+            self._dispatcher.run(EVERYTHING)
+            if self._replica is not None:
+                self._replica.dispatch(EVERYTHING)
+            if flush.error is None:
+                self._index.build(self._log.max_offset, EVERYTHING)
+            flush.stop()
+            if self._replica is not None:
+                self._replica.cut()
+            clean = True
+        finally:
+            self._replica = None
+            self._release()
+            self._directory.close(clean=clean)
+
+    def _release(self) -> None:
+        self._log.release()
+        self._queues.release()
+        self._index.index.release()
+
+    def configure(self, config: StoreConfig) -> None:
+        """Take over limits."""
+        self.config = config
+        self._reader.configure(config)
+        self._appender.configure(config)
+        self.retention.configure(config)
+
+    # Writing
+
+    def put_message(self, message: InnerMessage) -> PutResult:
+        """Append one message."""
+        return self._appender.put(message)
+
+    def put_messages(self, messages: Sequence[InnerMessage]) -> PutResult:
+        """Append messages of one topic and queue in one piece."""
+        return self._appender.put_batch(messages)
+
+    def dispatch(self) -> None:
+        """Make visible what may be, and index it where enough waits; under synchronous flush the rest is flushed soon."""
+        self._make_visible()
+        if self._index.lags():
+            self._index.keep_up(self._visible_end())
+
+    def _visible_end(self) -> int:
+        """Behind the last record that readers may know of."""
+        end = self._log.max_offset if self._replica is None else self._replica.visible_end()
+        end = min(end, self._log.committed_offset)
+        if self._sync_flush:
+            end = min(end, self._log.flushed_offset)
+        return min(end, self._dispatcher.pending[0][1]) if self._dispatcher.pending else end
+
+    def _make_visible(self) -> None:
+        dispatcher = self._dispatcher
+        if self._replica is not None:
+            self._replica.dispatch(self._log.flushed_offset if self._sync_flush else EVERYTHING)
+        if not dispatcher.pending:
+            return
+        if not self._sync_flush:
+            dispatcher.run(self._log.committed_offset)
+            if self._flush is not None and not self.config.flush_commit_log_timed:
+                self._flush.nudge()
+            return
+        dispatcher.run(self._log.flushed_offset)
+        if dispatcher.pending and self._flush is not None:
+            self._flush.wake()
+
+    def delete_topics(self, topics: Collection[str]) -> None:
+        """Drop the queues of these topics."""
+        for queue in self._queues.remove(topics):
+            self._dispatcher.drop(queue)
+            if self._replica is not None:
+                self._replica.drop(queue)
+
+    # Retention on request; the broker's RetentionService does the periodic part
+
+    def clean_expired_queues(self) -> int:
+        """Delete queues that lead only to expired records."""
+        return len(self._queues.remove_queues(self.retention.expired_queues()))
+
+    def clean_unused_topics(self, retained: Collection[str]) -> int:
+        """Delete the queues of topics that are not retained."""
+        unused = self.retention.unused_topics(retained)
+        self.delete_topics(unused)
+        return len(unused)
+
+    def delete_expired_log(self) -> None:
+        """Let expired log files go without waiting for the hour."""
+        self.retention.delete_soon()
+
+    # Replicating
+
+    def read_log(self, offset: int, max_bytes: int) -> memoryview | None:
+        """The log's bytes from an offset on, at most to the end of their file."""
+        return self._log.read_bytes(offset, max_bytes)
+
+    def newest_file_offset(self) -> int:
+        """Where the file begins that the log's end is in."""
+        return self._log.max_offset - self._log.max_offset % self._log.file_size
+
+    def append_log(self, offset: int, data: bytes | memoryview) -> None:
+        """Append a master's bytes. Raises LogMismatch, ReplicaDamaged, StoreFull, StoreClosed."""
+        if self._flush is None or self._flush.error is not None:
+            raise StoreClosed(self._paths.root)
+        if self._replica is None:
+            self._replica = ReplicaLog(self.config, self._log, self._queues, self._dispatcher)
+            self._appender.flush = None
+        self._replica.append(offset, data)
+
+    # Reading
+
+    def get_message(
+        self,
+        topic: str,
+        queue_id: int,
+        offset: int,
+        max_count: int,
+        max_bytes: int,
+        tags_codes: Collection[int] | None,
+        matches: RecordTest | None = None,
+    ) -> GetResult:
+        """Read a queue; an unknown one is an empty one, as in Apache, whose reads make the queue."""
+        queue = self._queues.by_key.get((topic, queue_id))
+        if queue is None:
+            return GetResult(GetStatus.NO_MESSAGE_IN_QUEUE, 0, 0, 0)
+        return self._reader.get(queue, offset, max_count, max_bytes, tags_codes, matches)
+
+    def min_offset_in_queue(self, topic: str, queue_id: int) -> int:
+        """The first readable queue offset."""
+        queue = self._queues.get(topic, queue_id)
+        return queue.min_offset if queue is not None else 0
+
+    def max_offset_in_queue(self, topic: str, queue_id: int) -> int:
+        """The offset behind the last visible message."""
+        queue = self._queues.get(topic, queue_id)
+        return queue.max_offset if queue is not None else 0
+
+    def offset_by_time(self, topic: str, queue_id: int, timestamp_ms: int, boundary: Boundary) -> int:
+        """Where reading from a time begins; 0 for an unknown queue."""
+        queue = self._queues.get(topic, queue_id)
+        return self._reader.offset_by_time(queue, timestamp_ms, boundary) if queue is not None else 0
+
+    def store_timestamp(self, topic: str, queue_id: int, offset: int) -> int:
+        """When the message at a queue offset was stored."""
+        queue = self._queues.get(topic, queue_id)
+        return self._reader.store_timestamp(queue, offset) if queue is not None else -1
+
+    def earliest_message_time(self, topic: str, queue_id: int) -> int:
+        """When the queue's first readable message was stored."""
+        queue = self._queues.get(topic, queue_id)
+        return self._reader.store_timestamp(queue, queue.min_offset) if queue is not None else -1
+
+    def look_message(self, physical_offset: int) -> bytes | None:
+        """A copy of the record that begins there."""
+        record = self._log.record_at(physical_offset)
+        return None if record is None else bytes(record)
+
+    def query_message(self, topic: str, key: str, max_count: int, begin: int, end: int) -> QueryResult:
+        """The newest records with a key, oldest of them first."""
+        self.build_index(CATCH_UP_BYTES)
+        most = min(max_count, self.config.max_msgs_num_batch)
+        return self._index.query(topic, key, most, begin, end, self._log.record_at)
+
+    def build_index(self, max_bytes: int) -> bool:
+        """Index a part of what waits for it."""
+        return self._flush is not None and self._index.build(self._visible_end(), max_bytes)
+
+    def is_in_memory(self, topic: str, queue_id: int, offset: int) -> bool:
+        """Whether the message is recent enough to be read without the disk."""
+        queue = self._queues.get(topic, queue_id)
+        return queue is not None and self._reader.is_in_memory(queue, offset)
+
+    def queue_entries(self, topic: str, queue_id: int, offset: int, count: int) -> list[tuple[int, int, int]]:
+        """Physical offset, size and tags code of messages."""
+        queue = self._queues.get(topic, queue_id)
+        entries = (queue.entry(one) for one in range(offset, offset + count)) if queue is not None else ()
+        return [entry for entry in entries if entry is not None]
+
+    def queue_ids(self, topic: str) -> list[int]:
+        """The queues of a topic."""
+        return self._queues.queue_ids(topic)
+
+    def topics(self) -> list[str]:
+        """All topics that have a queue."""
+        return self._queues.topics()
+
+    def min_physical_offset(self) -> int:
+        """The first byte of the log."""
+        return self._log.min_offset
+
+    def max_physical_offset(self) -> int:
+        """The first byte behind the log's last record."""
+        return self._log.max_offset
+
+    def flushed_offset(self) -> int:
+        """Everything before this offset is on disk."""
+        return self._log.flushed_offset
+
+    def when_flushed(self, offset: int, callback: FlushCallback) -> None:
+        """Call back from the flush thread. Raises StoreClosed."""
+        if self._flush is None:
+            raise StoreClosed(self._paths.root)
+        self._flush.request(offset, callback)
+
+    def check(self) -> list[Inconsistency]:
+        """Walk log, queues and index."""
+        return self._check_parts() + list(self._check_index())
+
+    def _check_index(self) -> Iterator[Inconsistency]:
+        scan = LogScan(self._log.files.files, self._log.min_offset)
+        return check_index(self._index.index.files, scan, self._log.min_offset, self._index.position)
+
+    def _check_parts(self) -> list[Inconsistency]:
+        """Walk log and queues; what has come of a replica's next record is no damage."""
+        if self._flush is not None and self._flush.error is None:
+            self._log.commit()
+        if self._replica is None:
+            return check_parts(self._log, self._queues, self._dispatcher.pending)
+        replica = self._replica
+        found = check_parts(self._log, self._queues, (*self._dispatcher.pending, *replica.pending()))
+        return [one for one in found if (one.path, one.offset) != (self._log.files.directory, replica.end_offset)]

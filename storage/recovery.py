@@ -1,0 +1,296 @@
+"""Making a store sound before it serves (Apache: CommitLog.recoverNormally, recoverAbnormally, ConsumeQueue.recover).
+
+The log is the truth. It is walked from a safe place to its last intact record, cut there, and the queues are brought
+to it: entries that point behind the end go, entries that are missing are written anew. Bytes that are cut off although
+intact records lie in them are kept in the directory `damaged`, because they may be all there is of a message.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Collection, Mapping
+
+import attrs
+
+from protocol.delay_levels import parse_delay_levels
+from protocol.flags import MessageSysFlag, transaction_value
+from protocol.message_record import DispatchFields
+from protocol.queue_layout import ENTRY_BYTES, FILLER_SIZE
+from storage.checkpoint import Checkpoint
+from storage.commit_log import CommitLog
+from storage.config import StoreConfig
+from storage.consume_queue import ConsumeQueue
+from storage.log_scan import LogScan, StopReason, intact_behind, record_matches
+from storage.mapped_file import Sync
+from storage.paths import is_topic_name
+from storage.queue_table import QueueTable
+from storage.salvage import set_aside
+from storage.scan_start import clean_start, reached_by, unclean_start
+
+logger = logging.getLogger(__name__)
+
+_IN_QUEUES = frozenset({MessageSysFlag.TRANSACTION_NOT_TYPE, MessageSysFlag.TRANSACTION_COMMIT_TYPE})
+"""Half and rolled back messages never enter a queue."""
+
+
+@attrs.frozen
+class RecoveryAction:
+    """One thing that was wrong and what was done: the file or directory, the offset in it, and a sentence."""
+
+    path: str
+    offset: int
+    done: str
+
+    def __str__(self) -> str:
+        return f"{self.path} at {self.offset}: {self.done}"
+
+
+@attrs.define
+class RecoveryReport:
+    """What a start found. `clean` is False where the last broker did not close the store."""
+
+    clean: bool
+    scan_start: int = 0
+    end_offset: int = 0
+    records_checked: int = 0
+    entries_written: int = 0
+    actions: list[RecoveryAction] = attrs.field(factory=list)
+
+    def add(self, path: str, offset: int, done: str) -> None:
+        """Record and log one action."""
+        action = RecoveryAction(path, offset, done)
+        self.actions.append(action)
+        logger.warning("recovery: %s", action)
+
+
+class Recovery:
+    """One recovery of a locked store; `run` once."""
+
+    def __init__(
+        self,
+        config: StoreConfig,
+        log: CommitLog,
+        queues: QueueTable,
+        checkpoint: Checkpoint,
+        *,
+        clean: bool,
+        sync: Sync = os.fdatasync,
+    ) -> None:
+        self.report = RecoveryReport(clean)
+        self._config = config
+        self._log = log
+        self._queues = queues
+        self._checkpoint = checkpoint
+        self._sync = sync
+        self._delay_table = parse_delay_levels(config.message_delay_level)
+        self._rescan_from: int | None = None
+        self._incomplete: set[tuple[str, int]] = set()
+        self._reached = 0
+
+    def run(self) -> RecoveryReport:
+        """Bring log and queues to the last intact record. Raises StoreError where a person has to act."""
+        self._log.load()
+        if self._log.lengthened is not None:
+            cut = self._log.lengthened
+            self.report.add(cut.path, cut.actual_bytes, "the file ended here; it was made whole with zeros")
+        self._load_queues()
+        if not self._log.files.files:
+            self._drop_queues_without_log()
+            return self.report
+        start = self._scan_start()
+        found = {queue: queue.max_offset for queue in self._queues}
+        if not self.report.clean:
+            for queue in self._queues:
+                queue.rewind_to_physical(start)
+        scan = self._scan(start, None)
+        self._cut_log(scan)
+        self._cut_queues(scan.end_offset, found)
+        self._rebuild_strangers()
+        for queue in self._queues:
+            queue.correct_min_offset(self._log.min_offset)
+        self._put_on_disk(start)
+        return self.report
+
+    # What is there
+
+    def _load_queues(self) -> None:
+        for topic, queue_id in self._config.paths.queue_directories():
+            queue = self._queues.make(topic, queue_id)
+            load = queue.load()
+            directory = queue.files.directory
+            for odd in load.odd_files:
+                self.report.add(odd.path, 0, f"has {odd.actual_bytes} bytes; the queue is built anew from the log")
+            if load.missing_file is not None:
+                self.report.add(load.missing_file, 0, "is missing; the queue is built anew from the log")
+            if load.damaged:
+                queue.destroy_directory()
+                self._rescan(queue, 0)
+            elif load.truncation:
+                self.report.add(directory, queue.max_offset, "entries behind a hole are written anew from the log")
+                self._rescan(queue, queue.max_physical_offset)
+            elif self.report.clean and queue.files.dropped_empty is not None:
+                self.report.add(queue.files.dropped_empty, 0, "was empty; its entries are written anew from the log")
+                self._rescan(queue, queue.max_physical_offset)
+
+    def _rescan(self, queue: ConsumeQueue, offset: int) -> None:
+        self._incomplete.add((queue.topic, queue.queue_id))
+        self._rescan_from = offset if self._rescan_from is None else min(offset, self._rescan_from)
+
+    def _drop_queues_without_log(self) -> None:
+        """Without a log the queues point nowhere (Apache deletes them as well)."""
+        for queue in self._queues:
+            if queue.max_offset:
+                self.report.add(queue.files.directory, 0, "deleted, because the commit log has no files")
+        self._queues.remove(self._queues.topics())
+
+    # Where to begin
+
+    def _scan_start(self) -> int:
+        """A record's first byte, before which nothing can be wrong."""
+        if self.report.clean:
+            start = clean_start(self._config, self._log, self._queues)
+            self._reached = reached_by(self._queues)
+        else:
+            start = unclean_start(self._config, self._log, self._queues, self._checkpoint.min_timestamp)
+        if self._rescan_from is not None:
+            start = min(start, self._rescan_from - self._rescan_from % self._log.file_size)
+        self.report.scan_start = max(start, self._log.min_offset)
+        return self.report.scan_start
+
+    # Walking and cutting
+
+    def _scan(self, start: int, only: Collection[tuple[str, int]] | None) -> LogScan:
+        """Walk the log from `start` and write the entries that the queues (of `only`) miss. Raises StoreFull.
+
+        On a clean start a record before the place that the queues reach has its entry, unless its queue is damaged or
+        its topic was deleted: then it gets none (Apache: recoverNormally). Only where there is no queue all get one.
+        """
+        scan = LogScan(self._log.files.files, start, self._delay_table, self._config.check_crc_on_recover)
+        last: DispatchFields | None = None
+        for last in scan:
+            self.report.records_checked += 1
+            if transaction_value(last.sys_flag) not in _IN_QUEUES:
+                continue
+            if self._is_due(last, only):
+                self._dispatch(last)
+            elif only is None:
+                self._put_right(last)
+        if last is not None:
+            self._log.last_store_timestamp = last.store_timestamp
+            self._checkpoint.confirm_physical_offset = last.physical_offset
+        self.report.end_offset = scan.end_offset
+        return scan
+
+    def _is_due(self, record: DispatchFields, only: Collection[tuple[str, int]] | None) -> bool:
+        key = record.topic, record.queue_id
+        if only is not None:
+            return key in only
+        return record.physical_offset >= self._reached or key in self._incomplete
+
+    def _dispatch(self, record: DispatchFields) -> None:
+        queue = self._queue_for(record)
+        if queue is None or record.physical_offset + record.size <= queue.max_physical_offset:
+            return
+        missing = record.queue_offset - queue.max_offset
+        if queue.max_offset and missing > self._config.mapped_file_size_consume_queue // ENTRY_BYTES:
+            self.report.add(
+                queue.files.directory, record.queue_offset, f"no entry for the record at {record.physical_offset}"
+            )
+            return
+        if missing < 0 < record.queue_offset:  # a topic that was made anew begins at 0
+            if not self._put_right(record):
+                what = f"no entry for the record at {record.physical_offset}, another record is there"
+                self.report.add(queue.files.directory, record.queue_offset, what)
+            return
+        if queue.max_offset and missing:
+            what = (
+                f"{missing} entries missing before"
+                if missing > 0
+                else "entries from here on are replaced, beginning with"
+            )
+            self.report.add(
+                queue.files.directory, record.queue_offset, f"{what} the record at {record.physical_offset}"
+            )
+        queue.append_at(record.queue_offset, record.physical_offset, record.size, record.tags_code)
+        self.report.entries_written += 1
+
+    def _put_right(self, record: DispatchFields) -> bool:
+        """Write a record's entry anew where it leads elsewhere; False where that is a record of this queue offset too."""
+        queue = self._queues.get(record.topic, record.queue_id)
+        entry = queue.entry(record.queue_offset) if queue is not None else None
+        right = record.physical_offset, record.size, record.tags_code
+        if queue is None or entry is None or entry == right or entry[1] == FILLER_SIZE:
+            return True
+        if entry[:2] != right[:2]:
+            other = self._log.record_at(entry[0])
+            if other is not None and record_matches(other, queue.topic, queue.queue_id, record.queue_offset, entry[1]):
+                return False
+        self.report.add(queue.files.directory, record.queue_offset, f"was {entry}, the record says {right}; put right")
+        queue.rewrite(record.queue_offset, *right)
+        return True
+
+    def _queue_for(self, record: DispatchFields) -> ConsumeQueue | None:
+        queue = self._queues.get(record.topic, record.queue_id)
+        if queue is not None:
+            return queue
+        if not is_topic_name(record.topic):
+            what = f"the record is in no queue: {record.topic!r} is no topic name"
+            self.report.add(self._log.files.directory, record.physical_offset, what)
+            return None
+        return self._queues.make(record.topic, record.queue_id)
+
+    def _cut_log(self, scan: LogScan) -> None:
+        end = scan.end_offset
+        problem = scan.problem if scan.stop_reason is StopReason.DAMAGED else "nothing was written here"
+        kept = ""
+        if intact_behind(self._log.files.files, end) is not None:
+            saved = set_aside(self._config.paths.damaged, self._log.files.files, end)
+            kept = f"; what followed is kept in {saved}"
+        truncation = self._log.truncate(end)
+        if truncation or scan.stop_reason is StopReason.DAMAGED:
+            names = ", ".join(os.path.basename(path) for path in truncation.deleted_files)
+            deleted = f", files deleted: {names}" if names else ""
+            self.report.add(self._log.files.directory, end, f"the log was cut here ({problem}){deleted}{kept}")
+
+    def _cut_queues(self, end: int, found: Mapping[ConsumeQueue, int]) -> None:
+        """Drop entries that point behind the log's end; `found` has the ends of the queues as they were."""
+        for queue in self._queues:
+            keep = queue.first_at_or_behind(end)
+            if keep < queue.max_offset or not self.report.clean:
+                queue.truncate(keep)
+            dropped = found.get(queue, 0) - queue.max_offset
+            if dropped > 0:
+                what = f"{dropped} entries dropped that point behind the end of the log at {end}"
+                self.report.add(queue.files.directory, queue.max_offset, what)
+
+    def _rebuild_strangers(self) -> None:
+        """Build queues anew whose last entry leads to a record that is not its own."""
+        strangers: set[tuple[str, int]] = set()
+        for queue in self._queues:
+            if not self._last_entry_is_right(queue):
+                self.report.add(queue.files.directory, queue.max_offset - 1, "leads to a wrong record; built anew")
+                queue.destroy_directory()
+                strangers.add((queue.topic, queue.queue_id))
+        if strangers:
+            end = self.report.end_offset
+            self._scan(self._log.min_offset, strangers)
+            self.report.end_offset = end
+
+    def _last_entry_is_right(self, queue: ConsumeQueue) -> bool:
+        entry = queue.entry(queue.max_offset - 1)
+        if entry is None or queue.max_physical_offset <= self._log.min_offset:
+            return True
+        record = self._log.record_at(entry[0])
+        return record is not None and record_matches(
+            record, queue.topic, queue.queue_id, queue.max_offset - 1, entry[1]
+        )
+
+    def _put_on_disk(self, start: int) -> None:
+        """What readers see from now on must survive a power cut, or a later recovery would take it away again."""
+        if not self.report.clean or self.report.actions:
+            for file in self._log.files.from_offset(start):
+                file.sync(self._sync)
+            for queue in self._queues:
+                queue.flush(0, self._sync)
+        self._log.flushed_offset = self._log.max_offset

@@ -1,0 +1,233 @@
+"""Which files may go, and when a store refuses messages (Apache: CleanCommitLogService, CleanConsumeQueueService).
+
+The first half are pure rules: time and disk usage are arguments. `Retention` applies them to one open store. It takes
+files out of the log and the queues at once and answers their paths; whoever calls removes those, oldest first, in a
+thread where the reactor must not wait for a disk, and hands back what could not be removed.
+
+A file in use is no obstacle: readers' views keep its blocks until they are freed. So Apache's wait for readers
+(destroyMapedFileIntervalForcibly) has nothing to wait for here; only a file that the system refuses to unlink is tried
+again every redeleteHangedFileInterval.
+"""
+
+from __future__ import annotations
+
+import enum
+import logging
+import os
+from collections.abc import Callable, Collection, Iterator, Sequence
+
+import attrs
+
+from protocol.system_topics import is_lmq, is_system_topic
+from storage.appender import Appender
+from storage.commit_log import CommitLog
+from storage.config import StoreConfig
+from storage.directory import sync_directory
+from storage.queue_table import QueueTable
+
+logger = logging.getLogger(__name__)
+
+MANUAL_TURNS = 20
+"""For how many turns a manual request deletes (Apache: MAX_MANUAL_DELETE_FILE_TIMES)."""
+QUEUES_A_STEP = 256
+"""After so many queues without a file to remove the caller gets a chance to do something else."""
+HOUR_MS = 3_600_000
+
+TrimIndex = Callable[[int], Sequence[str]]
+"""Takes out what leads to before a physical offset; answers paths to remove."""
+
+
+class Space(enum.Enum):
+    """How full the store's disks are."""
+
+    PLENTY = "plenty"
+    SCARCE = "past diskMaxUsedSpaceRatio: expired files go at any hour"
+    CRITICAL = "past diskSpaceCleanForciblyRatio: the oldest files go, expired or not"
+    FULL = "past diskSpaceWarningLevelRatio: no messages are taken either"
+
+
+@attrs.frozen
+class DiskUsage:
+    """How much of the log's and of the queues' disk is used, 0.0 to 1.0; -1.0 where that cannot be told."""
+
+    log: float
+    queues: float
+
+
+def used_ratio(total: int, free: int, available: int) -> float:
+    """Used space by what an ordinary user may use, in whole percent rounded up (UtilAll.getDiskPartitionSpaceUsedPercent).
+
+    Of 1000 blocks, 250 free and 200 of them available: 750 of 950 are used, 0.79.
+    """
+    used = total - free
+    entire = used + available
+    return -(-used * 100 // entire) / 100 if entire > 0 else -1.0
+
+
+def measure(path: str) -> float:
+    """The used ratio of a path's disk; -1.0 where the system does not tell. May take long on a network disk."""
+    try:
+        found = os.statvfs(path)
+    except OSError as error:
+        logger.error("disk usage not known: path=%s error=%s", path, error)
+        return -1.0
+    return used_ratio(found.f_blocks, found.f_bfree, found.f_bavail)
+
+
+def space(config: StoreConfig, usage: DiskUsage) -> Space:
+    """What the fuller disk means. The two upper limits are taken within 35 to 90 and 30 to 85 percent, as Apache does."""
+    most = max(usage.log, usage.queues)
+    if most > min(max(config.disk_space_warning_level_ratio, 35), 90) / 100:
+        return Space.FULL
+    if most > min(max(config.disk_space_clean_forcibly_ratio, 30), 85) / 100:
+        return Space.CRITICAL
+    limit = config.disk_max_used_space_ratio / 100
+    scarce = any(ratio < 0 or ratio > limit for ratio in (usage.log, usage.queues))
+    return Space.SCARCE if scarce else Space.PLENTY
+
+
+def is_hour_to_delete(delete_when: str, hour: int) -> bool:
+    """Whether `hour` (0 to 23) is one of deleteWhen's, as in 04;16 (UtilAll.isItTimeToDo)."""
+    return hour in {int(one) for one in delete_when.split(";") if one.strip()}
+
+
+def expired_count(modified_ms: Sequence[int], now_ms: int, reserved_ms: int, *, at_once: bool, most: int) -> int:
+    """How many of a log's oldest files go; `modified_ms` has one time a file, oldest first. The last one never goes.
+
+    The first file that is young enough ends it, so that no hole is made (MappedFileQueue.deleteExpiredFileByTime).
+    """
+    count = 0
+    for modified in modified_ms[:-1][:most]:
+        if not at_once and now_ms < modified + reserved_ms:
+            break
+        count += 1
+    return count
+
+
+def remove_file(path: str) -> None:
+    """Unlink and put that on disk, so that a power cut leaves no hole between files; gone already is fine. Raises OSError."""
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return
+    sync_directory(os.path.dirname(path))
+
+
+class Retention:
+    """The limits of one open store. All calls but those of module functions come from the store's thread."""
+
+    def __init__(self, config: StoreConfig, log: CommitLog, queues: QueueTable, appender: Appender) -> None:
+        self.space = Space.PLENTY
+        self.trim_index: TrimIndex | None = None
+        self._config = config
+        self._log = log
+        self._queues = queues
+        self._appender = appender
+        self._manual_turns = 0
+        self._trimmed_to = 0
+        self._hanged: list[str] = []
+        self._hanged_tried_ms = 0
+
+    def configure(self, config: StoreConfig) -> None:
+        """Take over limits and hours from the next turn on."""
+        self._config = config
+
+    # The log
+
+    def delete_soon(self) -> None:
+        """Delete expired log files in the next turns at any hour (Apache: executeDeleteFilesManually)."""
+        self._manual_turns = MANUAL_TURNS
+
+    def expire_log(self, now_ms: int, hour: int, usage: DiskUsage) -> list[str]:
+        """One turn: refuse or take messages by the disks' state, take expired files out of the log; their paths."""
+        self._set_space(space(self._config, usage), usage)
+        manual = self._manual_turns > 0
+        if not (manual or self.space is not Space.PLENTY or is_hour_to_delete(self._config.delete_when, hour)):
+            return []
+        self._manual_turns -= manual
+        at_once = self.space in (Space.CRITICAL, Space.FULL) and self._config.clean_file_forcibly_enable
+        paths = self._take_expired(now_ms, at_once)
+        if paths:
+            logger.info(
+                "log files expired: files=%d minOffset=%d space=%s atOnce=%s manual=%s",
+                len(paths), self._log.min_offset, self.space.name, at_once, manual,
+            )  # fmt: skip
+        elif self.space is not Space.PLENTY:
+            logger.warning("disk space is short and no log file may go: space=%s usage=%s", self.space.name, usage)
+        return paths
+
+    def _set_space(self, now: Space, usage: DiskUsage) -> None:
+        before, self.space = self.space, now
+        if (now is Space.FULL) != (before is Space.FULL):
+            message = "disk full, no messages are taken: %s" if now is Space.FULL else "disk has space again: %s"
+            logger.log(logging.ERROR if now is Space.FULL else logging.INFO, message, usage)
+        self._appender.set_writable(now is not Space.FULL)
+
+    def _take_expired(self, now_ms: int, at_once: bool) -> list[str]:
+        files = self._log.files.files[: self._config.delete_file_batch_max + 1]
+        times = [_modified_ms(file.path) for file in files]
+        reserved = self._config.file_reserved_time * HOUR_MS
+        most = self._config.delete_file_batch_max
+        count = expired_count(times, now_ms, reserved, at_once=at_once, most=most)
+        return self._log.files.drop_first(count)
+
+    # Queues and index
+
+    def trim(self) -> Iterator[list[str]]:
+        """Bring queues and index to the log's minimum in steps; each gives the paths of what it took out.
+
+        Nothing is done while the minimum is where it was. An empty list is a chance to pause.
+        """
+        minimum = self._log.min_offset
+        if minimum <= self._trimmed_to:
+            return
+        for number, queue in enumerate(self._queues, 1):
+            paths = queue.trim(minimum)
+            if paths or number % QUEUES_A_STEP == 0:
+                yield paths
+        if self.trim_index is not None:
+            expired = list(self.trim_index(minimum))
+            if expired:
+                yield expired
+        self._trimmed_to = minimum
+
+    def expired_queues(self) -> list[tuple[str, int]]:
+        """Topic and id of the queues that lead only to before the log's minimum, system topics' left out."""
+        minimum = self._log.min_offset
+        return [
+            (queue.topic, queue.queue_id)
+            for queue in self._queues
+            if 0 < queue.max_physical_offset < minimum
+            and queue.next_offset == queue.max_offset
+            and not is_system_topic(queue.topic)
+        ]
+
+    def unused_topics(self, retained: Collection[str]) -> set[str]:
+        """Topics with queues that are not among `retained`; system topics and light queues stay."""
+        return {
+            topic
+            for topic in self._queues.topics()
+            if topic not in retained and not is_system_topic(topic) and not is_lmq(topic)
+        }
+
+    # What could not be removed
+
+    def could_not_remove(self, paths: Sequence[str], now_ms: int) -> None:
+        """Remember paths, oldest first, for a later try."""
+        self._hanged += paths
+        self._hanged_tried_ms = now_ms
+
+    def hanged_files(self, now_ms: int) -> list[str]:
+        """What is to be tried again now; who fails says so with `could_not_remove`."""
+        if now_ms - self._hanged_tried_ms <= self._config.redelete_hanged_file_interval_ms:
+            return []
+        hanged, self._hanged = self._hanged, []
+        return hanged
+
+
+def _modified_ms(path: str) -> int:
+    """When a file was last written; 0 for one that is gone, which may go from the log too."""
+    try:
+        return os.stat(path).st_mtime_ns // 1_000_000
+    except FileNotFoundError:
+        return 0

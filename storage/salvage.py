@@ -1,0 +1,48 @@
+"""Keeping what a recovery cuts off the log."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from storage.errors import StoreUnwritable
+from storage.mapped_file import MappedFile
+from storage.paths import file_name
+
+_CHUNK = 1 << 20
+
+
+def set_aside(directory: str, files: Sequence[MappedFile], offset: int) -> str:
+    """Copy the log's bytes from `offset` on into `directory`; returns the path of the first copy. Raises StoreUnwritable.
+
+    Each copy is named after the physical offset of its first byte and ends with the last byte that is not zero.
+    """
+    first_path = ""
+    try:
+        os.makedirs(directory, exist_ok=True)
+        for file in files:
+            if file.first_offset + file.size > offset:
+                start = max(0, offset - file.first_offset)
+                path = os.path.join(directory, file_name(file.first_offset + start))
+                _copy(file, start, path)
+                first_path = first_path or path
+    except OSError as error:
+        raise StoreUnwritable(directory, error) from error
+    return first_path
+
+
+def _copy(file: MappedFile, start: int, path: str) -> None:
+    """Write a file's bytes from `start` on; an older copy of that name is replaced only by a whole one."""
+    partial = path + ".tmp"
+    with open(partial, "wb") as copy:
+        length = start
+        for position in range(start, file.size, _CHUNK):
+            chunk = bytes(file.readable[position : position + _CHUNK])
+            if chunk.count(0) != len(chunk):
+                copy.seek(position - start)
+                copy.write(chunk)
+                length = position + len(chunk.rstrip(b"\0"))
+        copy.truncate(length - start)
+        copy.flush()
+        os.fsync(copy.fileno())
+    os.replace(partial, path)

@@ -1,0 +1,54 @@
+"""config/timercheck: how far the timer came, on disk (Apache: TimerCheckpoint)."""
+
+from __future__ import annotations
+
+import os
+
+import attrs
+
+from protocol.checkpoint_layout import CHECKPOINT_FILE_BYTES, TIMER_CHECKPOINT_STRUCT
+from storage.mapped_file import Sync
+
+
+@attrs.frozen
+class TimerCheckpoint:
+    """In the layout's order; all 0 where nothing is known.
+
+    Ticks before `last_read_time_ms` are delivered, messages before `last_timer_queue_offset` of the timer's topic are
+    in the timer's log, and both are on disk.
+    """
+
+    last_read_time_ms: int = 0
+    last_timer_log_flush_position: int = 0
+    last_timer_queue_offset: int = 0
+    master_timer_queue_offset: int = 0
+    state_version: int = 0
+    timestamp: int = 0
+    counter: int = 0
+
+    @classmethod
+    def load(cls, path: str) -> TimerCheckpoint:
+        """Read the file; one that is missing, too short or holds negative numbers counts as unknown."""
+        try:
+            with open(path, "rb") as file:
+                data = file.read(TIMER_CHECKPOINT_STRUCT.size)
+        except FileNotFoundError:
+            return cls()
+        values = TIMER_CHECKPOINT_STRUCT.unpack(data) if len(data) == TIMER_CHECKPOINT_STRUCT.size else ()
+        return cls(*values) if values and min(values) >= 0 else cls()
+
+    def encode(self) -> bytes:
+        """The 56 bytes in use."""
+        return TIMER_CHECKPOINT_STRUCT.pack(*attrs.astuple(self))
+
+    def save(self, path: str, sync: Sync = os.fdatasync) -> None:
+        """Write and flush the file; what it holds lies in one disk sector. Raises OSError."""
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            if os.fstat(descriptor).st_size != CHECKPOINT_FILE_BYTES:
+                os.ftruncate(descriptor, CHECKPOINT_FILE_BYTES)
+            os.pwrite(descriptor, self.encode(), 0)
+            sync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,72 @@
+"""The JSON tables of a store: whether they can be read, and whether consumer offsets fit their queues."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+
+from protocol.bodies import ConsumerOffsetSerializeWrapper, TopicConfig, TopicConfigSerializeWrapper
+from protocol.bodies.codec import decode_body
+from protocol.errors import ProtocolError
+from protocol.fastjson import loads
+from storage.config_tables import TOPIC_GROUP_SEPARATOR
+from storage.paths import StorePaths
+from storage.tools.findings import CONFIG, OFFSETS, Finding
+
+TOPICS_FILE = "topics.json"
+OFFSETS_FILE = "consumerOffset.json"
+TABLES = (TOPICS_FILE, OFFSETS_FILE, "subscriptionGroup.json", "delayOffset.json", "consumerFilter.json")
+QueueEnds = Mapping[tuple[str, int], int]
+"""Topic and queue id to the offset behind the queue's last entry."""
+
+
+def unreadable_tables(paths: StorePaths) -> Iterator[Finding]:
+    """The JSON files that are there and hold no JSON."""
+    for name in TABLES:
+        path = os.path.join(paths.config, name)
+        try:
+            with open(path, "rb") as file:
+                loads(file.read())
+        except FileNotFoundError:
+            continue
+        except (ProtocolError, ValueError) as error:
+            backup = " (there is a .bak)" if os.path.exists(path + ".bak") else ""
+            yield Finding(CONFIG, path, 0, f"cannot be read: {' '.join(str(error).split())}{backup}")
+
+
+def known_topics(paths: StorePaths) -> Mapping[str, TopicConfig] | None:
+    """What topics.json says; None where it is not there or cannot be read."""
+    try:
+        with open(os.path.join(paths.config, TOPICS_FILE), "rb") as file:
+            return decode_body(TopicConfigSerializeWrapper, file.read()).topic_config_table
+    except (OSError, ProtocolError, ValueError):
+        return None
+
+
+def consumer_offsets(paths: StorePaths) -> dict[str, dict[int, int]]:
+    """ "topic@group" to queue id to offset; empty where the file is not there or cannot be read."""
+    try:
+        with open(os.path.join(paths.config, OFFSETS_FILE), "rb") as file:
+            table = decode_body(ConsumerOffsetSerializeWrapper, file.read()).offset_table
+    except (OSError, ProtocolError, ValueError):
+        return {}
+    return {key: dict(queues) for key, queues in table.items()}
+
+
+def excessive_offsets(paths: StorePaths, ends: QueueEnds) -> Iterator[tuple[str, int, int, int]]:
+    """(topic@group, queue id, offset, end) of offsets behind the end of a queue that is there."""
+    for key, queues in sorted(consumer_offsets(paths).items()):
+        topic = key.partition(TOPIC_GROUP_SEPARATOR)[0]
+        for queue_id, offset in sorted(queues.items()):
+            end = ends.get((topic, queue_id))
+            if end is not None and offset > end:
+                yield key, queue_id, offset, end
+
+
+def offset_findings(paths: StorePaths, ends: QueueEnds) -> Iterator[Finding]:
+    """Groups that are further than their queue."""
+    path = os.path.join(paths.config, OFFSETS_FILE)
+    for key, queue_id, offset, end in excessive_offsets(paths, ends):
+        topic, _, group = key.partition(TOPIC_GROUP_SEPARATOR)
+        problem = f"group {group} has consumed {topic}/{queue_id} up to here, the queue ends at {end}"
+        yield Finding(OFFSETS, path, offset, problem)

@@ -1,0 +1,103 @@
+"""What stands in the variable fields of a batch: topics as small numbers, tags as the codes of queue entries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from protocol.delay_levels import DEFAULT_DELAY_TABLE
+from protocol.errors import RecordError
+from protocol.flags import MessageSysFlag
+from protocol.java import tags_code
+from protocol.message_properties import PROPERTY_TAGS, decode_property_bytes
+from protocol.message_record import SCHEDULE_TOPIC, dispatch_fields
+from storage.tools.columns import RecordBatch
+
+Numbers = npt.NDArray[Any]
+OUT_OF_QUEUES = MessageSysFlag.TRANSACTION_PREPARED_TYPE
+"""The bit that prepared and rolled back messages have: they enter no queue."""
+_TAGS = f"{PROPERTY_TAGS}\x01".encode()
+_PROPERTY_END = b"\x02"
+
+
+class Names(dict[bytes, int]):
+    """Numbers for topics, in the order in which they were first seen; `texts` has the topics by number."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+
+    def __missing__(self, topic: bytes) -> int:
+        number = self[topic] = len(self.texts)
+        self.texts.append(topic.decode("utf-8", "replace"))
+        return number
+
+    def numbers_of(self, batch: RecordBatch) -> Numbers:
+        """The number of each record's topic."""
+        return np.fromiter(map(self.__getitem__, batch.topics()), np.int64, len(batch))
+
+
+class TagsCodes(dict[bytes, int]):
+    """Codes of tags, each hashed once."""
+
+    def __missing__(self, tags: bytes) -> int:
+        code = self[tags] = tags_code(tags.decode("utf-8", "replace"))
+        return code
+
+    def of_properties(self, properties: bytes) -> int:
+        """The tags code of a record's stored properties; 0 without tags."""
+        before, name, behind = properties.partition(_TAGS)
+        if not name:
+            return 0
+        if (before and before[-1] != _PROPERTY_END[0]) or _TAGS in behind:
+            return tags_code(decode_property_bytes(properties).get(PROPERTY_TAGS))
+        return self[behind.partition(_PROPERTY_END)[0]]
+
+    def of_batch(self, batch: RecordBatch) -> Numbers:
+        """What the records' queue entries carry; in the schedule topic see `scheduled_codes`."""
+        return np.fromiter(map(self.of_properties, batch.property_texts()), np.int64, len(batch))
+
+
+def in_queues(batch: RecordBatch) -> npt.NDArray[np.bool_]:
+    """Which rows queues lead to."""
+    inside: npt.NDArray[np.bool_] = (batch.sys_flag & OUT_OF_QUEUES) == 0
+    return inside
+
+
+def entry_codes(batch: RecordBatch, topics: Numbers, names: Names, tags: TagsCodes) -> Numbers:
+    """The tags codes of the records' queue entries: of delayed messages the time they are due (Apache's rule)."""
+    codes = tags.of_batch(batch)
+    schedule = names.get(SCHEDULE_TOPIC.encode())
+    if schedule is not None:
+        for row in np.flatnonzero(topics == schedule).tolist():
+            codes[row] = _scheduled_code(batch, row)
+    return codes
+
+
+def _scheduled_code(batch: RecordBatch, row: int) -> int:
+    try:
+        return dispatch_fields(batch.log.data, int(batch.starts[row]), delay_table=DEFAULT_DELAY_TABLE).tags_code
+    except RecordError:
+        return 0
+
+
+def odd_records(batch: RecordBatch, topics: Numbers, names: Names) -> Numbers:
+    """Rows that say impossible things: a topic that cannot be printed, a negative queue or queue offset."""
+    odd = (batch.queue_id < 0) | (batch.queue_offset < 0)
+    for number in np.unique(topics).tolist():
+        if not names.texts[number].isprintable() or "\ufffd" in names.texts[number]:
+            odd |= topics == number
+    return np.flatnonzero(odd)
+
+
+def groups(topics: Numbers, queue_ids: Numbers, rows: Numbers) -> list[tuple[int, int, Numbers]]:
+    """(topic number, queue id, rows in order) of each queue that has any of `rows`."""
+    if not len(rows):
+        return []
+    keys = (topics[rows] << 32) | (queue_ids[rows].astype(np.int64) & 0xFFFFFFFF)
+    order = np.argsort(keys, kind="stable")
+    cuts = np.flatnonzero(np.diff(keys[order])) + 1
+    parts = np.split(rows[order], cuts)
+    return [(int(topics[part[0]]), int(queue_ids[part[0]]), part) for part in parts]

@@ -1,0 +1,31 @@
+"""A store for the tools alone: its lock, so that no broker works in it meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from storage.directory import DirectoryLock
+from storage.errors import StoreError, StoreLocked
+from storage.paths import StorePaths
+
+
+class StoreInUse(StoreError):
+    """A broker runs on the store that should be changed."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, "a broker works on this store; stop it, then apply again")
+
+
+@contextmanager
+def exclusively(paths: StorePaths) -> Iterator[None]:
+    """Hold the store's lock. Raises StoreInUse, StoreUnwritable; then nothing was touched."""
+    lock = DirectoryLock(paths.lock)
+    try:
+        lock.acquire()
+    except StoreLocked as error:
+        raise StoreInUse(paths.root) from error
+    try:
+        yield
+    finally:
+        lock.release()

@@ -1,0 +1,101 @@
+"""Which messages of a log are asked for, decided for whole batches before any message is decoded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from protocol.errors import RecordError
+from protocol.message import MessageExt
+from protocol.message_record import decode_message
+from storage.tools.columns import RecordBatch
+from storage.tools.contents import Names
+from storage.tools.findings import Finding
+from storage.tools.verify import gap_finding
+from storage.tools.walk import Gap, LogFiles, walk_log
+
+_NEVER = 1 << 62
+Advance = Callable[[int], None]
+
+
+@attrs.frozen
+class MessageFilter:
+    """What all given conditions hold for; ranges hold their first value and not their last, times are in ms.
+
+    `keys` are keys, unique keys, or offset message ids: a message with any of them is taken.
+    """
+
+    topics: Collection[str] = ()
+    queue_ids: Collection[int] = ()
+    keys: Collection[str] = ()
+    stored_from: int = 0
+    stored_until: int = _NEVER
+    offset_from: int = 0
+    offset_until: int = _NEVER
+    queue_offset_from: int = 0
+    queue_offset_until: int = _NEVER
+
+    def rows(self, batch: RecordBatch, names: Names) -> npt.NDArray[np.int64]:
+        """The rows of a batch that may be taken; only keys are not looked at exactly."""
+        places = batch.physical_offsets
+        taken = (places >= self.offset_from) & (places < self.offset_until)
+        taken &= (batch.store_timestamp >= self.stored_from) & (batch.store_timestamp < self.stored_until)
+        taken &= (batch.queue_offset >= self.queue_offset_from) & (batch.queue_offset < self.queue_offset_until)
+        if self.queue_ids:
+            taken &= np.isin(batch.queue_id, list(self.queue_ids))
+        if self.topics and taken.any():
+            numbers = names.numbers_of(batch)
+            taken &= np.isin(numbers, [names[topic.encode()] for topic in self.topics])
+        return np.flatnonzero(taken)
+
+    def may_have_key(self, properties: bytes) -> bool:
+        """Whether a record's properties hold one of the keys as text; message ids are not there."""
+        return not self.keys or any(key.encode() in properties for key in self.keys)
+
+    def has_key(self, message: MessageExt) -> bool:
+        """Whether the message has one of the keys."""
+        return not self.keys or any(
+            key in message.keys or key in (message.unique_key, message.msg_id) for key in self.keys
+        )
+
+
+@attrs.define
+class Selection:
+    """The messages of a log that a filter takes, in order; afterwards `problems` says what could not be read."""
+
+    files: LogFiles
+    wanted: MessageFilter
+    advance: Advance = lambda amount: None
+    problems: list[Finding] = attrs.field(factory=list)
+    decompress: bool = True
+
+    def __iter__(self) -> Iterator[MessageExt]:
+        names = Names()
+        for part in walk_log(self.files, start=self.wanted.offset_from):
+            if isinstance(part, Gap):
+                if part.end > self.wanted.offset_from and part.physical_offset < self.wanted.offset_until:
+                    self.problems.append(gap_finding(part))
+                self.advance(part.length)
+                continue
+            if int(part.physical_offsets[0]) >= self.wanted.offset_until:
+                return
+            yield from self._messages(part, names)
+            self.advance(int(part.sizes.sum()))
+
+    def _messages(self, batch: RecordBatch, names: Names) -> Iterator[MessageExt]:
+        ids = any(len(key) in (32, 56) for key in self.wanted.keys)
+        for row in self.wanted.rows(batch, names).tolist():
+            properties = batch.log.data[int(batch.properties[row]) : int(batch.ends[row])]
+            if not ids and not self.wanted.may_have_key(properties):
+                continue
+            try:
+                message = decode_message(batch.log.data, int(batch.starts[row]), decompress=self.decompress)
+            except RecordError as error:
+                place = int(batch.physical_offsets[row])
+                self.problems.append(Finding("log", batch.log.path, place, error.reason))
+                continue
+            if self.wanted.has_key(message):
+                yield message

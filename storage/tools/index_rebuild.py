@@ -1,0 +1,44 @@
+"""The key index made anew, batch by batch, into a directory beside the old one."""
+
+from __future__ import annotations
+
+import os
+
+from storage.index_file import IndexSizes, KeyEntry
+from storage.index_service import IndexService
+from storage.paths import StorePaths
+from storage.tools.columns import RecordBatch
+from storage.tools.index_tools import DEFAULT_SIZES, BatchKeys, index_files, sizes_of
+
+
+class IndexRebuild:
+    """Feed it every batch of the log, then `finish`. Files are named after their first message's store time."""
+
+    def __init__(self, directory: str, sizes: IndexSizes) -> None:
+        self.entries = 0
+        self._keys = BatchKeys()
+        self._timestamp = 0
+        self._service = IndexService(directory, sizes, lambda: self._timestamp)
+
+    def add(self, batch: RecordBatch, topics: list[str]) -> None:
+        """Write the keys of a batch. Raises StoreFull."""
+        rows, hashes = self._keys.of(batch, topics)
+        self._timestamp = int(batch.store_timestamp[0])
+        places, times = batch.physical_offsets[rows].tolist(), batch.store_timestamp[rows].tolist()
+        keys: list[KeyEntry] = list(zip(hashes.tolist(), places, times, strict=True))
+        self.entries += len(keys)
+        self._service.put(keys)
+
+    def finish(self) -> None:
+        """Put all files on disk. Raises OSError."""
+        for file in self._service.files:
+            file.sync(os.fdatasync)
+        self._service.release()
+
+
+def usual_sizes(paths: StorePaths, sizes: IndexSizes | None) -> IndexSizes:
+    """What the store's index files have, or Apache's default."""
+    if sizes is not None:
+        return sizes
+    known = (sizes_of(path, None) for path in index_files(paths))
+    return next((one for one in known if one is not None), DEFAULT_SIZES)

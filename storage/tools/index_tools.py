@@ -1,0 +1,237 @@
+"""The key index against the log, and made anew from it.
+
+An index file's entries lie in the log's order, so the entries that a batch of records should have lie together: both
+are compared as sets of numbers. What each key of a record hashes to says storage.index_keys.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from protocol.batch_hash import hashes_of
+from protocol.derive import derive_dtype, field_offset
+from protocol.flags import MessageSysFlag
+from protocol.index_layout import (
+    DEFAULT_ENTRIES,
+    DEFAULT_SLOTS,
+    HEADER_BYTES,
+    INDEX_ENTRY,
+    INDEX_HEADER,
+    SLOT_BYTES,
+    entry_position,
+    positive_hash,
+)
+from protocol.java import java_hash, utf16_length
+from storage.index_file import IndexSizes, IndexView
+from storage.index_keys import keys_of
+from storage.paths import StorePaths
+from storage.tools.columns import RecordBatch, window
+from storage.tools.findings import INDEX, Finding, runs
+
+Numbers = npt.NDArray[Any]
+DEFAULT_SIZES = IndexSizes(DEFAULT_SLOTS, DEFAULT_ENTRIES)
+_ENTRY_DTYPE = derive_dtype(INDEX_ENTRY)
+_BEGIN_OFFSET_POSITION = field_offset(INDEX_HEADER, "begin_physical_offset")
+_ENTRY_OFFSET_POSITION = field_offset(INDEX_ENTRY, "physical_offset")
+_MOST_SLOTS = 1 << 24
+_MOSTLY = 0.9
+_MASK = 0xFFFFFFFF
+
+
+def sizes_of(path: str, sizes: IndexSizes | None) -> IndexSizes | None:
+    """Slots and entries of a file: as given, or Apache's default, or those that its header and entries agree with.
+
+    None where nothing fits.
+    """
+    length = os.path.getsize(path)
+    for one in (sizes, DEFAULT_SIZES):
+        if one is not None and one.file_bytes == length:
+            return one
+    if length <= HEADER_BYTES:
+        return None
+    with open(path, "rb") as file:
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    return next(_fitting(path, data), None)
+
+
+def _fitting(path: str, data: mmap.mmap) -> Iterator[IndexSizes]:
+    """Sizes under which the first entry is that of the record which the header names first, and the last of the last."""
+    (begin,) = np.frombuffer(data, ">i8", 1, _BEGIN_OFFSET_POSITION)
+    room = len(data) - HEADER_BYTES
+    slots = np.arange(1, min(_MOST_SLOTS, room // SLOT_BYTES), dtype=np.int64)
+    slots = slots[(room - slots * SLOT_BYTES) % _ENTRY_DTYPE.itemsize == 0]
+    slots = slots[slots * SLOT_BYTES + 2 * _ENTRY_DTYPE.itemsize <= room]
+    places = HEADER_BYTES + slots * SLOT_BYTES + _ENTRY_DTYPE.itemsize + _ENTRY_OFFSET_POSITION
+    for count in slots[window(data, ">i8")[places] == begin].tolist():
+        sizes = IndexSizes(count, (room - count * SLOT_BYTES) // _ENTRY_DTYPE.itemsize)
+        if not IndexView(path, memoryview(data), sizes).fault() and _slots_fit(data, sizes):
+            yield sizes
+
+
+def _slots_fit(data: mmap.mmap, sizes: IndexSizes) -> bool:
+    """Whether nearly all slots lead to entries whose hashes fall there."""
+    table = np.frombuffer(data, ">i4", sizes.slots, HEADER_BYTES).astype(np.int64)
+    used = np.flatnonzero(table)
+    if not len(used) or table.min() < 0 or table.max() >= sizes.entries:
+        return False
+    entries = np.frombuffer(data, _ENTRY_DTYPE, sizes.entries, entry_position(0, sizes.slots))
+    return float((entries["key_hash"][table[used]] % sizes.slots == used).mean()) > _MOSTLY
+
+
+def index_files(paths: StorePaths) -> list[str]:
+    """The paths of the index files, oldest first."""
+    try:
+        names = sorted(name for name in os.listdir(paths.index) if name.isascii() and name.isdigit())
+    except FileNotFoundError:
+        return []
+    return [os.path.join(paths.index, name) for name in names]
+
+
+class BatchKeys:
+    """Hashes of the keys of records, batch by batch."""
+
+    def __init__(self) -> None:
+        self._topic_parts: dict[tuple[str, int], int] = {}
+
+    def of(self, batch: RecordBatch, topics: list[str]) -> tuple[Numbers, Numbers]:
+        """(row, hash) of every key, in order; `topics` has each row's. Rolled back messages have none."""
+        kinds = batch.sys_flag & MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
+        rolled_back = (kinds == MessageSysFlag.TRANSACTION_ROLLBACK_TYPE).tolist()
+        rows: list[int] = []
+        keys: list[bytes] = []
+        for row, properties in enumerate(batch.property_texts()):
+            found = () if rolled_back[row] else keys_of(properties)
+            keys += found
+            rows += [row] * len(found)
+        parts = [self._topic_part(topics[row], key) for row, key in zip(rows, keys, strict=True)]
+        whole = (np.array(parts, np.int64) + np.array(hashes_of(keys), np.int64)) & _MASK
+        wide = np.flatnonzero(whole > 0x7FFFFFFF).tolist()
+        whole[wide] = [positive_hash(int(whole[row])) for row in wide]
+        return np.array(rows, np.int64), whole
+
+    def _topic_part(self, topic: str, key: bytes) -> int:
+        """What `topic#` adds to the hash of `topic#key`."""
+        length = len(key) if key.isascii() else utf16_length(key.decode("utf-8", "replace"))
+        part = self._topic_parts.get((topic, length))
+        if part is None:
+            part = java_hash(f"{topic}#") * pow(31, length, 1 << 32) & _MASK
+            self._topic_parts[topic, length] = part
+        return part
+
+
+@attrs.define(eq=False)
+class _File:
+    """One index file: its entries from number 1 on, and which of them a record was found for."""
+
+    path: str
+    view: IndexView
+    entries: Numbers
+    right: npt.NDArray[np.bool_]
+
+    @classmethod
+    def open(cls, path: str, sizes: IndexSizes) -> _File:
+        with open(path, "rb") as file:
+            data = memoryview(mmap.mmap(file.fileno(), sizes.file_bytes, access=mmap.ACCESS_READ))
+        view = IndexView(path, data, sizes)
+        count = max(0, min(view.index_count, sizes.entries) - 1)
+        entries = np.frombuffer(data, _ENTRY_DTYPE, count, entry_position(1, sizes.slots))
+        return cls(path, view, entries, np.zeros(count, np.bool_))
+
+    def between(self, begin: int, end: int) -> slice:
+        """The entries of records in [begin, end)."""
+        offsets = self.entries["physical_offset"]
+        return slice(int(np.searchsorted(offsets, begin)), int(np.searchsorted(offsets, end)))
+
+    def chain_faults(self) -> Iterator[Finding]:
+        """Entries and slots that do not lead from the newest entry of a slot to its oldest."""
+        slots = self.entries["key_hash"].astype(np.int64) % self.view.sizes.slots
+        order = np.argsort(slots, kind="stable")
+        same = np.append(False, slots[order][1:] == slots[order][:-1])
+        before = np.zeros(len(order), np.int64)
+        before[order[1:]] = np.where(same[1:], order[:-1] + 1, 0)
+        wrong = np.flatnonzero(before != self.entries["previous_index"])
+        for first, count in runs(wrong):
+            number = int(wrong[first])
+            said = int(self.entries["previous_index"][number])
+            problem = f"the entry says that {said} is before it in its slot, that is {before[number]}"
+            yield Finding(INDEX, self.path, number + 1, problem, count)
+        table = np.frombuffer(self.view.view, ">i4", self.view.sizes.slots, HEADER_BYTES)
+        newest = order[np.append(~same[1:], True)] if len(order) else order
+        lost = newest[table[slots[newest]] != newest + 1]
+        for number in lost.tolist():
+            problem = f"slot {slots[number]} leads to entry {table[slots[number]]} and not to this, its newest"
+            yield Finding(INDEX, self.path, number + 1, problem)
+
+
+class IndexCheck:
+    """Feed it every batch of the log; then ask for `findings`."""
+
+    def __init__(self, paths: StorePaths, sizes: IndexSizes | None = None) -> None:
+        self._faults: list[Finding] = []
+        self._files: list[_File] = []
+        self._keys = BatchKeys()
+        self._missing: list[Finding] = []
+        for path in index_files(paths):
+            self._open(path, sizes_of(path, sizes))
+        self._begin = self._files[0].view.begin_physical_offset if self._files else 0
+        self._end = self._files[-1].view.end_physical_offset if self._files else 0
+
+    def _open(self, path: str, sizes: IndexSizes | None) -> None:
+        if sizes is None:
+            problem = (
+                f"is {os.path.getsize(path)} bytes long, no number of slots and entries fits to that and its header"
+            )
+            self._faults.append(Finding(INDEX, path, 0, problem))
+            return
+        file = _File.open(path, sizes)
+        fault = file.view.fault()
+        if fault or not (np.diff(file.entries["physical_offset"].astype(np.int64)) >= 0).all():
+            self._faults.append(Finding(INDEX, path, 0, fault or "its entries are not in the log's order"))
+            return
+        self._files.append(file)
+
+    @property
+    def entries(self) -> int:
+        """How many entries all files have."""
+        return sum(len(file.entries) for file in self._files)
+
+    def add(self, batch: RecordBatch, topics: list[str]) -> None:
+        """Compare a batch; `topics` has each row's."""
+        if not self._files:
+            return
+        base = int(batch.physical_offsets[0])
+        end = int(batch.physical_offsets[-1]) + 1
+        rows, hashes = self._keys.of(batch, topics)
+        places = batch.physical_offsets[rows] - base
+        wanted = (places << 32) | hashes
+        found = [np.zeros(0, np.int64)]
+        for file in self._files:
+            part = file.between(base, end)
+            entries = file.entries[part]
+            has = ((entries["physical_offset"] - base).astype(np.int64) << 32) | entries["key_hash"].astype(np.int64)
+            file.right[part] = np.isin(has, wanted)
+            found.append(has)
+        lost = ~np.isin(wanted, np.concatenate(found))
+        lost &= (places + base >= self._begin) & (places + base < self._end)
+        for row in np.flatnonzero(lost).tolist():
+            problem = f"the record there has no entry for its key of hash {hashes[row]}"
+            self._missing.append(Finding(INDEX, self._files[-1].path, int(places[row]) + base, problem))
+
+    def findings(self, min_physical_offset: int) -> Iterator[Finding]:
+        """What is wrong between index and log; call it once, at the end."""
+        yield from self._faults
+        for file in self._files:
+            odd = np.flatnonzero(~file.right & (file.entries["physical_offset"] >= min_physical_offset))
+            for first, count in runs(odd):
+                entry = file.entries[odd[first]]
+                where = f"leads to {entry['physical_offset']}, where no record has a key of hash {entry['key_hash']}"
+                yield Finding(INDEX, file.path, int(odd[first]) + 1, where, count)
+            yield from file.chain_faults()
+        yield from self._missing

@@ -1,0 +1,102 @@
+"""Where repair and rebuild keep what they take away: <root>/damaged/<name>/ with a manifest.json.
+
+The manifest names each piece: the file it was in, its physical offset and length, the SHA-256 of its bytes, the file of
+this folder that has them, and why it was taken. It is on disk before the store is changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+
+from storage.directory import sync_directory
+from storage.errors import StoreUnwritable
+from storage.paths import StorePaths
+
+MANIFEST = "manifest.json"
+_CHUNK = 1 << 20
+
+
+@attrs.define
+class Quarantine:
+    """One folder; `name` tells one repair from another, for example the time. Raises StoreUnwritable."""
+
+    paths: StorePaths
+    name: str
+    command: str
+    pieces: list[dict[str, Any]] = attrs.field(factory=list)
+
+    @property
+    def directory(self) -> str:
+        """The folder."""
+        return os.path.join(self.paths.damaged, self.name)
+
+    def open(self) -> None:
+        """Make the folder; it must be new."""
+        try:
+            os.makedirs(self.directory)
+        except OSError as error:
+            raise StoreUnwritable(self.directory, error) from error
+
+    def keep_bytes(self, path: str, position: int, length: int, *, offset: int, reason: str) -> str:
+        """Copy a stretch of a file, runs of zeros as holes; returns the copy's path."""
+        saved_as = f"{os.path.basename(path)}.{offset}-{offset + length}"
+        copy_path = os.path.join(self.directory, saved_as)
+        digest = hashlib.sha256()
+        try:
+            with open(path, "rb") as source, open(copy_path, "xb") as copy:
+                source.seek(position)
+                for chunk in _chunks(source, length):
+                    digest.update(chunk)
+                    copy.seek(len(chunk), os.SEEK_CUR) if chunk.count(0) == len(chunk) else copy.write(chunk)
+                copy.truncate(length)
+                copy.flush()
+                os.fsync(copy.fileno())
+        except OSError as error:
+            raise StoreUnwritable(copy_path, error) from error
+        self.pieces.append(
+            {
+                "file": os.path.relpath(path, self.paths.root),
+                "offset": offset,
+                "length": length,
+                "sha256": digest.hexdigest(),
+                "savedAs": saved_as,
+                "reason": reason,
+            }
+        )
+        return copy_path
+
+    def keep_path(self, path: str, reason: str) -> None:
+        """Move a file or directory of the store here."""
+        saved_as = os.path.basename(path)
+        os.rename(path, os.path.join(self.directory, saved_as))
+        self.pieces.append({"file": os.path.relpath(path, self.paths.root), "savedAs": saved_as, "reason": reason})
+
+    def write_manifest(self, **more: Any) -> None:
+        """Write and flush the manifest; an older one is replaced."""
+        path = os.path.join(self.directory, MANIFEST)
+        content = {"command": self.command, "store": self.paths.root, "pieces": self.pieces, **more}
+        try:
+            with open(path + ".tmp", "w", encoding="utf-8") as file:
+                json.dump(content, file, indent=1, ensure_ascii=False)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(path + ".tmp", path)
+            sync_directory(self.directory)
+        except OSError as error:
+            raise StoreUnwritable(path, error) from error
+
+
+def _chunks(source: Any, length: int) -> Iterator[bytes]:
+    """At most `length` bytes from where the file stands."""
+    while length > 0:
+        chunk = source.read(min(_CHUNK, length))
+        if not chunk:
+            return
+        length -= len(chunk)
+        yield chunk

@@ -1,0 +1,171 @@
+"""The log against the consume queues, in one pass over the log (the rules of storage.check, for stores of any size).
+
+Each batch of records is compared with the entries that should lead to it. What fits is ticked off; what does not is
+remembered. So memory holds a byte for every queue entry and a few numbers for every record that did not fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from protocol.bodies import TopicConfig
+from protocol.queue_layout import MAX_EXTENSION_ADDRESS
+from storage.readers import QueueFiles
+from storage.tools.columns import RecordBatch
+from storage.tools.contents import Names, TagsCodes, entry_codes, groups, in_queues
+from storage.tools.findings import QUEUE, Finding, runs
+from storage.tools.queue_entries import QueueEntries
+
+Numbers = npt.NDArray[Any]
+QUEUE_TYPE, BATCH_QUEUE = "queue.type", "BatchCQ"
+"""The attribute of topics whose queues lie in batchconsumequeue (Apache: CQType)."""
+LIGHT_QUEUES = "%LMQ%"
+"""Entries of such queues lead to records of other topics (Apache: MixAll.LMQ_PREFIX)."""
+
+
+@attrs.define
+class Strays:
+    """Records that the entry of their queue offset does not lead to: columns of offset, physical offset, size, tags."""
+
+    parts: list[Numbers] = attrs.field(factory=list)
+
+    def add(self, rows: Numbers) -> None:
+        """Remember these rows of four columns."""
+        self.parts.append(rows)
+
+    def latest(self) -> Numbers:
+        """A row a queue offset, in their order: of a topic made anew the later record counts."""
+        rows = np.concatenate(self.parts)
+        rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))]
+        last = np.append(rows[1:, 0] != rows[:-1, 0], True)
+        latest: Numbers = rows[last]
+        return latest
+
+
+@attrs.define
+class QueueCheck:
+    """Feed it every batch of the log; then ask for `findings`.
+
+    `known_topics` None: topics.json cannot be read. A record of a topic that is not in it and has no queue was deleted
+    with its topic. `batch_topics` have queues of another kind. In a store in use, records behind all entries wait for
+    their dispatch.
+    """
+
+    queues: dict[tuple[str, int], QueueEntries]
+    known_topics: Collection[str] | None = None
+    batch_topics: Collection[str] = ()
+    in_use: bool = False
+    deleted_records: int = 0
+    undispatched: int = 0
+    _names: Names = attrs.field(factory=Names)
+    _tags: TagsCodes = attrs.field(factory=TagsCodes)
+    _strays: dict[tuple[str, int], Strays] = attrs.field(factory=dict)
+
+    @classmethod
+    def of(cls, queues: Iterator[QueueFiles], topics: Mapping[str, TopicConfig] | None, *, in_use: bool) -> QueueCheck:
+        """For these queues, light ones left out; `topics` is what topics.json says, None where it cannot be read."""
+        kept = (queue for queue in queues if not queue.topic.startswith(LIGHT_QUEUES))
+        entries = {(queue.topic, queue.queue_id): QueueEntries(queue) for queue in kept}
+        batch = [name for name, one in (topics or {}).items() if (one.attributes or {}).get(QUEUE_TYPE) == BATCH_QUEUE]
+        return cls(entries, topics, batch, in_use)
+
+    def add(self, batch: RecordBatch) -> Numbers:
+        """Compare a batch; returns the numbers of its topics in `names`."""
+        topics = self._names.numbers_of(batch)
+        codes = entry_codes(batch, topics, self._names, self._tags)
+        physical, sizes = batch.physical_offsets, batch.sizes
+        rows = np.flatnonzero(in_queues(batch))
+        for topic, queue_id, chosen in groups(topics, batch.queue_id, rows):
+            columns = (batch.queue_offset[chosen], physical[chosen], sizes[chosen], codes[chosen])
+            self._compare((self._names.texts[topic], queue_id), np.stack(columns, axis=1))
+        return topics
+
+    @property
+    def names(self) -> Names:
+        """The topics met so far."""
+        return self._names
+
+    def _compare(self, key: tuple[str, int], records: Numbers) -> None:
+        queue = self.queues.get(key)
+        fits = _fits(queue.at(records[:, 0]), records) if queue is not None else np.zeros(len(records), np.bool_)
+        if queue is not None:
+            queue.mark(records[fits, 0])
+        if not fits.all():
+            self._strays.setdefault(key, Strays()).add(records[~fits])
+
+    def findings(self, min_physical_offset: int) -> Iterator[Finding]:
+        """What is wrong between log and queues; call it once, at the end. `min_physical_offset`: the log's first byte."""
+        strays = {key: found.latest() for key, found in self._strays.items()}
+        if self.in_use:
+            strays = {key: self._still_stray(key, rows) for key, rows in strays.items()}
+        reached = max((queue.reached() for queue in self.queues.values()), default=0) if self.in_use else None
+        for key, queue in sorted(self.queues.items()):
+            yield from self._queue(queue, strays.pop(key, np.zeros((0, 4), np.int64)), min_physical_offset, reached)
+        for key, rows in sorted(strays.items()):
+            yield from self._without_queue(key, rows, reached)
+
+    def _still_stray(self, key: tuple[str, int], rows: Numbers) -> Numbers:
+        """Those that a second look does not find dispatched."""
+        queue = self.queues.get(key)
+        if queue is None:
+            return rows
+        queue.refresh()
+        return rows[~_fits(queue.at(rows[:, 0]), rows)]
+
+    def _queue(
+        self, queue: QueueEntries, strays: Numbers, min_physical_offset: int, reached: int | None
+    ) -> Iterator[Finding]:
+        offsets, entries = queue.unseen(min_physical_offset)
+        places = np.searchsorted(strays[:, 0], offsets)
+        meant = np.zeros(len(offsets), np.bool_)
+        inside = places < len(strays)
+        meant[inside] = strays[places[inside], 0] == offsets[inside]
+        for row in np.flatnonzero(meant).tolist():
+            right = tuple(strays[places[row], 1:].tolist())
+            yield Finding(
+                QUEUE, queue.directory, int(offsets[row]), f"is {entries[row].item()}, the record says {right}"
+            )
+        bridges = entries == queue.at(offsets + 1)
+        lost, entries = offsets[~meant & ~bridges], entries[~meant & ~bridges]
+        for first, count in runs(lost):
+            problem = f"leads to {entries['physical_offset'][first]}, where no record of this queue offset is"
+            yield Finding(QUEUE, queue.directory, int(lost[first]), problem, count)
+        begin = queue.first_physical_offset(min_physical_offset)
+        if begin is None and self.known_topics is not None and queue.topic not in self.known_topics:
+            self.deleted_records += len(strays)
+            return
+        rest = strays[~np.isin(strays[:, 0], offsets[meant])]
+        rest = rest[(rest[:, 1] >= (begin or 0)) | (rest[:, 0] < queue.min_offset)]
+        rest = rest[rest[:, 1] >= min_physical_offset]
+        rest = rest[rest[:, 1] > queue.at(rest[:, 0])["physical_offset"]]
+        yield from self._unqueued(queue.directory, rest, reached)
+
+    def _unqueued(self, path: str, rows: Numbers, reached: int | None) -> Iterator[Finding]:
+        if reached is not None:
+            self.undispatched += int((rows[:, 1] >= reached).sum())
+            rows = rows[rows[:, 1] < reached]
+        for first, count in runs(rows[:, 0]):
+            problem = f"no entry leads to the record at {rows[first, 1]}"
+            yield Finding(QUEUE, path, int(rows[first, 0]), problem, count)
+
+    def _without_queue(self, key: tuple[str, int], rows: Numbers, reached: int | None) -> Iterator[Finding]:
+        topic, queue_id = key
+        if topic in self.batch_topics:
+            return
+        if self.known_topics is not None and topic not in self.known_topics:
+            self.deleted_records += len(rows)
+            return
+        yield from self._unqueued(f"{topic}/{queue_id}", rows, reached)
+
+
+def _fits(entries: Numbers, records: Numbers) -> npt.NDArray[np.bool_]:
+    """Which entries lead to these records; the tags of an entry with an extension stand there."""
+    same: npt.NDArray[np.bool_] = (entries["physical_offset"] == records[:, 1]) & (entries["size"] == records[:, 2])
+    codes = entries["tags_code"]
+    same &= (codes == records[:, 3]) | (codes <= MAX_EXTENSION_ADDRESS)
+    return same

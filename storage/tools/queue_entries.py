@@ -1,0 +1,94 @@
+"""The entries of one consume queue as numpy rows, read from its files and changed nowhere."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from protocol.derive import derive_dtype
+from protocol.queue_layout import ENTRY_BYTES, FILLER_SIZE, QUEUE_ENTRY
+from storage.readers import QueueFiles
+
+Rows = npt.NDArray[Any]
+ENTRY_DTYPE = derive_dtype(QUEUE_ENTRY)
+
+
+class QueueEntries:
+    """The entries [min_offset, max_offset) that were there when this was made; `refresh` looks again.
+
+    `seen` says of each whether a record was found that it leads to.
+    """
+
+    def __init__(self, files: QueueFiles) -> None:
+        self.files = files
+        self.topic, self.queue_id, self.directory = files.topic, files.queue_id, files.directory
+        self.min_offset, self.max_offset = files.min_offset, files.max_offset
+        self.seen = np.zeros(self.max_offset - self.min_offset, np.bool_)
+        self._parts: dict[int, Rows] = {}
+
+    def refresh(self) -> None:
+        """Let `at` see the entries that were written since; `seen` and `unseen` stay with those of the first look."""
+        self.files = QueueFiles(self.topic, self.queue_id, self.directory)
+        self.max_offset = max(self.max_offset, self.files.max_offset)
+        self._parts.clear()
+
+    def at(self, offsets: Rows) -> Rows:
+        """The entries at these queue offsets; zeros (size 0: no entry) outside the written ones."""
+        found = np.zeros(len(offsets), ENTRY_DTYPE)
+        inside = (offsets >= self.min_offset) & (offsets < self.max_offset)
+        first = self.min_offset * ENTRY_BYTES
+        file_bytes = self.files.file_size or ENTRY_BYTES
+        index = (offsets * ENTRY_BYTES - first) // file_bytes
+        for number in np.unique(index[inside]).tolist():
+            here = inside & (index == number)
+            part = self._part(number)
+            places = offsets[here] - (first + number * file_bytes) // ENTRY_BYTES
+            kept = places < len(part)
+            rows = np.flatnonzero(here)[kept]
+            found[rows] = part[places[kept]]
+        return found
+
+    def _part(self, number: int) -> Rows:
+        if number not in self._parts:
+            self._parts[number] = self._mapped(self.files.path_of(number))
+        return self._parts[number]
+
+    @staticmethod
+    def _mapped(path: str | None) -> Rows:
+        if path is None or not os.path.exists(path):
+            return np.zeros(0, ENTRY_DTYPE)
+        with open(path, "rb") as file:
+            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        return np.frombuffer(data, ENTRY_DTYPE, len(data) // ENTRY_BYTES)
+
+    def mark(self, offsets: Rows) -> None:
+        """Say that records were found which the entries at these queue offsets lead to."""
+        places = offsets - self.min_offset
+        self.seen[places[places < len(self.seen)]] = True
+
+    def unseen(self, min_physical_offset: int) -> tuple[Rows, Rows]:
+        """(queue offsets, entries) of those no record was found for: no fillers, none before the log's beginning."""
+        offsets = np.flatnonzero(~self.seen) + self.min_offset
+        entries = self.at(offsets)
+        odd = (entries["size"] != FILLER_SIZE) & (entries["physical_offset"] >= min_physical_offset)
+        return offsets[odd], entries[odd]
+
+    def first_physical_offset(self, min_physical_offset: int) -> int | None:
+        """Where the first record lies that the queue leads to and the log may still have; None where none is."""
+        for begin in range(self.min_offset, self.max_offset, 4096):
+            entries = self.at(np.arange(begin, min(begin + 4096, self.max_offset)))
+            kept = (entries["size"] != FILLER_SIZE) & (entries["physical_offset"] >= min_physical_offset)
+            if kept.any():
+                return int(entries["physical_offset"][kept][0])
+        return None
+
+    def reached(self) -> int:
+        """The physical offset behind the last record that an entry leads to; 0 without one."""
+        if self.max_offset == self.min_offset:
+            return 0
+        (last,) = self.at(np.array([self.max_offset - 1]))
+        return 0 if last["size"] == FILLER_SIZE else int(last["physical_offset"]) + int(last["size"])

@@ -1,0 +1,196 @@
+"""Writing all consume queues and the key index anew from the log, which is the truth.
+
+What is new is made beside the old and takes its place when all of it is on disk; the old goes to the quarantine
+folder. Queues of deleted topics are not revived: a topic counts as deleted if topics.json does not name it and it has
+no queue. Light queues (%LMQ%), whose records are of other topics, stay as they are.
+"""
+
+from __future__ import annotations
+
+import collections
+import os
+import shutil
+from collections.abc import Callable
+
+import attrs
+import numpy as np
+
+from protocol.queue_layout import ENTRY_BYTES
+from storage.config import QUEUE_ENTRIES_A_FILE
+from storage.directory import sync_directory
+from storage.index_file import IndexSizes
+from storage.paths import StorePaths, is_topic_name
+from storage.readers import files_in
+from storage.tools.config_check import known_topics
+from storage.tools.contents import Names, TagsCodes, entry_codes, groups, in_queues
+from storage.tools.exclusive import exclusively
+from storage.tools.index_rebuild import IndexRebuild, usual_sizes
+from storage.tools.index_tools import index_files
+from storage.tools.quarantine import Quarantine
+from storage.tools.queue_check import BATCH_QUEUE, LIGHT_QUEUES, QUEUE_TYPE
+from storage.tools.queue_writer import QueueWriter, Rows
+from storage.tools.walk import Gap, LogFiles, walk_log
+
+Advance = Callable[[int], None]
+_BESIDE = "rebuilding"
+
+
+@attrs.define
+class RebuildReport:
+    """What was, or would be, written."""
+
+    queues: int = 0
+    entries: int = 0
+    bridges: int = 0
+    index_entries: int = 0
+    records_of_deleted_topics: int = 0
+    left_out: list[tuple[str, int, int, int]] = attrs.field(factory=list)
+    """topic, queue id, queue offset, physical offset of records whose queue offset cannot be right."""
+    gaps: int = 0
+    kept_in: str = ""
+
+
+class QueueRebuild:
+    """One pass over the log. `directory` None: nothing is written."""
+
+    def __init__(
+        self,
+        files: LogFiles,
+        directory: str | None,
+        queue_file_size: int = 0,
+        index: IndexRebuild | None = None,
+    ) -> None:
+        self.report = RebuildReport()
+        self._files = files
+        self._directory = directory
+        self._index = index
+        self._file_size = queue_file_size or usual_queue_file_size(files.paths)
+        self._names = Names()
+        self._tags = TagsCodes()
+        self._writers: dict[tuple[str, int], QueueWriter] = {}
+        self._topics = known_topics(files.paths)
+        self._on_disk = {topic for topic, _ in files.paths.queue_directories()}
+
+    def run(self, advance: Advance = lambda amount: None) -> RebuildReport:
+        """Raises OSError where writing fails."""
+        for part in walk_log(self._files):
+            if isinstance(part, Gap):
+                self.report.gaps += 1
+                advance(part.length)
+                continue
+            topics = self._names.numbers_of(part)
+            codes = entry_codes(part, topics, self._names, self._tags)
+            columns = np.stack((part.queue_offset, part.physical_offsets, part.sizes, codes), axis=1)
+            for number, queue_id, rows in groups(topics, part.queue_id, np.flatnonzero(in_queues(part))):
+                self._add(self._names.texts[number], queue_id, columns[rows])
+            if self._index is not None:
+                self._index.add(part, list(map(self._names.texts.__getitem__, topics.tolist())))
+            advance(int(part.sizes.sum()))
+        self._finish()
+        return self.report
+
+    def _add(self, topic: str, queue_id: int, records: Rows) -> None:
+        if not self._is_wanted(topic, queue_id):
+            self.report.records_of_deleted_topics += len(records)
+            return
+        writer = self._writers.get((topic, queue_id))
+        if writer is None:
+            directory = None
+            if self._directory is not None:
+                directory = os.path.join(self._directory, topic, str(queue_id))
+            writer = self._writers[topic, queue_id] = QueueWriter(directory, self._file_size)
+        writer.add(records)
+
+    def _is_wanted(self, topic: str, queue_id: int) -> bool:
+        if not is_topic_name(topic) or queue_id < 0:
+            return False
+        if self._topics is None or topic in self._on_disk:
+            return True
+        config = self._topics.get(topic)
+        return config is not None and (config.attributes or {}).get(QUEUE_TYPE) != BATCH_QUEUE
+
+    def _finish(self) -> None:
+        report = self.report
+        if self._index is not None:
+            self._index.finish()
+            report.index_entries = self._index.entries
+        for (topic, queue_id), writer in sorted(self._writers.items()):
+            writer.finish()
+            report.queues += 1
+            report.bridges += writer.bridges
+            report.entries += writer.end - writer.begin
+            report.left_out += [(topic, queue_id, row[0], row[1]) for row in writer.left_out]
+
+
+def usual_queue_file_size(paths: StorePaths) -> int:
+    """How long most queue files of the store are; Apache's 6,000,000 bytes where there are none."""
+    sizes = collections.Counter(
+        file.size for topic, queue_id in paths.queue_directories() for file in files_in(paths.queue(topic, queue_id))
+    )
+    usual = [size for size, _ in sizes.most_common() if size % ENTRY_BYTES == 0]
+    return usual[0] if usual else QUEUE_ENTRIES_A_FILE * ENTRY_BYTES
+
+
+def rebuild(
+    root: str,
+    commit_log: str | None = None,
+    *,
+    apply: bool = False,
+    name: str = "",
+    queue_file_size: int = 0,
+    index_sizes: IndexSizes | None = None,
+    advance: Advance = lambda amount: None,
+) -> RebuildReport:
+    """Say what would be written, or with `apply` write it. `name` is that of the quarantine folder.
+
+    Raises NoStore, StoreInUse, StoreUnwritable, StoreFull, OSError.
+    """
+    files = LogFiles(root, commit_log)
+    if not apply:
+        return QueueRebuild(files, None, queue_file_size).run(advance)
+    with exclusively(files.paths):
+        quarantine = Quarantine(files.paths, name, "mq store rebuild")
+        quarantine.open()
+        report = replace_derived(files, quarantine, queue_file_size, index_sizes, advance)
+        quarantine.write_manifest()
+    return report
+
+
+def replace_derived(
+    files: LogFiles,
+    quarantine: Quarantine,
+    queue_file_size: int = 0,
+    index_sizes: IndexSizes | None = None,
+    advance: Advance = lambda amount: None,
+) -> RebuildReport:
+    """Make queues and index anew and put the old ones into the quarantine; the store's lock is held.
+
+    There is an index afterwards where there was one before.
+    """
+    paths = files.paths
+    beside = os.path.join(paths.root, _BESIDE)
+    shutil.rmtree(beside, ignore_errors=True)
+    queues, index = os.path.join(beside, "consumequeue"), os.path.join(beside, "index")
+    os.makedirs(queues)
+    indexing = None
+    if index_files(paths):
+        os.makedirs(index)
+        indexing = IndexRebuild(index, usual_sizes(paths, index_sizes))
+    report = QueueRebuild(files, queues, queue_file_size, indexing).run(advance)
+    for topic in {topic for topic, _ in paths.queue_directories() if topic.startswith(LIGHT_QUEUES)}:
+        shutil.copytree(os.path.join(paths.consume_queues, topic), os.path.join(queues, topic))
+    _swap(queues, paths.consume_queues, quarantine)
+    if indexing is not None:
+        _swap(index, paths.index, quarantine)
+    os.rmdir(beside)
+    sync_directory(paths.root)
+    report.kept_in = quarantine.directory
+    return report
+
+
+def _swap(made: str, path: str, quarantine: Quarantine) -> None:
+    """Put a new directory in the place of the old one, which is kept."""
+    sync_directory(made)
+    if os.path.isdir(path):
+        quarantine.keep_path(path, "replaced by what was made anew from the log")
+    os.rename(made, path)

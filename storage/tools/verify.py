@@ -1,0 +1,145 @@
+"""Verifying a store: every record of the log by itself, then the log against queues, index and consumer offsets.
+
+Reads only, files mapped one at a time, so that a store larger than memory is no problem. A broker may be working on it:
+what it appends while this runs is looked at as far as it is complete.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+
+import attrs
+
+from storage.directory import is_locked
+from storage.index_file import IndexSizes
+from storage.readers import QueueFiles, StoreReader
+from storage.tools.columns import RecordBatch
+from storage.tools.config_check import known_topics, offset_findings, unreadable_tables
+from storage.tools.contents import odd_records
+from storage.tools.findings import LOG, QUEUE, Finding
+from storage.tools.index_tools import IndexCheck
+from storage.tools.queue_check import QueueCheck
+from storage.tools.walk import Gap, LogFiles, walk_log
+
+Advance = Callable[[int], None]
+"""Told how many bytes of the log were passed since it was last called."""
+
+
+@attrs.define
+class VerifyReport:
+    """What a store holds and what is wrong with it; `findings` empty for a sound one."""
+
+    directory: str
+    closed: bool
+    in_use: bool
+    min_offset: int = 0
+    max_offset: int = 0
+    messages: int = 0
+    message_bytes: int = 0
+    topics: int = 0
+    queues: int = 0
+    entries: int = 0
+    index_entries: int = 0
+    deleted_records: int = 0
+    undispatched: int = 0
+    findings: list[Finding] = attrs.field(factory=list)
+    queue_ends: dict[tuple[str, int], int] = attrs.field(factory=dict)
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.findings
+
+
+def verify(
+    root: str,
+    commit_log: str | None = None,
+    *,
+    file_size: int = 0,
+    index_sizes: IndexSizes | None = None,
+    exclusive: bool = False,
+    advance: Advance = lambda amount: None,
+) -> VerifyReport:
+    """Look at everything. `file_size` of the log where its files do not tell; `exclusive`: the caller has the lock.
+
+    Raises NoStore.
+    """
+    files = LogFiles(root, commit_log, file_size)
+    in_use = not exclusive and is_locked(files.paths.lock)
+    report = VerifyReport(root, not os.path.exists(files.paths.abort), in_use, files.min_offset, files.min_offset)
+    queues = list(StoreReader(root, commit_log).queues())
+    report.topics = len({queue.topic for queue in queues})
+    report.queues = len(queues)
+    report.entries = sum(queue.max_offset - queue.min_offset for queue in queues)
+    check = QueueCheck.of(iter(queues), known_topics(files.paths), in_use=in_use)
+    report.findings += file_findings(files)
+    report.findings += queue_file_findings(queues)
+    index = IndexCheck(files.paths, index_sizes)
+    report.index_entries = index.entries
+    _walk(files, check, index, report, advance)
+    first = _present_min_offset(files) if in_use else files.min_offset
+    report.findings += check.findings(first)
+    report.findings += index.findings(first)
+    report.findings += unreadable_tables(files.paths)
+    report.queue_ends = {key: queue.max_offset for key, queue in check.queues.items()}
+    report.findings += offset_findings(files.paths, report.queue_ends)
+    report.deleted_records, report.undispatched = check.deleted_records, check.undispatched
+    return report
+
+
+def _present_min_offset(files: LogFiles) -> int:
+    """Where the log begins now: a broker may have deleted files since the walk began."""
+    return LogFiles(files.paths.root, files.directory, files.file_size).min_offset
+
+
+def _walk(files: LogFiles, check: QueueCheck, index: IndexCheck, report: VerifyReport, advance: Advance) -> None:
+    for part in walk_log(files):
+        if isinstance(part, Gap):
+            if not (report.in_use and part.end >= files.files[-1].first_offset + files.file_size):
+                report.findings.append(gap_finding(part))
+            advance(part.length)
+            continue
+        topics = check.add(part)
+        if index.entries:
+            index.add(part, list(map(check.names.texts.__getitem__, topics.tolist())))
+        report.findings += _odd(part, odd_records(part, topics, check.names).tolist())
+        report.messages += len(part)
+        size = int(part.sizes.sum())
+        report.message_bytes += size
+        report.max_offset = int(part.physical_offsets[-1] + part.sizes[-1])
+        advance(size)
+
+
+def queue_ends(files: LogFiles) -> dict[tuple[str, int], int]:
+    """The offset behind the last entry of every queue."""
+    queues = StoreReader(files.paths.root, files.directory).queues()
+    return {(queue.topic, queue.queue_id): queue.max_offset for queue in queues}
+
+
+def gap_finding(gap: Gap) -> Finding:
+    """A gap in words."""
+    return Finding(LOG, gap.path, gap.physical_offset, f"{gap.length} bytes are no record: {gap.reason}")
+
+
+def _odd(batch: RecordBatch, rows: list[int]) -> Iterator[Finding]:
+    for row in rows:
+        place = int(batch.starts[row]) + batch.log.first_offset
+        topic = batch.log.data[int(batch.topic[row]) : int(batch.topic_end[row])]
+        what = f"topic {topic!r}, queue {batch.queue_id[row]}, offset {batch.queue_offset[row]}"
+        yield Finding(LOG, batch.log.path, place, f"the record says it is {what}")
+
+
+def file_findings(files: LogFiles) -> Iterator[Finding]:
+    """Log files of a wrong length."""
+    for file in files.files:
+        if file.size != files.file_size:
+            problem = f"is {file.size} bytes long, not {files.file_size}"
+            yield Finding(LOG, file.path, file.first_offset, problem)
+
+
+def queue_file_findings(queues: list[QueueFiles]) -> Iterator[Finding]:
+    """Queue files of a wrong length, and missing ones."""
+    for queue in queues:
+        for one in queue.problems():
+            yield Finding(QUEUE, one.path, one.offset, one.problem)

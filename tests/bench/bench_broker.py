@@ -1,0 +1,178 @@
+"""What one message costs the broker's process, without sockets: frames in, frames out, over a store in a temporary folder.
+
+.venv/bin/python -m tests.bench.bench_broker [--messages 200000] [--dir /dev/shm] [--profile]
+"""
+
+from __future__ import annotations
+
+import argparse
+import cProfile
+import os
+import pstats
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+
+from twisted.internet.task import Clock
+
+from protocol.command import RemotingCommand
+from protocol.framing import encode_frame
+from protocol.hosts import pack_ip
+from protocol.message import Message
+from protocol.message_batch import encode_batch
+from protocol.message_id import UniqueKeyMaker
+from storage.config import StoreConfig
+from storage.config_tables import ConsumerOffsetTable, SubscriptionGroupTable, TopicTable
+from storage.message_store import FileMessageStore
+from twisted_mq.broker.consumer_offset_manager import ConsumerOffsetManager
+from twisted_mq.broker.controller import BrokerController
+from twisted_mq.broker.options import BrokerOptions
+from twisted_mq.broker.subscription_group_manager import SubscriptionGroupManager
+from twisted_mq.broker.topic_config_manager import TopicConfigManager
+from twisted_mq.remoting.channel import Channel, Traffic
+
+FRAMES_A_READ = 32
+
+
+class Sink:
+    """A transport that counts what is written."""
+
+    def __init__(self) -> None:
+        self.written = 0
+
+    def write(self, data: bytes) -> None:
+        self.written += len(data)
+
+    def registerProducer(self, producer: object, streaming: bool) -> None:
+        """Nothing is ever paused."""
+
+    def getPeer(self) -> object:
+        return type("Peer", (), {"host": "127.0.0.1", "port": 50000})()
+
+
+def now_ms() -> int:
+    return int(time.time() * 1000)
+
+
+def make_broker(folder: str) -> BrokerController:
+    """A broker's controller over an empty store in that folder."""
+    options = BrokerOptions(broker_name="bench", store_path_root_dir=folder)
+    store = FileMessageStore(StoreConfig(store_path_root_dir=folder), now_ms)
+    store.start()
+    config = os.path.join(folder, "config")
+    topics = TopicConfigManager(TopicTable(os.path.join(config, "topics.json")), now_ms, lambda changed: None)
+    groups = SubscriptionGroupManager(
+        SubscriptionGroupTable(os.path.join(config, "subscriptionGroup.json")), now_ms, auto_create=True
+    )
+    offsets = ConsumerOffsetManager(ConsumerOffsetTable(os.path.join(config, "consumerOffset.json")))
+    keys = UniqueKeyMaker(pack_ip("127.0.0.1"), 1, now_ms)
+    broker = BrokerController(
+        options,
+        Clock(),
+        lambda call, *args: call(*args),
+        now_ms,
+        store,
+        topics,
+        groups,
+        offsets,
+        "127.0.0.1",
+        10911,
+        keys,
+    )
+    topics.add_startup_topics(options)
+    return broker
+
+
+def send_fields(number: int, **more: str) -> dict[str, str]:
+    """A send header as Apache's 5.3.3 client fills it."""
+    properties = f"UNIQ_KEY\x01C0000202201A4E0E2F2A66E0{number:08X}\x02WAIT\x01true\x02"
+    return {"a": "bench_producer", "b": "Bench", "c": "TBW102", "d": "4", "e": str(number % 4), "f": "0",
+            "g": str(now_ms()), "h": "0", "i": properties, "j": "0", "k": "false", "m": "false", "n": "bench",
+            **more}  # fmt: skip
+
+
+def sends(count: int, serialize_type: int) -> Iterator[bytes]:
+    for number in range(count):
+        yield encode_frame(
+            RemotingCommand(
+                310, number, 0, "JAVA", 479, None, b"x" * 128, serialize_type, ext_fields=send_fields(number)
+            )
+        )
+
+
+def batches(count: int, size: int = 32) -> Iterator[bytes]:
+    messages = [
+        Message("Bench", b"x" * 128, properties={"UNIQ_KEY": f"C0000202201A4E0E2F2A66E0{n:08X}", "WAIT": "true"})
+        for n in range(size)
+    ]
+    body = encode_batch(messages)
+    for number in range(count // size):
+        fields = send_fields(number, m="true")
+        yield encode_frame(RemotingCommand(320, number, 0, "JAVA", 479, None, body, 0, ext_fields=fields))
+
+
+def pulls(count: int) -> Iterator[bytes]:
+    for number in range(count // 32):
+        fields = {"queueId": str(number % 4), "maxMsgBytes": "262144", "maxMsgNums": "32", "sysFlag": "6",
+                  "suspendTimeoutMillis": "15000", "commitOffset": "0", "bname": "bench", "topic": "Bench",
+                  "queueOffset": str(number // 4 * 32), "subscription": "*", "expressionType": "TAG", "subVersion": "0",
+                  "consumerGroup": "bench_consumer"}  # fmt: skip
+        yield encode_frame(RemotingCommand(11, number, 0, "JAVA", 479, None, b"", 0, ext_fields=fields))
+
+
+def reads(frames: Iterator[bytes]) -> list[bytes]:
+    """The frames as a socket delivers them under load: many in one read."""
+    every = list(frames)
+    return [b"".join(every[start : start + FRAMES_A_READ]) for start in range(0, len(every), FRAMES_A_READ)]
+
+
+def measure(broker: BrokerController, data: list[bytes]) -> tuple[float, int]:
+    """Processor seconds for all reads, and bytes answered."""
+    channel = Channel(Traffic(broker.processors, broker.clock, end_of_read=broker.dispatch))
+    channel.transport = Sink()  # type: ignore[assignment]
+    channel.connectionMade()
+    began = time.process_time()
+    for piece in data:
+        channel.dataReceived(piece)
+    return time.process_time() - began, channel.transport.written
+
+
+CASES: dict[str, Callable[[int], Iterator[bytes]]] = {
+    "send, JSON header": lambda count: sends(count, 0),
+    "send, ROCKETMQ header": lambda count: sends(count, 1),
+    "send in batches of 32": batches,
+    "pull, 32 a time": pulls,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--messages", type=int, default=200_000)
+    parser.add_argument("--dir", default="/dev/shm" if os.path.isdir("/dev/shm") else None)
+    parser.add_argument("--profile", action="store_true")
+    arguments = parser.parse_args()
+    folder = tempfile.mkdtemp(prefix="bench-broker-", dir=arguments.dir)
+    try:
+        broker = make_broker(folder)
+        print(f"{'what':24} {'us a message':>13} {'messages a second':>18}")
+        for name, make in CASES.items():
+            data = reads(make(arguments.messages))
+            profile = cProfile.Profile()
+            if arguments.profile:
+                profile.enable()
+            seconds, written = measure(broker, data)
+            profile.disable()
+            cost = seconds / arguments.messages * 1e6
+            print(
+                f"{name:24} {cost:13.2f} {1e6 / cost:18,.0f}   ({written / arguments.messages:.0f} bytes answered each)"
+            )
+            if arguments.profile:
+                pstats.Stats(profile).sort_stats("tottime").print_stats(14)
+        broker.store.close()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

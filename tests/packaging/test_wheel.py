@@ -1,0 +1,58 @@
+"""The plugins in an editable install and in an installed wheel; what the wheel holds."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.packaging.daemons import environment, run_twistd
+
+PLUGINS = ["mqbroker         A RocketMQ broker", "mqnamesrv        A RocketMQ name server"]
+
+
+@pytest.fixture(params=["editable", "wheel"])
+def python(request: pytest.FixtureRequest) -> str:
+    return sys.executable if request.param == "editable" else request.getfixturevalue("installed_python")
+
+
+def test_twistd_lists_both_daemons(python, tmp_path):
+    printed = run_twistd(python, tmp_path, "--help").stdout.splitlines()
+    assert [line.strip() for line in printed if line.strip().startswith("mq")] == PLUGINS
+
+
+@pytest.mark.parametrize("daemon", ["mqnamesrv", "mqbroker"])
+def test_help_shows_options_with_an_example(python, tmp_path, daemon):
+    done = run_twistd(python, tmp_path, daemon, "--help")
+    assert done.returncode == 0
+    for expected in ("--config=", "--port=", "--set=", f"Example: twistd --nodaemon --pidfile= {daemon}"):
+        assert expected in done.stdout
+
+
+def test_configuration_facts_are_installed(python, tmp_path):
+    (tmp_path / "b.conf").write_text("brokerNam=a\n")
+    done = run_twistd(python, tmp_path, "mqbroker", "--config", "b.conf")
+    message = "mqbroker: b.conf line 1: brokerNam=a: no RocketMQ knows this key, is brokerName meant?\n"
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", message)
+
+
+def test_installed_wheel_uses_its_own_files(installed_python, tmp_path):
+    code = "import protocol, storage, twisted_mq, spark; print(*(m.__file__ or list(m.__path__)[0] for m in "
+    code += "(protocol, storage, twisted_mq, spark)), sep='\\n')"
+    printed = subprocess.run(
+        [installed_python, "-c", code], cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True
+    )
+    environment_folder = str(Path(installed_python).parent.parent)
+    assert printed.returncode == 0, printed.stderr
+    assert all(line.startswith(environment_folder) for line in printed.stdout.splitlines())
+
+
+def test_wheel_holds_packages_plugins_and_nothing_else(wheel):
+    names = zipfile.ZipFile(wheel).namelist()
+    tops = {name.partition("/")[0] for name in names if ".dist-info/" not in name}
+    assert tops == {"protocol", "storage", "twisted_mq", "spark", "twisted"}
+    assert [name for name in names if name.startswith("twisted/")] == ["twisted/plugins/mq_plugins.py"]
+    assert "twisted_mq/config/known_keys.json" in names

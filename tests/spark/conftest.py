@@ -1,0 +1,38 @@
+"""One Spark session for all tests below tests/spark: it takes seconds to start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark.session import local_session
+from tests.spark.stores import StoreWriter
+from tests.support.captures import unpack_store
+
+
+@pytest.fixture(scope="session")
+def session() -> Iterator[SparkSession]:
+    started = local_session("tests", cores=2, settings={"spark.sql.shuffle.partitions": "2"})
+    yield started
+    started.stop()
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> StoreWriter:
+    return StoreWriter(tmp_path / "store")
+
+
+@pytest.fixture(scope="session")
+def captured(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
+    """The path of a recorded store, unpacked once a run; tests do not write into it."""
+    unpacked: dict[str, str] = {}
+
+    def path(store: str) -> str:
+        if store not in unpacked:
+            unpacked[store] = str(unpack_store(store, tmp_path_factory.mktemp("captured")))
+        return unpacked[store]
+
+    return path

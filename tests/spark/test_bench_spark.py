@@ -1,0 +1,27 @@
+"""The benchmark compares like with like: both readers give the same rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spark.options import read_options
+from spark.schema import COLUMN_NAMES
+from spark.source import RocketMQReader
+from tests.bench.bench_spark import ConstructRowReader, write_log
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_rows_of_construct_equal_ours(tmp_path: Path, compiled: bool) -> None:
+    write_log(tmp_path / "commitlog" / f"{0:020d}", 20_000, 128)
+    options = {"path": str(tmp_path), "split": "8k"}
+    ours = RocketMQReader(read_options(options), list(COLUMN_NAMES))
+    theirs = ConstructRowReader(options, compiled)
+    assert theirs.partitions() == ours.partitions()
+    rows = []
+    for split in ours.partitions():
+        for batch in ours.read(split):
+            rows += [tuple({**row, "properties": dict(row["properties"])}.values()) for row in batch.to_pylist()]
+    assert [row for split in theirs.partitions() for row in theirs.read(split)] == rows
+    assert len(rows) > 50

@@ -1,0 +1,135 @@
+"""A broker without sockets or disk: its controller over a store in memory, and channels whose answers can be looked at."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+from twisted.internet.task import Clock
+from twisted.internet.testing import StringTransport
+
+from protocol.bodies import DataVersion
+from protocol.command import RemotingCommand
+from protocol.framing import FrameDecoder, encode_frame
+from protocol.hosts import pack_host, pack_ip
+from protocol.message_id import UniqueKeyMaker
+from storage.config import FlushDiskType, StoreConfig
+from storage.memory import MemoryMessageStore
+from twisted_mq.broker.consumer_offset_manager import ConsumerOffsetManager
+from twisted_mq.broker.controller import BrokerController
+from twisted_mq.broker.options import BrokerOptions
+from twisted_mq.broker.schedule.waiting_messages import WaitingMessages
+from twisted_mq.broker.subscription_group_manager import SubscriptionGroupManager
+from twisted_mq.broker.topic_config_manager import TopicConfigManager
+from twisted_mq.remoting.channel import Channel, Traffic
+
+START_SECONDS = 1_795_217_217.0
+
+
+@attrs.define(eq=False)
+class MemoryTable:
+    """Stands for a table of storage.config_tables; counts how often it was saved."""
+
+    topics: dict[str, Any] = attrs.field(factory=dict)
+    groups: dict[str, Any] = attrs.field(factory=dict)
+    modes: dict[str, Any] = attrs.field(factory=dict)
+    offsets: dict[Any, Any] = attrs.field(factory=dict)
+    forbidden: dict[str, dict[str, int]] = attrs.field(factory=dict)
+    data_version: DataVersion = attrs.field(factory=DataVersion)
+    saved: int = 0
+
+    def save(self) -> bool:
+        self.saved += 1
+        return True
+
+
+class BrokerInMemory:
+    """A broker at 127.0.0.2:20911 on a virtual clock. Keyword arguments are broker options; `store` is an open one."""
+
+    def __init__(self, *, hold_flushes: bool = False, store: Any = None, **options: Any) -> None:
+        self.clock = Clock()
+        self.clock.advance(START_SECONDS)
+        self.options = BrokerOptions(
+            **{"broker_name": "broker-cap", "broker_cluster_name": "CapCluster", "store_path_root_dir": "/nowhere"}
+            | options
+        )
+        config = StoreConfig(
+            store_path_root_dir="/nowhere",
+            store_host=pack_host("127.0.0.2", 20911),
+            max_message_size=self.options.max_message_size,
+            flush_disk_type=FlushDiskType(self.options.flush_disk_type),
+        )
+        self.store = store or MemoryMessageStore(config, self.now_ms, hold_flushes=hold_flushes)
+        self.store.start()
+        self.registered: list[Any] = []
+        self.tables = {name: MemoryTable() for name in ("topics", "groups", "offsets", "delays", "modes")}
+        topics = TopicConfigManager(self.tables["topics"], self.now_ms, self.registered.append)
+        groups = SubscriptionGroupManager(
+            self.tables["groups"], self.now_ms, auto_create=self.options.auto_create_subscription_group
+        )
+        self.controller = BrokerController(
+            self.options,
+            self.clock,
+            lambda call, *args: call(*args),
+            self.now_ms,
+            self.store,
+            topics,
+            groups,
+            ConsumerOffsetManager(self.tables["offsets"]),
+            "127.0.0.2",
+            20911,
+            UniqueKeyMaker(pack_ip("127.0.0.2"), 7, self.now_ms),
+        )
+        topics.add_startup_topics(self.options)
+        groups.add_built_in_groups()
+        self.controller.request_modes = self.tables["modes"]
+        self.controller.waiting = WaitingMessages(self.controller, self.tables["delays"])
+        self.traffic = Traffic(
+            self.controller.processors,
+            self.clock,
+            end_of_read=self.controller.dispatch,
+            channel_lost=self.controller.channel_lost,
+        )
+
+    def now_ms(self) -> int:
+        return int(self.clock.seconds() * 1000)
+
+    def connect(self) -> Peer:
+        """A client's connection."""
+        return Peer(self.traffic)
+
+
+class Peer:
+    """A client at 127.0.0.1:52174 that sends frames by hand."""
+
+    def __init__(self, traffic: Traffic) -> None:
+        self.channel = Channel(traffic)
+        self.transport = StringTransport(peerAddress=_Address("127.0.0.1", 52174))
+        self.channel.makeConnection(self.transport)
+        self._decoder = FrameDecoder()
+        self._opaque = 0
+
+    def send(self, command: RemotingCommand) -> RemotingCommand:
+        """Hand a request to the broker; its opaque is set where it is 0."""
+        self._opaque += 1
+        command.opaque = command.opaque or self._opaque
+        self.channel.dataReceived(encode_frame(command))
+        return command
+
+    def received(self) -> list[RemotingCommand]:
+        """What the broker wrote since the last look."""
+        data = self.transport.value()
+        self.transport.clear()
+        return self._decoder.receive_data(data)
+
+    def ask(self, code: int, fields: dict[str, str] | None = None, body: bytes = b"", **more: Any) -> RemotingCommand:
+        """The answer to a request that is answered at once."""
+        self.send(RemotingCommand(code, body=body, language="JAVA", ext_fields=fields or {}, **more))
+        (answer,) = self.received()
+        return answer
+
+
+@attrs.frozen
+class _Address:
+    host: str
+    port: int

@@ -1,0 +1,30 @@
+"""Heartbeats of consumers and producers."""
+
+from __future__ import annotations
+
+from protocol.bodies import ConsumerData, HeartbeatData, ProducerData, encode_body
+from protocol.codes import RequestCode
+from protocol.command import RemotingCommand
+from protocol.subscription import build_subscription
+from tests.support.broker import Peer
+
+
+def heartbeat(
+    peer: Peer, group: str, *topics: str, client_id: str = "client", language: str = "JAVA", producer: str = ""
+) -> None:
+    """Register a peer as a consumer of these topics, and as a producer where a group is given; drops the answer."""
+    consumer = ConsumerData(
+        group_name=group,
+        consume_type="CONSUME_PASSIVELY",
+        message_model="CLUSTERING",
+        consume_from_where="CONSUME_FROM_LAST_OFFSET",
+        subscription_data_set=[build_subscription(topic, "*") for topic in topics],
+    )
+    body = HeartbeatData(
+        client_id=client_id,
+        consumer_data_set=[consumer] if group else [],
+        producer_data_set=[ProducerData(group_name=producer)] if producer else [],
+    )
+    peer.send(RemotingCommand(RequestCode.HEART_BEAT, language=language, version=479, body=encode_body(body)))
+    answer = next(one for one in peer.received() if one.is_response)
+    assert answer.code == 0

@@ -1,0 +1,370 @@
+"""Hosts with names and stream connections between them, in memory, on one virtual clock, all chance from one seed.
+
+A `VirtualHost` is a reactor for what runs on it: time, listenTCP, connectTCP. Bytes take a random delay and are cut at
+random places; one direction of a connection keeps its order, different connections overtake each other. Links can be
+cut (bytes wait, as TCP repeats them) and healed; connections can be reset; a host can vanish without a word, which
+leaves its peers with half-open connections.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+from twisted.internet import error, interfaces
+from twisted.internet.address import IPv4Address
+from twisted.internet.task import Clock
+from twisted.python import failure
+from zope.interface import implementer
+
+FIRST_EPHEMERAL_PORT = 40_000
+BUFFER_BYTES = 64 * 1024
+"""Bytes on their way past which a transport pauses its producer, as Twisted's do."""
+
+
+class VirtualNetwork:
+    """All hosts by name. `delay` is the range of one delivery's seconds; `split` the chance that one is cut in two."""
+
+    def __init__(
+        self, clock: Clock, seed: int = 0, *, delay: tuple[float, float] = (0.0001, 0.002), split: float = 0.3
+    ) -> None:
+        self.clock = clock
+        self.random = random.Random(seed)
+        self.delay = delay
+        self.split = split
+        self.events: list[str] = []
+        self._hosts: dict[str, VirtualHost] = {}
+        self._cut: set[frozenset[str]] = set()
+        self._pipes: list[VirtualTransport] = []
+
+    def host(self, name: str) -> VirtualHost:
+        """The host of that name, made at its first use."""
+        return self._hosts.setdefault(name, VirtualHost(self, name))
+
+    def is_cut(self, one: str, other: str) -> bool:
+        """Whether nothing gets through between two hosts."""
+        return frozenset((one, other)) in self._cut
+
+    def cut(self, one: str, other: str) -> None:
+        """Nothing gets through between the two until `heal`; connections stay open and bytes wait."""
+        self._cut.add(frozenset((one, other)))
+
+    def heal(self, one: str, other: str) -> None:
+        """Bytes go through again, those first that waited."""
+        self._cut.discard(frozenset((one, other)))
+        for transport in tuple(self._pipes):
+            transport.deliver_soon()
+
+    def reset(self, one: str, other: str) -> None:
+        """Break all connections between the two; what was on its way is lost."""
+        for transport in tuple(self._pipes):
+            if {transport.host.name, transport.other.host.name} == {one, other}:
+                transport.connection_lost(error.ConnectionLost())
+
+    def connections(self, one: str, other: str) -> int:
+        """How many connections the first host has to the second one that it believes open."""
+        return sum(
+            (transport.host.name, transport.other.host.name) == (one, other) and transport.connected
+            for transport in self._pipes
+        )
+
+    def next_delay(self) -> float:
+        return self.random.uniform(*self.delay)
+
+    def join(self, ours: VirtualTransport, theirs: VirtualTransport) -> None:
+        ours.other, theirs.other = theirs, ours
+        self._pipes += (ours, theirs)
+
+    def forget(self, transport: VirtualTransport) -> None:
+        if transport in self._pipes:
+            self._pipes.remove(transport)
+
+
+@implementer(interfaces.IReactorTime, interfaces.IReactorTCP)
+class VirtualHost:
+    """The reactor of one host."""
+
+    def __init__(self, network: VirtualNetwork, name: str) -> None:
+        self.network = network
+        self.name = name
+        self.ports: dict[int, VirtualPort] = {}
+        self._next_port = FIRST_EPHEMERAL_PORT
+        self._calls: list[interfaces.IDelayedCall] = []
+
+    # IReactorTime
+
+    def seconds(self) -> float:
+        return float(self.network.clock.seconds())
+
+    def callLater(self, delay: float, call: Callable[..., Any], *args: Any, **kw: Any) -> interfaces.IDelayedCall:
+        made = self.network.clock.callLater(delay, call, *args, **kw)
+        self._calls = [one for one in self._calls if one.active()]
+        self._calls.append(made)
+        return made
+
+    def getDelayedCalls(self) -> list[interfaces.IDelayedCall]:
+        return [one for one in self._calls if one.active()]
+
+    def callFromThread(self, call: Callable[..., Any], *args: Any, **kw: Any) -> None:
+        self.callLater(0, call, *args, **kw)
+
+    # IReactorTCP
+
+    def listenTCP(self, port: int, factory: Any, backlog: int = 50, interface: str = "") -> VirtualPort:
+        port = port or self.take_port()
+        if port in self.ports:
+            raise error.CannotListenError(interface, port, OSError("in use"))
+        self.ports[port] = VirtualPort(self, port, factory)
+        return self.ports[port]
+
+    def connectTCP(
+        self, host: str, port: int, factory: Any, timeout: float = 30, bindAddress: Any = None
+    ) -> VirtualConnector:
+        return VirtualConnector(self, host, port, factory, timeout)
+
+    def take_port(self) -> int:
+        self._next_port += 1
+        return self._next_port
+
+    def vanish(self) -> None:
+        """Stop without a word: no port, no timer; peers keep their half-open connections."""
+        self.ports.clear()
+        for call in self.getDelayedCalls():
+            call.cancel()
+        for transport in tuple(self.network._pipes):
+            if transport.host is self:
+                transport.gone = True
+
+
+@implementer(interfaces.IListeningPort)
+class VirtualPort:
+    def __init__(self, host: VirtualHost, port: int, factory: Any) -> None:
+        self._host = host
+        self._port = port
+        self.factory = factory
+        factory.doStart()
+
+    def startListening(self) -> None:
+        """It does."""
+
+    def stopListening(self) -> None:
+        self._host.ports.pop(self._port, None)
+        self.factory.doStop()
+
+    def getHost(self) -> IPv4Address:
+        return IPv4Address("TCP", self._host.name, self._port)
+
+
+@implementer(interfaces.IConnector)
+class VirtualConnector:
+    """One attempt to connect; a cut link or a vanished host lets it time out, a host without the port refuses."""
+
+    def __init__(self, host: VirtualHost, to: str, port: int, factory: Any, timeout: float) -> None:
+        self._host = host
+        self._to = host.network.host(to)
+        self._address = IPv4Address("TCP", to, port)
+        self._factory = factory
+        self.transport: VirtualTransport | None = None
+        factory.doStart()
+        factory.startedConnecting(self)
+        self._timer = host.callLater(timeout, self._fail, error.TimeoutError())
+        self._try = host.callLater(host.network.next_delay(), self._arrive)
+
+    def _arrive(self) -> None:
+        network = self._host.network
+        if network.is_cut(self._host.name, self._to.name):
+            self._try = self._host.callLater(network.next_delay() + 0.2, self._arrive)
+            return
+        port = self._to.ports.get(self._address.port)
+        if port is None:
+            self._fail(error.ConnectionRefusedError())
+            return
+        self._timer.cancel()
+        source = IPv4Address("TCP", self._host.name, self._host.take_port())
+        served = port.factory.buildProtocol(source)
+        protocol = self._factory.buildProtocol(self._address)
+        ours = self.transport = VirtualTransport(self._host, source, self._address, protocol)
+        theirs = VirtualTransport(self._to, self._address, source, served)
+        network.join(ours, theirs)
+        if served is not None:
+            served.makeConnection(theirs)
+        protocol.makeConnection(ours)
+        if served is None:
+            theirs.loseConnection()
+
+    def _fail(self, reason: Exception) -> None:
+        for call in (self._timer, self._try):
+            if call.active():
+                call.cancel()
+        self._factory.clientConnectionFailed(self, failure.Failure(reason))
+
+    def stopConnecting(self) -> None:
+        self._fail(error.UserError())
+
+    def disconnect(self) -> None:
+        if self.transport is not None:
+            self.transport.loseConnection()
+        else:
+            self.stopConnecting()
+
+    def connect(self) -> None:
+        raise error.AlreadyCalled
+
+    def getDestination(self) -> IPv4Address:
+        return self._address
+
+
+@attrs.define(eq=False)
+class _Piece:
+    due: float
+    data: bytes | None
+    """None closes the connection."""
+
+
+@implementer(interfaces.ITCPTransport, interfaces.IConsumer)
+class VirtualTransport:
+    """One end of a connection."""
+
+    other: VirtualTransport
+
+    def __init__(self, host: VirtualHost, local: IPv4Address, peer: IPv4Address, protocol: Any) -> None:
+        self.host = host
+        self.protocol = protocol
+        self.connected = True
+        self.disconnecting = False
+        self.gone = False
+        self.reading = True
+        self.written = 0
+        self._local = local
+        self._peer = peer
+        self._on_way: list[_Piece] = []
+        self._call: interfaces.IDelayedCall | None = None
+        self._producer: Any = None
+        self._paused = False
+
+    # writing
+
+    def write(self, data: bytes) -> None:
+        if not isinstance(data, bytes):
+            raise TypeError(f"{type(data).__name__} instead of bytes")
+        if not self.connected or self.disconnecting or not data:
+            return
+        self.written += len(data)
+        network = self.host.network
+        if len(data) > 1 and network.random.random() < network.split:
+            cut = network.random.randrange(1, len(data))
+            self._send(data[:cut])
+            self._send(data[cut:])
+        else:
+            self._send(data)
+        if self._producer is not None and not self._paused and self._held() > BUFFER_BYTES:
+            self._paused = True
+            self._producer.pauseProducing()
+
+    def writeSequence(self, data: Any) -> None:
+        self.write(b"".join(data))
+
+    def _held(self) -> int:
+        return sum(len(piece.data or b"") for piece in self._on_way)
+
+    def _send(self, data: bytes | None) -> None:
+        network = self.host.network
+        earliest = self._on_way[-1].due if self._on_way else 0.0
+        self._on_way.append(_Piece(max(earliest, network.clock.seconds() + network.next_delay()), data))
+        self.deliver_soon()
+
+    def deliver_soon(self) -> None:
+        """Wake up when the next piece is due."""
+        if self._on_way and (self._call is None or not self._call.active()):
+            clock = self.host.network.clock
+            self._call = clock.callLater(max(0.0, self._on_way[0].due - clock.seconds()), self._deliver)
+
+    def _deliver(self) -> None:
+        network, other = self.host.network, self.other
+        while self._on_way and self._on_way[0].due <= network.clock.seconds():
+            if not other.reading or other.gone or network.is_cut(self.host.name, other.host.name):
+                return
+            piece = self._on_way.pop(0)
+            if piece.data is None:
+                other.connection_lost(error.ConnectionDone())
+                self.connection_lost(error.ConnectionDone())
+                return
+            if other.connected:
+                other.protocol.dataReceived(piece.data)
+        self.deliver_soon()
+        if self._paused and not self._on_way and self.connected:
+            self._paused = False
+            self._producer.resumeProducing()
+
+    def registerProducer(self, producer: Any, streaming: bool) -> None:
+        assert streaming
+        self._producer = producer
+
+    def unregisterProducer(self) -> None:
+        self._producer = None
+        self._paused = False
+
+    # closing
+
+    def loseConnection(self) -> None:
+        if self.connected and not self.disconnecting:
+            self.disconnecting = True
+            self._send(None)
+
+    def abortConnection(self) -> None:
+        if self.connected:
+            self._on_way.clear()
+            other, network = self.other, self.host.network
+            self.connection_lost(error.ConnectionAborted())
+            if not network.is_cut(self.host.name, other.host.name) and not other.gone:
+                other.connection_lost(error.ConnectionLost())
+
+    def connection_lost(self, reason: Exception) -> None:
+        """Tell this end's protocol, once."""
+        if not self.connected:
+            return
+        self.connected = False
+        self.host.network.forget(self)
+        if self._call is not None and self._call.active():
+            self._call.cancel()
+        if self._producer is not None and not self.gone:
+            self._producer.stopProducing()
+        if not self.gone and self.protocol is not None:
+            self.protocol.connectionLost(failure.Failure(reason))
+
+    # reading
+
+    def pauseProducing(self) -> None:
+        self.reading = False
+
+    def resumeProducing(self) -> None:
+        self.reading = True
+        self.other.deliver_soon()
+
+    def stopProducing(self) -> None:
+        self.loseConnection()
+
+    # the rest of ITCPTransport
+
+    def getPeer(self) -> IPv4Address:
+        return self._peer
+
+    def getHost(self) -> IPv4Address:
+        return self._local
+
+    def setTcpNoDelay(self, enabled: bool) -> None:
+        """Nothing here waits for more."""
+
+    def setTcpKeepAlive(self, enabled: bool) -> None:
+        """Half-open connections stay unnoticed."""
+
+    def getTcpNoDelay(self) -> bool:
+        return True
+
+    def getTcpKeepAlive(self) -> bool:
+        return False
+
+    def loseWriteConnection(self) -> None:
+        self.loseConnection()

@@ -1,0 +1,151 @@
+"""A slave's copies of its master's tables, between two brokers in memory and against Apache's recorded answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.internet import defer
+from twisted.trial.unittest import SynchronousTestCase
+
+from protocol.bodies import DataVersion, SubscriptionGroupConfig, TopicConfig
+from protocol.codes import RequestCode
+from protocol.command import RemotingCommand
+from protocol.framing import FrameDecoder
+from tests.support.broker import BrokerInMemory, MemoryTable
+from tests.support.captures import frame_index, frames
+from twisted_mq.broker.ha.slave_synchronize import SlaveSynchronize
+from twisted_mq.remoting.errors import RemotingConnectError
+
+MASTER = "127.0.0.9:30911"
+
+
+class SynchronizeCase(SynchronousTestCase):
+    """`asked` are the codes the slave asked for; `down` lets its calls fail."""
+
+    def setUp(self) -> None:
+        self.master = BrokerInMemory()
+        self.slave = BrokerInMemory(broker_role="SLAVE", broker_id=1)
+        self.asked: list[int] = []
+        self.down = False
+        self.delays = MemoryTable()
+        self.metrics: list[Any] = []
+        self.checkpoints: list[bytes] = []
+        self.synchronize = SlaveSynchronize(
+            self.slave.controller, self.invoke, self.delays, self.metrics.append, self.checkpoints.append
+        )
+        self.synchronize.set_master_address(MASTER)
+
+    def invoke(self, address: str, command: RemotingCommand, seconds: float) -> defer.Deferred[RemotingCommand]:
+        assert address == MASTER
+        self.asked.append(command.code)
+        if self.down:
+            return defer.fail(RemotingConnectError(address))
+        peer = self.master.connect()
+        peer.send(command)
+        return defer.succeed(peer.received()[0])
+
+    def sync(self) -> bool:
+        return bool(self.successResultOf(defer.ensureDeferred(self.synchronize.sync_all())))
+
+
+class CopyTests(SynchronizeCase):
+    def test_tables_are_asked_for_in_apaches_order(self) -> None:
+        self.assertTrue(self.sync())
+        self.assertEqual(self.asked, [21, 43, 45, 201, 402, 61])
+
+    def test_topics_and_groups_are_the_masters_with_its_versions(self) -> None:
+        master, slave = self.master.controller, self.slave.controller
+        master.topics.update([TopicConfig(topic_name="Orders", read_queue_nums=3, write_queue_nums=3)])
+        master.groups.update(SubscriptionGroupConfig(group_name="GroupA"))
+        self.slave.clock.advance(1)
+        slave.topics.update([TopicConfig(topic_name="OnlyHere")])
+        slave.groups.update(SubscriptionGroupConfig(group_name="OnlyHere"))
+        self.assertTrue(self.sync())
+        self.assertEqual(slave.topics.topics, master.topics.topics)
+        self.assertEqual(slave.topics.data_version, master.topics.data_version)
+        self.assertEqual(slave.groups.groups, master.groups.groups)
+        self.assertEqual(slave.groups.data_version, master.groups.data_version)
+
+    def test_same_version_changes_nothing(self) -> None:
+        self.sync()
+        saved = {name: self.slave.tables[name].saved for name in ("topics", "groups")}
+        self.sync()
+        self.assertEqual({name: self.slave.tables[name].saved for name in ("topics", "groups")}, saved)
+
+    def test_delays_and_modes_are_copied(self) -> None:
+        self.master.controller.waiting.schedule.offsets = {1: 5, 2: 6}
+        self.master.controller.request_modes.modes = {"Orders": {}}
+        self.sync()
+        self.assertEqual((self.delays.offsets, self.delays.saved), ({1: 5, 2: 6}, 1))
+        self.assertEqual(self.slave.controller.request_modes.modes, {"Orders": {}})
+        self.assertEqual(len(self.metrics), 1)
+
+    def test_timer_checkpoint_is_copied(self) -> None:
+        self.assertTrue(self.successResultOf(defer.ensureDeferred(self.synchronize.sync_timer_checkpoint())))
+        self.assertEqual([len(one) for one in self.checkpoints], [56])
+
+    def test_one_table_that_fails_does_not_hold_up_the_others(self) -> None:
+        del self.master.controller.processors[int(RequestCode.GET_ALL_TOPIC_CONFIG)]
+        self.master.controller.offsets.commit("G", "T", 0, 9)
+        self.assertFalse(self.sync())
+        self.assertEqual(self.slave.controller.offsets.query("G", "T", 0), 9)
+
+    def test_lost_master_is_tried_again(self) -> None:
+        self.down = True
+        self.assertFalse(self.sync())
+        self.down = False
+        self.assertTrue(self.sync())
+
+    def test_nothing_happens_without_a_master_or_with_oneself(self) -> None:
+        for address in (None, self.slave.controller.address):
+            self.synchronize.set_master_address(address)
+            self.assertFalse(self.sync())
+        self.assertEqual(self.asked, [])
+
+
+class OffsetTests(SynchronizeCase):
+    def test_masters_offsets_replace_those_of_the_slave(self) -> None:
+        self.master.controller.offsets.commit("G", "T", 0, 10)
+        self.sync()
+        self.master.controller.offsets.commit("G", "T", 0, 4)
+        self.sync()
+        self.assertEqual(self.slave.controller.offsets.query("G", "T", 0), 4)
+
+    def test_offsets_committed_here_are_handed_back_once(self) -> None:
+        """The master was away; the group went on at the slave, and must not begin anew at the master."""
+        for topic in ("SELF_TEST_TOPIC", "BenchmarkTest"):
+            self.master.controller.offsets.commit("G", topic, 0, 10)
+        self.sync()
+        self.slave.controller.offsets.commit("G", "SELF_TEST_TOPIC", 0, 25)
+        self.slave.controller.offsets.commit("G", "BenchmarkTest", 0, 5)
+        self.slave.controller.offsets.commit("G", "BenchmarkTest", 1, 7)
+        self.asked.clear()
+        self.sync()
+        offsets = self.master.controller.offsets
+        self.assertEqual(offsets.query("G", "SELF_TEST_TOPIC", 0), 25)
+        self.assertEqual((offsets.query("G", "BenchmarkTest", 0), offsets.query("G", "BenchmarkTest", 1)), (10, 7))
+        self.assertEqual(self.slave.controller.offsets.query("G", "BenchmarkTest", 0), 10)
+        self.assertEqual(self.asked.count(int(RequestCode.UPDATE_CONSUMER_OFFSET)), 2)
+        offsets.commit("G", "SELF_TEST_TOPIC", 0, 3)
+        self.sync()
+        self.assertEqual(offsets.query("G", "SELF_TEST_TOPIC", 0), 3)
+
+
+class RecordedTests(SynchronizeCase):
+    def invoke(self, address: str, command: RemotingCommand, seconds: float) -> defer.Deferred[RemotingCommand]:
+        """What Apache's master answered its slave to the same code."""
+        rows, data = frame_index("slave_sync"), frames("slave_sync")
+        for row in rows:
+            asked = rows[row["answers"]] if row["answers"] is not None else {}
+            if asked.get("code") == command.code and asked["direction"].startswith("slave->master"):
+                frame = data[row["offset"] : row["offset"] + row["length"]]
+                return defer.succeed(FrameDecoder().receive_data(frame)[0])
+        return defer.fail(RemotingConnectError("not recorded"))
+
+    def test_recorded_answers_of_apaches_master(self) -> None:
+        self.sync()
+        slave = self.slave.controller
+        self.assertEqual(slave.offsets.offsets, {"CapHa@CG_ha": {0: 6, 1: 5}})
+        self.assertEqual(self.delays.data_version, DataVersion(timestamp=1795218542880))
+        self.assertEqual(slave.groups.data_version, DataVersion(timestamp=1795218581954, counter=1))
+        self.assertIn("CG_ha", slave.groups.groups)

@@ -1,0 +1,349 @@
+"""Delay levels on a virtual clock: order, time, offsets, restarts and what a kill leaves behind."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from protocol.bodies import KVTable, decode_body
+from protocol.command import RemotingCommand
+from protocol.message_record import decode_message
+from protocol.registry import RequestCode
+from storage.config import StoreConfig
+from storage.delay_offset_table import DelayOffsetTable
+from storage.interfaces import InnerMessage, PutResult, PutStatus
+from storage.memory import MemoryMessageStore
+from storage.message_store import FileMessageStore
+from tests.support.broker import BrokerInMemory, MemoryTable, Peer
+from tests.support.captures import unpack_store
+from twisted_mq.broker.schedule.schedule_service import MESSAGES_A_TURN, ScheduleMessageService
+
+LEVELS = "1s 5s 10s"
+SCHEDULE = "SCHEDULE_TOPIC_XXXX"
+
+
+def running(**options: object) -> tuple[BrokerInMemory, Peer]:
+    """A broker that delivers."""
+    broker = BrokerInMemory(**options)
+    broker.controller.waiting.start()
+    return broker, broker.connect()
+
+
+def send(peer: Peer, body: bytes, properties: str, queue: str = "1", topic: str = "T") -> RemotingCommand:
+    fields = {"a": "P", "b": topic, "c": "TBW102", "d": "4", "e": queue, "f": "0", "g": "1795217217000", "h": "0",
+              "i": f"UNIQ_KEY\x01K{body.decode()}\x02{properties}", "j": "0"}  # fmt: skip
+    return peer.ask(RequestCode.SEND_MESSAGE_V2, fields, body)
+
+
+def bodies(broker: BrokerInMemory, queue_id: int = 1) -> list[bytes]:
+    result = broker.store.get_message("T", queue_id, 0, 32, 1 << 20, None)
+    return [decode_message(record).body for record in result.records]
+
+
+def test_message_arrives_after_its_delay_as_it_was_sent() -> None:
+    broker, peer = running()
+    answer = send(peer, b"x", "DELAY\x012\x02TAGS\x01A\x02WAIT\x01true\x02")
+    assert (answer.code, answer.ext_fields["queueId"], answer.ext_fields["queueOffset"]) == (0, "1", "0")
+    assert "recallHandle" not in answer.ext_fields
+    sent_ms = broker.now_ms()
+    broker.clock.advance(4.9)
+    assert bodies(broker) == []
+    broker.clock.advance(0.1)
+    (message,) = [decode_message(one) for one in broker.store.get_message("T", 1, 0, 9, 999, {65}).records]
+    assert (message.topic, message.queue_id, message.body) == ("T", 1, b"x")
+    assert (message.born_timestamp, message.born_host) == (1795217217000, "127.0.0.1:52174")
+    assert message.store_timestamp == sent_ms + 5000
+    assert message.properties == {
+        "UNIQ_KEY": "Kx", "DELAY": "2", "TAGS": "A", "WAIT": "true", "CLUSTER": "CapCluster", "TRACE_ON": "true",
+        "MSG_REGION": "DefaultRegion", "REAL_TOPIC": "T", "REAL_QID": "1",
+    }  # fmt: skip
+
+
+def test_answer_carries_the_schedule_queues_offset_and_the_real_queue() -> None:
+    """As printed in the scenario producer_delay: queue ids 1, 0, 1, 0 with offsets 0, 0, 1, 0 for levels 1, 9, 1, 2."""
+    _, peer = running()
+    answers = [
+        send(peer, b"%d" % number, f"DELAY\x01{level}\x02", queue)
+        for number, (level, queue) in enumerate([(1, "1"), (9, "0"), (1, "1"), (2, "0")])
+    ]
+    found = [(one.ext_fields["queueId"], one.ext_fields["queueOffset"]) for one in answers]
+    assert found == [("1", "0"), ("0", "0"), ("1", "1"), ("0", "0")]
+
+
+def test_delivery_wakes_the_pull_that_waits() -> None:
+    broker, peer = running()
+    send(peer, b"x", "DELAY\x011\x02")
+    heartbeat = {"consumerGroup": "G", "topic": "T", "queueId": "1", "queueOffset": "0", "maxMsgNums": "32",
+                 "sysFlag": "6", "commitOffset": "0", "suspendTimeoutMillis": "15000", "subscription": "*",
+                 "subVersion": "0"}  # fmt: skip
+    peer.send(RemotingCommand(RequestCode.PULL_MESSAGE, ext_fields=heartbeat))
+    assert peer.received() == []
+    broker.clock.advance(1)
+    (answer,) = peer.received()
+    assert (answer.code, decode_message(answer.body).body) == (0, b"x")
+
+
+def test_levels_do_not_hold_each_other_back_and_each_keeps_its_order() -> None:
+    broker, peer = running()
+    for number in range(6):
+        send(peer, b"%d" % number, f"DELAY\x01{2 - number % 2}\x02")
+        broker.clock.advance(0.01)
+    broker.clock.advance(1)
+    assert bodies(broker) == [b"1", b"3", b"5"]
+    broker.clock.advance(4)
+    assert bodies(broker) == [b"1", b"3", b"5", b"0", b"2", b"4"]
+
+
+def test_a_burst_of_many_due_at_once_is_delivered_whole_and_in_order() -> None:
+    broker, peer = running()
+    count = MESSAGES_A_TURN * 3 + 5
+    for number in range(count):
+        send(peer, b"%d" % number, "DELAY\x011\x02")
+    broker.clock.advance(1)
+    assert broker.store.max_offset_in_queue("T", 1) == count
+    offsets = [broker.store.get_message("T", 1, at, 1, 9999, None).records[0] for at in range(count)]
+    assert [decode_message(one).body for one in offsets] == [b"%d" % number for number in range(count)]
+    assert broker.controller.waiting.schedule.offsets == {1: count}
+
+
+def test_store_that_takes_nothing_delays_and_loses_nothing() -> None:
+    broker, peer = running()
+    put = broker.store.put_message
+    send(peer, b"x", "DELAY\x011\x02")
+    broker.store.put_message = lambda message: PutResult(PutStatus.SERVICE_NOT_AVAILABLE)
+    broker.clock.advance(2)
+    broker.store.put_message = put
+    assert bodies(broker) == []
+    broker.clock.advance(0.1)
+    assert bodies(broker) == [b"x"]
+
+
+def test_clock_that_went_back_delivers_at_once_what_would_wait_longer_than_its_level() -> None:
+    store, clock = memory_store()
+    service = ScheduleMessageService(store, MemoryTable(), LEVELS, clock, 200)
+    waiting(store, 2, b"x")
+    assert service.turn() is False
+    clock.now -= 3_600_000
+    service.turn()
+    store.dispatch()
+    assert store.max_offset_in_queue("T", 0) == 1
+
+
+def test_damaged_and_placeless_messages_are_passed_over() -> None:
+    store, clock = memory_store()
+    waiting(store, 1, b"lost", real={})
+    waiting(store, 1, b"half", real={"REAL_TOPIC": "RMQ_SYS_TRANS_HALF_TOPIC", "REAL_QID": "0"})
+    waiting(store, 1, b"good")
+    service = ScheduleMessageService(store, MemoryTable(), LEVELS, clock, 200)
+    clock.now += 1000
+    while service.turn():
+        store.dispatch()
+    store.dispatch()
+    assert (service.offsets, store.topics()) == ({1: 3}, [SCHEDULE, "T"])
+
+
+def test_offsets_outside_their_queue_are_brought_into_it() -> None:
+    store, clock = memory_store()
+    waiting(store, 1, b"x")
+    service = ScheduleMessageService(store, MemoryTable(offsets={1: 9, 3: 4}), LEVELS, clock, 200)
+    service.start()
+    assert service.offsets == {1: 1, 3: 0}
+
+
+def test_levels_of_an_earlier_configuration_are_delivered_after_the_longest_delay() -> None:
+    store, clock = memory_store()
+    waiting(store, 7, b"x")
+    service = ScheduleMessageService(store, MemoryTable(), LEVELS, clock, 200)
+    clock.now += 9_999
+    service.turn()
+    store.dispatch()
+    assert store.max_offset_in_queue("T", 0) == 0
+    clock.now += 1
+    service.turn()
+    store.dispatch()
+    assert store.max_offset_in_queue("T", 0) == 1
+
+
+def test_data_version_moves_on_each_step_of_deliveries() -> None:
+    store, clock = memory_store()
+    for number in range(7):
+        waiting(store, 1, b"%d" % number)
+    service = ScheduleMessageService(store, MemoryTable(), LEVELS, clock, 3)
+    clock.now += 1000
+    service.turn()
+    assert (service.data_version.counter, service.data_version.timestamp) == (2, clock.now)
+
+
+def test_offsets_are_written_only_when_the_copies_are_on_disk() -> None:
+    broker, peer = running(hold_flushes=True)
+    table = broker.tables["delays"]
+    send(peer, b"x", "DELAY\x011\x02")
+    broker.clock.advance(1)
+    broker.controller.waiting.save_delay_offsets()
+    assert (table.saved, table.offsets) == (0, {})
+    broker.store.flush()
+    assert (table.saved, table.offsets) == (1, {1: 1})
+    broker.controller.waiting.save_delay_offsets()
+    broker.store.flush()
+    assert table.saved == 1
+
+
+def test_slave_delivers_nothing() -> None:
+    broker, peer = running(broker_role="SLAVE")
+    send(peer, b"x", "DELAY\x011\x02")
+    broker.clock.advance(5)
+    assert (bodies(broker), broker.clock.getDelayedCalls()) == ([], [])
+
+
+# Restarts
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("saved", [True, False], ids=["offsets saved at times", "offsets never saved"])
+def test_after_a_kill_at_any_moment_nothing_is_lost_and_nothing_comes_twice(seed: int, saved: bool) -> None:
+    """The service is thrown away between two deliveries and made anew from what was last written."""
+    chance = random.Random(seed)
+    store, clock = memory_store()
+    table = MemoryTable()
+    for number in range(60):
+        waiting(store, chance.choice((1, 2, 3)), b"%d" % number, queue_id=chance.randrange(2))
+        clock.now += chance.randrange(300)
+    for _ in range(12):
+        service = ScheduleMessageService(store, table, LEVELS, clock, 200)
+        service.start()
+        put = store.put_message
+        store.put_message = takes(put, chance.randrange(9))
+        for _ in range(chance.randrange(1, 5)):
+            clock.now += chance.randrange(2000)
+            service.turn()
+            store.dispatch()
+            if saved and chance.random() < 0.3:
+                service.snapshot()()
+        store.put_message = put
+    last = ScheduleMessageService(store, table, LEVELS, clock, 200)
+    last.start()
+    clock.now += 20_000
+    while last.turn():
+        store.dispatch()
+    store.dispatch()
+    delivered = [
+        int(decode_message(store.get_message("T", queue_id, at, 1, 9999, None).records[0]).body)
+        for queue_id in (0, 1)
+        for at in range(store.max_offset_in_queue("T", queue_id))
+    ]
+    assert sorted(delivered) == list(range(60))
+
+
+def test_same_message_sent_twice_is_delivered_twice_also_over_a_kill() -> None:
+    store, clock = memory_store()
+    waiting(store, 1, b"x")
+    waiting(store, 1, b"x")
+    clock.now += 1000
+    first = ScheduleMessageService(store, MemoryTable(), LEVELS, clock, 200)
+    put = store.put_message
+    store.put_message = takes(put, 1)
+    first.turn()
+    store.dispatch()
+    store.put_message = put
+    second = ScheduleMessageService(store, MemoryTable(), LEVELS, clock, 200)
+    second.start()
+    assert second.offsets == {1: 1}
+    second.turn()
+    store.dispatch()
+    assert store.max_offset_in_queue("T", 0) == 2
+
+
+@pytest.mark.parametrize("with_table", [True, False], ids=["delayOffset.json", "without it"])
+def test_store_of_apaches_broker_goes_on_where_that_stopped(tmp_path: Path, with_table: bool) -> None:
+    root = unpack_store("st", tmp_path)
+    store = FileMessageStore(
+        StoreConfig(
+            store_path_root_dir=str(root), mapped_file_size_commit_log=65536, mapped_file_size_consume_queue=400
+        ),
+        lambda: 1_795_217_000_000,
+    )
+    store.start()
+    path = root / "config" / "delayOffset.json"
+    if not with_table:
+        path.unlink()
+        path.with_name(path.name + ".bak").unlink()
+    table = DelayOffsetTable(str(path))
+    table.load()
+    service = ScheduleMessageService(store, table, "1s 5s 10s 30s 1m 2m 3m 4m 5m", lambda: 1_795_217_000_000)
+    service.start()
+    offsets = {level: offset for level, offset in service.offsets.items() if offset}
+    end = store.max_physical_offset()
+    service.turn()
+    assert (offsets, store.max_physical_offset()) == ({1: 20, 2: 1}, end)
+    store.close()
+
+
+# Stores with messages that wait
+
+
+class SettableClock:
+    def __init__(self) -> None:
+        self.now = 1_795_217_217_000
+
+    def __call__(self) -> int:
+        return self.now
+
+
+def memory_store() -> tuple[MemoryMessageStore, SettableClock]:
+    clock = SettableClock()
+    store = MemoryMessageStore(StoreConfig(store_path_root_dir="/nowhere", message_delay_level=LEVELS), clock)
+    store.start()
+    return store, clock
+
+
+def takes(put: Callable[[InnerMessage], PutResult], count: int) -> Callable[[InnerMessage], PutResult]:
+    """A put that takes so many messages and no more."""
+    taken: list[InnerMessage] = []
+
+    def put_some(message: InnerMessage) -> PutResult:
+        taken.append(message)
+        return put(message) if len(taken) <= count else PutResult(PutStatus.SERVICE_NOT_AVAILABLE)
+
+    return put_some
+
+
+def waiting(
+    store: MemoryMessageStore, level: int, body: bytes, *, queue_id: int = 0, real: dict[str, str] | None = None
+) -> None:
+    """Put a message of a level as sends do."""
+    place = {"REAL_TOPIC": "T", "REAL_QID": str(queue_id)} if real is None else real
+    properties = {"UNIQ_KEY": f"K{body.decode()}", "DELAY": str(level), **place}
+    text = "".join(f"{name}\x01{value}\x02" for name, value in properties.items()).encode()
+    result = store.put_message(InnerMessage(SCHEDULE, level - 1, body, text, properties, 0))
+    assert result.status is PutStatus.PUT_OK
+    store.dispatch()
+
+
+def test_runtime_info_says_how_far_each_level_was_delivered() -> None:
+    broker, peer = running()
+    for number in range(3):
+        send(peer, b"%d" % number, "DELAY\x011\x02")
+        broker.clock.advance(0.6)
+    send(peer, b"x", "DELAY\x012\x02")
+    table = decode_body(KVTable, peer.ask(RequestCode.GET_BROKER_RUNTIME_INFO).body).table
+    found = {name: value for name, value in table.items() if name.startswith("scheduleMessageOffset")}
+    assert found == {"scheduleMessageOffset_1": "2,3"}
+
+
+def test_delayed_send_under_synchronous_flush_is_answered_after_the_flush_with_the_queue_it_asked_for() -> None:
+    broker, peer = running(hold_flushes=True, flush_disk_type="SYNC_FLUSH")
+    fields = {"a": "P", "b": "T", "c": "TBW102", "d": "4", "e": "3", "f": "0", "g": "1", "h": "0",
+              "i": "UNIQ_KEY\x01K\x02DELAY\x011\x02"}  # fmt: skip
+    peer.send(RemotingCommand(RequestCode.SEND_MESSAGE_V2, body=b"x", ext_fields=fields))
+    broker.clock.advance(2)
+    assert (peer.received(), bodies(broker, 3)) == ([], [])
+    broker.store.flush()
+    (answer,) = peer.received()
+    assert (answer.code, answer.ext_fields["queueId"], answer.ext_fields["transactionId"]) == (0, "3", "K")
+    broker.clock.advance(0.1)
+    broker.store.flush()
+    broker.controller.dispatch()
+    assert bodies(broker, 3) == [b"x"]

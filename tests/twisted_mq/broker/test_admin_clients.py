@@ -1,0 +1,117 @@
+"""Connected clients, and requests that are handed on to consumers."""
+
+from __future__ import annotations
+
+import pytest
+
+from protocol.bodies import (
+    Connection,
+    ConsumerConnection,
+    ProducerConnection,
+    ProducerInfo,
+    ProducerTableInfo,
+    decode_body,
+)
+from protocol.codes import RequestCode, ResponseCode
+from protocol.command import RemotingCommand
+from protocol.message_record import decode_message
+from tests.support.broker import BrokerInMemory
+from tests.support.heartbeat import heartbeat
+from tests.twisted_mq.broker.test_send import send
+
+PEER = "127.0.0.1:52174"
+
+
+def test_consumer_connections_show_clients_and_subscriptions() -> None:
+    broker = BrokerInMemory()
+    heartbeat(broker.connect(), "C", "T", "U", client_id="one")
+    answer = broker.connect().ask(RequestCode.GET_CONSUMER_CONNECTION_LIST, {"consumerGroup": "C"})
+    body = decode_body(ConsumerConnection, answer.body)
+    assert body.connection_set == [Connection("one", PEER, "JAVA", 479)]
+    assert sorted(body.subscription_table) == ["T", "U"]
+    assert (body.consume_type, body.message_model, body.consume_from_where) == (
+        "CONSUME_PASSIVELY",
+        "CLUSTERING",
+        "CONSUME_FROM_LAST_OFFSET",
+    )
+
+
+def test_producer_connections_and_the_table_of_all() -> None:
+    broker = BrokerInMemory()
+    heartbeat(broker.connect(), "", client_id="one", producer="P")
+    peer = broker.connect()
+    answer = peer.ask(RequestCode.GET_PRODUCER_CONNECTION_LIST, {"producerGroup": "P"})
+    assert decode_body(ProducerConnection, answer.body).connection_set == [Connection("one", PEER, "JAVA", 479)]
+    table = decode_body(ProducerTableInfo, peer.ask(RequestCode.GET_ALL_PRODUCER_INFO).body).data
+    assert table == {"P": [ProducerInfo("one", f"/{PEER}", "JAVA", 479, broker.now_ms())]}
+
+
+@pytest.mark.parametrize(
+    ("code", "fields", "expected", "remark"),
+    [
+        (203, {"consumerGroup": "X"}, ResponseCode.CONSUMER_NOT_ONLINE, "the consumer group[X] not online"),
+        (204, {"producerGroup": "X"}, ResponseCode.SYSTEM_ERROR, "the producer group[X] not exist"),
+        (307, {"consumerGroup": "X", "clientId": "c"}, ResponseCode.SYSTEM_ERROR, "The Consumer <X> <c> not online"),
+        (309, {"consumerGroup": "X", "clientId": "c"}, ResponseCode.SYSTEM_ERROR, "The Consumer <X> <c> not online"),
+        (
+            223,
+            {"topic": "T", "group": "X"},
+            ResponseCode.SYSTEM_ERROR,
+            "No Any Consumer online in the consumer group: [X]",
+        ),
+    ],
+)
+def test_who_is_not_there_is_named(code: int, fields: dict[str, str], expected: int, remark: str) -> None:
+    answer = BrokerInMemory().connect().ask(code, fields)
+    assert (answer.code, answer.remark) == (expected, remark)
+
+
+def test_running_info_is_asked_of_the_consumer() -> None:
+    broker = BrokerInMemory()
+    consumer, peer = broker.connect(), broker.connect()
+    heartbeat(consumer, "C", "T", client_id="one")
+    fields = {"consumerGroup": "C", "clientId": "one", "jstackEnable": "true"}
+    request = peer.send(RemotingCommand(RequestCode.GET_CONSUMER_RUNNING_INFO, language="JAVA", ext_fields=fields))
+    (asked,) = consumer.received()
+    assert (asked.code, asked.ext_fields) == (307, fields)
+    consumer.send(asked.answer(body=b'{"jstack":"x"}'))
+    (answer,) = peer.received()
+    assert (answer.code, answer.body, answer.opaque) == (0, b'{"jstack":"x"}', request.opaque)
+
+
+def test_a_consumer_that_does_not_answer_is_a_timeout() -> None:
+    broker = BrokerInMemory()
+    consumer, peer = broker.connect(), broker.connect()
+    heartbeat(consumer, "C", "T", client_id="one")
+    fields = {"consumerGroup": "C", "clientId": "one"}
+    peer.send(RemotingCommand(RequestCode.GET_CONSUMER_RUNNING_INFO, language="JAVA", ext_fields=fields))
+    broker.clock.advance(10)
+    (answer,) = peer.received()
+    assert (answer.code, answer.remark) == (
+        ResponseCode.CONSUME_MSG_TIMEOUT,
+        f"consumer <C> <one> Timeout: no answer from {PEER} within 10 s",
+    )
+
+
+def test_consuming_directly_hands_the_stored_message_to_the_consumer() -> None:
+    broker = BrokerInMemory()
+    consumer, peer = broker.connect(), broker.connect()
+    heartbeat(consumer, "C", "T", client_id="one")
+    message_id = send(peer, b"again").ext_fields["msgId"]
+    fields = {"consumerGroup": "C", "clientId": "one", "msgId": message_id, "topic": "T"}
+    peer.send(RemotingCommand(RequestCode.CONSUME_MESSAGE_DIRECTLY, language="JAVA", ext_fields=fields))
+    (asked,) = consumer.received()
+    own = {"brokerName": "broker-cap", "topicSysFlag": "0", "groupSysFlag": "0"}
+    assert (asked.ext_fields, decode_message(asked.body).body) == ({**fields, **own}, b"again")
+    consumer.send(asked.answer(body=b'{"consumeResult":"CR_SUCCESS"}'))
+    assert peer.received()[0].body == b'{"consumeResult":"CR_SUCCESS"}'
+
+
+@pytest.mark.parametrize("message_id", ["", "nonsense", "7F000002000051AF00000000000FFFFF"])
+def test_consuming_a_message_that_is_not_there(message_id: str) -> None:
+    broker = BrokerInMemory()
+    consumer = broker.connect()
+    heartbeat(consumer, "C", "T", client_id="one")
+    fields = {"consumerGroup": "C", "clientId": "one", "msgId": message_id}
+    assert broker.connect().ask(RequestCode.CONSUME_MESSAGE_DIRECTLY, fields).code == ResponseCode.SYSTEM_ERROR
+    assert consumer.received() == []

@@ -1,0 +1,159 @@
+"""Offsets and locks over the wire: which rules decide what a group is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from protocol.bodies import (
+    LockBatchRequestBody,
+    LockBatchResponseBody,
+    MessageQueue,
+    SubscriptionGroupConfig,
+    TopicConfig,
+    UnlockBatchRequestBody,
+    decode_body,
+    encode_body,
+)
+from protocol.codes import RequestCode, ResponseCode
+from storage.interfaces import InnerMessage
+from tests.support.broker import BrokerInMemory, MemoryTable
+from twisted_mq.broker.consumer_offset_manager import ConsumerOffsetManager
+
+QUERY, UPDATE = RequestCode.QUERY_CONSUMER_OFFSET, RequestCode.UPDATE_CONSUMER_OFFSET
+NOT_FOUND = (ResponseCode.QUERY_NOT_FOUND, "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first", {})
+NOT_ZERO = (ResponseCode.QUERY_NOT_FOUND, "Not found, do not set to zero, maybe this group boot first", {})
+QUEUES = [MessageQueue(topic="T", broker_name="broker-cap", queue_id=number) for number in range(3)]
+
+
+def broker_with(messages: int = 0, **options: Any) -> BrokerInMemory:
+    broker = BrokerInMemory(**options)
+    broker.controller.topics.update([TopicConfig(topic_name="T", read_queue_nums=4, write_queue_nums=4)])
+    for _ in range(messages):
+        broker.store.put_message(InnerMessage("T", 0, b"body", b"", {}, 0))
+        broker.controller.dispatch()
+        broker.clock.advance(1)
+    return broker
+
+
+def ask(broker: BrokerInMemory, code: int, **fields: str) -> tuple[int, str | None, dict[str, str]]:
+    answer = broker.connect().ask(code, {"topic": "T", "queueId": "0", **fields})
+    return answer.code, answer.remark, dict(answer.ext_fields)
+
+
+def test_a_committed_offset_is_told_also_when_it_went_back() -> None:
+    broker = broker_with(3)
+    for offset in ("2", "1"):
+        assert ask(broker, UPDATE, consumerGroup="G", commitOffset=offset) == (0, None, {})
+        assert ask(broker, QUERY, consumerGroup="G") == (0, None, {"offset": offset})
+    assert broker.controller.offsets.offsets == {"T@G": {0: 1}}
+    assert broker.tables["offsets"].saved == 0
+    broker.controller.offsets.save()
+    broker.controller.offsets.save()
+    assert broker.tables["offsets"].saved == 1
+
+
+def test_a_new_group_begins_at_0_while_the_first_message_is_at_hand() -> None:
+    broker = broker_with(1)
+    assert ask(broker, QUERY, consumerGroup="G") == (0, None, {"offset": "0"})
+    assert ask(broker, QUERY, consumerGroup="G", setZeroIfNotFound="true") == (0, None, {"offset": "0"})
+    assert ask(broker, QUERY, consumerGroup="G", setZeroIfNotFound="false") == NOT_ZERO
+
+
+@pytest.mark.parametrize("fields", [{"queueId": "1"}, {"topic": "Unknown"}])
+def test_a_new_group_on_an_empty_queue_is_told_that_there_is_nothing(fields: dict[str, str]) -> None:
+    assert ask(broker_with(1), QUERY, consumerGroup="G", **fields) == NOT_FOUND
+
+
+def test_offsets_of_unknown_topics_and_groups_are_refused() -> None:
+    broker = broker_with(auto_create_subscription_group=False)
+    broker.controller.groups.update(SubscriptionGroupConfig(group_name="G"))
+    commit = {"commitOffset": "1"}
+    assert ask(broker, UPDATE, consumerGroup="H", **commit) == (26, "Group H not exist!", {})
+    assert ask(broker, UPDATE, consumerGroup="G", topic="U", **commit) == (17, "Topic U not exist!", {})
+    assert broker.controller.offsets.offsets == {}
+
+
+class FullDisk(MemoryTable):
+    full = True
+
+    def save(self) -> bool:
+        if self.full:
+            raise OSError("disk full")
+        return super().save()
+
+
+def test_a_table_that_could_not_be_written_is_tried_again() -> None:
+    table = FullDisk()
+    offsets = ConsumerOffsetManager(table)
+    offsets.commit("G", "T", 0, 1)
+    with pytest.raises(OSError, match="disk full"):
+        offsets.save()
+    table.full = False
+    offsets.save()
+    assert table.saved == 1
+
+
+def test_the_ends_of_a_queue_and_the_time_of_its_first_message() -> None:
+    broker = broker_with()
+    start = broker.now_ms()
+    assert ask(broker, RequestCode.GET_MAX_OFFSET) == (0, None, {"offset": "0"})
+    assert ask(broker, RequestCode.GET_EARLIEST_MSG_STORETIME) == (0, None, {"timestamp": "-1"})
+    for _ in range(3):
+        broker.store.put_message(InnerMessage("T", 0, b"body", b"", {}, 0))
+        broker.controller.dispatch()
+        broker.clock.advance(1)
+    assert ask(broker, RequestCode.GET_MAX_OFFSET) == (0, None, {"offset": "3"})
+    assert ask(broker, RequestCode.GET_MIN_OFFSET) == (0, "", {"offset": "0"})
+    assert ask(broker, RequestCode.GET_EARLIEST_MSG_STORETIME) == (0, None, {"timestamp": str(start)})
+
+
+@pytest.mark.parametrize(("after_ms", "offset"), [(-1, "0"), (0, "0"), (1, "1"), (1000, "1"), (2000, "2")])
+def test_an_offset_is_found_by_time(after_ms: int, offset: str) -> None:
+    broker = broker_with()
+    start = broker.now_ms()
+    for _ in range(3):
+        broker.store.put_message(InnerMessage("T", 0, b"body", b"", {}, 0))
+        broker.controller.dispatch()
+        broker.clock.advance(1)
+    found = ask(broker, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, timestamp=str(start + after_ms))
+    assert found == (0, None, {"offset": offset})
+
+
+@pytest.mark.parametrize(
+    "code",
+    [QUERY, UPDATE, RequestCode.GET_MAX_OFFSET, RequestCode.GET_MIN_OFFSET, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP],
+)
+def test_a_header_without_its_fields_is_refused_by_name(code: int) -> None:
+    answer = broker_with().connect().ask(code, {"queueId": "0"})
+    assert (answer.code, "required, but missing" in (answer.remark or "")) == (ResponseCode.SYSTEM_ERROR, True)
+
+
+# locks
+
+
+def lock(broker: BrokerInMemory, client: str, queues: list[MessageQueue]) -> list[int]:
+    body = LockBatchRequestBody(consumer_group="G", client_id=client, mq_set=queues)
+    answer = broker.connect().ask(RequestCode.LOCK_BATCH_MQ, body=encode_body(body))
+    assert answer.code == 0
+    return sorted(queue.queue_id for queue in decode_body(LockBatchResponseBody, answer.body).lock_ok_mq_set)
+
+
+def test_a_queue_is_held_by_one_client_until_it_is_freed_or_60_s_went_by() -> None:
+    broker = broker_with()
+    assert lock(broker, "c1", QUEUES[:2]) == [0, 1]
+    assert lock(broker, "c2", QUEUES) == [2]
+    body = UnlockBatchRequestBody(consumer_group="G", client_id="c2", mq_set=QUEUES)
+    assert broker.connect().ask(RequestCode.UNLOCK_BATCH_MQ, body=encode_body(body)).code == 0
+    assert lock(broker, "c1", QUEUES) == [0, 1, 2]
+    broker.clock.advance(60)
+    assert lock(broker, "c2", QUEUES) == []
+    broker.clock.advance(0.001)
+    assert lock(broker, "c2", QUEUES) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("code", [RequestCode.LOCK_BATCH_MQ, RequestCode.UNLOCK_BATCH_MQ])
+def test_a_lock_that_cannot_be_read_is_refused(code: int) -> None:
+    answer = broker_with().connect().ask(code, body=b"{")
+    assert (answer.code, bool(answer.remark)) == (ResponseCode.SYSTEM_ERROR, True)

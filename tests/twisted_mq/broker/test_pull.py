@@ -1,0 +1,135 @@
+"""Pulls: found, filtered, waiting, out of range."""
+
+from __future__ import annotations
+
+from protocol.command import RemotingCommand
+from protocol.framing import encode_frame
+from protocol.message_record import iterate_messages
+from tests.support.broker import BrokerInMemory, Peer
+from tests.twisted_mq.broker.test_send import fields, send
+
+SUBSCRIPTION, SUSPEND, COMMIT = 4, 2, 1
+
+
+def pull_fields(offset: int = 0, sys_flag: int = SUBSCRIPTION, **more: str) -> dict[str, str]:
+    return {"consumerGroup": "G", "topic": "T", "queueId": "0", "queueOffset": str(offset), "maxMsgNums": "32",
+            "sysFlag": str(sys_flag), "commitOffset": "0", "suspendTimeoutMillis": "15000", "subscription": "*",
+            "subVersion": "1", "expressionType": "TAG", **more}  # fmt: skip
+
+
+def pull(peer: Peer, **more: object) -> RemotingCommand:
+    return peer.ask(11, pull_fields(**more))  # type: ignore[arg-type]
+
+
+def bodies(answer: RemotingCommand) -> list[bytes]:
+    return [message.body for message in iterate_messages(answer.body)]
+
+
+def tagged(peer: Peer, tag: str, body: bytes) -> None:
+    assert send(peer, body, properties=f"UNIQ_KEY\x01K\x02TAGS\x01{tag}\x02").code == 0
+
+
+def test_found_messages_come_as_stored_with_the_next_offset() -> None:
+    broker = BrokerInMemory()
+    peer = broker.connect()
+    for body in (b"a", b"b", b"c"):
+        send(peer, body)
+    answer = pull(peer)
+    assert (answer.code, answer.remark, bodies(answer)) == (0, "FOUND", [b"a", b"b", b"c"])
+    assert answer.ext_fields == {"groupSysFlag": "0", "maxOffset": "3", "minOffset": "0", "nextBeginOffset": "3",
+                                 "suggestWhichBrokerId": "0", "topicSysFlag": "0"}  # fmt: skip
+    assert bodies(pull(peer, offset=1, maxMsgNums="1")) == [b"b"]
+
+
+def test_same_answer_in_the_binary_encoding() -> None:
+    broker = BrokerInMemory()
+    peer = broker.connect()
+    send(peer, b"a")
+    answer = peer.ask(11, pull_fields(), serialize_type=1)
+    assert (answer.code, answer.remark, bodies(answer), answer.serialize_type) == (0, "FOUND", [b"a"], 1)
+    assert answer.ext_fields["nextBeginOffset"] == "1"
+
+
+def test_tags_are_filtered_by_their_hash() -> None:
+    broker = BrokerInMemory()
+    peer = broker.connect()
+    for tag, body in (("A", b"1"), ("B", b"2"), ("C", b"3")):
+        tagged(peer, tag, body)
+    assert bodies(pull(peer, subscription="A || C")) == [b"1", b"3"]
+    nothing = pull(peer, subscription="X")
+    assert (nothing.code, nothing.ext_fields["nextBeginOffset"]) == (20, "3")
+
+
+def test_pull_at_the_end_waits_and_gets_the_whole_batch_that_arrives() -> None:
+    broker = BrokerInMemory()
+    consumer, producer = broker.connect(), broker.connect()
+    send(producer, b"old")
+    consumer.send(RemotingCommand(11, ext_fields=pull_fields(1, SUBSCRIPTION | SUSPEND)))
+    assert consumer.received() == []
+    frames = b""
+    for body in (b"x", b"y"):
+        command = RemotingCommand(310, 9, body=body, ext_fields=fields())
+        frames += encode_frame(command)
+    producer.channel.dataReceived(frames)
+    (answer,) = consumer.received()
+    assert (answer.code, bodies(answer), len(broker.controller.held_pulls)) == (0, [b"x", b"y"], 0)
+
+
+def test_waiting_pull_is_answered_when_its_time_is_up() -> None:
+    broker = BrokerInMemory()
+    peer = broker.connect()
+    send(peer, b"old")
+    peer.send(RemotingCommand(11, ext_fields=pull_fields(1, SUBSCRIPTION | SUSPEND)))
+    peer.received()
+    broker.clock.advance(14)
+    broker.controller.held_pulls.answer_expired(broker.now_ms())
+    assert peer.received() == []
+    broker.clock.advance(1)
+    broker.controller.held_pulls.answer_expired(broker.now_ms())
+    (answer,) = peer.received()
+    assert (answer.code, answer.remark, answer.ext_fields["nextBeginOffset"]) == (19, "OFFSET_OVERFLOW_ONE", "1")
+
+
+def test_pull_without_suspend_flag_is_answered_at_once() -> None:
+    broker = BrokerInMemory()
+    peer = broker.connect()
+    send(peer, b"old")
+    assert pull(peer, offset=1).code == 19
+
+
+def test_offset_travels_with_the_pull() -> None:
+    broker = BrokerInMemory()
+    peer = broker.connect()
+    send(peer, b"a")
+    pull(peer, sys_flag=SUBSCRIPTION | COMMIT, commitOffset="1")
+    assert broker.controller.offsets.query("G", "T", 0) == 1
+
+
+def test_group_that_may_not_consume_is_told_who_forbids_it() -> None:
+    broker = BrokerInMemory()
+    peer = broker.connect()
+    send(peer, b"a")
+    group = broker.controller.groups.find("G")
+    broker.controller.groups.update(type(group)(group_name="G", consume_enable=False))
+    answer = pull(peer)
+    assert (answer.code, answer.remark) == (16, "subscription group no permission, G")
+    assert answer.ext_fields == {"forbiddenType": "2"}
+
+
+def test_sql_subscription_is_refused_where_it_is_not_enabled() -> None:
+    broker = BrokerInMemory()
+    peer = broker.connect()
+    send(peer, b"a")
+    answer = pull(peer, expressionType="SQL92", subscription="a > 1")
+    assert answer.code == 1
+    assert answer.remark == "The broker does not support consumer to filter message by SQL92"
+
+
+def test_lost_connection_forgets_its_waiting_pull() -> None:
+    broker = BrokerInMemory()
+    peer, producer = broker.connect(), broker.connect()
+    send(producer, b"old")
+    peer.send(RemotingCommand(11, ext_fields=pull_fields(1, SUBSCRIPTION | SUSPEND)))
+    peer.channel.connectionLost()
+    send(producer, b"new")
+    assert len(broker.controller.held_pulls) == 0

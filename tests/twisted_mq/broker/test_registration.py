@@ -1,0 +1,209 @@
+"""Registration with name servers over connections in memory: one down, one silent, one that refuses, on a virtual clock."""
+
+from __future__ import annotations
+
+import gc
+import zlib
+from typing import Any
+
+from twisted.internet import protocol
+from twisted.internet.task import Clock
+from twisted.logger import globalLogPublisher
+from twisted.trial.unittest import SynchronousTestCase
+
+from protocol.bodies import DataVersion, TopicConfig, decode_register_broker
+from protocol.codes import RequestCode
+from protocol.command import RemotingCommand
+from tests.support.broker import MemoryTable
+from tests.support.remoting import MemoryNetwork, settle
+from twisted_mq.broker.options import BrokerOptions
+from twisted_mq.broker.registration import Registration
+from twisted_mq.broker.topic_config_manager import TopicConfigManager
+from twisted_mq.remoting.channel import Channel, Traffic
+from twisted_mq.remoting.client import RemotingClient
+
+FIRST, SECOND = "10.0.0.1:9876", "10.0.0.2:9876"
+
+
+class NameServer:
+    """Notes what it is asked; answers with `code`, or not at all where that is None."""
+
+    def __init__(self, network: MemoryNetwork, address: str) -> None:
+        self.asked: list[RemotingCommand] = []
+        self.code: int | None = 0
+        self._network, self._address = network, address
+        self.listen()
+
+    def listen(self) -> None:
+        traffic = Traffic({103: self.answer, 104: self.answer}, self._network.clock)
+        self._network.listen(self._address, protocol.Factory.forProtocol(lambda: Channel(traffic)))
+
+    def answer(self, channel: Channel, command: RemotingCommand) -> RemotingCommand | None:
+        self.asked.append(command)
+        if self.code is None:
+            return None
+        return command.answer(self.code, "no" if self.code else None, {"haServerAddr": "h", "masterAddr": "m"})
+
+
+class RegistrationTest(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.clock = Clock()
+        self.network = MemoryNetwork(self.clock)
+        self.first, self.second = NameServer(self.network, FIRST), NameServer(self.network, SECOND)
+        self.topics = TopicConfigManager(MemoryTable(), lambda: 5, lambda changed: None)
+        self.topics.update([TopicConfig(topic_name="A"), TopicConfig(topic_name="B", perm=6)])
+        self.permission = 6
+        self.lines: list[str] = []
+        globalLogPublisher.addObserver(self.note)
+        self.addCleanup(globalLogPublisher.removeObserver, self.note)
+
+    def note(self, event: dict[str, Any]) -> None:
+        if isinstance(event.get("log_source"), Registration) or event.get("log_namespace", "").endswith("Registration"):
+            self.lines.append(f"{event['log_level'].name} {event['log_format'].format(**event)}")
+
+    def make(self, *servers: str, **options: Any) -> Registration:
+        self.client = RemotingClient(self.clock, connect=self.network.connect)
+        self.answers: list[dict[str, str]] = []
+        return Registration(
+            options=BrokerOptions(broker_name="b", broker_cluster_name="C", store_path_root_dir="/nowhere", **options),
+            topics=self.topics,
+            client=self.client,
+            broker_address="10.0.0.9:10911",
+            ha_address="10.0.0.9:10912",
+            name_servers=servers or (FIRST, SECOND),
+            permission=lambda: self.permission,
+            answered=self.answers.append,
+        )
+
+    def pump(self, seconds: float = 0) -> None:
+        self.clock.advance(seconds)
+        for _ in range(6):
+            settle(self.clock)
+
+    def test_everything_is_registered_with_each_name_server(self) -> None:
+        done = self.make().register()
+        self.pump()
+        self.assertEqual(self.successResultOf(done), [True, True])
+        self.assertEqual(len(self.answers), 2)
+        for server in (self.first, self.second):
+            (request,) = server.asked
+            self.assertEqual(
+                request.ext_fields,
+                {
+                    "brokerName": "b", "brokerAddr": "10.0.0.9:10911", "clusterName": "C", "brokerId": "0",
+                    "haServerAddr": "10.0.0.9:10912", "compressed": "false", "enableActingMaster": "false",
+                    "bodyCrc32": str(zlib.crc32(request.body) & 0x7FFFFFFF),
+                },
+            )  # fmt: skip
+            wrapper = decode_register_broker(request.body, False, request.version).topic_config_serialize_wrapper
+            self.assertEqual(wrapper.topic_config_table, self.topics.topics)
+            self.assertEqual(wrapper.data_version, DataVersion(state_version=0, timestamp=5, counter=1))
+
+    def test_only_what_changed_is_told_compressed_where_that_is_set(self) -> None:
+        done = self.make(FIRST, compressed_register=True).register([self.topics.topics["B"]])
+        self.pump()
+        self.assertEqual(self.successResultOf(done), [True])
+        (request,) = self.first.asked
+        self.assertEqual(request.ext_fields["compressed"], "true")
+        wrapper = decode_register_broker(request.body, True, request.version).topic_config_serialize_wrapper
+        self.assertEqual(list(wrapper.topic_config_table), ["B"])
+
+    def test_the_brokers_permission_is_that_of_all_its_topics(self) -> None:
+        self.permission = 4
+        self.make(FIRST).register()
+        self.pump()
+        body = decode_register_broker(self.first.asked[0].body, False, 479)
+        table = body.topic_config_serialize_wrapper.topic_config_table
+        self.assertEqual({name: config.perm for name, config in table.items()}, {"A": 4, "B": 4})
+        self.assertEqual({config.perm for config in self.topics.topics.values()}, {6})
+
+    def test_one_that_is_down_is_logged_once_and_holds_up_nobody(self) -> None:
+        self.network.close(FIRST)
+        registration = self.make()
+        for _ in range(3):
+            done = registration.register()
+            self.pump()
+            self.assertEqual(self.successResultOf(done), [False, True])
+        self.assertEqual(len(self.second.asked), 3)
+        self.assertEqual(len(self.lines), 1)
+        self.assertTrue(self.lines[0].startswith(f"warn name server {FIRST} not reached, tried again: "), self.lines)
+        self.first.listen()
+        done = registration.register()
+        self.pump()
+        self.assertEqual(self.successResultOf(done), [True, True])
+        self.assertEqual(self.lines[1:], [f"info name server {FIRST} is back"])
+
+    def test_one_that_takes_no_connection_ends_with_the_timeout_while_the_other_knows_all_at_once(self) -> None:
+        self.network.silent.add(FIRST)
+        done = self.make(register_broker_timeout_mills=24000).register()
+        self.pump(0)
+        self.assertEqual(len(self.second.asked), 1)
+        self.pump(23.9)
+        self.assertNoResult(done)
+        self.pump(0.2)
+        self.assertEqual(self.successResultOf(done), [False, True])
+
+    def test_one_that_dies_before_it_answers_counts_as_not_reached(self) -> None:
+        self.first.code = None
+        done = self.make(FIRST).register()
+        self.pump()
+        self.assertNoResult(done)
+        self.network.close(FIRST)
+        self.pump()
+        self.assertEqual(self.successResultOf(done), [False])
+
+    def test_a_refusal_is_logged_with_its_code(self) -> None:
+        self.first.code = 1
+        done = self.make().register()
+        self.pump()
+        self.assertEqual((self.successResultOf(done), len(self.answers)), ([False, True], 1))
+        self.assertEqual(len(self.lines), 1)
+        self.assertIn(f"error name server {FIRST} refused: ", self.lines[0])
+
+    def test_an_address_that_is_none_is_told_and_the_others_go_on(self) -> None:
+        done = self.make("nowhere", SECOND).register()
+        self.pump()
+        self.assertEqual(self.successResultOf(done), [False, True])
+        self.assertIn("'nowhere' is not an address of the form host:port", self.lines[0])
+
+    def test_latest_waits_for_all_that_is_under_way(self) -> None:
+        registration = self.make(FIRST)
+        self.successResultOf(registration.latest())
+        registration.register()
+        registration.register([])
+        waiting = registration.latest()
+        self.assertNoResult(waiting)
+        self.pump()
+        self.successResultOf(waiting)
+        self.successResultOf(registration.latest())
+
+    def test_without_name_servers_there_is_nothing_to_wait_for(self) -> None:
+        registration = self.make(FIRST)
+        registration.name_servers = []
+        self.assertEqual(self.successResultOf(registration.register()), [])
+        self.successResultOf(registration.latest())
+        self.assertEqual(self.successResultOf(registration.unregister()), [])
+
+    def test_unregister_tells_each_name_server(self) -> None:
+        done = self.make(FIRST).unregister()
+        self.pump()
+        self.assertEqual(self.successResultOf(done), [True])
+        (request,) = self.first.asked
+        self.assertEqual(request.code, RequestCode.UNREGISTER_BROKER)
+        self.assertEqual(
+            request.ext_fields,
+            {"brokerName": "b", "brokerAddr": "10.0.0.9:10911", "clusterName": "C", "brokerId": "0"},
+        )
+
+    def test_a_goodbye_that_is_given_up_leaves_no_errors_behind(self) -> None:
+        self.network.silent.update((FIRST, SECOND))
+        done = self.make().unregister()
+        self.pump()
+        done.addTimeout(1, self.clock)
+        self.pump(1)
+        self.failureResultOf(done)
+        self.client.close()
+        self.pump(60)
+        del done
+        gc.collect()
+        self.assertEqual(self.flushLoggedErrors(), [])

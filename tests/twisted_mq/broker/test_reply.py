@@ -1,0 +1,153 @@
+"""Requests and replies: the reply goes to the client that asked, and the consumer hears what became of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from protocol.bodies import HeartbeatData, ProducerData, encode_body
+from protocol.codes import RequestCode, ResponseCode
+from protocol.command import RemotingCommand
+from protocol.framing import FrameDecoder
+from protocol.message_properties import decode_properties
+from protocol.message_record import decode_message
+from tests.support.broker import BrokerInMemory, Peer
+from tests.support.captures import frame_index, frames
+
+TOPIC = "CapCluster_REPLY_TOPIC"
+ASKING = "127.0.0.1@10386#5097862947670"
+
+
+def captured(code: int, *, response: bool = False) -> RemotingCommand:
+    """The first recorded frame with this code, or the answer to it."""
+    index, data = frame_index("request_reply"), frames("request_reply")
+    (request, *_) = [line for line in index if line["code"] == code and line["request_or_response"] == "request"]
+    line = next(one for one in index if one["answers"] == request["index"]) if response else request
+    (command,) = FrameDecoder().receive_data(data[line["offset"] : line["offset"] + line["length"]])
+    return command
+
+
+def asking_client(broker: BrokerInMemory) -> Peer:
+    peer = broker.connect()
+    body = encode_body(HeartbeatData(client_id=ASKING, producer_data_set=[ProducerData(group_name="PG_req")]))
+    peer.ask(RequestCode.HEART_BEAT, body=body)
+    return peer
+
+
+def reply(peer: Peer, code: int = RequestCode.SEND_REPLY_MESSAGE_V2, **changed: str) -> None:
+    sent = captured(RequestCode.SEND_REPLY_MESSAGE_V2)
+    fields = sent.ext_fields | changed
+    if code == RequestCode.SEND_REPLY_MESSAGE:
+        names = (
+            "producerGroup", "topic", "defaultTopic", "defaultTopicQueueNums", "queueId", "sysFlag", "bornTimestamp", "flag",
+            "properties", "reconsumeTimes", "unitMode", "consumeRetryTimes", "batch",
+        )  # fmt: skip
+        fields = {
+            names["abcdefghijklm".index(name)]: value for name, value in fields.items() if name in "abcdefghijklm"
+        }
+    peer.send(RemotingCommand(code, body=sent.body, language="JAVA", ext_fields=fields))
+
+
+def stored(broker: BrokerInMemory) -> list[Any]:
+    return [decode_message(record) for record in broker.store.get_message(TOPIC, 0, 0, 32, 1 << 20, None).records]
+
+
+@pytest.mark.parametrize("code", [RequestCode.SEND_REPLY_MESSAGE, RequestCode.SEND_REPLY_MESSAGE_V2])
+def test_a_reply_is_pushed_stored_and_answered_as_recorded(code: int):
+    broker = BrokerInMemory()
+    asking, answering = asking_client(broker), broker.connect()
+    reply(answering, code)
+    assert answering.received() == []
+    (push,) = asking.received()
+    recorded = captured(RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT)
+    assert (push.code, push.flag, push.body) == (recorded.code, recorded.flag, recorded.body)
+    expected = recorded.ext_fields | {"storeTimestamp": str(broker.now_ms()), "bornHost": "127.0.0.1:52174"}
+    assert _parsed(push.ext_fields) == _parsed(expected) | {
+        "properties": decode_properties(expected["properties"]) | {"PUSH_REPLY_TIME": str(broker.now_ms())}
+    }
+    asking.send(push.answer())
+    (answer,) = answering.received()
+    wanted = captured(RequestCode.SEND_REPLY_MESSAGE_V2, response=True)
+    assert (answer.code, answer.remark, answer.ext_fields.keys()) == (0, None, wanted.ext_fields.keys())
+    (message,) = stored(broker)
+    assert (message.body, message.msg_id) == (recorded.body, answer.ext_fields["msgId"])
+    assert (answer.ext_fields["queueId"], answer.ext_fields["queueOffset"]) == ("0", "0")
+
+
+def _parsed(fields: dict[str, str]) -> dict[str, Any]:
+    return {**fields, "properties": decode_properties(fields["properties"])}
+
+
+def test_replies_that_are_not_stored_have_no_place():
+    broker = BrokerInMemory(store_reply_message_enable=False)
+    asking, answering = asking_client(broker), broker.connect()
+    reply(answering)
+    asking.send(asking.received()[0].answer())
+    (answer,) = answering.received()
+    assert answer.ext_fields == {
+        "MSG_REGION": "DefaultRegion", "TRACE_ON": "true", "msgId": "0", "queueId": "0", "queueOffset": "0",
+    }  # fmt: skip
+    assert stored(broker) == []
+
+
+@pytest.mark.parametrize(
+    ("properties", "remark"),
+    [
+        ("UNIQ_KEY\x01K\x02", "reply message properties[REPLY_TO_CLIENT] is null"),
+        ("REPLY_TO_CLIENT\x01nobody\x02", "push reply message fail, channel of <nobody> not found."),
+    ],
+)
+def test_a_reply_to_nobody_is_stored_and_refused(properties: str, remark: str):
+    broker = BrokerInMemory()
+    answering = broker.connect()
+    reply(answering, i=properties)
+    (answer,) = answering.received()
+    assert (answer.code, answer.remark, len(stored(broker))) == (ResponseCode.SYSTEM_ERROR, remark, 1)
+
+
+def test_a_client_that_refuses_its_reply_fails_it():
+    broker = BrokerInMemory()
+    asking, answering = asking_client(broker), broker.connect()
+    reply(answering)
+    asking.send(asking.received()[0].answer(ResponseCode.SYSTEM_ERROR, "no"))
+    (answer,) = answering.received()
+    assert (answer.code, answer.remark) == (ResponseCode.SYSTEM_ERROR, f"push reply message to {ASKING}fail.")
+
+
+def test_a_client_that_does_not_answer_fails_its_reply_after_ten_seconds():
+    broker = BrokerInMemory()
+    asking, answering = asking_client(broker), broker.connect()
+    reply(answering)
+    broker.clock.advance(9.9)
+    assert answering.received() == []
+    broker.clock.advance(0.2)
+    (answer,) = answering.received()
+    assert (answer.code, answer.remark) == (ResponseCode.SYSTEM_ERROR, f"push reply message to {ASKING}fail.")
+    assert asking.received()[0].code == RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT
+
+
+def test_a_client_that_hangs_up_fails_its_reply():
+    broker = BrokerInMemory()
+    asking, answering = asking_client(broker), broker.connect()
+    reply(answering)
+    asking.channel.connectionLost()
+    (answer,) = answering.received()
+    assert (answer.code, answer.remark) == (ResponseCode.SYSTEM_ERROR, f"push reply message to {ASKING}fail.")
+
+
+@pytest.mark.parametrize(("topic", "code"), [("bad topic!", 29), ("SCHEDULE_TOPIC_XXXX", 16)])
+def test_a_reply_to_a_topic_that_may_not_be_sent_to_is_refused(topic: str, code: int):
+    broker = BrokerInMemory()
+    answering = broker.connect()
+    reply(answering, b=topic)
+    (answer,) = answering.received()
+    assert answer.code == code
+
+
+def test_a_reply_for_any_queue_gets_one():
+    broker = BrokerInMemory()
+    answering = broker.connect()
+    reply(answering, e="-1", i="")
+    (answer,) = answering.received()
+    assert (answer.code, answer.ext_fields["queueId"]) == (ResponseCode.SYSTEM_ERROR, "0")

@@ -1,0 +1,66 @@
+"""The figures that clusterList and brokerStatus show."""
+
+from __future__ import annotations
+
+import pytest
+
+from protocol.bodies import GroupList, KVTable, decode_body
+from tests.support.broker import BrokerInMemory
+from tests.twisted_mq.broker.test_pull import pull
+from tests.twisted_mq.broker.test_send import send
+from twisted_mq.broker.processors.runtime_info import human_bytes, human_time
+from twisted_mq.broker.statistics import BrokerStatistics
+
+
+def test_rates_cover_the_three_windows() -> None:
+    statistics = BrokerStatistics(100.0)
+    for second in range(1, 31):
+        statistics.put_messages += 10 if second <= 20 else 40
+        statistics.take_snapshot(100.0 + second)
+    assert statistics.rates("put_messages") == "40.0 20.0 20.0"
+    assert statistics.rates("get_found", "get_missed") == "0.0 0.0 0.0"
+
+
+def test_rate_without_a_past_is_zero() -> None:
+    assert BrokerStatistics(5.0).rates("put_messages") == "0.0 0.0 0.0"
+
+
+def test_runtime_info_counts_what_was_sent_and_pulled() -> None:
+    broker = BrokerInMemory()
+    peer = broker.connect()
+    for body in (b"a", b"b"):
+        send(peer, body)
+    pull(peer)
+    pull(peer, offset=2)
+    broker.clock.advance(1)
+    broker.controller.statistics.take_snapshot(broker.clock.seconds())
+    table = decode_body(KVTable, peer.ask(28).body).table
+    assert (table["putTps"], table["getTransferredTps"]) == ("2.0 2.0 2.0", "2.0 2.0 2.0")
+    assert (table["getFoundTps"], table["getMissTps"], table["getTotalTps"].split()[0]) == (
+        "1.0 1.0 1.0",
+        "1.0 1.0 1.0",
+        "2.0",
+    )
+    assert table["putMessageTimesTotal"] == "2"
+    assert table["commitLogMaxOffset"] == str(broker.store.max_physical_offset())
+    assert (table["brokerVersionDesc"], table["runtime"]) == ("V5_3_3", "[ 0 days, 0 hours, 0 minutes, 1 seconds ]")
+
+
+def test_groups_of_a_topic_are_those_with_offsets() -> None:
+    broker = BrokerInMemory()
+    for group in ("G2", "G1"):
+        broker.controller.offsets.commit(group, "T", 0, 5)
+    broker.controller.offsets.commit("other", "T2", 0, 5)
+    answer = broker.connect().ask(300, {"topic": "T"})
+    assert list(decode_body(GroupList, answer.body).group_list) == ["G1", "G2"]
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (5 << 30, "5.0 GiB"), (3 << 50, "3072.0 TiB")]
+)
+def test_bytes_for_people(count: int, text: str) -> None:
+    assert human_bytes(count) == text
+
+
+def test_time_for_people() -> None:
+    assert human_time(90061) == "[ 1 days, 1 hours, 1 minutes, 1 seconds ]"

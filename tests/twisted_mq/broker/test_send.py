@@ -1,0 +1,173 @@
+"""Sends as clients meet them: frames in, frames out, and what then lies in the store."""
+
+from __future__ import annotations
+
+import pytest
+
+from protocol.command import RemotingCommand
+from protocol.message import Message
+from protocol.message_batch import encode_batch
+from protocol.message_record import decode_message
+from protocol.registry import RequestCode
+from tests.support.broker import BrokerInMemory, Peer
+
+NAMES = {"group": "a", "topic": "b", "default": "c", "queues": "d", "queue": "e", "sys_flag": "f", "born": "g",
+         "flag": "h", "properties": "i", "reconsume": "j", "unit": "k", "batch": "m"}  # fmt: skip
+
+
+def fields(topic: str = "T", **more: str) -> dict[str, str]:
+    """A one-letter header; keyword arguments by the names above."""
+    values = {"group": "P", "topic": topic, "default": "TBW102", "queues": "4", "queue": "0", "sys_flag": "0",
+              "born": "1795217217000", "flag": "0", "properties": "UNIQ_KEY\x01KEY0\x02", "reconsume": "0",
+              "unit": "false", "batch": "false", **more}  # fmt: skip
+    return {NAMES[name]: value for name, value in values.items()}
+
+
+def send(peer: Peer, body: bytes = b"hello", **more: str) -> RemotingCommand:
+    return peer.ask(RequestCode.SEND_MESSAGE_V2, fields(**more), body)
+
+
+def stored(broker: BrokerInMemory, topic: str = "T", queue_id: int = 0) -> list:
+    result = broker.store.get_message(topic, queue_id, 0, 32, 1 << 20, None)
+    return [decode_message(record) for record in result.records]
+
+
+def test_message_is_stored_as_sent_with_the_brokers_properties() -> None:
+    broker = BrokerInMemory()
+    answer = send(broker.connect(), properties="TAGS\x01A\x02UNIQ_KEY\x01KEY0\x02WAIT\x01true\x02", flag="7")
+    assert (answer.code, answer.remark) == (0, None)
+    assert answer.ext_fields == {
+        "MSG_REGION": "DefaultRegion", "TRACE_ON": "true", "msgId": "7F000002000051AF0000000000000000",
+        "queueId": "0", "queueOffset": "0", "transactionId": "KEY0",
+    }  # fmt: skip
+    (message,) = stored(broker)
+    assert (message.topic, message.body, message.flag, message.born_timestamp) == ("T", b"hello", 7, 1795217217000)
+    assert (message.born_host, message.store_host) == ("127.0.0.1:52174", "127.0.0.2:20911")
+    assert message.store_timestamp == broker.now_ms()
+    assert message.properties == {
+        "TAGS": "A", "UNIQ_KEY": "KEY0", "WAIT": "true", "CLUSTER": "CapCluster",
+        "MSG_REGION": "DefaultRegion", "TRACE_ON": "true",
+    }  # fmt: skip
+
+
+def test_topic_is_made_with_the_clients_queue_count_and_registered() -> None:
+    broker = BrokerInMemory()
+    send(broker.connect(), queues="3", queue="2")
+    config = broker.controller.topics.get("T")
+    assert (config.read_queue_nums, config.write_queue_nums, config.perm) == (3, 3, 6)
+    assert [[one.topic_name for one in told] for told in broker.registered] == [["T"]]
+    send(broker.connect(), topic="U", queues="99", queue="2")
+    assert broker.controller.topics.get("U").write_queue_nums == broker.options.default_topic_queue_nums
+
+
+def test_without_auto_creation_an_unknown_topic_is_refused() -> None:
+    answer = send(BrokerInMemory(auto_create_topic_enable=False).connect())
+    assert (answer.code, (answer.remark or "").startswith("topic[T] not exist, apply first please!")) == (17, True)
+
+
+def test_missing_unique_key_is_made_by_the_broker() -> None:
+    broker = BrokerInMemory()
+    answer = send(broker.connect(), properties="")
+    (message,) = stored(broker)
+    assert len(message.unique_key or "") == 32
+    assert answer.ext_fields["transactionId"] == message.unique_key
+
+
+def test_properties_of_the_broker_replace_what_a_client_claims() -> None:
+    broker = BrokerInMemory()
+    send(broker.connect(), properties="UNIQ_KEY\x01K\x02CLUSTER\x01other\x02POP_CK\x011 2 3\x02MSG_REGION\x01else\x02")
+    (message,) = stored(broker)
+    assert (message.properties["CLUSTER"], message.properties["MSG_REGION"]) == ("CapCluster", "DefaultRegion")
+    assert "POP_CK" not in message.properties
+
+
+def test_changed_topic_is_checked_anew() -> None:
+    broker = BrokerInMemory()
+    peer = broker.connect()
+    assert send(peer, queue="3").code == 0
+    create = {"topic": "T", "defaultTopic": "TBW102", "readQueueNums": "2", "writeQueueNums": "2", "perm": "6",
+              "topicFilterType": "SINGLE_TAG", "topicSysFlag": "0", "order": "false"}  # fmt: skip
+    assert peer.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, create).code == 0
+    assert send(peer, queue="3").code == 29
+    assert send(peer, queue="1").code == 0
+
+
+def test_batch_is_stored_back_to_back_and_each_message_keeps_its_own_key() -> None:
+    broker = BrokerInMemory()
+    messages = [
+        Message("T", b"one", properties={"UNIQ_KEY": "K1", "TAGS": "A"}),
+        Message("T", b"two", properties={"UNIQ_KEY": "K2"}),
+        Message("T", b"three", flag=9),
+    ]
+    answer = broker.connect().ask(
+        RequestCode.SEND_BATCH_MESSAGE,
+        fields(batch="true", properties="UNIQ_KEY\x01BATCH\x02WAIT\x01true\x02"),
+        encode_batch(messages),
+    )
+    assert (answer.code, answer.ext_fields["queueOffset"], answer.ext_fields["transactionId"]) == (0, "0", "BATCH")
+    found = stored(broker)
+    assert [one.body for one in found] == [b"one", b"two", b"three"]
+    assert [one.unique_key for one in found] == ["K1", "K2", "BATCH"]
+    assert [one.queue_offset for one in found] == [0, 1, 2]
+    assert (found[0].properties["TAGS"], found[0].properties["WAIT"], found[2].flag) == ("A", "true", 9)
+    assert answer.ext_fields["msgId"].split(",") == [one.msg_id for one in found]
+
+
+def test_batch_cut_off_is_refused_whole() -> None:
+    broker = BrokerInMemory()
+    body = encode_batch([Message("T", b"one"), Message("T", b"two")])
+    answer = broker.connect().ask(RequestCode.SEND_BATCH_MESSAGE, fields(batch="true"), body[:-1])
+    assert answer.code == 1
+    assert "bytes" in (answer.remark or "")
+    assert stored(broker) == []
+
+
+def test_one_way_send_is_stored_and_not_answered() -> None:
+    broker = BrokerInMemory()
+    peer = broker.connect()
+    peer.send(RemotingCommand(310, flag=2, body=b"x", ext_fields=fields()))
+    assert peer.received() == []
+    assert [one.body for one in stored(broker)] == [b"x"]
+
+
+@pytest.mark.parametrize("serialize_type", [0, 1])
+def test_answer_uses_the_encoding_of_its_request(serialize_type: int) -> None:
+    answer = BrokerInMemory().connect().ask(310, fields(), b"x", serialize_type=serialize_type)
+    assert (answer.code, answer.serialize_type) == (0, serialize_type)
+
+
+@pytest.mark.parametrize(("value", "topic"), [("TRUE", "RMQ_SYS_TRANS_HALF_TOPIC"), ("false", "T"), ("1", "T")])
+def test_only_true_makes_a_half_message(value: str, topic: str) -> None:
+    broker = BrokerInMemory()
+    send(broker.connect(), properties=f"UNIQ_KEY\x01K\x02TRAN_MSG\x01{value}\x02")
+    assert [name for name in broker.store.topics() if broker.store.max_offset_in_queue(name, 0)] == [topic]
+
+
+def test_sync_flush_answers_after_the_flush_and_hides_the_message_until_then() -> None:
+    broker = BrokerInMemory(hold_flushes=True, flush_disk_type="SYNC_FLUSH")
+    peer = broker.connect()
+    peer.send(RemotingCommand(310, body=b"x", ext_fields=fields()))
+    assert (peer.received(), stored(broker)) == ([], [])
+    broker.store.flush()
+    (answer,) = peer.received()
+    assert (answer.code, [one.body for one in stored(broker)]) == (0, [b"x"])
+
+
+def test_sync_flush_bounds_the_sends_that_wait() -> None:
+    broker = BrokerInMemory(hold_flushes=True, flush_disk_type="SYNC_FLUSH", send_thread_pool_queue_capacity=1)
+    peer = broker.connect()
+    peer.send(RemotingCommand(310, body=b"x", ext_fields=fields()))
+    answer = peer.ask(310, fields(), b"y")
+    assert (answer.code, answer.remark) == (2, "[OVERLOAD]system busy, start flow control for a while")
+    broker.store.flush()
+    broker.controller.dispatch()
+    assert [one.body for one in stored(broker)] == [b"x"]
+    assert [one.code for one in peer.received()] == [0]
+
+
+def test_sync_flush_shows_a_message_that_nobody_waits_for_once_it_is_on_disk() -> None:
+    broker = BrokerInMemory(hold_flushes=True, flush_disk_type="SYNC_FLUSH")
+    answer = send(broker.connect(), properties="UNIQ_KEY\x01K\x02WAIT\x01false\x02")
+    assert (answer.code, stored(broker)) == (0, [])
+    broker.store.flush()
+    assert [one.body for one in stored(broker)] == [b"hello"]

@@ -1,0 +1,56 @@
+import pytest
+
+from protocol.command import RemotingCommand
+from protocol.errors import BrokerError
+from protocol.framing import FrameDecoder
+from protocol.hosts import pack_host
+from storage.interfaces import InnerMessage, PutResult, PutStatus
+from twisted_mq.broker.processors.send_answer import SendAnswers
+
+HOSTS = {"ipv4": pack_host("127.0.0.2", 20911), "ipv6": pack_host("::1", 20911)}
+RESULT = PutResult(PutStatus.PUT_OK, queue_offset=1234567, physical_offset=0x1D6, end_offset=700)
+
+
+def message(key: str) -> InnerMessage:
+    return InnerMessage("T", 3, b"b", b"", {"UNIQ_KEY": key}, 0)
+
+
+def read(frame: bytes) -> RemotingCommand:
+    (answer,) = FrameDecoder().receive_data(frame)
+    answer.ext_fields  # noqa: B018 decoded before the comparison
+    return answer
+
+
+@pytest.mark.parametrize("serialize_type", [0, 1])
+@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("key", ["C0000202201A4E0E2F2A66E0EEBE0000", 'with "quote"', "", "é", "k" * 200])
+def test_template_says_what_the_common_way_says(serialize_type: int, host: str, key: str) -> None:
+    answers = SendAnswers(HOSTS[host], "DefaultRegion")
+    command = RemotingCommand(310, opaque=77, serialize_type=serialize_type)
+    quick = read(answers.sent(command, message(key), RESULT, 0))
+    common = read(answers.sent_commonly(command, message(key), RESULT, 0))
+    for name in ("code", "opaque", "flag", "language", "version", "remark", "body", "serialize_type", "ext_fields"):
+        assert getattr(quick, name) == getattr(common, name), name
+    assert quick.ext_fields["msgId"] == HOSTS[host].hex().upper() + "00000000000001D6"
+    assert (quick.ext_fields["queueId"], quick.ext_fields["queueOffset"]) == ("3", "1234567")
+    assert (quick.ext_fields["MSG_REGION"], quick.ext_fields["TRACE_ON"]) == ("DefaultRegion", "true")
+    assert quick.ext_fields["transactionId"] == key
+
+
+def test_batch_answer_lists_all_message_ids() -> None:
+    result = PutResult(PutStatus.PUT_OK, 0, 1, 3, 0, 2, [1, 2])
+    answer = read(SendAnswers(HOSTS["ipv4"], "R").sent(RemotingCommand(320), message("U"), result, 0))
+    assert answer.ext_fields["msgId"] == "7F000002000051AF0000000000000001,7F000002000051AF0000000000000002"
+
+
+def test_odd_region_takes_the_common_way() -> None:
+    answer = read(SendAnswers(HOSTS["ipv4"], 'a"%s').sent(RemotingCommand(310), message("U"), RESULT, 0))
+    assert answer.ext_fields["MSG_REGION"] == 'a"%s'
+
+
+def test_refusal_carries_code_remark_and_region_as_apaches() -> None:
+    answers = SendAnswers(HOSTS["ipv4"], "DefaultRegion")
+    answer = read(answers.refusal(RemotingCommand(310, opaque=5), BrokerError(29, "why")))
+    assert (answer.code, answer.remark, answer.opaque) == (29, "why", 5)
+    assert answer.ext_fields == {"MSG_REGION": "DefaultRegion", "TRACE_ON": "true"}
+    assert read(answers.refusal(RemotingCommand(310), BrokerError(1, "why"))).ext_fields == {}

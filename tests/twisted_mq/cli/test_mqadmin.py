@@ -1,0 +1,119 @@
+"""The entry point: what is printed where, and exit codes. Nothing here reaches a network."""
+
+import json
+from pathlib import Path
+
+import pytest
+from twisted.internet import defer
+
+from protocol.errors import BrokerError
+from twisted_mq.cli import mqadmin
+from twisted_mq.cli.admin.command_line import CommandLine
+from twisted_mq.cli.admin.registry import SUB_COMMANDS, find_sub_command
+from twisted_mq.cli.errors import CliError
+from twisted_mq.remoting.errors import RemotingTimeoutError
+
+REFERENCE = json.loads((Path(__file__).parent / "admin" / "subcommands.json").read_text())
+
+
+@pytest.fixture
+def no_name_server(monkeypatch):
+    monkeypatch.delenv("NAMESRV_ADDR", raising=False)
+
+
+@pytest.mark.parametrize("command", SUB_COMMANDS, ids=lambda command: command.name)
+def test_names_aliases_and_options_are_apaches(command):
+    wanted = REFERENCE[command.name]
+    found = {
+        "alias": command.alias,
+        "options": [[one.short, one.long, one.has_arg, one.required] for one in command.options[2:]],
+        "groups": sorted({"".join(other.short for other in command.options if other.group == one.group)
+                          for one in command.options if one.group}),
+    }  # fmt: skip
+    assert found == wanted
+
+
+def test_a_name_is_found_whatever_its_case():
+    assert find_sub_command("TOPICLIST") is find_sub_command("topicList")
+    assert find_sub_command("nosuch") is None
+
+
+def test_without_arguments_all_subcommands_are_listed(capsys):
+    assert mqadmin.run([]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "The most commonly used mqadmin commands are:"
+    assert lines[1] == "   updateTopic                         make or alter a topic"
+    assert [line.split()[0] for line in lines[1 : 1 + len(SUB_COMMANDS)]] == [command.name for command in SUB_COMMANDS]
+
+
+def test_help_of_a_subcommand(capsys):
+    assert mqadmin.run(["help", "topicList"]) == 0
+    assert capsys.readouterr().out.startswith("usage: mqadmin topicList [-c] [-h] [-n <arg>]\n")
+    assert mqadmin.run(["topicList", "-h"]) == 0
+    assert capsys.readouterr().out.startswith("usage: mqadmin topicList [-c] [-h] [-n <arg>]\n")
+
+
+def test_an_unknown_subcommand_says_so_as_apaches_does(capsys):
+    assert (mqadmin.run(["nosuch"]), mqadmin.run(["help", "nosuch"])) == (1, 1)
+    assert capsys.readouterr().out == "The sub command nosuch not exist.\n" * 2
+
+
+def test_wrong_usage_prints_the_reason_and_the_help(capsys):
+    assert mqadmin.run(["topicRoute"]) == 1
+    printed = capsys.readouterr()
+    assert printed.err == "Missing required option: t\n"
+    assert printed.out.startswith("usage: mqadmin topicRoute [-h] [-l] [-n <arg>] -t <arg>\n")
+
+
+def test_without_a_name_server_the_next_step_is_named(capsys, no_name_server):
+    assert mqadmin.run(["topicList"]) == 1
+    assert capsys.readouterr().err == (
+        "mqadmin topicList: no name server given; add -n host:port or set NAMESRV_ADDR; `mq up` starts one\n"
+    )
+
+
+def test_name_servers_come_from_the_option_before_the_environment(monkeypatch):
+    monkeypatch.setenv("NAMESRV_ADDR", "env:1")
+    assert mqadmin.name_servers(CommandLine({})) == ["env:1"]
+    assert mqadmin.name_servers(CommandLine({"n": "a:1; b:2;"})) == ["a:1", "b:2"]
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (
+            BrokerError(17, "No topic route\nSee https://rocketmq.apache.org"),
+            "CODE: 17 DESC: No topic route; see `mqadmin topicList` for what there is",
+        ),
+        (BrokerError(1, "two\nlines"), "CODE: 1 DESC: two lines"),
+        (
+            RemotingTimeoutError("no answer from a:1"),
+            "no answer from a:1; see `mqadmin clusterList` for the brokers that are up",
+        ),
+        (CliError("no name server at a:1", "start one with `mq up`"), "no name server at a:1; start one with `mq up`"),
+    ],
+)
+def test_a_failure_is_one_line_and_exit_code_1(monkeypatch, capsys, error, text):
+    def fail(main):
+        raise error
+
+    monkeypatch.setattr(mqadmin, "run_under_reactor", fail)
+    assert mqadmin.run(["topicList", "-n", "a:1"]) == 1
+    assert capsys.readouterr() == ("", f"mqadmin topicList: {text}\n")
+
+
+def test_interruption_has_the_exit_code_of_shells(monkeypatch):
+    def interrupt(main):
+        raise mqadmin.Interrupted
+
+    monkeypatch.setattr(mqadmin, "run_under_reactor", interrupt)
+    assert mqadmin.run(["topicList", "-n", "a:1"]) == 130
+
+
+def test_a_defect_keeps_its_traceback(monkeypatch):
+    def fail(main):
+        raise defer.AlreadyCalledError
+
+    monkeypatch.setattr(mqadmin, "run_under_reactor", fail)
+    with pytest.raises(defer.AlreadyCalledError):
+        mqadmin.run(["topicList", "-n", "a:1"])

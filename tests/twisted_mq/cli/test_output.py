@@ -1,0 +1,47 @@
+import io
+
+from twisted_mq.cli.output import json_line, plain_row, print_table, progress
+
+
+class Terminal(io.StringIO):
+    """A text stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_piped_table_is_lines_with_tabs():
+    out = io.StringIO()
+    print_table(["queue", "offset"], [[0, 12], [1, None]], out)
+    assert out.getvalue() == "queue\toffset\n0\t12\n1\t\n"
+
+
+def test_tabs_and_line_ends_inside_values_do_not_break_rows():
+    assert plain_row(["a\tb\nc\r", 1]) == "a\\tb\\nc\\r\t1"
+
+
+def test_a_terminal_gets_a_boxed_table_without_markup():
+    out = Terminal()
+    print_table(["queue"], [["[bold]x"]], out)
+    lines = out.getvalue().splitlines()
+    assert any("queue" in line for line in lines)
+    assert any("[bold]x" in line for line in lines)
+    assert len(lines) == 5
+
+
+def test_progress_is_silent_off_a_terminal():
+    out = io.StringIO()
+    with progress("reading", 10, out) as advance:
+        advance(10)
+    assert out.getvalue() == ""
+
+
+def test_progress_shows_a_bar_on_a_terminal():
+    out = Terminal()
+    with progress("reading", 10, out) as advance:
+        advance(10)
+    assert "reading" in out.getvalue()
+
+
+def test_json_lines_are_compact_and_keep_their_order():
+    assert json_line({"b": "ü", "a": None}) == '{"b":"ü","a":null}\n'

@@ -1,0 +1,75 @@
+"""The root of a daemon's services: expected errors become one line and exit status 1."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+from twisted.application import service
+from twisted.logger import capturedLogs, formatEvent
+
+from twisted_mq.config.startup import Daemon, DoesNotStart, print_reason
+
+
+class Refused(Exception):
+    """An error whose text is for a person."""
+
+
+class Part(service.Service):
+    """A service that notes its starts and stops, and may fail."""
+
+    def __init__(self, notes: list[str], name: str, error: Exception | None = None) -> None:
+        self.notes = notes
+        self.note = name
+        self.error = error
+
+    def startService(self) -> None:
+        if self.error is not None:
+            raise self.error
+        super().startService()
+        self.notes.append(f"{self.note} started")
+
+    def stopService(self) -> None:
+        if self.running:
+            self.notes.append(f"{self.note} stopped")
+        super().stopService()
+
+
+def daemon(notes: list[str], error: Exception | None) -> Daemon:
+    root = Daemon("mqthing", expected=(Refused,))
+    Part(notes, "first").setServiceParent(root)
+    Part(notes, "second", error).setServiceParent(root)
+    return root
+
+
+def test_parts_start_in_order():
+    notes: list[str] = []
+    root = daemon(notes, None)
+    root.privilegedStartService()
+    root.startService()
+    assert notes == ["first started", "second started"]
+
+
+def test_expected_error_is_one_line_and_stops_what_had_started(monkeypatch):
+    notes: list[str] = []
+    printed = io.StringIO()
+    monkeypatch.setattr(sys, "__stderr__", printed)
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+    with capturedLogs() as events, pytest.raises(DoesNotStart) as caught:
+        daemon(notes, Refused("port 1 is in use: stop what listens there")).startService()
+    sys.excepthook(DoesNotStart, caught.value, None)
+    assert printed.getvalue() == "mqthing: port 1 is in use: stop what listens there\n"
+    lines = [formatEvent(one) for one in events]
+    assert lines == ["mqthing does not start: port 1 is in use: stop what listens there"]
+    assert notes == ["first started", "first stopped"]
+
+
+def test_unexpected_error_keeps_its_traceback():
+    with pytest.raises(ZeroDivisionError):
+        daemon([], ZeroDivisionError()).startService()
+
+
+def test_reason_is_printed_without_traceback_only_where_a_daemon_does_not_start(capsys):
+    print_reason(KeyError, KeyError("x"), None)
+    assert capsys.readouterr().err == "KeyError: 'x'\n"

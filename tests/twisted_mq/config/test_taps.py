@@ -1,0 +1,98 @@
+"""The command lines of both daemons and the trees of services they make."""
+
+from __future__ import annotations
+
+import pytest
+from twisted.internet.task import Clock
+
+from twisted_mq.broker import tap as broker_tap
+from twisted_mq.broker.service import BrokerService
+from twisted_mq.config.startup import Daemon
+from twisted_mq.namesrv import tap as namesrv_tap
+from twisted_mq.namesrv.service import NamesrvService
+
+
+def parsed(tap, *words: str):
+    options = tap.Options()
+    options.parseOptions(list(words))
+    return options
+
+
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [
+        ([], []),
+        (["--embedded-namesrv"], ["--embedded-namesrv=9876"]),
+        (["--embedded-namesrv", "1234"], ["--embedded-namesrv=1234"]),
+        (["--embedded-namesrv=1234"], ["--embedded-namesrv=1234"]),
+        (["--embedded-namesrv", "--port", "1"], ["--embedded-namesrv=9876", "--port", "1"]),
+        (["--port", "1", "--embedded-namesrv", "0"], ["--port", "1", "--embedded-namesrv=0"]),
+    ],
+)
+def test_port_of_the_embedded_name_server_may_be_left_out(words, completed):
+    assert broker_tap.with_embedded_port(words) == completed
+
+
+def test_command_line_wins_over_the_file(tmp_path):
+    path = tmp_path / "broker.conf"
+    path.write_text("listenPort=1\nbrokerName=file\nfileReservedTime=48\n")
+    words = ["--config", str(path), "--port", "2", "--namesrv", "a:1;b:2", "--store", "/s", "--cluster", "X"]
+    settings = parsed(broker_tap, *words, "--set", "flushDiskType=SYNC_FLUSH", "--set", "brokerId=3").settings
+    assert (settings.listen_port, settings.broker_name, settings.file_reserved_time) == (2, "file", 48)
+    assert (settings.name_servers, settings.store_path_root_dir) == (["a:1", "b:2"], "/s")
+    assert (settings.broker_cluster_name, settings.flush_disk_type, settings.broker_id) == ("X", "SYNC_FLUSH", 3)
+
+
+def test_name_server_keeps_updates_in_the_file_given(tmp_path):
+    path = tmp_path / "namesrv.conf"
+    path.write_text("")
+    assert parsed(namesrv_tap, "--config", str(path)).settings.config_store_path == str(path)
+    chosen = parsed(namesrv_tap, "--config", str(path), "--set", "configStorePath=/x").settings
+    assert chosen.config_store_path == "/x"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--set", "brokerName"], "--set brokerName: KEY=VALUE is needed, with a key of mqbroker"),
+        (["--set", "orderMessageEnable=true"], "--set orderMessageEnable=true: KEY=VALUE is needed, with a key"),
+        (["--set", "brokerId=x"], "brokerId=x: a whole number is needed"),
+        (["--embedded-namesrv=x"], "--embedded-namesrv x: a port from 0 to 65535 is needed"),
+        (["--embedded-namesrv", "65536"], "--embedded-namesrv 65536: a port from 0 to 65535 is needed"),
+        (["extra"], "'extra' is no option; see --help"),
+    ],
+)
+def test_mistake_ends_the_process_with_one_line(words, message):
+    with pytest.raises(SystemExit) as caught:
+        parsed(broker_tap, *words)
+    assert str(caught.value.code).startswith(f"mqbroker: {message}")
+
+
+def test_name_server_is_one_service():
+    root = namesrv_tap.makeService(parsed(namesrv_tap, "--port", "0"), Clock())
+    assert isinstance(root, Daemon)
+    (namesrv,) = root
+    assert isinstance(namesrv, NamesrvService)
+    assert namesrv.options.listen_port == 0
+
+
+def test_broker_is_one_service():
+    root = broker_tap.makeService(parsed(broker_tap, "--port", "0", "--store", "/nowhere"), Clock())
+    assert [type(one) for one in root] == [BrokerService]
+
+
+def test_embedded_name_server_keeps_its_files_in_the_store():
+    options = parsed(broker_tap, "--embedded-namesrv", "0", "--store", "/s", "--bind", "127.0.0.1")
+    (pair,) = broker_tap.makeService(options, Clock())
+    assert isinstance(pair, broker_tap.EmbeddedNamesrv)
+    assert list(pair) == []
+    settings = broker_tap.embedded_settings(options.settings, 0)
+    assert (settings.bind_address, settings.listen_port) == ("127.0.0.1", 0)
+    assert settings.kv_config_path == "/s/namesrv/kvConfig.json"
+    assert settings.config_store_path == "/s/namesrv/namesrv.properties"
+
+
+def test_embedded_name_server_is_added_to_those_given():
+    assert broker_tap.with_own([], 9876) == ["127.0.0.1:9876"]
+    assert broker_tap.with_own(["a:1"], 9876) == ["a:1", "127.0.0.1:9876"]
+    assert broker_tap.with_own(["127.0.0.1:9876"], 9876) == ["127.0.0.1:9876"]

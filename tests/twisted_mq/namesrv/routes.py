@@ -1,0 +1,69 @@
+"""Short ways to speak to a route table in tests."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Hashable
+from typing import Any
+
+from protocol.bodies import BrokerData, DataVersion, QueueData, TopicConfig
+from twisted_mq.namesrv.route_table import RouteTable
+from twisted_mq.namesrv.route_values import BrokerAddress, Registered, Registration
+
+T, U = "T", "U"
+
+
+def topics(*names: str, perm: int = 6, queues: int = 4, sys_flag: int = 0) -> dict[str, TopicConfig]:
+    return {
+        name: TopicConfig(
+            topic_name=name, read_queue_nums=queues, write_queue_nums=queues, perm=perm, topic_sys_flag=sys_flag
+        )
+        for name in names
+    }
+
+
+def version(counter: int = 1, state: int = 0) -> DataVersion:
+    return DataVersion(state_version=state, timestamp=1000, counter=counter)
+
+
+def registration(broker: str = "b1", broker_id: int = 0, **changes: Any) -> Registration:
+    given: dict[str, Any] = {
+        "cluster_name": "C",
+        "broker_name": broker,
+        "broker_id": broker_id,
+        "address": address(broker, broker_id),
+        "ha_server_address": ha_address(broker, broker_id),
+        "connection": connection(broker, broker_id),
+        "topics": topics(T, U),
+        "data_version": version(),
+        "enable_acting_master": False,
+    }
+    return Registration(**{**given, **changes})
+
+
+def register(table: RouteTable, *arguments: Any, now_ms: int = 0, delete: bool = False, **changes: Any) -> Registered:
+    return table.register(registration(*arguments, **changes), now_ms, delete_missing_topics=delete)
+
+
+def address(broker: str, broker_id: int = 0) -> str:
+    return f"{broker}-{broker_id}:10911"
+
+
+def ha_address(broker: str, broker_id: int = 0) -> str:
+    return f"{broker}-{broker_id}:10912"
+
+
+def connection(broker: str, broker_id: int = 0) -> Hashable:
+    return sys.intern(f"connection {broker}-{broker_id}")
+
+
+def key(broker: str, broker_id: int = 0) -> BrokerAddress:
+    return BrokerAddress("C", address(broker, broker_id))
+
+
+def queue(broker: str, perm: int = 6, queues: int = 4, sys_flag: int = 0) -> QueueData:
+    return QueueData(broker, queues, queues, perm, sys_flag)
+
+
+def broker_data(broker: str, *ids: int, acting: bool = False, zone: str | None = None) -> BrokerData:
+    return BrokerData("C", broker, {one: address(broker, one) for one in ids}, zone, acting)

@@ -1,0 +1,73 @@
+"""The listening side: which channels are open, and which are closed for their silence."""
+
+from __future__ import annotations
+
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from protocol.command import RemotingCommand
+from tests.support.remoting import ClosingTransport, connect, frames, sent
+from twisted_mq.remoting.channel import Channel, Traffic
+from twisted_mq.remoting.server import RemotingServerFactory
+
+
+class ServerCase(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.clock = Clock()
+        self.events: list[str] = []
+        traffic = Traffic(
+            {1: lambda channel, command: command.answer()},
+            self.clock,
+            channel_made=lambda channel: self.events.append("made"),
+            channel_lost=lambda channel: self.events.append("lost"),
+        )
+        self.factory = RemotingServerFactory(traffic, max_idle_seconds=120)
+        self.factory.doStart()
+
+    def channel(self) -> tuple[Channel, ClosingTransport]:
+        channel = self.factory.buildProtocol(None)  # type: ignore[arg-type]
+        return channel, connect(channel)
+
+    def test_channels_are_known_while_connected_and_the_owner_hears_of_both_ends(self) -> None:
+        channel, transport = self.channel()
+        self.assertEqual(self.factory.channels, {channel})
+        transport.loseConnection()
+        self.assertEqual(self.factory.channels, set())
+        self.assertEqual(self.events, ["made", "lost"])
+
+    def test_processors_are_shared_by_all_channels(self) -> None:
+        for _ in range(2):
+            channel, transport = self.channel()
+            channel.dataReceived(frames(RemotingCommand(1, opaque=5)))
+            self.assertEqual([one.opaque for one in sent(transport)], [5])
+
+    def test_silent_channel_is_closed_and_a_talking_one_stays(self) -> None:
+        silent, _ = self.channel()
+        talking, _ = self.channel()
+        for _ in range(6):
+            self.clock.advance(30)
+            talking.dataReceived(frames(RemotingCommand(1)))
+        self.assertEqual(self.factory.channels, {talking})
+        self.assertFalse(silent.connected_now)
+
+    def test_channel_is_not_closed_before_its_time(self) -> None:
+        channel, _ = self.channel()
+        self.clock.pump([30] * 4)
+        self.assertEqual(self.factory.channels, {channel})
+
+    def test_stop_leaves_no_timer(self) -> None:
+        self.factory.doStop()
+        self.assertEqual(self.clock.getDelayedCalls(), [])
+
+    def test_two_ports_share_one_scan_that_ends_with_the_last(self) -> None:
+        self.factory.doStart()
+        self.factory.doStop()
+        self.assertEqual(len(self.clock.getDelayedCalls()), 1)
+        self.factory.doStop()
+        self.assertEqual(self.clock.getDelayedCalls(), [])
+
+    def test_close_all_closes_every_channel(self) -> None:
+        self.channel()
+        self.channel()
+        self.factory.close_all()
+        self.assertEqual(self.factory.channels, set())

@@ -1,0 +1,85 @@
+"""The table of request codes in the README is made from the tables of processors."""
+
+from __future__ import annotations
+
+import pytest
+
+from protocol.codes import RequestCode, ResponseCode
+from protocol.registry import REQUESTS
+from tests.support.broker import BrokerInMemory
+from tests.support.codes_table import MARKED, README, served_here, table_here
+from twisted_mq.served_codes import REASONS, ROLES, Row, markdown, rows
+
+
+def test_every_code_has_a_row_that_says_something() -> None:
+    table = table_here()
+    assert [row.code for row in table] == sorted(RequestCode)
+    assert [row.code.name for row in table if not row.text] == []
+
+
+def test_daily_codes_are_served() -> None:
+    refused = {row.code.name for row in table_here() if row.refused and REQUESTS[row.code].tier.startswith("4.x")}
+    unused = {code.name for code, spec in REQUESTS.items() if not spec.served_by}
+    assert {row.text for row in table_here() if row.code == RequestCode.VIEW_BROKER_STATS_DATA} == {
+        "served by the broker"
+    }
+    assert refused - unused <= {"UPDATE_BROKER_CONFIG", "GET_BROKER_CONFIG"} | _LATER
+
+
+_LATER = {"PUSH_REPLY_MESSAGE_TO_CLIENT", "QUERY_ASSIGNMENT"}
+"""Refused, though 4.x clients may meet them: replies to our own client library, and assignments by the broker."""
+
+
+def test_reasons_are_only_given_for_what_is_refused() -> None:
+    served = served_here()
+    stale = [code.name for code in REASONS if any(code in served[role] for role in REQUESTS[code].served_by)]
+    assert stale == []
+
+
+def test_processes_serve_only_codes_of_their_role() -> None:
+    wrong = [
+        (role, code)
+        for role, codes in served_here().items()
+        for code in codes
+        if RequestCode(code) not in REQUESTS or role not in REQUESTS[RequestCode(code)].served_by
+    ]
+    assert wrong == []
+    assert set(served_here()) == set(ROLES)
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        (RequestCode.PULL_MESSAGE, "served by the broker"),
+        (RequestCode.REGISTER_BROKER, "refused: not yet"),
+        (RequestCode.TRIGGER_DELETE_FILES, "refused: nothing in 5.3.3 serves it"),
+        (RequestCode.SET_COMMITLOG_READ_MODE, "refused: the log's read-ahead is left to the kernel"),
+        (RequestCode.GET_CONSUMER_RUNNING_INFO, "served by the broker and the client"),
+        (RequestCode.GET_BROKER_CONFIG, "served by the broker; refused: there is no broker container: a process runs one broker"),
+    ],
+)  # fmt: skip
+def test_row_tells_who_serves_a_code_or_why_nobody_does(code: RequestCode, text: str) -> None:
+    served = {"broker": {11, 26, 307}, "namesrv": set(), "client": {307}}
+    (row,) = [row for row in rows(served) if row.code == code]
+    assert row.text == text
+
+
+def test_refused_means_request_code_not_supported() -> None:
+    broker = BrokerInMemory()
+    answer = broker.connect().ask(RequestCode.SET_COMMITLOG_READ_MODE)
+    assert (answer.code, answer.remark) == (
+        ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
+        " request type 2004 not supported",
+    )
+
+
+def test_table_as_markdown() -> None:
+    assert markdown([Row(RequestCode.PULL_MESSAGE, ("broker",), "")]).splitlines()[2] == (
+        "| 11 | PULL_MESSAGE | served by the broker |"
+    )
+
+
+def test_readme_shows_the_table_as_it_is() -> None:
+    """Where this fails, `python -m tests.support.codes_table --write` puts the table of today between the marks."""
+    marked = MARKED.search(README.read_text())
+    assert marked is None or marked[0] in ("", markdown(table_here()))

@@ -1,0 +1,6 @@
+"""Tells twistd the two daemons by name; nothing is imported before one of them is asked for."""
+
+from twisted.application.service import ServiceMaker
+
+namesrv = ServiceMaker("RocketMQ name server", "twisted_mq.namesrv.tap", "A RocketMQ name server", "mqnamesrv")
+broker = ServiceMaker("RocketMQ broker", "twisted_mq.broker.tap", "A RocketMQ broker", "mqbroker")

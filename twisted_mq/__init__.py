@@ -1,0 +1,1 @@
+"""Everything of RocketMQ that runs on Twisted: servers, client library, commands."""

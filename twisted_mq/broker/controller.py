@@ -1,0 +1,194 @@
+"""What all parts of one broker share, and the table of requests it serves (Apache: BrokerController)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+from twisted.internet import defer, interfaces
+from twisted.logger import Logger
+
+from protocol.codes import RequestCode
+from protocol.command import RemotingCommand
+from protocol.header_codec import encode_header
+from protocol.headers import NotifyConsumerIdsChangedRequestHeader
+from protocol.hosts import pack_host
+from protocol.message_id import UniqueKeyMaker
+from storage.interfaces import IMessageStore
+from twisted_mq.broker.consumer_manager import ConsumerManager
+from twisted_mq.broker.consumer_offset_manager import ConsumerOffsetManager
+from twisted_mq.broker.filter.consumer_filter_manager import ConsumerFilterManager
+from twisted_mq.broker.filter.filter_tables import UnsavedFilters, consumer_filters
+from twisted_mq.broker.ha.durability import Durability
+from twisted_mq.broker.ha.service import HAService
+from twisted_mq.broker.ha.slave_refusals import refuse_on_slave
+from twisted_mq.broker.long_polling import PullRequestHoldService
+from twisted_mq.broker.processors.admin_cleaning import AdminCleaningProcessor
+from twisted_mq.broker.processors.admin_clients import AdminClientsProcessor
+from twisted_mq.broker.processors.admin_config import AdminConfigProcessor
+from twisted_mq.broker.processors.admin_consumers import AdminConsumersProcessor
+from twisted_mq.broker.processors.admin_lists import AdminListsProcessor
+from twisted_mq.broker.processors.admin_offsets import AdminOffsetsProcessor
+from twisted_mq.broker.processors.admin_topics import AdminTopicsProcessor
+from twisted_mq.broker.processors.broker_stats import BrokerStatsProcessor
+from twisted_mq.broker.processors.client_manage import ClientManageProcessor
+from twisted_mq.broker.processors.consumer_manage import ConsumerManageProcessor
+from twisted_mq.broker.processors.end_transaction import EndTransactionProcessor
+from twisted_mq.broker.processors.pull import PullMessageProcessor
+from twisted_mq.broker.processors.query_messages import QueryMessagesProcessor
+from twisted_mq.broker.processors.recall import RecallMessageProcessor
+from twisted_mq.broker.processors.replication import ReplicationProcessor
+from twisted_mq.broker.processors.reply import ReplyMessageProcessor
+from twisted_mq.broker.processors.runtime_info import RuntimeInfoProcessor
+from twisted_mq.broker.processors.send import SendMessageProcessor
+from twisted_mq.broker.processors.send_back import SendBackProcessor
+from twisted_mq.broker.producer_manager import ProducerManager
+from twisted_mq.broker.rebalance_lock import RebalanceLockManager
+from twisted_mq.broker.schedule.postpone import Postponement
+from twisted_mq.broker.schedule.waiting_messages import WaitingMessages
+from twisted_mq.broker.statistics import BrokerStatistics
+from twisted_mq.broker.subscription_group_manager import SubscriptionGroupManager
+from twisted_mq.broker.topic_config_manager import TopicConfigManager
+from twisted_mq.broker.transaction.transaction_service import TransactionService
+from twisted_mq.remoting.channel import Channel, Processor
+
+PROCESSORS = (
+    SendMessageProcessor,
+    SendBackProcessor,
+    RecallMessageProcessor,
+    EndTransactionProcessor,
+    ReplyMessageProcessor,
+    PullMessageProcessor,
+    ClientManageProcessor,
+    ConsumerManageProcessor,
+    AdminTopicsProcessor,
+    AdminListsProcessor,
+    AdminConsumersProcessor,
+    AdminClientsProcessor,
+    AdminOffsetsProcessor,
+    AdminConfigProcessor,
+    AdminCleaningProcessor,
+    BrokerStatsProcessor,
+    QueryMessagesProcessor,
+    RuntimeInfoProcessor,
+    ReplicationProcessor,
+)
+
+
+@attrs.define(eq=False)
+class BrokerController:
+    """One broker's state. `call_from_thread` hands a call to the reactor's thread; times are ms."""
+
+    options: Any
+    clock: interfaces.IReactorTime
+    call_from_thread: Callable[..., Any]
+    now_ms: Callable[[], int]
+    store: IMessageStore
+    topics: TopicConfigManager
+    groups: SubscriptionGroupManager
+    offsets: ConsumerOffsetManager
+    advertised_ip: str
+    port: int
+    unique_keys: UniqueKeyMaker
+    producers: ProducerManager = attrs.field(factory=ProducerManager)
+    random: random.Random = attrs.field(factory=random.Random)
+    locks: RebalanceLockManager = attrs.field(factory=RebalanceLockManager)
+    held_pulls: PullRequestHoldService = attrs.field(factory=PullRequestHoldService)
+    postponement: Postponement = attrs.field(init=False)
+    waiting: WaitingMessages = attrs.field(init=False)
+    filters: ConsumerFilterManager = attrs.field(init=False)
+    transactions: TransactionService = attrs.field(init=False)
+    consumers: ConsumerManager = attrs.field(init=False)
+    ha: HAService = attrs.field(init=False)
+    durability: Durability = attrs.field(init=False)
+    request_modes: Any = attrs.field(init=False)
+    min_broker_id: int = 0
+    statistics: BrokerStatistics = attrs.field(init=False)
+    registered: Callable[[], defer.Deferred[Any]] = attrs.field(init=False)
+    processors: dict[int, Processor] = attrs.field(init=False, factory=dict)
+    _awaits_flush: bool = False
+    _hides_unflushed: bool = attrs.field(init=False)
+    log = Logger()
+
+    def __attrs_post_init__(self) -> None:
+        self.postponement = Postponement(self.options, self.now_ms, self.random)
+        self._hides_unflushed = self.options.flush_disk_type == "SYNC_FLUSH"
+        self.transactions = TransactionService(self)
+        self.filters = consumer_filters(self.options, UnsavedFilters())
+        self.ha = HAService(self.options, self.store, self.clock)
+        self.durability = Durability(self)
+        self.statistics = BrokerStatistics(self.clock.seconds())
+        self.consumers = ConsumerManager(self.notify_consumer_ids_changed)
+        self.consumers.on_group_gone.append(lambda group: self.filters.unregister(group, self.now_ms()))
+        self.registered = lambda: defer.succeed(None)
+        self.store.arrival_listener = self.held_pulls.message_arriving
+        for make in PROCESSORS:
+            self.processors.update({int(code): answer for code, answer in make(self).processors.items()})
+        if self.is_slave:
+            refuse_on_slave(self.processors, self.options)
+
+    @property
+    def is_slave(self) -> bool:
+        """Whether the messages come from a master and not from clients."""
+        return bool(self.options.broker_role == "SLAVE")
+
+    @property
+    def store_host(self) -> bytes:
+        """The advertised address as records and message ids hold it."""
+        return pack_host(self.advertised_ip, self.port)
+
+    @property
+    def address(self) -> str:
+        """The advertised address as host:port."""
+        return f"{self.advertised_ip}:{self.port}"
+
+    def dispatch(self) -> None:
+        """Make what was appended visible, then answer the pulls that waited for it.
+
+        Under synchronous flush what is not on disk yet follows when it is, also where no sender waits for it.
+        """
+        self.store.dispatch()
+        self.held_pulls.answer_woken()
+        self.ha.appended()
+        if self._hides_unflushed and not self._awaits_flush:
+            end = self.store.max_physical_offset()
+            if self.store.flushed_offset() < end:
+                self._awaits_flush = True
+                self.store.when_flushed(end, lambda done: self.call_from_thread(self._flushed_more, done))
+
+    def _flushed_more(self, done: bool) -> None:
+        self._awaits_flush = False
+        if done:
+            self.dispatch()
+
+    def flushed(self, offset: int) -> defer.Deferred[bool]:
+        """Fires when the log is on disk up to `offset` (True) or that took too long (False), after it became visible."""
+        waiting: defer.Deferred[bool] = defer.Deferred()
+        self.store.when_flushed(offset, lambda done: self.call_from_thread(self._flushed, waiting, done))
+        return waiting
+
+    def _flushed(self, waiting: defer.Deferred[bool], done: bool) -> None:
+        waiting.callback(done)
+        self.dispatch()
+
+    def notify_consumer_ids_changed(self, group: str, channels: list[Channel]) -> None:
+        """Tell a group's members that the group changed, so that they rebalance at once (code 40, one-way)."""
+        if not self.options.notify_consumer_ids_changed_enable:
+            return
+        header = encode_header(NotifyConsumerIdsChangedRequestHeader(consumer_group=group))
+        for channel in channels:
+            channel.send_one_way(RemotingCommand.request(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, header))
+
+    def channel_lost(self, channel: Channel) -> None:
+        """A client's connection is gone: its groups forget it."""
+        self.producers.channel_lost(channel)
+        self.consumers.channel_lost(channel)
+
+    def close_expired_clients(self) -> None:
+        """Close the connections of clients whose heartbeats stopped."""
+        now = self.now_ms()
+        for channel in {*self.producers.expired(now), *self.consumers.expired(now)}:
+            self.log.info("client without heartbeat closed: peer={peer}", peer=channel.address)
+            channel.close()

@@ -1,0 +1,140 @@
+"""A group's filter on a topic (Apache: ConsumerFilterData), and how consumerFilter.json holds all of them.
+
+{"filterDataByTopic":{"TopicA":{"groupFilterData":{"GroupA":{"bloomFilterData":{"bitNum":112,"bitPos":[7,30,61]},
+ "bornTime":1795216968628,"clientVersion":1795216968000,"consumerGroup":"GroupA","dead":false,"deadTime":0,
+ "expression":"a > 5","expressionType":"SQL92","topic":"TopicA"}},"topic":"TopicA"}}}
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+from twisted.logger import Logger
+
+from protocol.bodies.codec import decode_body
+from protocol.bodies.types import Int32, Int64
+from protocol.subscription import SQL92
+from storage.config_tables import ConfigTable
+from twisted_mq.broker.filter.bloom_filter import BloomFilterData
+from twisted_mq.broker.filter.errors import ExpressionError
+from twisted_mq.broker.filter.expression import CompiledExpression, compile_expression
+
+_log = Logger()
+
+
+@attrs.define(eq=False)
+class ConsumerFilterData:
+    """What a group selects of a topic. Times are ms; `client_version` is the subscription's, the time of its making.
+
+    `dead_time` is when the group went offline, 0 while it is there.
+    """
+
+    consumer_group: str
+    topic: str
+    expression: str
+    expression_type: str
+    born_time: int
+    client_version: int
+    bloom_filter_data: BloomFilterData | None = None
+    dead_time: int = 0
+    _compiled: CompiledExpression | ExpressionError | None = None
+
+    @property
+    def is_dead(self) -> bool:
+        return self.dead_time >= self.born_time
+
+    def was_there_at(self, store_timestamp: int) -> bool:
+        """Whether a message stored then was compared with this filter, so that its bit map tells (Apache: isMsgInLive)."""
+        return store_timestamp > self.born_time
+
+    @property
+    def compiled(self) -> CompiledExpression | None:
+        """The expression as a function, made at the first use; None, as in Apache, for a stored one that does not compile."""
+        if self._compiled is None:
+            try:
+                self._compiled = compile_filter(self.expression_type, self.expression)
+            except ExpressionError as error:
+                self._compiled = error
+                _log.error(
+                    "stored filter does not compile: group={g} topic={t} error={e}",
+                    g=self.consumer_group, t=self.topic, e=str(error),
+                )  # fmt: skip
+        return self._compiled if isinstance(self._compiled, CompiledExpression) else None
+
+
+def compile_filter(expression_type: str | None, expression: str | None) -> CompiledExpression:
+    """The expression of a subscription. Raises ExpressionError, also for a type that no filter is known for."""
+    if expression_type != SQL92:
+        raise ExpressionError(expression or "", 0, f"no filter for expressions of type {expression_type}")
+    if not expression:
+        raise ExpressionError("", 0, "an empty expression")
+    return compile_expression(expression)
+
+
+@attrs.frozen
+class _Positions:
+    bit_pos: list[Int32] = attrs.field(factory=list)
+    bit_num: Int32 = 0
+
+
+@attrs.frozen
+class _Stored:
+    consumer_group: str = ""
+    topic: str = ""
+    expression: str = ""
+    expression_type: str = ""
+    born_time: Int64 = 0
+    dead_time: Int64 = 0
+    dead: bool = False
+    client_version: Int64 = 0
+    bloom_filter_data: _Positions | None = None
+
+
+@attrs.frozen
+class _Topic:
+    group_filter_data: dict[str, _Stored] = attrs.field(factory=dict)
+    topic: str = ""
+
+
+@attrs.frozen
+class _Filters:
+    filter_data_by_topic: dict[str, _Topic] = attrs.field(factory=dict)
+
+
+class ConsumerFilterTable(ConfigTable[_Filters]):
+    """consumerFilter.json. `filters` is topic to group to data; its owner changes it and saves."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, lambda data: decode_body(_Filters, data))
+        self.filters: dict[str, dict[str, ConsumerFilterData]] = {}
+
+    def _fill(self, body: _Filters) -> None:
+        stored = body.filter_data_by_topic.items()
+        self.filters = {
+            topic: {group: _from_stored(one) for group, one in groups.group_filter_data.items()}
+            for topic, groups in stored
+        }
+
+    def _body(self) -> _Filters:
+        topics: dict[str, _Topic] = {}
+        for topic, groups in sorted(self.filters.items()):
+            topics[topic] = _Topic({group: _to_stored(data) for group, data in sorted(groups.items())}, topic)
+        return _Filters(topics)
+
+
+_SAME = ("consumer_group", "topic", "expression", "expression_type", "born_time", "dead_time", "client_version")
+
+
+def _from_stored(stored: _Stored) -> ConsumerFilterData:
+    positions = stored.bloom_filter_data
+    data = None if positions is None else BloomFilterData(tuple(positions.bit_pos), positions.bit_num)
+    members: dict[str, Any] = {name: getattr(stored, name) for name in _SAME}
+    return ConsumerFilterData(**members, bloom_filter_data=data)
+
+
+def _to_stored(data: ConsumerFilterData) -> _Stored:
+    made = data.bloom_filter_data
+    positions = None if made is None else _Positions(list(made.bit_pos), made.bit_num)
+    members: dict[str, Any] = {name: getattr(data, name) for name in _SAME}
+    return _Stored(**members, dead=data.is_dead, bloom_filter_data=positions)

@@ -1,0 +1,160 @@
+"""Which groups filter which topics by which expression (Apache: ConsumerFilterManager). Pure: `now_ms` comes in.
+
+A group registers with its heartbeats and goes offline; what it registered stays for a day, so that a group that comes
+back finds the bit maps of its messages valid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Protocol
+
+from twisted.logger import Logger
+
+from protocol.bodies import SubscriptionData
+from protocol.subscription import is_tag_type
+from storage.json_file import LoadAction
+from twisted_mq.broker.filter.bloom_filter import BloomFilter, BloomFilterData
+from twisted_mq.broker.filter.consumer_filter_data import ConsumerFilterData, compile_filter
+from twisted_mq.broker.filter.errors import ExpressionError
+
+CLEAN_AFTER_MS = 24 * 3600 * 1000
+"""How long a group's filter outlives the group (filterDataCleanTimeSpan)."""
+
+LOADED_DEAD_BEFORE_MS = 30_000
+"""Groups that were there at the last save count as gone for this long when the broker starts."""
+
+
+class FilterTable(Protocol):
+    """What holds the filters: ConsumerFilterTable, or anything like it in memory."""
+
+    filters: dict[str, dict[str, ConsumerFilterData]]
+
+    def load(self) -> list[LoadAction]: ...
+
+    def save(self) -> bool: ...
+
+
+class ConsumerFilterManager:
+    """The filters of all groups by topic. Subscriptions by tag have none."""
+
+    log = Logger()
+
+    def __init__(self, table: FilterTable, bloom_filter: BloomFilter, clean_after_ms: int = CLEAN_AFTER_MS) -> None:
+        self._table = table
+        self.bloom_filter = bloom_filter
+        self._clean_after_ms = clean_after_ms
+
+    def load(self, now_ms: int) -> list[LoadAction]:
+        """Read the table; all its groups are offline. With positions of another bloom filter it is not used at all."""
+        actions = self._table.load()
+        stored = [data for groups in self._table.filters.values() for data in groups.values()]
+        if not all(self.bloom_filter.is_valid(data.bloom_filter_data) for data in stored):
+            self.log.info("stored consumer filters are of another bloom filter and ignored: count={n}", n=len(stored))
+            self._table.filters = {}
+            return actions
+        for data in stored:
+            if data.dead_time == 0:
+                data.dead_time = max(now_ms - LOADED_DEAD_BEFORE_MS, data.born_time)
+        return actions
+
+    def save(self, now_ms: int) -> bool:
+        """Write what is not expired. False where the file holds that already. Raises OSError."""
+        self.clean(now_ms)
+        return self._table.save()
+
+    def get(self, topic: str, group: str) -> ConsumerFilterData | None:
+        return self._table.filters.get(topic, {}).get(group)
+
+    def of_topic(self, topic: str) -> Collection[ConsumerFilterData]:
+        """The filters of all groups, those offline too."""
+        return self._table.filters.get(topic, {}).values()
+
+    def of_group(self, group: str) -> list[ConsumerFilterData]:
+        return [groups[group] for groups in self._table.filters.values() if group in groups]
+
+    def register(
+        self, group: str, subscriptions: Iterable[SubscriptionData], now_ms: int
+    ) -> dict[str, ExpressionError]:
+        """Take a heartbeat's subscriptions; the group's filters on all other topics die.
+
+        Returns the topics whose expression was refused, with the reason. Apache only logs it, and answers the group's
+        pulls with FILTER_DATA_NOT_EXIST.
+        """
+        refused: dict[str, ExpressionError] = {}
+        topics = set()
+        for subscription in subscriptions:
+            topics.add(subscription.topic)
+            try:
+                self.register_one(group, subscription, now_ms)
+            except ExpressionError as error:
+                refused[subscription.topic] = error
+                self._told("consumer filter refused", group, subscription.topic, error.reason)
+        for data in self.of_group(group):
+            if data.topic not in topics and not data.is_dead:
+                data.dead_time = now_ms
+                self._told("consumer filter died: the topic is no longer subscribed", group, data.topic)
+        return refused
+
+    def register_one(self, group: str, subscription: SubscriptionData, now_ms: int) -> bool:
+        """Whether something was noted: not for tags, nor for a version that is no newer, unless it brings back the dead.
+
+        Raises ExpressionError; a filter that the group had on the topic is then gone.
+        """
+        if is_tag_type(subscription.expression_type) or not subscription.sub_string:
+            return False
+        topic, version = subscription.topic, subscription.sub_version
+        positions = self.bloom_filter.generate(f"{group}#{topic}")
+        old = self.get(topic, group)
+        if old is None or version > old.client_version:
+            if old is not None and _same(old, subscription, positions):
+                old.client_version = version
+                self._revive(old)
+            else:
+                self._replace(group, subscription, positions, now_ms)
+            return True
+        if not _same(old, subscription, positions):
+            self._told("consumer filter of an older version ignored", group, topic, subscription.sub_string)
+        return version == old.client_version and self._revive(old)
+
+    def unregister(self, group: str, now_ms: int) -> None:
+        """The group has no members any more."""
+        for data in self.of_group(group):
+            if not data.is_dead:
+                data.dead_time = now_ms
+                self._told("consumer filter died: the group is offline", group, data.topic)
+
+    def clean(self, now_ms: int) -> None:
+        """Forget the filters of groups that have been gone for too long."""
+        for topic, groups in list(self._table.filters.items()):
+            for group, data in list(groups.items()):
+                if data.is_dead and now_ms - data.dead_time >= self._clean_after_ms:
+                    del groups[group]
+                    self._told("consumer filter removed: dead for too long", group, topic)
+            if not groups:
+                del self._table.filters[topic]
+
+    def _replace(self, group: str, subscription: SubscriptionData, positions: BloomFilterData, now_ms: int) -> None:
+        topic, expression, kind = subscription.topic, subscription.sub_string, subscription.expression_type
+        groups = self._table.filters.setdefault(topic, {})
+        groups.pop(group, None)
+        compiled = compile_filter(kind, expression)
+        groups[group] = ConsumerFilterData(
+            group, topic, expression, kind, now_ms, subscription.sub_version, positions, compiled=compiled
+        )
+        self._told("consumer filter registered", group, topic, expression)
+
+    def _revive(self, data: ConsumerFilterData) -> bool:
+        if not data.is_dead:
+            return False
+        data.dead_time = 0
+        self._told("consumer filter is alive again", data.consumer_group, data.topic)
+        return True
+
+    def _told(self, what: str, group: str, topic: str, about: str = "") -> None:
+        self.log.info("{what}: group={g} topic={t} {about}", what=what, g=group, t=topic, about=about)
+
+
+def _same(old: ConsumerFilterData, subscription: SubscriptionData, positions: BloomFilterData) -> bool:
+    known = (old.expression, old.expression_type, old.bloom_filter_data)
+    return known == (subscription.sub_string, subscription.expression_type, positions)

@@ -1,0 +1,57 @@
+"""SQL92 expressions over a message's properties, with the answers of Apache's rocketmq-filter.
+
+    compile_expression("price BETWEEN 10 AND 20 AND TAGS IN ('fruit', 'nuts')").evaluate(properties)
+
+The parser is a dialect of sqlglot's; it is loaded with the first expression, since sqlglot costs a broker 17 MB and
+0.15 s. sqlglot's own tokenizer and its other rules are not used: they differ from Apache's in numbers (`.5e3`,
+`007`, `0L`), comments, the precedence of NOT and IS, and in what may follow an expression.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+
+import attrs
+
+from twisted_mq.broker.filter.errors import EvaluationError, ExpressionError
+
+MAX_LENGTH = 32_768
+"""Characters of an expression. Apache has no limit of its own."""
+
+CACHED_EXPRESSIONS = 100
+"""As Apache's SelectorParser.PARSE_CACHE: all members of a group send the same expression."""
+
+
+@attrs.frozen(eq=False)
+class CompiledExpression:
+    """One expression as a function. Equal texts give the same object as long as it is cached."""
+
+    text: str
+    _function: Callable[[Callable[[str], str | None]], bool | None]
+
+    def evaluate(self, properties: Mapping[str, str]) -> bool:
+        """Whether a message matches: neither an unknown result nor a property of the wrong type does."""
+        try:
+            return self._function(properties.get) is True
+        except EvaluationError:
+            return False
+
+    def result(self, properties: Mapping[str, str]) -> bool | None:
+        """True, False, or None for unknown. Raises EvaluationError where a property is not of the type compared."""
+        return self._function(properties.get)
+
+
+def compile_expression(text: str) -> CompiledExpression:
+    """Raises ExpressionError, whose message shows the place."""
+    if len(text) > MAX_LENGTH:
+        raise ExpressionError(text, MAX_LENGTH, f"an expression of {len(text)} characters, more than {MAX_LENGTH},")
+    return _compile(text)
+
+
+@functools.lru_cache(maxsize=CACHED_EXPRESSIONS)
+def _compile(text: str) -> CompiledExpression:
+    from twisted_mq.broker.filter.selector_code import make_function
+    from twisted_mq.broker.filter.selector_parser import parse_selector
+
+    return CompiledExpression(text, make_function(text, parse_selector(text)))

@@ -1,0 +1,105 @@
+"""What a pull is given of its queue: by the tags' hashes, or by an expression over the messages' properties.
+
+Apache: PullMessageProcessor, between the checks of the group and the read of the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import attrs
+
+from protocol.bodies import SubscriptionData
+from protocol.codes import ResponseCode
+from protocol.errors import BrokerError, RecordError
+from protocol.message_properties import decode_property_bytes
+from protocol.message_record import read_head, read_spans
+from protocol.record_layout import Buffer
+from protocol.subscription import SubscriptionError, build_subscription, is_tag_type
+from storage.interfaces import RecordTest
+from twisted_mq.broker.filter.consumer_filter_data import ConsumerFilterData
+from twisted_mq.broker.filter.errors import ExpressionError
+from twisted_mq.broker.filter.message_filter import MessageFilter, request_filter
+
+PARSE_FAILED = "parse the consumer's subscription failed"
+
+
+@attrs.frozen
+class Selection:
+    """Both tests of a read of the store; None lets every message pass."""
+
+    tags_codes: Collection[int] | None
+    matches: RecordTest | None = None
+
+
+@attrs.frozen
+class PropertyTest:
+    """The test of records by an expression; where queues have filter bit maps (storage.queue_extension) by those first."""
+
+    expression: MessageFilter
+
+    def __call__(self, record: Buffer) -> bool:
+        """Whether the expression is true for the record's properties."""
+        return self.expression.matches_properties(properties_of(record))
+
+    def may_match(self, store_timestamp: int, bit_map: bytes) -> bool:
+        """False only where the record's bit map says that it is not."""
+        return self.expression.matches_entry(None, store_timestamp, bit_map)
+
+
+def own_selection(broker: Any, header: Any) -> Selection:
+    """Of a pull that carries its subscription. Raises BrokerError."""
+    kind, expression = header.expression_type, header.subscription
+    try:
+        subscription = build_subscription(header.topic, expression, kind, sub_version=header.sub_version)
+        if is_tag_type(kind):
+            return Selection(tags_of(subscription))
+        data = request_filter(
+            header.topic, header.consumer_group, expression, kind, header.sub_version, broker.now_ms()
+        )
+    except (SubscriptionError, ExpressionError) as error:
+        raise BrokerError(ResponseCode.SUBSCRIPTION_PARSE_FAILED, f"{PARSE_FAILED}: {error}") from error
+    return _by_expression(broker, subscription, data)
+
+
+def group_selection(broker: Any, header: Any, subscription: SubscriptionData) -> Selection:
+    """Of a pull for what its group subscribed to in its heartbeats. Raises BrokerError."""
+    if is_tag_type(subscription.expression_type):
+        return Selection(tags_of(subscription))
+    data = broker.filters.get(header.topic, header.consumer_group)
+    if data is None:
+        remark = "The broker's consumer filter data is not exist!Your expression may be wrong!"
+        raise BrokerError(ResponseCode.FILTER_DATA_NOT_EXIST, remark)
+    if data.client_version < header.sub_version:
+        raise BrokerError(ResponseCode.FILTER_DATA_NOT_LATEST, "the consumer's consumer filter data not latest")
+    return _by_expression(broker, subscription, data)
+
+
+def check_served(broker: Any, expression_type: str) -> None:
+    """Raises BrokerError where enablePropertyFilter is off, as it is unless it is set."""
+    if not broker.options.enable_property_filter:
+        remark = f"The broker does not support consumer to filter message by {expression_type}"
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
+
+
+def _by_expression(broker: Any, subscription: SubscriptionData, data: ConsumerFilterData) -> Selection:
+    check_served(broker, subscription.expression_type)
+    test = MessageFilter(subscription, data, broker.filters, broker.options.filter_support_retry)
+    return Selection(None, PropertyTest(test) if test.needs_properties else None)
+
+
+def properties_of(record: Buffer) -> dict[str, str]:
+    """A stored record's properties; none where it is damaged, as in Apache."""
+    try:
+        spans = read_spans(record, 0, read_head(record, 0))
+    except RecordError:
+        return {}
+    return decode_property_bytes(record[spans.properties : spans.end])
+
+
+def tags_of(subscription: SubscriptionData) -> Collection[int] | None:
+    """The tag hashes that pass; None where all do."""
+    if subscription.sub_string in ("*", "", None) or subscription.class_filter_mode:
+        return None
+    return subscription.code_set

@@ -1,0 +1,72 @@
+"""Takes the slaves' connections (Apache: DefaultHAService.AcceptSocketService)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from twisted.internet import interfaces, protocol
+from twisted.logger import Logger
+from twisted.python import failure
+
+from storage.interfaces import IMessageStore
+from twisted_mq.broker.ha.connection import HAConnection
+
+MAX_SLAVES = 64
+"""Connections past this are closed; a group of brokers has a handful of slaves."""
+
+
+class AcceptSocketService(protocol.ServerFactory):
+    """The connections of all slaves. `changed` is called when a slave acknowledged something or went away."""
+
+    log = Logger()
+    noisy = False
+
+    def __init__(
+        self, options: Any, store: IMessageStore, clock: interfaces.IReactorTime, changed: Callable[[], None]
+    ) -> None:
+        self.options = options
+        self.store = store
+        self.clock = clock
+        self.connections: list[HAConnection] = []
+        self._changed = changed
+        self._allowed = frozenset(one.strip() for one in (options.ha_allowed_slaves or "").split(",") if one.strip())
+
+    def buildProtocol(self, addr: Any) -> HAConnection | None:
+        """A connection for a slave; None, which closes it, for one that may not or is too many."""
+        if self._allowed and addr.host not in self._allowed:
+            self.log.warn("slave refused, not in haAllowedSlaves: host={h}", h=addr.host)
+            return None
+        if len(self.connections) >= MAX_SLAVES:
+            self.log.warn("slave refused, {n} are connected: host={h}", n=len(self.connections), h=addr.host)
+            return None
+        return HAConnection(self)
+
+    def connection_made(self, connection: HAConnection) -> None:
+        """A slave is there."""
+        self.connections.append(connection)
+        self.log.info("slave connected: slave={s}", s=connection.client_address)
+
+    def connection_lost(self, connection: HAConnection, reason: failure.Failure) -> None:
+        """A slave is gone."""
+        self.connections.remove(connection)
+        self.log.info("slave disconnected: slave={s} {r}", s=connection.client_address, r=reason.getErrorMessage())
+        self._changed()
+
+    def acknowledged(self) -> None:
+        """A slave holds more than before."""
+        self._changed()
+
+    def acknowledged_offsets(self) -> Sequence[int]:
+        """What each slave holds."""
+        return [connection.slave_ack_offset for connection in self.connections]
+
+    def pump(self) -> None:
+        """Send all slaves what was appended."""
+        for connection in tuple(self.connections):
+            connection.writer.pump()
+
+    def close_all(self) -> None:
+        """Close every connection once its slave has what was sent."""
+        for connection in tuple(self.connections):
+            connection.finish()

@@ -1,0 +1,258 @@
+"""A slave's end of the link: asks the master for its log and writes it (Apache: DefaultHAClient).
+
+READY: no connection, tried again with growing pauses. TRANSFER: connected. SHUTDOWN: stopped, or the logs differ: what
+the master sent does not continue this log, several times at the same place; a person has to act then.
+
+The first report says where this log ends; a report follows whatever was appended, and each haSendHeartbeatInterval. A
+store with synchronous flush reports what is on disk, others what is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from twisted.internet import defer, error, interfaces, protocol
+from twisted.logger import Logger
+from twisted.python import failure
+
+from protocol.errors import FrameError
+from protocol.ha_frames import ConnectionState, Transfer, TransferDecoder, encode_report
+from storage.errors import LogMismatch, ReplicaDamaged, StoreError
+from storage.interfaces import IMessageStore
+from twisted_mq.broker.ha.flow_monitor import FlowMonitor
+from twisted_mq.broker.ha.idle_timer import IdleTimer
+from twisted_mq.remoting.client import Connect, split_address
+from twisted_mq.remoting.errors import RemotingConnectError
+
+RETRY_SECONDS = (1.0, 2.0, 5.0)
+"""Pauses before the next try; the last one repeats (Apache: always 5 s)."""
+
+MISMATCHES_UNTIL_STOP = 3
+"""How often in a row the master's bytes may not fit at the same place: once may be a damaged transmission."""
+
+
+class HAClient:
+    """Keeps one connection to the master. `appended` is called after bytes were written, to make them visible."""
+
+    log = Logger()
+
+    def __init__(
+        self,
+        options: Any,
+        store: IMessageStore,
+        clock: interfaces.IReactorTime,
+        connect: Connect,
+        call_from_thread: Callable[..., Any],
+        appended: Callable[[], None],
+    ) -> None:
+        self.state = ConnectionState.READY
+        self.master_ha_address: str | None = None
+        self.store = store
+        self.monitor = FlowMonitor(clock)
+        self.last_read_ms = self.last_write_ms = int(clock.seconds() * 1000)
+        self._options = options
+        self._clock = clock
+        self._connect = connect
+        self._call_from_thread = call_from_thread
+        self._appended = appended
+        self._sync_flush = options.flush_disk_type == "SYNC_FLUSH"
+        self._running = False
+        self._failures = 0
+        self._mismatches: tuple[int, int] = (-1, 0)
+        self._link: HALink | None = None
+        self._attempt: defer.Deferred[Any] | None = None
+        self._retry: interfaces.IDelayedCall | None = None
+
+    # life
+
+    def start(self) -> None:
+        """Connect as soon as the master's address is known."""
+        self._running = True
+        self._try_to_connect()
+
+    def stop(self) -> None:
+        """Close the connection and make no other; a second call does nothing."""
+        self._running = False
+        self._leave(ConnectionState.SHUTDOWN)
+
+    def update_master_ha_address(self, address: str | None) -> None:
+        """Where the master takes slaves, host:port; a change moves the connection there, None ends no connection."""
+        if address == self.master_ha_address or address is None:
+            return
+        self.log.info("master's HA address: old={o} new={n}", o=self.master_ha_address, n=address)
+        self.master_ha_address = address
+        self._failures = 0
+        if self._running and self.state is not ConnectionState.SHUTDOWN:
+            self._leave(ConnectionState.READY)
+            self._try_to_connect()
+
+    def _leave(self, state: ConnectionState) -> None:
+        self.state = state
+        if self._retry is not None and self._retry.active():
+            self._retry.cancel()
+        attempt, self._attempt = self._attempt, None
+        if attempt is not None:
+            attempt.cancel()
+        link, self._link = self._link, None
+        if link is not None:
+            link.close()
+
+    # connecting
+
+    def _try_to_connect(self) -> None:
+        if not self._running or self.state is not ConnectionState.READY or self.master_ha_address is None:
+            return
+        try:
+            host, port = split_address(self.master_ha_address)
+        except RemotingConnectError as mistake:
+            self.log.error("master's HA address is none: {e}", e=mistake)
+            return
+        factory = protocol.Factory.forProtocol(lambda: HALink(self))
+        factory.noisy = False
+        self._attempt = self._connect(host, port).connect(factory)
+        self._attempt.addErrback(self._not_connected)
+
+    def _not_connected(self, reason: failure.Failure) -> None:
+        if self._attempt is None:  # given up by _leave
+            return
+        self._attempt = None
+        reason.trap(error.ConnectError, OSError)
+        if not self._failures:
+            self.log.warn("master not reached, tried again: {a} {e}", a=self.master_ha_address,
+                          e=reason.getErrorMessage())  # fmt: skip
+        self._try_later()
+
+    def _try_later(self) -> None:
+        if not self._running or self.state is ConnectionState.SHUTDOWN:
+            return
+        pause = RETRY_SECONDS[min(self._failures, len(RETRY_SECONDS) - 1)]
+        self._failures += 1
+        self._retry = self._clock.callLater(pause, self._try_to_connect)
+
+    # what the link tells
+
+    def linked(self, link: HALink) -> None:
+        """Connected: say where this log ends."""
+        self._attempt, self._link = None, link
+        self.state = ConnectionState.TRANSFER
+        self.log.info("connected to master: {a} end={o}", a=self.master_ha_address, o=self.store.max_physical_offset())
+        self.report()
+
+    def unlinked(self, link: HALink, reason: failure.Failure) -> None:
+        """The connection is gone."""
+        if link is not self._link:
+            return
+        self._link = None
+        self.state = ConnectionState.READY
+        self.log.info("connection to master lost: {a} {e}", a=self.master_ha_address, e=reason.getErrorMessage())
+        self._try_later()
+
+    def received(self, transfers: list[Transfer]) -> None:
+        """Append what came, make it visible, report it. Raises StoreError where it does not fit."""
+        self._failures = 0
+        self.last_read_ms = int(self._clock.seconds() * 1000)
+        store, grown = self.store, False
+        try:
+            for transfer in transfers:
+                if transfer.data:
+                    store.append_log(transfer.physical_offset, transfer.data)
+                    grown = True
+                elif store.max_physical_offset() not in (0, transfer.physical_offset):
+                    raise LogMismatch("commit log", store.max_physical_offset(), transfer.physical_offset)
+        finally:
+            if grown:
+                self._appended()
+        if grown:
+            self.report()
+
+    def report(self) -> None:
+        """Report this log's end, under synchronous flush once it is on disk."""
+        link, offset = self._link, self.store.max_physical_offset()
+        if self._sync_flush and self.store.flushed_offset() < offset:
+            self.store.when_flushed(offset, lambda done: self._call_from_thread(self._flushed, link, offset, done))
+        elif link is not None:
+            link.send_report(offset)
+
+    def _flushed(self, link: HALink | None, offset: int, done: bool) -> None:
+        self._appended()
+        if done and link is not None and link is self._link:
+            link.send_report(offset)
+
+    def refused(self, problem: StoreError | FrameError) -> None:
+        """What the master sent was not taken: connect anew, or stop where that does not help."""
+        self.log.error("replication failed: {a} {e}", a=self.master_ha_address, e=problem)
+        if isinstance(problem, LogMismatch | ReplicaDamaged):
+            end = self.store.max_physical_offset()
+            count = self._mismatches[1] + 1 if self._mismatches[0] == end else 1
+            self._mismatches = (end, count)
+            if count >= MISMATCHES_UNTIL_STOP:
+                self.log.error(
+                    "replication stopped, the logs differ: end={o}. Empty this store, or stop the broker, cut its log with"
+                    " mq store truncate, and start it", o=end,
+                )  # fmt: skip
+                self._leave(ConnectionState.SHUTDOWN)
+
+
+class HALink(protocol.Protocol):
+    """One connection to the master."""
+
+    def __init__(self, client: HAClient) -> None:
+        options = client._options
+        self._client = client
+        self._decoder = TransferDecoder()
+        self._reported = -1
+        self._open = False
+        self._silence = IdleTimer(client._clock, options.ha_housekeeping_interval / 1000, self._silent)
+        self._quiet = IdleTimer(client._clock, options.ha_send_heartbeat_interval / 1000, self._repeat_report)
+
+    def connectionMade(self) -> None:
+        self._open = True
+        set_no_delay = getattr(self.transport, "setTcpNoDelay", None)
+        if set_no_delay is not None:
+            set_no_delay(True)
+        self._silence.start()
+        self._quiet.start()
+        self._client.linked(self)
+
+    def dataReceived(self, data: bytes) -> None:
+        if not self._open:
+            return
+        self._silence.touch()
+        self._client.monitor.add(len(data))
+        try:
+            self._client.received(self._decoder.receive_data(data))
+        except (StoreError, FrameError) as problem:
+            self._client.refused(problem)
+            self.close()
+
+    def connectionLost(self, reason: failure.Failure = protocol.connectionDone) -> None:
+        self._stop()
+        self._client.unlinked(self, reason)
+
+    def send_report(self, offset: int) -> None:
+        """Say that this log is complete up to `offset`, if that is news."""
+        if offset > self._reported and self._open:
+            self._reported = offset
+            self._repeat_report()
+
+    def _repeat_report(self) -> None:
+        if self._reported >= 0:
+            self._quiet.touch()
+            self._client.last_write_ms = int(self._client._clock.seconds() * 1000)
+            self.transport.write(encode_report(self._reported))
+
+    def _silent(self) -> None:
+        self._client.log.warn("master is silent, connection closed: {a}", a=self._client.master_ha_address)
+        self.close()
+
+    def close(self) -> None:
+        """Close at once."""
+        if self._open:
+            self._stop()
+            self.transport.abortConnection()
+
+    def _stop(self) -> None:
+        self._open = False
+        self._silence.stop()
+        self._quiet.stop()

@@ -1,0 +1,139 @@
+"""One slave at a master: a reading and a writing service over one connection (Apache: DefaultHAConnection).
+
+The slave's first report says where its log ends: 0 is served from the newest log file on, another offset from there.
+An offset that this log does not have is answered with a mark that names the nearest one it has, which every slave takes
+as a mismatch, and the connection is closed. A report beyond what was sent never counts.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from twisted.internet import protocol
+from twisted.logger import Logger
+from twisted.python import failure
+
+from protocol.ha_frames import ConnectionState
+from twisted_mq.broker.ha.flow_monitor import UNLIMITED, FlowMonitor
+from twisted_mq.broker.ha.read_service import ReadSocketService
+from twisted_mq.broker.ha.write_service import WriteSocketService
+
+if TYPE_CHECKING:
+    from twisted_mq.broker.ha.accept_service import AcceptSocketService
+
+NOTHING_REPORTED = -1
+
+
+class HAConnection(protocol.Protocol):
+    """`slave_ack_offset` is what the slave says it holds, -1 before its first report."""
+
+    log = Logger()
+
+    def __init__(self, owner: AcceptSocketService) -> None:
+        options, clock = owner.options, owner.clock
+        self.state = ConnectionState.READY
+        self.client_address = ""
+        self.slave_request_offset = NOTHING_REPORTED
+        self.slave_ack_offset = NOTHING_REPORTED
+        limit = options.max_ha_transfer_byte_in_second if options.ha_flow_control_enable else UNLIMITED
+        self.monitor = FlowMonitor(clock, limit)
+        self._owner = owner
+        self._store = owner.store
+        self.reader = ReadSocketService(clock, options.ha_housekeeping_interval / 1000, self._reported, self._silent)
+        self.writer = WriteSocketService(
+            owner.store,
+            clock,
+            self.monitor,
+            batch_bytes=options.ha_transfer_batch_size,
+            heartbeat_seconds=options.ha_send_heartbeat_interval / 1000,
+        )
+
+    @property
+    def transfer_from_where(self) -> int:
+        """The offset that is sent next; -1 before the first report."""
+        return self.writer.next_offset
+
+    # transport events
+
+    def connectionMade(self) -> None:
+        peer: Any = self.transport.getPeer()
+        self.client_address = f"{peer.host}:{peer.port}"
+        for name, value in (("setTcpNoDelay", True), ("setTcpKeepAlive", True)):
+            switch = getattr(self.transport, name, None)
+            if switch is not None:
+                switch(value)
+        self.state = ConnectionState.TRANSFER
+        self.reader.start()
+        self.writer.start(self.transport)
+        self._owner.connection_made(self)
+
+    def dataReceived(self, data: bytes) -> None:
+        if self.state is ConnectionState.TRANSFER:
+            self.reader.data_received(data)
+
+    def connectionLost(self, reason: failure.Failure = protocol.connectionDone) -> None:
+        self._shut_down()
+        self._owner.connection_lost(self, reason)
+
+    # reports
+
+    def _reported(self, offset: int) -> None:
+        if self.slave_request_offset == NOTHING_REPORTED:
+            self._requested(offset)
+        elif not 0 <= offset <= self.writer.next_offset:
+            self.log.error(
+                "slave acknowledges what it was not sent, connection closed: slave={s} acknowledged={a} sent={n}",
+                s=self.client_address, a=offset, n=self.writer.next_offset,
+            )  # fmt: skip
+            self.close()
+        else:
+            self._acknowledged(offset)
+
+    def _requested(self, offset: int) -> None:
+        start = self._store.newest_file_offset() if offset == 0 else offset
+        first, last = self._store.min_physical_offset(), self._store.max_physical_offset()
+        if not first <= start <= last:
+            self._refuse(offset, first if 0 <= start < first else last)
+            return
+        self.slave_request_offset = offset
+        self.log.info("slave served: slave={s} asked={a} from={f}", s=self.client_address, a=offset, f=start)
+        self._acknowledged(offset)
+        self.writer.begin(start)
+
+    def _refuse(self, offset: int, nearest: int) -> None:
+        self.log.error(
+            "slave's log is not a part of this one, nothing is sent: slave={s} its-end={o} log-begins={f} log-ends={e}."
+            " Empty the slave's store, or cut its log with mq store truncate",
+            s=self.client_address, o=offset, f=self._store.min_physical_offset(), e=self._store.max_physical_offset(),
+        )  # fmt: skip
+        self.writer.send_mark(nearest)
+        self._shut_down()
+        self.transport.loseConnection()
+
+    def _acknowledged(self, offset: int) -> None:
+        self.slave_ack_offset = offset
+        self._owner.acknowledged()
+
+    def _silent(self) -> None:
+        self.log.warn("slave is silent, connection closed: slave={s}", s=self.client_address)
+        self.close()
+
+    # the end
+
+    def close(self) -> None:
+        """Close at once; the slave asks again for what it did not get."""
+        self._shut_down()
+        self.transport.abortConnection()
+
+    def finish(self) -> None:
+        """Close when what was written has left."""
+        self._shut_down()
+        self.transport.loseConnection()
+
+    def _shut_down(self) -> None:
+        """What this slave acknowledged counts no longer: it is asked anew when it comes back."""
+        self.state = ConnectionState.SHUTDOWN
+        self.slave_ack_offset = NOTHING_REPORTED
+        self.reader.stop()
+        self.writer.stop()
+        self.transport.unregisterProducer()

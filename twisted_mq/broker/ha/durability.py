@@ -1,0 +1,37 @@
+"""When a send is as durable as configured: on disk, and on enough slaves (Apache: CommitLog.handleDiskFlushAndHA)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.internet import defer
+
+from protocol.codes import ResponseCode
+
+WAIT_FOR_ALL = {True: ResponseCode.SUCCESS, False: ResponseCode.FLUSH_DISK_TIMEOUT}
+
+
+class Durability:
+    """`waits` says whether sends have to wait at all."""
+
+    def __init__(self, broker: Any) -> None:
+        self._broker = broker
+        self._flushes = broker.options.flush_disk_type == "SYNC_FLUSH"
+        self._replicates = broker.ha.waits_for_slaves
+        self.waits = self._flushes or self._replicates
+
+    def reached(self, offset: int) -> defer.Deferred[int]:
+        """Fires with SUCCESS, or with what was not reached in time; a slave's failure outweighs the disk's."""
+        broker = self._broker
+        if not self._replicates:
+            flushed: defer.Deferred[bool] = broker.flushed(offset)
+            return flushed.addCallback(WAIT_FOR_ALL.__getitem__)
+        replicated: defer.Deferred[bool] = broker.ha.replicated(offset)
+        if not self._flushes:
+            return replicated.addCallback(lambda done: _code(True, done))
+        both = defer.gatherResults([broker.flushed(offset), replicated])
+        return both.addCallback(lambda results: _code(*results))
+
+
+def _code(flushed: bool, replicated: bool) -> int:
+    return WAIT_FOR_ALL[flushed] if replicated else ResponseCode.FLUSH_SLAVE_TIMEOUT

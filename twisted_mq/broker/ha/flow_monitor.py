@@ -1,0 +1,44 @@
+"""How much one link carries in a second, and how much it may (Apache: FlowMonitor)."""
+
+from __future__ import annotations
+
+from twisted.internet import interfaces
+
+UNLIMITED = 1 << 62
+
+
+class FlowMonitor:
+    """Counts in whole seconds of the clock. `limit` is bytes a second; Apache counts only the headers against it."""
+
+    def __init__(self, clock: interfaces.IReactorTime, limit: int = UNLIMITED) -> None:
+        self._clock = clock
+        self._limit = limit
+        self._second = int(clock.seconds())
+        self._counted = 0
+        self._before = 0
+
+    def add(self, byte_count: int) -> None:
+        """Count bytes that were sent or received now."""
+        self._roll()
+        self._counted += byte_count
+
+    def allowance(self) -> int:
+        """How many more bytes this second may have."""
+        self._roll()
+        return max(0, self._limit - self._counted)
+
+    def next_second(self) -> float:
+        """Seconds until there is a new allowance."""
+        return self._second + 1 - self._clock.seconds()
+
+    @property
+    def transferred_byte_in_second(self) -> int:
+        """The bytes of the last full second."""
+        self._roll()
+        return self._before
+
+    def _roll(self) -> None:
+        now = int(self._clock.seconds())
+        if now != self._second:
+            self._before = self._counted if now == self._second + 1 else 0
+            self._second, self._counted = now, 0

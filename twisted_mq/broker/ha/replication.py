@@ -1,0 +1,138 @@
+"""A broker's replication on its reactor: on a slave the link to its master and the copies of the master's tables.
+
+Schedule (Apache: BrokerController.initializeBrokerScheduledTasks): tables each 60 s and as soon as the master is known,
+where Apache waits the first 60 s too; the timer's checkpoint each 3 s; who is in the group each syncBrokerMemberGroupPeriod.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+from twisted.internet import defer
+from twisted.logger import Logger
+
+from protocol.bodies import GetBrokerMemberGroupResponseBody, decode_body
+from protocol.checkpoint_layout import TIMER_CHECKPOINT_STRUCT
+from protocol.codes import RequestCode
+from protocol.command import RemotingCommand
+from protocol.errors import BodyError, ProtocolError
+from protocol.header_codec import encode_header
+from protocol.headers import GetBrokerMemberGroupRequestHeader
+from storage.delay_offset_table import DelayOffsetTable
+from storage.timer_checkpoint import TimerCheckpoint
+from storage.timer_metrics import TimerMetrics
+from twisted_mq.broker.ha.client import HAClient
+from twisted_mq.broker.ha.slave_synchronize import SlaveSynchronize
+from twisted_mq.remoting.client import RemotingClient, tcp_endpoint
+from twisted_mq.remoting.errors import RemotingError
+
+SYNC_SECONDS = 60.0
+CHECKPOINT_SECONDS = 3.0
+CONNECT_SECONDS = 3.0
+MASTER_ID = 0
+
+Every = Callable[[float, Callable[[], Any]], None]
+
+
+class Replication:
+    """Of a slave; `every` starts periodic work and waits for its Deferreds. Masters need none."""
+
+    log = Logger()
+
+    def __init__(self, broker: Any, reactor: Any, remoting: RemotingClient, registration: Any) -> None:
+        self._broker = broker
+        self._remoting = remoting
+        self._registration = registration
+        folder = os.path.join(broker.options.store_path_root_dir, "config")
+        self._checkpoint_path = os.path.join(folder, "timercheck")
+        self._metrics = TimerMetrics(os.path.join(folder, "timermetrics"))
+        delays = DelayOffsetTable(os.path.join(folder, "delayOffset.json"))
+        self.synchronize = SlaveSynchronize(broker, remoting.invoke, delays, self._metrics.save, self._save_checkpoint)
+        self.client = broker.ha.client = HAClient(
+            broker.options,
+            broker.store,
+            reactor,
+            tcp_endpoint(reactor, CONNECT_SECONDS),
+            broker.call_from_thread,
+            broker.dispatch,
+        )
+        self._last_sync: float | None = None
+
+    def start(self, every: Every) -> None:
+        """Follow the master that registration tells, or haMasterAddress (which 5.3.3 ignores by a defect)."""
+        options = self._broker.options
+        self.client.update_master_ha_address(options.ha_master_address)
+        self._registration.answered = self.registered
+        self.client.start()
+        every(CHECKPOINT_SECONDS, self._sync_what_is_due)
+        every(options.sync_broker_member_group_period / 1000, self.look_for_master)
+
+    def registered(self, fields: dict[str, str]) -> None:
+        """A name server's answer to a registration names the master."""
+        if not self._broker.options.ha_master_address:
+            self.client.update_master_ha_address(fields.get("haServerAddr"))
+        self._set_master(fields.get("masterAddr"))
+
+    def _set_master(self, address: str | None) -> None:
+        known = self.synchronize.master_address
+        self.synchronize.set_master_address(address)
+        if address is not None and known is None:
+            self._last_sync = None
+
+    def _sync_what_is_due(self) -> defer.Deferred[Any]:
+        return defer.ensureDeferred(self._sync())
+
+    async def _sync(self) -> None:
+        if self.synchronize.master_address is None:
+            return
+        now = self._broker.clock.seconds()
+        if self._last_sync is None or now - self._last_sync >= SYNC_SECONDS:
+            self._last_sync = now
+            await self.synchronize.sync_all()
+        if self._broker.options.timer_wheel_enable:
+            await self.synchronize.sync_timer_checkpoint()
+
+    def _save_checkpoint(self, data: bytes) -> None:
+        """Keep how far the master's timer delivered; this broker's own files of it do not exist yet."""
+        if len(data) != TIMER_CHECKPOINT_STRUCT.size:
+            raise BodyError("TimerCheckpoint", f"{len(data)} bytes instead of {TIMER_CHECKPOINT_STRUCT.size}")
+        theirs = TimerCheckpoint(*TIMER_CHECKPOINT_STRUCT.unpack(data))
+        mine = attrs.evolve(theirs, last_timer_log_flush_position=0, last_timer_queue_offset=0)
+        mine.save(self._checkpoint_path, sync=lambda descriptor: None)
+
+    # who is in the group
+
+    def look_for_master(self) -> defer.Deferred[Any]:
+        """Ask the name servers, the first that answers counts."""
+        return defer.ensureDeferred(self._look())
+
+    async def _look(self) -> None:
+        addresses = await self._member_addresses()
+        if not addresses:
+            return
+        self._broker.min_broker_id = min(addresses)
+        master = addresses.get(MASTER_ID)
+        if master is None:
+            self._set_master(None)
+        elif self.synchronize.master_address != master:
+            await self._registration.register()
+
+    async def _member_addresses(self) -> dict[int, str] | None:
+        options = self._broker.options
+        header = GetBrokerMemberGroupRequestHeader(
+            cluster_name=options.broker_cluster_name, broker_name=options.broker_name
+        )
+        for server in self._registration.name_servers:
+            command = RemotingCommand.request(RequestCode.GET_BROKER_MEMBER_GROUP, encode_header(header))
+            try:
+                answer = await self._remoting.invoke(server, command, CONNECT_SECONDS)
+                group = decode_body(GetBrokerMemberGroupResponseBody, answer.body) if answer.code == 0 else None
+            except (RemotingError, ProtocolError) as error:
+                self.log.debug("group members not known: {s} {e}", s=server, e=error)
+                continue
+            if group is not None and group.broker_member_group is not None:
+                return dict(group.broker_member_group.broker_addrs)
+        return None

@@ -1,0 +1,87 @@
+"""One broker's replication: its slaves, the sends that wait for them, on a slave the master (Apache: DefaultHAService)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.internet import defer, interfaces
+
+from protocol.bodies import HAClientRuntimeInfo, HAConnectionRuntimeInfo, HARuntimeInfo
+from storage.interfaces import IMessageStore
+from twisted_mq.broker.ha.accept_service import AcceptSocketService
+from twisted_mq.broker.ha.client import HAClient
+from twisted_mq.broker.ha.connection import HAConnection
+from twisted_mq.broker.ha.group_transfer import GroupTransferService
+
+SYNC_MASTER = "SYNC_MASTER"
+
+
+class HAService:
+    """`accept` is the factory for the HA port; `client` is None on a master, `address` is what slaves are told."""
+
+    def __init__(self, options: Any, store: IMessageStore, clock: interfaces.IReactorTime) -> None:
+        self.client: HAClient | None = None
+        self.address = ""
+        self.accept = AcceptSocketService(options, store, clock, self._changed)
+        self.transfers = GroupTransferService(clock, options.slave_timeout / 1000)
+        self._options = options
+        self._store = store
+
+    @property
+    def waits_for_slaves(self) -> bool:
+        """Whether sends wait for copies; with inSyncReplicas 1 the master's own is enough (Apache: CommitLog.handleHA)."""
+        return bool(self._options.broker_role == SYNC_MASTER and self._options.in_sync_replicas > 1)
+
+    def replicated(self, offset: int) -> defer.Deferred[bool]:
+        """Fires when inSyncReplicas copies hold the log up to `offset` (True), or that took too long (False)."""
+        return self.transfers.wait(offset, self._options.in_sync_replicas)
+
+    def appended(self) -> None:
+        """The log has grown: send it on."""
+        if self.accept.connections:
+            self.accept.pump()
+
+    def _changed(self) -> None:
+        if self.transfers:
+            self.transfers.acknowledged(self.accept.acknowledged_offsets())
+
+    def runtime_info(self) -> HARuntimeInfo:
+        """What GET_BROKER_HA_STATUS answers (Apache: DefaultHAService.getRuntimeInfo)."""
+        end = self._store.max_physical_offset()
+        if self.client is not None:
+            return HARuntimeInfo(master=False, ha_client_runtime_info=self._client_info(self.client, end))
+        slaves = [self._slave_info(one, end) for one in self.accept.connections]
+        return HARuntimeInfo(
+            master=True,
+            master_commit_log_max_offset=end,
+            in_sync_slave_nums=sum(one.in_sync for one in slaves),
+            ha_connection_info=slaves,
+        )
+
+    def _slave_info(self, connection: HAConnection, end: int) -> HAConnectionRuntimeInfo:
+        behind = end - connection.slave_ack_offset
+        return HAConnectionRuntimeInfo(
+            addr=connection.client_address,
+            slave_ack_offset=connection.slave_ack_offset,
+            diff=behind,
+            in_sync=behind < self._options.ha_max_gap_not_in_sync,
+            transferred_byte_in_second=connection.monitor.transferred_byte_in_second,
+            transfer_from_where=connection.transfer_from_where,
+        )
+
+    @staticmethod
+    def _client_info(client: HAClient, end: int) -> HAClientRuntimeInfo:
+        return HAClientRuntimeInfo(
+            master_addr=client.master_ha_address,
+            transferred_byte_in_second=client.monitor.transferred_byte_in_second,
+            max_offset=end,
+            last_read_timestamp=client.last_read_ms,
+            last_write_timestamp=client.last_write_ms,
+        )
+
+    def stop(self) -> None:
+        """Close all links; sends that still wait are answered as not replicated."""
+        if self.client is not None:
+            self.client.stop()
+        self.accept.close_all()
+        self.transfers.stop()

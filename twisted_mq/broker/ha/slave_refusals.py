@@ -1,0 +1,43 @@
+"""What a slave does not serve: sends, and pulls unless slaveReadEnable (Apache: rejectRequest of both processors)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from protocol.codes import RequestCode, ResponseCode
+from protocol.command import RemotingCommand
+from protocol.errors import BrokerError
+from twisted_mq.remoting.channel import Answer, Channel, Processor
+
+REJECTED = "[REJECTREQUEST]system busy, start flow control for a while"
+
+SENDS = (
+    RequestCode.SEND_MESSAGE,
+    RequestCode.SEND_MESSAGE_V2,
+    RequestCode.SEND_BATCH_MESSAGE,
+    RequestCode.CONSUMER_SEND_MSG_BACK,
+)
+PULLS = (RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE)
+
+
+def refuse(channel: Channel, command: RemotingCommand) -> Answer:
+    """Always SYSTEM_BUSY: clients take it as a reason to try another broker."""
+    raise BrokerError(ResponseCode.SYSTEM_BUSY, REJECTED)
+
+
+def unless(allowed: Callable[[], bool], answer: Processor) -> Processor:
+    """`answer` while that is allowed, else a refusal."""
+
+    def decide(channel: Channel, command: RemotingCommand) -> Answer:
+        return answer(channel, command) if allowed() else refuse(channel, command)
+
+    return decide
+
+
+def refuse_on_slave(processors: dict[int, Processor], options: Any) -> None:
+    """Change a broker's table of processors into that of a slave."""
+    for code in SENDS:
+        processors[int(code)] = refuse
+    for code in PULLS:
+        processors[int(code)] = unless(lambda: options.slave_read_enable, processors[int(code)])

@@ -1,0 +1,176 @@
+"""A slave's copies of its master's tables (Apache: SlaveSynchronize).
+
+Topics and groups are taken over when the master's data version differs, with that version; offsets and the rest each
+time. One table that cannot be had does not hold up the others.
+
+What consumers committed here while the master was away is handed back to it: only offsets that are ahead of the
+master's, and only those that were committed at this slave. Apache forgets them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+from twisted.internet import defer
+from twisted.logger import Logger
+
+from protocol.bodies import (
+    ConsumerOffsetSerializeWrapper,
+    DelayOffsetSerializeWrapper,
+    MessageRequestModeSerializeWrapper,
+    SubscriptionGroupWrapper,
+    TimerMetricsSerializeWrapper,
+    TopicConfigAndMappingSerializeWrapper,
+    decode_body,
+)
+from protocol.codes import RequestCode
+from protocol.command import RemotingCommand
+from protocol.errors import BrokerError, ProtocolError
+from protocol.header_codec import encode_header
+from protocol.headers import UpdateConsumerOffsetRequestHeader
+from twisted_mq.broker.consumer_offset_manager import SEPARATOR
+from twisted_mq.remoting.errors import RemotingError
+
+TIMEOUT_SECONDS = 3.0
+
+Invoke = Callable[[str, RemotingCommand, float], defer.Deferred[RemotingCommand]]
+Offsets = dict[str, dict[int, int]]
+
+
+@attrs.define(eq=False)
+class SlaveSynchronize:
+    """Copies tables from `master_address`, host:port; nothing happens while that is None.
+
+    `delays` is the table of delay offsets, `save_metrics` and `save_checkpoint` write the timer's files.
+    """
+
+    broker: Any
+    invoke: Invoke
+    delays: Any
+    save_metrics: Callable[[TimerMetricsSerializeWrapper], Any]
+    save_checkpoint: Callable[[bytes], Any]
+    master_address: str | None = None
+    _synced_offsets: Offsets = attrs.field(factory=dict)
+    _failed: set[int] = attrs.field(factory=set)
+    log = Logger()
+
+    def __attrs_post_init__(self) -> None:
+        self._note_offsets()
+
+    def set_master_address(self, address: str | None) -> None:
+        """Where the master serves clients; None while there is none."""
+        if address == self.broker.address:
+            address = None
+        if address != self.master_address:
+            self.log.info("master's address: old={o} new={n}", o=self.master_address, n=address)
+            self.master_address = address
+
+    async def sync_all(self) -> bool:
+        """Copy every table; whether all came."""
+        rows = [
+            (RequestCode.GET_ALL_TOPIC_CONFIG, self._take_topics),
+            (RequestCode.GET_ALL_CONSUMER_OFFSET, self._take_offsets),
+            (RequestCode.GET_ALL_DELAY_OFFSET, self._take_delays),
+            (RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, self._take_groups),
+            (RequestCode.GET_ALL_MESSAGE_REQUEST_MODE, self._take_modes),
+        ]
+        if self.broker.options.timer_wheel_enable:
+            rows.append((RequestCode.GET_TIMER_METRICS, self._take_metrics))
+        results = [await self._sync(code, take) for code, take in rows]
+        return all(results)
+
+    async def sync_timer_checkpoint(self) -> bool:
+        """Copy how far the master's timer came; asked for more often than the rest."""
+        return await self._sync(RequestCode.GET_TIMER_CHECK_POINT, self.save_checkpoint)
+
+    async def _sync(self, code: int, take: Callable[[bytes], Any]) -> bool:
+        master = self.master_address
+        if master is None:
+            return False
+        try:
+            answer = await self.invoke(master, RemotingCommand.request(code), TIMEOUT_SECONDS)
+            if answer.code != 0:
+                raise BrokerError(answer.code, answer.remark or "")
+            take(answer.body)
+        except (RemotingError, ProtocolError, BrokerError, OSError) as error:
+            if code not in self._failed:
+                self._failed.add(code)
+                self.log.warn("table not copied from master, tried again: code={c} {m} {e}", c=code, m=master, e=error)
+            return False
+        self._failed.discard(code)
+        return True
+
+    # tables
+
+    def _take_topics(self, body: bytes) -> None:
+        theirs = decode_body(TopicConfigAndMappingSerializeWrapper, body)
+        if theirs.data_version != self.broker.topics.data_version:
+            self.broker.topics.replace_all(theirs.topic_config_table, theirs.data_version)
+            self.log.info("topics copied from master: topics={n}", n=len(theirs.topic_config_table))
+
+    def _take_groups(self, body: bytes) -> None:
+        theirs = decode_body(SubscriptionGroupWrapper, body)
+        if theirs.data_version != self.broker.groups.data_version:
+            self.broker.groups.replace_all(theirs.subscription_group_table, theirs.data_version)
+            self.log.info("groups copied from master: groups={n}", n=len(theirs.subscription_group_table))
+
+    def _take_delays(self, body: bytes) -> None:
+        theirs = decode_body(DelayOffsetSerializeWrapper, body)
+        self.delays.offsets = dict(theirs.offset_table)
+        self.delays.data_version = theirs.data_version or self.delays.data_version
+        self.delays.save()
+
+    def _take_modes(self, body: bytes) -> None:
+        theirs = decode_body(MessageRequestModeSerializeWrapper, body)
+        self.broker.request_modes.modes = {topic: dict(row) for topic, row in theirs.message_request_mode_map.items()}
+        self.broker.request_modes.save()
+
+    def _take_metrics(self, body: bytes) -> None:
+        self.save_metrics(decode_body(TimerMetricsSerializeWrapper, body))
+
+    # offsets
+
+    def _take_offsets(self, body: bytes) -> None:
+        theirs = decode_body(ConsumerOffsetSerializeWrapper, body)
+        ahead = self._ahead_of(theirs.offset_table)
+        merged = {key: dict(queues) for key, queues in theirs.offset_table.items()}
+        for key, queue_id, offset in ahead:
+            merged.setdefault(key, {})[queue_id] = offset
+        self.broker.offsets.merge(merged, theirs.data_version)
+        self._note_offsets()
+        for key, queue_id, offset in ahead:
+            self._hand_back(key, queue_id, offset)
+
+    def _ahead_of(self, theirs: Offsets) -> list[tuple[str, int, int]]:
+        """What was committed here since the last copy and is ahead of the master's."""
+        found = []
+        for key, queues in self.broker.offsets.offsets.items():
+            before, master = self._synced_offsets.get(key, {}), theirs.get(key, {})
+            for queue_id, offset in queues.items():
+                if offset != before.get(queue_id) and offset > master.get(queue_id, -1):
+                    found.append((key, queue_id, offset))
+        return found
+
+    def _note_offsets(self) -> None:
+        self._synced_offsets = {key: dict(queues) for key, queues in self.broker.offsets.offsets.items()}
+
+    def _hand_back(self, key: str, queue_id: int, offset: int) -> None:
+        topic, _, group = key.partition(SEPARATOR)
+        header = UpdateConsumerOffsetRequestHeader(
+            consumer_group=group, topic=topic, queue_id=queue_id, commit_offset=offset
+        )
+        self.log.info("offset handed back to master: group={g} topic={t} queue={q} offset={o}", g=group, t=topic,
+                      q=queue_id, o=offset)  # fmt: skip
+        master = self.master_address
+        assert master is not None
+        command = RemotingCommand.request(RequestCode.UPDATE_CONSUMER_OFFSET, encode_header(header))
+        sent = self.invoke(master, command, TIMEOUT_SECONDS)
+        sent.addErrback(self._not_handed_back, key, queue_id)
+
+    def _not_handed_back(self, reason: Any, key: str, queue_id: int) -> None:
+        """Forget that it was, so that the next copy does it again."""
+        reason.trap(RemotingError)
+        self._synced_offsets.get(key, {}).pop(queue_id, None)
+        self.log.warn("offset not handed back: key={k} queue={q} {e}", k=key, q=queue_id, e=reason.value)

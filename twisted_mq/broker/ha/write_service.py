@@ -1,0 +1,125 @@
+"""The master's writing half of a link: the log's bytes and heartbeats (Apache: DefaultHAConnection.WriteSocketService).
+
+Whatever the log has and the slave was not sent leaves in transfers of haTransferBatchSize at most. Several transfers go
+into one write, which is the only copy of the log's bytes; while the transport has more than it wants, nothing is read.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.internet import interfaces
+from zope.interface import implementer
+
+from protocol.ha_frames import HEADER_BYTES, encode_transfer_header
+from storage.interfaces import IMessageStore
+from twisted_mq.broker.ha.flow_monitor import FlowMonitor
+from twisted_mq.broker.ha.idle_timer import IdleTimer
+
+WRITE_BYTES = 128 * 1024
+"""Transfers are gathered up to this size; it is what Twisted hands to a socket at once."""
+
+NOT_BEGUN = -1
+
+
+@implementer(interfaces.IPushProducer)
+class WriteSocketService:
+    """Sends from `next_offset` on, once `begin` said where; -1 before."""
+
+    def __init__(
+        self,
+        store: IMessageStore,
+        clock: interfaces.IReactorTime,
+        monitor: FlowMonitor,
+        *,
+        batch_bytes: int,
+        heartbeat_seconds: float,
+    ) -> None:
+        self.next_offset = NOT_BEGUN
+        self._store = store
+        self._clock = clock
+        self._monitor = monitor
+        self._batch_bytes = batch_bytes
+        self._transport: Any = None
+        self._paused = False
+        self._later: interfaces.IDelayedCall | None = None
+        self._heartbeat = IdleTimer(clock, heartbeat_seconds, self._send_heartbeat)
+
+    def start(self, transport: Any) -> None:
+        """Take the transport; nothing is sent before `begin`."""
+        self._transport = transport
+        transport.registerProducer(self, True)
+
+    def begin(self, offset: int) -> None:
+        """Send the log from `offset` on, and heartbeats."""
+        self.next_offset = offset
+        self._heartbeat.start()
+        self.pump()
+
+    def pump(self) -> None:
+        """Send what there is, as far as the transport and the flow control take it."""
+        if self.next_offset == NOT_BEGUN:
+            return
+        while not self._paused and self._transport is not None:
+            data = self._gather()
+            if not data:
+                return
+            self._write(data)
+
+    def _gather(self) -> bytes:
+        """Transfers of up to WRITE_BYTES; empty where there is nothing to send or no allowance left."""
+        pieces: list[bytes | memoryview] = []
+        size = 0
+        allowance = self._monitor.allowance()
+        while size < WRITE_BYTES:
+            wanted = min(self._batch_bytes, allowance - size - HEADER_BYTES)
+            if wanted <= 0:
+                self._wait_for_allowance()
+                break
+            data = self._store.read_log(self.next_offset, wanted)
+            if not data:
+                break
+            pieces += (encode_transfer_header(self.next_offset, len(data)), data)
+            self.next_offset += len(data)
+            size += HEADER_BYTES + len(data)
+        return b"".join(pieces)
+
+    def _wait_for_allowance(self) -> None:
+        if self._later is None or not self._later.active():
+            self._later = self._clock.callLater(self._monitor.next_second(), self.pump)
+
+    def _send_heartbeat(self) -> None:
+        if not self._paused:
+            self.send_mark(self.next_offset)
+
+    def send_mark(self, offset: int) -> None:
+        """A transfer without data: a heartbeat, or a word to a slave whose log ends elsewhere."""
+        self._write(encode_transfer_header(offset, 0))
+
+    def _write(self, data: bytes) -> None:
+        self._heartbeat.touch()
+        self._monitor.add(len(data))
+        self._transport.write(data)
+
+    # IPushProducer
+
+    def pauseProducing(self) -> None:
+        """The transport holds enough."""
+        self._paused = True
+
+    def resumeProducing(self) -> None:
+        """The slave took what was written."""
+        self._paused = False
+        self.pump()
+
+    def stopProducing(self) -> None:
+        """The transport is gone."""
+        self.stop()
+
+    def stop(self) -> None:
+        """Send nothing more; a second call does nothing."""
+        self._transport = None
+        self.next_offset = NOT_BEGUN
+        self._heartbeat.stop()
+        if self._later is not None and self._later.active():
+            self._later.cancel()

@@ -1,0 +1,43 @@
+"""Cleaning on demand: codes 306, 316, 329 (Apache: AdminBrokerProcessor)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.logger import Logger
+
+from protocol.codes import RequestCode
+from protocol.command import RemotingCommand
+from twisted_mq.remoting.channel import Answer, Channel
+
+
+class AdminCleaningProcessor:
+    """Deletes what nobody needs or can read any more."""
+
+    log = Logger()
+
+    def __init__(self, broker: Any) -> None:
+        self._broker = broker
+        self.processors = {
+            RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE: self.clean_expired_queues,
+            RequestCode.CLEAN_UNUSED_TOPIC: self.clean_unused_topics,
+            RequestCode.DELETE_EXPIRED_COMMITLOG: self.delete_expired_log,
+        }
+
+    def clean_expired_queues(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """Delete queues whose records are all gone from the log."""
+        count = self._broker.store.clean_expired_queues()
+        self.log.info("expired queues deleted: count={count} peer={peer}", count=count, peer=channel.address)
+        return command.answer()
+
+    def clean_unused_topics(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """Delete the queues of topics that the broker no longer has."""
+        count = self._broker.store.clean_unused_topics(self._broker.topics.topics.keys())
+        self.log.info("queues of deleted topics deleted: topics={count} peer={peer}", count=count, peer=channel.address)
+        return command.answer()
+
+    def delete_expired_log(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """Have expired log files deleted now, whatever the hour is."""
+        self.log.info("expired log files are to be deleted: peer={peer}", peer=channel.address)
+        self._broker.store.delete_expired_log()
+        return command.answer()

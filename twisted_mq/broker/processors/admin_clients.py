@@ -1,0 +1,146 @@
+"""Connected clients, as operators see and ask them: codes 203, 204, 223, 307, 309, 328.
+
+Apache: the parts of AdminBrokerProcessor on connections and on requests that are handed on to consumers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from twisted.internet import defer
+
+from protocol.bodies import (
+    Connection,
+    ConsumerConnection,
+    GetConsumerStatusBody,
+    ProducerConnection,
+    ProducerInfo,
+    ProducerTableInfo,
+    encode_body,
+)
+from protocol.codes import RequestCode, ResponseCode
+from protocol.command import RemotingCommand
+from protocol.errors import BrokerError
+from protocol.header_codec import decode_header
+from protocol.headers import (
+    ConsumeMessageDirectlyResultRequestHeader,
+    GetConsumerConnectionListRequestHeader,
+    GetConsumerRunningInfoRequestHeader,
+    GetConsumerStatusRequestHeader,
+    GetProducerConnectionListRequestHeader,
+)
+from protocol.message_id import MessageIdError, decode_offset_message_id
+from twisted_mq.broker.broker_to_client import call_consumer, consumer_status, online_client
+from twisted_mq.broker.producer_manager import ClientChannelInfo
+from twisted_mq.remoting.channel import Answer, Channel
+
+
+class AdminClientsProcessor:
+    """Lists clients, and hands questions on to consumers."""
+
+    def __init__(self, broker: Any) -> None:
+        self._broker = broker
+        self.processors = {
+            RequestCode.GET_CONSUMER_CONNECTION_LIST: self.consumer_connections,
+            RequestCode.GET_PRODUCER_CONNECTION_LIST: self.producer_connections,
+            RequestCode.GET_ALL_PRODUCER_INFO: self.all_producers,
+            RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS: self.consumer_status,
+            RequestCode.GET_CONSUMER_RUNNING_INFO: self.running_info,
+            RequestCode.CONSUME_MESSAGE_DIRECTLY: self.consume_directly,
+        }
+
+    def consumer_connections(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """A group's consumers, how they consume, and what they subscribed to."""
+        group = decode_header(GetConsumerConnectionListRequestHeader, command).consumer_group
+        info = self._broker.consumers.groups.get(group)
+        if info is None:
+            raise BrokerError(ResponseCode.CONSUMER_NOT_ONLINE, f"the consumer group[{group}] not online")
+        body = ConsumerConnection(
+            connection_set=connections(info.clients.values()),
+            subscription_table=info.subscriptions,
+            consume_type=info.consume_type,
+            message_model=info.message_model,
+            consume_from_where=info.consume_from_where,
+        )
+        return command.answer(body=encode_body(body))
+
+    def producer_connections(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """A group's producers."""
+        group = decode_header(GetProducerConnectionListRequestHeader, command).producer_group
+        clients = self._broker.producers.groups.get(group)
+        if clients is None:
+            raise BrokerError(ResponseCode.SYSTEM_ERROR, f"the producer group[{group}] not exist")
+        return command.answer(body=encode_body(ProducerConnection(connection_set=connections(clients.values()))))
+
+    def all_producers(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """All producers by group, with the time of their last heartbeat."""
+        table = {
+            group: [producer_info(client) for client in clients.values()]
+            for group, clients in self._broker.producers.groups.items()
+        }
+        return command.answer(body=encode_body(ProducerTableInfo(data=table)))
+
+    def consumer_status(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """How far the consumers of a group are, asked of them."""
+        header = decode_header(GetConsumerStatusRequestHeader, command)
+        return defer.ensureDeferred(self._consumer_status(command, header))
+
+    async def _consumer_status(self, command: RemotingCommand, header: GetConsumerStatusRequestHeader) -> Answer:
+        table = await consumer_status(self._broker, header.topic, header.group, header.client_addr)
+        return command.answer(body=encode_body(GetConsumerStatusBody(consumer_table=table)))
+
+    def running_info(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """What a consumer says of itself."""
+        header = decode_header(GetConsumerRunningInfoRequestHeader, command)
+        return defer.ensureDeferred(call_consumer(self._broker, command, header.consumer_group, header.client_id))
+
+    def consume_directly(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """Have a consumer consume one stored message now; its answer says how that went."""
+        header = decode_header(ConsumeMessageDirectlyResultRequestHeader, command)
+        online_client(self._broker, header.consumer_group, header.client_id)
+        fields = {**command.ext_fields, "brokerName": self._broker.options.broker_name}
+        topic = self._broker.topics.get(header.topic) if header.topic else None
+        if topic is not None:
+            fields["topicSysFlag"] = str(topic.topic_sys_flag)
+        group = self._broker.groups.find(header.consumer_group)
+        if group is not None:
+            fields["groupSysFlag"] = str(group.group_sys_flag)
+        passed_on = RemotingCommand.request(command.code, fields, self._record(header.msg_id))
+        passed_on.opaque, passed_on.serialize_type = command.opaque, command.serialize_type
+        return defer.ensureDeferred(call_consumer(self._broker, passed_on, header.consumer_group, header.client_id))
+
+    def _record(self, message_id: str | None) -> bytes:
+        """The stored message of an offset id. Raises BrokerError."""
+        try:
+            offset = decode_offset_message_id(message_id or "")[2]
+        except MessageIdError as error:
+            raise BrokerError(ResponseCode.SYSTEM_ERROR, f"msgId: {error}") from error
+        record: bytes | None = self._broker.store.look_message(offset)
+        if record is None:
+            raise BrokerError(ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {offset}")
+        return record
+
+
+def connections(clients: Iterable[ClientChannelInfo]) -> list[Connection]:
+    """Clients as the answers list them."""
+    return [
+        Connection(
+            client_id=client.client_id,
+            client_addr=client.channel.address,
+            language=client.language,
+            version=client.version,
+        )
+        for client in clients
+    ]
+
+
+def producer_info(client: ClientChannelInfo) -> ProducerInfo:
+    """One producer of the table of all."""
+    return ProducerInfo(
+        client_id=client.client_id,
+        remote_ip=f"/{client.channel.address}",
+        language=client.language,
+        version=client.version,
+        last_update_timestamp=client.last_update_ms,
+    )

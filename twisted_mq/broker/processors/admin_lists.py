@@ -1,0 +1,83 @@
+"""Many topics or groups at once, and who may read what: codes 18, 225, 353 (Apache: AdminBrokerProcessor)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from protocol.bodies import (
+    CreateTopicListRequestBody,
+    GroupForbidden,
+    SubscriptionGroupList,
+    TopicConfig,
+    decode_body,
+    encode_body,
+)
+from protocol.codes import RequestCode, ResponseCode
+from protocol.command import RemotingCommand
+from protocol.errors import BrokerError
+from protocol.header_codec import decode_header
+from protocol.headers import UpdateGroupForbiddenRequestHeader
+from twisted_mq.broker.processors.admin_topics import (
+    DEFAULT_REMARK,
+    check_message_type,
+    check_queue_counts,
+    check_topic,
+)
+from twisted_mq.broker.topic_attributes import altered
+from twisted_mq.broker.topic_validator import group_fault
+from twisted_mq.remoting.channel import Answer, Channel
+
+
+class AdminListsProcessor:
+    """Checks everything first, then changes everything."""
+
+    def __init__(self, broker: Any) -> None:
+        self._broker = broker
+        self.processors = {
+            RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: self.update_topics,
+            RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: self.update_groups,
+            RequestCode.UPDATE_AND_GET_GROUP_FORBIDDEN: self.group_forbidden,
+        }
+
+    def update_topics(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """Create or alter topics, all or none. Unlike Apache's, one that is as it should be does not stop the others."""
+        configs = decode_body(CreateTopicListRequestBody, command.body).topic_config_list
+        for config in configs:
+            check_topic(config.topic_name)
+            check_queue_counts(config)
+        topics = self._broker.topics
+        configs = [self._with_attributes(config) for config in configs]
+        changed = [config for config in configs if topics.get(config.topic_name) != config]
+        if changed:
+            topics.update(changed)
+        return self._broker.registered().addCallback(lambda _: command.answer(remark=DEFAULT_REMARK))
+
+    def _with_attributes(self, config: TopicConfig) -> TopicConfig:
+        """The configuration with what the topic's attributes become; those given are signed names, as for one topic."""
+        known = self._broker.topics.get(config.topic_name)
+        check_message_type(config.attributes)
+        return attrs.evolve(config, attributes=altered(known.attributes if known else None, config.attributes))
+
+    def update_groups(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """Create or alter groups, all or none."""
+        configs = decode_body(SubscriptionGroupList, command.body).group_config_list
+        for config in configs:
+            fault = group_fault(config.group_name)
+            if fault is not None:
+                raise BrokerError(ResponseCode.INVALID_PARAMETER, f"groupName {config.group_name!r}: {fault}")
+        for config in configs:
+            self._broker.groups.update(config)
+        return command.answer()
+
+    def group_forbidden(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """Say, and where `readable` is given first set, whether a group may pull from a topic."""
+        header = decode_header(UpdateGroupForbiddenRequestHeader, command)
+        groups = self._broker.groups
+        if header.readable is not None:
+            groups.forbid_reading(header.group, header.topic, forbidden=not header.readable)
+        body = GroupForbidden(
+            topic=header.topic, group=header.group, readable=not groups.may_not_read(header.group, header.topic)
+        )
+        return command.answer(remark="", body=encode_body(body))

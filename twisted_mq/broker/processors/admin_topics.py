@@ -1,0 +1,192 @@
+"""Topics and groups as operators change and see them: codes 17, 21, 200, 201, 202, 207, 215, 305, 351, 352.
+
+Apache: the parts of AdminBrokerProcessor on topic and group configuration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from protocol.bodies import (
+    MessageQueue,
+    SubscriptionGroupConfig,
+    SubscriptionGroupWrapper,
+    TopicConfig,
+    TopicConfigAndMappingSerializeWrapper,
+    TopicList,
+    TopicOffset,
+    TopicStatsTable,
+    decode_body,
+    encode_body,
+)
+from protocol.codes import RequestCode, ResponseCode
+from protocol.command import RemotingCommand
+from protocol.errors import BrokerError
+from protocol.header_codec import decode_header
+from protocol.headers import (
+    CreateTopicRequestHeader,
+    DeleteSubscriptionGroupRequestHeader,
+    DeleteTopicRequestHeader,
+    GetSubscriptionGroupConfigRequestHeader,
+    GetTopicConfigRequestHeader,
+    GetTopicStatsInfoRequestHeader,
+)
+from twisted_mq.broker.topic_attributes import MESSAGE_TYPE, altered, parse_changes
+from twisted_mq.broker.topic_validator import SYSTEM_TOPICS, group_fault, is_system_topic, topic_fault
+from twisted_mq.remoting.channel import Answer, Channel
+
+DEFAULT_REMARK = "not set any response code"
+"""What Apache's broker leaves as the remark of a successful topic update."""
+
+MOST_QUEUES = 65535
+
+
+class AdminTopicsProcessor:
+    """Creates, alters, lists and deletes topics and groups."""
+
+    def __init__(self, broker: Any) -> None:
+        self._broker = broker
+        self.processors = {
+            RequestCode.UPDATE_AND_CREATE_TOPIC: self.update_topic,
+            RequestCode.DELETE_TOPIC_IN_BROKER: self.delete_topic,
+            RequestCode.GET_ALL_TOPIC_CONFIG: self.all_topics,
+            RequestCode.GET_TOPIC_CONFIG: self.topic,
+            RequestCode.GET_TOPIC_STATS_INFO: self.topic_stats,
+            RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER: self.system_topics,
+            RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: self.update_group,
+            RequestCode.DELETE_SUBSCRIPTIONGROUP: self.delete_group,
+            RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: self.all_groups,
+            RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG: self.group,
+        }
+
+    def update_topic(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """Create or alter a topic and have it registered; the answer waits until the name servers know it."""
+        header = decode_header(CreateTopicRequestHeader, command)
+        check_topic(header.topic)
+        changes = parse_changes(header.attributes or "")
+        check_message_type(changes)
+        known = self._broker.topics.get(header.topic)
+        config = TopicConfig(
+            topic_name=header.topic,
+            read_queue_nums=header.read_queue_nums,
+            write_queue_nums=header.write_queue_nums,
+            perm=header.perm,
+            topic_filter_type=header.topic_filter_type,
+            topic_sys_flag=header.topic_sys_flag or 0,
+            order=bool(header.order),
+            attributes=altered(known.attributes if known is not None else None, changes),
+        )
+        check_queue_counts(config)
+        if known != config:
+            self._broker.topics.update([config])
+        return self._broker.registered().addCallback(lambda _: command.answer(remark=DEFAULT_REMARK))
+
+    def delete_topic(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """Forget a topic and its queues."""
+        topic = decode_header(DeleteTopicRequestHeader, command).topic
+        if not topic or not topic.strip():
+            raise BrokerError(ResponseCode.INVALID_PARAMETER, "The specified topic is blank.")
+        if is_system_topic(topic):
+            raise BrokerError(ResponseCode.INVALID_PARAMETER, f"The topic[{topic}] is conflict with system topic.")
+        if self._broker.topics.delete(topic):
+            self._broker.offsets.remove_topic(topic)
+            self._broker.store.delete_topics([topic])
+            self._broker.statistics.forget_topic(topic)
+        return command.answer()
+
+    def all_topics(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """The whole topic table with its version, as slaves and operators fetch it."""
+        topics = self._broker.topics
+        body = TopicConfigAndMappingSerializeWrapper(topic_config_table=topics.topics, data_version=topics.data_version)
+        return command.answer(body=encode_body(body))
+
+    def topic(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """One topic's configuration."""
+        name = decode_header(GetTopicConfigRequestHeader, command).topic
+        config = self._broker.topics.get(name)
+        if config is None:
+            raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"No topic in this broker. topic: {name}")
+        return command.answer(body=encode_body(config))
+
+    def topic_stats(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """First and last offset of each queue, and when its last message was stored (0 for an empty queue)."""
+        topic = decode_header(GetTopicStatsInfoRequestHeader, command).topic
+        config = self._broker.topics.get(topic)
+        if config is None:
+            raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"topic[{topic}] not exist")
+        name = self._broker.options.broker_name
+        queues = range(max(config.write_queue_nums, config.read_queue_nums))
+        table = {
+            MessageQueue(topic=topic, broker_name=name, queue_id=queue_id): self._queue_stats(topic, queue_id)
+            for queue_id in queues
+        }
+        tps = self._broker.statistics.topic_put_tps(topic)
+        return command.answer(body=encode_body(TopicStatsTable(offset_table=table, topic_put_tps=tps)))
+
+    def _queue_stats(self, topic: str, queue_id: int) -> TopicOffset:
+        store = self._broker.store
+        end = max(0, store.max_offset_in_queue(topic, queue_id))
+        return TopicOffset(
+            min_offset=max(0, store.min_offset_in_queue(topic, queue_id)),
+            max_offset=end,
+            last_update_timestamp=store.store_timestamp(topic, queue_id, end - 1) if end else 0,
+        )
+
+    def system_topics(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """The topics of the broker itself."""
+        return command.answer(body=encode_body(TopicList(topic_list=sorted(SYSTEM_TOPICS))))
+
+    def update_group(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """Create or alter a consumer group."""
+        config = decode_body(SubscriptionGroupConfig, command.body)
+        fault = group_fault(config.group_name)
+        if fault is not None:
+            raise BrokerError(ResponseCode.INVALID_PARAMETER, f"groupName: {fault}")
+        self._broker.groups.update(config)
+        return command.answer()
+
+    def delete_group(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """Forget a consumer group, and its offsets where that is asked for."""
+        header = decode_header(DeleteSubscriptionGroupRequestHeader, command)
+        self._broker.groups.delete(header.group_name)
+        if header.clean_offset:
+            self._broker.offsets.remove_group(header.group_name)
+        self._broker.statistics.forget_group(header.group_name)
+        return command.answer()
+
+    def all_groups(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """The whole group table with its version."""
+        groups = self._broker.groups
+        body = SubscriptionGroupWrapper(subscription_group_table=groups.groups, data_version=groups.data_version)
+        return command.answer(body=encode_body(body))
+
+    def group(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """One group's configuration."""
+        name = decode_header(GetSubscriptionGroupConfigRequestHeader, command).group
+        config = self._broker.groups.groups.get(name)
+        if config is None:
+            raise BrokerError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"No group in this broker. group: {name}")
+        return command.answer(body=encode_body(config))
+
+
+def check_topic(topic: str | None) -> None:
+    """Whether users may create or alter a topic of that name. Raises BrokerError."""
+    fault = topic_fault(topic)
+    if fault is None and is_system_topic(topic or ""):
+        fault = f"The topic[{topic}] is conflict with system topic."
+    if fault is not None:
+        raise BrokerError(ResponseCode.INVALID_PARAMETER, fault)
+
+
+def check_queue_counts(config: TopicConfig) -> None:
+    """Raises BrokerError for more queues than a message's header can name."""
+    for name, value in (("readQueueNums", config.read_queue_nums), ("writeQueueNums", config.write_queue_nums)):
+        if not 0 <= value <= MOST_QUEUES:
+            raise BrokerError(ResponseCode.INVALID_PARAMETER, f"{name}: 0 to {MOST_QUEUES} queues, got {value}")
+
+
+def check_message_type(changes: Mapping[str, str]) -> None:
+    """Topics of mixed messages are not made, as by Apache's broker without enableMixedMessageType. Raises BrokerError."""
+    if changes.get("+" + MESSAGE_TYPE) == "MIXED":
+        raise BrokerError(ResponseCode.INVALID_PARAMETER, "MIXED message type is not supported.")

@@ -1,0 +1,32 @@
+"""Counters over a minute, an hour and a day: code 315 (Apache: AdminBrokerProcessor.ViewBrokerStatsData)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from protocol.bodies import BrokerStatsData, BrokerStatsItem, encode_body
+from protocol.codes import RequestCode, ResponseCode
+from protocol.command import RemotingCommand
+from protocol.errors import BrokerError
+from protocol.header_codec import decode_header
+from protocol.headers import ViewBrokerStatsDataRequestHeader
+from twisted_mq.remoting.channel import Answer, Channel
+
+
+class BrokerStatsProcessor:
+    """Shows one statistic by its name and key."""
+
+    def __init__(self, broker: Any) -> None:
+        self._broker = broker
+        self.processors = {RequestCode.VIEW_BROKER_STATS_DATA: self.stats}
+
+    def stats(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """Sum, rate a second and average a request; SYSTEM_ERROR where nothing was counted under the key."""
+        header = decode_header(ViewBrokerStatsDataRequestHeader, command)
+        cluster = self._broker.options.broker_cluster_name
+        windows = self._broker.statistics.windows(header.stats_name, header.stats_key, cluster)
+        if windows is None:
+            remark = f"The stats <{header.stats_name}> <{header.stats_key}> not exist"
+            raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
+        minute, hour, day = (BrokerStatsItem(sum=one.sum, tps=one.tps, avgpt=one.average) for one in windows)
+        return command.answer(body=encode_body(BrokerStatsData(stats_minute=minute, stats_hour=hour, stats_day=day)))

@@ -1,0 +1,106 @@
+"""Clients come and go: heartbeat (34), unregister (35), check of a subscription (46). Apache: ClientManageProcessor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.logger import Logger
+
+from protocol.bodies import CheckClientRequestBody, ConsumerData, HeartbeatData, decode_body
+from protocol.codes import RequestCode, ResponseCode
+from protocol.command import RemotingCommand
+from protocol.errors import BrokerError
+from protocol.header_codec import decode_header
+from protocol.headers import UnregisterClientRequestHeader
+from protocol.subscription import is_tag_type
+from twisted_mq.broker.filter.consumer_filter_data import compile_filter
+from twisted_mq.broker.filter.errors import ExpressionError
+from twisted_mq.broker.filter.selection import check_served
+from twisted_mq.broker.producer_manager import ClientChannelInfo
+from twisted_mq.broker.topic_validator import retry_topic
+from twisted_mq.remoting.channel import Answer, Channel
+
+FLAG_UNIT_SUB = 2
+
+
+class ClientManageProcessor:
+    """Keeps the tables of producers and consumers."""
+
+    log = Logger()
+
+    def __init__(self, broker: Any) -> None:
+        self._broker = broker
+        self._fingerprints: dict[str, int] = {}
+        self.processors = {
+            RequestCode.HEART_BEAT: self.heartbeat,
+            RequestCode.UNREGISTER_CLIENT: self.unregister,
+            RequestCode.CHECK_CLIENT_CONFIG: self.check_client_config,
+        }
+
+    def heartbeat(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """Register the client's producers and consumers; a group's first heartbeat makes its retry topic.
+
+        Raises BrokerError for an expression that cannot be read, when all the rest is registered. Apache only logs it.
+        """
+        data = decode_body(HeartbeatData, command.body)
+        fingerprint = data.heartbeat_fingerprint or 0
+        client = ClientChannelInfo(channel, data.client_id, command.language, command.version, self._broker.now_ms())
+        changed, refused = fingerprint == 0, dict[str, ExpressionError]()
+        for consumer in data.consumer_data_set:
+            known = self._fingerprints.get(consumer.group_name)
+            changed |= known is not None and known != fingerprint
+            self._fingerprints[consumer.group_name] = fingerprint
+            refused |= self._register_consumer(consumer, client, without_sub=bool(fingerprint and data.without_sub))
+        for producer in data.producer_data_set:
+            self._broker.producers.register(producer.group_name, client)
+        if refused:
+            remark = "; ".join(f"topic {topic}: {error}" for topic, error in refused.items())
+            raise BrokerError(ResponseCode.SUBSCRIPTION_PARSE_FAILED, remark)
+        fields = {"IS_SUPPORT_HEART_BEAT_V2": "true", "IS_SUB_CHANGE": "true" if changed else "false"}
+        return command.answer(ResponseCode.SUCCESS, None, fields)
+
+    def _register_consumer(
+        self, data: ConsumerData, client: ClientChannelInfo, *, without_sub: bool
+    ) -> dict[str, ExpressionError]:
+        """The topics whose expression is refused, with the reason."""
+        broker = self._broker
+        group = broker.groups.find(data.group_name)
+        if group is None:
+            self.log.warn("heartbeat of an unknown group passed over: group={g}", g=data.group_name)
+            return {}
+        configs = [broker.topics.get(one.topic) for one in data.subscription_data_set]
+        order = any(config is not None and config.order for config in configs)
+        sys_flag = FLAG_UNIT_SUB if data.unit_mode else 0
+        broker.topics.create_for_group(retry_topic(data.group_name), group.retry_queue_nums, sys_flag, order)
+        notify = group.notify_consumer_ids_changed_enable
+        broker.consumers.register(data, client, notify=notify, without_sub=without_sub)
+        if without_sub:
+            return {}
+        refused: dict[str, ExpressionError] = broker.filters.register(
+            data.group_name, data.subscription_data_set, broker.now_ms()
+        )
+        return refused
+
+    def unregister(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """A client leaves one producer or consumer group."""
+        header = decode_header(UnregisterClientRequestHeader, command)
+        if header.producer_group is not None:
+            self._broker.producers.unregister(header.producer_group, channel)
+        if header.consumer_group is not None:
+            group = self._broker.groups.find(header.consumer_group)
+            notify = group is None or group.notify_consumer_ids_changed_enable
+            self._broker.consumers.unregister(header.consumer_group, channel, notify=notify)
+        return command.answer()
+
+    def check_client_config(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """Whether this broker can filter as a subscription asks for. Raises BrokerError."""
+        body = decode_body(CheckClientRequestBody, command.body)
+        subscription = body.subscription_data
+        if subscription is None or is_tag_type(subscription.expression_type):
+            return command.answer()
+        check_served(self._broker, subscription.expression_type)
+        try:
+            compile_filter(subscription.expression_type, subscription.sub_string)
+        except ExpressionError as error:
+            raise BrokerError(ResponseCode.SUBSCRIPTION_PARSE_FAILED, str(error)) from error
+        return command.answer()

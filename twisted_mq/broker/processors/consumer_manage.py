@@ -1,0 +1,131 @@
+"""Consumer groups: members (38), committed offsets (14, 15), queue locks (41, 42), the queues' ends and times (29 to 32).
+
+Apache: ConsumerManageProcessor, and the parts of AdminBrokerProcessor on locks and offsets.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from protocol.bodies import (
+    GetConsumerListByGroupResponseBody,
+    LockBatchRequestBody,
+    LockBatchResponseBody,
+    UnlockBatchRequestBody,
+    decode_body,
+    encode_body,
+)
+from protocol.codes import RequestCode, ResponseCode
+from protocol.command import RemotingCommand
+from protocol.errors import BrokerError
+from protocol.header_codec import decode_header
+from protocol.headers import (
+    GetConsumerListByGroupRequestHeader,
+    GetEarliestMsgStoretimeRequestHeader,
+    GetMaxOffsetRequestHeader,
+    GetMinOffsetRequestHeader,
+    QueryConsumerOffsetRequestHeader,
+    SearchOffsetRequestHeader,
+    UpdateConsumerOffsetRequestHeader,
+)
+from storage.interfaces import Boundary
+from twisted_mq.remoting.channel import Answer, Channel
+
+
+class ConsumerManageProcessor:
+    """Answers what consumers ask about their group and its queues."""
+
+    def __init__(self, broker: Any) -> None:
+        self._broker = broker
+        self.processors = {
+            RequestCode.GET_CONSUMER_LIST_BY_GROUP: self.consumer_list,
+            RequestCode.QUERY_CONSUMER_OFFSET: self.query_offset,
+            RequestCode.UPDATE_CONSUMER_OFFSET: self.update_offset,
+            RequestCode.LOCK_BATCH_MQ: self.lock,
+            RequestCode.UNLOCK_BATCH_MQ: self.unlock,
+            RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: self.search_offset,
+            RequestCode.GET_MAX_OFFSET: self.max_offset,
+            RequestCode.GET_MIN_OFFSET: self.min_offset,
+            RequestCode.GET_EARLIEST_MSG_STORETIME: self.earliest_message_time,
+        }
+
+    def consumer_list(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """The client ids of a group; SYSTEM_ERROR for a group without consumers, as Apache has it."""
+        group = decode_header(GetConsumerListByGroupRequestHeader, command).consumer_group
+        info = self._broker.consumers.groups.get(group)
+        if info is None:
+            raise BrokerError(ResponseCode.SYSTEM_ERROR, f"no consumer for this group, {group}")
+        body = GetConsumerListByGroupResponseBody(consumer_id_list=info.client_ids())
+        return command.answer(body=encode_body(body))
+
+    def query_offset(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """A group's committed offset; a group without one starts at 0 on a queue whose first message is still at hand."""
+        header = decode_header(QueryConsumerOffsetRequestHeader, command)
+        broker = self._broker
+        offset = broker.offsets.query(header.consumer_group, header.topic, header.queue_id)
+        if offset is not None:
+            return command.answer(ext_fields={"offset": str(offset)})
+        if header.set_zero_if_not_found is False:
+            raise BrokerError(
+                ResponseCode.QUERY_NOT_FOUND, "Not found, do not set to zero, maybe this group boot first"
+            )
+        store = broker.store
+        if store.min_offset_in_queue(header.topic, header.queue_id) <= 0 and store.is_in_memory(
+            header.topic, header.queue_id, 0
+        ):
+            return command.answer(ext_fields={"offset": "0"})
+        raise BrokerError(
+            ResponseCode.QUERY_NOT_FOUND, "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first"
+        )
+
+    def update_offset(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """Commit an offset of a known group and topic."""
+        header = decode_header(UpdateConsumerOffsetRequestHeader, command)
+        broker = self._broker
+        if broker.groups.find(header.consumer_group) is None:
+            raise BrokerError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {header.consumer_group} not exist!")
+        if broker.topics.get(header.topic) is None:
+            raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"Topic {header.topic} not exist!")
+        if broker.offsets.has_reset(header.consumer_group, header.topic, header.queue_id):
+            return command.answer(remark="Offset has been previously reset")
+        broker.offsets.commit(header.consumer_group, header.topic, header.queue_id, header.commit_offset)
+        return command.answer()
+
+    def lock(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """Lock queues for one client; the answer lists those it holds."""
+        body = decode_body(LockBatchRequestBody, command.body)
+        held = self._broker.locks.try_lock(body.consumer_group, body.mq_set, body.client_id, self._broker.now_ms())
+        return command.answer(body=encode_body(LockBatchResponseBody(lock_ok_mq_set=held)))
+
+    def unlock(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """Free the queues that the client holds."""
+        body = decode_body(UnlockBatchRequestBody, command.body)
+        self._broker.locks.unlock(body.consumer_group, body.mq_set, body.client_id)
+        return command.answer()
+
+    def search_offset(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """The queue offset of the message stored at a time."""
+        header = decode_header(SearchOffsetRequestHeader, command)
+        upper = str(header.boundary_type or "").lower() == "upper"
+        offset = self._broker.store.offset_by_time(
+            header.topic, header.queue_id, header.timestamp, Boundary.UPPER if upper else Boundary.LOWER
+        )
+        return command.answer(ext_fields={"offset": str(offset)})
+
+    def max_offset(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """The offset behind the queue's last message."""
+        header = decode_header(GetMaxOffsetRequestHeader, command)
+        offset = self._broker.store.max_offset_in_queue(header.topic, header.queue_id)
+        return command.answer(ext_fields={"offset": str(offset)})
+
+    def min_offset(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """The offset of the queue's first message."""
+        header = decode_header(GetMinOffsetRequestHeader, command)
+        offset = self._broker.store.min_offset_in_queue(header.topic, header.queue_id)
+        return command.answer(remark="", ext_fields={"offset": str(offset)})
+
+    def earliest_message_time(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """When the queue's first message was stored, in ms; -1 without one."""
+        header = decode_header(GetEarliestMsgStoretimeRequestHeader, command)
+        timestamp = self._broker.store.earliest_message_time(header.topic, header.queue_id)
+        return command.answer(ext_fields={"timestamp": str(timestamp)})

@@ -1,0 +1,85 @@
+"""Ends of transactions: 37 (END_TRANSACTION), and 323, which gives a message that was given up another chance.
+
+Apache: EndTransactionProcessor, AdminBrokerProcessor.resumeCheckHalfMessage.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.logger import Logger
+
+from protocol.codes import RequestCode, ResponseCode
+from protocol.command import RemotingCommand
+from protocol.errors import BrokerError, ProtocolError
+from protocol.flags import MessageSysFlag
+from protocol.header_codec import decode_header
+from protocol.headers import EndTransactionRequestHeader, ResumeCheckHalfMessageRequestHeader
+from protocol.message_id import decode_offset_message_id
+from protocol.message_properties import PROPERTY_PRODUCER_GROUP
+from twisted_mq.broker.stored_message import StoredMessage
+from twisted_mq.broker.transaction.half_messages import has_immunity, immunity_ms
+from twisted_mq.remoting.channel import Answer, Channel
+
+
+class EndTransactionProcessor:
+    """What producers say of their half messages; an answer is only read where the request was not one-way."""
+
+    log = Logger()
+
+    def __init__(self, broker: Any) -> None:
+        self._broker = broker
+        self.processors = {
+            RequestCode.END_TRANSACTION: self.end_transaction,
+            RequestCode.RESUME_CHECK_HALF_MESSAGE: self.resume_check_half_message,
+        }
+
+    def end_transaction(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """Commit or roll back. Where the producer does not know, nothing happens and nothing is answered."""
+        header = decode_header(EndTransactionRequestHeader, command)
+        if self._broker.options.broker_role == "SLAVE":
+            raise BrokerError(ResponseCode.SLAVE_NOT_AVAILABLE, "transactions are ended at the master, not at a slave")
+        if header.commit_or_rollback == MessageSysFlag.TRANSACTION_NOT_TYPE:
+            self.log.info(
+                "transaction still undecided: peer={peer} group={group} key={key} check={check}",
+                peer=channel.address, group=header.producer_group, key=header.msg_id, check=header.from_transaction_check,
+            )  # fmt: skip
+            return None
+        transactions = self._broker.transactions
+        half = transactions.find(header.commit_log_offset)
+        self._check_time(header, half)
+        self._check_identity(header, half)
+        if header.commit_or_rollback == MessageSysFlag.TRANSACTION_COMMIT_TYPE:
+            transactions.commit(half)
+        else:
+            transactions.roll_back(half)
+        return command.answer()
+
+    def _check_time(self, header: EndTransactionRequestHeader, half: StoredMessage) -> None:
+        """A message with an immunity of its own is decided within it, or by the answer to a check."""
+        if header.from_transaction_check or not has_immunity(half):
+            return
+        timeout = self._broker.options.transaction_time_out
+        limit = max(timeout, immunity_ms(half, timeout))
+        if self._broker.now_ms() - half.head.born_timestamp > limit:
+            remark = f"the transaction is older than {limit} ms, the broker's check decides it"
+            raise BrokerError(ResponseCode.ILLEGAL_OPERATION, remark)
+
+    @staticmethod
+    def _check_identity(header: EndTransactionRequestHeader, half: StoredMessage) -> None:
+        if half.properties.get(PROPERTY_PRODUCER_GROUP) != header.producer_group:
+            raise BrokerError(ResponseCode.SYSTEM_ERROR, "The producer group wrong")
+        if half.head.queue_offset != header.tran_state_table_offset:
+            raise BrokerError(ResponseCode.SYSTEM_ERROR, "The transaction state table offset wrong")
+        if half.head.physical_offset != header.commit_log_offset:
+            raise BrokerError(ResponseCode.SYSTEM_ERROR, "The commit log offset wrong")
+
+    def resume_check_half_message(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """The message's offset id says where it is."""
+        header = decode_header(ResumeCheckHalfMessageRequestHeader, command)
+        try:
+            offset = decode_offset_message_id(header.msg_id or "")[2]
+        except ProtocolError as error:
+            raise BrokerError(ResponseCode.SYSTEM_ERROR, f"msgId {header.msg_id!r} is no offset id") from error
+        self._broker.transactions.resume(offset)
+        return command.answer()

@@ -1,0 +1,94 @@
+"""Looking at stored messages and queue entries: codes 12, 33 and 321 (Apache: QueryMessageProcessor, AdminBrokerProcessor)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from protocol.bodies import ConsumeQueueData, QueryConsumeQueueResponseBody, encode_body
+from protocol.codes import RequestCode, ResponseCode
+from protocol.command import RemotingCommand
+from protocol.errors import BrokerError
+from protocol.header_codec import decode_header, encode_header
+from protocol.headers import (
+    QueryConsumeQueueRequestHeader,
+    QueryMessageRequestHeader,
+    QueryMessageResponseHeader,
+    ViewMessageRequestHeader,
+)
+from twisted_mq.remoting.channel import Answer, Channel
+
+UNIQUE_KEY_QUERY = "_UNIQUE_KEY_QUERY"
+"""Field beside the header of QUERY_MESSAGE (Apache: MixAll.UNIQUE_MSG_QUERY_FLAG)."""
+NOT_FOUND = "can not find message, maybe time range not correct"
+MOST_ENTRIES = 10_000
+"""Entries in one answer; Apache's broker has no limit."""
+
+
+class QueryMessagesProcessor:
+    """Reads single records and entries; changes nothing."""
+
+    def __init__(self, broker: Any) -> None:
+        self._broker = broker
+        self.processors = {
+            RequestCode.QUERY_MESSAGE: self.query_message,
+            RequestCode.VIEW_MESSAGE_BY_ID: self.view_message,
+            RequestCode.QUERY_CONSUME_QUEUE: self.consume_queue,
+        }
+
+    def query_message(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """The records of a key, back to back; QUERY_NOT_FOUND without one.
+
+        A search by unique key asks for no number of its own: the store's default counts. Records whose key only has
+        the same hash are among them; clients leave those out.
+        """
+        header = decode_header(QueryMessageRequestHeader, command)
+        most = header.max_num
+        if command.ext_fields.get(UNIQUE_KEY_QUERY) == "true":
+            most = self._broker.options.default_query_max_num
+        found = self._broker.store.query_message(
+            header.topic, header.key, most, header.begin_timestamp, header.end_timestamp
+        )
+        fields = encode_header(
+            QueryMessageResponseHeader(
+                index_last_update_timestamp=found.index_last_update_timestamp,
+                index_last_update_phyoffset=found.index_last_update_physical_offset,
+            )
+        )
+        if not found.records:
+            return command.answer(ResponseCode.QUERY_NOT_FOUND, NOT_FOUND, fields)
+        return command.answer(ext_fields=fields, body=b"".join(found.records))
+
+    def view_message(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """The stored record at a physical offset; SYSTEM_ERROR where none begins there."""
+        offset = decode_header(ViewMessageRequestHeader, command).offset
+        record = self._broker.store.look_message(offset)
+        if record is None:
+            raise BrokerError(ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {offset}")
+        return command.answer(body=record)
+
+    def consume_queue(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """Entries of a queue from an offset on; where a group is named, also what it subscribed to."""
+        header = decode_header(QueryConsumeQueueRequestHeader, command)
+        store, topic, queue_id = self._broker.store, header.topic or "", header.queue_id
+        if queue_id not in store.queue_ids(topic):
+            raise BrokerError(ResponseCode.SYSTEM_ERROR, f"{queue_id}@{topic} is not exist!")
+        first, end = store.min_offset_in_queue(topic, queue_id), store.max_offset_in_queue(topic, queue_id)
+        if not first <= header.index < end:
+            remark = f"Index {header.index} of {queue_id}@{topic} is not exist!"
+            return command.answer(ResponseCode.SUCCESS, remark)
+        subscription = self._broker.consumers.subscription(header.consumer_group or "", topic)
+        filter_data = None
+        if header.consumer_group is not None:
+            filter_data = "null" if subscription else f"{header.consumer_group}@{topic} is not online!"
+        entries = store.queue_entries(topic, queue_id, header.index, max(0, min(header.count, MOST_ENTRIES)))
+        body = QueryConsumeQueueResponseBody(
+            subscription_data=subscription,
+            filter_data=filter_data,
+            queue_data=[
+                ConsumeQueueData(physic_offset=physical_offset, physic_size=size, tags_code=tags_code)
+                for physical_offset, size, tags_code in entries
+            ],
+            max_queue_index=end,
+            min_queue_index=first,
+        )
+        return command.answer(body=encode_body(body))

@@ -1,0 +1,98 @@
+"""Recalls of messages that wait for their time (370). Apache: RecallMessageProcessor.
+
+A recall is stored as a message for the same tick, which names the other one; the timer then drops both.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from protocol.codes import RequestCode, ResponseCode
+from protocol.command import RemotingCommand
+from protocol.errors import BrokerError
+from protocol.header_codec import decode_header
+from protocol.headers import RecallMessageRequestHeader
+from protocol.hosts import pack_host
+from protocol.java import parse_int, tags_code
+from protocol.message_properties import encode_properties
+from storage.interfaces import InnerMessage, PutStatus
+from twisted_mq.broker.schedule.recall_handle import RecallHandle
+from twisted_mq.remoting.channel import Answer, Channel
+
+PERM_WRITE = 2
+RECALL_TAG = "_RECALL_TAG_"
+_BODY = b"0"
+_NOT_AVAILABLE = "recall failed, broker service not available"
+
+
+class RecallMessageProcessor:
+    """Takes back a message by the handle that its send was answered with."""
+
+    def __init__(self, broker: Any) -> None:
+        self._broker = broker
+        self.processors = {RequestCode.RECALL_MESSAGE: self.recall}
+
+    def recall(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """The answer names the message's unique key; that it still waits is not checked, as in Apache."""
+        header = decode_header(RecallMessageRequestHeader, command)
+        region = {"MSG_REGION": self._broker.options.region_id}
+        try:
+            self._check_broker()
+            handle = self._handle(header)
+            self._put(self._message(channel, header, handle))
+        except BrokerError as error:
+            return command.answer(error.response_code, error.remark, region)
+        return command.answer(ext_fields={**region, "msgId": handle.unique_key})
+
+    def _check_broker(self) -> None:
+        options = self._broker.options
+        if not options.recall_message_enable:
+            raise BrokerError(ResponseCode.NO_PERMISSION, "recall failed, operation is forbidden")
+        if options.broker_role == "SLAVE":
+            raise BrokerError(ResponseCode.SLAVE_NOT_AVAILABLE, _NOT_AVAILABLE)
+        writable = options.broker_permission & PERM_WRITE or options.allow_recall_when_broker_not_writeable
+        if not writable or self._broker.now_ms() < options.start_accept_send_request_time_stamp:
+            raise BrokerError(ResponseCode.SERVICE_NOT_AVAILABLE, _NOT_AVAILABLE)
+
+    def _handle(self, header: RecallMessageRequestHeader) -> RecallHandle:
+        """The handle, when it belongs to this topic, this broker and a time to come. Raises BrokerError."""
+        broker = self._broker
+        if broker.topics.get(header.topic) is None:
+            raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"recall failed, the topic[{header.topic}] not exist")
+        try:
+            handle = RecallHandle.decode(header.recall_handle)
+        except ValueError as error:
+            raise BrokerError(ResponseCode.ILLEGAL_OPERATION, str(error)) from error
+        if handle.topic != header.topic:
+            raise BrokerError(ResponseCode.ILLEGAL_OPERATION, "recall failed, topic not match")
+        if handle.broker_name != broker.options.broker_name:
+            raise BrokerError(ResponseCode.ILLEGAL_OPERATION, _NOT_AVAILABLE)
+        left_ms = (parse_int(handle.timestamp, 64) or -1) - broker.now_ms()
+        if not 0 < left_ms < broker.options.timer_max_delay_sec * 1000:
+            raise BrokerError(ResponseCode.ILLEGAL_OPERATION, "recall failed, timestamp invalid")
+        return handle
+
+    def _message(self, channel: Channel, header: RecallMessageRequestHeader, handle: RecallHandle) -> InnerMessage:
+        now = self._broker.now_ms()
+        properties = {
+            "TAGS": RECALL_TAG,
+            "TIMER_DEL_UNIQKEY": f"{handle.topic}+{handle.unique_key}",
+            "UNIQ_KEY": handle.unique_key,
+            "TIMER_DELIVER_MS": handle.timestamp,
+            "BORN_TIMESTAMP": str(now),
+            **({"PGROUP": header.producer_group} if header.producer_group else {}),
+        }
+        text = encode_properties(properties).encode("utf-8", "replace")
+        born_host = pack_host(*channel.remote_address)
+        return InnerMessage(
+            handle.topic, 0, _BODY, text, properties, tags_code(RECALL_TAG), born_timestamp=now, born_host=born_host
+        )
+
+    def _put(self, message: InnerMessage) -> None:
+        failed = BrokerError(ResponseCode.SYSTEM_ERROR, "recall failed, execute error")
+        try:
+            self._broker.postponement.apply(message)
+        except BrokerError as error:
+            raise failed from error
+        if self._broker.store.put_message(message).status is not PutStatus.PUT_OK:
+            raise failed

@@ -1,0 +1,73 @@
+"""What slaves and operators ask about replication: codes 45, 60, 61, 402 (a slave's copies of tables), 906 and 907.
+
+Apache: the parts of AdminBrokerProcessor and QueryAssignmentProcessor that SlaveSynchronize and haStatus use.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from protocol.bodies import DelayOffsetSerializeWrapper, MessageRequestModeSerializeWrapper, encode_body
+from protocol.codes import RequestCode, ResponseCode
+from protocol.command import RemotingCommand
+from protocol.errors import BrokerError
+from protocol.header_codec import decode_header, encode_header
+from protocol.headers import ExchangeHAInfoRequestHeader, ExchangeHAInfoResponseHeader
+from twisted_mq.remoting.channel import Answer, Channel
+
+
+class ReplicationProcessor:
+    """Hands out the state of replication, and the tables that no other processor hands out whole."""
+
+    def __init__(self, broker: Any) -> None:
+        self._broker = broker
+        self.processors = {
+            RequestCode.GET_ALL_DELAY_OFFSET: self.delay_offsets,
+            RequestCode.GET_TIMER_CHECK_POINT: self.timer_checkpoint,
+            RequestCode.GET_TIMER_METRICS: self.timer_metrics,
+            RequestCode.GET_ALL_MESSAGE_REQUEST_MODE: self.request_modes,
+            RequestCode.EXCHANGE_BROKER_HA_INFO: self.ha_info,
+            RequestCode.GET_BROKER_HA_STATUS: self.ha_status,
+        }
+
+    def delay_offsets(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """How far each delay level was delivered."""
+        schedule = self._broker.waiting.schedule
+        return command.answer(body=encode_body(DelayOffsetSerializeWrapper(schedule.offsets, schedule.data_version)))
+
+    def timer_checkpoint(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """How far the timer came, 56 bytes as in its file."""
+        self._check_timer("The checkpoint is null")
+        return command.answer(body=self._broker.waiting.timer.progress().checkpoint.encode())
+
+    def timer_metrics(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """How many messages of each topic wait for their time."""
+        self._check_timer("The timer message store is null")
+        return command.answer(body=encode_body(self._broker.waiting.timer.progress().metrics))
+
+    def _check_timer(self, remark: str) -> None:
+        if not self._broker.options.timer_wheel_enable or self._broker.is_slave:
+            raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
+
+    def request_modes(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """How groups are to consume."""
+        return command.answer(body=encode_body(MessageRequestModeSerializeWrapper(self._broker.request_modes.modes)))
+
+    def ha_info(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """A master tells its addresses; a slave takes those that come with the request."""
+        header = decode_header(ExchangeHAInfoRequestHeader, command)
+        broker = self._broker
+        if header.master_ha_address is not None:
+            if broker.ha.client is not None:
+                broker.ha.client.update_master_ha_address(header.master_ha_address)
+            return command.answer()
+        if broker.options.broker_id:
+            return command.answer()
+        answer = ExchangeHAInfoResponseHeader(
+            master_ha_address=broker.ha.address, master_flush_offset=0, master_address=broker.address
+        )
+        return command.answer(ext_fields=encode_header(answer))
+
+    def ha_status(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """The master's slaves, or the slave's master."""
+        return command.answer(body=encode_body(self._broker.ha.runtime_info()))

@@ -1,0 +1,171 @@
+"""Replies: codes 324 (SEND_REPLY_MESSAGE) and 325 (its one-letter form). Apache: ReplyMessageProcessor.
+
+A consumer answers a request with a message that names the client that asked (REPLY_TO_CLIENT). The broker pushes it to
+that client's connection (326, PUSH_REPLY_MESSAGE_TO_CLIENT), stores it where storeReplyMessageEnable is on, and answers
+the consumer with what became of the push.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.internet import defer
+from twisted.logger import Logger
+from twisted.python import failure
+
+from protocol.codes import RequestCode, ResponseCode
+from protocol.command import RemotingCommand
+from protocol.errors import BrokerError
+from protocol.header_codec import encode_header
+from protocol.headers import ReplyMessageRequestHeader
+from protocol.java import tags_code
+from protocol.message_properties import (
+    PROPERTY_MESSAGE_REPLY_TO_CLIENT,
+    PROPERTY_MSG_REGION,
+    PROPERTY_PUSH_REPLY_TIME,
+    PROPERTY_TAGS,
+    PROPERTY_TRACE_SWITCH,
+    decode_properties,
+    encode_properties,
+)
+from storage.interfaces import InnerMessage, PutStatus
+from twisted_mq.broker.processors.send import SendMessageProcessor
+from twisted_mq.remoting.channel import Answer, Channel
+
+PUSH_SECONDS = 10.0
+"""How long the client that asked may take to acknowledge its reply (Apache: Broker2Client.callClient)."""
+
+
+class ReplyMessageProcessor(SendMessageProcessor):
+    """Hands replies on; the checks of header and topic are those of a send."""
+
+    log = Logger()
+
+    def __init__(self, broker: Any) -> None:
+        super().__init__(broker)
+        self.processors = {
+            RequestCode.SEND_REPLY_MESSAGE: self.reply_v1,
+            RequestCode.SEND_REPLY_MESSAGE_V2: self.reply_v2,
+        }
+
+    def reply_v1(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """A reply with the full header."""
+        return self._reply(channel, command, self._read_v1(command))
+
+    def reply_v2(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """A reply with the one-letter header."""
+        return self._reply(channel, command, self._read_v2(command))
+
+    def _reply(self, channel: Channel, command: RemotingCommand, header: Any) -> Answer:
+        try:
+            target = self._target(channel, header)
+        except BrokerError as error:
+            return self._answers.refusal(command, error)
+        queue_id = header.queue_id
+        if queue_id < 0:
+            queue_id = self._broker.random.randrange(target.write_queue_nums or 1)
+        properties = decode_properties(header.properties or "")
+        properties |= {PROPERTY_MSG_REGION: self._broker.options.region_id, PROPERTY_TRACE_SWITCH: "true"}
+        pushed = self._push(channel, command, header, properties)
+        return pushed.addCallback(self._answer, channel, command, header, properties, queue_id)
+
+    # the push
+
+    def _push(
+        self, channel: Channel, command: RemotingCommand, header: Any, properties: dict[str, str]
+    ) -> defer.Deferred[str | None]:
+        """Fires with None where the client that asked took the reply, else with why not."""
+        client_id = properties.get(PROPERTY_MESSAGE_REPLY_TO_CLIENT)
+        if client_id is None:
+            return defer.succeed(f"reply message properties[{PROPERTY_MESSAGE_REPLY_TO_CLIENT}] is null")
+        asking = self._broker.producers.find_channel(client_id)
+        if asking is None:
+            return defer.succeed(f"push reply message fail, channel of <{client_id}> not found.")
+        request = RemotingCommand.request(
+            RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT, self._push_fields(channel, header, properties), command.body
+        )
+        pushed: defer.Deferred[Any] = asking.send_request(request, PUSH_SECONDS)
+        return pushed.addCallbacks(self._taken, self._not_taken, callbackArgs=(client_id,), errbackArgs=(client_id,))
+
+    def _push_fields(self, channel: Channel, header: Any, properties: dict[str, str]) -> dict[str, str]:
+        now = self._broker.now_ms()
+        return encode_header(
+            ReplyMessageRequestHeader(
+                producer_group=header.producer_group,
+                topic=header.topic,
+                default_topic=header.default_topic,
+                default_topic_queue_nums=header.default_topic_queue_nums,
+                queue_id=header.queue_id,
+                sys_flag=header.sys_flag,
+                born_timestamp=header.born_timestamp,
+                flag=header.flag,
+                properties=encode_properties({**properties, PROPERTY_PUSH_REPLY_TIME: str(now)}),
+                reconsume_times=header.reconsume_times,
+                unit_mode=bool(header.unit_mode),
+                born_host=channel.address,
+                store_host=self._broker.address,
+                store_timestamp=now,
+            )
+        )
+
+    def _taken(self, answer: RemotingCommand, client_id: str) -> str | None:
+        if answer.code == ResponseCode.SUCCESS:
+            return None
+        return self._failed(client_id, f"code {answer.code} {answer.remark}")
+
+    def _not_taken(self, reason: failure.Failure, client_id: str) -> str:
+        return self._failed(client_id, reason.getErrorMessage())
+
+    def _failed(self, client_id: str, reason: str) -> str:
+        self.log.warn("reply not taken by the client that asked: client={c} {reason}", c=client_id, reason=reason)
+        return f"push reply message to {client_id}fail."
+
+    # the answer
+
+    def _answer(
+        self,
+        remark: str | None,
+        channel: Channel,
+        command: RemotingCommand,
+        header: Any,
+        properties: dict[str, str],
+        queue_id: int,
+    ) -> RemotingCommand:
+        """Success or why the push failed; where the reply is stored, it says where."""
+        fields = {PROPERTY_MSG_REGION: properties[PROPERTY_MSG_REGION], PROPERTY_TRACE_SWITCH: "true"}
+        code = ResponseCode.SUCCESS if remark is None else ResponseCode.SYSTEM_ERROR
+        if remark is None:
+            fields |= {"msgId": "0", "queueId": str(queue_id), "queueOffset": "0"}
+        if self._broker.options.store_reply_message_enable:
+            fields |= self._store(channel, command, header, properties, queue_id)
+        return command.answer(code, remark, fields)
+
+    def _store(
+        self, channel: Channel, command: RemotingCommand, header: Any, properties: dict[str, str], queue_id: int
+    ) -> dict[str, str]:
+        """Where the reply is; nothing where the store does not take it, since it was handed on all the same."""
+        tags = properties.get(PROPERTY_TAGS)
+        message = InnerMessage(
+            header.topic,
+            queue_id,
+            command.body,
+            encode_properties(properties).encode("utf-8", "replace"),
+            properties,
+            tags_code(tags) if tags else 0,
+            header.flag,
+            header.sys_flag,
+            header.born_timestamp,
+            channel.born_host or self._born_host(channel),
+            header.reconsume_times or 0,
+        )
+        result = self._put(message)
+        if result.status is not PutStatus.PUT_OK:
+            self.log.warn("reply not stored: topic={t} status={s}", t=header.topic, s=result.status.name)
+            return {}
+        self._broker.statistics.count_put(header.topic, 1, result.end_offset - result.physical_offset)
+        self._broker.dispatch()
+        return {
+            "msgId": self._answers.message_ids(result),
+            "queueId": str(queue_id),
+            "queueOffset": str(result.queue_offset),
+        }

@@ -1,0 +1,163 @@
+"""How the broker is doing: codes 28 (GET_BROKER_RUNTIME_INFO) and 300 (QUERY_TOPIC_CONSUME_BY_WHO).
+
+Keys as in Apache's AdminBrokerProcessor.prepareRuntimeInfo; figures of parts that do not exist here (thread pools other
+than the waiting sends and pulls, a transient store pool) are left out or 0.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import Any
+
+from protocol.bodies import GroupList, KVTable, encode_body
+from protocol.codes import RequestCode
+from protocol.command import CURRENT_VERSION, RemotingCommand
+from protocol.header_codec import decode_header
+from protocol.headers import QueryTopicConsumeByWhoRequestHeader
+from twisted_mq.broker.counted_store import SCHEDULE_CONSUMER
+from twisted_mq.broker.schedule.postpone import TIMER_TOPIC
+from twisted_mq.remoting.channel import Answer, Channel
+
+NO_TRANSIENT_POOL = (1 << 31) - 1
+"""What Apache's broker answers without a transient store pool."""
+
+VERSION_NAME = "V5_3_3"
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+def human_bytes(count: float) -> str:
+    """1536 is "1.5 KiB" (Apache: MixAll.humanReadableByteCount)."""
+    if count < 1024:
+        return f"{int(count)} B"
+    for unit in _UNITS[1:]:
+        count /= 1024
+        if count < 1024 or unit == _UNITS[-1]:
+            break
+    return f"{count:.1f} {unit}"
+
+
+def human_time(seconds: float) -> str:
+    """How long the broker runs, as Apache prints it."""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    return f"[ {days} days, {hours} hours, {minutes} minutes, {rest} seconds ]"
+
+
+class RuntimeInfoProcessor:
+    """Figures for operators; everything is worked out when it is asked for."""
+
+    def __init__(self, broker: Any) -> None:
+        self._broker = broker
+        self.processors = {
+            RequestCode.GET_BROKER_RUNTIME_INFO: self.runtime_info,
+            RequestCode.QUERY_TOPIC_CONSUME_BY_WHO: self.groups_of_topic,
+        }
+
+    def runtime_info(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """All figures as one table of texts."""
+        delays = self._broker.waiting.schedule.running_stats()
+        table = {**self._statistics(), **self._store(), **self._broker_state(), **self._timer(), **delays}
+        return command.answer(body=encode_body(KVTable(table=table)))
+
+    def groups_of_topic(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """The groups that consume a topic now, or have an offset on it."""
+        topic = decode_header(QueryTopicConsumeByWhoRequestHeader, command).topic
+        online = {name for name, info in self._broker.consumers.groups.items() if topic in info.subscriptions}
+        groups = sorted(online.union(self._broker.offsets.groups_of(topic)))
+        return command.answer(body=encode_body(GroupList(group_list=groups)))
+
+    def _statistics(self) -> dict[str, str]:
+        broker, statistics = self._broker, self._broker.statistics
+        running = broker.clock.seconds() - statistics.started_seconds
+        return {
+            "bootTimestamp": str(int(statistics.started_seconds * 1000)),
+            "runtime": human_time(running),
+            "putMessageTimesTotal": str(max(1, statistics.put_messages)),
+            "putMessageFailedTimes": str(statistics.put_failed),
+            "putMessageSizeTotal": str(statistics.put_bytes),
+            "putMessageAverageSize": str(statistics.put_bytes / max(1, statistics.put_messages)),
+            "putTps": statistics.rates("put_messages"),
+            "getFoundTps": statistics.rates("get_found"),
+            "getMissTps": statistics.rates("get_missed"),
+            "getTotalTps": statistics.rates("get_found", "get_missed"),
+            "getTransferredTps": statistics.rates("get_messages"),
+            "putMessageEntireTimeMax": str(statistics.put_times.longest_ms),
+            "getMessageEntireTimeMax": str(statistics.get_times.longest_ms),
+            "putMessageDistributeTime": statistics.put_times.ranges(),
+            "putLatency99": str(statistics.put_times.within(0.99)),
+            "putLatency999": str(statistics.put_times.within(0.999)),
+            "msgPutTotalYesterdayMorning": str(statistics.day.put_yesterday_morning),
+            "msgPutTotalTodayMorning": str(statistics.day.put_this_morning),
+            "msgPutTotalTodayNow": str(statistics.user_messages(statistics.puts)),
+            "msgGetTotalYesterdayMorning": str(statistics.day.get_yesterday_morning),
+            "msgGetTotalTodayMorning": str(statistics.day.get_this_morning),
+            "msgGetTotalTodayNow": str(statistics.user_messages(statistics.gets)),
+        }
+
+    def _store(self) -> dict[str, str]:
+        broker, store = self._broker, self._broker.store
+        folder = broker.options.store_path_root_dir
+        table = {
+            "commitLogMinOffset": str(store.min_physical_offset()),
+            "commitLogMaxOffset": str(store.max_physical_offset()),
+            "dispatchBehindBytes": "0",
+            "remainHowManyDataToFlush": human_bytes(store.max_physical_offset() - store.flushed_offset()),
+            "earliestMessageTimeStamp": str(self._earliest()),
+            "pageCacheLockTimeMills": "0",
+            "dispatchMaxBuffer": "0",
+            "remainTransientStoreBufferNumbs": str(NO_TRANSIENT_POOL),
+        }
+        if os.path.isdir(folder):
+            usage = shutil.disk_usage(folder)
+            ratio = str(1 - usage.free / usage.total)
+            table |= {
+                "commitLogDiskRatio": ratio,
+                f"commitLogDiskRatio_{broker.options.store_path_commit_log or os.path.join(folder, 'commitlog')}": ratio,
+                "consumeQueueDiskRatio": ratio,
+                "commitLogDirCapacity": f"Total : {human_bytes(usage.total)}, Free : {human_bytes(usage.free)}.",
+            }
+        return table
+
+    def _timer(self) -> dict[str, str]:
+        """How far the timer is behind (s, and messages), how many wait for their time, and its rates."""
+        broker, timer = self._broker, self._broker.waiting.timer
+        behind_ms = broker.now_ms() - timer.read_ms if timer.read_ms else 0
+        behind = broker.store.max_offset_in_queue(TIMER_TOPIC, 0) - timer.queue_offset
+        statistics = broker.statistics
+        return {
+            "timerReadBehind": str(max(0, behind_ms // 1000)),
+            "timerOffsetBehind": str(max(0, behind)),
+            "timerCongestNum": str(sum(metric.count for metric in timer.files.metrics.counts.values())),
+            "timerEnqueueTps": str(statistics.topic_put_tps(TIMER_TOPIC)),
+            "timerDequeueTps": str(statistics.group_get_tps(SCHEDULE_CONSUMER, TIMER_TOPIC)),
+        }
+
+    def _earliest(self) -> int:
+        store = self._broker.store
+        times = [
+            store.earliest_message_time(topic, queue) for topic in store.topics() for queue in store.queue_ids(topic)
+        ]
+        return min((time for time in times if time > 0), default=-1)
+
+    def _broker_state(self) -> dict[str, str]:
+        options = self._broker.options
+        waiting = {"send": 0, "pull": len(self._broker.held_pulls), "litePull": 0, "query": 0, "ack": 0}
+        capacities = {"litePull": options.pull_thread_pool_queue_capacity, "query": 0, "ack": 0}
+        table = {
+            "brokerActive": str(options.broker_id == 0).lower(),
+            "brokerVersionDesc": VERSION_NAME,
+            "brokerVersion": str(CURRENT_VERSION),
+            "startAcceptSendRequestTimeStamp": str(options.start_accept_send_request_time_stamp),
+            "sendThreadPoolQueueCapacity": str(options.send_thread_pool_queue_capacity),
+            "pullThreadPoolQueueCapacity": str(options.pull_thread_pool_queue_capacity),
+            "EndTransactionQueueSize": "0",
+            "EndTransactionThreadPoolQueueCapacity": "0",
+        }
+        for name, capacity in capacities.items():
+            table[f"{name}ThreadPoolQueueCapacity"] = str(capacity)
+        for name, size in waiting.items():
+            table[f"{name}ThreadPoolQueueSize"] = str(size)
+            table[f"{name}ThreadPoolQueueHeadWaitTimeMills"] = "0"
+        return table

@@ -1,0 +1,123 @@
+"""Answers to sends, encoded. The answer to a plain send is one formatting of a template for its header encoding; refusals
+and batches take the common way. A test holds both ways equal.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import attrs
+
+from protocol.codes import ResponseCode
+from protocol.command import (
+    CURRENT_VERSION,
+    LANGUAGES,
+    RESPONSE_FLAG,
+    RemotingCommand,
+    SerializeType,
+    encode_binary_fields,
+)
+from protocol.errors import BrokerError
+from protocol.framing import encode_frame
+from storage.interfaces import InnerMessage, PutResult
+
+_JSON = (
+    '{"code":0,"extFields":{"MSG_REGION":"%s","TRACE_ON":"true","msgId":"%s%%016X","queueId":"%%d","queueOffset":"%%d",'
+    '"transactionId":"%%s"},"flag":1,"language":"PYTHON","opaque":%%d,"serializeTypeCurrentRPC":"JSON","version":%d}'
+)
+
+
+_BINARY_HEAD = struct.Struct(">IIHBHiiII")
+_BINARY_HEAD_BYTES = 21
+_BINARY_REST = b"%b%016X\0\x07queueId\0\0\0%c%b\0\x0bqueueOffset\0\0\0%c%b\0\x0dtransactionId\0\0\0%c%b"
+_PYTHON = LANGUAGES.index("PYTHON")
+NOTHING_MORE: Mapping[str, str] = MappingProxyType({})
+
+
+class SendAnswers:
+    """Encodes answers for one store host (8 or 20 bytes) and region; each send answer names the region (MSG_REGION)."""
+
+    def __init__(self, store_host: bytes, region: str) -> None:
+        self._id_prefix = store_host.hex().upper()
+        self._fields = {"MSG_REGION": region, "TRACE_ON": "true"}
+        region_fits = region.isalnum() and region.isascii()
+        self._plain = {SerializeType.JSON: self._json, SerializeType.ROCKETMQ: self._binary} if region_fits else {}
+        self._template = (_JSON % (region, self._id_prefix, CURRENT_VERSION)).encode() if region_fits else b""
+        id_length = len(self._id_prefix) + 16
+        self._binary_start = encode_binary_fields(self._fields) + b"\0\x05msgId\0\0\0%c%b" % (
+            id_length,
+            self._id_prefix.encode(),
+        )
+
+    def sent(self, command: RemotingCommand, message: InnerMessage, result: PutResult, code: int) -> bytes:
+        """The frame that says where a message (or batch) is; `code` is SUCCESS or a durability that was not reached."""
+        transaction_id = message.property_map.get("UNIQ_KEY", "")
+        if code == 0 and not result.physical_offsets and transaction_id.isalnum() and len(transaction_id) < 128:
+            encode = self._plain.get(command.serialize_type)
+            if encode is not None and transaction_id.isascii():
+                return encode(command.opaque, message.queue_id, result, transaction_id.encode())
+        return self.sent_commonly(command, message, result, code)
+
+    def _json(self, opaque: int, queue_id: int, result: PutResult, transaction_id: bytes) -> bytes:
+        header = self._template % (result.physical_offset, queue_id, result.queue_offset, transaction_id, opaque)
+        size = len(header)
+        return b"%b\0%b%b" % ((size + 4).to_bytes(4, "big"), size.to_bytes(3, "big"), header)
+
+    def _binary(self, opaque: int, queue_id: int, result: PutResult, transaction_id: bytes) -> bytes:
+        queue, offset = b"%d" % queue_id, b"%d" % result.queue_offset
+        fields = _BINARY_REST % (
+            self._binary_start, result.physical_offset, len(queue), queue, len(offset), offset,
+            len(transaction_id), transaction_id,
+        )  # fmt: skip
+        size = len(fields) + _BINARY_HEAD_BYTES
+        mark = SerializeType.ROCKETMQ << 24 | size
+        head = _BINARY_HEAD.pack(size + 4, mark, 0, _PYTHON, CURRENT_VERSION, opaque, RESPONSE_FLAG, 0, len(fields))
+        return head + fields
+
+    def sent_elsewhere(
+        self,
+        command: RemotingCommand,
+        message: InnerMessage,
+        result: PutResult,
+        code: int,
+        *,
+        queue_id: int,
+        recall_handle: str | None,
+    ) -> bytes:
+        """The answer for a message that was put into another queue than its sender's; the offset is that one's."""
+        asked = attrs.evolve(message, queue_id=queue_id)
+        return self.sent_commonly(
+            command, asked, result, code, {"recallHandle": recall_handle} if recall_handle else {}
+        )
+
+    def sent_commonly(
+        self,
+        command: RemotingCommand,
+        message: InnerMessage,
+        result: PutResult,
+        code: int,
+        more: Mapping[str, str] = NOTHING_MORE,
+    ) -> bytes:
+        """The same answer without a template."""
+        transaction_id = message.property_map.get("UNIQ_KEY", "")
+        fields = {
+            **self._fields,
+            "msgId": self.message_ids(result),
+            "queueId": str(message.queue_id),
+            "queueOffset": str(result.queue_offset),
+            "transactionId": transaction_id,
+            **more,
+        }
+        return encode_frame(command.answer(code, None, fields))
+
+    def refusal(self, command: RemotingCommand, error: BrokerError) -> bytes:
+        """The frame that says why not."""
+        fields = {} if error.response_code == ResponseCode.SYSTEM_ERROR else dict(self._fields)
+        return encode_frame(command.answer(error.response_code, error.remark, fields))
+
+    def message_ids(self, result: PutResult) -> str:
+        """Offset ids, with commas between those of a batch."""
+        offsets = result.physical_offsets or (result.physical_offset,)
+        return ",".join([f"{self._id_prefix}{offset:016X}" for offset in offsets])

@@ -1,0 +1,120 @@
+"""Messages that a consumer gives back (36): to the group's retry topic after a delay, in the end to its dead letters.
+
+Apache: AbstractSendMessageProcessor.consumerSendMsgBack.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.logger import Logger
+
+from protocol.codes import RequestCode, ResponseCode
+from protocol.command import RemotingCommand
+from protocol.errors import BrokerError, RecordError
+from protocol.header_codec import decode_header
+from protocol.headers import ConsumerSendMsgBackRequestHeader
+from protocol.message_properties import (
+    PROPERTY_DELAY_TIME_LEVEL,
+    PROPERTY_ORIGIN_MESSAGE_ID,
+    PROPERTY_RETRY_TOPIC,
+    PROPERTY_WAIT_STORE_MSG_OK,
+)
+from storage.interfaces import InnerMessage, PutStatus
+from twisted_mq.broker.dead_letters import dead_letter_topic, most_times, subscription_group
+from twisted_mq.broker.schedule.postpone import PostponeRefused
+from twisted_mq.broker.stored_message import StoredMessage
+from twisted_mq.broker.topic_validator import retry_topic
+from twisted_mq.remoting.channel import Answer, Channel
+
+PERM_WRITE = 2
+FIRST_LEVEL = 3
+"""The delay level of the first retry where the client leaves it to the broker; each further one is a level longer."""
+
+
+class SendBackProcessor:
+    """Stores what a consumer could not handle for a later try."""
+
+    log = Logger()
+
+    def __init__(self, broker: Any) -> None:
+        self._broker = broker
+        self.processors = {RequestCode.CONSUMER_SEND_MSG_BACK: self.send_back}
+
+    def send_back(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """A delay level below 0 asks for a dead letter, 0 leaves the delay to the broker.
+
+        A group without retry queues is answered with success and nothing is stored: it gave the message up.
+        """
+        header = decode_header(ConsumerSendMsgBackRequestHeader, command)
+        group = subscription_group(self._broker, header.group)
+        self._check_broker()
+        if group.retry_queue_nums <= 0:
+            return command.answer()
+        topic = self._retry_topic(header, group)
+        stored = self._stored(header.offset)
+        reconsumed = stored.head.reconsume_times
+        dead = reconsumed >= most_times(group, command.version, header.max_reconsume_times) or header.delay_level < 0
+        if dead:
+            message = self._again(stored, dead_letter_topic(self._broker, header.group), 0, level=0)
+        else:
+            queue_id = self._broker.random.randrange(group.retry_queue_nums)
+            message = self._again(stored, topic, queue_id, level=header.delay_level or FIRST_LEVEL + reconsumed)
+        self._put(message)
+        self._count(header.group, message)
+        if dead:
+            self.log.info(
+                "dead letter: group={group} topic={topic} key={key} from={offset}",
+                group=header.group, topic=header.origin_topic, key=stored.properties.get("UNIQ_KEY"), offset=header.offset,
+            )  # fmt: skip
+        return command.answer()
+
+    def _check_broker(self) -> None:
+        if not self._broker.options.broker_permission & PERM_WRITE:
+            remark = f"the broker[{self._broker.advertised_ip}] sending message is forbidden"
+            raise BrokerError(ResponseCode.NO_PERMISSION, remark)
+
+    def _retry_topic(self, header: ConsumerSendMsgBackRequestHeader, group: Any) -> str:
+        topic = retry_topic(header.group)
+        sys_flag = 2 if header.unit_mode else 0
+        config = self._broker.topics.create_for_group(topic, group.retry_queue_nums, sys_flag)
+        if not config.perm & PERM_WRITE:
+            raise BrokerError(ResponseCode.NO_PERMISSION, f"the topic[{topic}] sending message is forbidden")
+        return topic
+
+    def _stored(self, offset: int) -> StoredMessage:
+        record = self._broker.store.look_message(offset)
+        try:
+            if record is not None:
+                return StoredMessage.read(record)
+        except RecordError as error:
+            self.log.error(
+                "message given back cannot be read: offset={offset} error={error}", offset=offset, error=error
+            )
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, f"look message by offset failed, {offset}")
+
+    @staticmethod
+    def _again(stored: StoredMessage, topic: str, queue_id: int, *, level: int) -> InnerMessage:
+        """The message with where it first came from, its first id, and one try more."""
+        properties = stored.properties
+        properties.setdefault(PROPERTY_RETRY_TOPIC, stored.topic)
+        properties.setdefault(PROPERTY_ORIGIN_MESSAGE_ID, stored.message_id)
+        properties[PROPERTY_WAIT_STORE_MSG_OK] = "false"
+        properties[PROPERTY_DELAY_TIME_LEVEL] = str(level)
+        return stored.copy_to(topic, queue_id, stored.head.reconsume_times + 1)
+
+    def _count(self, group: str, message: InnerMessage) -> None:
+        """Count it as put, and as given back by the group, by the topic that it first came from."""
+        size = len(message.body) + len(message.properties)
+        origin = message.property_map[PROPERTY_RETRY_TOPIC]
+        self._broker.statistics.count_put(message.topic, 1, size)
+        self._broker.statistics.sent_back[f"{origin}@{group}"].add(1, size)
+
+    def _put(self, message: InnerMessage) -> None:
+        """Raises BrokerError with the name of the store's refusal, as Apache's remark has it."""
+        try:
+            status = self._broker.store.put_message(self._broker.postponement.apply(message)).status.name
+        except PostponeRefused as refused:
+            status = refused.status
+        if status != PutStatus.PUT_OK.name:
+            raise BrokerError(ResponseCode.SYSTEM_ERROR, status)

@@ -1,0 +1,75 @@
+"""Which producers are connected, by group (Apache: ProducerManager)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+CHANNEL_EXPIRED_MS = 120_000
+"""A client without a heartbeat for this long is dropped (Apache: CHANNEL_EXPIRED_TIMEOUT)."""
+
+
+@attrs.define(eq=False)
+class ClientChannelInfo:
+    """One client of a group on one connection."""
+
+    channel: Any
+    client_id: str
+    language: str
+    version: int
+    last_update_ms: int
+
+
+class ProducerManager:
+    """Groups of producers; a group without a connection is forgotten."""
+
+    def __init__(self, expired_ms: int = CHANNEL_EXPIRED_MS) -> None:
+        self._expired_ms = expired_ms
+        self.groups: dict[str, dict[Any, ClientChannelInfo]] = {}
+        self._by_client_id: dict[str, Any] = {}
+        self._asked = 0
+
+    def register(self, group: str, client: ClientChannelInfo) -> None:
+        """Note a producer's heartbeat."""
+        self.groups.setdefault(group, {})[client.channel] = client
+        self._by_client_id[client.client_id] = client.channel
+
+    def unregister(self, group: str, channel: Any) -> None:
+        """A producer says goodbye."""
+        self._drop(group, channel)
+
+    def channel_lost(self, channel: Any) -> None:
+        """Drop the connection from all groups."""
+        for group in [name for name, clients in self.groups.items() if channel in clients]:
+            self._drop(group, channel)
+
+    def expired(self, now_ms: int) -> list[Any]:
+        """Channels whose last heartbeat is too old; they are dropped here, closing them is the caller's."""
+        oldest = now_ms - self._expired_ms
+        late = [client.channel for clients in self.groups.values() for client in clients.values()
+                if client.last_update_ms < oldest]  # fmt: skip
+        for channel in late:
+            self.channel_lost(channel)
+        return late
+
+    def find_channel(self, client_id: str) -> Any | None:
+        """The connection of a client's producers (Apache: findChannel)."""
+        return self._by_client_id.get(client_id)
+
+    def available_channel(self, group: str) -> Any | None:
+        """A connection of the group, each time the next one (Apache: getAvailableChannel)."""
+        channels = [channel for channel in self.groups.get(group, ()) if channel.connected_now]
+        self._asked += 1
+        return channels[self._asked % len(channels)] if channels else None
+
+    def _drop(self, group: str, channel: Any) -> None:
+        clients = self.groups.get(group)
+        client = clients.pop(channel, None) if clients is not None else None
+        if client is None:
+            return
+        if not clients:
+            del self.groups[group]
+        elsewhere = any(channel in others for others in self.groups.values())
+        if not elsewhere and self._by_client_id.get(client.client_id) is channel:
+            del self._by_client_id[client.client_id]

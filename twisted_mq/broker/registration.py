@@ -1,0 +1,130 @@
+"""Registers the broker with every name server: at start, each 30 s, and at once when a topic changes (Apache: BrokerOuterAPI).
+
+A name server that cannot be reached is logged once and tried again at the next turn; the others are not held up.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import attrs
+from twisted.internet import defer
+from twisted.logger import Logger
+
+from protocol.bodies import (
+    RegisterBrokerBody,
+    TopicConfig,
+    TopicConfigAndMappingSerializeWrapper,
+    encode_register_broker,
+)
+from protocol.codes import RequestCode
+from protocol.command import RemotingCommand
+from protocol.errors import BrokerError
+from protocol.header_codec import encode_header
+from protocol.headers import RegisterBrokerRequestHeader, UnRegisterBrokerRequestHeader
+from twisted_mq.remoting.client import RemotingClient
+from twisted_mq.remoting.errors import RemotingError
+
+
+@attrs.define(eq=False)
+class Registration:
+    """What is registered, and where: `name_servers` are host:port texts."""
+
+    options: Any
+    topics: Any
+    client: RemotingClient
+    broker_address: str
+    ha_address: str
+    name_servers: Sequence[str]
+    permission: Callable[[], int]
+    answered: Callable[[dict[str, str]], None] = lambda fields: None
+    """Called with the fields of each answer: a slave's name the master (haServerAddr, masterAddr)."""
+    log = Logger()
+    _unreachable: set[str] = attrs.field(factory=set)
+    _under_way: list[defer.Deferred[None]] = attrs.field(factory=list)
+    _calls: int = 0
+
+    def register(self, changed: list[TopicConfig] | None = None) -> defer.Deferred[list[bool]]:
+        """Register all topics, or only those that changed; fires with what each name server said, in their order."""
+        configs = list(self.topics.topics.values()) if changed is None else changed
+        body = self._body(configs)
+        header = self._header(body)
+        calls = [self._call(address, RequestCode.REGISTER_BROKER, header, body) for address in self.name_servers]
+        self._calls += 1
+        return defer.gatherResults(calls).addBoth(self._finished)
+
+    def latest(self) -> defer.Deferred[None]:
+        """Fires when no registration is under way: what changed before is known to every name server that answers."""
+        if not self._calls:
+            return defer.succeed(None)
+        waiting: defer.Deferred[None] = defer.Deferred()
+        self._under_way.append(waiting)
+        return waiting
+
+    def _finished(self, results: Any) -> Any:
+        self._calls -= 1
+        if not self._calls:
+            waiting, self._under_way = self._under_way, []
+            for one in waiting:
+                one.callback(None)
+        return results
+
+    def unregister(self) -> defer.Deferred[list[bool]]:
+        """Take the broker out of every name server's routes. May be cancelled: then it fails."""
+        header = UnRegisterBrokerRequestHeader(
+            broker_name=self.options.broker_name,
+            broker_addr=self.broker_address,
+            cluster_name=self.options.broker_cluster_name,
+            broker_id=self.options.broker_id,
+        )
+        calls = [self._call(address, RequestCode.UNREGISTER_BROKER, header, b"") for address in self.name_servers]
+        return defer.gatherResults(calls, consumeErrors=True)
+
+    def _body(self, configs: list[TopicConfig]) -> bytes:
+        permission = self.permission()
+        if permission & 6 != 6:
+            configs = [attrs.evolve(config, perm=config.perm & permission) for config in configs]
+        wrapper = TopicConfigAndMappingSerializeWrapper(
+            topic_config_table={config.topic_name: config for config in configs},
+            data_version=self.topics.data_version,
+        )
+        return encode_register_broker(
+            RegisterBrokerBody(topic_config_serialize_wrapper=wrapper, filter_server_list=[]),
+            self.options.compressed_register,
+        )
+
+    def _header(self, body: bytes) -> RegisterBrokerRequestHeader:
+        return RegisterBrokerRequestHeader(
+            broker_name=self.options.broker_name,
+            broker_addr=self.broker_address,
+            cluster_name=self.options.broker_cluster_name,
+            ha_server_addr=self.ha_address,
+            broker_id=self.options.broker_id,
+            enable_acting_master=False,
+            compressed=self.options.compressed_register,
+            body_crc32=zlib.crc32(body) & 0x7FFFFFFF,
+        )
+
+    def _call(self, address: str, code: int, header: Any, body: bytes) -> defer.Deferred[bool]:
+        command = RemotingCommand.request(code, encode_header(header), body)
+        sent = self.client.invoke(address, command, self.options.register_broker_timeout_mills / 1000)
+        return sent.addCallbacks(self._told, self._failed, callbackArgs=(address,), errbackArgs=(address,))
+
+    def _told(self, answer: RemotingCommand, address: str) -> bool:
+        if answer.code != 0:
+            self.log.error("name server {a} refused: {e}", a=address, e=BrokerError(answer.code, answer.remark or ""))
+            return False
+        if address in self._unreachable:
+            self._unreachable.discard(address)
+            self.log.info("name server {a} is back", a=address)
+        self.answered(answer.ext_fields or {})
+        return True
+
+    def _failed(self, reason: Any, address: str) -> bool:
+        reason.trap(RemotingError)
+        if address not in self._unreachable:
+            self._unreachable.add(address)
+            self.log.warn("name server {a} not reached, tried again: {e}", a=address, e=reason.value)
+        return False

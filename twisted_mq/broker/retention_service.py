@@ -1,0 +1,98 @@
+"""Deletes what has expired in a running broker, and watches its disks (Apache: CleanCommitLogService and its like).
+
+`storage.retention` decides; here are the turns, the pauses between deletions, and the thread in which the disk is
+measured and files are removed, because to unlink a file of 1 GiB can take a disk long.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from twisted.internet import defer, task
+from twisted.logger import Logger
+
+from storage.message_store import FileMessageStore
+from storage.retention import DiskUsage, measure, remove_file
+
+InThread = Callable[..., defer.Deferred[Any]]
+"""Calls a function with arguments in another thread; fires with what it answers."""
+
+
+def local_hour(now_ms: int) -> int:
+    """The hour of the day that deleteWhen means, 0 to 23, in the machine's time zone."""
+    return time.localtime(now_ms / 1000).tm_hour
+
+
+class RetentionService:
+    """One turn after the other; `turn` is called every cleanResourceInterval, `stop` ends the one that runs."""
+
+    log = Logger()
+
+    def __init__(
+        self,
+        store: FileMessageStore,
+        options: Any,
+        clock: Any,
+        now_ms: Callable[[], int],
+        in_thread: InThread,
+        *,
+        measure: Callable[[str], float] = measure,
+        remove: Callable[[str], None] = remove_file,
+        hour: Callable[[int], int] = local_hour,
+    ) -> None:
+        self._store = store
+        self._options = options
+        self._clock = clock
+        self._now_ms = now_ms
+        self._in_thread = in_thread
+        self._measure = measure
+        self._remove = remove
+        self._hour = hour
+        self._running: defer.Deferred[None] | None = None
+
+    def turn(self) -> defer.Deferred[None]:
+        """One turn; fires when it is over, never with a failure: the next turn tries again."""
+        self._running = defer.ensureDeferred(self._turn())
+        self._running.addErrback(self._failed)
+        return self._running
+
+    def stop(self) -> None:
+        """End a turn that runs; the store may be closed then. A second call does nothing."""
+        running, self._running = self._running, None
+        if running is not None:
+            running.cancel()
+
+    def _failed(self, reason: Any) -> None:
+        if reason.check(defer.CancelledError) is None:
+            self.log.failure("retention turn failed, tried again at its next turn", failure=reason)
+
+    async def _turn(self) -> None:
+        paths = self._store.config.paths
+        usage = DiskUsage(
+            await self._in_thread(self._measure, paths.commit_log),
+            await self._in_thread(self._measure, paths.consume_queues),
+        )
+        retention, now_ms = self._store.retention, self._now_ms()
+        hanged = retention.hanged_files(now_ms)
+        expired = retention.expire_log(now_ms, self._hour(now_ms), usage)
+        options = self._options
+        await self._remove_all(hanged + expired, options.delete_commit_log_files_interval / 1000)
+        queue_pause = options.delete_consume_queue_files_interval / 1000
+        for removed in retention.trim():
+            await self._remove_all(removed, 0)
+            await task.deferLater(self._clock, queue_pause if removed else 0)
+
+    async def _remove_all(self, paths: Sequence[str], pause: float) -> None:
+        """Remove files, oldest first; at the first that will not go all others wait with it, so that no hole is made."""
+        for number, path in enumerate(paths):
+            if number:
+                await task.deferLater(self._clock, pause)
+            try:
+                await self._in_thread(self._remove, path)
+            except OSError as error:
+                self.log.error("file not removed, tried again later: path={path} error={error}", path=path, error=error)
+                self._store.retention.could_not_remove(paths[number:], self._now_ms())
+                return
+            self.log.info("file removed: path={path}", path=path)

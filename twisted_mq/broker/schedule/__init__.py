@@ -1,0 +1,1 @@
+"""Messages that wait: delay levels (Apache: ScheduleMessageService) and delivery at any time (TimerMessageStore)."""

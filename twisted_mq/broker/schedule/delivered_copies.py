@@ -1,0 +1,83 @@
+"""What was delivered before the broker stopped, found in the log itself.
+
+A delayed message is delivered by putting a copy into its real queue, and how far that went is written down later. After
+a kill the copies in the log are the truth: a waiting message whose copy is there is not delivered again, one whose copy
+was lost with the log's end is. So nothing is lost or delivered twice, whatever the tables on disk say.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from protocol.errors import RecordError
+from protocol.message_properties import (
+    PROPERTY_DELAY_TIME_LEVEL,
+    PROPERTY_REAL_TOPIC,
+    PROPERTY_TIMER_DEL_UNIQKEY,
+    PROPERTY_TIMER_OUT_MS,
+    PROPERTY_TIMER_ROLL_TIMES,
+    PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
+)
+from storage.interfaces import Boundary, IMessageStore
+from twisted_mq.broker.stored_message import StoredMessage
+
+_SLACK_MS = 1000
+"""Copies are looked for from a little before the due time: store times of one moment may differ."""
+_READ_BYTES = 1 << 20
+_READ_COUNT = 1000
+_SAME_IN_COPIES = (
+    PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
+    PROPERTY_REAL_TOPIC,
+    PROPERTY_DELAY_TIME_LEVEL,
+    PROPERTY_TIMER_OUT_MS,
+    PROPERTY_TIMER_DEL_UNIQKEY,
+)
+
+
+def identity(message: StoredMessage, rolls: str | None) -> int:
+    """Equal for a waiting message and its copy; `rolls` is the copy's TIMER_ROLL_TIMES."""
+    head, properties = message.head, message.properties
+    names = [properties.get(name) for name in _SAME_IN_COPIES]
+    return hash((*names, rolls, head.reconsume_times, head.body_crc, head.born_timestamp))
+
+
+class DeliveredCopies:
+    """The copies in the log as it was when this was made. Queues are read when they are first asked about."""
+
+    def __init__(self, store: IMessageStore) -> None:
+        self._store = store
+        self.end_of_log: int = store.max_physical_offset()
+        self._read_from: dict[tuple[str, int], int] = {}
+        self._copies: dict[tuple[str, int], Counter[int]] = {}
+
+    def take(self, message: StoredMessage, topic: str, queue_id: int, due_ms: int, rolls: str | None = None) -> bool:
+        """Whether that queue holds a copy of the message, stored from `due_ms` on; each copy counts for one message."""
+        key = topic, queue_id
+        self._read(key, due_ms - _SLACK_MS)
+        copies, wanted = self._copies[key], identity(message, rolls)
+        if not copies[wanted]:
+            return False
+        copies[wanted] -= 1
+        return True
+
+    def _read(self, key: tuple[str, int], since_ms: int) -> None:
+        store = self._store
+        copies = self._copies.setdefault(key, Counter())
+        end = self._read_from.get(key, store.max_offset_in_queue(*key))
+        first = offset = min(end, store.offset_by_time(*key, since_ms, Boundary.LOWER))
+        self._read_from[key] = first
+        while offset < end:
+            result = store.get_message(*key, offset, min(_READ_COUNT, end - offset), _READ_BYTES, None)
+            for record in result.records:
+                self._count(record, copies)
+            if result.next_begin_offset <= offset:
+                return
+            offset = result.next_begin_offset
+
+    def _count(self, record: memoryview | bytes, copies: Counter[int]) -> None:
+        try:
+            message = StoredMessage.read(record)
+        except RecordError:
+            return  # readers pass over damage too; what is damaged was not delivered
+        if message.head.physical_offset < self.end_of_log and PROPERTY_REAL_TOPIC in message.properties:
+            copies[identity(message, message.properties.get(PROPERTY_TIMER_ROLL_TIMES))] += 1

@@ -1,0 +1,50 @@
+"""Runs the delivery of waiting messages on the broker's clock, ten times a second or, under load, turn after turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from twisted.internet import interfaces
+from twisted.logger import Logger
+
+IDLE_SECONDS = 0.1
+"""Between two looks at the clock (Apache: DELAY_FOR_A_WHILE, 100 ms)."""
+
+
+class DeliveryLoop:
+    """Calls each turn until none has more at once, `after` behind each round; `stop` ends it."""
+
+    log = Logger()
+
+    def __init__(
+        self, clock: interfaces.IReactorTime, turns: Sequence[Callable[[], bool]], after: Callable[[], None]
+    ) -> None:
+        self._clock = clock
+        self._turns = turns
+        self._after = after
+        self._call: interfaces.IDelayedCall | None = None
+
+    def start(self) -> None:
+        """Begin with the next turn of the reactor."""
+        self._call = self._clock.callLater(0, self._round)
+
+    def stop(self) -> None:
+        """No more rounds. A second call does nothing."""
+        call, self._call = self._call, None
+        if call is not None and call.active():
+            call.cancel()
+
+    def _round(self) -> None:
+        more = False
+        for turn in self._turns:
+            more |= self._one(turn)
+        self._one(self._after)
+        if self._call is not None:
+            self._call = self._clock.callLater(0 if more else IDLE_SECONDS, self._round)
+
+    def _one(self, work: Callable[[], object]) -> bool:
+        try:
+            return bool(work())
+        except Exception:
+            self.log.failure("delivery of waiting messages failed, tried again")
+            return False

@@ -1,0 +1,217 @@
+"""Delivers the messages of the delay levels, each level's queue in order (Apache: ScheduleMessageService).
+
+Level n waits in queue n - 1 of SCHEDULE_TOPIC_XXXX. The first message of a queue that is not due yet holds the others
+back: they were stored later, so they are due later. Offsets count messages of those queues.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from twisted.logger import Logger
+
+from protocol.delay_levels import delivery_time, parse_delay_levels
+from protocol.errors import RecordError
+from protocol.message_properties import PROPERTY_REAL_QUEUE_ID, PROPERTY_REAL_TOPIC
+from protocol.message_record import SCHEDULE_TOPIC
+from storage.interfaces import GetResult, GetStatus, IMessageStore, PutStatus
+from twisted_mq.broker.schedule.delivered_copies import DeliveredCopies
+from twisted_mq.broker.stored_message import StoredMessage
+
+MESSAGES_A_TURN = 32
+"""Of one level; a level with more goes on at its next turn, so that the others and the clients get theirs."""
+_READ_BYTES = 1 << 20
+_HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
+_QUIET = (GetStatus.OFFSET_OVERFLOW_ONE, GetStatus.NO_MESSAGE_IN_QUEUE)
+
+
+class ScheduleMessageService:
+    """`table` keeps the offsets on disk (storage.delay_offset_table); `turn` is called again and again."""
+
+    log = Logger()
+
+    def __init__(
+        self, store: IMessageStore, table: Any, levels: str, now_ms: Callable[[], int], version_step: int = 200
+    ) -> None:
+        self._store = store
+        self._table = table
+        self._delays = parse_delay_levels(levels)
+        self._now_ms = now_ms
+        self._version_step = version_step
+        self.moves = 0
+        self._due: dict[int, int] = {}
+        self._stuck: dict[int, int] = {}
+        self._looked_ms = 0
+        self.offsets: dict[int, int] = dict(table.offsets)
+        self.data_version = table.data_version
+
+    @property
+    def levels(self) -> list[int]:
+        """The configured levels, and those that earlier configurations left messages in."""
+        queues = self._store.queue_ids(SCHEDULE_TOPIC)
+        return sorted({*self._delays, *(queue_id + 1 for queue_id in queues)})
+
+    # at start
+
+    def start(self) -> None:
+        """Bring the offsets into the queues' range, and past what the log shows as delivered already."""
+        copies = DeliveredCopies(self._store)
+        for level in self.levels:
+            offset = self.offsets.get(level)
+            queue_min = self._store.min_offset_in_queue(SCHEDULE_TOPIC, level - 1)
+            queue_max = self._store.max_offset_in_queue(SCHEDULE_TOPIC, level - 1)
+            if offset is not None and not queue_min <= offset <= queue_max:
+                self._corrected(level, offset, max(queue_min, min(offset, queue_max)))
+            before = self.offsets.get(level, 0)
+            while self._pass_delivered(level, copies):
+                continue
+            passed = self.offsets.get(level, 0) - before
+            if passed:
+                self.log.info(
+                    "delayed messages were delivered before the restart: level={delay_level} count={n}",
+                    delay_level=level,
+                    n=passed,
+                )
+
+    def _pass_delivered(self, level: int, copies: DeliveredCopies) -> bool:
+        """Move past the level's next messages as far as they were delivered; True where more may follow."""
+        offset = self.offsets.get(level, 0)
+        result = self._read(level, offset)
+        for record in result.records:
+            message = self._message(level, record)
+            if message is None:
+                continue
+            due_ms = self._due_ms(level, message.head.store_timestamp)
+            if due_ms > self._now_ms() or not self._was_delivered(message, copies, due_ms):
+                return False
+            self._moved(level, message.head.queue_offset + 1)
+        return bool(result.records)
+
+    @staticmethod
+    def _was_delivered(message: StoredMessage, copies: DeliveredCopies, due_ms: int) -> bool:
+        place = real_place(message)
+        return place is not None and copies.take(message, *place, due_ms)
+
+    # delivery
+
+    def turn(self) -> bool:
+        """Deliver what is due; True where more is due at once."""
+        now = self._now_ms()
+        if now < self._looked_ms:
+            self._due.clear()
+        self._looked_ms = now
+        more = False
+        for level in self.levels:
+            if self._due.get(level, 0) <= now:
+                more |= self._deliver(level, now)
+        return more
+
+    def _deliver(self, level: int, now: int) -> bool:
+        offset = self.offsets.get(level, 0)
+        result = self._read(level, offset)
+        if not result.records:
+            return self._pass_by(level, offset, result)
+        for record in result.records:
+            message = self._message(level, record)
+            if message is None:
+                continue
+            due_ms = self._due_ms(level, message.head.store_timestamp)
+            if now < due_ms <= now + self._delay(level):
+                self._due[level] = due_ms
+                return False
+            if not self._put(level, message):
+                return False
+            self._moved(level, message.head.queue_offset + 1)
+        return True
+
+    def _read(self, level: int, offset: int) -> GetResult:
+        return self._store.get_message(SCHEDULE_TOPIC, level - 1, offset, MESSAGES_A_TURN, _READ_BYTES, None)
+
+    def _pass_by(self, level: int, offset: int, result: GetResult) -> bool:
+        """Nothing to read at the offset: move to where there may be."""
+        if result.next_begin_offset == offset:
+            return False
+        if result.status not in _QUIET or offset > result.max_offset:
+            self._corrected(level, offset, result.next_begin_offset)
+        return result.status not in _QUIET
+
+    def _message(self, level: int, record: memoryview | bytes) -> StoredMessage | None:
+        try:
+            return StoredMessage.read(record)
+        except RecordError as error:
+            self.log.error(
+                "delayed message cannot be read: level={delay_level} error={error}", delay_level=level, error=error
+            )
+            self._moved(level, self.offsets.get(level, 0) + 1)
+            return None
+
+    def _delay(self, level: int) -> int:
+        return delivery_time(level, 0, self._delays)
+
+    def _due_ms(self, level: int, store_timestamp: int) -> int:
+        return delivery_time(level, store_timestamp, self._delays)
+
+    def _put(self, level: int, message: StoredMessage) -> bool:
+        """Put the copy into the real queue; False where the store does not take it now."""
+        head, place = message.head, real_place(message)
+        if place is None or place[0] == _HALF_TOPIC:
+            self.log.error(
+                "delayed message without a real queue passed over: level={delay_level} offset={offset} physicalOffset={at}",
+                delay_level=level, offset=head.queue_offset, at=head.physical_offset,
+            )  # fmt: skip
+            return True
+        status = self._store.put_message(message.copy_to(*place)).status
+        if status is PutStatus.PUT_OK:
+            return True
+        if self._stuck.get(level) != head.queue_offset:
+            self._stuck[level] = head.queue_offset
+            self.log.error(
+                "delayed message not taken by the store, tried again: level={delay_level} offset={offset} topic={topic}"
+                " status={status}",
+                delay_level=level, offset=head.queue_offset, topic=place[0], status=status.name,
+            )  # fmt: skip
+        return False
+
+    # offsets
+
+    def _corrected(self, level: int, offset: int, right: int) -> None:
+        self.log.warn(
+            "delay offset corrected: level={delay_level} from={offset} to={right}",
+            delay_level=level,
+            offset=offset,
+            right=right,
+        )
+        self._moved(level, right)
+
+    def _moved(self, level: int, offset: int) -> None:
+        self.offsets[level] = offset
+        self.moves += 1
+        if self.moves % self._version_step == 0:
+            self.data_version = self.data_version.next_version(self._now_ms())
+
+    def running_stats(self) -> dict[str, str]:
+        """For the broker's runtime info: `scheduleMessageOffset_1` is "20,25", delivered up to and stored up to."""
+        return {
+            f"scheduleMessageOffset_{level}": f"{offset},{self._store.max_offset_in_queue(SCHEDULE_TOPIC, level - 1)}"
+            for level, offset in sorted(self.offsets.items())
+        }
+
+    def snapshot(self) -> Callable[[], None]:
+        """Writes the offsets as they are now; to be called once the log is on disk up to its present end.
+
+        An offset on disk says that copies need not be made, so it must not get there before them.
+        """
+        offsets, version = dict(self.offsets), self.data_version
+
+        def save() -> None:
+            self._table.offsets, self._table.data_version = offsets, version
+            self._table.save()
+
+        return save
+
+
+def real_place(message: StoredMessage) -> tuple[str, int] | None:
+    """The topic and queue that a waiting message is for; None where its properties do not say."""
+    topic, queue_id = message.properties.get(PROPERTY_REAL_TOPIC), message.number(PROPERTY_REAL_QUEUE_ID)
+    return None if not topic or queue_id is None else (topic, queue_id)

@@ -1,0 +1,164 @@
+"""Puts what waited for its time where it is for: the messages of one tick of the timer, in order (Apache:
+TimerDequeueGetMessageService, TimerDequeuePutMessageService).
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable
+
+import attrs
+from twisted.logger import Logger
+
+from protocol.errors import RecordError
+from protocol.message_properties import (
+    PROPERTY_REAL_TOPIC,
+    PROPERTY_TIMER_DEL_UNIQKEY,
+    PROPERTY_TIMER_DEQUEUE_MS,
+    PROPERTY_TIMER_ENQUEUE_MS,
+    PROPERTY_TIMER_ROLL_TIMES,
+    PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
+)
+from storage.interfaces import IMessageStore, PutResult, PutStatus
+from storage.timer_files import TimerFiles, is_recall, is_roll
+from storage.timer_log import LogUnit
+from twisted_mq.broker.schedule.delivered_copies import DeliveredCopies
+from twisted_mq.broker.schedule.postpone import TIMER_TOPIC
+from twisted_mq.broker.schedule.schedule_service import real_place
+from twisted_mq.broker.stored_message import StoredMessage
+
+NEVER_ENQUEUED = str(2**63 - 1)
+"""TIMER_ENQUEUE_MS of a message that came after its tick."""
+_REFUSED = (PutStatus.MESSAGE_ILLEGAL, PutStatus.PROPERTIES_SIZE_EXCEEDED)
+
+
+@attrs.define(eq=False)
+class Tick:
+    """A tick whose messages are being delivered: their units, the keys that recalls name, and the next unit."""
+
+    positions: array[int]
+    recalled: set[str]
+    next: int = 0
+
+
+class TimerDelivery:
+    """Copies messages out of the timer's topic; `copies` are those that were there before this start.
+
+    `last_roll` is the queue offset of the last message that was put into the timer's topic anew, -1 before the first.
+    """
+
+    log = Logger()
+
+    def __init__(self, store: IMessageStore, files: TimerFiles, now_ms: Callable[[], int]) -> None:
+        self._store = store
+        self._files = files
+        self._now_ms = now_ms
+        self._stuck = False
+        self._started_ms = now_ms()
+        self.copies = DeliveredCopies(store)
+        self.last_roll = -1
+
+    def tick(self, time_ms: int) -> Tick | None:
+        """What waits for a tick; None for an empty one."""
+        positions = self._files.positions(time_ms)
+        return Tick(positions, self._recalled(positions)) if positions else None
+
+    def _recalled(self, positions: array[int]) -> set[str]:
+        """The keys, topic+uniqueKey, that recalls of this tick name."""
+        units = (self._files.log.unit(position) for position in positions)
+        recalls = (self._message(unit) for unit in units if unit is not None and is_recall(unit.magic))
+        return {one.properties.get(PROPERTY_TIMER_DEL_UNIQKEY, "") for one in recalls if one is not None}
+
+    def deliver_some(self, tick: Tick, count: int) -> bool:
+        """Deliver at most `count` messages of a tick; False where the store does not take the next one now."""
+        end = min(len(tick.positions), tick.next + count)
+        while tick.next < end:
+            unit = self._files.log.unit(tick.positions[tick.next])
+            if unit is not None and not is_recall(unit.magic) and not self._deliver_unit(tick, unit):
+                return False
+            tick.next += 1
+        return True
+
+    def _deliver_unit(self, tick: Tick, unit: LogUnit) -> bool:
+        message = self._message(unit)
+        if message is None:
+            return True
+        topic = message.properties[PROPERTY_REAL_TOPIC]
+        key = message.properties.get(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX)
+        if f"{topic}+{key}" in tick.recalled and not is_roll(unit.magic):
+            return True
+        deliver = self._roll if is_roll(unit.magic) else self.deliver
+        if not deliver(message, str(unit.write_time), unit.slot_ms):
+            return False
+        self._files.metrics.add(topic, -1, self._now_ms())
+        return True
+
+    def _message(self, unit: LogUnit) -> StoredMessage | None:
+        record = self._store.look_message(unit.physical_offset)
+        try:
+            message = None if record is None else StoredMessage.read(record)
+        except RecordError:
+            message = None
+        if message is None or message.topic != TIMER_TOPIC or real_place(message) is None:
+            self.log.error("timed message is not in the log any more: at={at}", at=unit.physical_offset)
+            return None
+        return message
+
+    def deliver(self, message: StoredMessage, enqueue_ms: str, tick_ms: int) -> bool:
+        """Put the copy into the real queue; False where the store does not take it now."""
+        place = real_place(message)
+        assert place is not None
+        return self._copy(message, place, message.properties.get(PROPERTY_TIMER_ROLL_TIMES), enqueue_ms, tick_ms)
+
+    def _roll(self, message: StoredMessage, enqueue_ms: str, tick_ms: int) -> bool:
+        """Put it into the timer's topic anew: its time is still ahead."""
+        return self._copy(message, (TIMER_TOPIC, 0), next_roll(message), enqueue_ms, tick_ms)
+
+    def _copy(
+        self, message: StoredMessage, place: tuple[str, int], rolls: str | None, enqueue_ms: str, tick_ms: int
+    ) -> bool:
+        if self._was_delivered(message, place, tick_ms, rolls):
+            return True
+        result = self._put(message, place, rolls, enqueue_ms)
+        if result.status is PutStatus.PUT_OK:
+            if place[0] == TIMER_TOPIC:
+                self.last_roll = result.queue_offset
+        elif result.status in _REFUSED:
+            self.log.error(
+                "timed message refused by the store for good: topic={t} status={s} at={at}",
+                t=place[0], s=result.status.name, at=message.head.physical_offset,
+            )  # fmt: skip
+        else:
+            if not self._stuck:
+                self.log.error(
+                    "timed message not taken by the store, tried again: topic={t} status={s}",
+                    t=place[0], s=result.status.name,
+                )  # fmt: skip
+            self._stuck = True
+            return False
+        self._stuck = False
+        return True
+
+    def _put(self, message: StoredMessage, place: tuple[str, int], rolls: str | None, enqueue_ms: str) -> PutResult:
+        """With the timer's own properties; without them where there is no room left."""
+        own = {PROPERTY_TIMER_ENQUEUE_MS: enqueue_ms, PROPERTY_TIMER_DEQUEUE_MS: str(self._now_ms())}
+        if rolls is not None:
+            own[PROPERTY_TIMER_ROLL_TIMES] = rolls
+        plain = message.properties
+        message.properties = {**plain, **own}
+        result: PutResult = self._store.put_message(message.copy_to(*place))
+        message.properties = plain
+        if result.status is PutStatus.PROPERTIES_SIZE_EXCEEDED:
+            result = self._store.put_message(message.copy_to(*place))
+        return result
+
+    def _was_delivered(self, message: StoredMessage, place: tuple[str, int], tick_ms: int, rolls: str | None) -> bool:
+        """Whether the log holds the copy: only of what was due before this start."""
+        if message.head.physical_offset >= self.copies.end_of_log or tick_ms > self._started_ms:
+            return False
+        return self.copies.take(message, *place, tick_ms, rolls)
+
+
+def next_roll(message: StoredMessage) -> str:
+    """TIMER_ROLL_TIMES of a message that is put anew."""
+    return str((message.number(PROPERTY_TIMER_ROLL_TIMES) or 0) + 1)

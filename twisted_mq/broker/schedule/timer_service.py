@@ -1,0 +1,236 @@
+"""Delivers messages at any time, to the tick of a second (Apache: TimerMessageStore).
+
+Messages wait in queue 0 of rmq_sys_wheel_timer. From there each is noted in the timer's files for its tick, TIMER_OUT_MS,
+or, where that is further away than the roll window, for a tick on the way, at which it is put into the topic anew. A
+tick is looked at once it is over. A recall is a message of the same tick that names another one, which is then dropped.
+
+Only the messages of the tick at hand are in memory, with 8 bytes each; the others wait on disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from twisted.logger import Logger
+
+from protocol.errors import RecordError
+from protocol.java import java_hash
+from protocol.message_properties import PROPERTY_REAL_TOPIC, PROPERTY_TIMER_DEL_UNIQKEY, PROPERTY_TIMER_OUT_MS
+from storage.errors import StoreFull
+from storage.interfaces import GetStatus, IMessageStore
+from storage.timer_files import TimerFiles, TimerProgress
+from storage.timer_log import MAGIC_DEFAULT, MAGIC_DELETE, MAGIC_ROLL
+from twisted_mq.broker.schedule.postpone import TIMER_TOPIC
+from twisted_mq.broker.schedule.schedule_service import real_place
+from twisted_mq.broker.schedule.timer_delivery import NEVER_ENQUEUED, Tick, TimerDelivery, next_roll
+from twisted_mq.broker.stored_message import StoredMessage
+
+MESSAGES_A_TURN = 64
+TICKS_A_TURN = 20_000
+"""Empty ticks that are passed in one turn: after a stop of a day there are 86,400."""
+SPARE_TICKS = 60
+"""Of the wheel, never used (Apache: TIMER_BLANK_SLOTS)."""
+_READ_BYTES = 1 << 20
+
+
+class TimerService:
+    """`files` are open from `start` to `close`; `turn` is called again and again.
+
+    `read_ms` is the first tick that is not delivered whole, `queue_offset` the first message that is not noted;
+    `changes` counts what may be worth writing down.
+    """
+
+    log = Logger()
+
+    def __init__(self, store: IMessageStore, files: TimerFiles, options: Any, now_ms: Callable[[], int]) -> None:
+        self._store = store
+        self._options = options
+        self._now_ms = now_ms
+        self._precision_ms = options.timer_precision_ms
+        longest = files.wheel.slot_count // 2 - SPARE_TICKS
+        window = options.timer_roll_window_slot
+        self._window = window if 2 <= window <= longest else longest
+        self._delivery: TimerDelivery
+        self._tick: Tick | None = None
+        self._known_offset = self._known_read_ms = 0
+        self._stored_until_ms = 0
+        self._caught_up = False
+        self._full = False
+        self.files = files
+        self.queue_offset = 0
+        self.read_ms = 0
+        self.changes = 0
+
+    # at start
+
+    def start(self, *, clean: bool) -> None:
+        """Go on where the log and the files say that it ended. Raises OSError."""
+        store, files = self._store, self.files
+        self._delivery = TimerDelivery(store, files, self._now_ms)
+        files.open(clean=clean, end_of_commit_log=store.max_physical_offset())
+        checkpoint = files.checkpoint
+        self._known_offset = checkpoint.last_timer_queue_offset
+        self._known_read_ms = checkpoint.last_read_time_ms
+        self.read_ms = self._floor(checkpoint.last_read_time_ms or self._first_tick())
+        self.queue_offset = 0 if files.rebuilt else self._next_queue_offset()
+        low, high = store.min_offset_in_queue(TIMER_TOPIC, 0), store.max_offset_in_queue(TIMER_TOPIC, 0)
+        self.queue_offset = max(low, min(self.queue_offset, high))
+        if high:
+            self.log.info(
+                "timer goes on: readMs={read} queueOffset={offset} queueEnd={end} rebuilt={rebuilt}",
+                read=self.read_ms, offset=self.queue_offset, end=high, rebuilt=files.rebuilt,
+            )  # fmt: skip
+
+    def _first_tick(self) -> int:
+        """Where to begin without a checkpoint: now, or when the first message that may still wait was stored."""
+        stored = self._store.earliest_message_time(TIMER_TOPIC, 0)
+        now = self._now_ms()
+        return min(now, stored) if stored >= 0 else now
+
+    def _next_queue_offset(self) -> int:
+        """Behind the message of the log's last unit; the checkpoint may be further, never wrongly so."""
+        at = self.files.last_physical_offset()
+        record = None if at is None else self._store.look_message(at)
+        try:
+            after_last = StoredMessage.read(record).head.queue_offset + 1 if record is not None else 0
+        except RecordError:
+            after_last = 0
+        return max(after_last, self._known_offset)
+
+    def _floor(self, time_ms: int) -> int:
+        return time_ms // self._precision_ms * self._precision_ms
+
+    # turns
+
+    def turn(self) -> bool:
+        """Note new messages, deliver what is due; True where more is to do at once.
+
+        A tick is delivered when all messages for it are noted: a message is stored before its tick is over, so those
+        that come later are for later ticks.
+        """
+        now = self._floor(self._now_ms())
+        must_be_read = now + (self._window + SPARE_TICKS) * self._precision_ms - self.files.wheel.span_ms
+        if self.read_ms < must_be_read:
+            return self._dequeue(must_be_read) or self.read_ms >= must_be_read
+        self._caught_up = True
+        more = not self._options.timer_stop_enqueue and self._enqueue()
+        if not self._options.timer_stop_dequeue:
+            more |= self._dequeue(now if self._caught_up else min(now, self._floor(self._stored_until_ms)))
+        return more
+
+    def _enqueue(self) -> bool:
+        """Note the next messages of the timer's topic; True where there may be more."""
+        offset = self.queue_offset
+        result = self._store.get_message(TIMER_TOPIC, 0, offset, MESSAGES_A_TURN, _READ_BYTES, None)
+        self._caught_up = result.status is not GetStatus.FOUND
+        for record in result.records:
+            if not self._take(record):
+                return False
+            self.changes += 1
+        if not result.records and result.next_begin_offset != offset:
+            self.log.warn("timer offset corrected: from={a} to={b}", a=offset, b=result.next_begin_offset)
+            self.queue_offset = result.next_begin_offset
+        return result.status is GetStatus.FOUND
+
+    def _take(self, record: memoryview | bytes) -> bool:
+        """Note one message; False where that cannot be done now."""
+        try:
+            message = StoredMessage.read(record)
+        except RecordError as error:
+            self.log.error(
+                "timed message cannot be read: offset={offset} error={error}", offset=self.queue_offset, error=error
+            )
+            self.queue_offset += 1
+            return True
+        head = message.head
+        due_ms = message.number(PROPERTY_TIMER_OUT_MS)
+        if due_ms is None or real_place(message) is None:
+            self.log.error(
+                "message without time or place in the timer's topic passed over: at={at}", at=head.physical_offset
+            )
+        elif not self._note(message, self._floor(due_ms)):
+            return False
+        self.queue_offset = head.queue_offset + 1
+        self._stored_until_ms = head.store_timestamp
+        return True
+
+    def _note(self, message: StoredMessage, due_ms: int) -> bool:
+        head, properties = message.head, message.properties
+        is_delete = PROPERTY_TIMER_DEL_UNIQKEY in properties
+        if due_ms < self.read_ms or (due_ms == self.read_ms and self._tick is not None):
+            handled = head.queue_offset < self._known_offset and due_ms < self._known_read_ms
+            if is_delete or handled:
+                return True
+            return self._delivery.deliver(message, NEVER_ENQUEUED, due_ms)
+        now = self._floor(self._now_ms())
+        tick_ms, magic = self._tick_of(due_ms, now)
+        if self._has_rolled(message, due_ms):
+            return True
+        try:
+            self.files.add(
+                tick_ms, now, magic | (MAGIC_DELETE if is_delete else 0), head.physical_offset, head.size,
+                java_hash(properties[PROPERTY_REAL_TOPIC]),
+            )  # fmt: skip
+        except StoreFull as error:
+            if not self._full:
+                self.log.error("timer takes no messages: {error}", error=error)
+            self._full = True
+            return False
+        self._full = False
+        self.files.metrics.add(properties[PROPERTY_REAL_TOPIC], -1 if is_delete else 1, self._now_ms())
+        return True
+
+    def _tick_of(self, due_ms: int, now: int) -> tuple[int, int]:
+        """The tick to wait for, and its magic (Apache: TimerMessageStore.doEnqueue)."""
+        window_ms = self._window * self._precision_ms
+        ahead_ms = due_ms - now
+        if ahead_ms < window_ms:
+            return due_ms, MAGIC_DEFAULT
+        if ahead_ms - window_ms < self._window // 3 * self._precision_ms:
+            return now + self._window // 2 * self._precision_ms, MAGIC_DEFAULT | MAGIC_ROLL
+        return now + window_ms, MAGIC_DEFAULT | MAGIC_ROLL
+
+    def _has_rolled(self, message: StoredMessage, due_ms: int) -> bool:
+        """Whether a later message of the topic stands for this one: where messages are noted again after a kill."""
+        head = message.head
+        copies = self._delivery.copies
+        if head.physical_offset >= copies.end_of_log:
+            return False
+        if due_ms - head.store_timestamp < (self._window - 1) * self._precision_ms:
+            return False
+        return copies.take(message, TIMER_TOPIC, 0, head.store_timestamp, next_roll(message))
+
+    # delivery
+
+    def _dequeue(self, end: int) -> bool:
+        """Deliver the ticks before `end`; True where more is to do at once."""
+        left = MESSAGES_A_TURN
+        for _ in range(TICKS_A_TURN):
+            if self.read_ms >= end or self.queue_offset <= self._delivery.last_roll:
+                return False
+            tick = self._tick = self._tick or self._delivery.tick(self.read_ms)
+            if tick is not None:
+                before = tick.next
+                taken = self._delivery.deliver_some(tick, left)
+                left -= tick.next - before
+                self.changes += 1
+                if not taken:
+                    return False
+                if tick.next < len(tick.positions):
+                    return True
+                self._tick = None
+            self.read_ms += self._precision_ms
+            if left <= 0:
+                return True
+        return True
+
+    # on disk
+
+    def progress(self) -> TimerProgress:
+        """This moment, to be written once the commit log is on disk up to its present end."""
+        return self.files.progress(self.read_ms, self.queue_offset, self._now_ms())
+
+    def clean(self) -> None:
+        """Delete log files whose messages have left the commit log."""
+        self.files.log.delete_before(self._store.min_physical_offset())

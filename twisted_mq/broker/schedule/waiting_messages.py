@@ -1,0 +1,116 @@
+"""The broker's waiting messages as a whole: started, run and stopped with it, their progress kept on disk.
+
+What is on disk says what need not be delivered again, so it is written once the commit log, with the copies in it, is
+on disk up to that moment. A slave delivers nothing; its master does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from twisted.internet import defer
+
+from storage.timer_files import TimerFiles
+from twisted_mq.broker.counted_store import CountedStore
+from twisted_mq.broker.schedule.delivery_loop import DeliveryLoop
+from twisted_mq.broker.schedule.postpone import TIMER_TOPIC
+from twisted_mq.broker.schedule.schedule_service import ScheduleMessageService
+from twisted_mq.broker.schedule.timer_service import TimerService
+from twisted_mq.broker.topic_config_manager import SCHEDULE_TOPIC
+
+SLAVE = "SLAVE"
+InThread = Callable[..., defer.Deferred[Any]]
+
+
+class WaitingMessages:
+    """Made when the store is open and before the first client comes; `save` once the store is closed.
+
+    `clean` says that the last broker stopped the store properly; `in_thread` runs what waits for the disk.
+    """
+
+    def __init__(
+        self, broker: Any, delay_offset_table: Any, *, clean: bool = False, in_thread: InThread = defer.maybeDeferred
+    ) -> None:
+        options = broker.options
+        self._broker = broker
+        self._in_thread = in_thread
+        self._delivers = options.broker_role != SLAVE
+        self._saved_moves = self._saved_changes = 0
+        self.schedule = ScheduleMessageService(
+            CountedStore(broker.store, broker.statistics, SCHEDULE_TOPIC),
+            delay_offset_table,
+            options.message_delay_level,
+            broker.now_ms,
+            options.delay_offset_update_version_step,
+        )
+        timed = CountedStore(broker.store, broker.statistics, TIMER_TOPIC)
+        self.timer = TimerService(timed, timer_files(options), options, broker.now_ms)
+        self._turns = [self.schedule.turn]
+        self._times = self._delivers and options.timer_wheel_enable
+        if self._delivers:
+            self.schedule.start()
+        if self._times:
+            self.timer.start(clean=clean)
+            self._turns.append(self.timer.turn)
+            broker.postponement.crowd = self.timer.files.count
+        self._loop = DeliveryLoop(broker.clock, self._turns, broker.dispatch)
+
+    def start(self) -> None:
+        """Deliver from now on."""
+        if self._delivers:
+            self._loop.start()
+
+    def stop(self) -> None:
+        """Deliver nothing more. A second call does nothing."""
+        self._loop.stop()
+
+    def save(self) -> None:
+        """Write the progress and close the files; the log is on disk up to its end."""
+        if self._delivers:
+            self.schedule.snapshot()()
+        if self._times and self.timer.changes:
+            self.timer.files.write(self.timer.progress())
+        self.timer.files.close()
+
+    def save_delay_offsets(self) -> defer.Deferred[None]:
+        """Write how far the levels were delivered."""
+        moves = self.schedule.moves
+        if not self._delivers or moves == self._saved_moves:
+            return defer.succeed(None)
+        save = self.schedule.snapshot()
+
+        def saved(done: bool) -> None:
+            if done:
+                save()
+                self._saved_moves = moves
+
+        return self._flushed().addCallback(saved)
+
+    def save_timer(self) -> defer.Deferred[None]:
+        """Write how far the timer came, and what it noted."""
+        changes = self.timer.changes
+        if not self._times or changes == self._saved_changes:
+            return defer.succeed(None)
+        progress = self.timer.progress()
+
+        async def save() -> None:
+            if await self._flushed():
+                await self._in_thread(self.timer.files.write, progress)
+                self._saved_changes = changes
+
+        return defer.Deferred.fromCoroutine(save())
+
+    def clean(self) -> None:
+        """Delete files of the timer's log in which nothing waits any more."""
+        if self._times:
+            self.timer.clean()
+
+    def _flushed(self) -> defer.Deferred[bool]:
+        flushed: defer.Deferred[bool] = self._broker.flushed(self._broker.store.max_physical_offset())
+        return flushed
+
+
+def timer_files(options: Any) -> TimerFiles:
+    """The timer's files in the broker's store."""
+    return TimerFiles(options.store_path_root_dir, options.timer_precision_ms, options.mapped_file_size_timer_log)

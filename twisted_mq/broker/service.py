@@ -1,0 +1,362 @@
+"""Starts and stops one broker on a reactor: store, tables, listening ports, registration, periodic work.
+
+Order of a start: take the port, lock and recover the store, load the tables, listen, register. A stop goes backwards:
+unregister, stop listening, answer the waiting pulls, close the clients, save the tables, close the store.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import resource
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from twisted.application import service
+from twisted.internet import defer, task, threads
+from twisted.logger import Logger
+
+from protocol.bodies import TopicConfig
+from protocol.hosts import pack_host, pack_ip
+from protocol.message_id import UniqueKeyMaker
+from storage.config import FlushDiskType, StoreConfig
+from storage.config_tables import ConsumerOffsetTable, SubscriptionGroupTable, TopicTable
+from storage.delay_offset_table import DelayOffsetTable
+from storage.message_store import FileMessageStore
+from storage.request_mode_table import MessageRequestModeTable
+from storage.transaction_metrics_table import TransactionMetricsTable
+from twisted_mq.broker.advertised import address_warning, advertised_ip
+from twisted_mq.broker.consumer_offset_manager import ConsumerOffsetManager
+from twisted_mq.broker.controller import BrokerController
+from twisted_mq.broker.filter.consumer_filter_data import ConsumerFilterTable
+from twisted_mq.broker.filter.filter_tables import consumer_filters
+from twisted_mq.broker.filter.message_filter import filter_bit_map
+from twisted_mq.broker.ha.replication import Replication
+from twisted_mq.broker.long_polling import HOLD_CHECK_SECONDS
+from twisted_mq.broker.registration import Registration
+from twisted_mq.broker.retention_service import RetentionService
+from twisted_mq.broker.schedule.waiting_messages import WaitingMessages
+from twisted_mq.broker.statistics import SAMPLE_SECONDS, SNAPSHOT_SECONDS
+from twisted_mq.broker.subscription_group_manager import SubscriptionGroupManager
+from twisted_mq.broker.topic_config_manager import TopicConfigManager
+from twisted_mq.remoting.channel import Traffic
+from twisted_mq.remoting.client import RemotingClient
+from twisted_mq.remoting.listen import PortError, bind, listen
+from twisted_mq.remoting.server import RemotingServerFactory
+
+EXPIRY_SCAN_SECONDS = 10.0
+"""How often clients without heartbeats are looked for (Apache: ClientHousekeepingService, 10 s)."""
+
+TIMER_CLEAN_SECONDS = 30.0
+"""How often the timer's log is looked through for files that nothing waits in (Apache: TimerMessageStore, 30 s)."""
+
+FILTER_SAVE_SECONDS = 10.0
+"""How often changed consumer filters are written, and expired ones dropped (Apache: BrokerController, 10 s)."""
+
+INDEX_SECONDS = 0.05
+INDEX_STEP_BYTES = 1 << 20
+"""How often, and how much of the log, is indexed beside what the sends themselves index: about 5 ms."""
+
+UNREGISTER_SECONDS = 1.0
+"""How long a stop waits for name servers to take the broker out of their routes."""
+
+
+class BrokerService(service.Service):
+    """One broker. `started` fires with it when it listens and has tried to register; `port` is the one listened on."""
+
+    log = Logger()
+
+    def __init__(self, options: Any, reactor: Any) -> None:
+        self.options = options
+        self.port = 0
+        self.started: defer.Deferred[BrokerService] = defer.Deferred()
+        self.controller: BrokerController
+        self.registration: Registration
+        self._reactor = reactor
+        self._bound: socket.socket
+        self._bound_for_slaves: socket.socket
+        self._factory: RemotingServerFactory
+        self._client: RemotingClient
+        self._listening: list[Any] = []
+        self._loops: list[task.LoopingCall] = []
+        self._retention: RetentionService
+
+    def now_ms(self) -> int:
+        """The reactor's clock in ms since the epoch."""
+        return int(self._reactor.seconds() * 1000)
+
+    # start
+
+    def startService(self) -> None:
+        """Open everything; raises PortError, StoreError or OSError where that cannot be done, and leaves nothing open then."""
+        super().startService()
+        raise_file_limit()
+        options = self.options
+        with contextlib.ExitStack() as undo:
+            self._bound = undo.enter_context(bind(options.bind_address, options.listen_port))
+            self.port = self._bound.getsockname()[1]
+            self._bound_for_slaves = undo.enter_context(self._bind_for_slaves())
+            self.controller = self._make_controller(undo)
+            self._listen(undo)
+            undo.pop_all()
+        self._start_registration()
+        self._start_loops()
+
+    def _bind_for_slaves(self) -> socket.socket:
+        """haListenPort, or the port above the clients'; any where the clients' is any. Raises PortError."""
+        options = self.options
+        port = options.ha_listen_port or (options.listen_port and options.listen_port + 1)
+        return bind(options.bind_address, port, "haListenPort")
+
+    def _name_servers(self) -> list[str]:
+        return [one.strip() for one in (self.options.namesrv_addr or "").split(";") if one.strip()]
+
+    def _make_controller(self, undo: contextlib.ExitStack) -> BrokerController:
+        options, now_ms = self.options, self.now_ms
+        ip = advertised_ip(options.broker_ip1, self._name_servers())
+        store = FileMessageStore(store_config(options, pack_host(ip, self.port)), now_ms)
+        store.start()
+        undo.callback(store.close)
+        folder = os.path.join(options.store_path_root_dir, "config")
+        topics = TopicConfigManager(loaded(TopicTable, folder, "topics.json"), now_ms, self._topics_changed)
+        groups = SubscriptionGroupManager(
+            loaded(SubscriptionGroupTable, folder, "subscriptionGroup.json"),
+            now_ms,
+            auto_create=options.auto_create_subscription_group,
+        )
+        modes = loaded(MessageRequestModeTable, folder, "messageRequestMode.json")
+        offsets = ConsumerOffsetManager(loaded(ConsumerOffsetTable, folder, "consumerOffset.json"))
+        keys = UniqueKeyMaker(pack_ip(ip), os.getpid(), now_ms)
+        controller = BrokerController(
+            options, self._reactor, self._reactor.callFromThread, now_ms, store, topics, groups, offsets, ip,
+            self.port, keys,
+        )  # fmt: skip
+        controller.request_modes = modes
+        store.commit_listener = functools.partial(self._reactor.callFromThread, controller.dispatch)
+        topics.add_startup_topics(options)
+        groups.add_built_in_groups()
+        controller.filters = consumer_filters(options, ConsumerFilterTable(os.path.join(folder, "consumerFilter.json")))
+        controller.filters.load(now_ms())
+        if options.enable_calc_filter_bit_map:
+            store.bit_map_of = functools.partial(filter_bit_map, controller.filters)
+        controller.transactions.metrics.table = loaded(TransactionMetricsTable, folder, "transactionMetrics")
+        delays = loaded(DelayOffsetTable, folder, "delayOffset.json")
+        controller.waiting = WaitingMessages(
+            controller, delays, clean=store.recovery_report.clean, in_thread=self._in_thread
+        )
+        return controller
+
+    def _listen(self, undo: contextlib.ExitStack) -> None:
+        controller = self.controller
+        traffic = Traffic(
+            controller.processors,
+            self._reactor,
+            end_of_read=controller.dispatch,
+            channel_lost=controller.channel_lost,
+        )
+        self._factory = RemotingServerFactory(traffic, self.options.server_channel_max_idle_time_seconds)
+        ha_port = self._bound_for_slaves.getsockname()[1]
+        controller.ha.address = f"{self.options.broker_ip2 or controller.advertised_ip}:{ha_port}"
+        listening = [listen(self._reactor, self._bound, self._factory)]
+        undo.callback(listening[0].stopListening)
+        listening.append(listen(self._reactor, self._bound_for_slaves, controller.ha.accept))
+        self._listening = listening
+        if self.options.listen_port > 2:
+            self._listen_fast()
+
+    def _listen_fast(self) -> None:
+        """The VIP port, listenPort - 2, which older clients prefer for sends."""
+        try:
+            fast = bind(self.options.bind_address, self.port - 2)
+            self._listening.append(listen(self._reactor, fast, self._factory))
+        except PortError as error:
+            self.log.warn("no fast port, clients with vipChannelEnabled use the main one: {e}", e=error)
+
+    def _start_registration(self) -> None:
+        controller, options = self.controller, self.options
+        name_servers = self._name_servers()
+        self._client = RemotingClient(self._reactor)
+        self.registration = Registration(
+            options=options,
+            topics=controller.topics,
+            client=self._client,
+            broker_address=controller.address,
+            ha_address=controller.ha.address,
+            name_servers=name_servers,
+            permission=lambda: options.broker_permission,
+        )
+        controller.registered = self.registration.latest
+        self.log.info(
+            "broker {name} registers as {address} with {servers} (set brokerIP1 and listenPort to change it)",
+            name=options.broker_name,
+            address=controller.address,
+            servers=", ".join(name_servers) or "no name server",
+        )
+        warning = address_warning(controller.advertised_ip, name_servers)
+        if warning:
+            self.log.warn("{warning}", warning=warning)
+        first = self.registration.register()
+        first.addCallbacks(lambda _: self.started.callback(self), self.started.errback)
+
+    def _start_loops(self) -> None:
+        controller, options = self.controller, self.options
+        if controller.is_slave:
+            Replication(controller, self._reactor, self._client, self.registration).start(self._every)
+        self._retention = RetentionService(
+            controller.store,
+            options,
+            self._reactor,
+            self.now_ms,
+            functools.partial(threads.deferToThreadPool, self._reactor, self._reactor.getThreadPool()),
+        )
+        period = min(60_000, max(10_000, options.register_name_server_period)) / 1000
+        self._every(period, self.registration.register)
+        self._every(HOLD_CHECK_SECONDS, lambda: controller.held_pulls.answer_expired(self.now_ms()))
+        self._every(EXPIRY_SCAN_SECONDS, controller.close_expired_clients)
+        self._every(SNAPSHOT_SECONDS, lambda: controller.statistics.take_snapshot(self._reactor.seconds()))
+        self._every(SAMPLE_SECONDS, lambda: controller.statistics.sample(self._reactor.seconds()))
+        self._every(options.flush_consumer_offset_interval / 1000, controller.offsets.save)
+        self._every(INDEX_SECONDS, lambda: controller.store.build_index(INDEX_STEP_BYTES))
+        self._every(options.clean_resource_interval / 1000, self._retention.turn)
+        self._every(options.flush_delay_offset_interval / 1000, controller.waiting.save_delay_offsets)
+        self._every(options.timer_flush_interval_ms / 1000, controller.waiting.save_timer)
+        self._every(TIMER_CLEAN_SECONDS, controller.waiting.clean)
+        controller.waiting.start()
+        self._every(FILTER_SAVE_SECONDS, lambda: controller.filters.save(self.now_ms()))
+        self._every(options.transaction_metric_flush_interval / 1000, controller.transactions.metrics.save)
+        if options.broker_role != "SLAVE":
+            self._every(options.transaction_check_interval / 1000, controller.transactions.check)
+
+    def _in_thread(self, work: Callable[..., Any], *arguments: Any) -> defer.Deferred[Any]:
+        return threads.deferToThreadPool(self._reactor, self._reactor.getThreadPool(), work, *arguments)
+
+    def _every(self, seconds: float, work: Callable[[], Any]) -> None:
+        def turn() -> Any:
+            try:
+                return work()
+            except Exception:
+                self.log.failure("periodic work failed, tried again at its next turn")
+            return None
+
+        loop = task.LoopingCall(turn)
+        loop.clock = self._reactor
+        loop.start(seconds, now=False)
+        self._loops.append(loop)
+
+    def _topics_changed(self, changed: list[TopicConfig] | None) -> None:
+        if self.running and self._loops:
+            self.registration.register(changed)
+
+    # stop
+
+    def stopService(self) -> defer.Deferred[None]:
+        """Close everything; fires when the store is closed. A second call does nothing."""
+        super().stopService()
+        if not self._listening:
+            return defer.succeed(None)
+        return defer.ensureDeferred(self._stop())
+
+    async def _stop(self) -> None:
+        listening, self._listening = self._listening, []
+        for loop in self._loops:
+            loop.stop()
+        self._loops.clear()
+        self._retention.stop()
+        goodbye = self.registration.unregister()
+        goodbye.addTimeout(UNREGISTER_SECONDS, self._reactor)
+        goodbye.addErrback(lambda reason: self.log.info("name servers not told of the stop: {e}", e=reason.value))
+        await goodbye
+        for port in listening:
+            await defer.maybeDeferred(port.stopListening)
+        controller = self.controller
+        controller.waiting.stop()
+        controller.transactions.stop()
+        controller.dispatch()
+        controller.ha.stop()
+        controller.held_pulls.answer_all()
+        self._factory.close_all()
+        self._client.close()
+        self._save(controller.offsets.save)
+        await self._in_thread(controller.store.close)
+        self._save(controller.waiting.save)
+        self._save(controller.transactions.metrics.save)
+        self._save(functools.partial(controller.filters.save, self.now_ms()))
+        self.log.info("broker {name} stopped", name=self.options.broker_name)
+
+    def _save(self, save: Callable[[], Any]) -> None:
+        """Write a table; one that cannot be written does not keep the store from being closed."""
+        try:
+            save()
+        except OSError as error:
+            self.log.error("table not saved at the stop, the one on disk stays: {e}", e=error)
+
+
+def raise_file_limit() -> None:
+    """Allow as many open files as the system lets this process have: each mapped file of the store holds one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def loaded(table: Callable[[str], Any], folder: str, name: str) -> Any:
+    """A JSON table of the config folder, read."""
+    made = table(os.path.join(folder, name))
+    made.load()
+    return made
+
+
+def store_config(options: Any, store_host: bytes) -> StoreConfig:
+    """The store's part of the broker's options."""
+    return StoreConfig(
+        store_path_root_dir=options.store_path_root_dir,
+        store_path_commit_log=options.store_path_commit_log,
+        mapped_file_size_commit_log=options.mapped_file_size_commit_log,
+        mapped_file_size_consume_queue=options.mapped_file_size_consume_queue,
+        flush_disk_type=FlushDiskType(options.flush_disk_type),
+        flush_interval_commit_log_ms=options.flush_interval_commit_log,
+        flush_commit_log_least_pages=options.flush_commit_log_least_pages,
+        flush_commit_log_thorough_interval_ms=options.flush_commit_log_thorough_interval,
+        flush_interval_consume_queue_ms=options.flush_interval_consume_queue,
+        flush_consume_queue_least_pages=options.flush_consume_queue_least_pages,
+        flush_consume_queue_thorough_interval_ms=options.flush_consume_queue_thorough_interval,
+        sync_flush_timeout_ms=options.sync_flush_timeout,
+        max_message_size=options.max_message_size,
+        max_transfer_bytes_on_message_in_memory=options.max_transfer_bytes_on_message_in_memory,
+        max_transfer_count_on_message_in_memory=options.max_transfer_count_on_message_in_memory,
+        max_transfer_bytes_on_message_in_disk=options.max_transfer_bytes_on_message_in_disk,
+        max_transfer_count_on_message_in_disk=options.max_transfer_count_on_message_in_disk,
+        access_message_in_memory_max_ratio=options.access_message_in_memory_max_ratio,
+        check_crc_on_recover=options.check_crc_on_recover,
+        message_delay_level=options.message_delay_level,
+        message_index_enable=options.message_index_enable,
+        max_hash_slot_num=options.max_hash_slot_num,
+        max_index_num=options.max_index_num,
+        max_msgs_num_batch=options.max_msgs_num_batch,
+        flush_commit_log_timed=options.flush_commit_log_timed,
+        transient_store_pool_enable=options.transient_store_pool_enable and options.broker_role != "SLAVE",
+        transient_store_pool_size=options.transient_store_pool_size,
+        fast_fail_if_no_buffer_in_store_pool=options.fast_fail_if_no_buffer_in_store_pool,
+        commit_interval_commit_log_ms=options.commit_interval_commit_log,
+        commit_commit_log_least_pages=options.commit_commit_log_least_pages,
+        commit_commit_log_thorough_interval_ms=options.commit_commit_log_thorough_interval,
+        warm_mapped_file_enable=options.warm_maped_file_enable,
+        flush_least_pages_when_warm_mapped_file=options.flush_least_pages_when_warm_maped_file,
+        enable_consume_queue_ext=options.enable_consume_queue_ext,
+        mapped_file_size_consume_queue_ext=options.mapped_file_size_consume_queue_ext,
+        file_reserved_time=options.file_reserved_time,
+        delete_when=options.delete_when,
+        delete_file_batch_max=options.delete_file_batch_max,
+        clean_file_forcibly_enable=options.clean_file_forcibly_enable,
+        redelete_hanged_file_interval_ms=options.redelete_hanged_file_interval,
+        disk_max_used_space_ratio=options.disk_max_used_space_ratio,
+        disk_space_clean_forcibly_ratio=options.disk_space_clean_forcibly_ratio,
+        disk_space_warning_level_ratio=options.disk_space_warning_level_ratio,
+        store_host=store_host,
+    )
+
+
+def make_broker(options: Any, reactor: Any) -> BrokerService:
+    """A broker with these options (twisted_mq.broker.options.BrokerOptions) on this reactor."""
+    return BrokerService(options, reactor)

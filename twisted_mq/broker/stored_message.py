@@ -1,0 +1,63 @@
+"""A stored record as the source of another message: retries, dead letters and delayed deliveries copy what is stored.
+
+The body stays in its stored form, compressed or not; hosts, born time and flags go along.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from protocol.java import from_utf8, parse_int, tags_code
+from protocol.message_id import offset_message_id
+from protocol.message_properties import PROPERTY_TAGS, decode_property_bytes, encode_properties
+from protocol.message_record import read_head, read_spans
+from protocol.record_layout import Buffer, RecordHead
+from storage.interfaces import InnerMessage
+
+
+@attrs.define(eq=False)
+class StoredMessage:
+    """The parts of one record; `properties` may be changed before it is copied."""
+
+    head: RecordHead
+    topic: str
+    body: bytes
+    properties: dict[str, str]
+
+    @classmethod
+    def read(cls, record: Buffer) -> StoredMessage:
+        """Raises RecordError for a damaged record; the body's CRC is not checked."""
+        head = read_head(record, 0)
+        spans = read_spans(record, 0, head)
+        return cls(
+            head,
+            from_utf8(record[spans.topic : spans.topic_end]),
+            bytes(record[spans.body : spans.body_end]),
+            decode_property_bytes(record[spans.properties : spans.end]),
+        )
+
+    @property
+    def message_id(self) -> str:
+        """The offset id: store host and physical offset."""
+        return offset_message_id(self.head.store_host, self.head.physical_offset)
+
+    def number(self, name: str) -> int | None:
+        """A property that holds a long; None where it is missing or no number."""
+        return parse_int(self.properties.get(name), 64)
+
+    def copy_to(self, topic: str, queue_id: int, reconsume_times: int | None = None) -> InnerMessage:
+        """The message for another queue, with the properties as they are now."""
+        head, properties = self.head, self.properties
+        return InnerMessage(
+            topic,
+            queue_id,
+            self.body,
+            encode_properties(properties).encode("utf-8", "replace"),
+            properties,
+            tags_code(properties.get(PROPERTY_TAGS)),
+            head.flag,
+            head.sys_flag,
+            head.born_timestamp,
+            head.born_host,
+            head.reconsume_times if reconsume_times is None else reconsume_times,
+        )

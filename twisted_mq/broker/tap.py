@@ -1,0 +1,129 @@
+"""`twistd mqbroker`: options and the tree of services; with --embedded-namesrv a name server in the same process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from twisted.application import service
+from twisted.python import usage
+
+from storage.errors import StoreError
+from twisted_mq.broker.options import BrokerOptions
+from twisted_mq.config.command_line import DaemonOptions
+from twisted_mq.config.startup import Daemon
+from twisted_mq.namesrv.options import LISTEN_PORT as NAMESRV_PORT
+from twisted_mq.namesrv.options import NamesrvOptions
+from twisted_mq.remoting.listen import PortError
+
+EMBEDDED = "--embedded-namesrv"
+
+
+class Options(DaemonOptions):
+    synopsis = "[options]"
+    longdesc = """A RocketMQ broker: takes messages, stores them, hands them to consumers.
+
+    Example: twistd --nodaemon --pidfile= mqbroker --embedded-namesrv --store /var/lib/rocketmq"""
+    daemon = "mqbroker"
+    settings_class = BrokerOptions
+    java_keys = {
+        "port": "listenPort",
+        "bind": "bindAddress",
+        "namesrv": "namesrvAddr",
+        "store": "storePathRootDir",
+        "name": "brokerName",
+        "cluster": "brokerClusterName",
+    }
+    optParameters = [
+        ["port", None, None, "port for clients (listenPort, 10911)"],
+        ["bind", None, None, "address to listen on (bindAddress, 0.0.0.0)"],
+        ["namesrv", "n", None, "name servers, host:port parted by semicolons (namesrvAddr)"],
+        ["store", None, None, "directory of the store (storePathRootDir, ~/store)"],
+        ["name", None, None, "name of the broker (brokerName, the host's name)"],
+        ["cluster", None, None, "cluster of the broker (brokerClusterName, DefaultCluster)"],
+        ["embedded-namesrv", None, None, "also run a name server, on this port (9876 where none is given)"],
+    ]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.namesrv_port: int | None = None
+
+    def parseOptions(self, options: Sequence[str] | None = None) -> None:
+        super().parseOptions(None if options is None else with_embedded_port(options))
+
+    def postOptions(self) -> None:
+        super().postOptions()
+        self.settings.broker_config_path = self["config"] or self.settings.broker_config_path
+        port = self["embedded-namesrv"]
+        if port is not None:
+            if not (port.isascii() and port.isdigit() and len(port) < 6 and int(port) < 65536):
+                raise usage.UsageError(f"{EMBEDDED} {port}: a port from 0 to 65535 is needed")
+            self.namesrv_port = int(port)
+
+
+def with_embedded_port(words: Sequence[str]) -> list[str]:
+    """The same command line with the port of --embedded-namesrv always given: it may be left out."""
+    given: list[str] = []
+    position = 0
+    while position < len(words):
+        word = words[position]
+        position += 1
+        if word == EMBEDDED:
+            has_port = position < len(words) and words[position].isdigit()
+            word = f"{EMBEDDED}={words[position] if has_port else NAMESRV_PORT}"
+            position += has_port
+        given.append(word)
+    return given
+
+
+class EmbeddedNamesrv(service.MultiService):
+    """A name server, and a broker that is made once the name server's port is known."""
+
+    def __init__(self, broker: BrokerOptions, namesrv: NamesrvOptions, reactor: Any) -> None:
+        super().__init__()
+        self._broker = broker
+        self._namesrv = namesrv
+        self._reactor = reactor
+
+    def startService(self) -> None:
+        from twisted_mq.broker.service import make_broker
+        from twisted_mq.namesrv.service import make_namesrv
+
+        namesrv = make_namesrv(self._namesrv, self._reactor)
+        namesrv.setServiceParent(self)
+        super().startService()
+        self._broker.namesrv_addr = ";".join(with_own(self._broker.name_servers, namesrv.port))
+        make_broker(self._broker, self._reactor).setServiceParent(self)
+
+
+def with_own(name_servers: list[str], port: int) -> list[str]:
+    """The broker's name servers and the one of its own process."""
+    own = f"127.0.0.1:{port}"
+    return [*name_servers, *([] if own in name_servers else [own])]
+
+
+def embedded_settings(broker: BrokerOptions, port: int) -> NamesrvOptions:
+    """A name server that listens where its broker does and keeps its files in the broker's store."""
+    directory = os.path.join(broker.store_path_root_dir, "namesrv")
+    return NamesrvOptions(
+        bind_address=broker.bind_address,
+        listen_port=port,
+        kv_config_path=os.path.join(directory, "kvConfig.json"),
+        config_store_path=os.path.join(directory, "namesrv.properties"),
+    )
+
+
+def makeService(options: Options, reactor: Any = None) -> Daemon:
+    """The services of one broker process."""
+    if reactor is None:
+        from twisted.internet import reactor
+    daemon = Daemon(options.daemon, expected=(PortError, StoreError))
+    if options.namesrv_port is None:
+        from twisted_mq.broker.service import make_broker
+
+        make_broker(options.settings, reactor).setServiceParent(daemon)
+    else:
+        namesrv = embedded_settings(options.settings, options.namesrv_port)
+        EmbeddedNamesrv(options.settings, namesrv, reactor).setServiceParent(daemon)
+    return daemon

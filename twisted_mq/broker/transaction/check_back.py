@@ -1,0 +1,54 @@
+"""Asks a producer what became of its transaction (39, one-way); it answers with END_TRANSACTION.
+
+Apache: AbstractTransactionalMessageCheckListener, Broker2Client.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.logger import Logger
+
+from protocol.codes import RequestCode
+from protocol.command import RemotingCommand
+from protocol.header_codec import encode_header
+from protocol.headers import CheckTransactionStateRequestHeader
+from protocol.message_id import offset_message_id
+from protocol.message_properties import PROPERTY_PRODUCER_GROUP, PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX
+from storage.interfaces import PutResult
+from twisted_mq.broker.stored_message import StoredMessage
+from twisted_mq.broker.transaction.half_messages import HALF_TOPIC, check_body
+
+_log = Logger()
+
+
+def check_back(broker: Any, half: StoredMessage, renewed: PutResult) -> bool:
+    """Ask one live producer of the message's group, each time the next; False where there is none.
+
+    `renewed` is where the half message is now; a producer answers with these offsets.
+    """
+    group = half.properties.get(PROPERTY_PRODUCER_GROUP, "")
+    unique_key = half.properties.get(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX)
+    channel = broker.producers.available_channel(group)
+    if channel is None:
+        _log.warn(
+            "transaction not asked about, no producer of its group is there: group={group} key={key}",
+            group=group, key=unique_key,
+        )  # fmt: skip
+        return False
+    header = CheckTransactionStateRequestHeader(
+        topic=HALF_TOPIC,
+        commit_log_offset=renewed.physical_offset,
+        tran_state_table_offset=renewed.queue_offset,
+        offset_msg_id=offset_message_id(half.head.store_host, renewed.physical_offset),
+        msg_id=unique_key,
+        transaction_id=unique_key,
+        bname=broker.options.broker_name,
+    )
+    body = check_body(half, renewed.queue_offset, renewed.physical_offset)
+    channel.send_one_way(RemotingCommand.request(RequestCode.CHECK_TRANSACTION_STATE, encode_header(header), body))
+    _log.info(
+        "transaction asked about: group={group} key={key} offset={at} peer={peer}",
+        group=group, key=unique_key, at=renewed.physical_offset, peer=channel.address,
+    )  # fmt: skip
+    return True

@@ -1,0 +1,109 @@
+"""Operations: messages of RMQ_SYS_TRANS_OP_HALF_TOPIC that say which half messages are over.
+
+Their tag is "d", their body the half queue offsets in text, each with a comma: b"7,9,12,". Several decisions go into
+one (Apache: TransactionalOpBatchService), written at the latest `interval` after the first of them, or when their text
+is longer than the limit. What is not written when the broker dies is asked about again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from twisted.internet import interfaces
+from twisted.logger import Logger
+
+from protocol.java import parse_int, tags_code
+from protocol.message_properties import PROPERTY_TAGS, PROPERTY_WAIT_STORE_MSG_OK, encode_properties
+from storage.interfaces import InnerMessage, PutStatus
+from twisted_mq.broker.stored_message import StoredMessage
+from twisted_mq.broker.transaction.half_messages import OP_TOPIC
+
+REMOVE_TAG = "d"
+SEPARATOR = ","
+
+
+class OperationError(ValueError):
+    """An operation that does not say what is over."""
+
+
+def listed_halves(operation: StoredMessage) -> list[int]:
+    """The half queue offsets in an operation. Raises OperationError for another tag or what is no number."""
+    if operation.properties.get(PROPERTY_TAGS) != REMOVE_TAG:
+        raise OperationError(f"tag {operation.properties.get(PROPERTY_TAGS)!r} instead of {REMOVE_TAG!r}")
+    text = operation.body.decode("utf-8", "replace")
+    offsets = [parse_int(part, 64) for part in text.split(SEPARATOR) if part]
+    found = [offset for offset in offsets if offset is not None]
+    if len(found) != len(offsets):
+        raise OperationError(f"body {text[:80]!r} instead of offsets")
+    return found
+
+
+def make_operation(queue_id: int, halves: Iterable[int], now_ms: int, host: bytes) -> InnerMessage:
+    """One operation; `host` is the broker's address as records hold it."""
+    properties = {PROPERTY_WAIT_STORE_MSG_OK: "true", PROPERTY_TAGS: REMOVE_TAG}
+    body = "".join(f"{half}{SEPARATOR}" for half in halves).encode()
+    text = encode_properties(properties).encode()
+    return InnerMessage(
+        OP_TOPIC,
+        queue_id,
+        body,
+        text,
+        properties,
+        tags_code(REMOVE_TAG),
+        born_timestamp=now_ms,
+        born_host=host,
+    )
+
+
+class OperationWriter:
+    """Collects what is over and writes it. `written` is called behind each write, to make it visible."""
+
+    log = Logger()
+
+    def __init__(self, broker: Any, written: Callable[[], None]) -> None:
+        self._broker = broker
+        self._written = written
+        self._waiting: dict[int, list[int]] = {}
+        self._sizes: dict[int, int] = {}
+        self._call: interfaces.IDelayedCall | None = None
+
+    def add(self, queue_id: int, half: int) -> None:
+        """Note that a half message of a queue is over."""
+        self._waiting.setdefault(queue_id, []).append(half)
+        self._sizes[queue_id] = self._sizes.get(queue_id, 0) + len(str(half)) + len(SEPARATOR)
+        if self._sizes[queue_id] > self._broker.options.transaction_op_msg_max_size:
+            self._write(queue_id)
+        self._write_later()
+
+    def flush(self) -> None:
+        """Write everything now; used when the broker stops too."""
+        call, self._call = self._call, None
+        if call is not None and call.active():
+            call.cancel()
+        for queue_id in list(self._waiting):
+            self._write(queue_id)
+
+    def _due(self) -> None:
+        self._call = None
+        self.flush()
+        self._written()
+        self._write_later()
+
+    def _write_later(self) -> None:
+        if self._waiting and self._call is None:
+            seconds = self._broker.options.transaction_op_batch_interval / 1000
+            self._call = self._broker.clock.callLater(seconds, self._due)
+
+    def _write(self, queue_id: int) -> None:
+        """What the store does not take now waits for the next time."""
+        broker, halves = self._broker, self._waiting[queue_id]
+        operation = make_operation(queue_id, halves, broker.now_ms(), broker.store_host)
+        status = broker.store.put_message(operation).status
+        if status is PutStatus.PUT_OK:
+            del self._waiting[queue_id], self._sizes[queue_id]
+            return
+        self.log.error(
+            "decided transactions not written, tried again: queue={q} count={n} status={s}",
+            q=queue_id, n=len(halves), s=status.name,
+        )  # fmt: skip

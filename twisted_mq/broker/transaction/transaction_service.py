@@ -1,0 +1,134 @@
+"""A broker's transactions: taking half messages, ending them, and checking those that nobody ended.
+
+Apache: TransactionalMessageServiceImpl, TransactionalMessageCheckService. A transaction that was decided just before the
+broker died, within transactionOpBatchInterval, is asked about again: a commit may then be delivered twice, as in Apache.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+from twisted.internet import defer, task
+from twisted.logger import Logger
+from twisted.python import failure
+
+from protocol.codes import ResponseCode
+from protocol.errors import BrokerError, RecordError
+from protocol.message_properties import PROPERTY_REAL_TOPIC, PROPERTY_TRANSACTION_CHECK_TIMES
+from storage.interfaces import InnerMessage, PutStatus
+from twisted_mq.broker.stored_message import StoredMessage
+from twisted_mq.broker.transaction.half_messages import CHECK_MAX_TIME_TOPIC, HALF_TOPIC, committed, prepare, real_place
+from twisted_mq.broker.transaction.operations import OperationWriter
+from twisted_mq.broker.transaction.transaction_check import TransactionCheck
+from twisted_mq.broker.transaction.transaction_metrics import TransactionMetrics
+
+STEPS_A_TURN = 32
+"""Messages that a check looks at before the clients get their turn."""
+
+NOT_FOUND = "Find prepared transaction message failed"
+
+
+class TransactionService:
+    """Made with the broker; `check` is called each transactionCheckInterval."""
+
+    log = Logger()
+
+    def __init__(self, broker: Any) -> None:
+        self._broker = broker
+        self.metrics = TransactionMetrics(broker.now_ms)
+        self._check = TransactionCheck(broker, self.metrics)
+        self._operations = OperationWriter(broker, broker.dispatch)
+        self._cooperator = task.Cooperator(
+            terminationPredicateFactory=_after_steps, scheduler=lambda turn: broker.clock.callLater(0, turn)
+        )
+
+    # producers
+
+    def prepare(self, message: InnerMessage) -> InnerMessage:
+        """The half message of a send. Raises BrokerError where transactions are refused."""
+        if self._broker.options.reject_transaction_message:
+            remark = f"the broker[{self._broker.advertised_ip}] sending transaction message is forbidden"
+            raise BrokerError(ResponseCode.NO_PERMISSION, remark)
+        return prepare(message)
+
+    def prepared(self, message: InnerMessage) -> None:
+        """A half message was stored."""
+        self.metrics.add(message.property_map[PROPERTY_REAL_TOPIC], 1)
+
+    def find(self, physical_offset: int) -> StoredMessage:
+        """The half message at a place in the log. Raises BrokerError where there is none, or it was ended already."""
+        half = self._look(physical_offset)
+        if half is None or half.topic != HALF_TOPIC:
+            raise BrokerError(ResponseCode.SYSTEM_ERROR, NOT_FOUND)
+        if self._check.queue(half.head.queue_id).is_over(half.head.queue_offset):
+            raise BrokerError(ResponseCode.ILLEGAL_OPERATION, "the transaction was committed or rolled back before")
+        return half
+
+    def _look(self, physical_offset: int) -> StoredMessage | None:
+        record = self._broker.store.look_message(physical_offset) if physical_offset >= 0 else None
+        try:
+            return None if record is None else StoredMessage.read(record)
+        except RecordError as error:
+            self.log.error("half message cannot be read: offset={o} error={e}", o=physical_offset, e=error)
+            return None
+
+    def commit(self, half: StoredMessage) -> None:
+        """Put the message into its real queue. Raises BrokerError; then the transaction is still open."""
+        place = real_place(half)
+        if place is None:
+            raise BrokerError(ResponseCode.SYSTEM_ERROR, f"{NOT_FOUND}: it does not say its topic and queue")
+        message = self._broker.postponement.apply(committed(half, *place))
+        result = self._broker.store.put_message(message)
+        if result.status is not PutStatus.PUT_OK:
+            raise BrokerError(_REFUSALS.get(result.status, ResponseCode.SYSTEM_ERROR), result.status.name)
+        self._broker.statistics.count_put(message.topic, 1, result.end_offset - result.physical_offset)
+        self.roll_back(half)
+
+    def roll_back(self, half: StoredMessage) -> None:
+        """Nothing more is to become of the half message."""
+        queue = self._check.queue(half.head.queue_id)
+        self._operations.add(queue.queue_id, queue.end(half.head.queue_offset))
+        self.metrics.add(half.properties.get(PROPERTY_REAL_TOPIC, ""), -1)
+
+    def resume(self, physical_offset: int) -> None:
+        """Check a message that was given up from the beginning. Raises BrokerError."""
+        half = self._look(physical_offset)
+        if half is None or half.topic != CHECK_MAX_TIME_TOPIC:
+            raise BrokerError(ResponseCode.SYSTEM_ERROR, f"no message of {CHECK_MAX_TIME_TOPIC} has this id")
+        half.properties[PROPERTY_TRANSACTION_CHECK_TIMES] = "0"
+        message = half.copy_to(HALF_TOPIC, 0)
+        if self._broker.store.put_message(message).status is not PutStatus.PUT_OK:
+            raise BrokerError(ResponseCode.SYSTEM_ERROR, f"Put message back to {HALF_TOPIC} failed.")
+        self.metrics.add(half.properties.get(PROPERTY_REAL_TOPIC, ""), 1)
+
+    # the broker's own time
+
+    def check(self) -> defer.Deferred[None]:
+        """One round; fires when it is through, whatever happened."""
+        done: defer.Deferred[Any] = self._cooperator.coiterate(self._check.round())
+        done.addErrback(self._check_failed)
+        return done.addCallback(lambda _: self._broker.dispatch())
+
+    def _check_failed(self, reason: failure.Failure) -> None:
+        if not reason.check(task.SchedulerStopped):
+            self.log.failure("check of transactions failed, tried again in the next round", reason)
+
+    def stop(self) -> None:
+        """Check no more, and write what was decided. The store is still open."""
+        self._cooperator.stop()
+        self._operations.flush()
+
+
+_REFUSALS = {
+    PutStatus.MESSAGE_ILLEGAL: ResponseCode.MESSAGE_ILLEGAL,
+    PutStatus.PROPERTIES_SIZE_EXCEEDED: ResponseCode.MESSAGE_ILLEGAL,
+    PutStatus.SERVICE_NOT_AVAILABLE: ResponseCode.SERVICE_NOT_AVAILABLE,
+}
+"""Apache: EndTransactionProcessor.sendFinalMessage."""
+
+
+def _after_steps() -> Callable[[], bool]:
+    steps = itertools.count(1)
+    return lambda: next(steps) >= STEPS_A_TURN

@@ -1,0 +1,1 @@
+"""`mqadmin`: Apache's admin tool with the same subcommands, options and output, one module a subcommand."""

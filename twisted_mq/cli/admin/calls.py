@@ -1,0 +1,154 @@
+"""The requests behind the subcommands (Apache: DefaultMQAdminExtImpl, MQClientAPIImpl, CommandUtil)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import attrs
+from twisted.internet.defer import Deferred
+
+from protocol.bodies import ClusterInfo, GroupList, KVTable, TopicList, TopicRouteData, TopicStatsTable, decode_body
+from protocol.codes import RequestCode, ResponseCode
+from protocol.command import RemotingCommand
+from protocol.errors import BrokerError
+from protocol.header_codec import decode_header, encode_header
+from protocol.headers import (
+    DeleteTopicFromNamesrvRequestHeader,
+    DeleteTopicRequestHeader,
+    GetKVConfigRequestHeader,
+    GetKVConfigResponseHeader,
+    GetRouteInfoRequestHeader,
+    GetTopicStatsInfoRequestHeader,
+    PutKVConfigRequestHeader,
+    QueryTopicConsumeByWhoRequestHeader,
+)
+from twisted_mq.cli.admin.java_format import hash_order
+from twisted_mq.cli.errors import CliError
+from twisted_mq.remoting.client import RemotingClient
+from twisted_mq.remoting.errors import RemotingConnectError
+
+TIMEOUT_SECONDS = 5.0
+"""What an answer may take (DefaultMQAdminExt: 5000 ms)."""
+
+MASTER_ID = 0
+ORDER_TOPIC_CONFIG = "ORDER_TOPIC_CONFIG"
+"""Name space of the order settings at the name server (NamesrvUtil)."""
+
+B = TypeVar("B")
+
+
+class ClusterUnknown(CliError):
+    """No such cluster at the name server."""
+
+    def __init__(self, cluster_name: str, known: list[str]) -> None:
+        names = ", ".join(sorted(known)) or "none"
+        super().__init__(f"no cluster {cluster_name!r} at this name server", f"it knows: {names}")
+
+
+@attrs.frozen
+class AdminContext:
+    """What a subcommand works with: connections, where output goes, and time."""
+
+    client: RemotingClient
+    name_servers: list[str]
+    echo: Callable[[str], None]
+    warn: Callable[[str], None]
+    now_ms: Callable[[], int]
+    sleep: Callable[[float], Deferred[None]]
+
+    async def invoke(self, address: str, code: RequestCode, header: Any = None, body: bytes = b"") -> RemotingCommand:
+        """A successful answer. Raises BrokerError for any other, RemotingError where none came."""
+        fields = {} if header is None else encode_header(header)
+        answer = await self.client.invoke(address, RemotingCommand.request(code, fields, body), TIMEOUT_SECONDS)
+        if answer.code != ResponseCode.SUCCESS:
+            raise BrokerError(answer.code, answer.remark or "")
+        return answer
+
+    async def ask_name_server(self, code: RequestCode, header: Any = None) -> RemotingCommand:
+        """The answer of the first name server that can be reached."""
+        failure: RemotingConnectError | None = None
+        for address in self.name_servers:
+            try:
+                return await self.invoke(address, code, header)
+            except RemotingConnectError as error:
+                failure = failure or error
+        addresses = ", ".join(self.name_servers)
+        raise CliError(f"no name server at {addresses}", "start one with `mq up`, or name another with -n") from failure
+
+    async def cluster_info(self) -> ClusterInfo:
+        answer = await self.ask_name_server(RequestCode.GET_BROKER_CLUSTER_INFO)
+        return decode_body(ClusterInfo, answer.body)
+
+    async def topic_list(self) -> list[str]:
+        """All topics that any broker registered, in the order in which Apache's tool prints them."""
+        answer = await self.ask_name_server(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
+        return hash_order(decode_body(TopicList, answer.body).topic_list or ())
+
+    async def topic_route(self, topic: str) -> TopicRouteData:
+        header = GetRouteInfoRequestHeader(topic=topic)
+        answer = await self.ask_name_server(RequestCode.GET_ROUTEINFO_BY_TOPIC, header)
+        return decode_body(TopicRouteData, answer.body)
+
+    async def topic_stats(self, address: str, topic: str) -> TopicStatsTable:
+        answer = await self.invoke(
+            address, RequestCode.GET_TOPIC_STATS_INFO, GetTopicStatsInfoRequestHeader(topic=topic)
+        )
+        return decode_body(TopicStatsTable, answer.body)
+
+    async def consumer_groups(self, address: str, topic: str) -> list[str]:
+        """Groups that consume a topic at one broker."""
+        header = QueryTopicConsumeByWhoRequestHeader(topic=topic)
+        answer = await self.invoke(address, RequestCode.QUERY_TOPIC_CONSUME_BY_WHO, header)
+        return hash_order(decode_body(GroupList, answer.body).group_list or ())
+
+    async def broker_runtime(self, address: str) -> dict[str, str]:
+        """A broker's figures by name."""
+        answer = await self.invoke(address, RequestCode.GET_BROKER_RUNTIME_INFO)
+        return dict(decode_body(KVTable, answer.body).table or {})
+
+    async def delete_topic(self, address: str, topic: str) -> None:
+        await self.invoke(address, RequestCode.DELETE_TOPIC_IN_BROKER, DeleteTopicRequestHeader(topic=topic))
+
+    async def delete_route(self, name_server: str, cluster_name: str, topic: str) -> None:
+        header = DeleteTopicFromNamesrvRequestHeader(topic=topic, cluster_name=cluster_name)
+        await self.invoke(name_server, RequestCode.DELETE_TOPIC_IN_NAMESRV, header)
+
+    async def order_setting(self, topic: str) -> str | None:
+        """The order setting of a topic; None where it has none."""
+        header = GetKVConfigRequestHeader(namespace=ORDER_TOPIC_CONFIG, key=topic)
+        try:
+            answer = await self.ask_name_server(RequestCode.GET_KV_CONFIG, header)
+        except BrokerError as error:
+            if error.response_code == ResponseCode.QUERY_NOT_FOUND:
+                return None
+            raise
+        return decode_header(GetKVConfigResponseHeader, answer).value
+
+    async def put_order_setting(self, topic: str, value: str) -> None:
+        """Store the order setting at every name server."""
+        header = PutKVConfigRequestHeader(namespace=ORDER_TOPIC_CONFIG, key=topic, value=value)
+        for address in self.name_servers:
+            await self.invoke(address, RequestCode.PUT_KV_CONFIG, header)
+
+
+def broker_names(cluster: ClusterInfo, cluster_name: str) -> list[str]:
+    """The brokers of a cluster in Apache's order. Raises ClusterUnknown."""
+    table = cluster.cluster_addr_table or {}
+    if cluster_name not in table:
+        raise ClusterUnknown(cluster_name, list(table))
+    return hash_order(table[cluster_name])
+
+
+def master_addresses(cluster: ClusterInfo, cluster_name: str) -> list[str]:
+    """Addresses of a cluster's masters in Apache's order. Raises ClusterUnknown."""
+    brokers = cluster.broker_addr_table or {}
+    held = [brokers[name].broker_addrs for name in broker_names(cluster, cluster_name) if name in brokers]
+    return hash_order(addresses[MASTER_ID] for addresses in held if addresses and MASTER_ID in addresses)
+
+
+def select_address(addresses: dict[int, str] | None) -> str | None:
+    """The master's address, or any other of that broker (BrokerData.selectBrokerAddr)."""
+    if not addresses:
+        return None
+    return addresses.get(MASTER_ID) or next(iter(addresses.values()))

@@ -1,0 +1,154 @@
+"""`mqadmin clusterList` (Apache: ClusterListSubCommand)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from protocol.bodies import ClusterInfo
+from protocol.errors import ProtocolError
+from twisted_mq.cli.admin.calls import AdminContext
+from twisted_mq.cli.admin.command_line import CommandLine, Option
+from twisted_mq.cli.admin.java_format import fixed, hash_order, parse_number, text_or_null
+from twisted_mq.remoting.errors import RemotingError
+
+OPTIONS = (
+    Option("m", "moreStats", "messages in and out, yesterday and today", has_arg=False),
+    Option("i", "interval", "print again every so many seconds"),
+    Option("c", "clusterName", "only this cluster"),
+)
+
+_BASE = "{:<22}  {:<22}  {:<4}  {:<22} {:<16}  {:>16}  {:>30}  {:<22}  "
+BASE_HEAD = (_BASE + "{:<11}  {:<12}  {:<8}  {:<10}").format(
+    "#Cluster Name",
+    "#Broker Name",
+    "#BID",
+    "#Addr",
+    "#Version",
+    "#InTPS(LOAD)",
+    "#OutTPS(LOAD)",
+    "#Timer(Progress)",
+    "#PCWait(ms)",
+    "#Hour",
+    "#SPACE",
+    "#ACTIVATED",
+)
+BASE_ROW = _BASE + "{:>11}  {:<12}  {:<8}  {:>10}"
+
+_MORE = "{:<16}  {:<32} {:>14} {:>14} {:>14} {:>14}"
+MORE_HEAD = _MORE.format(
+    "#Cluster Name", "#Broker Name", "#InTotalYest", "#OutTotalYest", "#InTotalToday", "#OutTotalToday"
+)
+
+MS_PER_HOUR = 3_600_000.0
+
+
+async def run(admin: AdminContext, line: CommandLine) -> None:
+    interval_seconds = line.number("i", 0)
+    await _print_once(admin, line)
+    while "i" in line:
+        await admin.sleep(interval_seconds)
+        await _print_once(admin, line)
+
+
+async def _print_once(admin: AdminContext, line: CommandLine) -> None:
+    cluster = await admin.cluster_info()
+    names = [line.value("c")] if line.value("c") else hash_order(cluster.cluster_addr_table or {})
+    more = "m" in line
+    admin.echo(MORE_HEAD if more else BASE_HEAD)
+    for cluster_name, broker_name, broker_id, address in brokers(cluster, names):
+        figures = await _figures(admin, address)
+        if more:
+            admin.echo(more_row(cluster_name, broker_name, figures or {}))
+        else:
+            admin.echo(base_row(cluster_name, broker_name, broker_id, address, figures, admin.now_ms()))
+
+
+async def _figures(admin: AdminContext, address: str) -> dict[str, str] | None:
+    """The broker's figures; None, with a line on standard error, where it can't be asked."""
+    try:
+        return await admin.broker_runtime(address)
+    except (ProtocolError, RemotingError) as error:
+        admin.warn(f"no figures from broker {address}: {error}")
+        return None
+
+
+def brokers(cluster: ClusterInfo, cluster_names: list[str]) -> Iterator[tuple[str, str, int, str]]:
+    """Cluster, broker name, broker id and address of every broker, sorted by name and id inside a cluster."""
+    for cluster_name in cluster_names:
+        for broker_name in sorted((cluster.cluster_addr_table or {}).get(cluster_name, ())):
+            data = (cluster.broker_addr_table or {}).get(broker_name)
+            if data is not None:
+                for broker_id, address in sorted((data.broker_addrs or {}).items()):
+                    yield cluster_name, broker_name, broker_id, address
+
+
+def base_row(
+    cluster_name: str, broker_name: str, broker_id: int, address: str, figures: Mapping[str, str] | None, now_ms: int
+) -> str:
+    """Rates, load and age of one broker; without figures the columns are empty or zero, as Apache prints them."""
+    figure = _reader(figures)
+    send_load = f"{figure('sendThreadPoolQueueSize')},{figure('sendThreadPoolQueueHeadWaitTimeMills')}ms"
+    pull_load = f"{figure('pullThreadPoolQueueSize')},{figure('pullThreadPoolQueueHeadWaitTimeMills')}ms"
+    ack_load = f"{figure('ackThreadPoolQueueSize', 'N')},{figure('ackThreadPoolQueueHeadWaitTimeMills', 'N')}ms"
+    return BASE_ROW.format(
+        cluster_name,
+        broker_name,
+        broker_id,
+        address,
+        figure("brokerVersionDesc"),
+        f"{_rate(figures, 'putTps'):>9}({send_load})",
+        f"{_rate(figures, 'getTransferredTps'):>9}({pull_load}|{ack_load})",
+        timer_text(figures or {}),
+        figure("pageCacheLockTimeMills"),
+        fixed(_hours(figures, now_ms), 2),
+        fixed(parse_number((figures or {}).get("commitLogDiskRatio")), 4),
+        "true" if (figures or {}).get("brokerActive", "").lower() == "true" else "false",
+    )
+
+
+def _reader(figures: Mapping[str, str] | None) -> Callable[..., str]:
+    """A look-up that prints like Apache's: empty where nothing was answered, null for a figure that is missing."""
+
+    def figure(name: str, missing: str | None = None) -> str:
+        return "" if figures is None else text_or_null(figures.get(name, missing))
+
+    return figure
+
+
+def _rate(figures: Mapping[str, str] | None, name: str) -> str:
+    """The first of the averages over 10 s, 1 min and 10 min that a rate figure holds."""
+    averages = (figures or {}).get(name, "").split()
+    return fixed(parse_number(averages[0] if averages else None), 2)
+
+
+def _hours(figures: Mapping[str, str] | None, now_ms: int) -> float:
+    """Age of the oldest message in hours."""
+    earliest = (figures or {}).get("earliestMessageTimeStamp", "")
+    return (now_ms - int(earliest)) / MS_PER_HOUR if earliest else 0.0
+
+
+def timer_text(figures: Mapping[str, str]) -> str:
+    """How far the timer is behind, and its rates; the figures after the first that is missing count as zero."""
+    values = [0.0] * 5
+    names = ("timerReadBehind", "timerOffsetBehind", "timerCongestNum", "timerEnqueueTps", "timerDequeueTps")
+    for position, name in enumerate(names):
+        if name not in figures:
+            break
+        values[position] = parse_number(figures[name])
+    read, offset, congested, enqueue, dequeue = values
+    congestion = fixed(congested / 10000.0, 1)
+    return f"{int(read)}-{int(offset)}({congestion}w, {fixed(enqueue, 1)}, {fixed(dequeue, 1)})"
+
+
+def more_row(cluster_name: str, broker_name: str, figures: Mapping[str, str]) -> str:
+    """Messages in and out, yesterday and today; all zero where a figure is missing."""
+    try:
+        now, morning, yesterday = (
+            [int(figures[f"msg{way}Total{when}"]) for way in ("Put", "Get")]
+            for when in ("TodayNow", "TodayMorning", "YesterdayMorning")
+        )
+    except (KeyError, ValueError):
+        return _MORE.format(cluster_name, broker_name, 0, 0, 0, 0)
+    past = [later - earlier for later, earlier in zip(morning, yesterday, strict=True)]
+    today = [later - earlier for later, earlier in zip(now, morning, strict=True)]
+    return _MORE.format(cluster_name, broker_name, *past, *today)

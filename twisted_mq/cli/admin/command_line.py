@@ -1,0 +1,222 @@
+"""Command lines as Apache's admin tool reads them (commons-cli's DefaultParser and HelpFormatter).
+
+Written by hand because argparse and click differ where scripts would notice: `-topic X` and `--top X` are accepted,
+a value may begin with a dash where no option does, left-over words are passed over; usage and errors have their own
+form.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+
+import attrs
+
+HELP_WIDTH = 110
+"""Columns of Apache's help (ServerUtil)."""
+
+
+class UsageError(Exception):
+    """A command line that does not fit its options; the text is what Apache's tool would say."""
+
+
+@attrs.frozen
+class Option:
+    """One option; `group` names options of which exactly one must be given."""
+
+    short: str
+    long: str
+    text: str
+    has_arg: bool = True
+    required: bool = False
+    group: str | None = None
+
+    @property
+    def usage(self) -> str:
+        return f"-{self.short} <arg>" if self.has_arg else f"-{self.short}"
+
+
+GLOBAL_OPTIONS = (
+    Option("h", "help", "Print help", has_arg=False),
+    Option("n", "namesrvAddr", "name servers as host:port, parted by ';' (else: the variable NAMESRV_ADDR)"),
+)
+
+
+@attrs.frozen
+class CommandLine:
+    """What was given: option letter -> value (empty for a flag)."""
+
+    values: dict[str, str]
+
+    def __contains__(self, short: str) -> bool:
+        return short in self.values
+
+    def value(self, short: str, default: str = "") -> str:
+        """The trimmed value of an option."""
+        return self.values.get(short, default).strip()
+
+    def number(self, short: str, default: int) -> int:
+        """A whole number. Raises UsageError for anything else."""
+        text = self.values.get(short)
+        if text is None:
+            return default
+        try:
+            return int(text)
+        except ValueError:
+            raise UsageError(f"Option -{short} needs a whole number, got {text!r}") from None
+
+
+def parse_command_line(options: Sequence[Option], arguments: Sequence[str]) -> CommandLine:
+    """Read the arguments behind the subcommand. Raises UsageError."""
+    parser = _Parser(options)
+    parser.read(arguments)
+    parser.check_required()
+    return CommandLine(parser.values)
+
+
+class _Parser:
+    def __init__(self, options: Sequence[Option]) -> None:
+        self._options = options
+        self._short = {option.short: option for option in options}
+        self.values: dict[str, str] = {}
+        self._awaits: Option | None = None
+        self._selected: dict[str, Option] = {}
+
+    def read(self, arguments: Sequence[str]) -> None:
+        tokens = iter(arguments)
+        for token in tokens:
+            if token == "--":
+                break
+            self._token(token)
+        self._check_value()
+
+    def check_required(self) -> None:
+        missing = [_missing_name(self._options, option) for option in self._options if self._is_missing(option)]
+        missing = list(dict.fromkeys(missing))
+        if missing:
+            raise UsageError(f"Missing required option{'s' * (len(missing) > 1)}: {', '.join(missing)}")
+
+    def _is_missing(self, option: Option) -> bool:
+        if option.group is not None:
+            return option.group not in self._selected
+        return option.required and option.short not in self.values
+
+    def _token(self, token: str) -> None:
+        if self._awaits is not None and not self._is_option(token):
+            self._set_value(token)
+        elif token.startswith("--"):
+            self._long(token)
+        elif token.startswith("-") and token != "-":
+            self._dashed(token)
+
+    def _is_option(self, token: str) -> bool:
+        """Whether a token names an option, so that it can't be the value of the one before."""
+        if not token.startswith("-") or token == "-":
+            return False
+        name = token.lstrip("-").split("=", 1)[0]
+        return bool(name) and (bool(self._matching(name)) or (token[1] != "-" and name[0] in self._short))
+
+    def _matching(self, name: str) -> list[Option]:
+        exact = [option for option in self._options if option.long == name]
+        return exact or [option for option in self._options if option.long.startswith(name)]
+
+    def _long(self, token: str) -> None:
+        name, equals, value = token.lstrip("-").partition("=")
+        matching = self._matching(name) if name else []
+        if not matching:
+            raise UsageError(f"Unrecognized option: {token}")
+        if len(matching) > 1:
+            names = ", ".join(f"'{option.long}'" for option in matching)
+            raise UsageError(f"Ambiguous option: '{token}'  (could be: {names})")
+        if equals and not matching[0].has_arg:
+            raise UsageError(f"Unrecognized option: {token}")
+        self._begin(matching[0])
+        if equals:
+            self._set_value(value)
+
+    def _dashed(self, token: str) -> None:
+        """A token with one dash: a letter, a letter with `=value`, a long name, or letters run together."""
+        name, equals, value = token[1:].partition("=")
+        option = self._short.get(name)
+        if option is not None and (not equals or option.has_arg):
+            self._begin(option)
+            if equals:
+                self._set_value(value)
+        elif self._matching(name):
+            self._long(token)
+        else:
+            self._run_together(token)
+
+    def _run_together(self, token: str) -> None:
+        for position, letter in enumerate(token[1:], 2):
+            option = self._short.get(letter)
+            if option is None:
+                raise UsageError(f"Unrecognized option: {token}")
+            self._begin(option)
+            if option.has_arg:
+                if position < len(token):
+                    self._set_value(token[position:])
+                return
+
+    def _begin(self, option: Option) -> None:
+        self._check_value()
+        if option.group is not None:
+            selected = self._selected.setdefault(option.group, option)
+            if selected is not option:
+                raise UsageError(
+                    f"The option '{option.short}' was specified but an option from this group has already been "
+                    f"selected: '{selected.short}'"
+                )
+        if option.has_arg:
+            self._awaits = option
+        else:
+            self.values[option.short] = ""
+
+    def _set_value(self, value: str) -> None:
+        assert self._awaits is not None
+        if len(value) > 1 and value[0] == value[-1] == '"':
+            value = value[1:-1]
+        self.values.setdefault(self._awaits.short, value)
+        self._awaits = None
+
+    def _check_value(self) -> None:
+        if self._awaits is not None:
+            raise UsageError(f"Missing argument for option: {self._awaits.short}")
+
+
+def _missing_name(options: Sequence[Option], option: Option) -> str:
+    if option.group is None:
+        return option.short
+    members = [member for member in options if member.group == option.group]
+    return "[" + ", ".join(f"-{member.short} {member.text}" for member in members) + "]"
+
+
+def help_text(name: str, options: Sequence[Option]) -> str:
+    """Usage line and option table of a subcommand."""
+    ordered = sorted(options, key=lambda option: option.short.lower())
+    usage = f"usage: mqadmin {name} " + " ".join(_usage_parts(ordered))
+    lines = textwrap.wrap(usage, HELP_WIDTH, subsequent_indent=" " * 7, break_long_words=False, break_on_hyphens=False)
+    heads = [f" -{option.short},--{option.long}" + " <arg>" * option.has_arg for option in ordered]
+    width = max(map(len, heads)) + 3
+    for head, option in zip(heads, ordered, strict=True):
+        lines += textwrap.wrap(
+            option.text,
+            HELP_WIDTH,
+            initial_indent=head.ljust(width),
+            subsequent_indent=" " * width,
+            break_on_hyphens=False,
+        )
+    return "\n".join(lines)
+
+
+def _usage_parts(ordered: Sequence[Option]) -> Iterator[str]:
+    """The options of the usage line; a group stands where its first member does, and the others leave an empty part."""
+    shown: set[str] = set()
+    for option in ordered:
+        if option.group is None:
+            yield option.usage if option.required else f"[{option.usage}]"
+        elif option.group in shown:
+            yield ""
+        else:
+            shown.add(option.group)
+            yield " | ".join(member.usage for member in ordered if member.group == option.group)

@@ -1,0 +1,21 @@
+"""`mqadmin deleteTopic` (Apache: DeleteTopicSubCommand); an unknown cluster is an error here and no success."""
+
+from __future__ import annotations
+
+from twisted_mq.cli.admin.calls import AdminContext, master_addresses
+from twisted_mq.cli.admin.command_line import CommandLine, Option
+
+OPTIONS = (
+    Option("t", "topic", "name of the topic", required=True),
+    Option("c", "clusterName", "cluster whose masters forget the topic", required=True),
+)
+
+
+async def run(admin: AdminContext, line: CommandLine) -> None:
+    topic, cluster_name = line.value("t"), line.value("c")
+    for address in master_addresses(await admin.cluster_info(), cluster_name):
+        await admin.delete_topic(address, topic)
+    admin.echo(f"delete topic [{topic}] from cluster [{cluster_name}] success.")
+    for name_server in admin.name_servers:
+        await admin.delete_route(name_server, cluster_name, topic)
+    admin.echo(f"delete topic [{topic}] from NameServer success.")

@@ -1,0 +1,81 @@
+"""`mqadmin haStatus` (Apache: HAStatusSubCommand): a master's slaves, or a slave's master."""
+
+from __future__ import annotations
+
+import datetime
+
+from protocol.bodies import HAClientRuntimeInfo, HARuntimeInfo, decode_body
+from protocol.codes import RequestCode
+from twisted_mq.cli.admin.calls import AdminContext, master_addresses
+from twisted_mq.cli.admin.command_line import CommandLine, Option, help_text
+from twisted_mq.cli.admin.java_format import time_text
+
+DEFAULT_INTERVAL_SECONDS = 3
+
+OPTIONS = (
+    Option("c", "clusterName", "ask all masters of this cluster"),
+    Option("b", "brokerAddr", "ask this broker, master or slave"),
+    Option("i", "interval", "print again every so many seconds"),
+)
+
+HEAD = (
+    f"{'#SlaveAddr':<32}  {'#SlaveAckOffset':<16} {'#Diff':>16} {'#TransferSpeed(KB/s)':>16} {'#Status':>16}"
+    f" {'#TransferFromWhere':>16}"
+)
+
+
+async def run(admin: AdminContext, line: CommandLine) -> None:
+    await _print_once(admin, line)
+    while "i" in line:
+        await admin.sleep(line.number("i", DEFAULT_INTERVAL_SECONDS))
+        await _print_once(admin, line)
+
+
+async def _print_once(admin: AdminContext, line: CommandLine) -> None:
+    if "b" in line:
+        addresses = [line.value("b").strip()]
+    elif "c" in line:
+        addresses = master_addresses(await admin.cluster_info(), line.value("c").strip())
+    else:
+        admin.echo(help_text("haStatus", OPTIONS))
+        return
+    for address in addresses:
+        answer = await admin.invoke(address, RequestCode.GET_BROKER_HA_STATUS)
+        for row in lines(address, decode_body(HARuntimeInfo, answer.body)):
+            admin.echo(row)
+
+
+def lines(address: str, info: HARuntimeInfo, zone: datetime.tzinfo | None = None) -> list[str]:
+    """What is printed of one broker."""
+    return _of_master(address, info) if info.master else _of_slave(info.ha_client_runtime_info, zone)
+
+
+def _of_master(address: str, info: HARuntimeInfo) -> list[str]:
+    rows = [
+        "",
+        f"#MasterAddr\t{address}",
+        f"#MasterCommitLogMaxOffset\t{info.master_commit_log_max_offset}",
+        f"#SlaveNum\t{len(info.ha_connection_info)}",
+        f"#InSyncSlaveNum\t{info.in_sync_slave_nums}",
+        HEAD,
+    ]
+    for slave in info.ha_connection_info:
+        speed = slave.transferred_byte_in_second / 1024
+        status = "OK" if slave.in_sync else "Fall Behind"
+        rows.append(
+            f"{slave.addr or 'null':<32}  {slave.slave_ack_offset:<16d} {slave.diff:>16d} {speed:>16.2f} {status:>16}"
+            f" {slave.transfer_from_where:>16d}"
+        )
+    return rows
+
+
+def _of_slave(info: HAClientRuntimeInfo, zone: datetime.tzinfo | None) -> list[str]:
+    return [
+        "",
+        f"#MasterAddr\t{info.master_addr or 'null'}",
+        f"#CommitLogMaxOffset\t{info.max_offset}",
+        f"#TransferSpeed(KB/s)\t{info.transferred_byte_in_second / 1024:.2f}",
+        f"#LastReadTime\t{time_text(info.last_read_timestamp, zone)}",
+        f"#LastWriteTime\t{time_text(info.last_write_timestamp, zone)}",
+        f"#MasterFlushOffset\t{info.master_flush_offset}",
+    ]

@@ -1,0 +1,89 @@
+"""What Java's printing does to values in the admin tool's output: HashMap order, numbers, fastjson's pretty form."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Iterable, Mapping
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Any
+
+from protocol.java import java_hash
+
+
+def hash_order(names: Iterable[str]) -> list[str]:
+    """Strings in the order in which a java.util.HashMap or HashSet that grew with them walks them."""
+    held = list(dict.fromkeys(names))
+    buckets = 16
+    while len(held) > buckets * 3 // 4:
+        buckets *= 2
+    return sorted(held, key=lambda name: _spread(java_hash(name)) & (buckets - 1))
+
+
+def _spread(value: int) -> int:
+    """HashMap.hash: the upper half folded into the lower."""
+    value &= 0xFFFFFFFF
+    return value ^ (value >> 16)
+
+
+def fixed(value: float, digits: int) -> str:
+    """A number as %.<digits>f of java.util.Formatter: halves go up, on the decimal digits that are shown."""
+    return str(Decimal(repr(value)).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP))
+
+
+def text_or_null(value: Any) -> str:
+    """What %s prints."""
+    if value is None:
+        return "null"
+    return ("false", "true")[value] if isinstance(value, bool) else str(value)
+
+
+def parse_number(text: str | None, default: float = 0.0) -> float:
+    """Double.parseDouble of a figure from a broker, or the default where there is none."""
+    try:
+        return float(text) if text else default
+    except ValueError:
+        return default
+
+
+def map_text(values: Mapping[Any, Any]) -> str:
+    """A HashMap's toString: {k=v, k2=v2}."""
+    keys = hash_order(values) if all(isinstance(key, str) for key in values) else sorted(values)
+    return "{" + ", ".join(f"{key}={text_or_null(values[key])}" for key in keys) + "}"
+
+
+def time_text(timestamp_ms: int, zone: datetime.tzinfo | None = None) -> str:
+    """2026-11-20 23:27:22,099 in the given zone, by default the machine's (UtilAll.timeMillisToHumanString2)."""
+    moment = datetime.datetime.fromtimestamp(timestamp_ms // 1000, zone or datetime.UTC)
+    if zone is None:
+        moment = moment.astimezone()
+    return f"{moment:%Y-%m-%d %H:%M:%S},{timestamp_ms % 1000:03d}"
+
+
+def pretty_json(value: Any, depth: int = 0) -> str:
+    """fastjson's PrettyFormat with its quirk: keys that are numbers are neither quoted nor put on a new line."""
+    if isinstance(value, Mapping):
+        return _pretty_object(value, depth)
+    if isinstance(value, list | tuple):
+        return _pretty_list(list(value), depth)
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _pretty_list(items: list[Any], depth: int) -> str:
+    if not items:
+        return "[]"
+    inner = "\n" + "\t" * (depth + 1)
+    return "[" + ",".join(inner + pretty_json(item, depth + 1) for item in items) + "\n" + "\t" * depth + "]"
+
+
+def _pretty_object(values: Mapping[Any, Any], depth: int) -> str:
+    if not values:
+        return "{}"
+    inner = "\n" + "\t" * (depth + 1)
+    members = [
+        (f"{inner}{json.dumps(key, ensure_ascii=False)}" if isinstance(key, str) else str(key))
+        + ":"
+        + pretty_json(member, depth + 1)
+        for key, member in values.items()
+    ]
+    return "{" + ",".join(members) + "\n" + "\t" * depth + "}"

@@ -1,0 +1,48 @@
+"""`mqadmin topicStatus` (Apache: TopicStatusSubCommand). Logical queues of static topics are not added."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+
+from protocol.bodies import MessageQueue, TopicOffset
+from twisted_mq.cli.admin.calls import AdminContext, select_address
+from twisted_mq.cli.admin.command_line import CommandLine, Option
+from twisted_mq.cli.admin.java_format import time_text
+from twisted_mq.cli.errors import CliError
+
+OPTIONS = (
+    Option("t", "topic", "name of the topic", required=True),
+    Option("c", "cluster", "name whose route leads to the brokers: a cluster, or a light queue's parent topic"),
+)
+
+HEAD = f"{'#Broker Name':<32}  {'#QID':<4}  {'#Min Offset':<20}  {'#Max Offset':<20}    #Last Updated"
+
+
+async def run(admin: AdminContext, line: CommandLine) -> None:
+    topic = line.value("t")
+    route = await admin.topic_route(line.value("c") if "c" in line else topic)
+    offsets: dict[MessageQueue, TopicOffset] = {}
+    for broker in route.broker_datas or ():
+        address = select_address(broker.broker_addrs)
+        if address is not None:
+            offsets.update((await admin.topic_stats(address, topic)).offset_table or {})
+    if not offsets and "c" not in line:
+        raise CliError(f"no broker has figures for topic {topic}", "look at `mqadmin topicRoute` of it")
+    for row in lines(offsets):
+        admin.echo(row)
+
+
+def lines(offsets: Mapping[MessageQueue, TopicOffset], zone: datetime.tzinfo | None = None) -> list[str]:
+    """The table, sorted by broker and queue. The rate below it is always 0.0: Apache sums no rates over brokers."""
+    ordered = sorted(offsets, key=lambda queue: (queue.topic, queue.broker_name, queue.queue_id))
+    rows = [_row(queue, offsets[queue], zone) for queue in ordered]
+    return [HEAD, *rows, "", "Topic Put TPS: 0.0"]
+
+
+def _row(queue: MessageQueue, offset: TopicOffset, zone: datetime.tzinfo | None) -> str:
+    updated = time_text(offset.last_update_timestamp, zone) if offset.last_update_timestamp > 0 else ""
+    return (
+        f"{queue.broker_name[:32]:<32}  {queue.queue_id:<4d}  {offset.min_offset:<20d}  {offset.max_offset:<20d}"
+        f"    {updated}"
+    )

@@ -1,0 +1,166 @@
+"""`mqadmin updateTopic` (Apache: UpdateTopicSubCommand, AttributeParser)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from protocol.bodies import ClusterInfo
+from protocol.codes import RequestCode
+from protocol.headers import CreateTopicRequestHeader
+from twisted_mq.cli.admin.calls import AdminContext, broker_names, master_addresses
+from twisted_mq.cli.admin.command_line import CommandLine, Option, UsageError
+from twisted_mq.cli.admin.java_format import hash_order, map_text
+from twisted_mq.cli.errors import CliError
+
+OPTIONS = (
+    Option("b", "brokerAddr", "the broker that gets the topic, as host:port", group="where"),
+    Option("c", "clusterName", "the cluster whose masters get the topic", group="where"),
+    Option("a", "attributes", "changes of attributes: +key=value,-key"),
+    Option("t", "topic", "name of the topic", required=True),
+    Option("r", "readQueueNums", "how many queues are read, 8 by default"),
+    Option("w", "writeQueueNums", "how many queues are written, 8 by default"),
+    Option("p", "perm", "permission: 2 write, 4 read, 6 both (default)"),
+    Option("o", "order", "true for an ordered topic, false by default"),
+    Option("u", "unit", "true for a unit topic"),
+    Option("s", "hasUnitSub", "true where units subscribe to it"),
+)
+
+DEFAULT_TOPIC = "TBW102"
+"""The topic that new ones are modelled on (TopicValidator.AUTO_CREATE_TOPIC_KEY_TOPIC)."""
+
+PERM_END = 8
+"""Permissions below this are sent (PermName.isValid); the broker has the last word."""
+
+UNIT_FLAG = 1
+UNIT_SUB_FLAG = 2
+"""Bits of the topic's system flag (TopicSysFlag)."""
+
+
+@attrs.frozen
+class TopicSettings:
+    """What the command line asks for."""
+
+    topic: str
+    read_queues: int
+    write_queues: int
+    perm: int
+    sys_flag: int
+    order: bool
+    attributes: dict[str, str]
+
+    def __str__(self) -> str:
+        return (
+            f"TopicConfig [topicName={self.topic}, readQueueNums={self.read_queues}, "
+            f"writeQueueNums={self.write_queues}, perm={perm_text(self.perm)}, topicFilterType=SINGLE_TAG, "
+            f"topicSysFlag={self.sys_flag}, order={'true' if self.order else 'false'}, "
+            f"attributes={map_text(self.attributes)}]"
+        )
+
+    def header(self) -> CreateTopicRequestHeader:
+        """The request's header."""
+        return CreateTopicRequestHeader(
+            topic=self.topic,
+            default_topic=DEFAULT_TOPIC,
+            read_queue_nums=self.read_queues,
+            write_queue_nums=self.write_queues,
+            perm=self.perm,
+            topic_filter_type="SINGLE_TAG",
+            topic_sys_flag=self.sys_flag,
+            order=self.order,
+            attributes=attributes_text(self.attributes),
+        )
+
+
+async def run(admin: AdminContext, line: CommandLine) -> None:
+    settings = read_settings(line)
+    if "b" in line:
+        await _at_broker(admin, settings, line.value("b"))
+    else:
+        await _in_cluster(admin, settings, line.value("c"))
+    admin.echo(str(settings))
+
+
+async def _at_broker(admin: AdminContext, settings: TopicSettings, address: str) -> None:
+    await admin.invoke(address, RequestCode.UPDATE_AND_CREATE_TOPIC, settings.header())
+    if settings.order:
+        name = broker_name_of(await admin.cluster_info(), address)
+        entry = f"{name}:{settings.write_queues}"
+        merged = merge_order(await admin.order_setting(settings.topic), entry)
+        await admin.put_order_setting(settings.topic, merged)
+        admin.echo(f"set broker orderConf. isOrder=true, orderConf=[{entry}]")
+    admin.echo(f"create topic to {address} success.")
+
+
+async def _in_cluster(admin: AdminContext, settings: TopicSettings, cluster_name: str) -> None:
+    cluster = await admin.cluster_info()
+    for address in master_addresses(cluster, cluster_name):
+        await admin.invoke(address, RequestCode.UPDATE_AND_CREATE_TOPIC, settings.header())
+        admin.echo(f"create topic to {address} success.")
+    if settings.order:
+        names = broker_names(cluster, cluster_name)
+        setting = ";".join(f"{name}:{settings.write_queues}" for name in names)
+        await admin.put_order_setting(settings.topic, setting)
+        admin.echo(f"set cluster orderConf. isOrder=true, orderConf=[{setting}]")
+
+
+def read_settings(line: CommandLine) -> TopicSettings:
+    """The topic that the options describe. Raises UsageError."""
+    perm = line.number("p", 6)
+    if not 0 <= perm < PERM_END:
+        raise UsageError(f"Option -p is 2 (write), 4 (read) or 6 (both), got {perm}")
+    unit, unit_sub = _is_true(line, "u"), _is_true(line, "s")
+    return TopicSettings(
+        topic=line.value("t"),
+        read_queues=line.number("r", 8),
+        write_queues=line.number("w", 8),
+        perm=perm,
+        sys_flag=UNIT_FLAG * unit | UNIT_SUB_FLAG * unit_sub,
+        order=_is_true(line, "o"),
+        attributes=parse_attributes(line.value("a")),
+    )
+
+
+def _is_true(line: CommandLine, short: str) -> bool:
+    return line.value(short).lower() == "true"
+
+
+def parse_attributes(text: str) -> dict[str, str]:
+    """ "+a=1,-b" as {"+a": "1", "-b": ""}. Raises UsageError."""
+    attributes: dict[str, str] = {}
+    for part in filter(None, text.split(",")):
+        key, equals, value = part.partition("=")
+        sign = "+" if equals else "-"
+        if sign not in key:
+            raise UsageError(f"Option -a: {part!r} is neither +key=value nor -key")
+        if key in attributes:
+            raise UsageError(f"Option -a: {key!r} is given twice")
+        attributes[key] = value
+    return attributes
+
+
+def attributes_text(attributes: Mapping[str, str]) -> str:
+    """The attributes as the header carries them."""
+    keys = hash_order(attributes)
+    return ",".join(f"{key}={attributes[key]}" if attributes[key] else key for key in keys)
+
+
+def perm_text(perm: int) -> str:
+    """6 as RW- (PermName.perm2String)."""
+    return f"{'R' if perm & 4 else '-'}{'W' if perm & 2 else '-'}{'X' if perm & 1 else '-'}"
+
+
+def merge_order(held: str | None, entry: str) -> str:
+    """A broker's entry put into an order setting, whose entries are parted by semicolons."""
+    entries = {part.split(":")[0]: part for part in (held or "").split(";") if part.strip()}
+    entries[entry.split(":")[0]] = entry
+    return ";".join(entries[name] for name in hash_order(entries))
+
+
+def broker_name_of(cluster: ClusterInfo, address: str) -> str:
+    """The name of the broker that announced an address. Raises CliError."""
+    for name, data in (cluster.broker_addr_table or {}).items():
+        if address in (data.broker_addrs or {}).values():
+            return name
+    raise CliError(f"no broker announced {address}", "see `mqadmin clusterList` for the addresses")

@@ -1,0 +1,23 @@
+"""`mq admin`: the same as `mqadmin`."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command(
+    short_help="The admin tool, the same as mqadmin.",
+    add_help_option=False,
+    context_settings={"ignore_unknown_options": True},
+)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def admin(arguments: tuple[str, ...]) -> None:
+    """Run a subcommand of Apache's admin tool; without one, list them.
+
+    \b
+    Example:
+      mq admin topicList -n 127.0.0.1:9876
+    """
+    from twisted_mq.cli.mqadmin import run
+
+    raise SystemExit(run(arguments))

@@ -1,0 +1,174 @@
+"""`mq consume TOPIC --group GROUP`: messages as lines."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any, TextIO
+
+import click
+
+from twisted_mq.cli.errors import report
+from twisted_mq.cli.output import json_line, plain_row
+
+COLUMNS = ("topic", "queueId", "queueOffset", "msgId", "tags", "keys", "body")
+
+Write = Callable[[Any], None]
+
+
+@click.command(short_help="Consume messages and print them.")
+@click.argument("topic")
+@click.option("--group", required=True, help="Consumer group; its position is kept by the broker.")
+@click.option("--tags", default="*", show_default=True, help='Only messages with these tags, as "A || B".')
+@click.option("--count", type=click.IntRange(1), help="Stop after so many messages.")
+@click.option("--follow", is_flag=True, help="Go on until Ctrl-C.")
+@click.option("--idle", default=5.0, show_default=True, help="Without --follow: stop when nothing came for S seconds.")
+@click.option("--from-end", is_flag=True, help="A new group begins at the end of the topic, not at its start.")
+@click.option("--json", "form", flag_value="json", help="One JSON object a message, as `mq store dump --json`.")
+@click.option("--raw", "form", flag_value="raw", help="Only the bodies, each with a line end.")
+@click.option("--namesrv", envvar="NAMESRV_ADDR", default="127.0.0.1:9876", show_default=True, help="Name servers.")
+def consume(
+    topic: str,
+    group: str,
+    tags: str,
+    count: int | None,
+    follow: bool,
+    idle: float,
+    from_end: bool,
+    form: str | None,
+    namesrv: str,
+) -> None:
+    """Consume TOPIC as a member of GROUP and print a line a message, columns parted by tabs.
+
+    A message is consumed when it is printed. A new group begins at the start of the topic.
+
+    \b
+    Example:
+      mq consume Orders --group audit --tags "new || paid" --count 10
+    """
+    from twisted_mq.cli.run import Interrupted, run_under_reactor
+
+    async def main(reactor: Any) -> None:
+        consumer = make_consumer(reactor, group, namesrv, from_end)
+        consumer.subscribe(topic, tags)
+        try:
+            await check_topic_exists(consumer, topic, wait=follow)
+            printer = Printer(reactor, writer(form, sys.stdout), count, None if follow else idle)
+            consumer.listen(printer)
+            await consumer.start()
+            printer.begin()
+            await printer.finished
+        finally:
+            await consumer.stop(finish_seconds=0)
+            consumer.client.remoting.close()
+
+    try:
+        run_under_reactor(main)
+    except Interrupted:
+        sys.stdout.flush()
+
+
+def make_consumer(reactor: Any, group: str, namesrv: str, from_end: bool) -> Any:
+    """A push consumer that hands out its messages one after another; it has no listener yet."""
+    from twisted_mq.client.consumer_options import ConsumeFromWhere, ConsumerOptions
+    from twisted_mq.client.push_consumer import PushConsumer
+
+    where = ConsumeFromWhere.LAST_OFFSET if from_end else ConsumeFromWhere.FIRST_OFFSET
+    options = ConsumerOptions(consume_from_where=where, concurrency=1)
+    return PushConsumer(reactor, group, namesrv, options=options)
+
+
+async def check_topic_exists(consumer: Any, topic: str, *, wait: bool) -> None:
+    """Raises NoRoute where no name server answers or, unless `wait`, where none knows the topic."""
+    from twisted_mq.client.errors import TopicNotFound
+
+    try:
+        await consumer.client.routes.find(topic)
+    except TopicNotFound as missing:
+        if not wait:
+            raise
+        report("mq consume", f"waiting for topic {topic}: {missing}")
+
+
+class Printer:
+    """A listener: writes messages until `count` is reached, or until nothing came for `idle_seconds`.
+
+    `finished` fires then. Messages past the count are left open, so that they stay unconsumed.
+    """
+
+    def __init__(self, clock: Any, write: Write, count: int | None, idle_seconds: float | None) -> None:
+        from twisted.internet.defer import Deferred
+
+        self.finished: Deferred[None] = Deferred()
+        self._clock = clock
+        self._write = write
+        self._left = count
+        self._idle_seconds = idle_seconds
+        self._timer: Any = None
+
+    def begin(self) -> None:
+        """Start the clock for silence."""
+        if self._idle_seconds is not None and not self.finished.called:
+            self._timer = self._clock.callLater(self._idle_seconds, self._finish)
+
+    def __call__(self, messages: list[Any], context: Any) -> Any:
+        from twisted.internet.defer import Deferred
+
+        from twisted_mq.client.consumer_options import ConsumeStatus
+
+        if self._left == 0:
+            return Deferred()
+        for message in messages:
+            self._write(message)
+        if self._timer is not None and self._timer.active():
+            self._timer.reset(self._idle_seconds)
+        if self._left is not None:
+            self._left = max(0, self._left - len(messages))
+            if self._left == 0:  # the listener's answer is settled first
+                self._clock.callLater(0, self._finish)
+        return ConsumeStatus.CONSUME_SUCCESS
+
+    def _finish(self) -> None:
+        if self._timer is not None and self._timer.active():
+            self._timer.cancel()
+        if not self.finished.called:
+            self.finished.callback(None)
+
+
+def writer(form: str | None, out: TextIO) -> Write:
+    """What prints one message; plain rows begin with a line that names the columns."""
+    if form == "json":
+        return lambda message: _write_line(out, json_line(_json_value(message)))
+    if form == "raw":
+        return lambda message: _write_raw(out, message.body)
+    _write_line(out, "\t".join(COLUMNS) + "\n")
+    return lambda message: _write_line(out, plain_row(message_row(message)) + "\n")
+
+
+def _write_line(out: TextIO, line: str) -> None:
+    out.write(line)
+    out.flush()
+
+
+def _write_raw(out: TextIO, body: bytes) -> None:
+    out.buffer.write(body + b"\n")
+    out.buffer.flush()
+
+
+def message_row(message: Any) -> tuple[Any, ...]:
+    """A message under COLUMNS; bytes of the body that are no UTF-8 are written as \\xNN."""
+    return (
+        message.topic,
+        message.queue_id,
+        message.queue_offset,
+        message.unique_key or message.msg_id,
+        message.tags,
+        " ".join(message.keys),
+        message.body.decode("utf-8", "backslashreplace"),
+    )
+
+
+def _json_value(message: Any) -> dict[str, Any]:
+    from twisted_mq.cli.store_dump import describe_message
+
+    return {**describe_message(message), "body": message.body.decode("utf-8", "backslashreplace")}

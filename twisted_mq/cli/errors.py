@@ -1,0 +1,51 @@
+"""Failures of commands: one line that says what is wrong and what to do next, and exit code 1."""
+
+from __future__ import annotations
+
+import sys
+from typing import NoReturn
+
+
+class CliError(Exception):
+    """What is wrong, and what the person at the keyboard can do about it."""
+
+    def __init__(self, problem: str, next_step: str = "") -> None:
+        one_line = " ".join(problem.split())
+        super().__init__(f"{one_line}; {next_step}" if next_step else one_line)
+
+
+def report(command: str, error: BaseException | str) -> None:
+    """One line on standard error."""
+    print(f"{command}: {' '.join(str(error).split())}", file=sys.stderr, flush=True)
+
+
+def fail(command: str, error: BaseException | str) -> NoReturn:
+    """One line on standard error, then exit code 1."""
+    report(command, error)
+    raise SystemExit(1)
+
+
+def is_expected(error: BaseException) -> bool:
+    """Whether an error is one that its text explains; any other is a defect and keeps its traceback."""
+    return isinstance(error, _expected())
+
+
+def _expected() -> tuple[type[BaseException], ...]:
+    """Loaded only when something failed: no command pays for classes it does not use."""
+    from protocol.errors import ProtocolError
+    from storage.errors import StoreError
+    from twisted_mq.client.errors import ClientError
+    from twisted_mq.config.errors import ConfigError
+    from twisted_mq.remoting.errors import RemotingError
+    from twisted_mq.remoting.listen import PortError
+
+    return (
+        CliError,
+        ClientError,
+        ConfigError,
+        PortError,
+        ProtocolError,
+        RemotingError,
+        StoreError,
+        OSError,
+    )

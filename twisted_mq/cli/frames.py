@@ -1,0 +1,96 @@
+"""`mq frames FILE`: one JSON object a remoting frame."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+import attrs
+import click
+
+from twisted_mq.cli.errors import report
+from twisted_mq.cli.output import json_line
+
+LENGTH_BYTES = 4
+
+
+@attrs.frozen
+class Damage:
+    """Bytes that are no frame; `offset` is where the frame begins."""
+
+    offset: int
+    reason: str
+
+
+@click.command(short_help="Print a recording of remoting frames as JSON.")
+@click.argument("file", type=click.File("rb"))
+def frames(file: BinaryIO) -> None:
+    """Print one JSON object for each remoting frame in FILE ("-" reads standard input).
+
+    FILE holds complete frames back to back, as a connection carries them. Where it is damaged, the offset and the
+    reason go to standard error, what can be read is printed, and the exit code is 1.
+
+    \b
+    Example:
+      mq frames interop/captures/remoting/producer_sync.frames
+    """
+    damaged = False
+    for item in read_frames(file):
+        if isinstance(item, Damage):
+            report("mq frames", f"{file.name} at offset {item.offset}: {item.reason}")
+            damaged = True
+        else:
+            sys.stdout.write(json_line(item))
+    if damaged:
+        raise SystemExit(1)
+
+
+def read_frames(stream: BinaryIO) -> Iterator[dict[str, Any] | Damage]:
+    """Every frame of a stream in order. A damaged header costs its own frame, a damaged length all that follows."""
+    from protocol.framing import MAX_FRAME_BYTES
+
+    offset = 0
+    while head := stream.read(LENGTH_BYTES):
+        if len(head) < LENGTH_BYTES:
+            yield Damage(offset, f"the length field is cut off: {len(head)} of {LENGTH_BYTES} bytes")
+            return
+        announced = int.from_bytes(head, "big")
+        if announced + LENGTH_BYTES > MAX_FRAME_BYTES:
+            yield Damage(offset, f"a frame of {announced + LENGTH_BYTES} bytes, the limit is {MAX_FRAME_BYTES}")
+            return
+        rest = stream.read(announced)
+        if len(rest) < announced:
+            present = len(rest) + LENGTH_BYTES
+            yield Damage(offset, f"the frame is cut off: {present} of {announced + LENGTH_BYTES} bytes")
+            return
+        yield describe_frame(head + rest, offset)
+        offset += LENGTH_BYTES + announced
+
+
+def describe_frame(data: bytes, offset: int) -> dict[str, Any] | Damage:
+    """One frame under the contract's keys; `length` counts the whole frame with its length field."""
+    from protocol.command import CommandError, SerializeType
+    from protocol.errors import FrameError
+    from protocol.framing import FrameDecoder
+
+    try:
+        command = FrameDecoder().receive_data(data)[0]
+        fields = command.ext_fields
+    except FrameError as error:
+        return Damage(offset, error.reason)
+    except CommandError as error:
+        return Damage(offset, str(error))
+    return {
+        "offset": offset,
+        "length": len(data),
+        "code": command.code,
+        "flag": command.flag,
+        "language": command.language,
+        "version": command.version,
+        "opaque": command.opaque,
+        "serialize": SerializeType(command.serialize_type).name,
+        "remark": command.remark,
+        "extFields": fields,
+        "bodyLength": len(command.body),
+    }

@@ -1,0 +1,21 @@
+"""Where the log of servers and clients goes while a command runs."""
+
+from __future__ import annotations
+
+import sys
+
+
+def log_to_stderr(verbose: bool) -> None:
+    """Log lines on standard error: warnings and worse, with `verbose` everything from info on."""
+    from twisted.logger import (
+        FilteringLogObserver,
+        LogLevel,
+        LogLevelFilterPredicate,
+        globalLogBeginner,
+        textFileLogObserver,
+    )
+
+    lowest = LogLevel.info if verbose else LogLevel.warn
+    predicate = LogLevelFilterPredicate(defaultLogLevel=lowest)
+    observer = FilteringLogObserver(textFileLogObserver(sys.stderr), [predicate])
+    globalLogBeginner.beginLoggingTo([observer], redirectStandardIO=False, discardBuffer=True)

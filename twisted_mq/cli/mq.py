@@ -1,0 +1,73 @@
+"""`mq`: the group of commands. Each command is a module that is loaded when it is asked for."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+
+import click
+
+from twisted_mq.cli.errors import fail, is_expected
+from twisted_mq.cli.run import Interrupted
+
+COMMANDS = {
+    "up": "twisted_mq.cli.up:up",
+    "send": "twisted_mq.cli.send:send",
+    "consume": "twisted_mq.cli.consume:consume",
+    "frames": "twisted_mq.cli.frames:frames",
+    "store": "twisted_mq.cli.store:store",
+    "admin": "twisted_mq.cli.admin_command:admin",
+    "demo": "twisted_mq.cli.demo:demo",
+}
+"""Name -> module:attribute, in the order of the help text."""
+
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it."""
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported by name; their modules import no reactor and no numpy at their top."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, attribute = COMMANDS[cmd_name].split(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+def mq() -> None:
+    """Apache RocketMQ in Python: run it, send, consume, and look into its frames and files.
+
+    \b
+    Example:
+      mq up                              a name server and a broker on this machine
+      mq send Orders "hello" --tags new  in another terminal
+      mq consume Orders --group audit
+    """
+
+
+def main() -> None:
+    """Entry point: every failure is one line on standard error that says what to do next."""
+    try:
+        mq.main(prog_name="mq", standalone_mode=False)
+        sys.stdout.flush()
+    except click.UsageError as error:
+        path = error.ctx.command_path if error.ctx else "mq"
+        fail("mq", f"{error.format_message().rstrip('.')}; see `{path} --help`")
+    except click.ClickException as error:
+        fail("mq", error.format_message())
+    except (click.Abort, Interrupted, KeyboardInterrupt):
+        raise SystemExit(INTERRUPTED) from None
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(1) from None
+    except Exception as error:
+        if not is_expected(error):
+            raise
+        fail("mq", error)

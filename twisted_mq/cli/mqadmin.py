@@ -1,0 +1,108 @@
+"""`mqadmin`: Apache's admin tool. Reads the command line as Apache's does, then runs one subcommand."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from protocol.codes import ResponseCode
+from protocol.errors import BrokerError, ProtocolError
+from twisted_mq.cli.admin.calls import AdminContext
+from twisted_mq.cli.admin.command_line import CommandLine, UsageError, parse_command_line
+from twisted_mq.cli.admin.registry import SubCommand, find_sub_command, overview
+from twisted_mq.cli.errors import CliError, report
+from twisted_mq.cli.run import Interrupted, run_under_reactor
+from twisted_mq.remoting.errors import RemotingError
+
+NEXT_STEPS: dict[int, tuple[str, ...]] = {
+    ResponseCode.TOPIC_NOT_EXIST: ("see `mqadmin topicList` for what there is",),
+    ResponseCode.NO_PERMISSION: ("see brokerPermission and the access rules of that broker",),
+    ResponseCode.REQUEST_CODE_NOT_SUPPORTED: ("that server is of a version without this request",),
+}
+"""What to do about a refusal, where its remark does not say."""
+
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Entry point; leaves with exit code 0, or 1 after one line on standard error."""
+    raise SystemExit(run(sys.argv[1:] if arguments is None else list(arguments)))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Exit code of a command line."""
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(overview())
+        return 0
+    wants_help = arguments[0] == "help" and len(arguments) == 2
+    name = arguments[1] if wants_help else arguments[0]
+    command = find_sub_command(name)
+    if command is None:
+        print(f"The sub command {name} not exist.")
+        return 1
+    if wants_help:
+        print(command.help)
+        return 0
+    return _run_command(command, arguments[1:])
+
+
+def _run_command(command: SubCommand, arguments: Sequence[str]) -> int:
+    try:
+        line = parse_command_line(command.options, arguments)
+        if "h" in line:
+            print(command.help)
+            return 0
+        addresses = name_servers(line)
+        run_under_reactor(lambda reactor: _execute(reactor, command, line, addresses))
+    except UsageError as error:
+        print(error, file=sys.stderr)
+        print(command.help)
+        return 1
+    except (CliError, ProtocolError, RemotingError) as error:
+        report(f"mqadmin {command.name}", with_next_step(error))
+        return 1
+    except Interrupted:
+        return INTERRUPTED
+    return 0
+
+
+def with_next_step(error: Exception) -> str:
+    """What went wrong, without links in the peer's remark, and what to look at."""
+    lines = [line for line in str(error).splitlines() if "http" not in line]
+    if isinstance(error, BrokerError):
+        return "; ".join([" ".join(lines), *NEXT_STEPS.get(error.response_code, ())])
+    if isinstance(error, RemotingError):
+        return f"{' '.join(lines)}; see `mqadmin clusterList` for the brokers that are up"
+    return " ".join(lines)
+
+
+def name_servers(line: CommandLine) -> list[str]:
+    """Addresses from -n or the environment. Raises CliError where there are none."""
+    text = line.value("n") or os.environ.get("NAMESRV_ADDR", "")
+    addresses = [part.strip() for part in text.split(";") if part.strip()]
+    if not addresses:
+        raise CliError("no name server given", "add -n host:port or set NAMESRV_ADDR; `mq up` starts one")
+    return addresses
+
+
+async def _execute(reactor: Any, command: SubCommand, line: CommandLine, addresses: list[str]) -> None:
+    from twisted.internet.task import deferLater
+
+    from twisted_mq.remoting.client import RemotingClient
+
+    client = RemotingClient(reactor)
+    admin = AdminContext(
+        client=client,
+        name_servers=addresses,
+        echo=lambda text: print(text, flush=True),
+        warn=lambda text: report(f"mqadmin {command.name}", text),
+        now_ms=lambda: int(reactor.seconds() * 1000),
+        sleep=lambda seconds: deferLater(reactor, seconds),
+    )
+    try:
+        await command.run(admin, line)
+    finally:
+        client.close()

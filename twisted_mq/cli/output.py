@@ -1,0 +1,63 @@
+"""Tables and progress: for people on a terminal, plain and stable lines everywhere else."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TextIO
+
+Advance = Callable[[int], None]
+
+_PLAIN = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r"})
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], stream: TextIO | None = None) -> None:
+    """A boxed table on a terminal; otherwise a line a row, columns parted by tabs, the first line names them.
+
+    Tabs and line ends inside a value are written as \\t and \\n, so that a line stays a row.
+    """
+    out = stream or sys.stdout
+    if out.isatty():
+        _print_boxed(columns, rows, out)
+        return
+    out.write("\t".join(columns) + "\n")
+    for row in rows:
+        out.write(plain_row(row) + "\n")
+
+
+def plain_row(row: Sequence[Any]) -> str:
+    """The values parted by tabs; None is empty."""
+    return "\t".join("" if value is None else str(value).translate(_PLAIN) for value in row)
+
+
+def _print_boxed(columns: Sequence[str], rows: Iterable[Sequence[Any]], out: TextIO) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(*columns)
+    for row in rows:
+        table.add_row(*(Text("" if value is None else str(value)) for value in row))
+    Console(file=out).print(table)
+
+
+@contextmanager
+def progress(label: str, total: int | None, stream: TextIO | None = None, *, hidden: bool = False) -> Iterator[Advance]:
+    """A bar while long work runs, on a terminal only; yields the function that moves it on."""
+    out = stream or sys.stderr
+    if hidden or not out.isatty():
+        yield lambda amount: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(file=out), transient=True) as bar:
+        task = bar.add_task(label, total=total)
+        yield lambda amount: bar.advance(task, amount)
+
+
+def json_line(value: Any) -> str:
+    """One JSON object as one line of text, keys in the order they have."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n"

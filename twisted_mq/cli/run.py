@@ -1,0 +1,62 @@
+"""Runs one coroutine under the reactor: the only place, beside the twistd plugins, that imports it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+R = TypeVar("R")
+
+
+class Interrupted(Exception):
+    """The person pressed Ctrl-C, or SIGTERM came; what the coroutine had open is closed."""
+
+
+def run_under_reactor(main: Callable[[Any], Coroutine[Any, Any, R]]) -> R:
+    """The result of `main(reactor)`.
+
+    SIGINT and SIGTERM cancel it: its `finally` blocks run to their end, then `Interrupted` is raised here.
+    """
+    from twisted.internet import reactor
+    from twisted.internet.defer import CancelledError, Deferred
+
+    outcome: list[Any] = []
+    finished: Deferred[None] = Deferred()
+
+    def end(result: Any) -> None:
+        outcome.append(result)
+        finished.callback(None)
+        if reactor.running and not stopping:
+            reactor.stop()
+
+    stopping: list[bool] = []
+    running: list[Deferred[R]] = []
+
+    def begin() -> None:
+        running.append(Deferred.fromCoroutine(main(reactor)))
+        running[0].addBoth(end)
+
+    def stop() -> Deferred[None]:
+        stopping.append(True)
+        if not outcome and running:
+            running[0].cancel()
+        return finished
+
+    reactor.callWhenRunning(begin)
+    reactor.addSystemEventTrigger("before", "shutdown", stop)
+    reactor.run()
+    return _result(outcome[0], CancelledError)
+
+
+def _result(outcome: Any, cancelled: type[BaseException]) -> Any:
+    from twisted.internet.defer import FirstError
+    from twisted.python.failure import Failure
+
+    if not isinstance(outcome, Failure):
+        return outcome
+    if outcome.check(cancelled):
+        raise Interrupted
+    while outcome.check(FirstError):  # gatherResults: what went wrong is inside
+        outcome = outcome.value.subFailure
+    outcome.raiseException()
+    return None

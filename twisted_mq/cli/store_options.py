@@ -1,0 +1,106 @@
+"""What the commands of `mq store` share: arguments, times, progress, and the tools, which need numpy."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import time
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from twisted_mq.cli.errors import CliError
+
+Command = Callable[..., Any]
+
+LONGEST_LIST = 100
+"""So many problems are printed; --json has all."""
+
+
+def store_arguments(command: Command) -> Command:
+    """The store's directory, and the log where that lies elsewhere."""
+    elsewhere = click.option(
+        "--commit-log", type=click.Path(exists=True, file_okay=False), help="The log, where it lies elsewhere."
+    )
+    directory = click.argument("directory", type=click.Path(exists=True, file_okay=False))
+    return directory(elsewhere(command))
+
+
+def file_size_option(command: Command) -> Command:
+    """For logs whose files do not tell how long they should be."""
+    option = click.option(
+        "--file-size",
+        type=click.IntRange(min=0),
+        default=0,
+        help="Bytes of a log file (mappedFileSizeCommitLog), where the files do not tell.",
+    )
+    return option(command)
+
+
+def json_option(command: Command) -> Command:
+    """Everything as one JSON object."""
+    return click.option("--json", "as_json", is_flag=True, help="One JSON object instead of text.")(command)
+
+
+def tool(name: str) -> Any:
+    """A module of storage.tools. Raises CliError where numpy is missing."""
+    try:
+        return importlib.import_module(f"storage.tools.{name}")
+    except ModuleNotFoundError as error:
+        if error.name != "numpy":
+            raise
+        raise CliError("mq store needs numpy, which is not installed", "pip install numpy") from error
+
+
+class StoreTime(click.ParamType):
+    """ms since 1970, or ISO 8601; without a zone UTC."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int) or value.isdigit():
+            return int(value)
+        try:
+            moment = datetime.fromisoformat(value)
+        except ValueError:
+            self.fail(f"{value!r} is no time: give ms since 1970, or 2026-11-21T08:00:00, or with +08:00", param, ctx)
+        return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+class OffsetRange(click.ParamType):
+    """A:B, from A up to before B; either may be left out."""
+
+    name = "from:to"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
+        if isinstance(value, tuple):
+            return value
+        begin, colon, end = value.partition(":")
+        if not colon or not all(part.isdigit() or not part for part in (begin, end)):
+            self.fail(f"{value!r} is no range: give 100:200, 100: or :200", param, ctx)
+        return int(begin or 0), int(end) if end else 1 << 62
+
+
+def time_text(timestamp_ms: int) -> str:
+    """A store time for people, in UTC; empty where there is none."""
+    if timestamp_ms <= 0:
+        return ""
+    return datetime.fromtimestamp(timestamp_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def folder_name(command: str) -> str:
+    """A quarantine folder for what a command does now."""
+    return time.strftime(f"{command}-%Y%m%d-%H%M%S", time.gmtime())
+
+
+def print_some(lines: Iterable[Any], total: int) -> None:
+    """The first lines, and how many more there are."""
+    for number, line in enumerate(lines):
+        if number == LONGEST_LIST:
+            break
+        print(line)
+    if total > LONGEST_LIST:
+        print(f"and {total - LONGEST_LIST} more; --json prints all")
+    sys.stdout.flush()

@@ -1,0 +1,94 @@
+"""`mq up`: a name server and a broker in one process."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import click
+
+PORT = click.IntRange(0, 65535)
+
+
+def default_store() -> str:
+    """Where the store lies unless another place is named: the user's data folder (XDG_DATA_HOME)."""
+    data_home = os.environ.get("XDG_DATA_HOME") or os.path.join(os.path.expanduser("~"), ".local", "share")
+    return os.path.join(data_home, "mq", "store")
+
+
+@click.command(short_help="Run a name server and a broker in this process.")
+@click.option(
+    "--namesrv-port", default=9876, type=PORT, show_default=True, help="Port of the name server; 0 takes a free one."
+)
+@click.option("--port", default=10911, type=PORT, show_default=True, help="Port of the broker; 0 takes a free one.")
+@click.option("--bind", default="127.0.0.1", show_default=True, help="Address to listen on; 0.0.0.0 for all.")
+@click.option("--advertise", default=None, help="Address told to clients (brokerIP1); by default the bound one.")
+@click.option("--store", default=None, help="Directory of the store.  [default: ~/.local/share/mq/store]")
+@click.option("--temporary", is_flag=True, help="Keep the store in a temporary folder and remove it at the end.")
+@click.option("--verbose", is_flag=True, help="Print the servers' log on standard error.")
+def up(
+    namesrv_port: int,
+    port: int,
+    bind: str,
+    advertise: str | None,
+    store: str | None,
+    temporary: bool,
+    verbose: bool,
+) -> None:
+    """Run a name server and a broker in this process until Ctrl-C.
+
+    Topics are created by the first send. The store is kept between runs. There is no web console yet: look at the
+    cluster with `mq admin`.
+
+    \b
+    Example:
+      mq up --temporary
+      mq send Orders "hello"             in another terminal
+    """
+    if temporary and store:
+        raise click.UsageError("--temporary and --store exclude each other.")
+    from twisted_mq.cli.logs import log_to_stderr
+    from twisted_mq.cli.run import Interrupted, run_under_reactor
+
+    log_to_stderr(verbose)
+    settings: dict[str, Any] = {
+        "store_path": None if temporary else os.path.abspath(store or default_store()),
+        "address": bind,
+        "namesrv_port": namesrv_port,
+        "broker_port": port,
+        "broker_options": {"broker_ip1": advertise} if advertise else {},
+    }
+    try:
+        run_under_reactor(lambda reactor: _serve(reactor, settings))
+    except Interrupted:
+        click.echo("stopped")
+
+
+async def _serve(reactor: Any, settings: dict[str, Any]) -> None:
+    """Run the cluster until this coroutine is cancelled."""
+    from twisted.internet.defer import Deferred
+
+    from twisted_mq.testing import EmbeddedCluster
+
+    cluster = EmbeddedCluster(reactor, **settings)
+    await cluster.start()
+    try:
+        click.echo(_welcome(cluster, settings["store_path"] is None))
+        await Deferred()
+    finally:
+        await cluster.stop()
+
+
+def _welcome(cluster: Any, temporary: bool) -> str:
+    """What runs where, and what to do with it."""
+    kept = " (removed at the end)" if temporary else ""
+    flag = "" if cluster.namesrv.port == 9876 else f" --namesrv {cluster.name_server}"
+    return "\n".join(
+        [
+            f"name server  {cluster.name_server}",
+            f"broker       {cluster.broker_address}, announced as {cluster.broker.controller.address}",
+            f"store        {cluster.store_path}{kept}",
+            f'try          mq send Orders "hello"{flag}',
+            "Ctrl-C stops both",
+        ]
+    )

@@ -1,0 +1,36 @@
+"""Who of a group consumes which queues: every member computes the same table from the same sorted lists."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+Queue = TypeVar("Queue")
+
+AllocateStrategy = Callable[[str, Sequence[Any], Sequence[str]], list[Any]]
+"""(own client id, all queues sorted, all client ids sorted) -> own queues. A member that is not in the list gets none:
+the broker has not seen its heartbeat yet."""
+
+
+def allocate_averagely(client_id: str, queues: Sequence[Queue], client_ids: Sequence[str]) -> list[Queue]:
+    """Neighbouring queues, the first members get one more (Apache: AllocateMessageQueueAveragely)."""
+    if client_id not in client_ids:
+        return []
+    share, rest = divmod(len(queues), len(client_ids))
+    index = client_ids.index(client_id)
+    start = index * share + min(index, rest)
+    return list(queues[start : start + share + (1 if index < rest else 0)])
+
+
+def allocate_averagely_by_circle(client_id: str, queues: Sequence[Queue], client_ids: Sequence[str]) -> list[Queue]:
+    """Queues dealt out one by one (Apache: AllocateMessageQueueAveragelyByCircle)."""
+    if client_id not in client_ids:
+        return []
+    return list(queues[client_ids.index(client_id) :: len(client_ids)])
+
+
+STRATEGIES: dict[str, AllocateStrategy] = {
+    "AVG": allocate_averagely,
+    "AVG_BY_CIRCLE": allocate_averagely_by_circle,
+}
+"""By the names that Apache's strategies give themselves."""

@@ -1,0 +1,36 @@
+"""The message a user makes: protocol's Message with tags and keys as arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from protocol import message as protocol_message
+
+
+class Message(protocol_message.Message):
+    """A message to send: `Message(topic="T", body=b"..", tags="A", keys="k", properties={"color": "red"})`.
+
+    `keys` is one key or several. Sending does not change the message; sent twice it is two messages, each with its
+    own unique key, unless the UNIQ_KEY property was set by hand.
+    """
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        topic: str,
+        body: bytes,
+        tags: str | None = None,
+        keys: str | Iterable[str] | None = None,
+        *,
+        flag: int = 0,
+        delay_time_level: int = 0,
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(topic, body, flag, dict(properties or {}))
+        if tags:
+            self.tags = tags
+        if keys:
+            self.keys = [keys] if isinstance(keys, str) else list(keys)
+        if delay_time_level:
+            self.delay_time_level = delay_time_level

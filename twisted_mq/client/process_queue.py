@@ -1,0 +1,109 @@
+"""The messages of one queue that were pulled and are not consumed yet (Apache: ProcessQueue). Pure: `now` is given."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+from typing import Protocol
+
+import attrs
+
+PULL_MAX_IDLE_SECONDS = 120.0
+"""A queue that was not pulled for so long is given up and taken anew (rocketmq.client.pull.pullMaxIdleTime)."""
+
+NOTHING_CONSUMED = -1
+
+
+class Held(Protocol):
+    """What is needed of a message: where it stands, and how large it is."""
+
+    @property
+    def queue_offset(self) -> int: ...
+
+    @property
+    def body(self) -> bytes: ...
+
+
+@attrs.define(eq=False)
+class ProcessQueue:
+    """Messages by queue offset. Once `dropped`, no result may commit an offset: the queue belongs to another member."""
+
+    last_pull_seconds: float = 0.0
+    dropped: bool = False
+    size_bytes: int = 0
+    _held: dict[int, Held] = attrs.Factory(dict)
+    _order: list[int] = attrs.Factory(list)  # a heap; offsets that are no longer held leave it when they come first
+    _max_offset: int = NOTHING_CONSUMED
+
+    @property
+    def count(self) -> int:
+        return len(self._held)
+
+    @property
+    def min_offset(self) -> int:
+        """Queue offset of the first message held; -1 when there is none."""
+        while self._order and self._order[0] not in self._held:
+            heapq.heappop(self._order)
+        return self._order[0] if self._order else NOTHING_CONSUMED
+
+    @property
+    def max_offset(self) -> int:
+        """Highest queue offset ever put; -1 at first."""
+        return self._max_offset
+
+    @property
+    def span(self) -> int:
+        """Distance between the first and the last message held: a stuck message makes it grow."""
+        return max(self._held) - self.min_offset if self._held else 0
+
+    def put(self, messages: Iterable[Held]) -> None:
+        """Take messages in; one that is held already counts once."""
+        for message in messages:
+            if message.queue_offset not in self._held:
+                self.size_bytes += len(message.body)
+                self._max_offset = max(self._max_offset, message.queue_offset)
+                heapq.heappush(self._order, message.queue_offset)
+            self._held[message.queue_offset] = message
+
+    def holds(self, message: Held) -> bool:
+        return message.queue_offset in self._held
+
+    def remove(self, messages: Iterable[Held]) -> int:
+        """Let consumed messages go; return the offset to commit: all below it are consumed. -1: nothing was held."""
+        if not self._held:
+            return NOTHING_CONSUMED
+        for message in messages:
+            if self._held.pop(message.queue_offset, None) is not None:
+                self.size_bytes -= len(message.body)
+        return self.min_offset if self._held else self._max_offset + 1
+
+    def clear(self) -> None:
+        """Let all go, as an offset reset demands."""
+        self._held.clear()
+        self._order.clear()
+        self.size_bytes = 0
+
+    def pull_expired(self, now_seconds: float) -> bool:
+        return now_seconds - self.last_pull_seconds > PULL_MAX_IDLE_SECONDS
+
+
+@attrs.frozen
+class FlowLimits:
+    """How far pulling may run ahead of consuming, for each queue (Apache: DefaultMQPushConsumer)."""
+
+    max_count: int = 1000
+    """pullThresholdForQueue"""
+    max_size_bytes: int = 100 * 1024 * 1024
+    """pullThresholdSizeForQueue, there in MiB"""
+    max_span: int = 2000
+    """consumeConcurrentlyMaxSpan"""
+
+    def exceeded(self, queue: ProcessQueue) -> str | None:
+        """Which limit stops the next pull, in words for the log; None when it may go."""
+        if queue.count > self.max_count:
+            return f"{queue.count} messages held, the limit is {self.max_count}"
+        if queue.size_bytes > self.max_size_bytes:
+            return f"{queue.size_bytes} bytes held, the limit is {self.max_size_bytes}"
+        if queue.span > self.max_span:
+            return f"offsets held span {queue.span}, the limit is {self.max_span}"
+        return None

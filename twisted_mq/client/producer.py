@@ -1,0 +1,202 @@
+"""Sends messages: one API for sync and async, since every call returns a Deferred that `await` takes.
+
+producer = Producer(reactor, group="g", namesrv="127.0.0.1:9876")
+await producer.start()
+result = await producer.send(Message(topic="T", body=b"hello", tags="A", keys="order-1"))
+await producer.stop()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from typing import Any, TypeVar
+
+from twisted.internet import defer
+from twisted.python import failure
+
+from protocol.bodies import MessageQueue, TopicRouteData
+from protocol.java import java_hash
+from protocol.message import Message
+from twisted_mq.client.errors import (
+    ClientStateError,
+)
+from twisted_mq.client.mq_client import MQClient
+from twisted_mq.client.send_rules import (
+    SendResult,
+    check_batch,
+    check_group,
+    check_message,
+    outgoing,
+    outgoing_batch,
+)
+from twisted_mq.client.sender import ProducerOptions, Sender
+
+QueueSelector = Callable[[Sequence[MessageQueue], Message, Any], MessageQueue]
+"""(all queues, message, argument) -> queue (Apache: MessageQueueSelector)."""
+
+Result = TypeVar("Result")
+
+
+def select_by_hash(queues: Sequence[MessageQueue], message: Message, key: Any) -> MessageQueue:
+    """The queue of a key, the same as Apache's SelectMessageQueueByHash chooses for that text."""
+    return queues[abs(java_hash(str(key))) % len(queues)]
+
+
+class Producer:
+    """A producer of one group. Give it the name servers' addresses, or an MQClient to share."""
+
+    def __init__(
+        self,
+        reactor: Any,
+        group: str,
+        namesrv: str | Sequence[str] | None = None,
+        *,
+        client: MQClient | None = None,
+        options: ProducerOptions | None = None,
+        **client_arguments: Any,
+    ) -> None:
+        """Raises ClientOptionIllegal for a bad group or address; nothing is connected before `start`."""
+        check_group(group)
+        self.group = group
+        self.options = options or ProducerOptions()
+        self.client = client or MQClient(reactor, namesrv or (), **client_arguments)
+        self._clock = reactor
+        self._sender = Sender(self.client, group, self.options)
+        self._started = False
+        self._in_flight: set[defer.Deferred[Any]] = set()
+
+    # life cycle
+
+    def start(self) -> defer.Deferred[None]:
+        """Begin. Asks nothing of the network yet; raises ClientStateError when started already."""
+        return defer.Deferred.fromCoroutine(self._start())
+
+    async def _start(self) -> None:
+        self.client.check_process()
+        if self._started:
+            raise ClientStateError(f"producer {self.group} is started already")
+        await self.client.join_producer(self)
+        self._started = True
+
+    def stop(self, finish_seconds: float = 3.0) -> defer.Deferred[None]:
+        """Let sends in flight finish for that long, then end. Those that do not finish fail with ClientStateError."""
+        return defer.Deferred.fromCoroutine(self._stop(finish_seconds))
+
+    async def _stop(self, finish_seconds: float) -> None:
+        if not self._started:
+            return
+        self._started = False
+        if self._in_flight:
+            finished = defer.DeferredList([_follow(one) for one in self._in_flight], consumeErrors=True)
+            await finished.addTimeout(finish_seconds, self._clock, onTimeoutCancel=lambda *_: None)
+        for one in list(self._in_flight):
+            one.cancel()
+        await self.client.leave_producer(self)
+
+    # what users call
+
+    def send(
+        self, message: Message, queue: MessageQueue | None = None, *, timeout_seconds: float | None = None
+    ) -> defer.Deferred[SendResult]:
+        """Send one message, to `queue` if given (then without another try), else round the topic's queues.
+
+        Fails with MessageIllegal, NoRoute, SendFailed (all attempts failed), BrokerError (refused), RemotingError
+        (no answer from the given queue's broker) or ClientStateError.
+        """
+        return self._run(self._send(message, queue, timeout_seconds))
+
+    def send_by_key(
+        self,
+        message: Message,
+        key: Any,
+        selector: QueueSelector = select_by_hash,
+        *,
+        timeout_seconds: float | None = None,
+    ) -> defer.Deferred[SendResult]:
+        """Send to the queue the selector takes for `key`: messages of one key stay in order in one queue."""
+        return self._run(self._send_by_key(message, key, selector, timeout_seconds))
+
+    def send_batch(
+        self, messages: Iterable[Message], queue: MessageQueue | None = None, *, timeout_seconds: float | None = None
+    ) -> defer.Deferred[SendResult]:
+        """Send several messages of one topic in one request, to one queue."""
+        return self._run(self._send_batch(list(messages), queue, timeout_seconds))
+
+    def send_one_way(self, message: Message, queue: MessageQueue | None = None) -> defer.Deferred[None]:
+        """Send without an answer: fires when the message is handed to the connection, which promises nothing."""
+        return self._run(self._send_one_way(message, queue))
+
+    def publish_queues(self, topic: str) -> defer.Deferred[tuple[MessageQueue, ...]]:
+        """The queues of a topic that take messages, in the order every client has them."""
+        return self._run(self._publish_queues(topic))
+
+    # member of the client
+
+    def topics(self) -> Iterable[str]:
+        return self._sender.topics()
+
+    def route_changed(self, topic: str, route: TopicRouteData) -> None:
+        self._sender.route_changed(topic, route)
+
+    # sending
+
+    def _run(self, work: Coroutine[Any, Any, Result]) -> defer.Deferred[Result]:
+        """Start a user's call; it counts as in flight until it ends."""
+        if not self._started:
+            work.close()
+            return defer.fail(ClientStateError(f"producer {self.group} is not running; start() comes first"))
+        running = defer.Deferred.fromCoroutine(work)
+        if not running.called:
+            self._in_flight.add(running)
+            running.addBoth(self._ended, running)
+        return running
+
+    def _ended(self, result: Any, running: defer.Deferred[Any]) -> Any:
+        self._in_flight.discard(running)
+        if not self._started and isinstance(result, failure.Failure) and result.check(defer.CancelledError):
+            raise ClientStateError(f"producer {self.group} was stopped before an answer came; it may have been sent")
+        return result
+
+    async def _send(self, message: Message, queue: MessageQueue | None, timeout_seconds: float | None) -> SendResult:
+        self.client.check_process()
+        check_message(message, self.options.limits)
+        ready = outgoing(message, self.client.unique_key(), self.options.limits)
+        return await self._sender.deliver(ready, queue, timeout_seconds)
+
+    async def _send_by_key(
+        self, message: Message, key: Any, selector: QueueSelector, timeout_seconds: float | None
+    ) -> SendResult:
+        check_message(message, self.options.limits)
+        queue = selector((await self._sender.info(message.topic)).queues, message, key)
+        return await self._send(message, queue, timeout_seconds)
+
+    async def _send_batch(
+        self, messages: list[Message], queue: MessageQueue | None, timeout_seconds: float | None
+    ) -> SendResult:
+        self.client.check_process()
+        check_batch(messages, self.options.limits)
+        keys = [self.client.unique_key() for _ in messages]
+        ready = outgoing_batch(messages, keys, self.client.unique_key() if self.options.batch_unique_key else None)
+        return await self._sender.deliver(ready, queue, timeout_seconds)
+
+    async def _send_one_way(self, message: Message, queue: MessageQueue | None) -> None:
+        self.client.check_process()
+        check_message(message, self.options.limits)
+        ready = outgoing(message, self.client.unique_key(), self.options.limits)
+        await self._sender.deliver_one_way(ready, queue)
+
+    async def _publish_queues(self, topic: str) -> tuple[MessageQueue, ...]:
+        return (await self._sender.info(topic)).queues
+
+
+def _follow(watched: defer.Deferred[Any]) -> defer.Deferred[None]:
+    """Fires when `watched` ends, and leaves its result alone."""
+    follower: defer.Deferred[None] = defer.Deferred()
+
+    def ended(result: Any) -> Any:
+        if not follower.called:
+            follower.callback(None)
+        return result
+
+    watched.addBoth(ended)
+    return follower

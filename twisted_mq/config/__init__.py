@@ -1,0 +1,1 @@
+"""Configuration: RocketMQ properties files read into one options class for each daemon."""

@@ -1,0 +1,56 @@
+"""What the two daemons' command lines share: --config, --set and the options that stand for single keys.
+
+A mistake is one line on standard error and exit status 1, whether it is in the options or in the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from twisted.python import usage
+
+from twisted_mq.config.errors import ConfigError
+from twisted_mq.config.options import load_options, option_fields
+
+
+class DaemonOptions(usage.Options):
+    """Subclasses name their daemon, its options class and the table option -> Java key; `settings` is the result."""
+
+    daemon: ClassVar[str]
+    settings_class: ClassVar[type]
+    java_keys: ClassVar[Mapping[str, str]]
+    optParameters: ClassVar[list[list[Any]]] = [
+        ["config", "c", None, "RocketMQ properties file, as Apache's -c takes it"],
+    ]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._set: dict[str, str] = {}
+        self.settings: Any = None
+
+    def opt_set(self, setting: str) -> None:
+        """KEY=VALUE: any key of the properties file; may be given several times."""
+        key, separator, value = setting.partition("=")
+        if not separator or key not in option_fields(self.settings_class):
+            raise usage.UsageError(f"--set {setting}: KEY=VALUE is needed, with a key of {self.daemon}")
+        self._set[key] = value
+
+    def parseOptions(self, options: Sequence[str] | None = None) -> None:
+        """As usage.Options, but a mistake ends the process."""
+        try:
+            super().parseOptions(options)
+        except (usage.UsageError, ConfigError) as error:
+            raise SystemExit(f"{self.daemon}: {error}") from error
+
+    def parseArgs(self, *words: str) -> None:
+        if words:
+            raise usage.UsageError(f"{words[0]!r} is no option; see --help")
+
+    def postOptions(self) -> None:
+        self.settings = load_options(self.settings_class, self["config"], self.overrides())
+
+    def overrides(self) -> dict[str, str]:
+        """Java key -> text of what was given on the command line."""
+        given = {key: self[name] for name, key in self.java_keys.items() if self[name] is not None}
+        return {**self._set, **given}

@@ -1,0 +1,22 @@
+"""Defaults that depend on the machine, as Apache takes them from system properties and the environment."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable
+
+
+def in_home(*parts: str) -> Callable[[], str]:
+    """A default below the user's home directory (Apache: user.home)."""
+    return lambda: os.path.join(os.path.expanduser("~"), *parts)
+
+
+def local_host_name() -> str:
+    """This machine's name; DEFAULT_BROKER where it has none (Apache: BrokerConfig.localHostName)."""
+    return socket.gethostname() or "DEFAULT_BROKER"
+
+
+def name_servers_of_environment() -> str | None:
+    """The value of NAMESRV_ADDR, addresses parted by semicolons; None where it is not set."""
+    return os.environ.get("NAMESRV_ADDR") or None

@@ -1,0 +1,70 @@
+"""Every property that a configuration class of Apache RocketMQ 5.3.3 takes: type, default, classes.
+
+The facts lie in known_keys.json, which is read only when a file names a key that the daemon itself does not use.
+"""
+
+from __future__ import annotations
+
+import functools
+from importlib import resources
+from typing import Any
+
+import msgspec
+
+from twisted_mq.config.values import PARSERS
+
+
+class KnownKey(msgspec.Struct, frozen=True):
+    """One property as some of Apache's classes have it; `default` is null where it depends on the machine."""
+
+    type: str
+    default: Any
+    classes: list[str]
+    environment: str | None = None
+
+
+class _File(msgspec.Struct):
+    source: str
+    startup: dict[str, dict[str, Any]]
+    keys: dict[str, list[KnownKey]]
+
+
+@functools.cache
+def _file() -> _File:
+    return msgspec.json.decode(
+        resources.files("twisted_mq.config").joinpath("known_keys.json").read_bytes(), type=_File
+    )
+
+
+def known_keys() -> dict[str, list[KnownKey]]:
+    """Key -> its forms; more than one where classes differ in type or default."""
+    return _file().keys
+
+
+def startup_defaults(daemon: str) -> dict[str, Any]:
+    """What Apache's start-up code ("broker", "namesrv") sets before it reads the file."""
+    return _file().startup[daemon]
+
+
+def fault_of_value(key: str, value: str) -> str | None:
+    """Why no RocketMQ class takes this value for a known key; None where one does."""
+    faults = []
+    for form in known_keys()[key]:
+        try:
+            PARSERS[form.type](value)
+        except ValueError as error:
+            faults.append(str(error))
+        else:
+            return None
+    return faults[0]
+
+
+def similar_key(key: str, own: list[str]) -> str | None:
+    """The known key that was probably meant; those the daemon uses come first."""
+    import difflib
+
+    for candidates in (own, list(known_keys())):
+        found = difflib.get_close_matches(key, candidates, n=1, cutoff=0.8)
+        if found:
+            return found[0]
+    return None

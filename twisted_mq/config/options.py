@@ -1,0 +1,165 @@
+"""Options classes: attrs fields that carry their Java key, type, doc and limits; files, command lines and remote
+updates are read through them.
+
+Rules for a file: a key of the class sets its field; a key that Apache knows and that has no effect here is accepted
+and named once in the log; any other key, or a value of the wrong type, is a ConfigError with its line.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+import attrs
+from twisted.logger import Logger
+
+from twisted_mq.config.errors import ConfigError, KeyNotAllowed
+from twisted_mq.config.known_keys import fault_of_value, known_keys, similar_key
+from twisted_mq.config.properties import Entry, read_properties
+from twisted_mq.config.values import PARSERS, enum_parser, value_text
+
+log = Logger()
+
+OptionsT = TypeVar("OptionsT")
+
+_TYPES: dict[type, str] = {bool: "boolean", int: "int", float: "double", str: "string"}
+
+
+def option(
+    key: str,
+    default: Any,
+    doc: str,
+    *,
+    type: str | type[enum.StrEnum] | None = None,
+    low: float | None = None,
+    high: float | None = None,
+    step: int = 1,
+    remote: bool = False,
+    secret: bool = False,
+    has_effect: bool = True,
+) -> Any:
+    """A field of an options class.
+
+    `default` is a value or, where it depends on the machine, a function without arguments; `type` is Java's
+    ("long", or "string" where the default is None) or an enumeration, where the default does not say it. Numbers
+    are rounded up to a multiple of `step`. `remote` puts the key on the allow-list of what peers may change while
+    the daemon runs. A `secret` is never shown. Without `has_effect` nothing depends on the value yet: it is
+    checked, shown, and named in the log as unused.
+    """
+    kind = type or _TYPES[default.__class__]
+    parse = PARSERS[kind] if isinstance(kind, str) else enum_parser(kind)
+    if default is None and kind == "string":
+        parse = _text_or_none
+    metadata = {
+        "key": key,
+        "doc": doc,
+        "type": kind,
+        "parse": _limited(parse, low, high, step),
+        "remote": remote,
+        "secret": secret,
+        "has_effect": has_effect,
+    }
+    if callable(default):
+        return attrs.field(factory=default, metadata=metadata)
+    return attrs.field(default=default, metadata=metadata)
+
+
+def _text_or_none(text: str) -> str | None:
+    """An empty value of a key without default means that it is not set."""
+    return text.strip() or None
+
+
+def _limited(parse: Callable[[str], Any], low: float | None, high: float | None, step: int) -> Callable[[str], Any]:
+    if low is None and high is None:
+        return parse
+
+    def parse_limited(text: str) -> Any:
+        value = parse(text)
+        if low is not None and value < low:
+            raise ValueError(f"at least {low} is needed")
+        if high is not None and value > high:
+            raise ValueError(f"at most {high} is allowed")
+        return value if step == 1 else -(-value // step) * step
+
+    return parse_limited
+
+
+def option_fields(cls: type) -> dict[str, attrs.Attribute[Any]]:
+    """Java key -> field, in the order of the class."""
+    return {field.metadata["key"]: field for field in attrs.fields(cls) if "key" in field.metadata}
+
+
+def load_options(cls: type[OptionsT], path: str | None, overrides: Mapping[str, str] | None = None) -> OptionsT:
+    """Options from a properties file (None: the defaults) with the command line's values (Java key -> text) on top.
+
+    Logs the known keys that mean nothing here, all on one line. Raises ConfigError.
+    """
+    options, ignored = read_options(cls, read_properties(path) if path else [], path, overrides)
+    if ignored:
+        log.info("{path}: keys without effect here: {keys}", path=path, keys=", ".join(ignored))
+    return options
+
+
+def read_options(
+    cls: type[OptionsT], entries: Iterable[Entry], path: str | None = None, overrides: Mapping[str, str] | None = None
+) -> tuple[OptionsT, list[str]]:
+    """The options that these entries make, and the known keys that have no effect here. Raises ConfigError."""
+    fields = option_fields(cls)
+    values: dict[str, Any] = {}
+    ignored: dict[str, None] = {}
+    for entry in entries:
+        if entry.key in fields:
+            values[_argument(fields[entry.key])] = _parse(fields[entry.key], entry.value, path, entry.line)
+        else:
+            _check_unused(entry, path, list(fields))
+        if entry.key not in fields or not fields[entry.key].metadata["has_effect"]:
+            ignored[entry.key] = None
+    for key, text in (overrides or {}).items():
+        values[_argument(fields[key])] = _parse(fields[key], text, None, None)
+    return cls(**values), list(ignored)
+
+
+def parse_updates(cls: type, entries: Iterable[Entry]) -> dict[str, Any]:
+    """Attribute name -> new value for a remote update; nothing is changed here.
+
+    Raises KeyNotAllowed for the first key that is not on the allow-list, ConfigError for a wrong value.
+    """
+    allowed = {key: field for key, field in option_fields(cls).items() if field.metadata["remote"]}
+    changes: dict[str, Any] = {}
+    for entry in entries:
+        field = allowed.get(entry.key)
+        if field is None:
+            reason = f"cannot be changed while it runs; these can: {', '.join(allowed)}"
+            raise KeyNotAllowed(reason, key=entry.key, value=entry.value)
+        changes[field.name] = _parse(field, entry.value, None, None)
+    return changes
+
+
+def options_text(options: Any) -> str:
+    """All settings but secrets as lines of key=value, sorted; those that are None are left out (Apache: Configuration)."""
+    shown = {key: field for key, field in option_fields(type(options)).items() if not field.metadata["secret"]}
+    values = {key: getattr(options, field.name) for key, field in shown.items()}
+    return "".join(f"{key}={value_text(value)}\n" for key, value in sorted(values.items()) if value is not None)
+
+
+def _argument(field: attrs.Attribute[Any]) -> str:
+    return field.alias or field.name
+
+
+def _parse(field: attrs.Attribute[Any], text: str, path: str | None, line: int | None) -> Any:
+    try:
+        return field.metadata["parse"](text)
+    except ValueError as error:
+        raise ConfigError(str(error), path=path, line=line, key=field.metadata["key"], value=text) from None
+
+
+def _check_unused(entry: Entry, path: str | None, own: list[str]) -> None:
+    """Pass a key that only other parts of Apache's use; raise ConfigError for the rest."""
+    if entry.key in known_keys():
+        reason = fault_of_value(entry.key, entry.value)
+    else:
+        similar = similar_key(entry.key, own)
+        reason = "no RocketMQ knows this key" + (f", is {similar} meant?" if similar else "")
+    if reason is not None:
+        raise ConfigError(reason, path=path, line=entry.line, key=entry.key, value=entry.value)

@@ -1,0 +1,107 @@
+"""Java properties files with the line each entry stands on.
+
+Read as Apache's start-up code reads them: ISO-8859-1 with backslash-u escapes, later entries override earlier ones.
+XML comments are passed over: some of the files that Apache ships carry their licence in one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import attrs
+
+from twisted_mq.config.errors import ConfigError
+
+MAX_FILE_BYTES = 4 * 1024 * 1024
+"""A configuration file is a few kilobytes; anything past this is some other file."""
+
+
+@attrs.frozen
+class Entry:
+    """One setting: key, value as text, and the number of the line it begins on."""
+
+    key: str
+    value: str
+    line: int
+
+
+def read_properties(path: str) -> list[Entry]:
+    """The entries of a file in order. Raises ConfigError where it cannot be read."""
+    return parse_properties(_read(path), path)
+
+
+def parse_properties(data: bytes, path: str | None = None) -> list[Entry]:
+    """The entries of a file's bytes, or of a request's body. Raises ConfigError with the line."""
+    import javaproperties
+
+    entries = []
+    for line, element in _with_lines(data, path):
+        if isinstance(element, javaproperties.KeyValue):
+            entries.append(Entry(element.key, element.value, line))
+    return entries
+
+
+def update_properties(path: str, changes: Mapping[str, str]) -> None:
+    """Set these keys in a file and keep every other line of it; a file that is not there is made.
+
+    The new content replaces the old one in one step. Raises OSError, or ConfigError where the old one cannot be read.
+    """
+    content = _changed(_read(path) if os.path.exists(path) else b"", path, dict(changes))
+    os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+    temporary = f"{path}.tmp"
+    with open(temporary, "w", encoding="latin-1", newline="") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+
+
+def _changed(data: bytes, path: str, changes: dict[str, str]) -> str:
+    import javaproperties
+
+    lines: list[str] = []
+    written: set[str] = set()
+    for _, element in _with_lines(data, path):
+        key = element.key if isinstance(element, javaproperties.KeyValue) else None
+        if key not in changes:
+            lines.append(element.source)
+        elif key not in written:
+            written.add(key)
+            lines.append(javaproperties.join_key_value(key, changes[key]) + "\n")
+    if lines and not lines[-1].endswith(("\n", "\r")):
+        lines[-1] += "\n"
+    lines += [javaproperties.join_key_value(key, value) + "\n" for key, value in changes.items() if key not in written]
+    return "".join(lines)
+
+
+def _read(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            data = file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise ConfigError(f"cannot be read: {error.strerror}", path=path) from error
+    if len(data) > MAX_FILE_BYTES:
+        raise ConfigError(f"is larger than {MAX_FILE_BYTES} bytes, so it is no configuration file", path=path)
+    return data
+
+
+def _with_lines(data: bytes, path: str | None) -> Iterator[tuple[int, Any]]:
+    """Every element (entry, comment, blank) with its first line; an XML comment becomes comments."""
+    import javaproperties
+
+    line, in_xml_comment = 1, False
+    elements = javaproperties.parse(data)
+    while True:
+        try:
+            element = next(elements)
+        except StopIteration:
+            return
+        except javaproperties.InvalidUEscapeError as error:
+            raise ConfigError(f"{error}", path=path, line=line) from error
+        first, source = line, element.source
+        line += source.count("\n") or source.count("\r") or 1
+        in_xml_comment = in_xml_comment or source.lstrip().startswith("<!--")
+        yield first, javaproperties.Comment(source) if in_xml_comment else element
+        in_xml_comment = in_xml_comment and "-->" not in source

@@ -1,0 +1,52 @@
+"""How a daemon says why it does not start: one line for a person, exit status 1."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import TracebackType
+
+from twisted.application import service
+from twisted.logger import Logger
+
+
+class DoesNotStart(Exception):
+    """A daemon that cannot start, and why. In the background twistd hands its text to the waiting parent process."""
+
+
+class Daemon(service.MultiService):
+    """The root of a daemon's services. An expected error of their start stops what had started and ends the process.
+
+    `expected` are the error classes whose text is meant for a person; all others keep their traceback.
+    """
+
+    log = Logger()
+
+    def __init__(self, name: str, expected: tuple[type[Exception], ...]) -> None:
+        super().__init__()
+        self._name = name
+        self._expected = expected
+
+    def privilegedStartService(self) -> None:
+        self._explained(super().privilegedStartService)
+
+    def startService(self) -> None:
+        self._explained(super().startService)
+
+    def _explained(self, start: Callable[[], None]) -> None:
+        try:
+            start()
+        except self._expected as error:
+            self.stopService()
+            self.log.critical("{name} does not start: {error}", name=self._name, error=error)
+            sys.excepthook = print_reason
+            raise DoesNotStart(f"{self._name}: {error}") from error
+
+
+def print_reason(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """An excepthook that leaves the traceback out of DoesNotStart. twistd knows no other way to end with status 1,
+    tell its parent process and remove its pid file: SystemExit would leave the parent waiting."""
+    if isinstance(error, DoesNotStart):
+        print(error, file=sys.__stderr__)
+    else:
+        sys.__excepthook__(kind, error, trace)

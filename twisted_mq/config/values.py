@@ -1,0 +1,67 @@
+"""Property values as text, to Python and back; the types are Java's."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from typing import Any
+
+_BOOLEANS = {"true": True, "false": False}
+
+
+def _integer(bits: int) -> Callable[[str], int]:
+    low, high = -(1 << bits - 1), (1 << bits - 1) - 1
+
+    def parse(text: str) -> int:
+        digits = text.strip()
+        if not digits.lstrip("+-").isascii() or not digits[digits[:1] in ("+", "-") :].isdigit():
+            raise ValueError("a whole number is needed")
+        number = int(digits) if len(digits) < 32 else high + 1
+        if not low <= number <= high:
+            raise ValueError(f"a number from {low} to {high} is needed")
+        return number
+
+    return parse
+
+
+def _boolean(text: str) -> bool:
+    try:
+        return _BOOLEANS[text.strip().lower()]
+    except KeyError:
+        raise ValueError("true or false is needed") from None
+
+
+def _double(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError("a number is needed") from None
+
+
+PARSERS: dict[str, Callable[[str], Any]] = {
+    "int": _integer(32),
+    "long": _integer(64),
+    "boolean": _boolean,
+    "double": _double,
+    "string": str.strip,
+}
+"""Java type -> the parser of its text, which raises ValueError with what is needed."""
+
+
+def enum_parser(kind: type[enum.StrEnum]) -> Callable[[str], enum.StrEnum]:
+    """A parser for the names of an enumeration."""
+
+    def parse(text: str) -> enum.StrEnum:
+        try:
+            return kind(text.strip())
+        except ValueError:
+            raise ValueError(f"one of {', '.join(kind)} is needed") from None
+
+    return parse
+
+
+def value_text(value: Any) -> str:
+    """A value as a properties file has it: true, 10911, SYNC_FLUSH."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)

@@ -1,0 +1,154 @@
+"""What brokers ask of a name server: to be registered, to be heard, to leave (Apache: DefaultRequestProcessor)."""
+
+from __future__ import annotations
+
+import zlib
+
+from protocol.bodies import (
+    DataVersion,
+    GetBrokerMemberGroupResponseBody,
+    KVTable,
+    TopicConfigAndMappingSerializeWrapper,
+    TopicConfigSerializeWrapper,
+    decode_body,
+    decode_register_broker,
+    encode_body,
+)
+from protocol.command import RemotingCommand
+from protocol.header_codec import decode_header
+from protocol.headers import (
+    AddWritePermOfBrokerRequestHeader,
+    AddWritePermOfBrokerResponseHeader,
+    BrokerHeartbeatRequestHeader,
+    GetBrokerMemberGroupRequestHeader,
+    QueryDataVersionRequestHeader,
+    QueryDataVersionResponseHeader,
+    RegisterBrokerRequestHeader,
+    RegisterBrokerResponseHeader,
+    UnRegisterBrokerRequestHeader,
+    WipeWritePermOfBrokerRequestHeader,
+    WipeWritePermOfBrokerResponseHeader,
+)
+from twisted_mq.namesrv import route_query
+from twisted_mq.namesrv.kv_config import ORDER_TOPIC_CONFIG
+from twisted_mq.namesrv.route_values import BrokerAddress, Registration
+from twisted_mq.namesrv.state import NamesrvState, answer, refuse
+from twisted_mq.remoting.channel import Channel
+
+V3_0_11 = 37
+"""MQVersion ordinal from which a registration's body is a RegisterBrokerBody; before, the topics alone."""
+
+ZONE_NAME = "__ZONE_NAME"
+"""Header field outside of the declared ones (Apache: MixAll.ZONE_NAME)."""
+
+NOT_SET = "not set any response code"
+"""Remark of Apache's answers whose code was never set; clients see it beside code 0."""
+
+
+def register_broker(state: NamesrvState, channel: Channel, command: RemotingCommand) -> RemotingCommand:
+    """REGISTER_BROKER."""
+    header = decode_header(RegisterBrokerRequestHeader, command)
+    if header.body_crc32 and header.body_crc32 != zlib.crc32(command.body) & 0x7FFFFFFF:
+        raise refuse("crc32 not match")
+    registration = _registration(header, command, channel)
+    registered = state.routes.register(
+        registration, state.now_ms(), delete_missing_topics=state.options.delete_topic_with_broker_registration
+    )
+    if not registered.accepted:
+        raise refuse("register broker failed")
+    state.tell_if_wanted(registered.change)
+    result = RegisterBrokerResponseHeader(
+        ha_server_addr=registered.ha_server_address, master_addr=registered.master_address
+    )
+    return answer(command, result, _order_topics(state))
+
+
+def _registration(header: RegisterBrokerRequestHeader, command: RemotingCommand, channel: Channel) -> Registration:
+    wrapper, filter_servers = _registered(header, command)
+    return Registration(
+        cluster_name=header.cluster_name,
+        broker_name=header.broker_name,
+        broker_id=header.broker_id,
+        address=header.broker_addr,
+        ha_server_address=header.ha_server_addr,
+        connection=channel,
+        topics=wrapper.topic_config_table,
+        data_version=wrapper.data_version,
+        topic_mappings=wrapper.topic_queue_mapping_info_map,
+        filter_servers=filter_servers,
+        zone_name=command.ext_fields.get(ZONE_NAME),
+        timeout_ms=header.heartbeat_timeout_millis,
+        enable_acting_master=header.enable_acting_master,
+    )
+
+
+def _registered(
+    header: RegisterBrokerRequestHeader, command: RemotingCommand
+) -> tuple[TopicConfigAndMappingSerializeWrapper, list[str] | None]:
+    """Topics and filter servers from the body's three forms. Without a body: no topics, version 0."""
+    if not command.body:
+        return TopicConfigAndMappingSerializeWrapper(), None
+    if command.version >= V3_0_11:
+        body = decode_register_broker(command.body, header.compressed, command.version)
+        return body.topic_config_serialize_wrapper, body.filter_server_list
+    old = decode_body(TopicConfigSerializeWrapper, command.body)
+    return TopicConfigAndMappingSerializeWrapper(old.topic_config_table, old.data_version), None
+
+
+def _order_topics(state: NamesrvState) -> bytes:
+    keys = state.kv_config.namespace(ORDER_TOPIC_CONFIG) if state.options.return_order_topic_config_to_broker else None
+    return b"" if keys is None else encode_body(KVTable(table=keys))
+
+
+def unregister_broker(state: NamesrvState, channel: Channel, command: RemotingCommand) -> RemotingCommand:
+    """UNREGISTER_BROKER."""
+    header = decode_header(UnRegisterBrokerRequestHeader, command)
+    key = BrokerAddress(header.cluster_name, header.broker_addr)
+    state.tell_if_wanted(state.routes.unregister(key, header.broker_name, header.broker_id))
+    return answer(command)
+
+
+def query_data_version(state: NamesrvState, channel: Channel, command: RemotingCommand) -> RemotingCommand:
+    """QUERY_DATA_VERSION: whether the broker must register again; counts as a sign of life."""
+    header = decode_header(QueryDataVersionRequestHeader, command)
+    key = BrokerAddress(header.cluster_name, header.broker_addr)
+    asked = decode_body(DataVersion, command.body) if command.body else None
+    changed = state.routes.is_changed(key, asked)
+    state.routes.heard_from(key, state.now_ms())
+    known = state.routes.data_version(key)
+    body = b"" if known is None else encode_body(known)
+    return answer(command, QueryDataVersionResponseHeader(changed=changed), body)
+
+
+def broker_heartbeat(state: NamesrvState, channel: Channel, command: RemotingCommand) -> RemotingCommand:
+    """BROKER_HEARTBEAT."""
+    header = decode_header(BrokerHeartbeatRequestHeader, command)
+    state.routes.heard_from(BrokerAddress(header.cluster_name, header.broker_addr), state.now_ms())
+    return answer(command)
+
+
+def broker_member_group(state: NamesrvState, channel: Channel, command: RemotingCommand) -> RemotingCommand:
+    """GET_BROKER_MEMBER_GROUP."""
+    header = decode_header(GetBrokerMemberGroupRequestHeader, command)
+    group = route_query.broker_member_group(state.routes, header.cluster_name, header.broker_name)
+    body = encode_body(GetBrokerMemberGroupResponseBody(broker_member_group=group))
+    return answer(command, body=body, remark=NOT_SET)
+
+
+def broker_cluster_info(state: NamesrvState, channel: Channel, command: RemotingCommand) -> RemotingCommand:
+    """GET_BROKER_CLUSTER_INFO."""
+    return answer(command, body=encode_body(route_query.cluster_info(state.routes)))
+
+
+def wipe_write_permission(state: NamesrvState, channel: Channel, command: RemotingCommand) -> RemotingCommand:
+    """WIPE_WRITE_PERM_OF_BROKER."""
+    header = decode_header(WipeWritePermOfBrokerRequestHeader, command)
+    count = state.routes.set_writable(header.broker_name, False)
+    return answer(command, WipeWritePermOfBrokerResponseHeader(wipe_topic_count=count))
+
+
+def add_write_permission(state: NamesrvState, channel: Channel, command: RemotingCommand) -> RemotingCommand:
+    """ADD_WRITE_PERM_OF_BROKER."""
+    header = decode_header(AddWritePermOfBrokerRequestHeader, command)
+    count = state.routes.set_writable(header.broker_name, True)
+    return answer(command, AddWritePermOfBrokerResponseHeader(add_topic_count=count))

@@ -1,0 +1,88 @@
+"""Key-value configuration and the name server's own settings over the wire (Apache: DefaultRequestProcessor)."""
+
+from __future__ import annotations
+
+from protocol.bodies import KVTable, encode_body
+from protocol.codes import ResponseCode
+from protocol.command import RemotingCommand
+from protocol.header_codec import decode_header
+from protocol.headers import (
+    DeleteKVConfigRequestHeader,
+    GetKVConfigRequestHeader,
+    GetKVConfigResponseHeader,
+    GetKVListByNamespaceRequestHeader,
+    PutKVConfigRequestHeader,
+)
+from twisted_mq.config.errors import ConfigError, KeyNotAllowed
+from twisted_mq.config.options import options_text, parse_updates
+from twisted_mq.config.properties import parse_properties, update_properties
+from twisted_mq.namesrv.options import NamesrvOptions
+from twisted_mq.namesrv.state import NamesrvState, answer, refuse
+from twisted_mq.remoting.channel import Channel
+
+
+def put_kv_config(state: NamesrvState, channel: Channel, command: RemotingCommand) -> RemotingCommand:
+    """PUT_KV_CONFIG."""
+    header = decode_header(PutKVConfigRequestHeader, command)
+    try:
+        state.kv_config.put(header.namespace, header.key, header.value)
+    except OSError as error:
+        raise refuse(f"key-value configuration not written: {error}") from error
+    return answer(command)
+
+
+def get_kv_config(state: NamesrvState, channel: Channel, command: RemotingCommand) -> RemotingCommand:
+    """GET_KV_CONFIG."""
+    header = decode_header(GetKVConfigRequestHeader, command)
+    value = state.kv_config.get(header.namespace, header.key)
+    if value is None:
+        raise refuse(f"No config item, Namespace: {header.namespace} Key: {header.key}", ResponseCode.QUERY_NOT_FOUND)
+    return answer(command, GetKVConfigResponseHeader(value=value))
+
+
+def delete_kv_config(state: NamesrvState, channel: Channel, command: RemotingCommand) -> RemotingCommand:
+    """DELETE_KV_CONFIG; a key that is not there is a success too."""
+    header = decode_header(DeleteKVConfigRequestHeader, command)
+    try:
+        state.kv_config.delete(header.namespace, header.key)
+    except OSError as error:
+        raise refuse(f"key-value configuration not written: {error}") from error
+    return answer(command)
+
+
+def kv_list_by_namespace(state: NamesrvState, channel: Channel, command: RemotingCommand) -> RemotingCommand:
+    """GET_KVLIST_BY_NAMESPACE."""
+    header = decode_header(GetKVListByNamespaceRequestHeader, command)
+    keys = state.kv_config.namespace(header.namespace)
+    if keys is None:
+        raise refuse(f"No config item, Namespace: {header.namespace}", ResponseCode.QUERY_NOT_FOUND)
+    return answer(command, body=encode_body(KVTable(table=keys)))
+
+
+def get_config(state: NamesrvState, channel: Channel, command: RemotingCommand) -> RemotingCommand:
+    """GET_NAMESRV_CONFIG: lines of key=value."""
+    return answer(command, body=options_text(state.options).encode())
+
+
+def update_config(state: NamesrvState, channel: Channel, command: RemotingCommand) -> RemotingCommand:
+    """UPDATE_NAMESRV_CONFIG: settings of the allow-list, all or none of a request.
+
+    They are written to configStorePath first. Unlike Apache, a key that may not be changed is refused by name and a
+    value of the wrong type is an error.
+    """
+    try:
+        entries = parse_properties(command.body)
+        if state.options.refused_keys & {entry.key for entry in entries}:
+            raise refuse("Can not update config in black list.", ResponseCode.NO_PERMISSION)
+        changes = parse_updates(NamesrvOptions, entries)
+        if entries:
+            update_properties(state.options.config_store_path, {entry.key: entry.value for entry in entries})
+    except KeyNotAllowed as error:
+        raise refuse(str(error), ResponseCode.NO_PERMISSION) from error
+    except ConfigError as error:
+        raise refuse(str(error), ResponseCode.INVALID_PARAMETER) from error
+    except OSError as error:
+        raise refuse(f"settings not written: {error}") from error
+    for name, value in changes.items():
+        setattr(state.options, name, value)
+    return answer(command)

@@ -1,0 +1,67 @@
+"""The name server's settings: one field for each property that it uses (Apache: NamesrvConfig, NettyServerConfig),
+with the same key and default."""
+
+from __future__ import annotations
+
+import attrs
+
+from twisted_mq.config.environment import in_home
+from twisted_mq.config.options import option
+
+LISTEN_PORT = 9876
+"""What Apache's start-up code sets before it reads the file; NettyServerConfig's own default is 0."""
+
+
+@attrs.define(kw_only=True)
+class NamesrvOptions:
+    """Settings of one name server. Mutable: the configuration requests change what is on the allow-list."""
+
+    bind_address: str = option("bindAddress", "0.0.0.0", "address that the socket is bound to")
+    listen_port: int = option("listenPort", LISTEN_PORT, "port for brokers and clients", low=0, high=65535)
+    server_channel_max_idle_time_seconds: int = option(
+        "serverChannelMaxIdleTimeSeconds", 120, "silence in s after which a connection is closed", low=1
+    )
+    kv_config_path: str = option(
+        "kvConfigPath", in_home("namesrv", "kvConfig.json"), "file of the key-value configuration", type="string"
+    )
+    config_store_path: str = option(
+        "configStorePath",
+        in_home("namesrv", "namesrv.properties"),
+        "file that remote updates are written to; the file given at start takes its place",
+        type="string",
+    )
+    scan_not_active_broker_interval: int = option(
+        "scanNotActiveBrokerInterval", 5000, "ms between looks for brokers that fell silent", type="long", low=1
+    )
+    order_message_enable: bool = option(
+        "orderMessageEnable", False, "routes carry the topic's entry in ORDER_TOPIC_CONFIG", remote=True
+    )
+    return_order_topic_config_to_broker: bool = option(
+        "returnOrderTopicConfigToBroker", True, "registering brokers get all of ORDER_TOPIC_CONFIG", remote=True
+    )
+    support_acting_master: bool = option(
+        "supportActingMaster", False, "routes show a slave in place of a lost master", remote=True
+    )
+    enable_all_topic_list: bool = option("enableAllTopicList", True, "the list of all topics is served", remote=True)
+    enable_topic_list: bool = option("enableTopicList", True, "topic lists by cluster and unit are served", remote=True)
+    notify_min_broker_id_changed: bool = option(
+        "notifyMinBrokerIdChanged", False, "brokers are told when the lowest id of their name changes", remote=True
+    )
+    need_wait_for_service: bool = option(
+        "needWaitForService", False, "routes are refused for a while after the start", remote=True
+    )
+    wait_seconds_for_service: int = option("waitSecondsForService", 45, "how long, in s", low=0, remote=True)
+    delete_topic_with_broker_registration: bool = option(
+        "deleteTopicWithBrokerRegistration", False, "topics missing from a registration are dropped", remote=True
+    )
+    config_black_list: str = option(
+        "configBlackList",
+        "configBlackList;configStorePath;kvConfigPath",
+        "keys that remote updates never change, parted by semicolons; they narrow the allow-list further",
+    )
+
+    @property
+    def refused_keys(self) -> frozenset[str]:
+        """Keys that Apache refuses to update whatever the list says, and those of the list."""
+        fixed = ("configBlackList", "configStorePath", "kvConfigPath", "rocketmqHome")
+        return frozenset((*fixed, *self.config_black_list.split(";"))) - {""}

@@ -1,0 +1,128 @@
+"""What is read from the route table: a topic's route, the cluster, lists of topics. Pure; lists come sorted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+
+from protocol.bodies import BrokerData, BrokerMemberGroup, ClusterInfo, QueueData, TopicList, TopicRouteData
+from protocol.flags import TopicSysFlag, is_writeable
+from twisted_mq.namesrv.route_table import RouteTable
+from twisted_mq.namesrv.route_values import MASTER_ID, BrokerAddress
+
+SYNC_BROKER_MEMBER_GROUP_PREFIX = "rmq_sys_SYNC_BROKER_MEMBER_"
+"""Topics whose route shows the broker's members as they are (Apache: TopicValidator)."""
+
+
+def topic_route(
+    table: RouteTable, topic: str, *, order_topic_conf: str | None = None, acting_master: bool = False
+) -> TopicRouteData | None:
+    """The route of a topic; None where no living broker has it (Apache: pickupTopicRouteData).
+
+    With `acting_master` a slave is shown under id 0 where its name lost its master and its queues are read-only.
+    """
+    queues = table.topics.get(topic, {})
+    brokers = [table.brokers[name] for name in sorted(queues) if name in table.brokers]
+    if not brokers:
+        return None
+    if acting_master and not topic.startswith(SYNC_BROKER_MEMBER_GROUP_PREFIX):
+        brokers = [_with_acting_master(one, queues[one.broker_name]) for one in brokers]
+    return TopicRouteData(
+        order_topic_conf=order_topic_conf,
+        queue_datas=[queues[name] for name in sorted(queues)],
+        broker_datas=brokers,
+        filter_server_table=_filter_servers(table, brokers),
+        topic_queue_mapping_by_broker=table.topic_mappings.get(topic),
+    )
+
+
+def _with_acting_master(broker: BrokerData, queues: QueueData) -> BrokerData:
+    addresses = broker.broker_addrs
+    if not addresses or MASTER_ID in addresses or not broker.enable_acting_master or is_writeable(queues.perm):
+        return broker
+    lowest = min(addresses)
+    shown = {MASTER_ID if one == lowest else one: address for one, address in addresses.items()}
+    return attrs.evolve(broker, broker_addrs=shown)
+
+
+def _filter_servers(table: RouteTable, brokers: list[BrokerData]) -> dict[str, list[str]]:
+    if not table.filter_servers:
+        return {}
+    keys = [BrokerAddress(one.cluster, address) for one in brokers for address in one.broker_addrs.values()]
+    return {key.address: table.filter_servers[key] for key in keys if key in table.filter_servers}
+
+
+def in_zone(route: TopicRouteData, zone_name: str) -> TopicRouteData:
+    """The part of a route that lies in a zone; brokers without master stay, they are read from wherever they are
+    (Apache: ZoneRouteRPCHook)."""
+    near = zone_name.lower()
+    kept = [
+        one for one in route.broker_datas if MASTER_ID not in one.broker_addrs or (one.zone_name or "").lower() == near
+    ]
+    far = [one for one in route.broker_datas if one not in kept]
+    far_names = {one.broker_name for one in far}
+    far_addresses = {address for one in far for address in one.broker_addrs.values()}
+    return attrs.evolve(
+        route,
+        broker_datas=kept,
+        queue_datas=[one for one in route.queue_datas if one.broker_name not in far_names],
+        filter_server_table={
+            address: servers for address, servers in route.filter_server_table.items() if address not in far_addresses
+        },
+    )
+
+
+def cluster_info(table: RouteTable) -> ClusterInfo:
+    """All brokers and clusters."""
+    return ClusterInfo(
+        broker_addr_table=dict(sorted(table.brokers.items())),
+        cluster_addr_table={name: sorted(brokers) for name, brokers in sorted(table.clusters.items())},
+    )
+
+
+def broker_member_group(table: RouteTable, cluster_name: str, broker_name: str) -> BrokerMemberGroup:
+    """The living brokers of a name; empty for an unknown one."""
+    held = table.brokers.get(broker_name)
+    addresses = {} if held is None else held.broker_addrs
+    return BrokerMemberGroup(cluster=cluster_name, broker_name=broker_name, broker_addrs=addresses)
+
+
+def all_topics(table: RouteTable) -> TopicList:
+    """Every topic that has a queue somewhere."""
+    return TopicList(topic_list=sorted(table.topics))
+
+
+def topics_of_cluster(table: RouteTable, cluster_name: str) -> TopicList:
+    """The topics with queues in a cluster; none for an unknown one."""
+    names = table.clusters.get(cluster_name, set())
+    return TopicList(topic_list=sorted(topic for topic, queues in table.topics.items() if names & queues.keys()))
+
+
+def system_topics(table: RouteTable) -> TopicList:
+    """The names of clusters and brokers, which are topics too, and a broker to ask for the other system topics."""
+    names = set(table.clusters).union(*table.clusters.values())
+    addresses = (address for _, one in sorted(table.brokers.items()) for _, address in sorted(one.broker_addrs.items()))
+    return TopicList(topic_list=sorted(names), broker_addr=next(addresses, None))
+
+
+def unit_topics(table: RouteTable) -> TopicList:
+    """Topics of a unit (FLAG_UNIT)."""
+    return _topics_where(table, lambda flag: bool(flag & TopicSysFlag.FLAG_UNIT))
+
+
+def unit_sub_topics(table: RouteTable) -> TopicList:
+    """Topics subscribed by a unit (FLAG_UNIT_SUB)."""
+    return _topics_where(table, lambda flag: bool(flag & TopicSysFlag.FLAG_UNIT_SUB))
+
+
+def unit_sub_topics_outside_units(table: RouteTable) -> TopicList:
+    """Topics subscribed by a unit that are in none themselves."""
+    both = TopicSysFlag.FLAG_UNIT | TopicSysFlag.FLAG_UNIT_SUB
+    return _topics_where(table, lambda flag: flag & both == TopicSysFlag.FLAG_UNIT_SUB)
+
+
+def _topics_where(table: RouteTable, holds: Callable[[int], bool]) -> TopicList:
+    """Topics by the flag of one of their brokers, as Apache's lists have it."""
+    chosen = [topic for topic, queues in table.topics.items() if holds(next(iter(queues.values())).topic_sys_flag)]
+    return TopicList(topic_list=sorted(chosen))

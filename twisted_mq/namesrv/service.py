@@ -1,0 +1,111 @@
+"""A name server as a Twisted service: the listening socket, the scan for silent brokers, lost connections."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.application import service
+from twisted.internet import defer, interfaces, task
+from twisted.logger import Logger
+
+from protocol.codes import RequestCode
+from protocol.command import RemotingCommand
+from protocol.header_codec import encode_header
+from protocol.headers import NotifyMinBrokerIdChangeRequestHeader
+from twisted_mq.namesrv.kv_config import KVConfig
+from twisted_mq.namesrv.options import NamesrvOptions
+from twisted_mq.namesrv.processor import processors
+from twisted_mq.namesrv.route_table import BROKER_EXPIRY_MS, RouteTable
+from twisted_mq.namesrv.route_values import MinBrokerIdChange
+from twisted_mq.namesrv.state import NamesrvState
+from twisted_mq.remoting.channel import Channel, Traffic
+from twisted_mq.remoting.client import RemotingClient
+from twisted_mq.remoting.listen import bind, listen
+from twisted_mq.remoting.server import RemotingServerFactory
+
+
+class NamesrvService(service.Service):
+    """One name server (Apache: NamesrvController). `port` is the port it listens on once started."""
+
+    log = Logger()
+
+    def __init__(self, options: NamesrvOptions, reactor: Any, broker_expiry_ms: int = BROKER_EXPIRY_MS) -> None:
+        self.setName("namesrv")
+        self.options = options
+        self.port = options.listen_port
+        self.routes = RouteTable(broker_expiry_ms)
+        self._reactor = reactor
+        self._client: RemotingClient | None = None
+        self._listening: interfaces.IListeningPort | None = None
+        self._state = NamesrvState(
+            options=options,
+            routes=self.routes,
+            kv_config=KVConfig(options.kv_config_path),
+            clock=reactor,
+            tell=self._tell,
+        )
+        traffic = Traffic(processors(self._state), reactor, channel_lost=self._channel_lost)
+        self.factory = RemotingServerFactory(traffic, options.server_channel_max_idle_time_seconds)
+        self._scan = task.LoopingCall(self.scan)
+        self._scan.clock = reactor
+
+    def startService(self) -> None:
+        """Read the key-value configuration and listen. Raises PortError where the port cannot be had."""
+        self._state.kv_config.load()
+        self._state.started_at = self._reactor.seconds()
+        bound = bind(self.options.bind_address, self.options.listen_port)
+        self.port = bound.getsockname()[1]
+        self._listening = listen(self._reactor, bound, self.factory)
+        self._scan.start(self.options.scan_not_active_broker_interval / 1000, now=False)
+        super().startService()
+        self.log.info("name server ready: address={a} port={p}", a=self.options.bind_address, p=self.port)
+
+    def stopService(self) -> defer.Deferred[None]:
+        """Close the socket and all connections; fires when the socket is closed. A second call does nothing."""
+        super().stopService()
+        if self._scan.running:
+            self._scan.stop()
+        listening, self._listening = self._listening, None
+        closed = defer.maybeDeferred(listening.stopListening) if listening is not None else defer.succeed(None)
+        self.factory.close_all()
+        if self._client is not None:
+            self._client.close()
+        return closed.addCallback(lambda _: None)
+
+    def scan(self) -> None:
+        """Forget silent brokers and close their connections."""
+        expired, changes = self.routes.expire(self._state.now_ms())
+        for one in expired:
+            self.log.warn(
+                "broker expired: address={a} silent for more than {t} ms", a=one.key.address, t=one.timeout_ms
+            )
+            close = getattr(one.connection, "close", None)
+            if close is not None:
+                close()
+        for change in changes:
+            self._state.tell_if_wanted(change)
+
+    def _channel_lost(self, channel: Channel) -> None:
+        for change in self.routes.connection_lost(channel):
+            self._state.tell_if_wanted(change)
+
+    def _tell(self, change: MinBrokerIdChange) -> None:
+        """Send NOTIFY_MIN_BROKER_ID_CHANGE, one-way; brokers that cannot be reached find out by themselves."""
+        if self._client is None:
+            self._client = RemotingClient(self._reactor)
+        header = NotifyMinBrokerIdChangeRequestHeader(
+            min_broker_id=change.min_broker_id,
+            min_broker_addr=change.min_broker_address,
+            offline_broker_addr=change.offline_address,
+            ha_broker_addr=change.ha_address,
+        )
+        for address in change.tell:
+            command = RemotingCommand.request(RequestCode.NOTIFY_MIN_BROKER_ID_CHANGE, encode_header(header))
+            self._client.invoke_one_way(address, command).addErrback(
+                lambda reason: self.log.info("lowest broker id not told: {e}", e=reason.value)
+            )
+
+
+def make_namesrv(options: NamesrvOptions, reactor: Any, *, broker_expiry_ms: int = BROKER_EXPIRY_MS) -> NamesrvService:
+    """A name server that listens when it is started; `broker_expiry_ms` is for brokers that name no timeout."""
+    return NamesrvService(options, reactor, broker_expiry_ms)

@@ -1,0 +1,52 @@
+"""What the request functions of a name server share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+from twisted.internet.interfaces import IReactorTime
+
+from protocol.codes import ResponseCode
+from protocol.command import RemotingCommand
+from protocol.errors import BrokerError
+from protocol.header_codec import encode_header
+from twisted_mq.namesrv.kv_config import KVConfig
+from twisted_mq.namesrv.options import NamesrvOptions
+from twisted_mq.namesrv.route_table import RouteTable
+from twisted_mq.namesrv.route_values import MinBrokerIdChange
+
+
+@attrs.define(eq=False, kw_only=True)
+class NamesrvState:
+    """Tables, settings and clock of one name server. `tell` carries out a MinBrokerIdChange."""
+
+    options: NamesrvOptions
+    routes: RouteTable
+    kv_config: KVConfig
+    clock: IReactorTime
+    tell: Callable[[MinBrokerIdChange], None]
+    started_at: float = 0.0
+    """Seconds of the clock."""
+
+    def now_ms(self) -> int:
+        return int(self.clock.seconds() * 1000)
+
+    def tell_if_wanted(self, change: MinBrokerIdChange | None) -> None:
+        """Tell brokers of a new lowest id where notifyMinBrokerIdChanged is on."""
+        if change is not None and self.options.notify_min_broker_id_changed:
+            self.tell(change)
+
+
+def answer(
+    command: RemotingCommand, header: Any = None, body: bytes = b"", remark: str | None = None
+) -> RemotingCommand:
+    """Success, with a response header and a body where there are some."""
+    fields = None if header is None else encode_header(header)
+    return command.answer(ResponseCode.SUCCESS, remark, fields, body)
+
+
+def refuse(remark: str, code: ResponseCode = ResponseCode.SYSTEM_ERROR) -> BrokerError:
+    """The error to raise for a request that is refused."""
+    return BrokerError(code, remark)

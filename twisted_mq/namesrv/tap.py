@@ -1,0 +1,42 @@
+"""`twistd mqnamesrv`: options and the tree of services."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted_mq.config.command_line import DaemonOptions
+from twisted_mq.config.startup import Daemon
+from twisted_mq.namesrv.options import NamesrvOptions
+from twisted_mq.remoting.listen import PortError
+
+
+class Options(DaemonOptions):
+    synopsis = "[options]"
+    longdesc = """A RocketMQ name server: brokers register here, clients ask here for routes.
+
+    Example: twistd --nodaemon --pidfile= mqnamesrv --port 9876"""
+    daemon = "mqnamesrv"
+    settings_class = NamesrvOptions
+    java_keys = {"port": "listenPort", "bind": "bindAddress"}
+    optParameters = [
+        ["port", None, None, "port to listen on (listenPort, 9876)"],
+        ["bind", None, None, "address to listen on (bindAddress, 0.0.0.0)"],
+    ]
+
+    def overrides(self) -> dict[str, str]:
+        """Remote updates go to the file given, as with Apache."""
+        given = super().overrides()
+        if self["config"] is not None:
+            given.setdefault("configStorePath", self["config"])
+        return given
+
+
+def makeService(options: Options, reactor: Any = None) -> Daemon:
+    """The services of one name server process."""
+    from twisted_mq.namesrv.service import make_namesrv
+
+    if reactor is None:
+        from twisted.internet import reactor
+    daemon = Daemon(options.daemon, expected=(PortError,))
+    make_namesrv(options.settings, reactor).setServiceParent(daemon)
+    return daemon

@@ -1,0 +1,113 @@
+"""What clients and admins ask about topics (Apache: ClientRequestProcessor, DefaultRequestProcessor)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from protocol.bodies import TopicList, TopicRouteData, decode_body, encode_body
+from protocol.codes import ResponseCode
+from protocol.command import RemotingCommand
+from protocol.header_codec import decode_header
+from protocol.headers import (
+    DeleteTopicFromNamesrvRequestHeader,
+    GetRouteInfoRequestHeader,
+    GetTopicsByClusterRequestHeader,
+    RegisterTopicRequestHeader,
+)
+from twisted_mq.namesrv import route_query
+from twisted_mq.namesrv.broker_requests import ZONE_NAME
+from twisted_mq.namesrv.kv_config import ORDER_TOPIC_CONFIG
+from twisted_mq.namesrv.route_table import RouteTable
+from twisted_mq.namesrv.state import NamesrvState, answer, refuse
+from twisted_mq.remoting.channel import Channel
+
+V4_9_4 = 401
+"""MQVersion ordinal from which clients get standard JSON: integer keys quoted."""
+
+ZONE_MODE = "__ZONE_MODE"
+"""Header field outside of the declared ones (Apache: MixAll.ZONE_MODE)."""
+
+NO_ROUTE = (
+    "No topic route info in name server for the topic: {topic}"
+    "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
+)
+
+
+def route_info(state: NamesrvState, channel: Channel, command: RemotingCommand) -> RemotingCommand:
+    """GET_ROUTEINFO_BY_TOPIC. A request without any field is answered as one for the topic null, as Apache does."""
+    _check_ready(state)
+    if not command.ext_fields:
+        raise refuse(NO_ROUTE.format(topic="null"), ResponseCode.TOPIC_NOT_EXIST)
+    header = decode_header(GetRouteInfoRequestHeader, command)
+    route = _route(state, header.topic)
+    if route is None:
+        raise refuse(NO_ROUTE.format(topic=header.topic), ResponseCode.TOPIC_NOT_EXIST)
+    zone_name = command.ext_fields.get(ZONE_NAME, "").strip()
+    if zone_name and command.ext_fields.get(ZONE_MODE, "").lower() == "true":
+        route = route_query.in_zone(route, zone_name)
+    standard = command.version >= V4_9_4 or bool(header.accept_standard_json_only)
+    return answer(command, body=encode_body(route, standard=standard))
+
+
+def _check_ready(state: NamesrvState) -> None:
+    options = state.options
+    waited = state.clock.seconds() - state.started_at
+    if options.need_wait_for_service and waited < options.wait_seconds_for_service:
+        raise refuse("name server not ready")
+
+
+def _route(state: NamesrvState, topic: str) -> TopicRouteData | None:
+    order = state.kv_config.get(ORDER_TOPIC_CONFIG, topic) if state.options.order_message_enable else None
+    return route_query.topic_route(
+        state.routes, topic, order_topic_conf=order, acting_master=state.options.support_acting_master
+    )
+
+
+def register_topic(state: NamesrvState, channel: Channel, command: RemotingCommand) -> RemotingCommand:
+    """REGISTER_TOPIC_IN_NAMESRV. Queues of unknown brokers are passed over with a log line, as Apache does."""
+    header = decode_header(RegisterTopicRequestHeader, command)
+    route = decode_body(TopicRouteData, command.body) if command.body else None
+    if route is not None and route.queue_datas:
+        state.routes.register_topic(header.topic, route.queue_datas)
+    return answer(command)
+
+
+def delete_topic(state: NamesrvState, channel: Channel, command: RemotingCommand) -> RemotingCommand:
+    """DELETE_TOPIC_IN_NAMESRV."""
+    header = decode_header(DeleteTopicFromNamesrvRequestHeader, command)
+    state.routes.delete_topic(header.topic, header.cluster_name)
+    return answer(command)
+
+
+def all_topics(state: NamesrvState, channel: Channel, command: RemotingCommand) -> RemotingCommand:
+    """GET_ALL_TOPIC_LIST_FROM_NAMESERVER."""
+    if not state.options.enable_all_topic_list:
+        raise refuse("disable")
+    return answer(command, body=encode_body(route_query.all_topics(state.routes)))
+
+
+def topics_by_cluster(state: NamesrvState, channel: Channel, command: RemotingCommand) -> RemotingCommand:
+    """GET_TOPICS_BY_CLUSTER."""
+    _check_topic_list(state)
+    header = decode_header(GetTopicsByClusterRequestHeader, command)
+    return answer(command, body=encode_body(route_query.topics_of_cluster(state.routes, header.cluster)))
+
+
+def system_topics(state: NamesrvState, channel: Channel, command: RemotingCommand) -> RemotingCommand:
+    """GET_SYSTEM_TOPIC_LIST_FROM_NS."""
+    return answer(command, body=encode_body(route_query.system_topics(state.routes)))
+
+
+def topic_list(query: Callable[[RouteTable], TopicList]) -> Callable[..., RemotingCommand]:
+    """A request function for one of the lists that enableTopicList switches."""
+
+    def listed(state: NamesrvState, channel: Channel, command: RemotingCommand) -> RemotingCommand:
+        _check_topic_list(state)
+        return answer(command, body=encode_body(query(state.routes)))
+
+    return listed
+
+
+def _check_topic_list(state: NamesrvState) -> None:
+    if not state.options.enable_topic_list:
+        raise refuse("disable")

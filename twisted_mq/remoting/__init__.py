@@ -1,0 +1,1 @@
+"""Remoting over Twisted transports: one channel class for both ends, a server factory, a client for any address."""

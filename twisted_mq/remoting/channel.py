@@ -1,0 +1,253 @@
+"""One remoting connection over a Twisted transport, the same class at both ends.
+
+All complete frames of one read are processed in order; the answers that are ready leave in one write. A processor's
+answer may also come later (a Deferred). A damaged frame closes the connection with one log line. While a client does
+not read its answers, a server reads nothing more from it (registerProducer); requests whose answers are pending are
+bounded by `Traffic`, past the bound the answer is SYSTEM_BUSY. Own requests without an answer are bounded too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import attrs
+from twisted.internet import defer, interfaces, protocol
+from twisted.logger import Logger
+from twisted.python import failure
+from zope.interface import implementer
+
+from protocol.codes import ResponseCode
+from protocol.command import ONE_WAY_FLAG, RESPONSE_FLAG, RemotingCommand
+from protocol.errors import BrokerError, FrameError, ProtocolError
+from protocol.framing import MAX_FRAME_BYTES, FrameDecoder, encode_frame
+from twisted_mq.remoting.errors import RemotingSendError, RemotingTimeoutError, RemotingTooMuchRequestError
+
+Answer = Any
+"""RemotingCommand, an encoded frame as bytes, None for no answer, or a Deferred of these."""
+
+Processor = Callable[["Channel", RemotingCommand], Answer]
+
+_BUSY = "[REJECTREQUEST]system busy, start flow control for a while"
+
+
+@attrs.define(eq=False)
+class Traffic:
+    """What all channels of one server or client share: processors, limits, and hooks for the owner."""
+
+    processors: Mapping[int, Processor]
+    clock: interfaces.IReactorTime
+    max_frame_bytes: int = MAX_FRAME_BYTES
+    max_pending_answers: int = 110_000
+    """Requests that may wait for a later answer; Apache: the queue capacities of its send and pull pools."""
+    max_awaited: int = 65_535
+    """Own requests of one channel that may wait for their answer (Apache: clientAsyncSemaphoreValue)."""
+    pause_reading: bool = True
+    """Whether a peer that takes nothing is not read either. Off at the calling side: if both ends stopped reading
+    while their own writes are stuck, neither would ever go on."""
+    end_of_read: Callable[[], None] | None = None
+    """Called after each read whose commands were processed, before the answers reach the socket."""
+    channel_made: Callable[[Channel], None] | None = None
+    channel_lost: Callable[[Channel], None] | None = None
+    pending_answers: int = 0
+
+
+@implementer(interfaces.IPushProducer)
+class Channel(protocol.Protocol):
+    """One connection. `remote_address` is (host, port); `last_active` is in seconds of the clock."""
+
+    log = Logger()
+
+    def __init__(self, traffic: Traffic) -> None:
+        self._traffic = traffic
+        self._processors = traffic.processors
+        self._seconds = traffic.clock.seconds
+        self._decoder = FrameDecoder(traffic.max_frame_bytes)
+        self._awaited: dict[int, tuple[defer.Deferred[RemotingCommand], interfaces.IDelayedCall]] = {}
+        self._next_opaque = 0
+        self.remote_address: tuple[str, int] = ("", 0)
+        self.born_host = b""
+        self.last_active = self._seconds()
+        self.connected_now = False
+
+    def __repr__(self) -> str:
+        return f"<Channel {self.address}>"
+
+    @property
+    def address(self) -> str:
+        """The peer as host:port."""
+        return f"{self.remote_address[0]}:{self.remote_address[1]}"
+
+    # transport events
+
+    def connectionMade(self) -> None:
+        peer = self.transport.getPeer()
+        self.remote_address = (getattr(peer, "host", "127.0.0.1"), getattr(peer, "port", 0))
+        set_no_delay = getattr(self.transport, "setTcpNoDelay", None)
+        if set_no_delay is not None:
+            set_no_delay(True)
+        if self._traffic.pause_reading:
+            self.transport.registerProducer(self, True)
+        self.connected_now = True
+        if self._traffic.channel_made is not None:
+            self._traffic.channel_made(self)
+
+    def connectionLost(self, reason: failure.Failure = protocol.connectionDone) -> None:
+        self.connected_now = False
+        awaited, self._awaited = self._awaited, {}
+        for waiting, timer in awaited.values():
+            timer.cancel()
+            waiting.errback(RemotingSendError(f"connection to {self.address} lost: {reason.getErrorMessage()}"))
+        if self._traffic.channel_lost is not None:
+            self._traffic.channel_lost(self)
+
+    def dataReceived(self, data: bytes) -> None:
+        self.last_active = self._seconds()
+        damage = None
+        try:
+            commands = self._decoder.receive_data(data)
+        except FrameError as error:
+            damage, commands = error, error.commands  # type: ignore[attr-defined]
+        if commands:
+            self._process(commands)
+        if damage is not None:
+            self.log.warn("damaged frame, connection closed: peer={peer} {damage}", peer=self.address, damage=damage)
+            self.dataReceived = self._ignore  # type: ignore[method-assign]
+            self.transport.loseConnection()
+
+    def _ignore(self, data: bytes) -> None:
+        """After a damaged frame nothing of the stream can be trusted."""
+
+    # IPushProducer: what the transport asks of us when the peer does not take its answers
+
+    def pauseProducing(self) -> None:
+        self.transport.pauseProducing()
+
+    def resumeProducing(self) -> None:
+        self.transport.resumeProducing()
+
+    def stopProducing(self) -> None:
+        """The transport is gone; connectionLost follows."""
+
+    # requests of the peer
+
+    def _process(self, commands: list[RemotingCommand]) -> None:
+        ready: list[bytes] = []
+        processors = self._processors
+        for command in commands:
+            if command.flag & RESPONSE_FLAG:
+                self._answered(command)
+                continue
+            processor = processors.get(command.code)
+            try:
+                if processor is None:
+                    raise BrokerError(
+                        ResponseCode.REQUEST_CODE_NOT_SUPPORTED, f" request type {command.code} not supported"
+                    )
+                answer = processor(self, command)
+            except Exception:
+                answer = self._refusal(command, failure.Failure())
+            if type(answer) is not bytes:
+                answer = self._frame(command, answer)
+            if answer is not None and not command.flag & ONE_WAY_FLAG:
+                ready.append(answer)
+        if ready and self.connected_now:
+            self.transport.write(ready[0] if len(ready) == 1 else b"".join(ready))
+        if self._traffic.end_of_read is not None:
+            self._traffic.end_of_read()
+
+    def _frame(self, command: RemotingCommand, answer: Answer) -> bytes | None:
+        """The answer's bytes; None where there is none or it comes later."""
+        if answer is None or type(answer) is bytes:
+            return answer
+        if isinstance(answer, defer.Deferred):
+            return self._await_answer(command, answer)
+        answer.opaque = command.opaque
+        answer.flag |= RESPONSE_FLAG
+        return encode_frame(answer)
+
+    def _await_answer(self, command: RemotingCommand, later: defer.Deferred[Answer]) -> bytes | None:
+        traffic = self._traffic
+        if traffic.pending_answers >= traffic.max_pending_answers:
+            later.addErrback(lambda _: None)
+            later.cancel()
+            return encode_frame(command.answer(ResponseCode.SYSTEM_BUSY, _BUSY))
+        traffic.pending_answers += 1
+        later.addErrback(lambda reason: self._refusal(command, reason))
+        later.addCallback(self._write_late, command)
+        later.addErrback(lambda reason: self.log.failure("answer not sent: peer={peer}", reason, peer=self.address))
+        return None
+
+    def _write_late(self, answer: Answer, command: RemotingCommand) -> None:
+        self._traffic.pending_answers -= 1
+        encoded = self._frame(command, answer)
+        if encoded is not None and self.connected_now and not command.is_one_way:
+            self.transport.write(encoded)
+
+    def _refusal(self, command: RemotingCommand, reason: failure.Failure) -> RemotingCommand:
+        """The one place that turns an error into an answer."""
+        error = reason.value
+        if isinstance(error, BrokerError):
+            return command.answer(error.response_code, error.remark)
+        if isinstance(error, ProtocolError):
+            return command.answer(ResponseCode.SYSTEM_ERROR, str(error))
+        self.log.failure("request failed: code={code} peer={peer}", reason, code=command.code, peer=self.address)
+        return command.answer(ResponseCode.SYSTEM_ERROR, f"{type(error).__name__}: {error}")
+
+    # own requests
+
+    def send_request(self, command: RemotingCommand, timeout_seconds: float) -> defer.Deferred[RemotingCommand]:
+        """Send and await the answer; sets the opaque.
+
+        Fails with RemotingTimeoutError, RemotingSendError or RemotingTooMuchRequestError.
+        """
+        if not self.connected_now:
+            return defer.fail(RemotingSendError(f"connection to {self.address} lost"))
+        if len(self._awaited) >= self._traffic.max_awaited:
+            return defer.fail(
+                RemotingTooMuchRequestError(f"{len(self._awaited)} requests to {self.address} wait for their answer")
+            )
+        opaque = command.opaque = self._take_opaque()
+        waiting: defer.Deferred[RemotingCommand] = defer.Deferred(lambda _: self._forget(opaque))
+        timer = self._traffic.clock.callLater(timeout_seconds, self._timed_out, opaque, timeout_seconds)
+        self._awaited[opaque] = (waiting, timer)
+        self.transport.write(encode_frame(command))
+        return waiting
+
+    def send_one_way(self, command: RemotingCommand) -> None:
+        """Send without an answer; dropped silently where the connection is gone, as one-way promises nothing."""
+        command.opaque = self._take_opaque()
+        command.flag |= ONE_WAY_FLAG
+        if self.connected_now:
+            self.transport.write(encode_frame(command))
+
+    def close(self) -> None:
+        """Close after what is written has left."""
+        if self.connected_now:
+            self.transport.loseConnection()
+
+    def abort(self) -> None:
+        """Close at once; what was not taken by the peer is lost."""
+        if self.connected_now:
+            self.transport.abortConnection()
+
+    def _take_opaque(self) -> int:
+        self._next_opaque = (self._next_opaque + 1) & 0x7FFFFFFF
+        return self._next_opaque
+
+    def _forget(self, opaque: int) -> None:
+        awaited = self._awaited.pop(opaque, None)
+        if awaited is not None and awaited[1].active():
+            awaited[1].cancel()
+
+    def _timed_out(self, opaque: int, timeout_seconds: float) -> None:
+        waiting, _ = self._awaited.pop(opaque)
+        waiting.errback(RemotingTimeoutError(f"no answer from {self.address} within {timeout_seconds:g} s"))
+
+    def _answered(self, command: RemotingCommand) -> None:
+        awaited = self._awaited.pop(command.opaque, None)
+        if awaited is None:
+            self.log.debug("answer nobody waits for: peer={peer} opaque={o}", peer=self.address, o=command.opaque)
+            return
+        awaited[1].cancel()
+        awaited[0].callback(command)

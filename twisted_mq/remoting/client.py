@@ -1,0 +1,179 @@
+"""The calling side: one connection an address, made when it is first needed and again after it was lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from twisted.internet import defer, interfaces, protocol
+from twisted.internet.endpoints import HostnameEndpoint, TCP4ClientEndpoint
+from twisted.internet.error import ConnectError
+from twisted.python import failure
+
+from protocol.command import RemotingCommand
+from protocol.framing import MAX_FRAME_BYTES
+from twisted_mq.remoting.channel import Channel, Processor, Traffic
+from twisted_mq.remoting.errors import RemotingConnectError, RemotingTimeoutError
+
+Connect = Callable[[str, int], interfaces.IStreamClientEndpoint]
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """Host and port of "host:port"; IPv6 hosts may stand in brackets. Raises RemotingConnectError."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit():
+        raise RemotingConnectError(f"{address!r} is not an address of the form host:port")
+    return host.strip("[]"), int(port)
+
+
+def tcp_endpoint(reactor: Any, connect_timeout_seconds: float) -> Connect:
+    """Endpoints over TCP; names are resolved, numeric addresses are not."""
+
+    def connect(host: str, port: int) -> interfaces.IStreamClientEndpoint:
+        kind = TCP4ClientEndpoint if host.replace(".", "").isdigit() else HostnameEndpoint
+        return kind(reactor, host, port, timeout=connect_timeout_seconds)
+
+    return connect
+
+
+class RemotingClient:
+    """Sends requests to any address and serves what servers ask of it through `processors` (code -> Processor)."""
+
+    def __init__(
+        self,
+        reactor: Any,
+        *,
+        connect: Connect | None = None,
+        connect_timeout_seconds: float = 3.0,
+        max_frame_bytes: int = MAX_FRAME_BYTES,
+        channel_made: Callable[[str], None] | None = None,
+        channel_lost: Callable[[str], None] | None = None,
+    ) -> None:
+        """`channel_made` is told an address before any request leaves on its new connection."""
+        self.processors: dict[int, Processor] = {}
+        self._clock = reactor
+        self._connect = connect or tcp_endpoint(reactor, connect_timeout_seconds)
+        self._traffic = Traffic(
+            self.processors, reactor, max_frame_bytes, channel_lost=self._channel_lost, pause_reading=False
+        )
+        self._channels: dict[str, Channel] = {}
+        self._connecting: dict[str, list[defer.Deferred[Channel]]] = {}
+        self._attempts: dict[str, defer.Deferred[Any]] = {}
+        self._on_made = channel_made
+        self._on_lost = channel_lost
+        self._closed = False
+        self._closing: list[defer.Deferred[None]] = []
+        self._abort: interfaces.IDelayedCall | None = None
+
+    def invoke(
+        self, address: str, command: RemotingCommand, timeout_seconds: float = 3.0
+    ) -> defer.Deferred[RemotingCommand]:
+        """The answer to a request. Fails with a RemotingError subclass; a refusal by the peer is an answer too.
+
+        The time is for connecting and answering together.
+        """
+        channel = self._channels.get(address)
+        if channel is not None:
+            return channel.send_request(command, timeout_seconds)
+        deadline = self._clock.seconds() + timeout_seconds
+
+        def late(result: Any, _: float) -> Any:
+            raise RemotingTimeoutError(f"no connection to {address} within {timeout_seconds:g} s")
+
+        waiting = self.channel(address)
+        if not waiting.called:
+            waiting.addTimeout(timeout_seconds, self._clock, onTimeoutCancel=late)
+        return waiting.addCallback(lambda made: made.send_request(command, max(0.0, deadline - self._clock.seconds())))
+
+    def invoke_one_way(self, address: str, command: RemotingCommand) -> defer.Deferred[None]:
+        """Send without an answer; fires when the command is handed to the transport."""
+        return self.channel(address).addCallback(lambda made: made.send_one_way(command))
+
+    def channel(self, address: str) -> defer.Deferred[Channel]:
+        """The open connection to that address, made if need be; callers of the same moment share one attempt."""
+        channel = self._channels.get(address)
+        if channel is not None:
+            return defer.succeed(channel)
+        if self._closed:
+            return defer.fail(RemotingConnectError(f"connect to {address} failed: this client is closed"))
+        waiting: defer.Deferred[Channel] = defer.Deferred()
+        self._connecting.setdefault(address, []).append(waiting)
+        if address not in self._attempts:
+            self._begin(address)
+        return waiting
+
+    def disconnect(self, address: str) -> None:
+        """Close the connection to an address, if there is one."""
+        channel = self._channels.get(address)
+        if channel is not None:
+            channel.close()
+
+    def close(self, abort_after_seconds: float = 1.0) -> defer.Deferred[None]:
+        """Close all connections; pending requests fail. Fires when all are gone. Safe to call twice.
+
+        A peer that does not take what was written is cut off after `abort_after_seconds`.
+        """
+        self._closed = True
+        for attempt in list(self._attempts.values()):
+            attempt.cancel()
+        if not self._channels:
+            return defer.succeed(None)
+        for channel in list(self._channels.values()):
+            channel.close()
+        gone: defer.Deferred[None] = defer.Deferred()
+        self._closing.append(gone)
+        if self._abort is None and self._channels:
+            self._abort = self._clock.callLater(abort_after_seconds, self._abort_all)
+        self._report_closed()
+        return gone
+
+    def _abort_all(self) -> None:
+        self._abort = None
+        for channel in list(self._channels.values()):
+            channel.abort()
+
+    def _report_closed(self) -> None:
+        if self._channels or not self._closed:
+            return
+        if self._abort is not None:
+            self._abort.cancel()
+            self._abort = None
+        waiting, self._closing = self._closing, []
+        for one in waiting:
+            one.callback(None)
+
+    def _begin(self, address: str) -> None:
+        factory = protocol.Factory.forProtocol(lambda: Channel(self._traffic))
+        factory.noisy = False
+        try:
+            attempt = self._connect(*split_address(address)).connect(factory)
+        except RemotingConnectError as error:
+            self._failed(failure.Failure(error), address)
+            return
+        self._attempts[address] = attempt
+        attempt.addCallbacks(self._made, self._failed, callbackArgs=(address,), errbackArgs=(address,))
+
+    def _made(self, channel: Channel, address: str) -> None:
+        self._attempts.pop(address, None)
+        if channel.connected_now:
+            self._channels[address] = channel
+            if self._on_made is not None:
+                self._on_made(address)
+        for waiting in self._connecting.pop(address, []):
+            waiting.callback(channel)
+
+    def _failed(self, reason: failure.Failure, address: str) -> None:
+        self._attempts.pop(address, None)
+        error = reason.value
+        text = str(error) if isinstance(error, ConnectError) else reason.getErrorMessage()
+        refused = error if isinstance(error, RemotingConnectError) else None
+        for waiting in self._connecting.pop(address, []):
+            waiting.errback(refused or RemotingConnectError(f"connect to {address} failed: {text}"))
+
+    def _channel_lost(self, channel: Channel) -> None:
+        for address, held in list(self._channels.items()):
+            if held is channel:
+                del self._channels[address]
+                if self._on_lost is not None:
+                    self._on_lost(address)
+        self._report_closed()

@@ -1,0 +1,47 @@
+"""A listening port whose number is known before anybody can connect: bind first, listen when the server is ready."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from typing import Any
+
+BACKLOG = 1024
+
+
+class PortError(Exception):
+    """A port that cannot be bound; the text names it and what to do."""
+
+
+def bind(host: str, port: int, setting: str = "listenPort") -> socket.socket:
+    """A bound TCP socket, not listening yet; port 0 takes a free one. Raises PortError, which names the setting."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    bound.setblocking(False)
+    try:
+        bound.bind((host, port))
+    except OSError as error:
+        bound.close()
+        raise PortError(_advice(host, port, error).replace("listenPort", setting)) from error
+    return bound
+
+
+def listen(reactor: Any, bound: socket.socket, factory: Any) -> Any:
+    """Serve `factory` on a bound socket; returns Twisted's listening port, which owns the descriptor. Raises PortError."""
+    host, port = bound.getsockname()[:2]
+    try:
+        bound.listen(BACKLOG)
+        return reactor.adoptStreamPort(bound.fileno(), bound.family, factory)
+    except OSError as error:
+        raise PortError(_advice(host, port, error)) from error
+    finally:
+        bound.close()
+
+
+def _advice(host: str, port: int, error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return f"port {port} on {host} is in use: stop what listens there, or set another listenPort"
+    if error.errno == errno.EACCES:
+        return f"port {port} on {host} needs more rights: set a listenPort above 1023"
+    return f"cannot listen on {host}:{port}: {error.strerror}; set bindAddress and listenPort to what this machine has"

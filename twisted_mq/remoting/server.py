@@ -1,0 +1,64 @@
+"""The listening side: a channel for each connection, and the scan that closes idle ones."""
+
+from __future__ import annotations
+
+from twisted.internet import interfaces, protocol, task
+from twisted.logger import Logger
+
+from twisted_mq.remoting.channel import Channel, Traffic
+
+
+class RemotingServerFactory(protocol.Factory):
+    """Makes channels that share one `Traffic`. `channels` holds those that are connected.
+
+    A channel without traffic for `max_idle_seconds` is closed (Apache: serverChannelMaxIdleTimeSeconds, 120).
+    """
+
+    noisy = False
+    log = Logger()
+
+    def __init__(self, traffic: Traffic, max_idle_seconds: float = 120) -> None:
+        self.traffic = traffic
+        self.channels: set[Channel] = set()
+        self._max_idle_seconds = max_idle_seconds
+        self._made, self._lost = traffic.channel_made, traffic.channel_lost
+        traffic.channel_made, traffic.channel_lost = self._channel_made, self._channel_lost
+        self._scan = task.LoopingCall(self.close_idle)
+        self._scan.clock = traffic.clock
+
+    def buildProtocol(self, addr: interfaces.IAddress) -> Channel:
+        channel = Channel(self.traffic)
+        channel.factory = self
+        return channel
+
+    def doStart(self) -> None:
+        super().doStart()
+        if not self._scan.running:
+            self._scan.start(max(1.0, self._max_idle_seconds / 4), now=False)
+
+    def doStop(self) -> None:
+        super().doStop()
+        if self.numPorts == 0 and self._scan.running:
+            self._scan.stop()
+
+    def close_idle(self) -> None:
+        """Close every channel that has been silent for too long."""
+        oldest = self.traffic.clock.seconds() - self._max_idle_seconds
+        for channel in [one for one in self.channels if one.last_active < oldest]:
+            self.log.info("idle channel closed: peer={peer}", peer=channel.address)
+            channel.close()
+
+    def close_all(self) -> None:
+        """Close every channel (the server stops)."""
+        for channel in list(self.channels):
+            channel.close()
+
+    def _channel_made(self, channel: Channel) -> None:
+        self.channels.add(channel)
+        if self._made is not None:
+            self._made(channel)
+
+    def _channel_lost(self, channel: Channel) -> None:
+        self.channels.discard(channel)
+        if self._lost is not None:
+            self._lost(channel)

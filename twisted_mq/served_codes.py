@@ -1,0 +1,83 @@
+"""Which of RocketMQ 5.3.3's request codes are served here, and why the others are not: the table in the README.
+
+Served is what a process's table of processors has; all else is answered with REQUEST_CODE_NOT_SUPPORTED.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+import attrs
+
+from protocol.codes import RequestCode
+from protocol.registry import REQUESTS
+
+ROLES = {"broker": "broker", "namesrv": "name server", "client": "client"}
+"""Apache's roles that exist here, and their names for readers."""
+
+REASONS_BY_ROLE = {
+    "controller": "there is no controller",
+    "controller-internal": "an entry of the controller's log, never a request",
+    "container": "there is no broker container: a process runs one broker",
+}
+
+REASONS_BY_TIER = {
+    "pop": "there is no pop consumption",
+    "auth": "there is no access control by users",
+    "controller": "there is no controller",
+    "ha": "replication without a controller does not need it",
+    "lite/other 5.x": "a part of 5.x that does not exist here",
+}
+"""Why a code is not served where the code itself has no reason of its own."""
+
+REASONS: dict[RequestCode, str] = {
+    RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT: "the client library sends no requests that wait for replies",
+    RequestCode.UPDATE_AND_CREATE_STATIC_TOPIC: "there are no static topics with queues mapped over brokers",
+    RequestCode.UPDATE_COLD_DATA_FLOW_CTR_CONFIG: "reads of old data are not slowed down",
+    RequestCode.REMOVE_COLD_DATA_FLOW_CTR_CONFIG: "reads of old data are not slowed down",
+    RequestCode.GET_COLD_DATA_FLOW_CTR_INFO: "reads of old data are not slowed down",
+    RequestCode.SET_COMMITLOG_READ_MODE: "the log's read-ahead is left to the kernel",
+    RequestCode.CHECK_ROCKSDB_CQ_WRITE_PROGRESS: "queues and settings are not kept in RocksDB",
+    RequestCode.EXPORT_ROCKSDB_CONFIG_TO_JSON: "settings are JSON files already, not RocksDB",
+}
+
+
+@attrs.frozen
+class Row:
+    """One code: who serves it here, and for the roles that do not, why; both empty where 5.3.3 serves it nowhere."""
+
+    code: RequestCode
+    served_by: tuple[str, ...]
+    refused: str
+
+    @property
+    def text(self) -> str:
+        """What the table says: served by whom, or refused and why."""
+        served = f"served by the {' and the '.join(self.served_by)}" if self.served_by else ""
+        refused = f"refused: {self.refused}" if self.refused else ""
+        return "; ".join(part for part in (served, refused) if part)
+
+
+def rows(served: Mapping[str, Collection[int]]) -> list[Row]:
+    """A row for each code of the registry; `served` has the codes of each role of `ROLES`."""
+    return [_row(code, served) for code in sorted(REQUESTS)]
+
+
+def _row(code: RequestCode, served: Mapping[str, Collection[int]]) -> Row:
+    roles = REQUESTS[code].served_by
+    serving = [role for role in roles if code in served.get(role, ())]
+    reasons = dict.fromkeys(_reason(code, role) for role in roles if role not in serving)
+    refused = ", ".join(reasons) if roles else "nothing in 5.3.3 serves it"
+    return Row(code, tuple(ROLES[role] for role in serving), refused)
+
+
+def _reason(code: RequestCode, role: str) -> str:
+    reason = REASONS.get(code) or REASONS_BY_ROLE.get(role) or REASONS_BY_TIER.get(REQUESTS[code].tier)
+    return reason or "not yet"
+
+
+def markdown(table: list[Row]) -> str:
+    """The README's table."""
+    lines = ["| code | name | |", "|---:|---|---|"]
+    lines += [f"| {int(row.code)} | {row.code.name} | {row.text} |" for row in table]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,144 @@
+"""A name server and a broker on one reactor, for tests, `mq up` and the demo.
+
+cluster = EmbeddedCluster(reactor)
+await cluster.start()
+... clients connect to cluster.name_server ...
+await cluster.stop()
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from twisted.internet import threads
+from twisted.internet.defer import Deferred, maybeDeferred
+
+from twisted_mq.broker.options import BrokerOptions
+from twisted_mq.broker.service import BrokerService, make_broker
+from twisted_mq.namesrv.options import NamesrvOptions
+from twisted_mq.namesrv.service import NamesrvService, make_namesrv
+
+LOOPBACK = "127.0.0.1"
+
+SMALL_LOG_FILE_BYTES = 16 * 1024 * 1024
+"""Size of a log file of a temporary store; Apache's 1 GiB would be mapped for a handful of messages."""
+
+
+class EmbeddedCluster:
+    """One name server and one broker; port 0 takes a free port, which is known after `start`.
+
+    Without `store_path` the store lies in a temporary folder, which `stop` removes. The options are attributes of
+    BrokerOptions and NamesrvOptions and win over what is set here.
+    """
+
+    def __init__(
+        self,
+        reactor: Any,
+        store_path: str | None = None,
+        *,
+        address: str = LOOPBACK,
+        namesrv_port: int = 0,
+        broker_port: int = 0,
+        broker_options: Mapping[str, Any] | None = None,
+        namesrv_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._reactor = reactor
+        self._temporary = store_path is None
+        self._path = store_path
+        self._address = address
+        self._ports = (namesrv_port, broker_port)
+        self._broker_options = dict(broker_options or {})
+        self._namesrv_options = dict(namesrv_options or {})
+        self._running: list[Any] = []
+        self.namesrv: NamesrvService
+        self.broker: BrokerService
+
+    @property
+    def store_path(self) -> str:
+        """The store's directory; a temporary one is made at the first look."""
+        if self._path is None:
+            self._path = tempfile.mkdtemp(prefix="mq-store-")
+        return self._path
+
+    @property
+    def name_server(self) -> str:
+        """Where clients find the name server."""
+        return f"{self._reachable}:{self.namesrv.port}"
+
+    @property
+    def broker_address(self) -> str:
+        """Where the broker listens."""
+        return f"{self._reachable}:{self.broker.port}"
+
+    @property
+    def _reachable(self) -> str:
+        return LOOPBACK if self._address in ("0.0.0.0", "::") else self._address
+
+    async def start(self) -> EmbeddedCluster:
+        """Both servers up and the broker registered. What failed is raised after everything else was taken down."""
+        try:
+            self.namesrv = self._started(make_namesrv, self._options_of_namesrv())
+            self.broker = self._started(make_broker, self._options_of_broker())
+            await self.broker.started
+        except BaseException:
+            await self.stop()
+            raise
+        return self
+
+    async def stop(self) -> None:
+        """Both servers down, the store closed, a temporary one removed. A second call does nothing.
+
+        Where a server's stop fails, the rest is taken down all the same before that is raised.
+        """
+        try:
+            while self._running:
+                await maybeDeferred(self._running.pop().stopService)
+        finally:
+            if self._running:
+                await self.stop()
+            elif self._temporary and self._path is not None:
+                path, self._path = self._path, None
+                await self._in_thread(shutil.rmtree, path, True)
+
+    async def restart_broker(self) -> None:
+        """Stop the broker and start another one on the same store; on port 0 it gets another port."""
+        self._running.remove(self.broker)
+        await self.broker.stopService()
+        self.broker = self._started(make_broker, self._options_of_broker())
+        await self.broker.started
+
+    def _started(self, make: Callable[[Any, Any], Any], options: Any) -> Any:
+        service = make(options, self._reactor)
+        service.startService()
+        self._running.append(service)
+        return service
+
+    def _in_thread(self, work: Callable[..., Any], *arguments: Any) -> Deferred[Any]:
+        return threads.deferToThreadPool(self._reactor, self._reactor.getThreadPool(), work, *arguments)
+
+    def _options_of_namesrv(self) -> NamesrvOptions:
+        settings: dict[str, Any] = {
+            "bind_address": self._address,
+            "listen_port": self._ports[0],
+            "kv_config_path": os.path.join(self.store_path, "namesrv", "kvConfig.json"),
+            "config_store_path": os.path.join(self.store_path, "namesrv", "namesrv.properties"),
+        }
+        return NamesrvOptions(**{**settings, **self._namesrv_options})
+
+    def _options_of_broker(self) -> BrokerOptions:
+        settings: dict[str, Any] = {
+            "broker_name": "broker-a",
+            "bind_address": self._address,
+            "listen_port": self._ports[1],
+            "namesrv_addr": self.name_server,
+            "store_path_root_dir": self.store_path,
+        }
+        if self._temporary:
+            settings["mapped_file_size_commit_log"] = SMALL_LOG_FILE_BYTES
+        if self._address == self._reachable:
+            settings["broker_ip1"] = self._address
+        return BrokerOptions(**{**settings, **self._broker_options})
