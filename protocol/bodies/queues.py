@@ -49,9 +49,9 @@ class QueryAssignmentRequestBody:
 
 @attrs.frozen
 class QueryAssignmentResponseBody:
-    """Answer to QUERY_ASSIGNMENT."""
+    """Answer to QUERY_ASSIGNMENT. Without a list the consumer keeps what it has; an empty one takes all from it."""
 
-    message_queue_assignments: list[MessageQueueAssignment] = field(factory=list)
+    message_queue_assignments: list[MessageQueueAssignment] | None = None
 
 
 @attrs.frozen

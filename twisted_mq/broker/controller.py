@@ -37,6 +37,7 @@ from twisted_mq.broker.processors.client_manage import ClientManageProcessor
 from twisted_mq.broker.processors.consumer_manage import ConsumerManageProcessor
 from twisted_mq.broker.processors.end_transaction import EndTransactionProcessor
 from twisted_mq.broker.processors.pull import PullMessageProcessor
+from twisted_mq.broker.processors.query_assignment import QueryAssignmentProcessor
 from twisted_mq.broker.processors.query_messages import QueryMessagesProcessor
 from twisted_mq.broker.processors.recall import RecallMessageProcessor
 from twisted_mq.broker.processors.replication import ReplicationProcessor
@@ -51,6 +52,7 @@ from twisted_mq.broker.schedule.waiting_messages import WaitingMessages
 from twisted_mq.broker.statistics import BrokerStatistics
 from twisted_mq.broker.subscription_group_manager import SubscriptionGroupManager
 from twisted_mq.broker.topic_config_manager import TopicConfigManager
+from twisted_mq.broker.topic_routes import TopicRoutes
 from twisted_mq.broker.transaction.transaction_service import TransactionService
 from twisted_mq.remoting.channel import Channel, Processor
 
@@ -63,6 +65,7 @@ PROCESSORS = (
     PullMessageProcessor,
     ClientManageProcessor,
     ConsumerManageProcessor,
+    QueryAssignmentProcessor,
     AdminTopicsProcessor,
     AdminListsProcessor,
     AdminConsumersProcessor,
@@ -104,6 +107,7 @@ class BrokerController:
     ha: HAService = attrs.field(init=False)
     durability: Durability = attrs.field(init=False)
     request_modes: Any = attrs.field(init=False)
+    routes: TopicRoutes = attrs.field(init=False)
     min_broker_id: int = 0
     statistics: BrokerStatistics = attrs.field(init=False)
     registered: Callable[[], defer.Deferred[Any]] = attrs.field(init=False)
@@ -119,6 +123,7 @@ class BrokerController:
         self.filters = consumer_filters(self.options, UnsavedFilters())
         self.ha = HAService(self.options, self.store, self.clock)
         self.durability = Durability(self)
+        self.routes = TopicRoutes(self.topics, self.options.broker_name)
         self.statistics = BrokerStatistics(self.clock.seconds())
         self.consumers = ConsumerManager(self.notify_consumer_ids_changed)
         self.consumers.on_group_gone.append(lambda group: self.filters.unregister(group, self.now_ms()))

@@ -34,6 +34,13 @@ class FlushDiskType(enum.StrEnum):
     ASYNC_FLUSH = "ASYNC_FLUSH"
 
 
+class MessageRequestMode(enum.StrEnum):
+    """Apache: MessageRequestMode."""
+
+    PULL = "PULL"
+    POP = "POP"
+
+
 @attrs.define(kw_only=True)
 class BrokerOptions:
     """Settings of one broker. Mutable: its owner applies what a remote update allows."""
@@ -301,6 +308,25 @@ class BrokerOptions:
     enable_register_producer: bool = option(
         "enableRegisterProducer", True, "producers are kept by their heartbeats", has_effect=False
     )
+    server_load_balancer_enable: bool = option(
+        "serverLoadBalancerEnable", True, "queues are divided in a group for consumers that ask; off: each gets all"
+    )
+    default_message_request_mode: MessageRequestMode = option(  # noqa: RUF009 an attrs field, not a shared default
+        "defaultMessageRequestMode",
+        MessageRequestMode.PULL,
+        "how consumers that ask for their queues take messages where nothing was set for their group",
+        type=MessageRequestMode,
+    )
+    default_pop_share_queue_num: int = option(
+        "defaultPopShareQueueNum", -1, "further members that pop from a queue by default; below 1: all of the group"
+    )
+    load_balance_poll_name_server_interval: int = option(
+        "loadBalancePollNameServerInterval",
+        30000,
+        "ms between looks for changed routes of the topics that are divided",
+        type="long",
+        low=1,
+    )
 
     # store
 
@@ -490,6 +516,9 @@ class BrokerOptions:
     )
     ha_allowed_slaves: str | None = option(
         "haAllowedSlaves", None, "hosts that may replicate, parted by commas; unset: any; ours", type="string"
+    )
+    ha_shared_secret: str | None = option(
+        "haSharedSecret", None, "what masters and slaves must both know; unset: nothing; ours", type="string", secret=True
     )
     sync_broker_member_group_period: int = option(
         "syncBrokerMemberGroupPeriod", 1000, "ms between a slave's looks for its master", low=100

@@ -41,6 +41,8 @@ from twisted_mq.broker.schedule.waiting_messages import WaitingMessages
 from twisted_mq.broker.statistics import SAMPLE_SECONDS, SNAPSHOT_SECONDS
 from twisted_mq.broker.subscription_group_manager import SubscriptionGroupManager
 from twisted_mq.broker.topic_config_manager import TopicConfigManager
+from twisted_mq.client.name_servers import NameServers
+from twisted_mq.client.route_cache import RouteCache
 from twisted_mq.remoting.channel import Traffic
 from twisted_mq.remoting.client import RemotingClient
 from twisted_mq.remoting.listen import PortError, bind, listen
@@ -188,6 +190,8 @@ class BrokerService(service.Service):
             permission=lambda: options.broker_permission,
         )
         controller.registered = self.registration.latest
+        if name_servers:
+            controller.routes.cache = RouteCache(NameServers(self._client, name_servers), lambda topic, route: None)
         self.log.info(
             "broker {name} registers as {address} with {servers} (set brokerIP1 and listenPort to change it)",
             name=options.broker_name,
@@ -219,6 +223,7 @@ class BrokerService(service.Service):
         self._every(SAMPLE_SECONDS, lambda: controller.statistics.sample(self._reactor.seconds()))
         self._every(options.flush_consumer_offset_interval / 1000, controller.offsets.save)
         self._every(INDEX_SECONDS, lambda: controller.store.build_index(INDEX_STEP_BYTES))
+        self._every(options.load_balance_poll_name_server_interval / 1000, controller.routes.refresh)
         self._every(options.clean_resource_interval / 1000, self._retention.turn)
         self._every(options.flush_delay_offset_interval / 1000, controller.waiting.save_delay_offsets)
         self._every(options.timer_flush_interval_ms / 1000, controller.waiting.save_timer)

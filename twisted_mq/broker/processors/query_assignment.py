@@ -1,0 +1,110 @@
+"""The broker divides queues: QUERY_ASSIGNMENT (400), SET_MESSAGE_REQUEST_MODE (401). Apache: QueryAssignmentProcessor.
+
+How a group consumes a topic, by pull or by pop, is kept in config/messageRequestMode.json.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.internet import defer
+from twisted.logger import Logger
+
+from protocol.bodies import (
+    MessageQueue,
+    MessageQueueAssignment,
+    QueryAssignmentRequestBody,
+    QueryAssignmentResponseBody,
+    SetMessageRequestModeRequestBody,
+    decode_body,
+    encode_body,
+)
+from protocol.codes import RequestCode, ResponseCode
+from protocol.command import RemotingCommand
+from protocol.errors import BrokerError
+from twisted_mq.broker.consumer_manager import BROADCASTING
+from twisted_mq.broker.queue_assignment import POP, Group, NothingToDivide, divide
+from twisted_mq.broker.topic_validator import RETRY_PREFIX
+from twisted_mq.remoting.channel import Answer, Channel
+
+LMQ_PREFIX = "%LMQ%"
+"""MixAll.LMQ_PREFIX: light topics, which have one queue"""
+
+
+class QueryAssignmentProcessor:
+    """Tells a consumer its queues and whether to pull or to pop them."""
+
+    log = Logger()
+
+    def __init__(self, broker: Any) -> None:
+        self._broker = broker
+        self.processors = {
+            RequestCode.QUERY_ASSIGNMENT: self.query_assignment,
+            RequestCode.SET_MESSAGE_REQUEST_MODE: self.set_request_mode,
+        }
+
+    def query_assignment(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """The client's queues of a topic; an answer without a list means that it is to keep those it has."""
+        body = decode_body(QueryAssignmentRequestBody, command.body)
+        for name in ("topic", "consumer_group", "message_model"):
+            if getattr(body, name) is None:
+                raise BrokerError(ResponseCode.SYSTEM_ERROR, f"QueryAssignmentRequestBody has no {name}")
+        return defer.Deferred.fromCoroutine(self._query(command, body))
+
+    async def _query(self, command: RemotingCommand, body: QueryAssignmentRequestBody) -> RemotingCommand:
+        mode = self._mode(body.topic or "", body.consumer_group or "")
+        queues = await self._queues(body, mode)
+        assignments = None
+        if queues is not None:
+            assignments = [MessageQueueAssignment(queue, mode.mode) for queue in queues]
+        return command.answer(body=encode_body(QueryAssignmentResponseBody(assignments)))
+
+    def _mode(self, topic: str, group: str) -> SetMessageRequestModeRequestBody:
+        """What was set, else the broker's default; a retry topic is pulled."""
+        known: SetMessageRequestModeRequestBody | None = self._broker.request_modes.modes.get(topic, {}).get(group)
+        if known is not None:
+            return known
+        options = self._broker.options
+        if topic.startswith(RETRY_PREFIX) or options.default_message_request_mode != POP:
+            return SetMessageRequestModeRequestBody(topic, group)
+        return SetMessageRequestModeRequestBody(topic, group, POP, options.default_pop_share_queue_num)
+
+    async def _queues(
+        self, body: QueryAssignmentRequestBody, mode: SetMessageRequestModeRequestBody
+    ) -> list[MessageQueue] | None:
+        broker, topic, group = self._broker, body.topic or "", body.consumer_group or ""
+        broadcast = body.message_model == BROADCASTING
+        if topic.startswith(LMQ_PREFIX) and not broadcast:
+            queues: list[MessageQueue] | None = [MessageQueue(topic, broker.options.broker_name, 0)]
+        else:
+            queues = await broker.routes.queues(topic)
+        if queues is None or broadcast or not broker.options.server_load_balancer_enable:
+            return queues
+        info = broker.consumers.groups.get(group)
+        if info is None:
+            return None
+        try:
+            return divide(body.strategy_name, queues, Group(body.client_id or "", sorted(info.client_ids())), mode)
+        except NothingToDivide as error:
+            self.log.warn(
+                "no queues assigned: group={group} topic={topic} {error}", group=group, topic=topic, error=error
+            )
+            return None
+
+    def set_request_mode(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """Have a group consume a topic by pull or by pop from now on."""
+        body = decode_body(SetMessageRequestModeRequestBody, command.body)
+        for name in ("topic", "consumer_group"):
+            if getattr(body, name) is None:
+                raise BrokerError(ResponseCode.SYSTEM_ERROR, f"SetMessageRequestModeRequestBody has no {name}")
+        topic, group = body.topic or "", body.consumer_group or ""
+        if topic.startswith(RETRY_PREFIX):
+            raise BrokerError(ResponseCode.NO_PERMISSION, "retry topic is not allowed to set mode")
+        if self._broker.topics.get(topic) is None:
+            raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"topic[{topic}] not exist")
+        if self._broker.groups.find(group) is None:
+            raise BrokerError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, "subscription group does not exist")
+        modes = self._broker.request_modes
+        modes.modes.setdefault(topic, {})[group] = body
+        modes.save()
+        return command.answer()
