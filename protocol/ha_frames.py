@@ -69,6 +69,9 @@ SWITCH_TRANSFER_HEADER = construct.Struct(
     "confirm_offset" / construct.Int64sb,
 )
 
+CHALLENGE_OFFSET = -0x4841_5345_4352_4554
+"""In the place of physical_offset: the head of what ha_handshake sends."""
+
 _REPORT = derive_struct(SLAVE_REPORT)
 _HEADER = derive_struct(TRANSFER_HEADER)
 REPORT_BYTES = _REPORT.size
@@ -151,6 +154,8 @@ class TransferDecoder:
             if len(data) - position < HEADER_BYTES:
                 return transfers, position
             physical_offset, size = _HEADER.unpack_from(data, position)
+            if physical_offset == CHALLENGE_OFFSET:
+                raise FrameError("the master asks for haSharedSecret", self._offset + position)
             if size < 0 or physical_offset < 0:
                 raise FrameError(f"a transfer of {size} bytes at {physical_offset}", self._offset + position)
             if size > self._max:

@@ -116,9 +116,23 @@ class SlaveByHand(protocol.Protocol):
         return b"".join(data for _, data in self.transfers)
 
 
-def join_by_hand(network: VirtualNetwork, name: str, master: str = "master") -> SlaveByHand:
-    """Connect such a slave from a host."""
-    slave = SlaveByHand()
+@attrs.define(eq=False)
+class Stranger(protocol.Protocol):
+    """Speaks raw bytes to a master."""
+
+    data: bytes = b""
+    lost: bool = False
+
+    def dataReceived(self, data: bytes) -> None:
+        self.data += data
+
+    def connectionLost(self, reason: failure.Failure = protocol.connectionDone) -> None:
+        self.lost = True
+
+
+def join_by_hand(network: VirtualNetwork, name: str, master: str = "master", make: Any = SlaveByHand) -> Any:
+    """Connect such a slave, or what `make` makes, from a host."""
+    slave = make()
     factory = protocol.ClientFactory.forProtocol(lambda: slave)
     factory.noisy = False
     network.host(name).connectTCP(master, HA_PORT, factory)

@@ -151,7 +151,8 @@ def _parse(field: attrs.Attribute[Any], text: str, path: str | None, line: int |
     try:
         return field.metadata["parse"](text)
     except ValueError as error:
-        raise ConfigError(str(error), path=path, line=line, key=field.metadata["key"], value=text) from None
+        shown = "(secret)" if field.metadata["secret"] else text
+        raise ConfigError(str(error), path=path, line=line, key=field.metadata["key"], value=shown) from None
 
 
 def _check_unused(entry: Entry, path: str | None, own: list[str]) -> None:

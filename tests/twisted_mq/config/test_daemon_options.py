@@ -19,7 +19,7 @@ from twisted_mq.namesrv.options import NamesrvOptions
 BROKER_CLASSES = {"BrokerConfig", "MessageStoreConfig", "NettyServerConfig", "NettyClientConfig", "AuthConfig"}
 NAMESRV_CLASSES = {"NamesrvConfig", "NettyServerConfig", "NettyClientConfig"}
 DAEMONS = [(BrokerOptions, BROKER_CLASSES, "broker"), (NamesrvOptions, NAMESRV_CLASSES, "namesrv")]
-OURS = {"haAllowedSlaves"}
+OURS = {"haAllowedSlaves", "haSharedSecret"}
 """Keys that Apache's brokers do not have."""
 FIELDS = [
     pytest.param(cls, classes, daemon, key, id=f"{daemon}-{key}")

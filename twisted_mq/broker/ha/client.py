@@ -1,7 +1,8 @@
 """A slave's end of the link: asks the master for its log and writes it (Apache: DefaultHAClient).
 
-READY: no connection, tried again with growing pauses. TRANSFER: connected. SHUTDOWN: stopped, or the logs differ: what
-the master sent does not continue this log, several times at the same place; a person has to act then.
+READY: no connection, tried again with growing pauses. HANDSHAKE: connected, a shared secret is not shown yet. TRANSFER:
+served. SHUTDOWN: stopped, or the logs differ: what the master sent does not continue this log, several times at the same
+place; a person has to act then.
 
 The first report says where this log ends; a report follows whatever was appended, and each haSendHeartbeatInterval. A
 store with synchronous flush reports what is on disk, others what is written.
@@ -9,6 +10,7 @@ store with synchronous flush reports what is on disk, others what is written.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +20,7 @@ from twisted.python import failure
 
 from protocol.errors import FrameError
 from protocol.ha_frames import ConnectionState, Transfer, TransferDecoder, encode_report
+from protocol.ha_handshake import NONCE_BYTES, SlaveHandshake
 from storage.errors import LogMismatch, ReplicaDamaged, StoreError
 from storage.interfaces import IMessageStore
 from twisted_mq.broker.ha.flow_monitor import FlowMonitor
@@ -133,8 +136,12 @@ class HAClient:
     # what the link tells
 
     def linked(self, link: HALink) -> None:
-        """Connected: say where this log ends."""
+        """Connected; with a shared secret its handshake comes next."""
         self._attempt, self._link = None, link
+        self.state = ConnectionState.HANDSHAKE
+
+    def begin(self) -> None:
+        """The master may be told where this log ends."""
         self.state = ConnectionState.TRANSFER
         self.log.info("connected to master: {a} end={o}", a=self.master_ha_address, o=self.store.max_physical_offset())
         self.report()
@@ -203,6 +210,8 @@ class HALink(protocol.Protocol):
         self._decoder = TransferDecoder()
         self._reported = -1
         self._open = False
+        secret = options.ha_shared_secret
+        self._handshake = SlaveHandshake(secret, os.urandom(NONCE_BYTES)) if secret else None
         self._silence = IdleTimer(client._clock, options.ha_housekeeping_interval / 1000, self._silent)
         self._quiet = IdleTimer(client._clock, options.ha_send_heartbeat_interval / 1000, self._repeat_report)
 
@@ -214,6 +223,8 @@ class HALink(protocol.Protocol):
         self._silence.start()
         self._quiet.start()
         self._client.linked(self)
+        if self._handshake is None:
+            self._client.begin()
 
     def dataReceived(self, data: bytes) -> None:
         if not self._open:
@@ -221,12 +232,28 @@ class HALink(protocol.Protocol):
         self._silence.touch()
         self._client.monitor.add(len(data))
         try:
-            self._client.received(self._decoder.receive_data(data))
+            if self._handshake is not None:
+                data = self._shake_hands(self._handshake, data)
+            if data:
+                self._client.received(self._decoder.receive_data(data))
         except (StoreError, FrameError) as problem:
             self._client.refused(problem)
             self.close()
 
+    def _shake_hands(self, handshake: SlaveHandshake, data: bytes) -> bytes:
+        """What follows the handshake, nothing while it is not over. Raises HandshakeRefused."""
+        proof, rest = handshake.receive_data(data)
+        self.transport.write(proof)
+        if rest is None:
+            return b""
+        self._handshake = None
+        self._client.begin()
+        return rest
+
     def connectionLost(self, reason: failure.Failure = protocol.connectionDone) -> None:
+        if self._open and self._handshake is not None:
+            self._client.log.error("replication refused: {a} {r}", a=self._client.master_ha_address,
+                                   r=self._handshake.awaits)  # fmt: skip
         self._stop()
         self._client.unlinked(self, reason)
 
@@ -243,7 +270,8 @@ class HALink(protocol.Protocol):
             self.transport.write(encode_report(self._reported))
 
     def _silent(self) -> None:
-        self._client.log.warn("master is silent, connection closed: {a}", a=self._client.master_ha_address)
+        self._client.log.warn("master is silent, connection closed: {a} {r}", a=self._client.master_ha_address,
+                              r=self._handshake.awaits if self._handshake is not None else "")  # fmt: skip
         self.close()
 
     def close(self) -> None:

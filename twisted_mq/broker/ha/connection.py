@@ -7,6 +7,7 @@ as a mismatch, and the connection is closed. A report beyond what was sent never
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from twisted.internet import protocol
@@ -14,6 +15,7 @@ from twisted.logger import Logger
 from twisted.python import failure
 
 from protocol.ha_frames import ConnectionState
+from protocol.ha_handshake import NONCE_BYTES, HandshakeRefused, MasterHandshake
 from twisted_mq.broker.ha.flow_monitor import UNLIMITED, FlowMonitor
 from twisted_mq.broker.ha.read_service import ReadSocketService
 from twisted_mq.broker.ha.write_service import WriteSocketService
@@ -39,6 +41,8 @@ class HAConnection(protocol.Protocol):
         self.monitor = FlowMonitor(clock, limit)
         self._owner = owner
         self._store = owner.store
+        secret = options.ha_shared_secret
+        self._handshake = MasterHandshake(secret, os.urandom(NONCE_BYTES)) if secret else None
         self.reader = ReadSocketService(clock, options.ha_housekeeping_interval / 1000, self._reported, self._silent)
         self.writer = WriteSocketService(
             owner.store,
@@ -62,16 +66,41 @@ class HAConnection(protocol.Protocol):
             switch = getattr(self.transport, name, None)
             if switch is not None:
                 switch(value)
-        self.state = ConnectionState.TRANSFER
         self.reader.start()
         self.writer.start(self.transport)
         self._owner.connection_made(self)
+        if self._handshake is None:
+            self.state = ConnectionState.TRANSFER
+        else:
+            self.state = ConnectionState.HANDSHAKE
+            self.transport.write(self._handshake.challenge)
 
     def dataReceived(self, data: bytes) -> None:
         if self.state is ConnectionState.TRANSFER:
             self.reader.data_received(data)
+        elif self.state is ConnectionState.HANDSHAKE:
+            self._shake_hands(data)
+
+    def _shake_hands(self, data: bytes) -> None:
+        assert self._handshake is not None
+        try:
+            proven = self._handshake.receive_data(data)
+        except HandshakeRefused as refused:
+            self._refuse_hand(refused.reason)
+            self.finish()
+            return
+        if proven is not None:
+            answer, rest = proven
+            self.state = ConnectionState.TRANSFER
+            self.transport.write(answer)
+            self.dataReceived(rest)
+
+    def _refuse_hand(self, reason: str) -> None:
+        self.log.error("slave refused: slave={s} {r}", s=self.client_address, r=reason)
 
     def connectionLost(self, reason: failure.Failure = protocol.connectionDone) -> None:
+        if self.state is ConnectionState.HANDSHAKE:
+            self._refuse_hand("it left without showing haSharedSecret")
         self._shut_down()
         self._owner.connection_lost(self, reason)
 

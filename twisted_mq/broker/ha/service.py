@@ -7,6 +7,7 @@ from typing import Any
 from twisted.internet import defer, interfaces
 
 from protocol.bodies import HAClientRuntimeInfo, HAConnectionRuntimeInfo, HARuntimeInfo
+from protocol.ha_frames import ConnectionState
 from storage.interfaces import IMessageStore
 from twisted_mq.broker.ha.accept_service import AcceptSocketService
 from twisted_mq.broker.ha.client import HAClient
@@ -50,7 +51,8 @@ class HAService:
         end = self._store.max_physical_offset()
         if self.client is not None:
             return HARuntimeInfo(master=False, ha_client_runtime_info=self._client_info(self.client, end))
-        slaves = [self._slave_info(one, end) for one in self.accept.connections]
+        served = [one for one in self.accept.connections if one.state is ConnectionState.TRANSFER]
+        slaves = [self._slave_info(one, end) for one in served]
         return HARuntimeInfo(
             master=True,
             master_commit_log_max_offset=end,

@@ -9,6 +9,7 @@ from typing import Any
 
 from twisted.internet import reactor
 from twisted.internet.task import deferLater
+from twisted.logger import capturedLogs, formatEvent
 from twisted.trial.unittest import TestCase
 
 from protocol.command import RemotingCommand
@@ -50,7 +51,9 @@ class PairTests(TestCase):
         self.client = RemotingClient(reactor)
         self.addCleanup(self.client.close)
         master = await self.start("master", 0, **of_master)
-        return master, await self.start("slave", 1, broker_role="SLAVE", slave_read_enable=True)
+        secret = of_master.get("ha_shared_secret")
+        slave = await self.start("slave", 1, broker_role="SLAVE", slave_read_enable=True, ha_shared_secret=secret)
+        return master, slave
 
     async def start(self, name: str, broker_id: int, **settings: Any) -> BrokerService:
         options = BrokerOptions(
@@ -108,6 +111,18 @@ class PairTests(TestCase):
         await self.until(lambda: master.controller.ha.accept.acknowledged_offsets() == [self.end(master)])
         self.assertEqual((await self.send(master, 3)).code, 0)
         self.assertEqual(self.end(again), self.end(master))
+
+    async def test_shared_secret_opens_the_ha_port_to_those_who_know_it(self) -> None:
+        secret = "a long and random word"
+        master, slave = await self.pair(ha_shared_secret=secret)
+        self.assertEqual((await self.send(master, 1)).code, 0)
+        await self.until(lambda: self.end(slave) == self.end(master) > 0)
+        config = await self.client.invoke(f"127.0.0.1:{master.port}", RemotingCommand(26), 10.0)
+        self.assertNotIn(secret.encode(), config.body)
+        with capturedLogs() as events:
+            stranger = await self.start("stranger", 2, broker_role="SLAVE", ha_shared_secret="another one")
+            await self.until(lambda: any("it refuses haSharedSecret" in formatEvent(event) for event in events))
+        self.assertEqual((self.end(stranger), len(master.controller.ha.runtime_info().ha_connection_info)), (0, 1))
 
     async def test_taken_ha_port_is_named(self) -> None:
         master, _ = await self.pair()
