@@ -77,13 +77,9 @@ class RecordBatch:
         """The bytes of each span."""
         return list(map(self.log.data.__getitem__, map(slice, begins.tolist(), ends.tolist())))
 
-    def topics(self) -> list[bytes]:
-        """Each record's topic."""
-        return self.texts(self.topic, self.topic_end)
-
-    def property_texts(self) -> list[bytes]:
-        """Each record's properties as they are stored."""
-        return self.texts(self.properties, self.ends)
+    def property_texts(self, rows: Positions) -> list[bytes]:
+        """The properties of these records as they are stored."""
+        return self.texts(self.properties[rows], self.ends[rows])
 
     def wrong_bodies(self) -> Positions:
         """The rows whose body has another CRC than the record says; empty bodies are not checked, as in Apache."""
@@ -98,6 +94,14 @@ def window(data: mmap, dtype: npt.DTypeLike) -> Column:
     """An element of `dtype` at every byte of the file but the last few."""
     kind = np.dtype(dtype)
     return np.ndarray((max(0, len(data) - kind.itemsize + 1),), kind, data, 0, (1,))
+
+
+def bytes_at(log: MappedLog, begins: Positions, length: int) -> npt.NDArray[np.uint8]:
+    """A copy of the `length` bytes at each place, a row each."""
+    if not length:
+        return np.zeros((len(begins), 0), np.uint8)
+    found: Column = window(log.data, f"V{length}")[begins].view(np.uint8).reshape(-1, length)
+    return found
 
 
 def heads_at(log: MappedLog, starts: Positions) -> Column:

@@ -13,12 +13,14 @@ from protocol.flags import MessageSysFlag
 from protocol.java import tags_code
 from protocol.message_properties import PROPERTY_TAGS, decode_property_bytes
 from protocol.message_record import SCHEDULE_TOPIC, dispatch_fields
-from storage.tools.columns import RecordBatch
+from storage.tools.columns import RecordBatch, bytes_at
+from storage.tools.shapes import Shapes, distinct, java_hashes, rows_by_length
 
 Numbers = npt.NDArray[Any]
 OUT_OF_QUEUES = MessageSysFlag.TRANSACTION_PREPARED_TYPE
 """The bit that prepared and rolled back messages have: they enter no queue."""
-_TAGS = f"{PROPERTY_TAGS}\x01".encode()
+_TAGS_NAME = PROPERTY_TAGS.encode()
+_TAGS = _TAGS_NAME + b"\x01"
 _PROPERTY_END = b"\x02"
 
 
@@ -36,7 +38,13 @@ class Names(dict[bytes, int]):
 
     def numbers_of(self, batch: RecordBatch) -> Numbers:
         """The number of each record's topic."""
-        return np.fromiter(map(self.__getitem__, batch.topics()), np.int64, len(batch))
+        numbers = np.zeros(len(batch), np.int64)
+        lengths = batch.topic_end - batch.topic
+        for rows in rows_by_length(lengths):
+            texts = bytes_at(batch.log, batch.topic[rows], int(lengths[rows[0]]))
+            firsts, kinds = distinct(texts)
+            numbers[rows] = np.array([self[texts[first].tobytes()] for first in firsts.tolist()], np.int64)[kinds]
+        return numbers
 
 
 class TagsCodes(dict[bytes, int]):
@@ -55,9 +63,14 @@ class TagsCodes(dict[bytes, int]):
             return tags_code(decode_property_bytes(properties).get(PROPERTY_TAGS))
         return self[behind.partition(_PROPERTY_END)[0]]
 
-    def of_batch(self, batch: RecordBatch) -> Numbers:
+    def of_batch(self, batch: RecordBatch, shapes: Shapes) -> Numbers:
         """What the records' queue entries carry; in the schedule topic see `scheduled_codes`."""
-        return np.fromiter(map(self.of_properties, batch.property_texts()), np.int64, len(batch))
+        codes = np.zeros(len(batch), np.int64)
+        for shape in shapes.shapes:
+            for tags in shape.values(_TAGS_NAME):
+                codes[shape.rows] = java_hashes(tags).view(np.int32)
+        codes[shapes.others] = list(map(self.of_properties, batch.property_texts(shapes.others)))
+        return codes
 
 
 def in_queues(batch: RecordBatch) -> npt.NDArray[np.bool_]:
@@ -66,9 +79,9 @@ def in_queues(batch: RecordBatch) -> npt.NDArray[np.bool_]:
     return inside
 
 
-def entry_codes(batch: RecordBatch, topics: Numbers, names: Names, tags: TagsCodes) -> Numbers:
+def entry_codes(batch: RecordBatch, topics: Numbers, names: Names, tags: TagsCodes, shapes: Shapes) -> Numbers:
     """The tags codes of the records' queue entries: of delayed messages the time they are due (Apache's rule)."""
-    codes = tags.of_batch(batch)
+    codes = tags.of_batch(batch, shapes)
     schedule = names.get(SCHEDULE_TOPIC.encode())
     if schedule is not None:
         for row in np.flatnonzero(topics == schedule).tolist():

@@ -8,21 +8,27 @@ from storage.index_file import IndexSizes, KeyEntry
 from storage.index_service import IndexService
 from storage.paths import StorePaths
 from storage.tools.columns import RecordBatch
+from storage.tools.contents import Names, Numbers
 from storage.tools.index_tools import DEFAULT_SIZES, BatchKeys, index_files, sizes_of
+from storage.tools.shapes import Shapes
 
 
 class IndexRebuild:
-    """Feed it every batch of the log, then `finish`. Files are named after their first message's store time."""
+    """Feed it every batch of the log, then `finish`. Files are named after their first message's store time.
+
+    `names` numbers the topics.
+    """
 
     def __init__(self, directory: str, sizes: IndexSizes) -> None:
+        self.names = Names()
         self.entries = 0
-        self._keys = BatchKeys()
+        self._keys = BatchKeys(self.names)
         self._timestamp = 0
         self._service = IndexService(directory, sizes, lambda: self._timestamp)
 
-    def add(self, batch: RecordBatch, topics: list[str]) -> None:
-        """Write the keys of a batch. Raises StoreFull."""
-        rows, hashes = self._keys.of(batch, topics)
+    def add(self, batch: RecordBatch, topics: Numbers, shapes: Shapes) -> None:
+        """Write the keys of a batch; `topics` has each row's number. Raises StoreFull."""
+        rows, hashes = self._keys.of(batch, topics, shapes)
         self._timestamp = int(batch.store_timestamp[0])
         places, times = batch.physical_offsets[rows].tolist(), batch.store_timestamp[rows].tolist()
         keys: list[KeyEntry] = list(zip(hashes.tolist(), places, times, strict=True))

@@ -26,14 +26,17 @@ from protocol.index_layout import (
     INDEX_HEADER,
     SLOT_BYTES,
     entry_position,
-    positive_hash,
+    index_key,
 )
-from protocol.java import java_hash, utf16_length
+from protocol.java import from_utf8, java_hash, utf16_length
+from protocol.message_properties import PROPERTY_KEYS, PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX
 from storage.index_file import IndexSizes, IndexView
 from storage.index_keys import keys_of
 from storage.paths import StorePaths
 from storage.tools.columns import RecordBatch, window
+from storage.tools.contents import Names
 from storage.tools.findings import INDEX, Finding, runs
+from storage.tools.shapes import Shapes, java_hashes
 
 Numbers = npt.NDArray[Any]
 DEFAULT_SIZES = IndexSizes(DEFAULT_SLOTS, DEFAULT_ENTRIES)
@@ -42,7 +45,8 @@ _BEGIN_OFFSET_POSITION = field_offset(INDEX_HEADER, "begin_physical_offset")
 _ENTRY_OFFSET_POSITION = field_offset(INDEX_ENTRY, "physical_offset")
 _MOST_SLOTS = 1 << 24
 _MOSTLY = 0.9
-_MASK = 0xFFFFFFFF
+_LOWEST_HASH = -(1 << 31)
+_KEY_PROPERTIES = (PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX.encode(), PROPERTY_KEYS.encode())
 
 
 def sizes_of(path: str, sizes: IndexSizes | None) -> IndexSizes | None:
@@ -97,33 +101,55 @@ def index_files(paths: StorePaths) -> list[str]:
 class BatchKeys:
     """Hashes of the keys of records, batch by batch."""
 
-    def __init__(self) -> None:
-        self._topic_parts: dict[tuple[str, int], int] = {}
+    def __init__(self, names: Names) -> None:
+        self._names = names
+        self._topic_hashes: list[int] = []
+        """Of `topic#`, by the topic's number."""
 
-    def of(self, batch: RecordBatch, topics: list[str]) -> tuple[Numbers, Numbers]:
-        """(row, hash) of every key, in order; `topics` has each row's. Rolled back messages have none."""
+    def of(self, batch: RecordBatch, topics: Numbers, shapes: Shapes) -> tuple[Numbers, Numbers]:
+        """(row, hash) of every key, in order; `topics` has each row's number. Rolled back messages have none."""
         kinds = batch.sys_flag & MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
-        rolled_back = (kinds == MessageSysFlag.TRANSACTION_ROLLBACK_TYPE).tolist()
+        kept = kinds != MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
+        self._topic_hashes += [java_hash(index_key(name, "")) for name in self._names.texts[len(self._topic_hashes) :]]
+        topic_hashes = np.array(self._topic_hashes, np.int64)[topics]
+        parts = [self._odd_keys(batch, shapes.others, topic_hashes), *_alike_keys(shapes, topic_hashes)]
+        rows, hashes = (np.concatenate(column) for column in zip(*parts, strict=True))
+        if (rows[1:] < rows[:-1]).any():
+            order = np.argsort(rows, kind="stable")
+            rows, hashes = rows[order], hashes[order]
+        chosen = kept[rows]
+        return (rows, hashes) if chosen.all() else (rows[chosen], hashes[chosen])
+
+    @staticmethod
+    def _odd_keys(batch: RecordBatch, others: Numbers, topic_hashes: Numbers) -> tuple[Numbers, Numbers]:
+        """The keys of records that have no common shape."""
         rows: list[int] = []
         keys: list[bytes] = []
-        for row, properties in enumerate(batch.property_texts()):
-            found = () if rolled_back[row] else keys_of(properties)
+        for row, properties in zip(others.tolist(), batch.property_texts(others), strict=True):
+            found = keys_of(properties)
             keys += found
             rows += [row] * len(found)
-        parts = [self._topic_part(topics[row], key) for row, key in zip(rows, keys, strict=True)]
-        whole = (np.array(parts, np.int64) + np.array(hashes_of(keys), np.int64)) & _MASK
-        wide = np.flatnonzero(whole > 0x7FFFFFFF).tolist()
-        whole[wide] = [positive_hash(int(whole[row])) for row in wide]
-        return np.array(rows, np.int64), whole
+        lengths = [len(key) if key.isascii() else utf16_length(from_utf8(key)) for key in keys]
+        powers = np.array([pow(31, length, 1 << 32) for length in lengths], np.int64)
+        places = np.array(rows, np.int64)
+        return places, _positive(topic_hashes[places] * powers + np.array(hashes_of(keys), np.int64))
 
-    def _topic_part(self, topic: str, key: bytes) -> int:
-        """What `topic#` adds to the hash of `topic#key`."""
-        length = len(key) if key.isascii() else utf16_length(key.decode("utf-8", "replace"))
-        part = self._topic_parts.get((topic, length))
-        if part is None:
-            part = java_hash(f"{topic}#") * pow(31, length, 1 << 32) & _MASK
-            self._topic_parts[topic, length] = part
-        return part
+
+def _alike_keys(shapes: Shapes, topic_hashes: Numbers) -> Iterator[tuple[Numbers, Numbers]]:
+    """(row, hash) of the first key of all records of a shape, of their second, and so on."""
+    for shape in shapes.shapes:
+        topic_parts = topic_hashes[shape.rows]
+        for name in _KEY_PROPERTIES:
+            for keys in shape.values(name):
+                power = pow(31, keys.shape[1], 1 << 32)
+                yield shape.rows, _positive(topic_parts * power + java_hashes(keys))
+
+
+def _positive(hashes: Numbers) -> Numbers:
+    """`positive_hash` of the low 32 bits of each."""
+    signed = hashes.astype(np.int32).astype(np.int64)
+    positive: Numbers = np.where(signed == _LOWEST_HASH, 0, np.abs(signed))
+    return positive
 
 
 @attrs.define(eq=False)
@@ -173,10 +199,10 @@ class _File:
 class IndexCheck:
     """Feed it every batch of the log; then ask for `findings`."""
 
-    def __init__(self, paths: StorePaths, sizes: IndexSizes | None = None) -> None:
+    def __init__(self, paths: StorePaths, names: Names, sizes: IndexSizes | None = None) -> None:
         self._faults: list[Finding] = []
         self._files: list[_File] = []
-        self._keys = BatchKeys()
+        self._keys = BatchKeys(names)
         self._missing: list[Finding] = []
         for path in index_files(paths):
             self._open(path, sizes_of(path, sizes))
@@ -202,13 +228,13 @@ class IndexCheck:
         """How many entries all files have."""
         return sum(len(file.entries) for file in self._files)
 
-    def add(self, batch: RecordBatch, topics: list[str]) -> None:
-        """Compare a batch; `topics` has each row's."""
+    def add(self, batch: RecordBatch, topics: Numbers, shapes: Shapes) -> None:
+        """Compare a batch; `topics` has each row's number."""
         if not self._files:
             return
         base = int(batch.physical_offsets[0])
         end = int(batch.physical_offsets[-1]) + 1
-        rows, hashes = self._keys.of(batch, topics)
+        rows, hashes = self._keys.of(batch, topics, shapes)
         places = batch.physical_offsets[rows] - base
         wanted = (places << 32) | hashes
         found = [np.zeros(0, np.int64)]
@@ -216,6 +242,9 @@ class IndexCheck:
             part = file.between(base, end)
             entries = file.entries[part]
             has = ((entries["physical_offset"] - base).astype(np.int64) << 32) | entries["key_hash"].astype(np.int64)
+            if np.array_equal(has, wanted):
+                file.right[part] = True
+                return
             file.right[part] = np.isin(has, wanted)
             found.append(has)
         lost = ~np.isin(wanted, np.concatenate(found))

@@ -20,6 +20,7 @@ from storage.tools.columns import RecordBatch
 from storage.tools.contents import Names, TagsCodes, entry_codes, groups, in_queues
 from storage.tools.findings import QUEUE, Finding, runs
 from storage.tools.queue_entries import QueueEntries
+from storage.tools.shapes import Shapes
 
 Numbers = npt.NDArray[Any]
 QUEUE_TYPE, BATCH_QUEUE = "queue.type", "BatchCQ"
@@ -74,10 +75,10 @@ class QueueCheck:
         batch = [name for name, one in (topics or {}).items() if (one.attributes or {}).get(QUEUE_TYPE) == BATCH_QUEUE]
         return cls(entries, topics, batch, in_use)
 
-    def add(self, batch: RecordBatch) -> Numbers:
+    def add(self, batch: RecordBatch, shapes: Shapes) -> Numbers:
         """Compare a batch; returns the numbers of its topics in `names`."""
         topics = self._names.numbers_of(batch)
-        codes = entry_codes(batch, topics, self._names, self._tags)
+        codes = entry_codes(batch, topics, self._names, self._tags, shapes)
         physical, sizes = batch.physical_offsets, batch.sizes
         rows = np.flatnonzero(in_queues(batch))
         for topic, queue_id, chosen in groups(topics, batch.queue_id, rows):

@@ -29,6 +29,7 @@ from storage.tools.index_tools import index_files
 from storage.tools.quarantine import Quarantine
 from storage.tools.queue_check import BATCH_QUEUE, LIGHT_QUEUES, QUEUE_TYPE
 from storage.tools.queue_writer import QueueWriter, Rows
+from storage.tools.shapes import Shapes
 from storage.tools.walk import Gap, LogFiles, walk_log
 
 Advance = Callable[[int], None]
@@ -65,7 +66,7 @@ class QueueRebuild:
         self._directory = directory
         self._index = index
         self._file_size = queue_file_size or usual_queue_file_size(files.paths)
-        self._names = Names()
+        self._names = index.names if index is not None else Names()
         self._tags = TagsCodes()
         self._writers: dict[tuple[str, int], QueueWriter] = {}
         self._topics = known_topics(files.paths)
@@ -79,12 +80,13 @@ class QueueRebuild:
                 advance(part.length)
                 continue
             topics = self._names.numbers_of(part)
-            codes = entry_codes(part, topics, self._names, self._tags)
+            shapes = Shapes.of(part)
+            codes = entry_codes(part, topics, self._names, self._tags, shapes)
             columns = np.stack((part.queue_offset, part.physical_offsets, part.sizes, codes), axis=1)
             for number, queue_id, rows in groups(topics, part.queue_id, np.flatnonzero(in_queues(part))):
                 self._add(self._names.texts[number], queue_id, columns[rows])
             if self._index is not None:
-                self._index.add(part, list(map(self._names.texts.__getitem__, topics.tolist())))
+                self._index.add(part, topics, shapes)
             advance(int(part.sizes.sum()))
         self._finish()
         return self.report

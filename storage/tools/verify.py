@@ -20,6 +20,7 @@ from storage.tools.contents import odd_records
 from storage.tools.findings import LOG, QUEUE, Finding
 from storage.tools.index_tools import IndexCheck
 from storage.tools.queue_check import QueueCheck
+from storage.tools.shapes import Shapes
 from storage.tools.walk import Gap, LogFiles, walk_log
 
 Advance = Callable[[int], None]
@@ -75,7 +76,7 @@ def verify(
     check = QueueCheck.of(iter(queues), known_topics(files.paths), in_use=in_use)
     report.findings += file_findings(files)
     report.findings += queue_file_findings(queues)
-    index = IndexCheck(files.paths, index_sizes)
+    index = IndexCheck(files.paths, check.names, index_sizes)
     report.index_entries = index.entries
     _walk(files, check, index, report, advance)
     first = _present_min_offset(files) if in_use else files.min_offset
@@ -100,9 +101,10 @@ def _walk(files: LogFiles, check: QueueCheck, index: IndexCheck, report: VerifyR
                 report.findings.append(gap_finding(part))
             advance(part.length)
             continue
-        topics = check.add(part)
+        shapes = Shapes.of(part)
+        topics = check.add(part, shapes)
         if index.entries:
-            index.add(part, list(map(check.names.texts.__getitem__, topics.tolist())))
+            index.add(part, topics, shapes)
         report.findings += _odd(part, odd_records(part, topics, check.names).tolist())
         report.messages += len(part)
         size = int(part.sizes.sum())
