@@ -62,11 +62,12 @@ def test_without_the_wheel_nothing_of_it_runs_or_is_made(tmp_path: Path) -> None
 def test_crowded_second_is_known_to_the_sends(tmp_path: Path) -> None:
     broker, peer = running(tmp_path, timer_congest_num_each_slot=2)
     codes = []
-    for number in range(6):
+    for number in range(40):  # between the limit and twice the limit, chance decides
         ask = fields(f"K{number}", "TIMER_DELIVER_MS\x011795217230500\x02")
         codes.append(peer.ask(RequestCode.SEND_MESSAGE_V2, ask, b"x").code)
         broker.clock.advance(0.2)
     assert (codes[:3], codes[-1]) == ([0, 0, 0], 1)
+    assert codes.count(0) <= 4
     broker.controller.waiting.save()
 
 
