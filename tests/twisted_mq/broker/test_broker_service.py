@@ -10,7 +10,7 @@ from typing import Any
 
 from twisted.internet import defer, protocol, reactor
 from twisted.internet.endpoints import TCP4ClientEndpoint, connectProtocol
-from twisted.internet.task import deferLater
+from twisted.internet.task import Clock, deferLater
 from twisted.logger import globalLogPublisher
 from twisted.trial.unittest import TestCase
 
@@ -24,8 +24,10 @@ from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.service import BrokerService, make_broker
 from twisted_mq.namesrv.options import NamesrvOptions
 from twisted_mq.namesrv.service import NamesrvService, make_namesrv
+from twisted_mq.remoting.channel import Traffic
 from twisted_mq.remoting.client import RemotingClient
 from twisted_mq.remoting.listen import PortError
+from twisted_mq.remoting.server import RemotingServerFactory
 
 SEND = {"a": "P", "b": "T", "c": "TBW102", "d": "4", "e": "0", "f": "0", "g": "1", "h": "0",
         "i": "", "j": "0", "k": "false", "m": "false"}  # fmt: skip
@@ -255,6 +257,52 @@ class NameServersTest(BrokerServiceCase):
             return await self.route(server.port, "T") == 0
 
         await self.until(lambda: defer.ensureDeferred(known()))
+
+
+class VirtualTime(Clock):
+    """The reactor's connections and threads, under a clock that the test turns."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(reactor, name)
+
+
+class RegistrationPeriodTest(BrokerServiceCase):
+    async def registrations(self, clock: Clock, **more: Any) -> list[RemotingCommand]:
+        """What a name server is asked by a broker that has registered once."""
+        asked: list[RemotingCommand] = []
+
+        def answer(channel: Any, command: RemotingCommand) -> RemotingCommand:
+            asked.append(command)
+            return command.answer(0)
+
+        traffic = Traffic({103: answer, 104: answer}, reactor)
+        server = reactor.listenTCP(0, RemotingServerFactory(traffic, 120), interface="127.0.0.1")
+        self.addCleanup(server.stopListening)
+        broker = make_broker(self.options(namesrv_addr=f"127.0.0.1:{server.getHost().port}", **more), clock)
+        broker.startService()
+        self.addCleanup(broker.stopService)
+        await broker.started
+        self.assertEqual(len(asked), 1)
+        return asked
+
+    async def test_a_broker_registers_each_30_seconds(self) -> None:
+        clock = VirtualTime()
+        asked = await self.registrations(clock)
+        clock.advance(29)
+        await deferLater(reactor, 0.05)
+        self.assertEqual(len(asked), 1)
+        for expected in (2, 3):
+            clock.advance(30)
+            await self.until(lambda: len(asked) == expected)  # noqa: B023
+
+    async def test_a_period_below_10_seconds_is_10(self) -> None:
+        clock = VirtualTime()
+        asked = await self.registrations(clock, register_name_server_period=5)
+        clock.advance(9)
+        await deferLater(reactor, 0.05)
+        self.assertEqual(len(asked), 1)
+        clock.advance(1)
+        await self.until(lambda: len(asked) == 2)
 
 
 class BadBytesTest(BrokerServiceCase):
