@@ -56,8 +56,11 @@ from protocol.bodies.offsets import QueryCorrectionOffsetBody as QueryCorrection
 from protocol.bodies.offsets import ResetOffsetBody as ResetOffsetBody
 from protocol.bodies.offsets import ResetOffsetBodyForC as ResetOffsetBodyForC
 from protocol.bodies.offsets import RocksDBOffsetSerializeWrapper as RocksDBOffsetSerializeWrapper
+from protocol.bodies.pop import AckMsg as AckMsg
 from protocol.bodies.pop import BatchAck as BatchAck
 from protocol.bodies.pop import BatchAckMessageRequestBody as BatchAckMessageRequestBody
+from protocol.bodies.pop import BatchAckMsg as BatchAckMsg
+from protocol.bodies.pop import PopCheckPoint as PopCheckPoint
 from protocol.bodies.queues import LockBatchRequestBody as LockBatchRequestBody
 from protocol.bodies.queues import LockBatchResponseBody as LockBatchResponseBody
 from protocol.bodies.queues import MessageQueue as MessageQueue

@@ -1,11 +1,20 @@
-"""Acknowledging popped messages in one request."""
+"""Acknowledging popped messages in one request, and what the broker notes of pops in its revive log.
+
+A revive log's messages have one of these as their JSON body, and as their tag `ck` (PopCheckPoint), `ack` (AckMsg) or
+`bAck` (BatchAckMsg).
+"""
 
 from __future__ import annotations
+
+from typing import Annotated
 
 import attrs
 from attrs import field
 
-from protocol.bodies.types import Int32, Int64, wire
+from protocol.bodies.types import Bits, Int32, Int64, wire
+
+CHECK_POINT_TAG, ACK_TAG, BATCH_ACK_TAG = "ck", "ack", "bAck"
+"""Apache: PopAckConstants."""
 
 
 @attrs.frozen
@@ -14,15 +23,15 @@ class BatchAck:
     Base64 of its bytes, lowest first.
     """
 
-    consumer_group: str | None = field(default=None, metadata=wire("c"))
-    topic: str | None = field(default=None, metadata=wire("t"))
-    retry: str | None = field(default=None, metadata=wire("r"))
-    start_offset: Int64 = field(default=0, metadata=wire("so"))
-    queue_id: Int32 = field(default=0, metadata=wire("q"))
-    revive_queue_id: Int32 = field(default=0, metadata=wire("rq"))
-    pop_time: Int64 = field(default=0, metadata=wire("pt"))
-    invisible_time: Int64 = field(default=0, metadata=wire("it"))
-    bit_set: str | None = field(default=None, metadata=wire("b"))
+    consumer_group: str | None = field(default=None, metadata=wire("c", older="consumerGroup"))
+    topic: str | None = field(default=None, metadata=wire("t", older="topic"))
+    retry: str | None = field(default=None, metadata=wire("r", older="retry"))
+    start_offset: Int64 = field(default=0, metadata=wire("so", older="startOffset"))
+    queue_id: Int32 = field(default=0, metadata=wire("q", older="queueId"))
+    revive_queue_id: Int32 = field(default=0, metadata=wire("rq", older="reviveQueueId"))
+    pop_time: Int64 = field(default=0, metadata=wire("pt", older="popTime"))
+    invisible_time: Int64 = field(default=0, metadata=wire("it", older="invisibleTime"))
+    bit_set: str | None = field(default=None, metadata=wire("b", older="bitSet"))
 
 
 @attrs.frozen
@@ -31,3 +40,62 @@ class BatchAckMessageRequestBody:
 
     broker_name: str | None = None
     acks: list[BatchAck] = field(factory=list)
+
+
+@attrs.define
+class PopCheckPoint:
+    """One pop of one queue: which messages come back at `pop_time` + `invisible_time` unless they are acknowledged.
+
+    Message i of `count` has the queue offset `start_offset` + `offset_differences[i]`; without differences, as older
+    brokers write it, `start_offset` + i. `bit_map` has bit i set once it is acknowledged. `revive_offset` is where the
+    revive log has this check point; known to its reader only.
+    """
+
+    start_offset: Int64 = field(default=0, metadata=wire("so"))
+    pop_time: Int64 = field(default=0, metadata=wire("pt"))
+    invisible_time: Int64 = field(default=0, metadata=wire("it"))
+    bit_map: Int32 = field(default=0, metadata=wire("bm"))
+    count: Annotated[int, Bits(8)] = field(default=0, metadata=wire("n"))
+    queue_id: Int32 = field(default=0, metadata=wire("q"))
+    topic: str | None = field(default=None, metadata=wire("t"))
+    consumer_group: str | None = field(default=None, metadata=wire("c"))
+    revive_offset: Int64 = field(default=0, metadata=wire("ro"))
+    offset_differences: list[Int32] | None = field(default=None, metadata=wire("d"))
+    broker_name: str | None = field(default=None, metadata=wire("bn"))
+    times_put_again: str | None = field(default=None, metadata=wire("rp"))
+    revive_time: Int64 = field(
+        default=attrs.Factory(lambda made: made.pop_time + made.invisible_time, takes_self=True),
+        metadata=wire("reviveTime"),
+    )
+
+    def offset_of(self, index: int) -> int:
+        """The queue offset of a message. Raises IndexError."""
+        differences = self.offset_differences
+        return self.start_offset + (differences[index] if differences else index)
+
+    def index_of(self, queue_offset: int) -> int | None:
+        """Which message has that queue offset; None where none has."""
+        difference = queue_offset - self.start_offset
+        if self.offset_differences:
+            return self.offset_differences.index(difference) if difference in self.offset_differences else None
+        return difference if 0 <= difference < self.count else None
+
+
+@attrs.frozen
+class AckMsg:
+    """One message of a check point that is acknowledged."""
+
+    ack_offset: Int64 = field(default=0, metadata=wire("ao", older="ackOffset"))
+    start_offset: Int64 = field(default=0, metadata=wire("so", older="startOffset"))
+    consumer_group: str | None = field(default=None, metadata=wire("c", older="consumerGroup"))
+    topic: str | None = field(default=None, metadata=wire("t", older="topic"))
+    queue_id: Int32 = field(default=0, metadata=wire("q", older="queueId"))
+    pop_time: Int64 = field(default=0, metadata=wire("pt", older="popTime"))
+    broker_name: str | None = field(default=None, metadata=wire("bn", older="brokerName"))
+
+
+@attrs.frozen
+class BatchAckMsg(AckMsg):
+    """Several messages of a check point that are acknowledged; `ack_offset` means nothing."""
+
+    ack_offsets: list[Int64] = field(factory=list, metadata=wire("aol", older="ackOffsetList"))

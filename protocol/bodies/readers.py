@@ -173,14 +173,19 @@ def reader_for(declared: Any) -> Reader:
 
 def _class_reader(body_class: Any) -> Reader:
     fields = attrs.fields(attrs.resolve_types(body_class))
-    readers = [(wire_name(field.name, field.metadata), field.name, reader_for(field.type)) for field in fields]
+    readers = [
+        (wire_name(field.name, field.metadata), field.metadata.get("older"), field.name, reader_for(field.type))
+        for field in fields
+    ]
 
     def read(value: Any) -> Any:
         if not isinstance(value, dict):
             raise _mismatch("an object", value)
         members = {}
-        for wire, attribute, read_member in readers:
+        for wire, older, attribute, read_member in readers:
             member = value.get(wire)
+            if member is None and older is not None:
+                member = value.get(older)
             if member is not None:
                 try:
                     members[attribute] = read_member(member)

@@ -55,9 +55,9 @@ CMResult = Annotated[
 ]
 
 
-def wire(name: str, *, written: bool = True) -> dict[str, Any]:
-    """Metadata of a member: its name on the wire, and whether it is written or only read."""
-    return {"wire": name, "written": written}
+def wire(name: str, *, written: bool = True, older: str | None = None) -> dict[str, Any]:
+    """Metadata of a member: its name on the wire, whether it is written or only read, and the name that older peers use."""
+    return {"wire": name, "written": written, "older": older}
 
 
 def wire_name(attribute: str, metadata: Mapping[str, Any]) -> str:
