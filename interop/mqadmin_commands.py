@@ -25,6 +25,10 @@ updateSubGroup -b BROKER -g SPARE_GROUP -d true -q 2 -r 5
 updateSubGroup -c DefaultCluster -g SPARE_GROUP
 updateSubGroupList -b BROKER -f GROUP_FILE
 getConsumerConfig -g SPARE_GROUP
+setConsumeMode -b BROKER -t TOPIC -g SPARE_GROUP -m POP -q 2
+setConsumeMode -c DefaultCluster -t TOPIC -g SPARE_GROUP -m PULL
+setConsumeMode -b BROKER -t NoSuchTopic -g SPARE_GROUP -m POP
+setConsumeMode -b BROKER -t TOPIC -g SPARE_GROUP -m PUSH
 consumerProgress
 consumerProgress -g GROUP
 consumerProgress -g GROUP -t TOPIC

@@ -101,6 +101,20 @@ class PushConsumer:
 
 
 @attrs.define(eq=False)
+class PopConsumer(PushConsumer):
+    """A push consumer whose queues the broker divides; "refuse..." and "hold..." are not acknowledged at first."""
+
+    @property
+    def held(self) -> list[Record]:
+        """Messages that were kept for longer than they stayed invisible."""
+        return self.peer.events("held", self.name)
+
+    def popped(self) -> list[int]:
+        """Ids of the queues that it pops, -1 for all of a broker."""
+        return self.peer.request("popped_queues", consumer=self.name)
+
+
+@attrs.define(eq=False)
 class PullConsumer:
     """A started pull consumer of a peer program."""
 
@@ -133,6 +147,10 @@ class Clients:
     def push_consumer(self, group: str, topic: str, tags: str = "*", **options: Any) -> PushConsumer:
         name = self._start("push_consumer", group, topic=topic, tags=tags, **options)
         return self._keep(PushConsumer(self.peer, name, topic))
+
+    def pop_consumer(self, group: str, topic: str, tags: str = "*", invisible_ms: int = 60_000) -> PopConsumer:
+        name = self._start("pop_consumer", group, topic=topic, tags=tags, invisible_ms=invisible_ms)
+        return self._keep(PopConsumer(self.peer, name, topic))
 
     def transaction_producer(self, group: str) -> TransactionProducer:
         return self._keep(TransactionProducer(self.peer, self._start("transaction_producer", group)))

@@ -19,7 +19,7 @@ import org.apache.rocketmq.remoting.protocol.heartbeat.MessageModel;
 
 /** Push consumers whose messages become events. */
 final class Consumers {
-    private static final Map<String, DefaultMQPushConsumer> CONSUMERS = new ConcurrentHashMap<>();
+    static final Map<String, DefaultMQPushConsumer> CONSUMERS = new ConcurrentHashMap<>();
 
     private Consumers() {
     }
