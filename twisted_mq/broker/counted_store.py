@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from protocol.message_properties import PROPERTY_DELAY_TIME_LEVEL
 from storage.interfaces import IMessageStore, InnerMessage, PutResult, PutStatus
 from twisted_mq.broker.statistics import BrokerStatistics
+from twisted_mq.broker.topic_config_manager import SCHEDULE_TOPIC
 
 SCHEDULE_CONSUMER = "SCHEDULE_CONSUMER"
 """The group that deliveries are counted for (Apache: MixAll.SCHEDULE_CONSUMER_GROUP)."""
@@ -17,6 +19,7 @@ class CountedStore:
     def __init__(self, store: IMessageStore, statistics: BrokerStatistics, source: str) -> None:
         self._store = store
         self._statistics = statistics
+        self._source = source
         self._taken = statistics.gets[f"{source}@{SCHEDULE_CONSUMER}"]
 
     def __getattr__(self, name: str) -> Any:
@@ -27,6 +30,9 @@ class CountedStore:
         result: PutResult = self._store.put_message(message)
         if result.status is PutStatus.PUT_OK:
             size = result.end_offset - result.physical_offset
-            self._statistics.count_put(message.topic, 1, size)
+            self._statistics.count_put(message.topic, 1, size, queue_id=message.queue_id)
             self._taken.add(1, size)
+            level = message.property_map.get(PROPERTY_DELAY_TIME_LEVEL, "1") if self._source == SCHEDULE_TOPIC else "1"
+            key = f"{self._source}@{int(level) - 1}@{SCHEDULE_CONSUMER}"
+            self._statistics.queue_gets[key].add(1, size)
         return result

@@ -8,6 +8,7 @@ what it had counted. A counter that stands still keeps pointing at one and the s
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import attrs
 
@@ -15,32 +16,34 @@ MINUTE, HOUR, DAY = range(3)
 WINDOWS = ((10_000, 7), (600_000, 7), (3_600_000, 25))
 """How far apart a window's samples are (ms), and how many it keeps: 7 samples span six intervals."""
 
-Sample = tuple[int, int, int]
+Sample = tuple[int, int, int, int]
 GONE = ""
 """Key of what the counters of deleted topics and groups had counted: sums never go back."""
 
-_NOTHING: Sample = (0, 0, 0)
+_NOTHING: Sample = (0, 0, 0, 0)
 
 
 @attrs.define(eq=False)
 class Counter:
-    """What one topic or group did since the broker's start; `times` counts the requests."""
+    """What one topic, queue or group did since the broker's start; `times` counts the requests, which took `elapsed_ms`."""
 
     messages: int = 0
     bytes: int = 0
+    elapsed_ms: int = 0
     times: int = 0
     samples: tuple[list[Sample], ...] = attrs.field(factory=lambda: ([], [], []), repr=False)
 
-    def add(self, messages: int, size_bytes: int) -> None:
+    def add(self, messages: int, size_bytes: int, elapsed_ms: int = 0) -> None:
         """Count one request."""
         self.messages += messages
         self.bytes += size_bytes
+        self.elapsed_ms += elapsed_ms
         self.times += 1
 
     def sample(self, window: int, keep: int) -> None:
         """Remember the counts for a window; the first sample stands behind an empty one, as when counting began."""
         samples = self.samples[window]
-        now = (self.messages, self.bytes, self.times)
+        now = (self.messages, self.bytes, self.elapsed_ms, self.times)
         if not samples:
             samples.append(_NOTHING)
         samples.append(samples[-1] if samples[-1] == now else now)
@@ -48,10 +51,10 @@ class Counter:
             del samples[0]
 
 
-class Counters(dict[str, Counter]):
+class Counters(dict[Any, Counter]):
     """Counters by key, made at their first use."""
 
-    def __missing__(self, key: str) -> Counter:
+    def __missing__(self, key: Any) -> Counter:
         counter = self[key] = Counter()
         return counter
 
@@ -74,6 +77,7 @@ class Counters(dict[str, Counter]):
             rest = self[GONE]
             rest.messages += gone.messages
             rest.bytes += gone.bytes
+            rest.elapsed_ms += gone.elapsed_ms
             rest.times += gone.times
 
 
@@ -105,12 +109,12 @@ class Sampler:
                 counter.sample(window, WINDOWS[window][1])
 
     def rate(self, counter: Counter, window: int, field: int) -> Rate:
-        """A window of one field (0 messages, 1 bytes, 2 requests); empty before the window's first sample."""
+        """A window of one field (0 messages, 1 bytes, 2 ms, 3 requests); empty before the window's first sample."""
         samples = counter.samples[window]
         if not samples:
             return Rate()
         first, last = samples[0], samples[-1]
         moments = self._moments[window]
         elapsed_ms = moments[-1] - moments[-len(samples)]
-        counted, times = last[field] - first[field], last[2] - first[2]
+        counted, times = last[field] - first[field], last[3] - first[3]
         return Rate(counted, counted * 1000 / elapsed_ms if elapsed_ms else 0.0, counted / times if times else 0.0)

@@ -157,6 +157,7 @@ class BrokerService(service.Service):
             self._reactor,
             end_of_read=controller.dispatch,
             channel_lost=controller.channel_lost,
+            count=lambda event: controller.statistics.activity[event].add(1, 0),
         )
         self._factory = RemotingServerFactory(traffic, self.options.server_channel_max_idle_time_seconds)
         ha_port = self._bound_for_slaves.getsockname()[1]

@@ -13,6 +13,7 @@ from typing import Any
 
 import attrs
 from twisted.internet import defer, interfaces, protocol
+from twisted.internet.error import ConnectionDone
 from twisted.logger import Logger
 from twisted.python import failure
 from zope.interface import implementer
@@ -49,6 +50,8 @@ class Traffic:
     """Called after each read whose commands were processed, before the answers reach the socket."""
     channel_made: Callable[[Channel], None] | None = None
     channel_lost: Callable[[Channel], None] | None = None
+    count: Callable[[str], None] | None = None
+    """Told what happens to channels: CONNECT, CLOSE, IDLE, EXCEPTION (Apache: ChannelEventListener)."""
     pending_answers: int = 0
 
 
@@ -89,17 +92,25 @@ class Channel(protocol.Protocol):
         if self._traffic.pause_reading:
             self.transport.registerProducer(self, True)
         self.connected_now = True
+        self._count("CONNECT")
         if self._traffic.channel_made is not None:
             self._traffic.channel_made(self)
 
     def connectionLost(self, reason: failure.Failure = protocol.connectionDone) -> None:
         self.connected_now = False
+        if not reason.check(ConnectionDone):
+            self._count("EXCEPTION")
+        self._count("CLOSE")
         awaited, self._awaited = self._awaited, {}
         for waiting, timer in awaited.values():
             timer.cancel()
             waiting.errback(RemotingSendError(f"connection to {self.address} lost: {reason.getErrorMessage()}"))
         if self._traffic.channel_lost is not None:
             self._traffic.channel_lost(self)
+
+    def _count(self, event: str) -> None:
+        if self._traffic.count is not None:
+            self._traffic.count(event)
 
     def dataReceived(self, data: bytes) -> None:
         self.last_active = self._seconds()
@@ -111,6 +122,7 @@ class Channel(protocol.Protocol):
         if commands:
             self._process(commands)
         if damage is not None:
+            self._count("EXCEPTION")
             self.log.warn("damaged frame, connection closed: peer={peer} {damage}", peer=self.address, damage=damage)
             self.dataReceived = self._ignore  # type: ignore[method-assign]
             self.transport.loseConnection()

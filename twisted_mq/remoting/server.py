@@ -46,6 +46,8 @@ class RemotingServerFactory(protocol.Factory):
         oldest = self.traffic.clock.seconds() - self._max_idle_seconds
         for channel in [one for one in self.channels if one.last_active < oldest]:
             self.log.info("idle channel closed: peer={peer}", peer=channel.address)
+            if self.traffic.count is not None:
+                self.traffic.count("IDLE")
             channel.close()
 
     def close_all(self) -> None:

@@ -12,8 +12,8 @@ DAY_SECONDS = 86_400.0
 
 def test_statistics_have_apaches_names_and_keys() -> None:
     statistics = BrokerStatistics(0.0)
-    statistics.count_put("T", 6, 600)
-    statistics.count_get("T", "G", 3, 300)
+    statistics.count_put("T", 6, 600, queue_id=0)
+    statistics.count_get("T", "G", 3, 300, queue_id=0)
     statistics.sent_back["T@G"].add(1, 100)
     statistics.acks["T@G"].add(2, 0)
     statistics.sample(10.0)
@@ -43,11 +43,11 @@ def test_unknown_name_or_key_has_no_statistics() -> None:
 
 def test_system_topics_are_left_out_of_the_days_totals() -> None:
     statistics = BrokerStatistics(12 * 3600.0, zone=datetime.UTC)
-    statistics.count_put("T", 5, 1)
-    statistics.count_put("SCHEDULE_TOPIC_XXXX", 7, 1)
-    statistics.count_get("T", "G", 2, 1)
+    statistics.count_put("T", 5, 1, queue_id=0)
+    statistics.count_put("SCHEDULE_TOPIC_XXXX", 7, 1, queue_id=0)
+    statistics.count_get("T", "G", 2, 1, queue_id=0)
     statistics.sample(DAY_SECONDS + 1)
-    statistics.count_put("T", 1, 1)
+    statistics.count_put("T", 1, 1, queue_id=0)
     statistics.sample(2 * DAY_SECONDS + 1)
     day = statistics.day
     assert (day.put_yesterday_morning, day.put_this_morning) == (5, 6)
@@ -58,10 +58,38 @@ def test_system_topics_are_left_out_of_the_days_totals() -> None:
 
 def test_deleted_topics_and_groups_are_forgotten_without_lowering_the_totals() -> None:
     statistics = BrokerStatistics(0.0)
-    statistics.count_put("T", 5, 50)
-    statistics.count_get("T", "G", 5, 50)
-    statistics.count_get("U", "G", 5, 50)
+    statistics.count_put("T", 5, 50, queue_id=0)
+    statistics.count_get("T", "G", 5, 50, queue_id=0)
+    statistics.count_get("U", "G", 5, 50, queue_id=0)
     statistics.forget_topic("T")
     statistics.forget_group("G")
-    assert set(statistics.puts) | set(statistics.gets) == {""}
+    assert set(statistics.puts) | set(statistics.gets) | set(statistics.queue_gets) == {""}
+    assert not statistics.queue_puts
     assert (statistics.user_messages(statistics.puts), statistics.user_messages(statistics.gets)) == (5, 10)
+
+
+def test_latencies_stand_under_queue_topic_and_group() -> None:
+    statistics = BrokerStatistics(0.0)
+    statistics.queue_puts["T"][3].add(2, 200, 30)
+    statistics.queue_puts["T"][3].add(1, 100, 10)
+    statistics.count_get("T", "G", 3, 300, queue_id=3, elapsed_ms=8)
+    statistics.sample(10.0)
+    found = {
+        (name, key): (windows[0].sum, windows[0].average)
+        for name, key in (
+            ("TOPIC_PUT_LATENCY", "3@T"), ("QUEUE_PUT_NUMS", "T@3"), ("QUEUE_PUT_SIZE", "T@3"),
+            ("GROUP_GET_LATENCY", "3@T@G"), ("QUEUE_GET_NUMS", "T@3@G"), ("QUEUE_GET_SIZE", "T@3@G"),
+        )
+        if (windows := statistics.windows(name, key, "C")) is not None
+    }  # fmt: skip
+    assert list(found.values()) == [(40, 20.0), (3, 1.5), (300, 150.0), (8, 8.0), (3, 3.0), (300, 300.0)]
+
+
+def test_keys_of_another_form_have_no_statistics() -> None:
+    statistics = BrokerStatistics(0.0)
+    statistics.queue_puts["T"][3].add(2, 200, 30)
+    for name in ("TOPIC_PUT_LATENCY", "QUEUE_PUT_NUMS", "GROUP_GET_LATENCY"):
+        assert [statistics.windows(name, key, "C") for key in ("", "T", "T@x", "x@T", "-1@T", "T@U@V@W", "@")] == [
+            None
+        ] * 7
+    assert list(statistics.queue_puts) == ["T"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 from twisted.logger import Logger
@@ -50,14 +52,23 @@ class ClientManageProcessor:
             known = self._fingerprints.get(consumer.group_name)
             changed |= known is not None and known != fingerprint
             self._fingerprints[consumer.group_name] = fingerprint
-            refused |= self._register_consumer(consumer, client, without_sub=bool(fingerprint and data.without_sub))
+            with self._counted("CONSUMER"):
+                refused |= self._register_consumer(consumer, client, without_sub=bool(fingerprint and data.without_sub))
         for producer in data.producer_data_set:
-            self._broker.producers.register(producer.group_name, client)
+            with self._counted("PRODUCER"):
+                self._broker.producers.register(producer.group_name, client)
         if refused:
             remark = "; ".join(f"topic {topic}: {error}" for topic, error in refused.items())
             raise BrokerError(ResponseCode.SUBSCRIPTION_PARSE_FAILED, remark)
         fields = {"IS_SUPPORT_HEART_BEAT_V2": "true", "IS_SUB_CHANGE": "true" if changed else "false"}
         return command.answer(ResponseCode.SUCCESS, None, fields)
+
+    @contextlib.contextmanager
+    def _counted(self, kind: str) -> Iterator[None]:
+        """Count a registration and the time it takes."""
+        began = self._broker.now_ms()
+        yield
+        self._broker.statistics.registrations[kind].add(1, 0, self._broker.now_ms() - began)
 
     def _register_consumer(
         self, data: ConsumerData, client: ClientChannelInfo, *, without_sub: bool

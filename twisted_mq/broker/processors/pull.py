@@ -82,7 +82,19 @@ class PullMessageProcessor:
             moved = self._reset(header)
             if moved is not None:
                 return self._answer(command, header, group, topic, moved, self._code(header, moved))
-        result = self._get(
+        result = self._read_queue(header, wanted)
+        code = self._code(header, result)
+        if header.sys_flag & FLAG_COMMIT_OFFSET:
+            self._broker.offsets.commit(header.consumer_group, header.topic, header.queue_id, header.commit_offset)
+        if code == ResponseCode.PULL_NOT_FOUND and header.sys_flag & FLAG_SUSPEND:
+            return self._hold(channel, command, header, group, topic, wanted)
+        return self._answer(command, header, group, topic, result, code)
+
+    def _read_queue(self, header: Any, wanted: Selection) -> GetResult:
+        """What there is now; what is found is counted, with the ms that it took."""
+        broker = self._broker
+        began = broker.clock.seconds()
+        result: GetResult = self._get(
             header.topic,
             header.queue_id,
             header.queue_offset,
@@ -91,12 +103,13 @@ class PullMessageProcessor:
             wanted.tags_codes,
             wanted.matches,
         )
-        code = self._code(header, result)
-        if header.sys_flag & FLAG_COMMIT_OFFSET:
-            self._broker.offsets.commit(header.consumer_group, header.topic, header.queue_id, header.commit_offset)
-        if code == ResponseCode.PULL_NOT_FOUND and header.sys_flag & FLAG_SUSPEND:
-            return self._hold(channel, command, header, group, topic, wanted)
-        return self._answer(command, header, group, topic, result, code)
+        if result.records:
+            elapsed_ms = int((broker.clock.seconds() - began) * 1000)
+            broker.statistics.count_get(
+                header.topic, header.consumer_group, len(result.records), result.size_bytes,
+                queue_id=header.queue_id, elapsed_ms=elapsed_ms,
+            )  # fmt: skip
+        return result
 
     def _reset(self, header: Any) -> GetResult | None:
         """The answer that sends a reader to the offset its group was given; None where it was given none."""
@@ -124,15 +137,7 @@ class PullMessageProcessor:
         wait_ms = header.suspend_timeout_millis if options.long_polling_enable else options.short_polling_time_mills
 
         def read_again() -> Answer:
-            result = self._reset(header) or self._get(
-                header.topic,
-                header.queue_id,
-                header.queue_offset,
-                header.max_msg_nums,
-                header.max_msg_bytes or DEFAULT_MAX_BYTES,
-                wanted.tags_codes,
-                wanted.matches,
-            )
+            result = self._reset(header) or self._read_queue(header, wanted)
             return self._answer(command, header, group, topic, result, self._code(header, result))
 
         pull = HeldPull(
@@ -181,7 +186,6 @@ class PullMessageProcessor:
         broker = self._broker
         topic, group = header.topic, header.consumer_group
         if result.records:
-            broker.statistics.count_get(topic, group, len(result.records), result.size_bytes)
             broker.offsets.note_pulled(group, topic, header.queue_id, result.next_begin_offset)
         else:
             broker.statistics.get_missed += 1

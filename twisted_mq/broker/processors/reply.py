@@ -162,7 +162,8 @@ class ReplyMessageProcessor(SendMessageProcessor):
         if result.status is not PutStatus.PUT_OK:
             self.log.warn("reply not stored: topic={t} status={s}", t=header.topic, s=result.status.name)
             return {}
-        self._broker.statistics.count_put(header.topic, 1, result.end_offset - result.physical_offset)
+        size = result.end_offset - result.physical_offset
+        self._broker.statistics.count_put(header.topic, 1, size, queue_id=queue_id)
         self._broker.dispatch()
         return {
             "msgId": self._answers.message_ids(result),

@@ -211,6 +211,10 @@ class SendMessageProcessor:
         puts.messages += count
         puts.bytes += size
         puts.times += 1
+        by_queue = statistics.queue_puts[message.topic][message.queue_id]
+        by_queue.messages += count
+        by_queue.bytes += size
+        by_queue.times += 1
         if self._has_to_wait and message.property_map.get("WAIT") != "false":
             return self._when_durable(command, message, result, sent or self._answers.sent)
         return (sent or self._answers.sent)(command, message, result, ResponseCode.SUCCESS)
@@ -234,6 +238,8 @@ class SendMessageProcessor:
         self, code: int, command: RemotingCommand, message: InnerMessage, result: PutResult, sent: Sent
     ) -> Answer:
         self._waiting_sends -= 1
+        by_queue = self._broker.statistics.queue_puts[message.topic][message.queue_id]
+        by_queue.elapsed_ms += self._broker.now_ms() - result.store_timestamp
         return sent(command, message, result, code)
 
     def _put_failure(self, status: PutStatus) -> BrokerError:

@@ -60,9 +60,10 @@ class SendBackProcessor:
         else:
             queue_id = self._broker.random.randrange(group.retry_queue_nums)
             message = self._again(stored, topic, queue_id, level=header.delay_level or FIRST_LEVEL + reconsumed)
-        self._put(message)
-        self._count(header.group, message)
+        self._put(header.group, message)
         if dead:
+            owner = command.ext_fields.get("Owner")
+            self._broker.statistics.count_dead_letter(owner, header.origin_topic, header.group)
             self.log.info(
                 "dead letter: group={group} topic={topic} key={key} from={offset}",
                 group=header.group, topic=header.origin_topic, key=stored.properties.get("UNIQ_KEY"), offset=header.offset,
@@ -103,18 +104,18 @@ class SendBackProcessor:
         properties[PROPERTY_DELAY_TIME_LEVEL] = str(level)
         return stored.copy_to(topic, queue_id, stored.head.reconsume_times + 1)
 
-    def _count(self, group: str, message: InnerMessage) -> None:
-        """Count it as put, and as given back by the group, by the topic that it first came from."""
-        size = len(message.body) + len(message.properties)
-        origin = message.property_map[PROPERTY_RETRY_TOPIC]
-        self._broker.statistics.count_put(message.topic, 1, size)
-        self._broker.statistics.sent_back[f"{origin}@{group}"].add(1, size)
+    def _put(self, group: str, message: InnerMessage) -> None:
+        """Store it where it has to wait, and count it, also as given back of the topic that it first came from.
 
-    def _put(self, message: InnerMessage) -> None:
-        """Raises BrokerError with the name of the store's refusal, as Apache's remark has it."""
+        Raises BrokerError with the name of the store's refusal, as Apache's remark has it.
+        """
         try:
-            status = self._broker.store.put_message(self._broker.postponement.apply(message)).status.name
+            waiting = self._broker.postponement.apply(message)
         except PostponeRefused as refused:
-            status = refused.status
-        if status != PutStatus.PUT_OK.name:
-            raise BrokerError(ResponseCode.SYSTEM_ERROR, status)
+            raise BrokerError(ResponseCode.SYSTEM_ERROR, refused.status) from refused
+        result = self._broker.store.put_message(waiting)
+        if result.status is not PutStatus.PUT_OK:
+            raise BrokerError(ResponseCode.SYSTEM_ERROR, result.status.name)
+        size, statistics = result.end_offset - result.physical_offset, self._broker.statistics
+        statistics.count_put(waiting.topic, 1, size, queue_id=waiting.queue_id)
+        statistics.sent_back[f"{message.property_map[PROPERTY_RETRY_TOPIC]}@{group}"].add(1, size)

@@ -83,7 +83,8 @@ class TransactionService:
         result = self._broker.store.put_message(message)
         if result.status is not PutStatus.PUT_OK:
             raise BrokerError(_REFUSALS.get(result.status, ResponseCode.SYSTEM_ERROR), result.status.name)
-        self._broker.statistics.count_put(message.topic, 1, result.end_offset - result.physical_offset)
+        size = result.end_offset - result.physical_offset
+        self._broker.statistics.count_put(message.topic, 1, size, queue_id=message.queue_id)
         self.roll_back(half)
 
     def roll_back(self, half: StoredMessage) -> None:
