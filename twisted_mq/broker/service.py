@@ -21,7 +21,6 @@ from twisted.logger import Logger
 from protocol.bodies import TopicConfig
 from protocol.hosts import pack_host, pack_ip
 from protocol.message_id import UniqueKeyMaker
-from storage.config import FlushDiskType, StoreConfig
 from storage.config_tables import ConsumerOffsetTable, SubscriptionGroupTable, TopicTable
 from storage.delay_offset_table import DelayOffsetTable
 from storage.message_store import FileMessageStore
@@ -39,6 +38,7 @@ from twisted_mq.broker.registration import Registration
 from twisted_mq.broker.retention_service import RetentionService
 from twisted_mq.broker.schedule.waiting_messages import WaitingMessages
 from twisted_mq.broker.statistics import SAMPLE_SECONDS, SNAPSHOT_SECONDS
+from twisted_mq.broker.store_options import store_config
 from twisted_mq.broker.subscription_group_manager import SubscriptionGroupManager
 from twisted_mq.broker.topic_config_manager import TopicConfigManager
 from twisted_mq.client.name_servers import NameServers
@@ -311,56 +311,6 @@ def loaded(table: Callable[[str], Any], folder: str, name: str) -> Any:
     made = table(os.path.join(folder, name))
     made.load()
     return made
-
-
-def store_config(options: Any, store_host: bytes) -> StoreConfig:
-    """The store's part of the broker's options."""
-    return StoreConfig(
-        store_path_root_dir=options.store_path_root_dir,
-        store_path_commit_log=options.store_path_commit_log,
-        mapped_file_size_commit_log=options.mapped_file_size_commit_log,
-        mapped_file_size_consume_queue=options.mapped_file_size_consume_queue,
-        flush_disk_type=FlushDiskType(options.flush_disk_type),
-        flush_interval_commit_log_ms=options.flush_interval_commit_log,
-        flush_commit_log_least_pages=options.flush_commit_log_least_pages,
-        flush_commit_log_thorough_interval_ms=options.flush_commit_log_thorough_interval,
-        flush_interval_consume_queue_ms=options.flush_interval_consume_queue,
-        flush_consume_queue_least_pages=options.flush_consume_queue_least_pages,
-        flush_consume_queue_thorough_interval_ms=options.flush_consume_queue_thorough_interval,
-        sync_flush_timeout_ms=options.sync_flush_timeout,
-        max_message_size=options.max_message_size,
-        max_transfer_bytes_on_message_in_memory=options.max_transfer_bytes_on_message_in_memory,
-        max_transfer_count_on_message_in_memory=options.max_transfer_count_on_message_in_memory,
-        max_transfer_bytes_on_message_in_disk=options.max_transfer_bytes_on_message_in_disk,
-        max_transfer_count_on_message_in_disk=options.max_transfer_count_on_message_in_disk,
-        access_message_in_memory_max_ratio=options.access_message_in_memory_max_ratio,
-        check_crc_on_recover=options.check_crc_on_recover,
-        message_delay_level=options.message_delay_level,
-        message_index_enable=options.message_index_enable,
-        max_hash_slot_num=options.max_hash_slot_num,
-        max_index_num=options.max_index_num,
-        max_msgs_num_batch=options.max_msgs_num_batch,
-        flush_commit_log_timed=options.flush_commit_log_timed,
-        transient_store_pool_enable=options.transient_store_pool_enable and options.broker_role != "SLAVE",
-        transient_store_pool_size=options.transient_store_pool_size,
-        fast_fail_if_no_buffer_in_store_pool=options.fast_fail_if_no_buffer_in_store_pool,
-        commit_interval_commit_log_ms=options.commit_interval_commit_log,
-        commit_commit_log_least_pages=options.commit_commit_log_least_pages,
-        commit_commit_log_thorough_interval_ms=options.commit_commit_log_thorough_interval,
-        warm_mapped_file_enable=options.warm_maped_file_enable,
-        flush_least_pages_when_warm_mapped_file=options.flush_least_pages_when_warm_maped_file,
-        enable_consume_queue_ext=options.enable_consume_queue_ext,
-        mapped_file_size_consume_queue_ext=options.mapped_file_size_consume_queue_ext,
-        file_reserved_time=options.file_reserved_time,
-        delete_when=options.delete_when,
-        delete_file_batch_max=options.delete_file_batch_max,
-        clean_file_forcibly_enable=options.clean_file_forcibly_enable,
-        redelete_hanged_file_interval_ms=options.redelete_hanged_file_interval,
-        disk_max_used_space_ratio=options.disk_max_used_space_ratio,
-        disk_space_clean_forcibly_ratio=options.disk_space_clean_forcibly_ratio,
-        disk_space_warning_level_ratio=options.disk_space_warning_level_ratio,
-        store_host=store_host,
-    )
 
 
 def make_broker(options: Any, reactor: Any) -> BrokerService:

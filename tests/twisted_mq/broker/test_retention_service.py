@@ -17,7 +17,7 @@ from storage.message_store import FileMessageStore
 from storage.retention import remove_file
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.retention_service import RetentionService, local_hour
-from twisted_mq.broker.service import store_config
+from twisted_mq.broker.store_options import store_config
 
 OLD_SECONDS = 4 * 24 * 3600
 NOW_SECONDS = 1_700_000_000

@@ -1,0 +1,30 @@
+"""The store's part of the broker's options."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from storage.config import FlushDiskType, StoreConfig
+
+_SPELLED_BY_APACHE = {
+    "warm_mapped_file_enable": "warm_maped_file_enable",
+    "flush_least_pages_when_warm_mapped_file": "flush_least_pages_when_warm_maped_file",
+}
+
+
+def store_config(options: Any, store_host: bytes) -> StoreConfig:
+    """Every field of StoreConfig that is a key of the broker, as the broker's options have it.
+
+    The names are the same but for the `_ms` of times. A slave has no transient pool (Apache: TransientStorePool).
+    """
+    keys = {field.name: _key(field.name) for field in attrs.fields(StoreConfig)}
+    values = {name: getattr(options, key) for name, key in keys.items() if hasattr(options, key)}
+    values["flush_disk_type"] = FlushDiskType(options.flush_disk_type)
+    values["transient_store_pool_enable"] = options.transient_store_pool_enable and options.broker_role != "SLAVE"
+    return StoreConfig(**values, store_host=store_host)
+
+
+def _key(name: str) -> str:
+    return _SPELLED_BY_APACHE.get(name, name.removesuffix("_ms"))
