@@ -24,14 +24,15 @@ from protocol.bodies import (
     TimerMetricsSerializeWrapper,
     TopicConfigAndMappingSerializeWrapper,
     decode_body,
+    encode_body,
 )
-from protocol.codes import RequestCode
+from protocol.codes import RequestCode, ResponseCode
 from protocol.command import RemotingCommand
 from protocol.errors import BrokerError, ProtocolError
 from protocol.header_codec import encode_header
 from protocol.headers import UpdateConsumerOffsetRequestHeader
 from twisted_mq.broker.consumer_offset_manager import SEPARATOR
-from twisted_mq.remoting.errors import RemotingError
+from twisted_mq.remoting.errors import RemotingConnectError, RemotingError
 
 TIMEOUT_SECONDS = 3.0
 
@@ -53,7 +54,9 @@ class SlaveSynchronize:
     save_checkpoint: Callable[[bytes], Any]
     master_address: str | None = None
     _synced_offsets: Offsets = attrs.field(factory=dict)
+    _ahead: list[tuple[str, int, int]] = attrs.field(factory=list)
     _failed: set[int] = attrs.field(factory=set)
+    _refused: set[str] = attrs.field(factory=set)
     log = Logger()
 
     def __attrs_post_init__(self) -> None:
@@ -69,17 +72,29 @@ class SlaveSynchronize:
 
     async def sync_all(self) -> bool:
         """Copy every table; whether all came."""
+        results = [await self._sync(RequestCode.GET_ALL_TOPIC_CONFIG, self._take_topics), await self.sync_offsets()]
         rows = [
-            (RequestCode.GET_ALL_TOPIC_CONFIG, self._take_topics),
-            (RequestCode.GET_ALL_CONSUMER_OFFSET, self._take_offsets),
             (RequestCode.GET_ALL_DELAY_OFFSET, self._take_delays),
             (RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, self._take_groups),
             (RequestCode.GET_ALL_MESSAGE_REQUEST_MODE, self._take_modes),
         ]
         if self.broker.options.timer_wheel_enable:
             rows.append((RequestCode.GET_TIMER_METRICS, self._take_metrics))
-        results = [await self._sync(code, take) for code, take in rows]
+        results += [await self._sync(code, take) for code, take in rows]
         return all(results)
+
+    @property
+    def has_own_offsets(self) -> bool:
+        """Whether consumers committed here since the last copy of the master's offsets."""
+        return bool(self.broker.offsets.offsets != self._synced_offsets)
+
+    async def sync_offsets(self) -> bool:
+        """Copy the offsets alone, and hand back those that are ahead."""
+        done = await self._sync(RequestCode.GET_ALL_CONSUMER_OFFSET, self._take_offsets)
+        ahead, self._ahead = self._ahead, []
+        for key, queue_id, offset in ahead:
+            await self._hand_back(key, queue_id, offset)
+        return done
 
     async def sync_timer_checkpoint(self) -> bool:
         """Copy how far the master's timer came; asked for more often than the rest."""
@@ -140,8 +155,7 @@ class SlaveSynchronize:
             merged.setdefault(key, {})[queue_id] = offset
         self.broker.offsets.merge(merged, theirs.data_version)
         self._note_offsets()
-        for key, queue_id, offset in ahead:
-            self._hand_back(key, queue_id, offset)
+        self._ahead = ahead
 
     def _ahead_of(self, theirs: Offsets) -> list[tuple[str, int, int]]:
         """What was committed here since the last copy and is ahead of the master's."""
@@ -156,21 +170,41 @@ class SlaveSynchronize:
     def _note_offsets(self) -> None:
         self._synced_offsets = {key: dict(queues) for key, queues in self.broker.offsets.offsets.items()}
 
-    def _hand_back(self, key: str, queue_id: int, offset: int) -> None:
+    async def _hand_back(self, key: str, queue_id: int, offset: int) -> None:
+        """Commit an offset at the master. Where that fails, forget that it was, so that the next copy does it again."""
         topic, _, group = key.partition(SEPARATOR)
         header = UpdateConsumerOffsetRequestHeader(
             consumer_group=group, topic=topic, queue_id=queue_id, commit_offset=offset
         )
+        commit = RemotingCommand.request(RequestCode.UPDATE_CONSUMER_OFFSET, encode_header(header))
+        try:
+            code = await self._ask_master(commit)
+            if code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST:
+                await self._make_group(group)
+                code = await self._ask_master(commit)
+            if code != ResponseCode.SUCCESS:
+                raise BrokerError(code, "refused")
+        except (RemotingError, BrokerError) as error:
+            self._synced_offsets.get(key, {}).pop(queue_id, None)
+            if key not in self._refused:
+                self._refused.add(key)
+                self.log.warn("offset not handed back, tried again: key={k} queue={q} {e}", k=key, q=queue_id, e=error)
+            return
+        self._refused.discard(key)
         self.log.info("offset handed back to master: group={g} topic={t} queue={q} offset={o}", g=group, t=topic,
                       q=queue_id, o=offset)  # fmt: skip
-        master = self.master_address
-        assert master is not None
-        command = RemotingCommand.request(RequestCode.UPDATE_CONSUMER_OFFSET, encode_header(header))
-        sent = self.invoke(master, command, TIMEOUT_SECONDS)
-        sent.addErrback(self._not_handed_back, key, queue_id)
 
-    def _not_handed_back(self, reason: Any, key: str, queue_id: int) -> None:
-        """Forget that it was, so that the next copy does it again."""
-        reason.trap(RemotingError)
-        self._synced_offsets.get(key, {}).pop(queue_id, None)
-        self.log.warn("offset not handed back: key={k} queue={q} {e}", k=key, q=queue_id, e=reason.value)
+    async def _make_group(self, group: str) -> None:
+        """Give the master a group that came into being here."""
+        config = self.broker.groups.find(group)
+        if config is not None:
+            await self._ask_master(
+                RemotingCommand.request(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=encode_body(config))
+            )
+
+    async def _ask_master(self, command: RemotingCommand) -> int:
+        """The code of the master's answer. Raises RemotingError."""
+        if self.master_address is None:
+            raise RemotingConnectError("no master")
+        answer = await self.invoke(self.master_address, command, TIMEOUT_SECONDS)
+        return answer.code

@@ -112,6 +112,15 @@ class ScheduleTests(ReplicationCase):
         self.run_for(3)
         self.assertEqual(self.remoting.codes(MASTER), [*TABLES, *[60] * 20, *TABLES, 60])
 
+    def test_offsets_committed_here_are_handed_back_at_the_next_turn(self) -> None:
+        self.registration.answered({"masterAddr": MASTER})
+        self.remoting.members = {0: MASTER, 1: "self"}
+        self.run_for(3)
+        self.remoting.asked.clear()
+        self.broker.controller.offsets.commit("G", "SELF_TEST_TOPIC", 0, 25)
+        self.run_for(6)
+        self.assertEqual(self.remoting.codes(MASTER), [43, 15, 60, 60])
+
     def test_checkpoint_is_kept_without_what_is_about_the_masters_own_files(self) -> None:
         self.registration.answered({"masterAddr": MASTER})
         self.remoting.members = {0: MASTER, 1: "self"}

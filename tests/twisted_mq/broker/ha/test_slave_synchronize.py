@@ -27,6 +27,7 @@ class SynchronizeCase(SynchronousTestCase):
         self.slave = BrokerInMemory(broker_role="SLAVE", broker_id=1)
         self.asked: list[int] = []
         self.down = False
+        self.down_from: int | None = None
         self.delays = MemoryTable()
         self.metrics: list[Any] = []
         self.checkpoints: list[bytes] = []
@@ -38,7 +39,7 @@ class SynchronizeCase(SynchronousTestCase):
     def invoke(self, address: str, command: RemotingCommand, seconds: float) -> defer.Deferred[RemotingCommand]:
         assert address == MASTER
         self.asked.append(command.code)
-        if self.down:
+        if self.down or command.code == self.down_from:
             return defer.fail(RemotingConnectError(address))
         peer = self.master.connect()
         peer.send(command)
@@ -46,6 +47,9 @@ class SynchronizeCase(SynchronousTestCase):
 
     def sync(self) -> bool:
         return bool(self.successResultOf(defer.ensureDeferred(self.synchronize.sync_all())))
+
+    def sync_offsets(self) -> bool:
+        return bool(self.successResultOf(defer.ensureDeferred(self.synchronize.sync_offsets())))
 
 
 class CopyTests(SynchronizeCase):
@@ -129,6 +133,40 @@ class OffsetTests(SynchronizeCase):
         offsets.commit("G", "SELF_TEST_TOPIC", 0, 3)
         self.sync()
         self.assertEqual(offsets.query("G", "SELF_TEST_TOPIC", 0), 3)
+
+    def test_group_that_came_into_being_here_is_made_at_the_master(self) -> None:
+        self.master = BrokerInMemory(auto_create_subscription_group=False)
+        self.sync()
+        self.slave.controller.groups.update(SubscriptionGroupConfig(group_name="New", retry_max_times=3))
+        self.slave.controller.offsets.commit("New", "SELF_TEST_TOPIC", 0, 25)
+        self.assertTrue(self.synchronize.has_own_offsets)
+        self.asked.clear()
+        self.sync_offsets()
+        self.assertEqual(self.asked, [43, 15, 200, 15])
+        self.assertEqual(self.master.controller.offsets.query("New", "SELF_TEST_TOPIC", 0), 25)
+        self.assertEqual(self.master.controller.groups.find("New").retry_max_times, 3)
+        self.assertFalse(self.synchronize.has_own_offsets)
+
+    def test_what_was_not_handed_back_is_tried_again(self) -> None:
+        self.sync()
+        self.slave.controller.offsets.commit("G", "NoSuchTopic", 0, 25)
+        for _ in range(2):
+            self.sync_offsets()
+            self.assertTrue(self.synchronize.has_own_offsets)
+        self.master.controller.topics.update([TopicConfig(topic_name="NoSuchTopic")])
+        self.sync_offsets()
+        self.assertFalse(self.synchronize.has_own_offsets)
+        self.assertEqual(self.master.controller.offsets.query("G", "NoSuchTopic", 0), 25)
+
+    def test_master_that_goes_away_meanwhile_is_handed_back_to_later(self) -> None:
+        self.sync()
+        self.slave.controller.offsets.commit("G", "SELF_TEST_TOPIC", 0, 25)
+        self.down_from = int(RequestCode.UPDATE_CONSUMER_OFFSET)
+        self.sync_offsets()
+        self.assertTrue(self.synchronize.has_own_offsets)
+        self.down_from = None
+        self.sync_offsets()
+        self.assertEqual(self.master.controller.offsets.query("G", "SELF_TEST_TOPIC", 0), 25)
 
 
 class RecordedTests(SynchronizeCase):
