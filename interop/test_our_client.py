@@ -10,7 +10,7 @@ import pytest
 from interop.peers.clients import Clients, bodies, flat
 from interop.peers.line_peer import PeerError
 from interop.peers.process import wait_until
-from interop.peers.servers import MAX_MESSAGE_BYTES, Cluster
+from interop.peers.servers import CLUSTER_NAME, MAX_MESSAGE_BYTES, Cluster
 from interop.peers.waiting import ALL_QUEUES, stored, wait_split
 
 pytestmark = pytest.mark.peer
@@ -132,6 +132,20 @@ def test_apaches_consumer_goes_on_where_ours_stopped(
         consumer.wait_bodies(set(texts))
         consumer.stop()
         assert sorted(bodies(consumer.messages)) == texts
+
+
+@pytest.mark.parametrize("asking", ["ours", "apache"])
+def test_requests_and_replies_between_our_client_and_apaches(
+    our_clients: Clients, java_clients: Clients, topic: str, group: str, asking: str
+) -> None:
+    """Our producer is answered by Apache's consumer, and the other way round; the large body travels compressed."""
+    askers, answerers = (our_clients, java_clients) if asking == "ours" else (java_clients, our_clients)
+    answerers.answering_consumer(group, topic)
+    producer = askers.producer()
+    for text in ("ping", "large " + "x" * 8000):
+        reply = producer.command("request", topic=topic, body=text, timeout_ms=20_000)
+        assert (reply["body"], reply["topic"]) == (f"reply to {text}", f"{CLUSTER_NAME}_REPLY_TOPIC")
+        assert {"ARRIVE_TIME", "PUSH_REPLY_TIME", "CORRELATION_ID"} <= reply["properties"].keys()
 
 
 def test_a_refusal_carries_the_brokers_code(our_clients: Clients, cluster: Cluster, topic: str) -> None:

@@ -31,7 +31,6 @@ REASONS_BY_TIER = {
 """Why a code is not served where the code itself has no reason of its own."""
 
 REASONS: dict[RequestCode, str] = {
-    RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT: "the client library sends no requests that wait for replies",
     RequestCode.UPDATE_AND_CREATE_STATIC_TOPIC: "there are no static topics with queues mapped over brokers",
     RequestCode.UPDATE_COLD_DATA_FLOW_CTR_CONFIG: "reads of old data are not slowed down",
     RequestCode.REMOVE_COLD_DATA_FLOW_CTR_CONFIG: "reads of old data are not slowed down",

@@ -12,6 +12,7 @@ from twisted.protocols.basic import LineOnlyReceiver
 
 from protocol.message import MessageExt
 from twisted_mq.client import (
+    ConsumeContext,
     ConsumeFromWhere,
     ConsumerOptions,
     ConsumeStatus,
@@ -19,9 +20,11 @@ from twisted_mq.client import (
     MessageModel,
     Producer,
     PushConsumer,
+    RequestTimeout,
     SendResult,
     TransactionProducer,
     TransactionState,
+    reply_message,
 )
 
 Record = dict[str, Any]
@@ -112,6 +115,32 @@ class Program(LineOnlyReceiver):
     def _checked(self, name: str, message: MessageExt) -> TransactionState:
         self._write({"event": "check", "consumer": name, "message": describe(message)})
         return decided(message.properties.get("check"))
+
+    async def do_request(self, arguments: Record) -> Record:
+        """The reply, or the error as the Java peer describes it."""
+        producer = self._clients[arguments["producer"]]
+        try:
+            return describe(await producer.request(made(arguments), timeout_seconds=arguments["timeout_ms"] / 1000))
+        except RequestTimeout as error:
+            return {"type": "RequestTimeoutException", "code": -1, "message": str(error)}
+
+    async def do_answering_consumer(self, arguments: Record) -> str:
+        name, name_server = arguments["name"], arguments["name_server"]
+        replies = Producer(reactor, f"{arguments['group']}_replies", name_server)
+        await replies.start()
+        self._clients[f"{name}_replies"] = replies
+
+        async def answer(messages: list[MessageExt], context: ConsumeContext) -> ConsumeStatus:
+            for message in messages:
+                result = await replies.send(reply_message(message, b"reply to " + message.body))
+                self._write({"event": "reply", "consumer": name, "message": sent(result)})
+            return ConsumeStatus.CONSUME_SUCCESS
+
+        options = ConsumerOptions(consume_from_where=ConsumeFromWhere.FIRST_OFFSET)
+        consumer = PushConsumer(reactor, arguments["group"], name_server, options=options, instance_name=name)
+        consumer.subscribe(arguments["topic"])
+        consumer.listen(answer)
+        return await self._start(arguments, consumer)
 
     async def do_send_in_transaction(self, arguments: Record) -> Record:
         producer, local = self._clients[arguments["producer"]], arguments["properties"].get("local")

@@ -6,8 +6,11 @@ import re
 import sys
 from pathlib import Path
 
+from twisted.internet.task import Clock
+
 from tests.support.broker import BrokerInMemory
 from twisted_mq.client.client_processor import ClientProcessor
+from twisted_mq.client.requests import PendingRequests
 from twisted_mq.namesrv.processor import REQUESTS as NAMESRV_REQUESTS
 from twisted_mq.served_codes import Row, markdown, rows
 
@@ -17,7 +20,7 @@ def served_here() -> dict[str, frozenset[int]]:
     return {
         "broker": frozenset(BrokerInMemory().controller.processors),
         "namesrv": frozenset(map(int, NAMESRV_REQUESTS)),
-        "client": frozenset(map(int, ClientProcessor({}, {}).table())),
+        "client": frozenset(map(int, ClientProcessor({}, {}, PendingRequests(Clock())).table())),
     }
 
 

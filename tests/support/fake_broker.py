@@ -141,6 +141,7 @@ class FakeBroker(_FakeServer):
             {
                 RequestCode.SEND_MESSAGE_V2: self._send,
                 RequestCode.SEND_BATCH_MESSAGE: self._send,
+                RequestCode.SEND_REPLY_MESSAGE_V2: self._send,
                 RequestCode.PULL_MESSAGE: self._pull,
                 RequestCode.HEART_BEAT: self._heartbeat,
                 RequestCode.UNREGISTER_CLIENT: self._unregister,

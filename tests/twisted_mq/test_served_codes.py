@@ -23,11 +23,7 @@ def test_daily_codes_are_served() -> None:
     assert {row.text for row in table_here() if row.code == RequestCode.VIEW_BROKER_STATS_DATA} == {
         "served by the broker"
     }
-    assert refused - unused <= {"UPDATE_BROKER_CONFIG", "GET_BROKER_CONFIG"} | _LATER
-
-
-_LATER = {"PUSH_REPLY_MESSAGE_TO_CLIENT", "QUERY_ASSIGNMENT"}
-"""Refused, though 4.x clients may meet them: replies to our own client library, and assignments by the broker."""
+    assert refused - unused <= {"UPDATE_BROKER_CONFIG", "GET_BROKER_CONFIG"}
 
 
 def test_reasons_are_only_given_for_what_is_refused() -> None:

@@ -21,6 +21,7 @@ from twisted_mq.client.errors import (
     NameServerUnreachable,
     NoRoute,
     RemotingError,
+    RequestTimeout,
     SendFailed,
     TopicNotFound,
     TopicNotWritable,
@@ -30,6 +31,7 @@ from twisted_mq.client.mq_client import ClientOptions, MQClient
 from twisted_mq.client.process_queue import FlowLimits
 from twisted_mq.client.producer import Producer
 from twisted_mq.client.push_consumer import PushConsumer
+from twisted_mq.client.requests import reply_message
 from twisted_mq.client.send_rules import SendLimits, SendResult, SendStatus
 from twisted_mq.client.sender import ProducerOptions
 from twisted_mq.client.transaction_producer import TransactionProducer, TransactionResult, TransactionState
@@ -57,6 +59,7 @@ __all__ = [
     "ProducerOptions",
     "PushConsumer",
     "RemotingError",
+    "RequestTimeout",
     "SendFailed",
     "SendLimits",
     "SendResult",
@@ -66,4 +69,5 @@ __all__ = [
     "TransactionProducer",
     "TransactionResult",
     "TransactionState",
+    "reply_message",
 ]

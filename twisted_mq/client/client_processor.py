@@ -23,6 +23,7 @@ from protocol.headers import (
 from protocol.message_properties import PROPERTY_PRODUCER_GROUP
 from protocol.message_record import decode_message
 from twisted_mq.client.members import ConsumerMember, Member, TransactionMember
+from twisted_mq.client.requests import PendingRequests, pushed_reply
 from twisted_mq.remoting.channel import Answer, Channel, Processor
 
 
@@ -31,9 +32,12 @@ class ClientProcessor:
 
     log = Logger()
 
-    def __init__(self, consumers: Mapping[str, ConsumerMember], producers: Mapping[str, Member]) -> None:
+    def __init__(
+        self, consumers: Mapping[str, ConsumerMember], producers: Mapping[str, Member], requests: PendingRequests
+    ) -> None:
         self._consumers = consumers
         self._producers = producers
+        self._requests = requests
 
     def table(self) -> dict[int, Processor]:
         """Request code to processor."""
@@ -44,6 +48,7 @@ class ClientProcessor:
             RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT: self.consumer_status,
             RequestCode.GET_CONSUMER_RUNNING_INFO: self.running_info,
             RequestCode.CONSUME_MESSAGE_DIRECTLY: self.consume_directly,
+            RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT: self.push_reply,
         }
 
     def notify_consumer_ids_changed(self, channel: Channel, request: RemotingCommand) -> Answer:
@@ -96,6 +101,11 @@ class ClientProcessor:
             return request.answer(body=encode_body(result))
 
         return defer.Deferred.fromCoroutine(consume())
+
+    def push_reply(self, channel: Channel, request: RemotingCommand) -> Answer:
+        """A reply to one of this client's requests; also taken where nobody waits for it any more."""
+        self._requests.arrived(pushed_reply(request, self._requests.now_ms()))
+        return request.answer()
 
     def _consumer(self, group: str) -> ConsumerMember:
         consumer = self._consumers.get(group)

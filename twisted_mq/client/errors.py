@@ -22,6 +22,7 @@ __all__ = [
     "NameServerUnreachable",
     "NoRoute",
     "RemotingError",
+    "RequestTimeout",
     "SendFailed",
     "TopicNotFound",
     "TopicNotWritable",
@@ -54,6 +55,17 @@ class ForkedProcess(ClientStateError):
 
 class MessageIllegal(ClientError):
     """A message that no broker would take: nothing was sent."""
+
+
+class RequestTimeout(ClientError):
+    """A request was sent and nobody replied in time."""
+
+    def __init__(self, topic: str, correlation_id: str, seconds: float) -> None:
+        super().__init__(
+            f"no reply to the request {correlation_id} to topic {topic} within {seconds:g} s. Does a consumer of that "
+            "topic send reply_message(request, body)? A larger timeout_seconds waits longer"
+        )
+        self.topic = topic
 
 
 class NoRoute(ClientError):

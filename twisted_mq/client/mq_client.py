@@ -27,6 +27,7 @@ from twisted_mq.client.client_processor import ClientProcessor
 from twisted_mq.client.errors import ClientError, ClientStateError, ForkedProcess, TopicNotFound
 from twisted_mq.client.members import ConsumerMember, Member
 from twisted_mq.client.name_servers import NameServers, parse_addresses
+from twisted_mq.client.requests import PendingRequests
 from twisted_mq.client.route_cache import BrokerAddress, RouteCache
 from twisted_mq.client.topic_route import MASTER_ID
 from twisted_mq.remoting.client import Connect, RemotingClient
@@ -80,6 +81,7 @@ class MQClient:
         self._consumers: dict[str, ConsumerMember] = {}
         self._timers: list[task.LoopingCall] = []
         self._running: set[defer.Deferred[None]] = set()
+        self.requests = PendingRequests(reactor)
         self._open()
 
     def _open(self) -> None:
@@ -90,7 +92,7 @@ class MQClient:
             connect_timeout_seconds=options.connect_timeout_seconds,
             channel_made=self._connected,
         )
-        self.remoting.processors.update(ClientProcessor(self._consumers, self._producers).table())
+        self.remoting.processors.update(ClientProcessor(self._consumers, self._producers, self.requests).table())
         self.name_servers = NameServers(
             self.remoting, self._addresses, first=self._first, timeout_seconds=options.api_timeout_seconds
         )
@@ -118,6 +120,7 @@ class MQClient:
     async def join_producer(self, member: Member) -> None:
         """A producer begins. Raises ClientStateError where its group has one here already."""
         self._join(self._producers, member, "producer")
+        self._run(self.heartbeat)  # the brokers known so far can ask and answer it from now on
 
     async def join_consumer(self, member: ConsumerMember) -> None:
         """A consumer begins: its topics' routes are fetched and its group is told to the brokers."""

@@ -16,11 +16,12 @@ from twisted.python import failure
 
 from protocol.bodies import MessageQueue, TopicRouteData
 from protocol.java import java_hash
-from protocol.message import Message
+from protocol.message import Message, MessageExt
 from twisted_mq.client.errors import (
     ClientStateError,
 )
 from twisted_mq.client.mq_client import MQClient
+from twisted_mq.client.requests import request_message
 from twisted_mq.client.send_rules import (
     SendResult,
     check_batch,
@@ -126,6 +127,22 @@ class Producer:
         """Send without an answer: fires when the message is handed to the connection, which promises nothing."""
         return self._run(self._send_one_way(message, queue))
 
+    def request(
+        self,
+        message: Message,
+        queue: MessageQueue | None = None,
+        *,
+        key: Any = None,
+        selector: QueueSelector = select_by_hash,
+        timeout_seconds: float = 3.0,
+    ) -> defer.Deferred[MessageExt]:
+        """Send a message and wait for its consumer's reply, `timeout_seconds` for both together.
+
+        It goes to `queue`, or to the one that `selector` takes for `key`, or round the topic's queues. Fails as `send`
+        does, and with RequestTimeout. The reply comes from whoever sends `reply_message(...)` for what it consumed.
+        """
+        return self._run(self._request(message, queue, key, selector, timeout_seconds))
+
     def publish_queues(self, topic: str) -> defer.Deferred[tuple[MessageQueue, ...]]:
         """The queues of a topic that take messages, in the order every client has them."""
         return self._run(self._publish_queues(topic))
@@ -169,6 +186,27 @@ class Producer:
         check_message(message, self.options.limits)
         queue = selector((await self._sender.info(message.topic)).queues, message, key)
         return await self._send(message, queue, timeout_seconds)
+
+    async def _request(
+        self,
+        message: Message,
+        queue: MessageQueue | None,
+        key: Any,
+        selector: QueueSelector,
+        timeout_seconds: float,
+    ) -> MessageExt:
+        request = request_message(message, self.client.client_id, timeout_seconds)
+        reply = self.client.requests.expect(request, timeout_seconds)
+        try:
+            if key is None:
+                await self._send(request, queue, timeout_seconds)
+            else:
+                await self._send_by_key(request, key, selector, timeout_seconds)
+        except BaseException:
+            reply.addErrback(lambda _: None)
+            reply.cancel()
+            raise
+        return await reply
 
     async def _send_batch(
         self, messages: list[Message], queue: MessageQueue | None, timeout_seconds: float | None

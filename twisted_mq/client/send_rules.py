@@ -24,6 +24,7 @@ from protocol.message_properties import (
     MAX_PROPERTIES_BYTES,
     PROPERTY_DELAY_TIME_LEVEL,
     PROPERTY_MAX_RECONSUME_TIMES,
+    PROPERTY_MESSAGE_TYPE,
     PROPERTY_RECONSUME_TIME,
     PROPERTY_TRANSACTION_PREPARED,
     PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
@@ -32,6 +33,7 @@ from protocol.message_properties import (
 )
 from twisted_mq.broker.topic_validator import NOT_ALLOWED_SEND_TOPICS, RETRY_PREFIX, group_fault, topic_fault
 from twisted_mq.client.errors import ClientOptionIllegal, MessageIllegal
+from twisted_mq.client.requests import REPLY
 
 
 class SendStatus(enum.Enum):
@@ -141,11 +143,14 @@ class Outgoing:
     sys_flag: int
     unique_key: str
     batch: bool = False
+    reply: bool = False
     reconsume_times: int = 0
     max_reconsume_times: int | None = None
 
     @property
     def request_code(self) -> RequestCode:
+        if self.reply:
+            return RequestCode.SEND_REPLY_MESSAGE_V2
         return RequestCode.SEND_BATCH_MESSAGE if self.batch else RequestCode.SEND_MESSAGE_V2
 
 
@@ -179,6 +184,7 @@ def outgoing(message: Message, unique_key: str, limits: SendLimits) -> Outgoing:
         flag=message.flag,
         sys_flag=sys_flag,
         unique_key=key,
+        reply=properties.get(PROPERTY_MESSAGE_TYPE) == REPLY,
         reconsume_times=reconsume_times,
         max_reconsume_times=max_reconsume_times,
     )
