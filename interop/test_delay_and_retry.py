@@ -15,8 +15,8 @@ from interop.peers.waiting import wait_split
 
 pytestmark = pytest.mark.peer
 
-SOON_MS = 2500
-"""How much later than its time a message may arrive on a busy machine; the timer itself takes up to a second."""
+SOON_MS = 10_000
+"""How much later than its time a message may arrive on a machine however busy; the timer itself takes up to a second."""
 
 
 def lateness(message: dict, due_ms: int) -> bool:

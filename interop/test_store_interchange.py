@@ -101,7 +101,9 @@ class Relay:
     def _queue(self, reader: PullConsumer, queue_id: int) -> list[Any]:
         found: list[Any] = []
         while new := reader.command("pull", self.topic, queue_id, tags="*", offset=len(found), max=32)["messages"]:
-            found += [{name: value for name, value in one.items() if name != "received_at_ms"} for one in new]
+            for one in new:
+                del one["received_at_ms"], one["properties"]["MAX_OFFSET"]  # these tell of the moment of the pull
+            found += new
         return found
 
     def found(self, key: str) -> list[str]:
