@@ -95,7 +95,7 @@ class BrokerController:
     advertised_ip: str
     port: int
     unique_keys: UniqueKeyMaker
-    producers: ProducerManager = attrs.field(factory=ProducerManager)
+    producers: ProducerManager = attrs.field(init=False)
     random: random.Random = attrs.field(factory=random.Random)
     locks: RebalanceLockManager = attrs.field(factory=RebalanceLockManager)
     held_pulls: PullRequestHoldService = attrs.field(factory=PullRequestHoldService)
@@ -125,7 +125,9 @@ class BrokerController:
         self.durability = Durability(self)
         self.routes = TopicRoutes(self.topics, self.options.broker_name)
         self.statistics = BrokerStatistics(self.clock.seconds())
-        self.consumers = ConsumerManager(self.notify_consumer_ids_changed)
+        expired_ms = self.options.channel_expired_timeout
+        self.producers = ProducerManager(expired_ms)
+        self.consumers = ConsumerManager(self.notify_consumer_ids_changed, expired_ms)
         self.consumers.on_group_gone.append(lambda group: self.filters.unregister(group, self.now_ms()))
         self.registered = lambda: defer.succeed(None)
         self.store.arrival_listener = self.held_pulls.message_arriving

@@ -140,7 +140,7 @@ class BrokerOptions:
     broker_topic_enable: bool = option("brokerTopicEnable", True, "there is a topic named as the broker")
     trace_topic_enable: bool = option("traceTopicEnable", False, "there is a topic for message traces")
     msg_trace_topic_name: str = option("msgTraceTopicName", "RMQ_SYS_TRACE_TOPIC", "name of the topic for traces")
-    trace_on: bool = option("traceOn", True, "send answers say that traces are taken (TRACE_ON)", has_effect=False)
+    trace_on: bool = option("traceOn", True, "send answers say that traces are taken (TRACE_ON)")
     revive_queue_num: int = option("reviveQueueNum", 8, "queues of the topic for pop revivals", low=1)
     validate_system_topic_when_update_topic: bool = option(
         "validateSystemTopicWhenUpdateTopic", True, "system topics cannot be updated by an admin", has_effect=False
@@ -295,7 +295,6 @@ class BrokerOptions:
         "ms without a heartbeat after which a client is gone",
         type="long",
         low=1,
-        has_effect=False,
     )
     subscription_expired_timeout: int = option(
         "subscriptionExpiredTimeout",
@@ -518,7 +517,11 @@ class BrokerOptions:
         "haAllowedSlaves", None, "hosts that may replicate, parted by commas; unset: any; ours", type="string"
     )
     ha_shared_secret: str | None = option(
-        "haSharedSecret", None, "what masters and slaves must both know; unset: nothing; ours", type="string", secret=True
+        "haSharedSecret",
+        None,
+        "what masters and slaves must both know; unset: nothing; ours",
+        type="string",
+        secret=True,
     )
     sync_broker_member_group_period: int = option(
         "syncBrokerMemberGroupPeriod", 1000, "ms between a slave's looks for its master", low=100

@@ -45,7 +45,7 @@ def option(
     ("long", or "string" where the default is None) or an enumeration, where the default does not say it. Numbers
     are rounded up to a multiple of `step`. `remote` puts the key on the allow-list of what peers may change while
     the daemon runs. A `secret` is never shown. Without `has_effect` nothing depends on the value yet: it is
-    checked, shown, and named in the log as unused.
+    checked, and named in the log as unused.
     """
     kind = type or _TYPES[default.__class__]
     parse = PARSERS[kind] if isinstance(kind, str) else enum_parser(kind)
@@ -136,11 +136,19 @@ def parse_updates(cls: type, entries: Iterable[Entry]) -> dict[str, Any]:
     return changes
 
 
+def shown_options(options: Any) -> dict[str, Any]:
+    """Java key -> value of what peers are shown: not secrets, nor what has no effect, nor what is None."""
+    shown = {
+        key: getattr(options, field.name)
+        for key, field in option_fields(type(options)).items()
+        if field.metadata["has_effect"] and not field.metadata["secret"]
+    }
+    return {key: value for key, value in shown.items() if value is not None}
+
+
 def options_text(options: Any) -> str:
-    """All settings but secrets as lines of key=value, sorted; those that are None are left out (Apache: Configuration)."""
-    shown = {key: field for key, field in option_fields(type(options)).items() if not field.metadata["secret"]}
-    values = {key: getattr(options, field.name) for key, field in shown.items()}
-    return "".join(f"{key}={value_text(value)}\n" for key, value in sorted(values.items()) if value is not None)
+    """What peers are shown as lines of key=value, sorted (Apache: Configuration)."""
+    return "".join(f"{key}={value_text(value)}\n" for key, value in sorted(shown_options(options).items()))
 
 
 def _argument(field: attrs.Attribute[Any]) -> str:

@@ -10,10 +10,14 @@ import pytest
 from protocol.bodies import DataVersion, decode_body
 from protocol.codes import RequestCode, ResponseCode
 from protocol.command import RemotingCommand
+from protocol.message_record import decode_message
 from tests.support.broker import BrokerInMemory
+from tests.support.heartbeat import heartbeat
 from tests.twisted_mq.broker.test_pull import pull
-from tests.twisted_mq.broker.test_send import send
+from tests.twisted_mq.broker.test_send import fields, send
 from twisted_mq.broker.options import BrokerOptions
+from twisted_mq.broker.shown_settings import FIXED
+from twisted_mq.config.known_keys import known_keys
 from twisted_mq.config.options import option, option_fields, options_text
 
 
@@ -29,8 +33,47 @@ def settings(broker: BrokerInMemory) -> dict[str, str]:
 def test_settings_are_shown_under_apaches_keys() -> None:
     shown = settings(BrokerInMemory())
     assert (shown["brokerName"], shown["flushDiskType"]) == ("broker-cap", "ASYNC_FLUSH")
-    assert set(shown) <= set(option_fields(BrokerOptions))
+    assert set(shown) <= known_keys().keys()
     assert list(shown) == sorted(shown)
+
+
+def test_what_was_left_to_the_broker_is_shown_as_it_became() -> None:
+    broker = BrokerInMemory(listen_port=0)
+    broker.controller.ha.address = "127.0.0.3:20912"
+    shown = settings(broker)
+    assert [shown[key] for key in ("brokerIP1", "listenPort", "brokerIP2", "haListenPort")] == [
+        "127.0.0.2", "20911", "127.0.0.3", "20912",
+    ]  # fmt: skip
+
+
+def test_a_key_without_effect_does_not_pretend() -> None:
+    shown = settings(BrokerInMemory(force_register=False, wait_time_mills_in_send_queue=1, ha_shared_secret="s"))
+    assert shown["forceRegister"] == "true"
+    assert not {"waitTimeMillsInSendQueue", "haSharedSecret"} & shown.keys()
+
+
+def test_fixed_settings_are_those_without_an_option_that_counts() -> None:
+    fields = option_fields(BrokerOptions)
+    assert FIXED.keys() <= known_keys().keys()
+    assert [key for key in FIXED if key in fields and fields[key].metadata["has_effect"]] == []
+
+
+def test_clients_are_not_told_of_traces_where_none_are_taken() -> None:
+    broker = BrokerInMemory(trace_on=False)
+    peer = broker.connect()
+    assert send(peer).ext_fields["TRACE_ON"] == "false"
+    assert peer.ask(RequestCode.SEND_MESSAGE_V2, fields(), b"x", serialize_type=1).ext_fields["TRACE_ON"] == "false"
+    (record, _) = broker.store.get_message("T", 0, 0, 32, 1 << 20, None).records
+    assert decode_message(record).properties["TRACE_ON"] == "false"
+
+
+def test_silence_of_clients_is_measured_by_the_option() -> None:
+    broker = BrokerInMemory(channel_expired_timeout=5000)
+    peer = broker.connect()
+    heartbeat(peer, "G", "T", producer="P")
+    broker.clock.advance(5.001)
+    broker.controller.close_expired_clients()
+    assert (broker.controller.consumers.groups, broker.controller.producers.groups) == ({}, {})
 
 
 def test_a_change_has_effect_and_raises_the_version() -> None:

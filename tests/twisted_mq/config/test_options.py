@@ -94,5 +94,5 @@ def test_update_takes_only_keys_of_the_allow_list():
         parse_updates(Settings, [Entry("traceOn", "2", 1)])
 
 
-def test_text_lists_what_is_set_sorted():
-    assert options_text(Settings()) == "brokerName=host\ndeleteWhen=04\nlistenPort=10911\ntraceOn=true\n"
+def test_text_lists_what_is_set_and_has_an_effect_sorted():
+    assert options_text(Settings()) == "brokerName=host\nlistenPort=10911\ntraceOn=true\n"

@@ -16,8 +16,9 @@ from protocol.bodies import DataVersion, encode_body
 from protocol.codes import RequestCode, ResponseCode
 from protocol.command import RemotingCommand
 from protocol.errors import BrokerError
+from twisted_mq.broker.shown_settings import settings_text
 from twisted_mq.config.errors import ConfigError, KeyNotAllowed
-from twisted_mq.config.options import options_text, parse_updates
+from twisted_mq.config.options import parse_updates
 from twisted_mq.config.properties import Entry, parse_properties, update_properties
 from twisted_mq.remoting.channel import Answer, Channel
 
@@ -73,9 +74,9 @@ class AdminConfigProcessor:
         }
 
     def config(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """All options but secrets, as lines of key=value; the header carries the version, which counts changes."""
+        """The settings in effect, as lines of key=value; the header carries the version, which counts changes."""
         fields = {"version": encode_body(self._version).decode()}
-        return command.answer(ext_fields=fields, body=options_text(self._broker.options).encode())
+        return command.answer(ext_fields=fields, body=settings_text(self._broker).encode())
 
     def update_config(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Change the options that the body names, all or none. Unlike Apache's, a key that cannot be changed is refused."""

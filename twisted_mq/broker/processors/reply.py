@@ -30,6 +30,7 @@ from protocol.message_properties import (
 )
 from storage.interfaces import InnerMessage, PutStatus
 from twisted_mq.broker.processors.send import SendMessageProcessor
+from twisted_mq.config.values import value_text
 from twisted_mq.remoting.channel import Answer, Channel
 
 PUSH_SECONDS = 10.0
@@ -65,7 +66,10 @@ class ReplyMessageProcessor(SendMessageProcessor):
         if queue_id < 0:
             queue_id = self._broker.random.randrange(target.write_queue_nums or 1)
         properties = decode_properties(header.properties or "")
-        properties |= {PROPERTY_MSG_REGION: self._broker.options.region_id, PROPERTY_TRACE_SWITCH: "true"}
+        properties |= {
+            PROPERTY_MSG_REGION: self._broker.options.region_id,
+            PROPERTY_TRACE_SWITCH: value_text(self._broker.options.trace_on),
+        }
         pushed = self._push(channel, command, header, properties)
         return pushed.addCallback(self._answer, channel, command, header, properties, queue_id)
 
@@ -132,7 +136,10 @@ class ReplyMessageProcessor(SendMessageProcessor):
         queue_id: int,
     ) -> RemotingCommand:
         """Success or why the push failed; where the reply is stored, it says where."""
-        fields = {PROPERTY_MSG_REGION: properties[PROPERTY_MSG_REGION], PROPERTY_TRACE_SWITCH: "true"}
+        fields = {
+            PROPERTY_MSG_REGION: properties[PROPERTY_MSG_REGION],
+            PROPERTY_TRACE_SWITCH: value_text(self._broker.options.trace_on),
+        }
         code = ResponseCode.SUCCESS if remark is None else ResponseCode.SYSTEM_ERROR
         if remark is None:
             fields |= {"msgId": "0", "queueId": str(queue_id), "queueOffset": "0"}

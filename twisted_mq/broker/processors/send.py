@@ -32,6 +32,7 @@ from twisted_mq.broker.schedule.postpone import POSTPONING
 from twisted_mq.broker.schedule.recall_handle import handle_of
 from twisted_mq.broker.topic_validator import NOT_ALLOWED_SEND_TOPICS, RETRY_PREFIX, topic_fault
 from twisted_mq.broker.transaction.half_messages import HALF_TOPIC, is_half
+from twisted_mq.config.values import value_text
 from twisted_mq.remoting.channel import Answer, Channel
 
 FAQ = "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
@@ -67,12 +68,10 @@ class SendMessageProcessor:
         self._read_v2 = fast_header(SendMessageRequestHeaderV2)
         self._read_v1 = fast_header(SendMessageRequestHeader)
         options = broker.options
-        region = options.region_id
-        self._suffix_text = (
-            f"CLUSTER\x01{options.broker_cluster_name}\x02MSG_REGION\x01{region}\x02TRACE_ON\x01true\x02"
-        )
-        self._suffix = {"CLUSTER": options.broker_cluster_name, "MSG_REGION": region, "TRACE_ON": "true"}
-        self._answers = SendAnswers(broker.store_host, region)
+        region, trace = options.region_id, value_text(options.trace_on)
+        self._suffix = {"CLUSTER": options.broker_cluster_name, "MSG_REGION": region, "TRACE_ON": trace}
+        self._suffix_text = "".join(f"{name}\x01{value}\x02" for name, value in self._suffix.items())
+        self._answers = SendAnswers(broker.store_host, region, trace_on=options.trace_on)
         self._durability = broker.durability
         self._has_to_wait = broker.durability.waits
         self._waiting_sends = 0

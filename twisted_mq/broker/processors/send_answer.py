@@ -22,9 +22,10 @@ from protocol.command import (
 from protocol.errors import BrokerError
 from protocol.framing import encode_frame
 from storage.interfaces import InnerMessage, PutResult
+from twisted_mq.config.values import value_text
 
 _JSON = (
-    '{"code":0,"extFields":{"MSG_REGION":"%s","TRACE_ON":"true","msgId":"%s%%016X","queueId":"%%d","queueOffset":"%%d",'
+    '{"code":0,"extFields":{"MSG_REGION":"%s","TRACE_ON":"%s","msgId":"%s%%016X","queueId":"%%d","queueOffset":"%%d",'
     '"transactionId":"%%s"},"flag":1,"language":"PYTHON","opaque":%%d,"serializeTypeCurrentRPC":"JSON","version":%d}'
 )
 
@@ -37,14 +38,18 @@ NOTHING_MORE: Mapping[str, str] = MappingProxyType({})
 
 
 class SendAnswers:
-    """Encodes answers for one store host (8 or 20 bytes) and region; each send answer names the region (MSG_REGION)."""
+    """Encodes answers for one store host (8 or 20 bytes).
 
-    def __init__(self, store_host: bytes, region: str) -> None:
+    Each send answer names the region (MSG_REGION), and says whether traces are taken (TRACE_ON).
+    """
+
+    def __init__(self, store_host: bytes, region: str, *, trace_on: bool = True) -> None:
         self._id_prefix = store_host.hex().upper()
-        self._fields = {"MSG_REGION": region, "TRACE_ON": "true"}
+        trace = value_text(trace_on)
+        self._fields = {"MSG_REGION": region, "TRACE_ON": trace}
         region_fits = region.isalnum() and region.isascii()
         self._plain = {SerializeType.JSON: self._json, SerializeType.ROCKETMQ: self._binary} if region_fits else {}
-        self._template = (_JSON % (region, self._id_prefix, CURRENT_VERSION)).encode() if region_fits else b""
+        self._template = (_JSON % (region, trace, self._id_prefix, CURRENT_VERSION)).encode() if region_fits else b""
         id_length = len(self._id_prefix) + 16
         self._binary_start = encode_binary_fields(self._fields) + b"\0\x05msgId\0\0\0%c%b" % (
             id_length,

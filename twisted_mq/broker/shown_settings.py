@@ -1,0 +1,64 @@
+"""What GET_BROKER_CONFIG shows: the settings that count here, with the values they have in effect, under Apache's keys.
+
+A key that this broker reads nothing from is not shown: its value would pretend. Where the broker always does what one
+value of such a key means, that value is shown, whatever the file says. Secrets are never shown.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted_mq.config.options import shown_options
+from twisted_mq.config.values import value_text
+
+FIXED: dict[str, bool | int | str] = {
+    "aclEnable": False,
+    "autoDeleteUnusedStats": True,
+    "autoMessageVersionOnTopicLen": True,
+    "coldDataFlowControlEnable": False,
+    "disableConsumeIfConsumerReadSlowly": False,
+    "duplicationEnable": False,
+    "enableControllerMode": False,
+    "enableDLegerCommitLog": False,
+    "enableDetailStat": True,
+    "enableLmq": False,
+    "enableMixedMessageType": False,
+    "enableMultiDispatch": False,
+    "enableRegisterProducer": True,
+    "enableScheduleMessageStats": True,
+    "enableSingleTopicRegister": False,
+    "enableSlaveActingMaster": False,
+    "enableSplitRegistration": False,
+    "fetchNamesrvAddrByAddressServer": False,
+    "fetchNameSrvAddrByDnsLookup": False,
+    "forceRegister": True,
+    "isBrokerContainer": False,
+    "isInBrokerContainer": False,
+    "lockInStrictMode": False,
+    "maxStatsIdleTimeInMinutes": -1,
+    "maxTopicLength": 127,
+    "messageIndexSafe": True,
+    "metricsExporterType": "DISABLE",
+    "offsetCheckInSlave": False,
+    "rejectPullConsumerEnable": False,
+    "storeType": "default",
+    "useStaticSubscription": False,
+    "useTLS": False,
+    "validateSystemTopicWhenUpdateTopic": True,
+}
+"""Keys of Apache's that are no options here, or options without effect, and the value that this broker acts by."""
+
+
+def settings_text(broker: Any) -> str:
+    """All shown settings as lines of key=value, sorted."""
+    values = FIXED | shown_options(broker.options) | _resolved(broker)
+    return "".join(f"{key}={value_text(value)}\n" for key, value in sorted(values.items()))
+
+
+def _resolved(broker: Any) -> dict[str, Any]:
+    """What was left to the broker: its addresses and ports, and what it is short of to tell slaves where it listens."""
+    resolved = {"brokerIP1": broker.advertised_ip, "listenPort": broker.port}
+    if broker.ha.address:
+        ip, _, port = broker.ha.address.rpartition(":")
+        resolved |= {"brokerIP2": ip, "haListenPort": int(port)}
+    return resolved
