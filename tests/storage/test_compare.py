@@ -11,6 +11,7 @@ from storage.compare import compare_stores
 from storage.errors import NoStore, StoreLocked
 from storage.interfaces import InnerMessage
 from storage.log_cut import NoRecordThere, cut_log
+from storage.readers import StoreReader
 from tests.storage.conftest import LOG_FILE_BYTES, OpenFileStore, message, put
 
 
@@ -76,6 +77,22 @@ def test_log_that_begins_later_is_compared_from_there(open_store: OpenFileStore,
     found = compare_stores(*roots(master, slave))
     assert not found
     assert (found.right.min_offset, found.right.max_offset) == (start, master.max_physical_offset())
+
+
+def test_difference_in_an_early_file_is_found(open_store: OpenFileStore, tmp_path: Path) -> None:
+    """Equal files are passed as a whole; a record of the second file differs in its last byte."""
+    master, slave = copied(open_store, tmp_path, 160)
+    records = list(StoreReader(*roots(slave)).records())
+    place, record = next((place, record) for place, record in records if place >= LOG_FILE_BYTES)
+    assert records[-1][0] > 2 * LOG_FILE_BYTES
+    slave.close()
+    end = place + len(record) - 1
+    with (tmp_path / "slave" / "commitlog" / f"{LOG_FILE_BYTES:020}").open("r+b") as file:
+        file.seek(end - LOG_FILE_BYTES)
+        file.write(b"\x7f")
+    found = compare_stores(*roots(master, slave))
+    assert (found.first_offset, found.record_offset) == (end, place)
+    assert found.left.max_offset == found.right.max_offset == master.max_physical_offset()
 
 
 def test_missing_store_is_named(tmp_path: Path) -> None:
