@@ -18,13 +18,17 @@ HOLD_CHECK_SECONDS = 5.0
 
 @attrs.define(eq=False)
 class HeldPull:
-    """A waiting pull: `answer()` reads again, without waiting, and gives the answer."""
+    """A waiting pull: `answer()` reads again, without waiting, and gives the answer.
+
+    `found()` says whether an arrival that the tags let pass is one that it waits for; None: it is.
+    """
 
     offset: int
     tags_codes: Collection[int] | None
     expires_ms: int
     answer: Callable[[], Any]
     connected: Callable[[], bool]
+    found: Callable[[], bool] | None = None
     done: defer.Deferred[Any] = attrs.field(factory=defer.Deferred)
 
 
@@ -77,7 +81,9 @@ class PullRequestHoldService:
 
     @staticmethod
     def _matches(pull: HeldPull, arrived: set[int]) -> bool:
-        return pull.tags_codes is None or not arrived.isdisjoint(pull.tags_codes)
+        if pull.tags_codes is not None and arrived.isdisjoint(pull.tags_codes):
+            return False
+        return pull.found is None or not pull.connected() or pull.found()
 
     def _answer(self, key: tuple[str, int], due: Callable[[HeldPull], bool]) -> None:
         pulls = self._held.pop(key, [])

@@ -90,6 +90,31 @@ def test_a_waiting_pull_is_woken_by_a_message_and_reads_by_the_expression():
     assert (answer.code, bodies(answer)) == (0, [500])
 
 
+def test_a_waiting_pull_sleeps_on_over_messages_that_do_not_match():
+    desk = Desk()
+    desk.beat("a > 100")
+    mine, desk.peer = desk.peer, desk.broker.connect()
+    mine.send(RemotingCommand(RequestCode.PULL_MESSAGE, ext_fields=desk.fields(10, SUSPEND)))
+    for number in range(3):
+        desk.send(number)
+    assert (mine.received(), len(desk.broker.controller.held_pulls)) == ([], 1)
+    desk.send(500)
+    (answer,) = mine.received()
+    assert (answer.code, answer.ext_fields["nextBeginOffset"], bodies(answer)) == (0, "14", [500])
+
+
+def test_a_waiting_pull_that_nothing_matched_goes_on_behind_what_came():
+    desk = Desk()
+    desk.beat("a > 100")
+    mine, desk.peer = desk.peer, desk.broker.connect()
+    mine.send(RemotingCommand(RequestCode.PULL_MESSAGE, ext_fields=desk.fields(10, SUSPEND)))
+    desk.send(1)
+    desk.broker.clock.advance(15)
+    desk.broker.controller.held_pulls.answer_expired(desk.broker.now_ms())
+    (answer,) = mine.received()
+    assert (answer.code, answer.ext_fields["nextBeginOffset"]) == (ResponseCode.PULL_NOT_FOUND, "11")
+
+
 @pytest.mark.parametrize("flags", [0, SUBSCRIPTION])
 def test_brokers_that_do_not_filter_say_so(flags: int):
     desk = Desk(enable_property_filter=False)

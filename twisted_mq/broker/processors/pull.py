@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 from twisted.logger import Logger
 
 from protocol.codes import RequestCode, ResponseCode
@@ -140,8 +141,24 @@ class PullMessageProcessor:
             result = self._reset(header) or self._read_queue(header, wanted)
             return self._answer(command, header, group, topic, result, self._code(header, result))
 
+        def matching_arrived() -> bool:
+            """What arrived and does not match is passed over, and not looked at again."""
+            nonlocal header
+            result = self._get(
+                header.topic, header.queue_id, header.queue_offset, 1, DEFAULT_MAX_BYTES, None, wanted.matches
+            )
+            if result.status is not GetStatus.NO_MATCHED_MESSAGE:
+                return True
+            header = msgspec.structs.replace(header, queue_offset=result.next_begin_offset)
+            return False
+
         pull = HeldPull(
-            header.queue_offset, wanted.tags_codes, broker.now_ms() + wait_ms, read_again, lambda: channel.connected_now
+            header.queue_offset,
+            wanted.tags_codes,
+            broker.now_ms() + wait_ms,
+            read_again,
+            lambda: channel.connected_now,
+            matching_arrived if wanted.matches is not None else None,
         )
         return broker.held_pulls.hold(header.topic, header.queue_id, pull)
 
