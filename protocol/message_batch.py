@@ -7,20 +7,32 @@ offset size name
 12     4    flag
 16     4    body_length, then the body
 ..     2    properties_length, then the properties
+
+An inner batch is a stored record with such a body: topics of the queue type BatchCQ keep what came as one send in one
+record. Its property INNER_NUM says how many messages it holds, INNER_BASE the queue offset of the first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+import attrs
 import construct
 
 from protocol.derive import derive_struct
 from protocol.errors import RecordError
-from protocol.java import utf8
-from protocol.message import Message
-from protocol.message_properties import MAX_PROPERTIES_BYTES, decode_property_bytes, encode_properties
+from protocol.flags import MessageSysFlag
+from protocol.java import parse_int, utf8
+from protocol.message import Message, MessageExt
+from protocol.message_properties import (
+    MAX_PROPERTIES_BYTES,
+    PROPERTY_INNER_BASE,
+    PROPERTY_INNER_NUM,
+    decode_property_bytes,
+    encode_properties,
+)
+from protocol.queue_layout import MAX_BATCH_NUM
 
 BATCH_MESSAGE = construct.Struct(
     "size" / construct.Rebuild(construct.Int32sb, lambda this: 22 + len(this.body) + len(this.properties)),
@@ -35,6 +47,7 @@ BATCH_MESSAGE = construct.Struct(
 
 _HEAD = derive_struct(BATCH_MESSAGE)
 _LEAST_BYTES = _HEAD.size + 2
+_TO_UNWRAP = MessageSysFlag.INNER_BATCH_FLAG | MessageSysFlag.NEED_UNWRAP_FLAG
 
 
 class BatchEntry(NamedTuple):
@@ -94,4 +107,35 @@ def decode_batch(data: bytes | memoryview, topic: str = "") -> list[Message]:
     """The messages of a batch, with the topic that the request names. Raises RecordError."""
     return [
         Message(topic, entry.body, entry.flag, decode_property_bytes(entry.properties)) for entry in iterate_batch(data)
+    ]
+
+
+def inner_count(properties: Mapping[str, str]) -> int:
+    """How many messages a record counts for in a batch queue (Apache: CommitLog.setBatchSizeIfNeeded); 1 for plain ones."""
+    number = parse_int(properties.get(PROPERTY_INNER_NUM))
+    if number is None or PROPERTY_INNER_BASE not in properties or not 1 <= number <= MAX_BATCH_NUM:
+        return 1
+    return number
+
+
+def unwrapped(message: MessageExt) -> list[MessageExt]:
+    """The messages of an inner batch that a reader is to take apart, else the message itself. Raises RecordError.
+
+    Each has its own body, properties and flag, and its queue offset; the rest is the record's, but for the sizes and
+    the count of tries, which nobody knows (Apache: PullAPIWrapper, MessageDecoder.decodeMessage).
+    """
+    if message.sys_flag & _TO_UNWRAP != _TO_UNWRAP:
+        return [message]
+    return [
+        attrs.evolve(
+            message,
+            body=entry.body,
+            flag=entry.flag,
+            properties=decode_property_bytes(entry.properties),
+            queue_offset=message.queue_offset + index,
+            store_size=0,
+            body_crc=0,
+            reconsume_times=0,
+        )
+        for index, entry in enumerate(iterate_batch(message.body))
     ]

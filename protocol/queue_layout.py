@@ -14,9 +14,9 @@ Batch consume queue entry, 46 bytes:
     12     8    tags_code
     20     8    store_time       ms
     28     8    msg_base_offset  queue offset of the first message
-    36     2    batch_num        messages in the record
-    38     4    compact_offset
-    42     4    reserved
+    36     2    batch_num        messages in the record, at least 1
+    38     4    compact_offset   -1
+    42     4    reserved         0
 
 Extension unit, 20 bytes and the bit map:
 
@@ -69,6 +69,12 @@ iterate_entries = ENTRY.iter_unpack
 
 BATCH_ENTRY = derive_struct(BATCH_QUEUE_ENTRY)
 BATCH_ENTRY_BYTES = BATCH_ENTRY.size
+iterate_batch_entries = BATCH_ENTRY.iter_unpack
+"""All entries of a buffer whose length is a multiple of 46, each a tuple in the layout's order."""
+NO_COMPACT_OFFSET = -1
+"""The compact_offset of every entry outside compacted topics (Apache: BatchConsumeQueue.INVALID_POS)."""
+MAX_BATCH_NUM = 32767
+"""batch_num is a signed short."""
 
 EXTENSION_HEAD = derive_struct(QUEUE_EXTENSION_UNIT)
 

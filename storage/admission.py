@@ -6,9 +6,16 @@ import operator
 from collections.abc import Sequence
 
 from protocol.delay_levels import delivery_time, parse_delay_levels
-from protocol.flags import transaction_value
-from protocol.java import parse_int
-from protocol.message_properties import PROPERTY_DELAY_TIME_LEVEL
+from protocol.flags import MessageSysFlag, transaction_value
+from protocol.java import from_utf8, parse_int, utf8
+from protocol.message_properties import (
+    PROPERTY_DELAY_TIME_LEVEL,
+    PROPERTY_INNER_BASE,
+    PROPERTY_INNER_NUM,
+    PROPERTY_SEPARATOR,
+    delete_property,
+)
+from protocol.queue_layout import MAX_BATCH_NUM
 from storage.config import StoreConfig
 from storage.interfaces import InnerMessage, PutStatus
 from storage.paths import is_topic_name
@@ -20,12 +27,35 @@ RETRY_PREFIX = "%RETRY%"
 """Retry topics alone may be longer, up to 255."""
 OUT_OF_QUEUES = 0x4
 """Set in the transaction types PREPARED and ROLLBACK: such messages enter no queue."""
+INNER_BATCH = MessageSysFlag.INNER_BATCH_FLAG
 _HIGHEST_QUEUE_ID = 0x7FFFFFFF
 
 
 _shared_by_batch = operator.attrgetter(
     "topic", "queue_id", "sys_flag", "born_timestamp", "born_host", "reconsume_times", "prepared_transaction_offset"
 )
+
+
+def inner_number(message: InnerMessage) -> int | None:
+    """How many messages a record of a batch queue counts for; None where flags and INNER_NUM do not say it together.
+
+    Apache: DefaultMessageStore.asyncPutMessage, CommitLog.getMessageNum.
+    """
+    text = message.property_map.get(PROPERTY_INNER_NUM)
+    if not message.sys_flag & INNER_BATCH:
+        return 1 if text is None else None
+    number = parse_int(text) if text is not None else 1
+    legal = number is not None and 1 <= number <= MAX_BATCH_NUM and not message.sys_flag & OUT_OF_QUEUES
+    return number if legal else None
+
+
+def based(message: InnerMessage, queue_offset: int) -> bytes:
+    """A message's properties in a batch queue: an inner batch has its first queue offset among them."""
+    if not message.sys_flag & INNER_BATCH:
+        return message.properties
+    text = delete_property(from_utf8(message.properties), PROPERTY_INNER_BASE)
+    end = "" if not text or text.endswith(PROPERTY_SEPARATOR) else PROPERTY_SEPARATOR
+    return utf8(f"{text}{end}{PROPERTY_INNER_BASE}\x01{queue_offset}\x02")
 
 
 class Admission:

@@ -10,7 +10,8 @@ import logging
 from collections.abc import Callable, Sequence
 
 from protocol.message_record import encode_record, encode_records
-from storage.admission import MAX_PROPERTIES_BYTES, OUT_OF_QUEUES, Admission
+from storage.admission import INNER_BATCH, MAX_PROPERTIES_BYTES, OUT_OF_QUEUES, Admission, based, inner_number
+from storage.batch_consume_queue import BatchConsumeQueue
 from storage.commit_log import CommitLog
 from storage.config import StoreConfig
 from storage.consume_queue import ConsumeQueue
@@ -21,6 +22,8 @@ from storage.interfaces import InnerMessage, PutResult, PutStatus
 from storage.queue_table import QueueTable
 
 logger = logging.getLogger(__name__)
+
+_UNUSUAL = OUT_OF_QUEUES | INNER_BATCH
 
 
 class Appender:
@@ -62,10 +65,14 @@ class Appender:
             return PutResult(self._admission.verdict((message,)) or PutStatus.UNKNOWN_ERROR)
         queue = self._queues.by_key.get((message.topic, message.queue_id))
         if queue is None:
-            return self._put_in_new_queue(message)
+            return self._put_elsewhere(message)
         log = self._log
         sys_flag = message.sys_flag
-        queue_offset = 0 if sys_flag & OUT_OF_QUEUES else queue.next_offset
+        queue_offset = queue.next_offset
+        if sys_flag & _UNUSUAL:
+            if sys_flag & INNER_BATCH:
+                return PutResult(PutStatus.MESSAGE_ILLEGAL)
+            queue_offset = 0
         offset = log.max_offset
         timestamp = self._now_ms()
         record = encode_record(
@@ -98,13 +105,61 @@ class Appender:
             self._dispatcher.pending.append((queue, offset, size, tags_code, timestamp))
         return PutResult(PutStatus.PUT_OK, queue_offset, offset, end, timestamp)
 
-    def _put_in_new_queue(self, message: InnerMessage) -> PutResult:
+    def _put_elsewhere(self, message: InnerMessage) -> PutResult:
+        batches = self._queues.batches.get((message.topic, message.queue_id))
+        if batches is not None:
+            return self._put_in_batch_queue(batches, message)
         if self.flush is None:
             return PutResult(PutStatus.SERVICE_NOT_AVAILABLE)
         if not self._admission.may_have_queue(message.topic, message.queue_id):
             return PutResult(PutStatus.MESSAGE_ILLEGAL)
         self._queues.make(message.topic, message.queue_id)
         return self.put(message)
+
+    def _put_in_batch_queue(self, queue: BatchConsumeQueue, message: InnerMessage) -> PutResult:
+        """Append one record; an inner batch counts for as many messages as it says, and learns the first one's offset."""
+        count = inner_number(message)
+        if count is None:
+            return PutResult(PutStatus.MESSAGE_ILLEGAL)
+        queued = not message.sys_flag & OUT_OF_QUEUES
+        queue_offset = queue.next_offset if queued else 0
+        properties = based(message, queue_offset)
+        if len(properties) > MAX_PROPERTIES_BYTES:
+            return PutResult(PutStatus.PROPERTIES_SIZE_EXCEEDED)
+        log, timestamp = self._log, self._now_ms()
+
+        def encoded() -> bytes:
+            return encode_record(
+                queue.topic_bytes,
+                message.body,
+                properties,
+                queue_id=message.queue_id,
+                queue_offset=queue_offset,
+                physical_offset=log.max_offset,
+                born_timestamp=message.born_timestamp,
+                born_host=message.born_host,
+                store_timestamp=timestamp,
+                store_host=self._store_host,
+                flag=message.flag,
+                sys_flag=message.sys_flag,
+                reconsume_times=message.reconsume_times,
+                prepared_transaction_offset=message.prepared_transaction_offset,
+            )
+
+        offset, record = log.max_offset, encoded()
+        size = len(record)
+        refused = self._make_room(queue, size, 1)
+        if refused is not None:
+            return PutResult(refused)
+        if log.max_offset != offset:
+            offset, record = log.max_offset, encoded()
+        log.view[offset - log.base : offset + size - log.base] = record
+        log.max_offset = offset + size
+        log.last_store_timestamp = timestamp
+        if queued:
+            queue.expect(queue_offset, count, timestamp)
+            self._dispatcher.pending.append((queue, offset, size, message.tags_code, timestamp))
+        return PutResult(PutStatus.PUT_OK, queue_offset, offset, offset + size, timestamp, count)
 
     def _make_room(self, queue: ConsumeQueue, size: int, count: int) -> PutStatus | None:
         """Take disk space for records of `size` bytes and `count` queue entries; answers why not, or None."""
@@ -134,7 +189,7 @@ class Appender:
         if refused is not None:
             return PutResult(refused)
         first = messages[0]
-        queue = self._queues.by_key.get((first.topic, first.queue_id))
+        queue = self._queues.get(first.topic, first.queue_id)
         if queue is None:
             if self.flush is None:
                 return PutResult(PutStatus.SERVICE_NOT_AVAILABLE)
@@ -182,5 +237,8 @@ class Appender:
         log.view[start - log.base : offset - log.base] = b"".join(records)
         log.max_offset = offset
         log.last_store_timestamp = timestamp
-        queue.next_offset += len(records)
+        if isinstance(queue, BatchConsumeQueue):
+            for index in range(len(records)):
+                queue.expect(first_queue_offset + index, 1, timestamp)
+        queue.next_offset = first_queue_offset + len(records)
         return PutResult(PutStatus.PUT_OK, first_queue_offset, start, offset, timestamp, len(records), offsets)

@@ -17,13 +17,14 @@ from protocol.index_layout import DEFAULT_ENTRIES, DEFAULT_SLOTS
 from protocol.message_record import DispatchFields
 from protocol.queue_layout import FILLER_SIZE, MAX_EXTENSION_ADDRESS
 from storage.admission import OUT_OF_QUEUES
+from storage.batch_consume_queue import BatchConsumeQueue, entry_of
 from storage.commit_log import CommitLog
 from storage.dispatch import Pending
 from storage.index_check import check_index, open_index
 from storage.index_file import IndexSizes
 from storage.interfaces import Inconsistency
 from storage.log_scan import LogFile, LogScan, StopReason, intact_behind
-from storage.readers import StoreReader
+from storage.readers import BatchQueueFiles, QueueFiles, StoreReader
 
 DEFAULT_INDEX = IndexSizes(DEFAULT_SLOTS, DEFAULT_ENTRIES)
 Place = tuple[str, int, int]
@@ -37,8 +38,14 @@ class CheckedQueue(Protocol):
 
     topic: str
     queue_id: int
-    min_offset: int
-    max_offset: int
+
+    @property
+    def min_offset(self) -> int:
+        """The first entry's offset."""
+
+    @property
+    def max_offset(self) -> int:
+        """Behind the last entry's offset."""
 
     @property
     def directory(self) -> str:
@@ -93,7 +100,8 @@ def check_store(
             problem = f"nothing is written here, the next record is at {start}"
             found.append(Inconsistency(reader.directory, scan.end_offset, problem))
     begins: dict[QueueKey, int] = {}
-    for queue in reader.queues():
+    queues: list[QueueFiles | BatchQueueFiles] = [*reader.queues(), *reader.batch_queues()]
+    for queue in queues:
         found += queue.problems()
         found += _queue(queue, reader.min_offset, expected, begins)
     topics = _known_topics(os.path.join(reader.paths.config, "topics.json"))
@@ -153,7 +161,7 @@ def _damage(directory: str, scan: LogScan) -> Iterator[Inconsistency]:
 
 
 def _queue(
-    queue: CheckedQueue,
+    queue: CheckedQueue | BatchQueueFiles,
     min_physical_offset: int,
     expected: dict[Place, DispatchFields],
     begins: dict[QueueKey, int],
@@ -162,6 +170,9 @@ def _queue(
 
     Puts the place of the queue's first record into `begins`.
     """
+    if isinstance(queue, BatchConsumeQueue | BatchQueueFiles):
+        yield from _batch_queue(queue, min_physical_offset, expected, begins)
+        return
     for offset in range(queue.min_offset, queue.max_offset):
         entry = queue.entry(offset)
         if entry is None or entry[1] == FILLER_SIZE or entry[0] < min_physical_offset:
@@ -176,6 +187,30 @@ def _queue(
         elif not _says(entry, record):
             right = (record.physical_offset, record.size, record.tags_code)
             yield Inconsistency(queue.directory, offset, f"is {entry}, the record says {right}")
+
+
+def _batch_queue(
+    queue: BatchConsumeQueue | BatchQueueFiles,
+    min_physical_offset: int,
+    expected: dict[Place, DispatchFields],
+    begins: dict[QueueKey, int],
+) -> Iterator[Inconsistency]:
+    """The same for a batch queue: every entry is its record's, and none answers for an offset of the one before."""
+    next_offset = 0
+    for entry in queue.batch_entries():
+        offset, count = entry[-2:]
+        if offset < next_offset:
+            yield Inconsistency(queue.directory, offset, f"the entry before it reaches to {next_offset}")
+        next_offset = offset + count
+        if entry[0] < min_physical_offset:
+            continue
+        begins.setdefault((queue.topic, queue.queue_id), entry[0])
+        record = expected.pop((queue.topic, queue.queue_id, offset), None)
+        if record is None:
+            problem = f"leads to {entry[0]}, where no record of this queue offset is"
+            yield Inconsistency(queue.directory, offset, problem)
+        elif entry != entry_of(record):
+            yield Inconsistency(queue.directory, offset, f"is {entry}, the record says {entry_of(record)}")
 
 
 def _says(entry: tuple[int, int, int], record: DispatchFields) -> bool:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import enum
 import os
+from collections.abc import Callable
 
 import attrs
 
 from protocol.delay_levels import DEFAULT_DELAY_LEVELS
 from protocol.index_layout import DEFAULT_ENTRIES, DEFAULT_SLOTS
-from protocol.queue_layout import ENTRY_BYTES
+from protocol.queue_layout import BATCH_ENTRY_BYTES, ENTRY_BYTES
 from storage.index_file import IndexSizes
 from storage.paths import StorePaths
 
@@ -33,9 +34,12 @@ def _positive(_instance: object, attribute: attrs.Attribute[int], value: int) ->
         raise ValueError(f"{attribute.name} must be positive, got {value}")
 
 
-def _whole_entries(_instance: object, attribute: attrs.Attribute[int], value: int) -> None:
-    if value <= 0 or value % ENTRY_BYTES:
-        raise ValueError(f"{attribute.name} must be a multiple of {ENTRY_BYTES}, got {value}")
+def _whole_entries(entry_bytes: int) -> Callable[[object, attrs.Attribute[int], int], None]:
+    def check(_instance: object, attribute: attrs.Attribute[int], value: int) -> None:
+        if value <= 0 or value % entry_bytes:
+            raise ValueError(f"{attribute.name} must be a multiple of {entry_bytes}, got {value}")
+
+    return check
 
 
 def _hours(_instance: object, attribute: attrs.Attribute[str], value: str) -> None:
@@ -51,7 +55,10 @@ class StoreConfig:
     store_path_commit_log: str | None = None
     mapped_file_size_commit_log: int = attrs.field(default=1 << 30, validator=_positive)
     mapped_file_size_consume_queue: int = attrs.field(
-        default=QUEUE_ENTRIES_A_FILE * ENTRY_BYTES, validator=_whole_entries
+        default=QUEUE_ENTRIES_A_FILE * ENTRY_BYTES, validator=_whole_entries(ENTRY_BYTES)
+    )
+    mapper_file_size_batch_consume_queue: int = attrs.field(
+        default=QUEUE_ENTRIES_A_FILE * BATCH_ENTRY_BYTES, validator=_whole_entries(BATCH_ENTRY_BYTES)
     )
     flush_disk_type: FlushDiskType = FlushDiskType.ASYNC_FLUSH
     flush_interval_commit_log_ms: int = 500

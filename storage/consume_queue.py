@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterator
 
 import attrs
 
-from protocol.message_record import SCHEDULE_TOPIC
+from protocol.message_record import SCHEDULE_TOPIC, DispatchFields
 from protocol.queue_layout import ENTRY, ENTRY_BYTES, FILLER_ENTRY, FILLER_SIZE
 from storage.mapped_file import Allocate, MappedFile, Sync
 from storage.mapped_file_queue import MappedFileQueue, OddFile, Truncation
 
 _pack_into = ENTRY.pack_into
 _unpack_from = ENTRY.unpack_from
-_FILES_CHECKED = 3
+FILES_CHECKED = 3
 """How many of the last files are looked through on start, as Apache does."""
 
 _NAME_DEPTH = 3
@@ -63,6 +63,9 @@ class ConsumeQueue:
         "topic",
         "topic_bytes",
     )
+
+    batched = False
+    """Whether its offsets count the messages inside records, see batch_consume_queue."""
 
     def __init__(
         self,
@@ -176,6 +179,20 @@ class ConsumeQueue:
         physical_offset, size, tags_code = _unpack_from(file.readable, position - file.first_offset)
         return physical_offset, size, tags_code
 
+    def stored(self, offset: int) -> tuple[int, ...] | None:
+        """The whole entry of the record that begins at an offset, for comparing it with `wanted`."""
+        return self.entry(offset)
+
+    @staticmethod
+    def wanted(record: DispatchFields) -> tuple[int, ...]:
+        """What `stored` is to be for a record; `append_at` and `rewrite` take it too."""
+        return record.physical_offset, record.size, record.tags_code
+
+    @property
+    def last_record_offset(self) -> int:
+        """The queue offset of the last record."""
+        return self.max_offset - 1
+
     def entries_in_file(self, offset: int, count: int) -> memoryview:
         """At most `count` entries from `offset` on, as far as the file goes that holds it; empty where none does."""
         position = offset * ENTRY_BYTES
@@ -185,6 +202,11 @@ class ConsumeQueue:
         start = position - file.first_offset
         end = min(file.size, start + count * ENTRY_BYTES, self.max_offset * ENTRY_BYTES - file.first_offset)
         return file.readable[start:end]
+
+    def entries_from(self, offset: int, count: int) -> list[Entry]:
+        """At most `count` entries from `offset` on."""
+        entries = map(self.entry, range(offset, offset + count))
+        return [entry for entry in entries if entry is not None]
 
     def next_file_offset(self, offset: int) -> int:
         """The first offset of the file behind the one that holds `offset` (Apache: rollNextFile)."""
@@ -218,7 +240,7 @@ class ConsumeQueue:
         if odd or self.files.missing() is not None or not files:
             return QueueLoad(tuple(odd), self.files.missing())
         end = files[-1].first_offset + files[-1].size
-        for file in files[-_FILES_CHECKED:]:
+        for file in files[-FILES_CHECKED:]:
             written = _written_bytes(file)
             if written < file.size:
                 end = file.first_offset + written

@@ -77,7 +77,10 @@ class InnerMessage:
 
 @attrs.define(eq=False)
 class PutResult:
-    """Where a message (or the first of a batch) went. `end_offset` is the first byte behind the record or batch."""
+    """Where a message (or the first of a batch) went. `end_offset` is the first byte behind the record or batch.
+
+    An inner batch is one record of `message_count` messages.
+    """
 
     status: PutStatus
     queue_offset: int = -1
@@ -93,7 +96,8 @@ class GetResult:
     """What a read found: whole stored records in queue order, ready for the wire.
 
     `records` are read-only bytes-like views; they stay valid until the store is closed. `next_begin_offset` is where
-    the reader goes on, whatever the status. Offsets are queue offsets.
+    the reader goes on, whatever the status. Offsets are queue offsets. `message_count` is how many messages the records
+    of a batch queue hold; 0 where each record is one message.
     """
 
     status: GetStatus
@@ -103,6 +107,7 @@ class GetResult:
     records: list[memoryview | bytes] = attrs.field(factory=list)
     size_bytes: int = 0
     suggest_pulling_from_slave: bool = False
+    message_count: int = 0
 
 
 @attrs.define(eq=False)
@@ -133,6 +138,9 @@ class Inconsistency:
 RecordTest = Callable[[memoryview | bytes], bool]
 """Whether a reader wants a stored record; called for the entries whose tags code it wants."""
 
+IsBatchTopic = Callable[[str], bool | None]
+"""Whether a topic has batch queues (queue.type=BatchCQ); None where nobody knows the topic."""
+
 ArrivalListener = Callable[[str, int, int, int, int], None]
 """Called on dispatch: topic, queue id, queue offset of the message, tags code, store timestamp."""
 
@@ -141,6 +149,8 @@ class IMessageStore(Interface):
     """A message store (Apache: MessageStore)."""
 
     arrival_listener = Attribute("ArrivalListener or None; called for every message that becomes visible to readers.")
+
+    is_batch_topic = Attribute("Whether a topic has batch queues; None for one nobody knows. Asked for each new queue.")
 
     def start() -> None:
         """Recover, take the directory's lock, begin background flushing. Raises StoreError subclasses."""
@@ -204,7 +214,7 @@ class IMessageStore(Interface):
         """Whether the message at that offset is recent enough to be read without the disk (Apache: checkInMemByConsumeOffset)."""
 
     def queue_entries(topic: str, queue_id: int, offset: int, count: int) -> list[tuple[int, int, int]]:
-        """Physical offset, size and tags code of at most `count` messages from a queue offset on."""
+        """Physical offset, size and tags code of at most `count` records from a queue offset on."""
 
     def configure(config: StoreConfig) -> None:
         """Take over another configuration's limits on messages and reads; paths and file sizes stay as they are."""

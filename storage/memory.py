@@ -15,10 +15,11 @@ from zope.interface import implementer
 from protocol.errors import RecordError
 from protocol.index_layout import index_key, key_hash
 from protocol.java import to_int
+from protocol.message_batch import inner_count
 from protocol.message_record import SCHEDULE_TOPIC, DispatchFields, dispatch_fields, encode_record
 from protocol.record_layout import BLANK_BYTES, MAGIC_BLANK, MAGIC_V1, MAGIC_V2, read_mark
 from protocol.system_topics import is_lmq, is_system_topic
-from storage.admission import OUT_OF_QUEUES, Admission
+from storage.admission import INNER_BATCH, MAX_PROPERTIES_BYTES, OUT_OF_QUEUES, Admission, based, inner_number
 from storage.config import FlushDiskType, StoreConfig
 from storage.dispatch import EVERYTHING, Dispatcher
 from storage.errors import LogMismatch, ReplicaDamaged, StoreClosed
@@ -31,6 +32,7 @@ from storage.interfaces import (
     IMessageStore,
     Inconsistency,
     InnerMessage,
+    IsBatchTopic,
     PutResult,
     PutStatus,
     QueryResult,
@@ -42,18 +44,43 @@ _PLACE = "memory"
 
 @attrs.define(eq=False)
 class _MemoryQueue:
-    """One queue: entries of physical offset, size, tags code and store time."""
+    """One queue: entries of physical offset, size and tags code; `counts` has the messages of all records put.
+
+    The records of a simple queue hold one message each.
+    """
 
     topic: str
     queue_id: int
+    batched: bool = False
     next_offset: int = 0
     max_offset: int = 0
     entries: list[tuple[int, int, int]] = attrs.field(factory=list)
+    counts: list[int] = attrs.field(factory=list)
+
+    def expect(self, count: int) -> None:
+        """A record of so many messages was put."""
+        self.counts.append(count)
+        self.next_offset += count
 
     def append(self, physical_offset: int, size: int, tags_code: int) -> None:
         """Write the next visible entry."""
+        self.max_offset += self.counts[len(self.entries)]
         self.entries.append((physical_offset, size, tags_code))
-        self.max_offset += 1
+
+    def place_of(self, offset: int) -> int:
+        """The place of the record that holds the message at an offset; the end where none does."""
+        if not self.batched:
+            return min(offset, len(self.entries))
+        behind = 0
+        for place in range(len(self.entries)):
+            behind += self.counts[place]
+            if offset < behind:
+                return place
+        return len(self.entries)
+
+    def base(self, place: int) -> int:
+        """The offset of a record's first message."""
+        return sum(self.counts[:place]) if self.batched else place
 
 
 @attrs.define(eq=False)
@@ -116,6 +143,7 @@ class MemoryMessageStore:
         self._flushed_offset = 0
         self._waiting: list[tuple[int, Callable[[bool], None]]] = []
         self._open = False
+        self.is_batch_topic: IsBatchTopic = lambda topic: None
 
     @property
     def arrival_listener(self) -> ArrivalListener | None:
@@ -151,7 +179,25 @@ class MemoryMessageStore:
             refused = PutStatus.SERVICE_NOT_AVAILABLE
         if refused is None and not self._admission.may_have_queue(message.topic, message.queue_id):
             refused = PutStatus.MESSAGE_ILLEGAL
-        return PutResult(refused) if refused is not None else self._append([message])
+        if refused is not None:
+            return PutResult(refused)
+        queue = self._queue(message.topic, message.queue_id)
+        if not queue.batched:
+            return PutResult(PutStatus.MESSAGE_ILLEGAL) if message.sys_flag & INNER_BATCH else self._append([message])
+        count = inner_number(message)
+        if count is None:
+            return PutResult(PutStatus.MESSAGE_ILLEGAL)
+        properties = based(message, queue.next_offset)
+        if len(properties) > MAX_PROPERTIES_BYTES:
+            return PutResult(PutStatus.PROPERTIES_SIZE_EXCEEDED)
+        result = self._append([attrs.evolve(message, properties=properties)], count)
+        result.message_count = count
+        return result
+
+    def _queue(self, topic: str, queue_id: int) -> _MemoryQueue:
+        """The queue, which is kept only with its first record."""
+        key = topic, queue_id
+        return self._queues.get(key) or _MemoryQueue(*key, batched=bool(self.is_batch_topic(topic)))
 
     def put_messages(self, messages: Sequence[InnerMessage]) -> PutResult:
         """Append messages of one topic and queue."""
@@ -164,11 +210,12 @@ class MemoryMessageStore:
         result.message_count = len(messages)
         return result
 
-    def _append(self, messages: Sequence[InnerMessage]) -> PutResult:
+    def _append(self, messages: Sequence[InnerMessage], count: int = 1) -> PutResult:
+        """Append records that hold `count` messages each."""
         key = messages[0].topic, messages[0].queue_id
         timestamp = self._now_ms()
         in_queue = not messages[0].sys_flag & OUT_OF_QUEUES
-        queue = self._queues.get(key) or _MemoryQueue(*key)
+        queue = self._queue(*key)
         records = self._encode(queue, messages, timestamp, in_queue)
         if sum(map(len, records)) + 8 > self.config.mapped_file_size_commit_log:
             return PutResult(PutStatus.MESSAGE_ILLEGAL)
@@ -183,7 +230,7 @@ class MemoryMessageStore:
                 if message.topic == SCHEDULE_TOPIC:
                     tags_code = self._admission.due_time(message, timestamp)
                 self._dispatcher.pending.append((queue, self._max_offset, len(record), tags_code, timestamp))
-                queue.next_offset += 1
+                queue.expect(count)
             self._max_offset += len(record)
         if not self._hold_flushes:
             self.flush()
@@ -275,11 +322,12 @@ class MemoryMessageStore:
         while replica.waiting and replica.waiting[0].physical_offset + replica.waiting[0].size <= end:
             record = replica.waiting.pop(0)
             key = record.topic, record.queue_id
-            queue = self._queues.setdefault(key, _MemoryQueue(*key))
+            queue = self._queues.setdefault(key, self._queue(*key))
+            queue.batched = queue.batched or bool(record.sys_flag & INNER_BATCH)
             if record.queue_offset != queue.max_offset:
                 raise IndexError(f"{key}: entry {record.queue_offset} does not follow {queue.max_offset}")
+            queue.expect(inner_count(record.properties) if queue.batched else 1)
             queue.append(record.physical_offset, record.size, record.tags_code)
-            queue.next_offset = queue.max_offset
             if self._dispatcher.listener is not None:
                 self._dispatcher.listener(*key, record.queue_offset, record.tags_code, record.store_timestamp)
 
@@ -333,24 +381,31 @@ class MemoryMessageStore:
     def _collect(self, result: GetResult, queue: _MemoryQueue, max_count: int, max_bytes: int, wanted: Wanted) -> int:
         """Fill `result`; returns the physical offset of the last entry looked at."""
         start, last = result.next_begin_offset, 0
-        file_entries = self.config.mapped_file_size_consume_queue // 20
-        file_end = start + file_entries - start % file_entries
-        for offset in range(start, min(file_end, queue.max_offset)):
-            physical_offset, size, tags_code = queue.entries[offset]
-            if (offset - start) * 20 >= max(self.config.max_filter_message_size, max_count * 20):
+        first = queue.place_of(start)
+        entry_bytes, file_bytes = 20, self.config.mapped_file_size_consume_queue
+        if queue.batched:
+            entry_bytes, file_bytes = 46, self.config.mapper_file_size_batch_consume_queue
+        file_end = first + file_bytes // entry_bytes - first % (file_bytes // entry_bytes)
+        taken = 0
+        for place in range(first, min(file_end, len(queue.entries))):
+            (physical_offset, size, tags_code), count = queue.entries[place], queue.counts[place]
+            base = queue.base(place)
+            if (base - start) * entry_bytes >= max(self.config.max_filter_message_size, max_count * entry_bytes):
                 break
-            if result.records and self._is_full(result, physical_offset, size, max_count, max_bytes):
+            if taken and (taken + count > max_count or self._is_full(result, physical_offset, size, taken, max_bytes)):
                 break
             last = physical_offset
-            result.next_begin_offset = offset + 1
+            result.next_begin_offset = base + count
             record = memoryview(self._records[physical_offset])
             if wanted.has(tags_code, record):
                 result.records.append(record)
                 result.size_bytes += size
+                taken += count
                 result.status = GetStatus.FOUND
+        result.message_count = taken if queue.batched else 0
         return last
 
-    def _is_full(self, result: GetResult, physical_offset: int, size: int, max_count: int, max_bytes: int) -> bool:
+    def _is_full(self, result: GetResult, physical_offset: int, size: int, taken: int, max_bytes: int) -> bool:
         config = self.config
         if self._max_offset - physical_offset <= config.hot_bytes:
             bytes_limit = config.max_transfer_bytes_on_message_in_memory
@@ -359,7 +414,7 @@ class MemoryMessageStore:
             bytes_limit = config.max_transfer_bytes_on_message_in_disk
             count_limit = config.max_transfer_count_on_message_in_disk
         most = min(bytes_limit, max(max_bytes, 100))
-        return len(result.records) >= min(max_count, count_limit) or result.size_bytes + size > most
+        return taken >= count_limit or result.size_bytes + size > most
 
     def min_offset_in_queue(self, topic: str, queue_id: int) -> int:
         """Always 0: nothing expires."""
@@ -378,6 +433,9 @@ class MemoryMessageStore:
     def offset_by_time(self, topic: str, queue_id: int, timestamp_ms: int, boundary: Boundary) -> int:
         """Where reading from a time begins."""
         times = self._times(topic, queue_id)
+        queue = self._queues.get((topic, queue_id))
+        if queue is not None and queue.batched:
+            return queue.base(_place_by_time(times, timestamp_ms, boundary))
         if boundary is Boundary.LOWER:
             return next((offset for offset, time in enumerate(times) if time >= timestamp_ms), len(times))
         return max((offset for offset, time in enumerate(times) if time <= timestamp_ms), default=0)
@@ -385,7 +443,10 @@ class MemoryMessageStore:
     def store_timestamp(self, topic: str, queue_id: int, offset: int) -> int:
         """When the message at a queue offset was stored."""
         times = self._times(topic, queue_id)
-        return times[offset] if 0 <= offset < len(times) else -1
+        if not times or offset < 0:
+            return -1
+        place = self._queues[topic, queue_id].place_of(offset)
+        return times[place] if place < len(times) else -1
 
     def earliest_message_time(self, topic: str, queue_id: int) -> int:
         """When the queue's first message was stored."""
@@ -432,12 +493,15 @@ class MemoryMessageStore:
         queue = self._queues.get((topic, queue_id))
         if queue is None or not 0 <= offset < queue.max_offset:
             return False
-        return self._max_offset - queue.entries[offset][0] <= self.config.hot_bytes
+        return self._max_offset - queue.entries[queue.place_of(offset)][0] <= self.config.hot_bytes
 
     def queue_entries(self, topic: str, queue_id: int, offset: int, count: int) -> list[tuple[int, int, int]]:
         """Physical offset, size and tags code of messages."""
         queue = self._queues.get((topic, queue_id))
-        return queue.entries[max(0, offset) : max(0, offset + count)] if queue is not None else []
+        if queue is None or offset < 0:
+            return []
+        place = queue.place_of(offset)
+        return queue.entries[place : place + count]
 
     def queue_ids(self, topic: str) -> list[int]:
         """The queues of a topic."""
@@ -471,18 +535,30 @@ class MemoryMessageStore:
         """Compare every entry with the record it leads to."""
         found = []
         for queue in self._queues.values():
-            for offset, entry in enumerate(queue.entries):
-                problem = self._problem(queue, offset, entry)
+            for place, entry in enumerate(queue.entries):
+                problem = self._problem(queue, place, entry)
                 if problem:
                     found.append(Inconsistency(_PLACE, entry[0], problem))
         return found
 
-    def _problem(self, queue: _MemoryQueue, offset: int, entry: tuple[int, int, int]) -> str:
+    def _problem(self, queue: _MemoryQueue, place: int, entry: tuple[int, int, int]) -> str:
+        offset, count = queue.base(place), queue.counts[place]
         try:
             record: DispatchFields = dispatch_fields(self._records[entry[0]], check_crc=True)
         except (KeyError, RecordError) as error:
             return f"no record for {queue.topic}/{queue.queue_id}/{offset}: {error}"
-        expected = (queue.topic, queue.queue_id, offset, *entry)
+        expected = (queue.topic, queue.queue_id, offset, *entry, count)
         actual = (record.topic, record.queue_id, record.queue_offset)
-        whole = (*actual, record.physical_offset, record.size, record.tags_code)
+        messages = inner_count(record.properties) if queue.batched else 1
+        whole = (*actual, record.physical_offset, record.size, record.tags_code, messages)
         return "" if whole == expected else f"the record is {whole}, the entry says {expected}"
+
+
+def _place_by_time(times: list[int], timestamp_ms: int, boundary: Boundary) -> int:
+    """The place of a batch queue's record of that time, see BatchConsumeQueue.offset_by_time."""
+    if not times or timestamp_ms >= times[-1]:
+        return max(0, len(times) - 1)
+    same = [place for place, time in enumerate(times) if time == timestamp_ms]
+    if same:
+        return same[0] if boundary is Boundary.LOWER else same[-1]
+    return next(place for place, time in enumerate(times) if time > timestamp_ms)

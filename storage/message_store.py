@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from zope.interface import implementer
 
 from storage.appender import Appender
+from storage.batch_queue_reader import BatchQueueReader
 from storage.check import check_parts
 from storage.checkpoint import Checkpoint
 from storage.commit_service import CommitService
@@ -30,6 +31,7 @@ from storage.interfaces import (
     IMessageStore,
     Inconsistency,
     InnerMessage,
+    IsBatchTopic,
     PutResult,
     QueryResult,
     RecordTest,
@@ -38,7 +40,6 @@ from storage.log_scan import LogScan
 from storage.log_setup import make_commit_log
 from storage.mapped_file import Allocate, Sync
 from storage.queue_extension import BitMapOf, describe
-from storage.queue_reader import QueueReader
 from storage.queue_table import QueueTable
 from storage.recovery import Recovery, RecoveryReport
 from storage.replica import ReplicaLog
@@ -78,10 +79,15 @@ class FileMessageStore:
         self._commit: CommitService | None = None
         self.bit_map_of: BitMapOf | None = None
         """Filter bit maps for the queues' extensions, from a topic and a message's properties."""
+        self.is_batch_topic: IsBatchTopic = lambda topic: None
+        """Whether a topic has batch queues; to be set before `start`, which trusts the directories where it says None."""
         self.commit_listener: Callable[[], None] | None = None
         """Called in a thread of the store when messages can become visible that an earlier `dispatch` left out."""
         self._replica: ReplicaLog | None = None
         self._make_parts()
+
+    def _is_batch_topic(self, topic: str) -> bool | None:
+        return self.is_batch_topic(topic)
 
     def _described(self, topic: str, physical_offset: int, size: int) -> tuple[int, bytes | None]:
         """What a queue's extension says of a record."""
@@ -91,9 +97,9 @@ class FileMessageStore:
     def _make_parts(self) -> None:
         config = self.config
         self._log = make_commit_log(config, self._allocate, self._sync)
-        self._queues = QueueTable(config, self._allocate, self._described)
+        self._queues = QueueTable(config, self._allocate, self._described, self._is_batch_topic)
         self._checkpoint = Checkpoint(self._paths.checkpoint)
-        self._reader = QueueReader(config, self._log)
+        self._reader = BatchQueueReader(config, self._log)
         index = IndexService(self._paths.index, config.index_sizes, self._now_ms, self._allocate)
         self._index = IndexBuilder(self._log, index, enabled=config.message_index_enable)
         self._appender = Appender(config, self._now_ms, self._log, self._queues, self._dispatcher)
@@ -306,7 +312,10 @@ class FileMessageStore:
         """Read a queue; an unknown one is an empty one, as in Apache, whose reads make the queue."""
         queue = self._queues.by_key.get((topic, queue_id))
         if queue is None:
-            return GetResult(GetStatus.NO_MESSAGE_IN_QUEUE, 0, 0, 0)
+            batches = self._queues.batches.get((topic, queue_id))
+            if batches is None:
+                return GetResult(GetStatus.NO_MESSAGE_IN_QUEUE, 0, 0, 0)
+            return self._reader.get_batched(batches, offset, max_count, max_bytes, tags_codes, matches)
         return self._reader.get(queue, offset, max_count, max_bytes, tags_codes, matches)
 
     def min_offset_in_queue(self, topic: str, queue_id: int) -> int:
@@ -355,10 +364,9 @@ class FileMessageStore:
         return queue is not None and self._reader.is_in_memory(queue, offset)
 
     def queue_entries(self, topic: str, queue_id: int, offset: int, count: int) -> list[tuple[int, int, int]]:
-        """Physical offset, size and tags code of messages."""
+        """Physical offset, size and tags code of records."""
         queue = self._queues.get(topic, queue_id)
-        entries = (queue.entry(one) for one in range(offset, offset + count)) if queue is not None else ()
-        return [entry for entry in entries if entry is not None]
+        return queue.entries_from(offset, count) if queue is not None else []
 
     def queue_ids(self, topic: str) -> list[int]:
         """The queues of a topic."""

@@ -2,6 +2,7 @@
 
 <root>/commitlog/00000000000000000000            records; the name is the physical offset of the first byte
 <root>/consumequeue/<topic>/<queue>/0000...0000  queue entries; the name is a byte offset too
+<root>/batchconsumequeue/<topic>/<queue>/0..0     entries of topics with queue.type=BatchCQ, see batch_consume_queue
 <root>/consumequeue_ext/<topic>/<queue>/0..0      extension units, see queue_extension
 <root>/index/20261120231855001                   key index
 <root>/config/topics.json, *.json.bak            tables
@@ -20,14 +21,17 @@ LONGEST_TOPIC_BYTES = 255
 """A directory name on Linux; Apache: HookUtils.MAX_TOPIC_LENGTH."""
 FILE_NAME_DIGITS = 20
 
-_TOPIC = re.compile(r"[%|a-zA-Z0-9_-]{1,255}\Z")
+_TOPIC = re.compile(r"[%|+a-zA-Z0-9_-]{1,255}\Z")
 _OFFSET = re.compile(r"[0-9]{20}\Z", re.ASCII)
 _QUEUE_ID = re.compile(r"(0|[1-9][0-9]{0,9})\Z", re.ASCII)
 _HIGHEST_QUEUE_ID = 0x7FFFFFFF
 
 
 def is_topic_name(topic: str) -> bool:
-    """Whether the name has only Apache's characters (TopicValidator), so that no directory but its own is meant."""
+    """Whether the name has only Apache's characters (TopicValidator), so that no directory but its own is meant.
+
+    The + is in pop's retry topics only, %RETRY%group+topic; users may not have it in theirs.
+    """
     return _TOPIC.match(topic) is not None
 
 
@@ -63,6 +67,7 @@ class StorePaths:
         self.root = root
         self.commit_log = commit_log or os.path.join(root, "commitlog")
         self.consume_queues = os.path.join(root, "consumequeue")
+        self.batch_consume_queues = os.path.join(root, "batchconsumequeue")
         self.queue_extensions = os.path.join(root, "consumequeue_ext")
         self.index = os.path.join(root, "index")
         self.config = os.path.join(root, "config")
@@ -73,9 +78,11 @@ class StorePaths:
 
     def queue(self, topic: str, queue_id: int) -> str:
         """The directory of one queue. Raises IllegalTopicName, ValueError for a negative queue."""
-        if queue_id < 0:
-            raise ValueError(f"queue id {queue_id} is negative")
-        return os.path.join(self.consume_queues, checked_topic(topic), str(queue_id))
+        return _queue(self.consume_queues, topic, queue_id)
+
+    def batch_queue(self, topic: str, queue_id: int) -> str:
+        """The directory of one batch queue. Raises IllegalTopicName, ValueError for a negative queue."""
+        return _queue(self.batch_consume_queues, topic, queue_id)
 
     def queue_extension(self, topic: str, queue_id: int) -> str:
         """The directory of one queue's extension units. Raises IllegalTopicName."""
@@ -83,13 +90,26 @@ class StorePaths:
 
     def queue_directories(self) -> list[tuple[str, int]]:
         """(topic, queue id) of every queue directory on disk, sorted; names that mean neither are passed over."""
-        found = []
-        for topic in _directories(self.consume_queues):
-            if is_topic_name(topic):
-                names = _directories(os.path.join(self.consume_queues, topic))
-                ids = (queue_id_of(name) for name in names)
-                found += [(topic, queue_id) for queue_id in ids if queue_id is not None]
-        return sorted(found)
+        return _queue_directories(self.consume_queues)
+
+    def batch_queue_directories(self) -> list[tuple[str, int]]:
+        """The same for batch queues."""
+        return _queue_directories(self.batch_consume_queues)
+
+
+def _queue(parent: str, topic: str, queue_id: int) -> str:
+    if queue_id < 0:
+        raise ValueError(f"queue id {queue_id} is negative")
+    return os.path.join(parent, checked_topic(topic), str(queue_id))
+
+
+def _queue_directories(parent: str) -> list[tuple[str, int]]:
+    found = []
+    for topic in _directories(parent):
+        if is_topic_name(topic):
+            ids = (queue_id_of(name) for name in _directories(os.path.join(parent, topic)))
+            found += [(topic, queue_id) for queue_id in ids if queue_id is not None]
+    return sorted(found)
 
 
 def _directories(path: str) -> list[str]:

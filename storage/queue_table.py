@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 
+from storage.batch_consume_queue import BatchConsumeQueue
 from storage.config import StoreConfig
 from storage.consume_queue import ConsumeQueue
+from storage.interfaces import IsBatchTopic
 from storage.mapped_file import Allocate
 from storage.queue_extension import Describe, ExtendedConsumeQueue, QueueExtension
 
 
 class QueueTable:
-    """The queues that exist. `by_key` is what the hot path looks into."""
+    """The queues that exist: `by_key` the simple ones, which the hot path looks into, `batches` the others."""
 
     def __init__(
-        self, config: StoreConfig, allocate: Allocate = os.posix_fallocate, describe: Describe = lambda *_: (0, None)
+        self,
+        config: StoreConfig,
+        allocate: Allocate = os.posix_fallocate,
+        describe: Describe = lambda *_: (0, None),
+        is_batch_topic: IsBatchTopic = lambda topic: None,
     ) -> None:
         self.by_key: dict[tuple[str, int], ConsumeQueue] = {}
+        self.batches: dict[tuple[str, int], BatchConsumeQueue] = {}
+        self.is_batch_topic = is_batch_topic
         self._config = config
         self._paths = config.paths
         self._allocate = allocate
@@ -25,17 +33,25 @@ class QueueTable:
 
     def __iter__(self) -> Iterator[ConsumeQueue]:
         """The queues at this moment; safe in any thread."""
-        return iter(tuple(self.by_key.values()))
+        return iter((*tuple(self.by_key.values()), *tuple(self.batches.values())))
 
     def get(self, topic: str, queue_id: int) -> ConsumeQueue | None:
         """The queue, if there is one."""
-        return self.by_key.get((topic, queue_id))
+        key = topic, queue_id
+        return self.by_key.get(key) or self.batches.get(key)
 
-    def make(self, topic: str, queue_id: int) -> ConsumeQueue:
+    def make(self, topic: str, queue_id: int, *, batched: bool = False) -> ConsumeQueue:
         """A new, empty queue; its directory is made with its first entry. Raises IllegalTopicName, ValueError.
 
-        It has extension units where those are switched on, or where it has some from before.
+        `batched` is for topics that nobody knows. A simple queue has extension units where those are switched on, or
+        where it has some from before.
         """
+        known = self.is_batch_topic(topic)
+        if batched if known is None else known:
+            return self._make_batched(topic, queue_id)
+        return self._make_simple(topic, queue_id)
+
+    def _make_simple(self, topic: str, queue_id: int) -> ConsumeQueue:
         config = self._config
         directory, extension = self._paths.queue(topic, queue_id), self._paths.queue_extension(topic, queue_id)
         size, step = config.mapped_file_size_consume_queue, config.consume_queue_allocation_step
@@ -51,30 +67,60 @@ class QueueTable:
         self.by_key[topic, queue_id] = queue
         return queue
 
+    def _make_batched(self, topic: str, queue_id: int) -> BatchConsumeQueue:
+        config, directory = self._config, self._paths.batch_queue(topic, queue_id)
+        size, step = config.mapper_file_size_batch_consume_queue, config.consume_queue_allocation_step
+        queue = BatchConsumeQueue(topic, queue_id, directory, size, step, self._allocate)
+        self.batches[topic, queue_id] = queue
+        return queue
+
+    def on_disk(self) -> Iterator[ConsumeQueue]:
+        """A new queue for each directory of entries, of the kind that the directory is for; none is loaded yet."""
+        for topic, queue_id in self._paths.queue_directories():
+            yield self._make_simple(topic, queue_id)
+        for topic, queue_id in self._paths.batch_queue_directories():
+            yield self._make_batched(topic, queue_id)
+
+    def batched_anew(self, queue: ConsumeQueue, stored_at: Callable[[int, int], int]) -> BatchConsumeQueue:
+        """A batch queue in the place of a simple one, whose records hold one message each. Raises StoreFull.
+
+        `stored_at` gives the store time of the record at a physical offset, of a size.
+        """
+        batch = self._make_batched(queue.topic, queue.queue_id)
+        for offset, (physical_offset, size, tags_code) in queue.entries():
+            batch.append_at(offset, physical_offset, size, tags_code, stored_at(physical_offset, size))
+        del self.by_key[queue.topic, queue.queue_id]
+        queue.destroy()
+        return batch
+
     def queue_ids(self, topic: str) -> list[int]:
         """The queues of a topic, in order."""
-        return sorted(queue_id for name, queue_id in self.by_key if name == topic)
+        return sorted(queue_id for name, queue_id in self._keys() if name == topic)
+
+    def _keys(self) -> set[tuple[str, int]]:
+        return {*self.by_key, *self.batches}
 
     def topics(self) -> list[str]:
         """All topics that have a queue, sorted."""
-        return sorted({topic for topic, _ in self.by_key})
+        return sorted({topic for topic, _ in self._keys()})
 
     def remove(self, topics: Collection[str]) -> list[ConsumeQueue]:
         """Take the queues of these topics out of the table, delete their files; returns them."""
-        return self.remove_queues([key for key in self.by_key if key[0] in topics])
+        return self.remove_queues([key for key in (*self.by_key, *self.batches) if key[0] in topics])
 
     def remove_queues(self, keys: Collection[tuple[str, int]]) -> list[ConsumeQueue]:
         """Take these queues out of the table, delete their files, and the directories of topics that have none left."""
-        removed = [self.by_key[key] for key in keys]
+        found = [table.pop(key, None) for key in keys for table in (self.by_key, self.batches)]
+        removed = [queue for queue in found if queue is not None]
         for queue in removed:
-            del self.by_key[queue.topic, queue.queue_id]
             queue.destroy()
         for topic in {queue.topic for queue in removed}:
             self._remove_empty_directory(topic)
         return removed
 
     def _remove_empty_directory(self, topic: str) -> None:
-        for parent in (self._paths.consume_queues, self._paths.queue_extensions):
+        paths = self._paths
+        for parent in (paths.consume_queues, paths.queue_extensions, paths.batch_consume_queues):
             directory = os.path.join(parent, topic)
             if os.path.isdir(directory) and not os.listdir(directory):
                 os.rmdir(directory)

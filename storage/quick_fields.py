@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import zlib
 
+from protocol.flags import MessageSysFlag
 from protocol.java import from_utf8, tags_code
 from protocol.message_record import SCHEDULE_TOPIC
 from protocol.record_layout import HEAD_BYTES, HEADS, MAGIC_V1, V1_TOPIC_BYTES, V6_FLAGS
@@ -19,6 +20,7 @@ _unpack = HEADS[0].unpack_from
 _SCHEDULE_TOPIC = SCHEDULE_TOPIC.encode()
 _TAGS = b"TAGS\x01"
 _END = 2
+_UNUSUAL = V6_FLAGS | MessageSysFlag.INNER_BATCH_FLAG
 
 
 def quick_fields(record: memoryview) -> Quick | None:
@@ -28,7 +30,7 @@ def quick_fields(record: memoryview) -> Quick | None:
     (size, magic, crc, queue_id, _, queue_offset, physical_offset, sys_flag, _, _, timestamp, _, _, _, length) = (
         _unpack(record)
     )
-    if size != len(record) or magic != MAGIC_V1 or sys_flag & V6_FLAGS or not 0 < length <= size - HEAD_BYTES - 3:
+    if size != len(record) or magic != MAGIC_V1 or sys_flag & _UNUSUAL or not 0 < length <= size - HEAD_BYTES - 3:
         return None
     body_end = HEAD_BYTES + length
     topic_end = body_end + 1 + record[body_end]

@@ -115,8 +115,10 @@ class Recovery:
     # What is there
 
     def _load_queues(self) -> None:
-        for topic, queue_id in self._config.paths.queue_directories():
-            queue = self._queues.make(topic, queue_id)
+        for queue in self._queues.on_disk():
+            if self._queues.is_batch_topic(queue.topic) is (not queue.batched):
+                self._change_kind(queue)
+                continue
             load = queue.load()
             directory = queue.files.directory
             for odd in load.odd_files:
@@ -132,6 +134,14 @@ class Recovery:
             elif self.report.clean and queue.files.dropped_empty is not None:
                 self.report.add(queue.files.dropped_empty, 0, "was empty; its entries are written anew from the log")
                 self._rescan(queue, queue.max_physical_offset)
+
+    def _change_kind(self, queue: ConsumeQueue) -> None:
+        """Have a queue of the wrong kind built anew from the log: a slave may learn late which kind a topic has."""
+        what = f"{queue.topic} has queues of another kind; the queue is built anew from the log"
+        self.report.add(queue.files.directory, 0, what)
+        queue.destroy_directory()
+        self._queues.remove_queues([(queue.topic, queue.queue_id)])
+        self._rescan(self._queues.make(queue.topic, queue.queue_id), 0)
 
     def _rescan(self, queue: ConsumeQueue, offset: int) -> None:
         self._incomplete.add((queue.topic, queue.queue_id))
@@ -212,15 +222,17 @@ class Recovery:
             self.report.add(
                 queue.files.directory, record.queue_offset, f"{what} the record at {record.physical_offset}"
             )
-        queue.append_at(record.queue_offset, record.physical_offset, record.size, record.tags_code)
+        queue.append_at(record.queue_offset, *queue.wanted(record))
         self.report.entries_written += 1
 
     def _put_right(self, record: DispatchFields) -> bool:
         """Write a record's entry anew where it leads elsewhere; False where that is a record of this queue offset too."""
         queue = self._queues.get(record.topic, record.queue_id)
-        entry = queue.entry(record.queue_offset) if queue is not None else None
-        right = record.physical_offset, record.size, record.tags_code
-        if queue is None or entry is None or entry == right or entry[1] == FILLER_SIZE:
+        entry = queue.stored(record.queue_offset) if queue is not None else None
+        if queue is None or entry is None or entry[1] == FILLER_SIZE:
+            return True
+        right = queue.wanted(record)
+        if entry == right:
             return True
         if entry[:2] != right[:2]:
             other = self._log.record_at(entry[0])
@@ -238,7 +250,8 @@ class Recovery:
             what = f"the record is in no queue: {record.topic!r} is no topic name"
             self.report.add(self._log.files.directory, record.physical_offset, what)
             return None
-        return self._queues.make(record.topic, record.queue_id)
+        inner_batch = bool(record.sys_flag & MessageSysFlag.INNER_BATCH_FLAG)
+        return self._queues.make(record.topic, record.queue_id, batched=inner_batch)
 
     def _cut_log(self, scan: LogScan) -> None:
         end = scan.end_offset
@@ -283,7 +296,7 @@ class Recovery:
             return True
         record = self._log.record_at(entry[0])
         return record is not None and record_matches(
-            record, queue.topic, queue.queue_id, queue.max_offset - 1, entry[1]
+            record, queue.topic, queue.queue_id, queue.last_record_offset, entry[1]
         )
 
     def _put_on_disk(self, start: int) -> None:

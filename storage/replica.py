@@ -13,8 +13,9 @@ from collections import deque
 from protocol.delay_levels import parse_delay_levels
 from protocol.errors import RecordError
 from protocol.message_record import DispatchFields, dispatch_fields
-from protocol.record_layout import BLANK_BYTES, MAGIC_BLANK, MAGIC_V1, MAGIC_V2, read_mark
-from storage.admission import OUT_OF_QUEUES
+from protocol.record_layout import BLANK_BYTES, MAGIC_BLANK, MAGIC_V1, MAGIC_V2, read_head, read_mark
+from storage.admission import INNER_BATCH, OUT_OF_QUEUES
+from storage.batch_consume_queue import BatchConsumeQueue, entry_of
 from storage.commit_log import CommitLog
 from storage.config import StoreConfig
 from storage.consume_queue import ConsumeQueue
@@ -88,6 +89,7 @@ class ReplicaLog:
 
     def _take(self, record: memoryview, offset: int, size: int) -> None:
         quick = quick_fields(record)
+        count = 1
         if quick is not None and quick[3] == offset and quick[2] >= 0 <= quick[1]:
             topic, queue_id, queue_offset, _, sys_flag, tags_code, timestamp = quick
             queue = None if sys_flag & OUT_OF_QUEUES else self._queue(topic, queue_id)
@@ -95,7 +97,12 @@ class ReplicaLog:
             fields = self._checked(record, offset)
             queue_offset, tags_code, timestamp = fields.queue_offset, fields.tags_code, fields.store_timestamp
             queue = None if fields.sys_flag & OUT_OF_QUEUES else self._queue(fields.topic, fields.queue_id)
-        if queue is not None and queue_offset == queue.next_offset:
+            if queue is not None and fields.sys_flag & INNER_BATCH:
+                queue, count = self._batched(queue), entry_of(fields)[-1]
+        if isinstance(queue, BatchConsumeQueue):
+            queue.reserve()
+            queue.expect(queue_offset, count, timestamp)
+        elif queue is not None and queue_offset == queue.next_offset:
             queue.reserve()
             queue.next_offset += 1
         self._waiting.append((queue, queue_offset, offset, size, tags_code, timestamp))
@@ -120,6 +127,23 @@ class ReplicaLog:
                 queue = self._queues.make(name, queue_id)
             self._by_key[key] = queue
         return self._by_key[key]
+
+    def _batched(self, queue: ConsumeQueue) -> ConsumeQueue:
+        """The queue of an inner batch: a simple one, made before the topic's type was known here, becomes one for batches."""
+        if isinstance(queue, BatchConsumeQueue):
+            return queue
+        batch = self._queues.batched_anew(queue, self._stored_at)
+        waiting = [entry for entry in self._waiting if entry[0] is queue]
+        batch.reserve(len(waiting))
+        for _, queue_offset, _, _, _, timestamp in waiting:
+            batch.expect(queue_offset, 1, timestamp)
+        self._waiting = deque((batch, *entry[1:]) if entry[0] is queue else entry for entry in self._waiting)
+        self._by_key.clear()
+        return batch
+
+    def _stored_at(self, physical_offset: int, size: int) -> int:
+        record = self._log.read(physical_offset, size)
+        return 0 if record is None else read_head(record).store_timestamp
 
     def drop(self, queue: ConsumeQueue) -> None:
         """Forget a queue that is deleted; its waiting records enter none."""
@@ -148,7 +172,10 @@ class ReplicaLog:
             "replica queue moves: topic=%s queue=%d from=%d to=%d",
             queue.topic, queue.queue_id, queue.max_offset, queue_offset,
         )  # fmt: skip
-        queue.append_at(queue_offset, offset, size, tags_code)
+        if queue.batched:
+            queue.append(offset, size, tags_code)
+        else:
+            queue.append_at(queue_offset, offset, size, tags_code)
 
     def visible_end(self) -> int:
         """Behind the last record that is visible."""

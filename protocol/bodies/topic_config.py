@@ -9,6 +9,11 @@ from protocol.bodies.static_topic import TopicQueueMappingDetail, TopicQueueMapp
 from protocol.bodies.types import Int32, Int64, TopicFilterType
 from protocol.bodies.versions import DataVersion
 
+QUEUE_TYPE = "queue.type"
+"""The attribute that says which kind of consume queue a topic has (Apache: TopicAttributes)."""
+BATCH_QUEUE, SIMPLE_QUEUE = "BatchCQ", "SimpleCQ"
+"""Its values (Apache: CQType); a topic without it has simple queues."""
+
 
 @attrs.frozen
 class TopicConfig:
@@ -22,6 +27,11 @@ class TopicConfig:
     topic_sys_flag: Int32 = 0
     order: bool = False
     attributes: dict[str, str] = field(factory=dict)
+
+    @property
+    def has_batch_queues(self) -> bool:
+        """Whether its queues count the messages inside records (Apache: QueueTypeUtils.isBatchCq)."""
+        return (self.attributes or {}).get(QUEUE_TYPE) == BATCH_QUEUE
 
 
 @attrs.frozen

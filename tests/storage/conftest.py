@@ -16,6 +16,7 @@ from storage.message_store import FileMessageStore
 
 LOG_FILE_BYTES = 4096
 QUEUE_FILE_BYTES = 200
+BATCH_QUEUE_FILE_BYTES = 184
 HOST = bytes([10, 0, 0, 1]) + (10911).to_bytes(4, "big")
 START_MS = 1_700_000_000_000
 
@@ -61,6 +62,7 @@ def config(root: Path, **fields: Any) -> StoreConfig:
         "store_path_root_dir": str(root),
         "mapped_file_size_commit_log": LOG_FILE_BYTES,
         "mapped_file_size_consume_queue": QUEUE_FILE_BYTES,
+        "mapper_file_size_batch_consume_queue": BATCH_QUEUE_FILE_BYTES,
         "store_host": HOST,
         "physical_memory": 1 << 30,
         "max_hash_slot_num": 50,
