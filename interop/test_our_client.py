@@ -134,6 +134,38 @@ def test_apaches_consumer_goes_on_where_ours_stopped(
         assert sorted(bodies(consumer.messages)) == texts
 
 
+def test_our_orderly_consumer_and_apaches_keep_one_order(
+    our_clients: Clients, java_clients: Clients, topic: str, group: str
+) -> None:
+    """A refused call holds its queue back; queues go over, to and fro, without a message before its turn."""
+    producer = java_clients.producer()
+    sent: list[list[str]] = [[] for _ in ALL_QUEUES]
+
+    def send(steps: int) -> set[str]:
+        for _ in range(steps):
+            for order in ALL_QUEUES:
+                sent[order].append(f"order {order} step {len(sent[order])}")
+                producer.command("send_ordered", topic=topic, body=sent[order][-1], order_key=order)
+        return set(flat(sent))
+
+    ours = our_clients.push_consumer(group, topic, orderly=True, refuse=1)
+    expected = send(5)
+    assert len(ours.wait_bodies(expected)) == len(expected)
+    assert len(ours.refused) == 1
+    theirs = java_clients.push_consumer(group, topic, orderly=True)
+    wait_split(ours, theirs)
+    expected = send(5)
+    wait_until(lambda: expected == set(bodies(ours.messages + theirs.messages)), "both consume everything")
+    assert theirs.messages
+    ours.stop()
+    wait_split(theirs)
+    expected = send(5)
+    wait_until(lambda: expected == set(bodies(ours.messages + theirs.messages)), "Apache's consumes the rest")
+    for order in ALL_QUEUES:
+        taken = [one["body"] for one in [*ours.messages, *theirs.messages] if one["queue_id"] == order]
+        assert list(dict.fromkeys(taken)) == sent[order]
+
+
 @pytest.mark.parametrize("asking", ["ours", "apache"])
 def test_requests_and_replies_between_our_client_and_apaches(
     our_clients: Clients, java_clients: Clients, topic: str, group: str, asking: str

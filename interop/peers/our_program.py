@@ -14,6 +14,7 @@ from protocol.message import MessageExt
 from twisted_mq.client import (
     ConsumeContext,
     ConsumeFromWhere,
+    ConsumeOrderlyStatus,
     ConsumerOptions,
     ConsumeStatus,
     Message,
@@ -154,7 +155,11 @@ class Program(LineOnlyReceiver):
         group, name_server = arguments["group"], arguments["name_server"]
         consumer = PushConsumer(reactor, group, name_server, options=options, instance_name=name)
         consumer.subscribe(arguments["topic"], arguments["tags"])
-        consumer.listen(lambda messages, context: self._consumed(name, messages))
+        refuse = [arguments.get("refuse", 0)]
+        if arguments.get("orderly"):
+            consumer.listen_orderly(lambda messages, context: self._consumed_in_order(name, messages, refuse))
+        else:
+            consumer.listen(lambda messages, context: self._consumed(name, messages))
         return await self._start(arguments, consumer)
 
     async def _start(self, arguments: Record, client: Producer | PushConsumer) -> str:
@@ -166,6 +171,15 @@ class Program(LineOnlyReceiver):
         for message in messages:
             self._write({"event": "message", "consumer": name, "message": describe(message)})
         return ConsumeStatus.CONSUME_SUCCESS
+
+    def _consumed_in_order(self, name: str, messages: list[MessageExt], refuse: list[int]) -> ConsumeOrderlyStatus:
+        """Refuses as many first calls as `refuse` says."""
+        refuse[0] -= 1
+        kind = "refused" if refuse[0] >= 0 else "message"
+        for message in messages:
+            self._write({"event": kind, "consumer": name, "message": describe(message)})
+        suspend = ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
+        return suspend if kind == "refused" else ConsumeOrderlyStatus.SUCCESS
 
     async def do_send(self, arguments: Record) -> Record:
         return sent(await self._clients[arguments["producer"]].send(made(arguments)))

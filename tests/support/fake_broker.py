@@ -21,8 +21,12 @@ from protocol.bodies import (
     BrokerData,
     GetConsumerListByGroupResponseBody,
     HeartbeatData,
+    LockBatchRequestBody,
+    LockBatchResponseBody,
+    MessageQueue,
     QueueData,
     TopicRouteData,
+    UnlockBatchRequestBody,
     decode_body,
     encode_body,
 )
@@ -133,6 +137,8 @@ class FakeBroker(_FakeServer):
         self.sent_back: list[ConsumerSendMsgBackRequestHeader] = []
         self.delayed: list[tuple[str, dict[str, str], SendMessageRequestHeaderV2]] = []
         """Messages with a delay level: (topic, properties, header). They are never delivered."""
+        self.locks: dict[MessageQueue, str] = {}
+        """Who holds a queue; all groups of a test are one."""
         self._parked: list[tuple[defer.Deferred[Any], RemotingCommand, PullMessageRequestHeader]] = []
         self._log_size = 0
         super().__init__(
@@ -152,6 +158,8 @@ class FakeBroker(_FakeServer):
                 RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: self._search_offset,
                 RequestCode.CONSUMER_SEND_MSG_BACK: self._send_back,
                 RequestCode.END_TRANSACTION: self._end_transaction,
+                RequestCode.LOCK_BATCH_MQ: self._lock,
+                RequestCode.UNLOCK_BATCH_MQ: self._unlock,
             },
         )
 
@@ -300,6 +308,20 @@ class FakeBroker(_FakeServer):
     def _search_offset(self, channel: Channel, request: RemotingCommand) -> RemotingCommand:
         self.note(request, SearchOffsetRequestHeader)
         return request.answer(ext_fields={"offset": "1"})
+
+    def _lock(self, channel: Channel, request: RemotingCommand) -> RemotingCommand:
+        body = decode_body(LockBatchRequestBody, request.body)
+        self.asked.append((RequestCode.LOCK_BATCH_MQ, body))
+        got = [one for one in body.mq_set if self.locks.setdefault(one, body.client_id) == body.client_id]
+        return request.answer(body=encode_body(LockBatchResponseBody(lock_ok_mq_set=got)))
+
+    def _unlock(self, channel: Channel, request: RemotingCommand) -> RemotingCommand:
+        body = decode_body(UnlockBatchRequestBody, request.body)
+        self.asked.append((RequestCode.UNLOCK_BATCH_MQ, body))
+        for one in body.mq_set:
+            if self.locks.get(one) == body.client_id:
+                del self.locks[one]
+        return request.answer()
 
     def _end_transaction(self, channel: Channel, request: RemotingCommand) -> None:
         self.note(request, EndTransactionRequestHeader)

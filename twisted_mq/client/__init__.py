@@ -6,6 +6,8 @@ from twisted_mq.client import Message, Producer
 from twisted_mq.client.consumer_options import (
     ConsumeContext,
     ConsumeFromWhere,
+    ConsumeOrderlyContext,
+    ConsumeOrderlyStatus,
     ConsumerOptions,
     ConsumeStatus,
     MessageModel,
@@ -45,6 +47,8 @@ __all__ = [
     "ClientStateError",
     "ConsumeContext",
     "ConsumeFromWhere",
+    "ConsumeOrderlyContext",
+    "ConsumeOrderlyStatus",
     "ConsumeStatus",
     "ConsumerOptions",
     "FlowLimits",

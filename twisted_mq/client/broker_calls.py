@@ -6,20 +6,25 @@ Every method is a coroutine that raises RemotingError (no answer) or BrokerError
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import attrs
+from twisted.logger import Logger
 
 from protocol.bodies import (
     GetConsumerListByGroupResponseBody,
     HeartbeatData,
+    LockBatchRequestBody,
+    LockBatchResponseBody,
     MessageQueue,
+    UnlockBatchRequestBody,
     decode_body,
     encode_body,
 )
 from protocol.codes import RequestCode, ResponseCode
 from protocol.command import RemotingCommand
-from protocol.errors import BrokerError
+from protocol.errors import BrokerError, RecordError
 from protocol.header_codec import decode_header, encode_header
 from protocol.headers import (
     ConsumerSendMsgBackRequestHeader,
@@ -38,8 +43,11 @@ from protocol.headers import (
     UpdateConsumerOffsetRequestHeader,
 )
 from protocol.message import MessageExt
+from protocol.message_batch import unwrapped
 from protocol.message_record import iterate_messages
 from twisted_mq.remoting.client import RemotingClient
+
+log = Logger()
 
 
 class PullStatus(enum.Enum):
@@ -79,8 +87,21 @@ def pull_result(answer: RemotingCommand) -> PullResult:
         min_offset=header.min_offset,
         max_offset=header.max_offset,
         suggested_broker_id=header.suggest_which_broker_id,
-        messages=tuple(iterate_messages(answer.body)) if found else (),
+        messages=tuple(_messages(answer.body)) if found else (),
     )
+
+
+def _messages(body: bytes) -> Iterator[MessageExt]:
+    """The messages of an answer, inner batches taken apart; one that cannot be is given whole, as by Apache's client."""
+    for record in iterate_messages(body):
+        try:
+            yield from unwrapped(record)
+        except RecordError as error:
+            log.warn(
+                "batch not taken apart: topic={topic} queue={queue} offset={offset} {error}",
+                topic=record.topic, queue=record.queue_id, offset=record.queue_offset, error=error,
+            )  # fmt: skip
+            yield record
 
 
 class BrokerCalls:
@@ -159,6 +180,19 @@ class BrokerCalls:
             bname=queue.broker_name,
         )
         await self._call(address, RequestCode.CONSUMER_SEND_MSG_BACK, header, timeout_seconds=5.0)
+
+    async def lock_queues(
+        self, address: str, group: str, client_id: str, queues: Sequence[MessageQueue]
+    ) -> set[MessageQueue]:
+        """Those of the queues that are the client's alone from now on."""
+        body = LockBatchRequestBody(consumer_group=group, client_id=client_id, mq_set=list(queues))
+        answer = await self._call(address, RequestCode.LOCK_BATCH_MQ, body=encode_body(body))
+        return set(decode_body(LockBatchResponseBody, answer.body).lock_ok_mq_set)
+
+    async def unlock_queues(self, address: str, group: str, client_id: str, queues: Sequence[MessageQueue]) -> None:
+        """Let others have the queues."""
+        body = UnlockBatchRequestBody(consumer_group=group, client_id=client_id, mq_set=list(queues))
+        await self._call(address, RequestCode.UNLOCK_BATCH_MQ, body=encode_body(body))
 
     async def pull(self, address: str, header: PullMessageRequestHeader, timeout_seconds: float) -> PullResult:
         """Messages, at once or when some arrive within the header's suspend time."""

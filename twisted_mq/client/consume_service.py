@@ -7,22 +7,19 @@ to the listener again after 5 s. Results of a dropped queue change nothing.
 from __future__ import annotations
 
 import collections
-import inspect
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Any
 
 import attrs
 from twisted.internet import defer, interfaces
-from twisted.logger import Logger, LogLevel
+from twisted.logger import Logger
 from twisted.python import failure
 
 from protocol.bodies import MessageQueue
 from protocol.errors import ProtocolError
 from protocol.message import MessageExt
-from protocol.message_properties import PROPERTY_CONSUME_START_TIMESTAMP, PROPERTY_RETRY_TOPIC
-from twisted_mq.broker.topic_validator import retry_topic
 from twisted_mq.client.consumer_options import ConsumeContext, ConsumerOptions, ConsumeStatus, Listener, MessageModel
 from twisted_mq.client.errors import ClientError
+from twisted_mq.client.listener_calls import ListenerCalls, message_ids
 from twisted_mq.client.offset_store import OffsetStore
 from twisted_mq.client.process_queue import ProcessQueue
 from twisted_mq.remoting.errors import RemotingError
@@ -58,8 +55,9 @@ class ConsumeService:
         offsets: OffsetStore,
         send_back: SendBack,
     ) -> None:
+        refusal = ConsumeStatus.RECONSUME_LATER
+        self.calls = ListenerCalls(clock, listener, group, options.consume_timeout_seconds, refusal)
         self._clock = clock
-        self._listener = listener
         self._group = group
         self._options = options
         self._offsets = offsets
@@ -68,7 +66,6 @@ class ConsumeService:
         self._running: set[defer.Deferred[None]] = set()
         self._timers: set[interfaces.IDelayedCall] = set()
         self._turn: interfaces.IDelayedCall | None = None
-        self._stopped = False
         self._idle: defer.Deferred[None] | None = None
 
     def submit(self, messages: Sequence[MessageExt], process_queue: ProcessQueue, queue: MessageQueue) -> None:
@@ -80,7 +77,7 @@ class ConsumeService:
 
     async def stop(self, finish_seconds: float) -> None:
         """Begin no further call; let the open ones finish for that long, then cancel them."""
-        self._stopped = True
+        self.calls.stopped = True
         self._waiting.clear()
         for timer in [*self._timers, *([self._turn] if self._turn is not None else [])]:
             timer.cancel()
@@ -92,20 +89,12 @@ class ConsumeService:
         for running in list(self._running):
             running.cancel()
 
-    async def call_listener(self, messages: list[MessageExt], context: ConsumeContext) -> ConsumeStatus | None:
-        """The listener's answer; raises what it raises, and TimeoutError past the consume timeout."""
-        result = self._listener(messages, context)
-        if inspect.isawaitable(result):
-            waiting: defer.Deferred[Any] = defer.ensureDeferred(result)  # type: ignore[arg-type]
-            result = await waiting.addTimeout(self._options.consume_timeout_seconds, self._clock)
-        return result
-
     # open calls
 
     def _pump(self) -> None:
         """Begin as many calls as may be open; after some of them the reactor has its turn."""
         begun = 0
-        while self._waiting and len(self._running) < self._options.concurrency and not self._stopped:
+        while self._waiting and len(self._running) < self._options.concurrency and not self.calls.stopped:
             if begun == CALLS_A_TURN:
                 if self._turn is None:
                     self._turn = self._clock.callLater(0, self._next_turn)
@@ -136,10 +125,9 @@ class ConsumeService:
     async def _consume(self, work: _Work) -> None:
         if work.process_queue.dropped:
             return
-        now_ms = str(int(self._clock.seconds() * 1000))
-        messages = [self._delivered(message, now_ms) for message in work.messages]
+        messages = self.calls.delivered(work.messages)
         context = ConsumeContext(work.queue)
-        status = await self._status(messages, context)
+        status = await self.calls.status(messages, context)
         if work.process_queue.dropped:
             self.log.info(
                 "result of a dropped queue ignored: group={group} topic={topic} queue={queue}",
@@ -147,37 +135,6 @@ class ConsumeService:
             )  # fmt: skip
             return
         await self._settle(status, context, work, messages)
-
-    def _delivered(self, message: MessageExt, now_ms: str) -> MessageExt:
-        """A message as its listener sees it: one from the retry topic under the topic it was sent to."""
-        message.properties[PROPERTY_CONSUME_START_TIMESTAMP] = now_ms
-        origin = message.properties.get(PROPERTY_RETRY_TOPIC)
-        if origin and message.topic == retry_topic(self._group):
-            return attrs.evolve(message, topic=origin)
-        return message
-
-    async def _status(self, messages: list[MessageExt], context: ConsumeContext) -> ConsumeStatus:
-        try:
-            status = await self.call_listener(list(messages), context)
-        except defer.CancelledError:
-            if self._stopped:
-                raise
-            self.log.warn("listener's Deferred was cancelled: group={group}", group=self._group)
-            return ConsumeStatus.RECONSUME_LATER
-        except Exception:
-            self.log.failure(
-                "listener failed, consumed again later: group={group} topic={topic} messages={ids}",
-                level=LogLevel.warn, group=self._group, topic=context.queue.topic, ids=_ids(messages),
-            )  # fmt: skip
-            return ConsumeStatus.RECONSUME_LATER
-        if isinstance(status, ConsumeStatus):
-            return status
-        self.log.warn(
-            "listener answered {status!r}, consumed again later; it must return ConsumeStatus.CONSUME_SUCCESS or "
-            "RECONSUME_LATER: group={group} messages={ids}",
-            status=status, group=self._group, ids=_ids(messages),
-        )  # fmt: skip
-        return ConsumeStatus.RECONSUME_LATER
 
     async def _settle(
         self, status: ConsumeStatus, context: ConsumeContext, work: _Work, messages: list[MessageExt]
@@ -198,20 +155,20 @@ class ConsumeService:
         stuck = []
         for message in failed:
             if self._options.message_model is MessageModel.BROADCASTING:
-                self.log.warn("broadcast message not consumed, dropped: messages={ids}", ids=_ids([message]))
+                self.log.warn("broadcast message not consumed, dropped: messages={ids}", ids=message_ids([message]))
             elif work.process_queue.holds(message):
                 try:
                     await self._send_back(message, work.queue, context.delay_level_when_next_consume)
                 except (ClientError, RemotingError, ProtocolError) as error:
                     self.log.warn(
                         "message not sent back, tried here again: group={group} messages={ids} {error}",
-                        group=self._group, ids=_ids([message]), error=error,
+                        group=self._group, ids=message_ids([message]), error=error,
                     )  # fmt: skip
                     stuck.append(attrs.evolve(message, reconsume_times=message.reconsume_times + 1))
         return stuck
 
     def _try_here_again(self, messages: list[MessageExt], work: _Work) -> None:
-        if self._stopped:
+        if self.calls.stopped:
             return
 
         def again() -> None:
@@ -220,7 +177,3 @@ class ConsumeService:
 
         timer = self._clock.callLater(RETRY_HERE_SECONDS, again)
         self._timers.add(timer)
-
-
-def _ids(messages: Sequence[MessageExt]) -> str:
-    return ", ".join(message.unique_key or message.msg_id for message in messages)

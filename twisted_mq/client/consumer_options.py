@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -36,6 +37,13 @@ class ConsumeStatus(enum.Enum):
     RECONSUME_LATER = "RECONSUME_LATER"
 
 
+class ConsumeOrderlyStatus(enum.Enum):
+    """What a listener answers that consumes each queue in order (Apache: ConsumeOrderlyStatus)."""
+
+    SUCCESS = "SUCCESS"
+    SUSPEND_CURRENT_QUEUE_A_MOMENT = "SUSPEND_CURRENT_QUEUE_A_MOMENT"
+
+
 @attrs.define
 class ConsumeContext:
     """Handed to the listener with its messages, which may change it (Apache: ConsumeConcurrentlyContext)."""
@@ -47,8 +55,25 @@ class ConsumeContext:
     """For CONSUME_SUCCESS of several messages: index of the last one that succeeded; None for all."""
 
 
+@attrs.define
+class ConsumeOrderlyContext:
+    """As ConsumeContext, for a listener that consumes in order (Apache: ConsumeOrderlyContext)."""
+
+    queue: MessageQueue
+    suspend_current_queue_seconds: float | None = None
+    """For SUSPEND_CURRENT_QUEUE_A_MOMENT: how long, from 0.01 to 30; None for the consumer's option."""
+
+
 Listener = Callable[[list[MessageExt], ConsumeContext], ConsumeStatus | Awaitable[ConsumeStatus]]
 """A function or an `async def`. It runs on the reactor's thread: blocking work goes through deferToThread."""
+
+OrderlyListener = Callable[
+    [list[MessageExt], ConsumeOrderlyContext], ConsumeOrderlyStatus | Awaitable[ConsumeOrderlyStatus]
+]
+"""The same for consuming in order."""
+
+TRIES = 16
+"""Tries of a group that names no limit, before a message becomes a dead letter."""
 
 
 @attrs.frozen(kw_only=True)
@@ -65,8 +90,10 @@ class ConsumerOptions:
     """Listener calls that may be open at the same time (consumeThreadMax)."""
     consume_timeout_seconds: float = 15 * 60
     """A listener's Deferred that has not fired by then is cancelled and its messages are consumed later."""
-    max_reconsume_times: int = 16
-    """Tries before a message becomes a dead letter."""
+    max_reconsume_times: int = -1
+    """Tries before a message becomes a dead letter; -1 for 16, and for no end where queues are consumed in order."""
+    suspend_queue_seconds: float = 1.0
+    """In order: how long a queue rests after its messages were refused (suspendCurrentQueueTimeMillis)."""
     pull_batch_size: int = 32
     pull_batch_size_bytes: int = 256 * 1024
     flow_limits: FlowLimits = attrs.Factory(FlowLimits)
@@ -74,3 +101,9 @@ class ConsumerOptions:
     allocate: AllocateStrategy = allocate_averagely
     offset_directory: Path = attrs.field(factory=lambda: Path.home() / ".rocketmq_offsets")
     """Broadcasting only: where the offset files lie (rocketmq.client.localOffsetStoreDir)."""
+
+    def most_tries(self, *, orderly: bool) -> int:
+        """The limit that `max_reconsume_times` stands for."""
+        if self.max_reconsume_times != -1:
+            return self.max_reconsume_times
+        return sys.maxsize if orderly else TRIES

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Any, Protocol
 
 import attrs
 
 PULL_MAX_IDLE_SECONDS = 120.0
 """A queue that was not pulled for so long is given up and taken anew (rocketmq.client.pull.pullMaxIdleTime)."""
+
+LOCK_SECONDS = 30.0
+"""How long this side counts on a lock after its last renewal (rocketmq.client.rebalance.lockMaxLiveTime)."""
 
 NOTHING_CONSUMED = -1
 
@@ -30,6 +33,8 @@ class ProcessQueue:
 
     last_pull_seconds: float = 0.0
     dropped: bool = False
+    locked_at: float | None = None
+    """When the broker last said that the queue is this client's alone; None where it is not."""
     size_bytes: int = 0
     _held: dict[int, Held] = attrs.Factory(dict)
     _order: list[int] = attrs.Factory(list)  # a heap; offsets that are no longer held leave it when they come first
@@ -65,6 +70,18 @@ class ProcessQueue:
                 heapq.heappush(self._order, message.queue_offset)
             self._held[message.queue_offset] = message
 
+    def first(self, count: int) -> list[Any]:
+        """The `count` messages that stand first, or fewer; they stay held."""
+        least = self.min_offset  # which also drops what left
+        if least == NOTHING_CONSUMED:
+            return []
+        offsets = [least] if count == 1 else heapq.nsmallest(count, self._held)
+        return [self._held[offset] for offset in offsets]
+
+    def is_locked(self, now_seconds: float) -> bool:
+        """Whether the queue may be consumed in order."""
+        return self.locked_at is not None and now_seconds - self.locked_at <= LOCK_SECONDS
+
     def holds(self, message: Held) -> bool:
         return message.queue_offset in self._held
 
@@ -98,12 +115,15 @@ class FlowLimits:
     max_span: int = 2000
     """consumeConcurrentlyMaxSpan"""
 
-    def exceeded(self, queue: ProcessQueue) -> str | None:
-        """Which limit stops the next pull, in words for the log; None when it may go."""
+    def exceeded(self, queue: ProcessQueue, *, spread: bool = True) -> str | None:
+        """Which limit stops the next pull, in words for the log; None when it may go.
+
+        Without `spread` the offsets may lie as far apart as they do: nothing is stuck in a queue consumed in order.
+        """
         if queue.count > self.max_count:
             return f"{queue.count} messages held, the limit is {self.max_count}"
         if queue.size_bytes > self.max_size_bytes:
             return f"{queue.size_bytes} bytes held, the limit is {self.max_size_bytes}"
-        if queue.span > self.max_span:
+        if spread and queue.span > self.max_span:
             return f"offsets held span {queue.span}, the limit is {self.max_span}"
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from twisted.internet import defer, task
@@ -18,7 +19,6 @@ from protocol.message_properties import PROPERTY_MAX_OFFSET, PROPERTY_MIN_OFFSET
 from protocol.subscription import selects
 from twisted_mq.broker.topic_validator import RETRY_PREFIX
 from twisted_mq.client.broker_calls import PullResult, PullStatus
-from twisted_mq.client.consume_service import ConsumeService
 from twisted_mq.client.consumer_options import ConsumerOptions, MessageModel
 from twisted_mq.client.errors import BrokerGone, ClientError
 from twisted_mq.client.mq_client import MQClient
@@ -41,6 +41,12 @@ PAUSED_SECONDS = 1.0
 """PULL_TIME_DELAY_MILLS_WHEN_SUSPEND"""
 
 
+class Consumes(Protocol):
+    """Who takes what was pulled."""
+
+    def submit(self, messages: Sequence[MessageExt], process_queue: ProcessQueue, queue: MessageQueue) -> None: ...
+
+
 class PullOwner(Protocol):
     """What pulls need of their consumer."""
 
@@ -48,9 +54,10 @@ class PullOwner(Protocol):
     client: MQClient
     options: ConsumerOptions
     offsets: OffsetStore
-    consume_service: ConsumeService
+    consume_service: Consumes
     subscriptions: dict[str, SubscriptionData]
     paused: bool
+    orderly: bool
 
     def offset_illegal(self, queue: MessageQueue, next_offset: int) -> None:
         """The broker has no message at the offset pulled and names another one."""
@@ -105,7 +112,7 @@ class QueuePull:
         self.process_queue.last_pull_seconds = self._clock.seconds()
         if self._owner.paused:
             return PAUSED_SECONDS
-        exceeded = self._owner.options.flow_limits.exceeded(self.process_queue)
+        exceeded = self._owner.options.flow_limits.exceeded(self.process_queue, spread=not self._owner.orderly)
         if exceeded is not None:
             self._note_held_back(exceeded)
             return FLOW_CONTROL_SECONDS

@@ -13,11 +13,12 @@ await consumer.stop()
 
 from __future__ import annotations
 
+import enum
 import functools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from twisted.internet import defer, threads
+from twisted.internet import defer, task, threads
 from twisted.logger import Logger
 from twisted.python import failure
 
@@ -36,15 +37,21 @@ from twisted_mq.broker.topic_validator import retry_topic
 from twisted_mq.client.consume_service import ConsumeService
 from twisted_mq.client.consumer_options import (
     ConsumeContext,
+    ConsumeOrderlyContext,
+    ConsumeOrderlyStatus,
     ConsumerOptions,
     ConsumeStatus,
     Listener,
     MessageModel,
+    OrderlyListener,
 )
 from twisted_mq.client.errors import ClientStateError
 from twisted_mq.client.mq_client import MQClient
 from twisted_mq.client.offset_store import LocalOffsetStore, OffsetStore, RemoteOffsetStore
+from twisted_mq.client.orderly_service import OrderlyConsumeService
+from twisted_mq.client.process_queue import ProcessQueue
 from twisted_mq.client.pull_service import QueuePull
+from twisted_mq.client.queue_locks import RENEW_SECONDS, QueueLocks
 from twisted_mq.client.rebalance import Rebalance, RebalanceTimer
 from twisted_mq.client.send_back import SendBack
 from twisted_mq.client.send_rules import check_group, check_topic
@@ -52,7 +59,12 @@ from twisted_mq.client.send_rules import check_group, check_topic
 BROADCAST_INSTANCE = "DEFAULT"
 """Instance name of a broadcasting client: its offset file must be found again by the next process."""
 
-_DIRECT_RESULTS = {ConsumeStatus.CONSUME_SUCCESS: "CR_SUCCESS", ConsumeStatus.RECONSUME_LATER: "CR_LATER"}
+_DIRECT_RESULTS: dict[enum.Enum, str] = {
+    ConsumeStatus.CONSUME_SUCCESS: "CR_SUCCESS",
+    ConsumeStatus.RECONSUME_LATER: "CR_LATER",
+    ConsumeOrderlyStatus.SUCCESS: "CR_SUCCESS",
+    ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT: "CR_LATER",
+}
 
 
 class PushConsumer:
@@ -81,7 +93,8 @@ class PushConsumer:
         self.subscriptions: dict[str, SubscriptionData] = {}
         self.paused = False
         self._clock = reactor
-        self._listener = listener
+        self._listener: Any = listener
+        self.orderly = False
         self._state = "CREATED"
 
     @property
@@ -106,7 +119,15 @@ class PushConsumer:
         """Who gets the messages: (list of messages, context) -> ConsumeStatus or a Deferred or coroutine of it."""
         if self._state != "CREATED":
             raise ClientStateError(f"consumer {self.group}: the listener is set before start")
-        self._listener = listener
+        self._listener, self.orderly = listener, False
+
+    def listen_orderly(self, listener: OrderlyListener) -> None:
+        """As `listen`, with each queue's messages one call after the other, and by one member of the group only.
+
+        The listener answers ConsumeOrderlyStatus. What it refuses is repeated, and holds its queue back meanwhile.
+        """
+        self.listen(listener)  # type: ignore[arg-type]
+        self.orderly = True
 
     def start(self) -> defer.Deferred[None]:
         """Join the group. Fires when the brokers known so far have been told; pulling begins a moment later."""
@@ -139,7 +160,7 @@ class PushConsumer:
             raise ClientStateError(f"consumer {self.group} has no listener; call listen() before start()")
         if not self.subscriptions:
             raise ClientStateError(f"consumer {self.group} has no subscription; call subscribe() before start()")
-        self._assemble(self._listener)
+        self._assemble()
         self._state = "STARTING"
         try:
             await self.client.join_consumer(self)
@@ -150,21 +171,33 @@ class PushConsumer:
         if self._state == "STARTING":  # not stopped meanwhile
             self._state = "RUNNING"
             self._timer.now()
+            self._renewal.start(RENEW_SECONDS, now=False)
 
-    def _assemble(self, listener: Listener) -> None:
+    def _assemble(self) -> None:
         if not self._broadcasting:
             topic = retry_topic(self.group)
             self.subscriptions.setdefault(topic, build_subscription(topic, SUB_ALL, sub_version=self.client.now_ms()))
         self._started_ms = self.client.now_ms()
         self.offsets = self._offset_store()
-        self._send_back = SendBack(self.client, self.group, self.options.max_reconsume_times)
-        self.consume_service = ConsumeService(
-            self._clock, listener, self.group, self.options, self.offsets, self._send_back.give_back
-        )
+        self._send_back = SendBack(self.client, self.group, self.options.most_tries(orderly=self.orderly))
         self._rebalance = Rebalance(
             self.client, self.group, self.options, self.offsets, self.subscriptions, functools.partial(QueuePull, self)
         )
+        locks = QueueLocks(self.client, self.group, self._held)
+        self._renewal = task.LoopingCall(lambda: defer.Deferred.fromCoroutine(locks.renew()))
+        self._renewal.clock = self._clock
+        common = (self._clock, self._listener, self.group, self.options, self.offsets, self._send_back.give_back)
+        if self.orderly:
+            orderly = OrderlyConsumeService(*common, locks)
+            self._rebalance.finished = orderly.finished
+            self._rebalance.locks = None if self._broadcasting else locks
+            self.consume_service: ConsumeService | OrderlyConsumeService = orderly
+        else:
+            self.consume_service = ConsumeService(*common)
         self._timer = RebalanceTimer(self._clock, self.options.rebalance_seconds, self._rebalance.run)
+
+    def _held(self) -> dict[MessageQueue, ProcessQueue]:
+        return {queue: pull.process_queue for queue, pull in self._rebalance.pulls.items()}
 
     def _offset_store(self) -> OffsetStore:
         if not self._broadcasting:
@@ -183,6 +216,8 @@ class PushConsumer:
             return
         self._state = "STOPPED"
         self._timer.stop()
+        if self._renewal.running:
+            self._renewal.stop()
         for pull in self._rebalance.pulls.values():
             pull.stop()
         await self.consume_service.stop(finish_seconds)
@@ -233,7 +268,7 @@ class PushConsumer:
 
     def running_info(self) -> ConsumerRunningInfo:
         properties = {
-            "PROP_CONSUMEORDERLY": "false",
+            "PROP_CONSUMEORDERLY": str(self.orderly).lower(),
             "PROP_CONSUME_TYPE": "CONSUME_PASSIVELY",
             "PROP_THREADPOOL_CORE_SIZE": str(self.options.concurrency),
             "PROP_CONSUMER_START_TIMESTAMP": str(self._started_ms),
@@ -254,6 +289,8 @@ class PushConsumer:
             cached_msg_max_offset=max(0, held.max_offset) if held.count else 0,
             cached_msg_count=held.count,
             cached_msg_size_in_mib=held.size_bytes >> 20,
+            locked=held.locked_at is not None,
+            last_lock_timestamp=int((held.locked_at or 0) * 1000),
             dropped=held.dropped,
             last_pull_timestamp=int(held.last_pull_seconds * 1000),
         )
@@ -263,10 +300,11 @@ class PushConsumer:
         queue = MessageQueue(message.topic, broker_name or "", message.queue_id)
         result, remark = "CR_RETURN_NULL", None
         try:
-            status = await self.consume_service.call_listener([message], ConsumeContext(queue))
-            result = _DIRECT_RESULTS.get(status, result) if isinstance(status, ConsumeStatus) else result
+            context = ConsumeOrderlyContext(queue) if self.orderly else ConsumeContext(queue)
+            status = await self.consume_service.calls.call([message], context)
+            result = _DIRECT_RESULTS.get(status, result) if isinstance(status, enum.Enum) else result
         except Exception as error:  # the listener's own, for the administrator to read
             result, remark = "CR_THROW_EXCEPTION", f"{type(error).__name__}: {error}"
         return ConsumeMessageDirectlyResult(
-            consume_result=result, remark=remark, spent_time_mills=self.client.now_ms() - began
+            order=self.orderly, consume_result=result, remark=remark, spent_time_mills=self.client.now_ms() - began
         )

@@ -22,6 +22,8 @@ from twisted_mq.client.consumer_options import ConsumeFromWhere, ConsumerOptions
 from twisted_mq.client.errors import ClientError, NoRoute, TopicNotFound
 from twisted_mq.client.mq_client import MQClient
 from twisted_mq.client.offset_store import OffsetStore
+from twisted_mq.client.process_queue import ProcessQueue
+from twisted_mq.client.queue_locks import QueueLocks
 from twisted_mq.client.topic_route import subscribe_queues
 from twisted_mq.remoting.errors import RemotingError
 
@@ -103,10 +105,17 @@ class RebalanceTimer:
             self.log.failure("rebalance failed", reason)
 
 
+FINISH_CALL_SECONDS = 1.0
+"""How long a queue that is consumed in order and goes to another member waits for its open listener call."""
+
+
 class Pull(Protocol):
     """What rebalancing needs of a queue that is pulled."""
 
+    process_queue: ProcessQueue
+
     def start(self, delay_seconds: float) -> None: ...
+    def stop(self) -> None: ...
     def drop(self) -> None: ...
     def expired(self, now_seconds: float) -> bool: ...
 
@@ -125,6 +134,12 @@ class Rebalance:
     make_pull: Callable[[MessageQueue, int], Pull]
     pulls: dict[MessageQueue, Any] = attrs.Factory(dict)
     queues_changed: Callable[[str, list[MessageQueue]], None] | None = None
+    locks: QueueLocks | None = None
+    """Where queues are consumed in order: they are pulled only while they are locked."""
+    finished: Callable[[ProcessQueue], defer.Deferred[None]] = lambda held: defer.succeed(None)
+    """Fires when no listener call of a queue is open."""
+    _leaving: set[MessageQueue] = attrs.Factory(set)
+    """Queues that were given up and still have an open listener call, or a lock."""
 
     async def run(self) -> bool:
         """Bring the queues of every subscribed topic up to date; False where something is missing."""
@@ -151,8 +166,11 @@ class Rebalance:
 
     async def drop_all(self) -> None:
         """Commit and drop every queue: the consumer stops."""
-        for queue in list(self.pulls):
-            await self._drop(queue)
+        queues = list(self.pulls)
+        for queue in queues:
+            await self._forget(queue)
+        if self.locks is not None:
+            await self.locks.unlock(queues)
 
     async def _rebalance(self, topic: str) -> bool:
         route = await self.client.routes.find(topic)
@@ -197,6 +215,35 @@ class Rebalance:
         return bool(lost)
 
     async def _drop(self, queue: MessageQueue) -> None:
+        """Give a queue up; its next owner begins behind the call that is open here, if that ends soon."""
+        pull = self.pulls.get(queue)
+        if self.locks is None or pull is None:
+            await self._forget(queue)
+            return
+        pull.stop()
+        finished = self.finished(pull.process_queue)
+        if not finished.called:
+            await finished.addTimeout(FINISH_CALL_SECONDS, self.client.reactor, onTimeoutCancel=lambda *_: None)
+        await self._forget(queue)
+        self._leaving.add(queue)
+        released = self.finished(pull.process_queue)
+        released.addCallback(lambda _: defer.Deferred.fromCoroutine(self._release(queue)))
+        if released.called:
+            await released
+        else:
+            released.addErrback(self._report)
+
+    async def _release(self, queue: MessageQueue) -> None:
+        try:
+            if self.locks is not None:
+                await self.locks.unlock([queue])
+        finally:
+            self._leaving.discard(queue)
+
+    def _report(self, reason: failure.Failure) -> None:
+        self.log.failure("queue not released: group={group}", reason, group=self.group)
+
+    async def _forget(self, queue: MessageQueue) -> None:
         pull = self.pulls.pop(queue, None)
         if pull is not None:
             pull.drop()
@@ -205,6 +252,13 @@ class Rebalance:
 
     async def _take(self, queue: MessageQueue) -> bool:
         """Begin to pull a queue; False where its offset cannot be learnt now."""
+        if queue in self._leaving:
+            return False
+        if self.locks is not None and not await self.locks.lock(queue):
+            self.log.info(
+                "queue is locked by another member: group={group} queue={queue}", group=self.group, queue=queue
+            )
+            return False
         self.offsets.remove(queue)
         try:
             offset = await start_offset(queue, self.client, self.options, self.offsets)
@@ -215,6 +269,7 @@ class Rebalance:
             "queue taken: group={group} queue={queue} offset={offset}", group=self.group, queue=queue, offset=offset
         )
         pull = self.pulls[queue] = self.make_pull(queue, offset)
+        pull.process_queue.locked_at = None if self.locks is None else self.client.reactor.seconds()
         pull.start(FIRST_PULL_SECONDS)
         return True
 

@@ -125,7 +125,7 @@ class Answers(ConsumeCase):
         with capturedLogs() as events:
             self.submit(self.service(), message(0, UNIQ_KEY="U1"))
         (event,) = [one for one in events if one["log_level"] is LogLevel.warn]
-        self.assertIn("ConsumeStatus.CONSUME_SUCCESS", event["log_format"])
+        self.assertIn("ConsumeStatus.CONSUME_SUCCESS", event["answers"])
         self.assertEqual((event["ids"], self.sent_back), ("U1", [(0, 0)]))
 
     def test_message_that_cannot_go_back_is_tried_here_after_five_seconds(self) -> None:

@@ -1,0 +1,84 @@
+"""Calls to a user's listener: the messages as it sees them, and what its answer means.
+
+Shared by the concurrent and the orderly way to consume. The listener may answer at once or later; whatever it raises,
+and an answer that means nothing, count as a refusal and are logged.
+"""
+
+from __future__ import annotations
+
+import enum
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import attrs
+from twisted.internet import defer, interfaces
+from twisted.logger import Logger, LogLevel
+
+from protocol.message import MessageExt
+from protocol.message_properties import PROPERTY_CONSUME_START_TIMESTAMP, PROPERTY_RETRY_TOPIC
+from twisted_mq.broker.topic_validator import retry_topic
+
+
+@attrs.define(eq=False)
+class ListenerCalls:
+    """`refusal` is the answer that stands for failed calls; its class is that of all answers."""
+
+    log = Logger()
+
+    clock: interfaces.IReactorTime
+    listener: Callable[..., Any]
+    group: str
+    timeout_seconds: float
+    refusal: enum.Enum
+    stopped: bool = False
+
+    def delivered(self, messages: Sequence[MessageExt]) -> list[MessageExt]:
+        """Messages as the listener sees them: those of the retry topic under the topic they were sent to."""
+        now_ms = str(int(self.clock.seconds() * 1000))
+        return [self._delivered(message, now_ms) for message in messages]
+
+    def _delivered(self, message: MessageExt, now_ms: str) -> MessageExt:
+        message.properties[PROPERTY_CONSUME_START_TIMESTAMP] = now_ms
+        origin = message.properties.get(PROPERTY_RETRY_TOPIC)
+        if origin and message.topic == retry_topic(self.group):
+            return attrs.evolve(message, topic=origin)
+        return message
+
+    async def call(self, messages: list[MessageExt], context: Any) -> Any:
+        """The listener's answer; raises what it raises, and TimeoutError past the consume timeout."""
+        result = self.listener(messages, context)
+        if inspect.isawaitable(result):
+            waiting: defer.Deferred[Any] = defer.ensureDeferred(result)  # type: ignore[arg-type]
+            result = await waiting.addTimeout(self.timeout_seconds, self.clock)
+        return result
+
+    async def status(self, messages: list[MessageExt], context: Any) -> Any:
+        """The listener's answer, or the refusal in its place. Raises CancelledError only once `stopped`."""
+        try:
+            status = await self.call(list(messages), context)
+        except defer.CancelledError:
+            if self.stopped:
+                raise
+            self.log.warn("listener's Deferred was cancelled: group={group}", group=self.group)
+            return self.refusal
+        except Exception:
+            self.log.failure(
+                "listener failed, consumed again later: group={group} topic={topic} messages={ids}",
+                level=LogLevel.warn, group=self.group, topic=context.queue.topic, ids=message_ids(messages),
+            )  # fmt: skip
+            return self.refusal
+        if isinstance(status, type(self.refusal)):
+            return status
+        self.log.warn(
+            "listener answered {status!r}, consumed again later; it must return one of {answers}: group={group} "
+            "messages={ids}",
+            status=status, answers=", ".join(map(str, type(self.refusal))), group=self.group,
+            ids=message_ids(messages),
+        )  # fmt: skip
+        return self.refusal
+
+
+def message_ids(messages: Sequence[MessageExt]) -> str:
+    """The messages' ids, for logs."""
+    return ", ".join(message.unique_key or message.msg_id for message in messages)
