@@ -49,6 +49,11 @@ class TopicConfigManager:
         """The configuration of a topic, or None."""
         return self.topics.get(topic)
 
+    def is_batch_topic(self, topic: str) -> bool | None:
+        """Whether a topic has batch queues; None for one that is not there."""
+        config = self.topics.get(topic)
+        return None if config is None else config.has_batch_queues
+
     def add_startup_topics(self, options: Any) -> None:
         """Make the topics that every broker has, where they are missing."""
         missing = [config for config in startup_topics(options) if config.topic_name not in self.topics]

@@ -9,11 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from protocol.java import from_utf8, tags_code
+import attrs
+
+from protocol.codes import ResponseCode
+from protocol.errors import BrokerError
+from protocol.flags import MessageSysFlag
+from protocol.java import from_utf8, tags_code, utf8
 from protocol.message_batch import read_batch
+from protocol.message_properties import PROPERTY_INNER_NUM, PROPERTY_TAGS, encode_properties
+from protocol.queue_layout import MAX_BATCH_NUM
 from storage.interfaces import InnerMessage
 
 _SEPARATOR = 2
+INNER_BATCH = MessageSysFlag.INNER_BATCH_FLAG
+_INNER_FLAGS = INNER_BATCH | MessageSysFlag.NEED_UNWRAP_FLAG
 
 
 def property_of(properties: bytes, name: bytes) -> bytes:
@@ -58,3 +67,42 @@ def batch_messages(
             )
         )
     return messages
+
+
+def inner_batch(body: bytes, properties: Mapping[str, str], flag: int, message: InnerMessage) -> InnerMessage:
+    """The one record of a batch for a topic with batch queues, made after `message` (topic, queue, flags, hosts).
+
+    Raises RecordError, BrokerError for more messages than a queue's entry can count.
+    """
+    count = len(read_batch(body))
+    if not 1 <= count <= MAX_BATCH_NUM:
+        remark = f"body: a batch of {count} messages, a batch queue takes 1 to {MAX_BATCH_NUM}"
+        raise BrokerError(ResponseCode.MESSAGE_ILLEGAL, remark)
+    counted = {**properties, PROPERTY_INNER_NUM: str(count)}
+    tags = counted.get(PROPERTY_TAGS)
+    return attrs.evolve(
+        message,
+        body=body,
+        properties=utf8(encode_properties(counted)),
+        property_map=counted,
+        tags_code=tags_code(tags) if tags else 0,
+        flag=flag,
+        sys_flag=message.sys_flag | _INNER_FLAGS,
+    )
+
+
+def check_inner_number(properties: Mapping[str, str], sys_flag: int, body: bytes) -> None:
+    """Whether a message that says how many it holds is such a batch. Raises BrokerError, RecordError.
+
+    Apache's broker refuses one without the flag (HookUtils.checkInnerBatch), and believes the number otherwise.
+    """
+    number = properties.get(PROPERTY_INNER_NUM)
+    if number is None:
+        return
+    if not sys_flag & INNER_BATCH:
+        remark = f"properties: {PROPERTY_INNER_NUM} is {number}, but sysFlag {sys_flag} says that it is no inner batch"
+        raise BrokerError(ResponseCode.MESSAGE_ILLEGAL, remark)
+    count = len(read_batch(body))
+    if number != str(count):
+        remark = f"properties: {PROPERTY_INNER_NUM} is {number}, the body holds {count} messages"
+        raise BrokerError(ResponseCode.MESSAGE_ILLEGAL, remark)

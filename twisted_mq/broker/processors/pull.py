@@ -107,7 +107,7 @@ class PullMessageProcessor:
         if result.records:
             elapsed_ms = int((broker.clock.seconds() - began) * 1000)
             broker.statistics.count_get(
-                header.topic, header.consumer_group, len(result.records), result.size_bytes,
+                header.topic, header.consumer_group, result.message_count or len(result.records), result.size_bytes,
                 queue_id=header.queue_id, elapsed_ms=elapsed_ms,
             )  # fmt: skip
         return result

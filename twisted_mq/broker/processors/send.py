@@ -26,7 +26,7 @@ from protocol.java import tags_code
 from protocol.message_properties import decode_properties, delete_property
 from storage.interfaces import InnerMessage, PutResult, PutStatus
 from twisted_mq.broker.dead_letters import DEAD_LETTER_QUEUES, dead_letter_topic, most_times, subscription_group
-from twisted_mq.broker.processors.batch import batch_messages
+from twisted_mq.broker.processors.batch import batch_messages, check_inner_number, inner_batch
 from twisted_mq.broker.processors.send_answer import SendAnswers
 from twisted_mq.broker.schedule.postpone import POSTPONING
 from twisted_mq.broker.schedule.recall_handle import handle_of
@@ -38,7 +38,7 @@ from twisted_mq.remoting.channel import Answer, Channel
 FAQ = "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
 OVERLOAD = "[OVERLOAD]system busy, start flow control for a while"
 PERM_WRITE = 2
-UNUSUAL = POSTPONING | {"TRAN_MSG", "POP_CK", "CLUSTER"}
+UNUSUAL = POSTPONING | {"TRAN_MSG", "POP_CK", "CLUSTER", "INNER_NUM"}
 """Properties that a plain message does not have: those of clients that wait, and those that the broker sets itself."""
 
 
@@ -53,6 +53,7 @@ class SendTarget:
     queue_limit: int = DEAD_LETTER_QUEUES
     write_queue_nums: int = DEAD_LETTER_QUEUES
     multi_tag: bool = False
+    batch_queues: bool = False
 
 
 class SendMessageProcessor:
@@ -155,6 +156,7 @@ class SendMessageProcessor:
         text += _end(text)
         unusual = not UNUSUAL.isdisjoint(properties)
         if unusual:
+            check_inner_number(properties, header.sys_flag, command.body)
             text = self._cleaned(text, properties)
         if not properties.get("UNIQ_KEY"):
             properties["UNIQ_KEY"] = key = self._broker.unique_keys.make()
@@ -285,11 +287,24 @@ class SendMessageProcessor:
             reconsume_times=header.reconsume_times or 0,
         )
         own = {name: value for name, value in shared.items() if name not in self._suffix}
+        if target.batch_queues and own.get("UNIQ_KEY"):
+            return self._send_inner_batch(command, header, own, pattern)
         messages = batch_messages(command.body, own, self._suffix, pattern)
         if not messages:
             refusal = BrokerError(ResponseCode.MESSAGE_ILLEGAL, "body: a batch without a message")
             return self._answers.refusal(command, refusal)
         return self._stored(command, pattern, self._broker.store.put_messages(messages))
+
+    def _send_inner_batch(
+        self, command: RemotingCommand, header: Any, own: dict[str, str], pattern: InnerMessage
+    ) -> Answer:
+        """All messages in one record; the answer's batchUniqId tells the producer so."""
+        try:
+            message = inner_batch(command.body, own | self._suffix, header.flag, pattern)
+        except BrokerError as error:
+            return self._answers.refusal(command, error)
+        sent = functools.partial(self._answers.sent_commonly, more={"batchUniqId": own["UNIQ_KEY"]})
+        return self._stored(command, message, self._put(message), sent)
 
     # checks of a topic, done once until the table changes
 
@@ -320,7 +335,8 @@ class SendMessageProcessor:
                 ResponseCode.INVALID_PARAMETER,
                 f"request queueId[{header.queue_id}] is illegal, {describe_topic(config)} Producer: {channel.address}",
             )
-        target = SendTarget(topic, queue_limit, config.write_queue_nums, config.topic_filter_type == "MULTI_TAG")
+        multi_tag = config.topic_filter_type == "MULTI_TAG"
+        target = SendTarget(topic, queue_limit, config.write_queue_nums, multi_tag, config.has_batch_queues)
         may_write = broker.options.broker_permission & PERM_WRITE or not config.order
         if may_write and not topic.startswith(RETRY_PREFIX):
             self._targets[topic] = target
