@@ -1,4 +1,4 @@
-"""One index file: a hash table from keys to physical offsets, written in the log's order (Apache: IndexFile).
+"""One index file to read: a hash table from keys to physical offsets, in the log's order (Apache: IndexFile).
 
 `protocol.index_layout` declares the bytes. A new entry becomes its slot's newest and points to the one before it, so a
 search walks from new to old. Keys themselves are not stored: two keys with one hash are found together, and who asks
@@ -7,29 +7,18 @@ must look into the records.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from protocol.index_layout import (
     ENTRY,
-    ENTRY_BYTES,
     HEADER,
-    HEADER_BYTES,
     INVALID_INDEX,
     SLOT,
-    SLOT_BYTES,
     entry_position,
     file_bytes,
     slot_position,
-    time_diff_seconds,
 )
-from storage.mapped_file import Allocate, MappedFile
-
-ALLOCATION_STEP = 1 << 20
-"""How far ahead of the last entry disk space is taken, in bytes; the slots get theirs at once."""
-
-_MOST_SECONDS = 0x7FFFFFFF
 
 
 class IndexSizes(NamedTuple):
@@ -139,102 +128,3 @@ class IndexView:
         if (first, last) != (self.begin_physical_offset, self.end_physical_offset):
             return f"the entries begin with {first} and end with {last}, the header says otherwise"
         return ""
-
-
-class IndexFile(IndexView):
-    """An index file that is written. Only what `put` was given is in it; the header follows at the end of each put."""
-
-    def __init__(self, file: MappedFile, sizes: IndexSizes) -> None:
-        super().__init__(file.path, file.view, sizes)
-        self._file = file
-
-    @classmethod
-    def create(cls, path: str, sizes: IndexSizes, before: IndexView | None, allocate: Allocate) -> IndexFile:
-        """A new file behind `before`, whose end it remembers until its first entry. Raises StoreFull, OSError."""
-        file = MappedFile.create(path, 0, sizes.file_bytes, allocate)
-        created = cls(file, sizes)
-        try:
-            created._reserve(1)
-        except BaseException:
-            file.delete()
-            raise
-        if before is not None:
-            created.begin_timestamp = created.end_timestamp = before.end_timestamp
-            created.begin_physical_offset = created.end_physical_offset = before.end_physical_offset
-        created.write_header()
-        return created
-
-    @classmethod
-    def open(cls, path: str, sizes: IndexSizes, allocate: Allocate) -> IndexFile:
-        """A file that is there and has the right size."""
-        return cls(MappedFile(path, 0, sizes.file_bytes, allocate), sizes)
-
-    def _reserve(self, count: int) -> None:
-        self._file.reserve(entry_position(self.index_count + count, self.sizes.slots), ALLOCATION_STEP)
-
-    def put(self, keys: Sequence[KeyEntry]) -> int:
-        """Write the first of `keys`, as many as fit; returns how many. Raises StoreFull; then none was written."""
-        count = min(len(keys), self.sizes.entries - self.index_count)
-        if count <= 0:
-            return 0
-        self._reserve(count)
-        if self.index_count == 1:
-            self._put([keys[0]])
-            _, self.begin_physical_offset, self.begin_timestamp = keys[0]
-            self.write_header()
-            self._put(keys[1:count])
-        else:
-            self._put(keys[:count])
-        self.write_header()
-        return count
-
-    def _put(self, keys: Sequence[KeyEntry]) -> None:
-        """Write keys that fit. Written out in one loop: it runs once a message."""
-        view, slots, index = self.view, self.sizes.slots, self.index_count
-        begin, new_slots = self.begin_timestamp, 0
-        position = entry_position(index, slots)
-        read_slot, write_slot, write_entry = SLOT.unpack_from, SLOT.pack_into, ENTRY.pack_into
-        offset, timestamp = self.end_physical_offset, self.end_timestamp
-        for key_hash, offset, timestamp in keys:
-            slot = HEADER_BYTES + key_hash % slots * SLOT_BYTES
-            (previous,) = read_slot(view, slot)
-            if not 0 < previous < index:
-                previous = INVALID_INDEX
-                new_slots += 1
-            seconds = (timestamp - begin) // 1000
-            if begin <= 0 or not 0 <= seconds <= _MOST_SECONDS:
-                seconds = time_diff_seconds(begin, timestamp)
-            write_entry(view, position, key_hash, offset, seconds, previous)
-            write_slot(view, slot, index)
-            index += 1
-            position += ENTRY_BYTES
-        self.index_count = index
-        self.hash_slot_count += new_slots
-        self.end_physical_offset, self.end_timestamp = offset, timestamp
-
-    def write_header(self) -> None:
-        """Bring the file's header up to date."""
-        HEADER.pack_into(
-            self.view,
-            0,
-            self.begin_timestamp,
-            self.end_timestamp,
-            self.begin_physical_offset,
-            self.end_physical_offset,
-            self.hash_slot_count,
-            self.index_count,
-        )
-
-    def sync(self, sync: Callable[[int], None] = os.fdatasync) -> None:
-        """Put the file on disk; safe in any thread. Raises OSError."""
-        self._file.sync(sync)
-
-    def release(self) -> None:
-        """Give back the mapping."""
-        self.view = memoryview(b"")
-        self._file.release()
-
-    def delete(self) -> None:
-        """Remove the file."""
-        self.view = memoryview(b"")
-        self._file.delete()

@@ -10,8 +10,8 @@ import threading
 from collections.abc import Callable
 
 from storage.checkpoint import Checkpoint
-from storage.index_file import IndexFile
 from storage.index_service import IndexService
+from storage.index_writer import IndexFile
 from storage.mapped_file import Sync
 
 logger = logging.getLogger(__name__)

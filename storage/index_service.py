@@ -16,7 +16,8 @@ from protocol.index_layout import index_key, key_hash
 from storage.commit_log import CommitLog
 from storage.directory import sync_directory
 from storage.errors import StoreFull
-from storage.index_file import IndexFile, IndexSizes, KeyEntry
+from storage.index_file import IndexSizes, KeyEntry
+from storage.index_writer import IndexFile, Keys
 from storage.mapped_file import NO_SPACE, Allocate
 
 Report = Callable[[str, int, str], None]
@@ -111,11 +112,10 @@ class IndexService:
 
     # Writing
 
-    def put(self, keys: Sequence[KeyEntry]) -> None:
+    def put(self, keys: Keys | Sequence[KeyEntry]) -> None:
         """Write keys in the log's order. Raises StoreFull; keys of the last record put may be missing then."""
-        while keys:
-            written = self._open_file().put(keys)
-            keys = keys[written:] if written < len(keys) else ()
+        while len(keys):
+            keys = keys[self._open_file().put(keys) :]
 
     def _open_file(self) -> IndexFile:
         """The file that takes the next key."""
@@ -141,10 +141,13 @@ class IndexService:
         last = os.path.basename(self.files[-1].path) if self.files else ""
         return name if name > last else str(int(last) + 1)
 
-    def without_known(self, keys: Sequence[KeyEntry]) -> list[KeyEntry]:
+    def without_known(self, keys: Keys) -> Keys:
         """The keys that are not here yet, where a start or a full disk interrupted the writing."""
-        end = self.end_physical_offset
-        return [key for key in keys if key[1] > end or (key[1] == end and not self._has(key))]
+        last = self.end_physical_offset
+        new = keys["physical_offset"] > last
+        for row in (keys["physical_offset"] == last).nonzero()[0].tolist():
+            new[row] = not self._has(keys[row].tolist())
+        return keys[new]
 
     def _has(self, key: KeyEntry) -> bool:
         """Whether one of the last record's keys is here; they lie in the last two files at most."""

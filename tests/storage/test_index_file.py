@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 from pathlib import Path
 
@@ -12,7 +13,8 @@ from hypothesis import strategies as st
 
 from protocol.index_layout import HEADER, entry_position, slot_position
 from storage.errors import StoreFull
-from storage.index_file import IndexFile, IndexSizes, KeyEntry, StoredEntry
+from storage.index_file import IndexSizes, KeyEntry, StoredEntry
+from storage.index_writer import IndexFile
 
 SIZES = IndexSizes(slots=5, entries=20)
 BEGIN = 1_700_000_000_000
@@ -189,3 +191,18 @@ def test_selection_is_that_of_a_list(
         if key_hash == wanted and BEGIN + begin <= first + (time - first) // 1000 * 1000 <= BEGIN + end
     ]
     assert select(file, wanted, most, BEGIN + begin, BEGIN + end) == model[:most]
+
+
+@given(KEYS, st.lists(st.integers(1, 30), max_size=4))
+def test_many_keys_at_once_are_as_one_by_one(
+    tmp_path_factory: pytest.TempPathFactory, keys: list[tuple[int, int]], cuts: list[int]
+) -> None:
+    entries = [(key_hash, 10 * number, BEGIN + time) for number, (key_hash, time) in enumerate(keys)]
+    folder = tmp_path_factory.mktemp("index")
+    single, several = make(folder, IndexSizes(3, 40), name="1"), make(folder, IndexSizes(3, 40), name="2")
+    for entry in entries:
+        single.put([entry])
+    bounds = [0, *sorted(cuts), len(entries)]
+    for start, end in itertools.pairwise(bounds):
+        several.put(entries[start:end])
+    assert bytes(several.view) == bytes(single.view)

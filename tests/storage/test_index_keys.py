@@ -13,7 +13,8 @@ from protocol.flags import MessageSysFlag
 from protocol.index_layout import key_hash
 from protocol.message_properties import decode_property_bytes
 from protocol.message_record import dispatch_fields
-from storage.index_keys import KeyCollector, keys_of, record_keys
+from storage.index_keys import keys_of, record_keys
+from storage.key_collector import KeyCollector
 from storage.log_scan import LogScan
 from tests.storage.apache_stores import FILE_SIZES, sizes_of, unpack
 from tests.storage.conftest import START_MS, OpenFileStore, message, put
@@ -94,18 +95,20 @@ def test_walk_collects_what_the_readable_way_gives(open_store: OpenFileStore) ->
     expected = readable(store)
     assert len({offset // 4096 for _, offset, _ in expected}) > 5
     whole = KeyCollector(store._log)
-    assert whole.collect(store.max_physical_offset(), 1 << 30) == expected
+    assert whole.collect(store.max_physical_offset(), 1 << 30).tolist() == expected
     assert whole.position == store.max_physical_offset()
     pieces, collector = [], KeyCollector(store._log)
     while collector.position < store.max_physical_offset():
-        pieces += collector.collect(store.max_physical_offset(), 300)
+        pieces += collector.collect(store.max_physical_offset(), 300).tolist()
     assert pieces == expected
 
 
 @pytest.mark.parametrize("name", sorted(FILE_SIZES))
 def test_walk_of_apaches_logs(open_store: OpenFileStore, tmp_path: Path, name: str) -> None:
     store = open_store(unpack(name, tmp_path), **sizes_of(name))
-    collected = KeyCollector(store._log, store.min_physical_offset()).collect(store.max_physical_offset(), 1 << 30)
+    collected = (
+        KeyCollector(store._log, store.min_physical_offset()).collect(store.max_physical_offset(), 1 << 30).tolist()
+    )
     assert collected == readable(store)
     assert collected
 
@@ -114,7 +117,7 @@ def test_walk_stops_at_the_end_that_it_is_given(open_store: OpenFileStore) -> No
     store = open_store()
     results = put(store, keyed("a"), keyed("b"), keyed("c"))
     collector = KeyCollector(store._log)
-    collected = collector.collect(results[1].end_offset + 5, 1 << 20)
+    collected = collector.collect(results[1].end_offset + 5, 1 << 20).tolist()
     assert [entry[1] for entry in collected] == [results[0].physical_offset] * 2 + [results[1].physical_offset] * 2
     assert collector.position == results[1].end_offset
     assert collected[0][2] == START_MS

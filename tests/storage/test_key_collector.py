@@ -1,0 +1,73 @@
+"""Many records at once give the keys that reading one by one gives, whatever their properties look like."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from protocol.flags import MessageSysFlag
+from protocol.index_layout import key_hash
+from protocol.message_properties import decode_property_bytes
+from protocol.message_record import encode_record
+from storage.commit_log import CommitLog
+from storage.index_keys import record_keys
+from storage.key_collector import KeyCollector
+
+HOST, HOST_V6 = bytes(8), bytes(20)
+USUAL = ["UNIQ_KEY\x01AC11000100002A9F0000000000000001\x02WAIT\x01true\x02", "UNIQ_KEY\x01short\x02KEYS\x01order-1\x02"]
+ODD = st.text("UNIQ_KEYS\x01\x02 aé", max_size=40)
+PROPERTIES = st.one_of(
+    st.sampled_from(USUAL),
+    ODD,
+    st.tuples(ODD, st.sampled_from(USUAL)).map("".join),
+    st.tuples(st.sampled_from(USUAL), ODD).map("".join),
+    st.integers(0, 600).map(lambda count: f"A\x01{'x' * count}\x02UNIQ_KEY\x01{'k' * (count % 70)}\x02"),
+)
+TOPICS = st.sampled_from(["T", "Orders", "ünï", "T" * 88, "T" * 89, "T" * 127, "T" * 200])
+FLAGS = st.sampled_from(
+    [0, 0, 0, 1, MessageSysFlag.TRANSACTION_PREPARED_TYPE, MessageSysFlag.TRANSACTION_ROLLBACK_TYPE]
+)
+RECORDS = st.lists(
+    st.tuples(TOPICS, PROPERTIES, FLAGS, st.sampled_from([HOST, HOST, HOST_V6])), min_size=1, max_size=12
+)
+
+
+@given(RECORDS, st.integers(1, 4000))
+def test_keys_are_those_of_each_record(
+    tmp_path_factory: pytest.TempPathFactory, records: list[tuple[str, str, int, bytes]], step: int
+) -> None:
+    log, expected = CommitLog(str(tmp_path_factory.mktemp("log")), 1 << 16, 4096), []
+    for number, (topic, properties, sys_flag, host) in enumerate(records):
+        expected += [
+            (key_hash(text), log.max_offset, number)
+            for text in record_keys(topic, decode_property_bytes(properties.encode()), sys_flag)
+        ]
+        log.append_bytes(
+            encode_record(
+                topic.encode(), b"body", properties.encode(), queue_id=0, queue_offset=number,
+                physical_offset=log.max_offset, born_timestamp=0, born_host=host, store_timestamp=number,
+                store_host=HOST, sys_flag=sys_flag,
+            )
+        )  # fmt: skip
+    collector, found = KeyCollector(log), []
+    while collector.position < log.max_offset:
+        found += collector.collect(log.max_offset, step).tolist()
+    assert found == expected
+
+
+def test_a_record_at_the_very_end_of_its_file(tmp_path: Path) -> None:
+    """The bytes that are looked at together end where the file ends."""
+    size = 0
+    for first in (True, False):
+        log = CommitLog(str(tmp_path / str(first)), size or 4096, 4096)
+        log.append_bytes(
+            encode_record(
+                b"T", b"", b"UNIQ_KEY\x01k\x02", queue_id=0, queue_offset=0, physical_offset=0, born_timestamp=0,
+                born_host=HOST, store_timestamp=7, store_host=HOST,
+            )
+        )  # fmt: skip
+        size = log.max_offset
+        assert KeyCollector(log).collect(size, size).tolist() == [(key_hash("T#k"), 0, 7)]
