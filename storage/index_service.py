@@ -48,6 +48,11 @@ class IndexService:
         return self.files[-1].end_physical_offset if self.files else -1
 
     @property
+    def end_timestamp(self) -> int:
+        """When that record was stored, in ms; 0 without any."""
+        return self.files[-1].end_timestamp if self.files else 0
+
+    @property
     def size_bytes(self) -> int:
         """What all files take, holes included (Apache: getTotalSize)."""
         return len(self.files) * self.sizes.file_bytes
@@ -58,7 +63,7 @@ class IndexService:
         """Take the files that can be trusted and delete the others, which the log's records from there on replace.
 
         `safe_timestamp` is the checkpoint's after a crash, None after a clean stop. What is behind a file that goes,
-        goes too: keys are written in the log's order.
+        goes too: keys are written in the log's order. The newest goes first, so that an interruption leaves no hole.
         """
         names = self._names()
         for position, name in enumerate(names):
@@ -67,9 +72,9 @@ class IndexService:
             if fault:
                 more = f", with {len(names) - position - 1} newer files" if position + 1 < len(names) else ""
                 report(path, offset, f"{fault}; the index is built anew from here on{more}")
-                for doomed in names[position:]:
+                for doomed in reversed(names[position:]):
                     os.unlink(os.path.join(self.directory, doomed))
-                sync_directory(self.directory)
+                    sync_directory(self.directory)
                 return
 
     def _names(self) -> list[str]:

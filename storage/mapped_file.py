@@ -150,18 +150,21 @@ class MappedFile:
         with self._open() as descriptor:
             return os.lseek(descriptor, 0, os.SEEK_HOLE)
 
-    def clear_from(self, position: int) -> int:
+    def clear_from(self, position: int, before: Callable[[], None] = lambda: None) -> int:
         """Zero what is behind `position`, so that no later recovery takes it for data; returns the bytes cleared.
 
-        Only blocks that hold data are touched, so no disk space is needed and none is given back.
+        Only blocks that hold data are touched, so no disk space is needed and none is given back. `before` is called
+        first where anything is not zero yet.
         """
         with self._open() as descriptor:
-            return sum(self._clear(start, end) for start, end in _data_ranges(descriptor, position, self.size))
+            ranges = _data_ranges(descriptor, position, self.size)
+            return sum(self._clear(start, end, before) for start, end in ranges)
 
-    def _clear(self, start: int, end: int) -> int:
+    def _clear(self, start: int, end: int, before: Callable[[], None]) -> int:
         cleared = 0
         for data in self._chunks(start, end):
             if data.count(0) != len(data):
+                before()
                 self.view[start : start + len(data)] = bytes(len(data))
                 cleared += len(data.rstrip(b"\0"))
             start += len(data)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import attrs
 
@@ -35,10 +35,15 @@ class Truncation:
         return bool(self.deleted_files or self.cleared_bytes)
 
 
+def _nothing() -> None:
+    """Nobody wants to know."""
+
+
 class MappedFileQueue:
     """Mapped files in the order of their offsets. The directory is made with the first file.
 
-    `name_depth` is how many directories above a file may be made with it.
+    `name_depth` is how many directories above a file may be made with it. `before_loss` is called before `load` or
+    `truncate` takes away data, or an empty file that may once have had some.
     """
 
     def __init__(
@@ -49,6 +54,7 @@ class MappedFileQueue:
         self.file_size = file_size
         self.files: list[MappedFile] = []
         self.dropped_empty: str | None = None
+        self.before_loss: Callable[[], None] = _nothing
         self._allocate = allocate
 
     def load(self) -> list[OddFile]:
@@ -62,6 +68,7 @@ class MappedFileQueue:
         found = self._on_disk()
         for index, (offset, path, size) in enumerate(found):
             if size == 0 and index == len(found) - 1:
+                self.before_loss()
                 os.unlink(path)
                 self.dropped_empty = path
             elif size != self.file_size or offset % self.file_size:
@@ -162,12 +169,13 @@ class MappedFileQueue:
         while self.files and self.files[-1].first_offset > offset:
             last = self.files.pop()
             if last.has_data():
+                self.before_loss()
                 deleted.append(last.path)
             last.delete()
         cleared = 0
         if self.files and offset < self.files[-1].first_offset + self.file_size:
             last = self.files[-1]
-            cleared = last.clear_from(offset - last.first_offset)
+            cleared = last.clear_from(offset - last.first_offset, self.before_loss)
             last.set_position(offset - last.first_offset)
         return Truncation(tuple(deleted), cleared)
 

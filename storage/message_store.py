@@ -165,6 +165,7 @@ class FileMessageStore:
         recovery.run()
         report = self.recovery_report
         self._index.load(None if clean else self._checkpoint.index_msg_timestamp, report.add)
+        self._forget_index_behind(self._index.index.end_timestamp)
         logger.info(
             "store open: root=%s clean=%s minOffset=%d maxOffset=%d recordsChecked=%d entriesWritten=%d actions=%d",
             self._paths.root,
@@ -175,6 +176,12 @@ class FileMessageStore:
             report.entries_written,
             len(report.actions),
         )
+
+    def _forget_index_behind(self, end_timestamp: int) -> None:
+        """Let the checkpoint vouch for no index file that is gone: another will be in its place, unflushed at first."""
+        if end_timestamp < self._checkpoint.index_msg_timestamp:
+            self._checkpoint.index_msg_timestamp = end_timestamp
+            self._checkpoint.save(self._sync)
 
     def close(self) -> None:
         """Dispatch and flush everything, write the checkpoint, remove the abort file, free the lock."""

@@ -27,6 +27,7 @@ from storage.paths import is_topic_name
 from storage.queue_table import QueueTable
 from storage.salvage import set_aside
 from storage.scan_start import clean_start, reached_by, unclean_start
+from storage.unfinished import Unfinished
 
 logger = logging.getLogger(__name__)
 
@@ -84,12 +85,16 @@ class Recovery:
         self._checkpoint = checkpoint
         self._sync = sync
         self._delay_table = parse_delay_levels(config.message_delay_level)
+        self._unfinished = Unfinished(config.paths, sync)
         self._rescan_from: int | None = None
         self._incomplete: set[tuple[str, int]] = set()
         self._reached = 0
 
     def run(self) -> RecoveryReport:
-        """Bring log and queues to the last intact record. Raises StoreError where a person has to act."""
+        """Bring log and queues to the last intact record. Raises StoreError where a person has to act.
+
+        It may be interrupted anywhere: what the checkpoint vouches for is not taken away before a mark says so on disk.
+        """
         self._log.load()
         if self._log.lengthened is not None:
             cut = self._log.lengthened
@@ -119,13 +124,16 @@ class Recovery:
             if self._queues.is_batch_topic(queue.topic) is (not queue.batched):
                 self._change_kind(queue)
                 continue
+            queue.files.before_loss = self._unfinished.begin
             load = queue.load()
+            queue.files.before_loss = lambda: None
             directory = queue.files.directory
             for odd in load.odd_files:
                 self.report.add(odd.path, 0, f"has {odd.actual_bytes} bytes; the queue is built anew from the log")
             if load.missing_file is not None:
                 self.report.add(load.missing_file, 0, "is missing; the queue is built anew from the log")
             if load.damaged:
+                self._unfinished.begin()
                 queue.destroy_directory()
                 self._rescan(queue, 0)
             elif load.truncation:
@@ -139,6 +147,7 @@ class Recovery:
         """Have a queue of the wrong kind built anew from the log: a slave may learn late which kind a topic has."""
         what = f"{queue.topic} has queues of another kind; the queue is built anew from the log"
         self.report.add(queue.files.directory, 0, what)
+        self._unfinished.begin()
         queue.destroy_directory()
         self._queues.remove_queues([(queue.topic, queue.queue_id)])
         self._rescan(self._queues.make(queue.topic, queue.queue_id), 0)
@@ -222,11 +231,17 @@ class Recovery:
             self.report.add(
                 queue.files.directory, record.queue_offset, f"{what} the record at {record.physical_offset}"
             )
+        if self.report.clean:
+            self._unfinished.begin()
         queue.append_at(record.queue_offset, *queue.wanted(record))
         self.report.entries_written += 1
 
     def _put_right(self, record: DispatchFields) -> bool:
-        """Write a record's entry anew where it leads elsewhere; False where that is a record of this queue offset too."""
+        """Write a record's entry anew where it leads elsewhere; False where that is a record of this queue offset too.
+
+        A record of this offset that left a gap before it is not believed: a damaged queue offset does that, no sum covers
+        it. The gap leads there then.
+        """
         queue = self._queues.get(record.topic, record.queue_id)
         entry = queue.stored(record.queue_offset) if queue is not None else None
         if queue is None or entry is None or entry[1] == FILLER_SIZE:
@@ -236,7 +251,11 @@ class Recovery:
             return True
         if entry[:2] != right[:2]:
             other = self._log.record_at(entry[0])
-            if other is not None and record_matches(other, queue.topic, queue.queue_id, record.queue_offset, entry[1]):
+            said = other is not None and record_matches(
+                other, queue.topic, queue.queue_id, record.queue_offset, entry[1]
+            )
+            bridges = queue.stored(record.queue_offset - 1) == entry
+            if said and not bridges:
                 return False
         self.report.add(queue.files.directory, record.queue_offset, f"was {entry}, the record says {right}; put right")
         queue.rewrite(record.queue_offset, *right)
@@ -283,6 +302,7 @@ class Recovery:
         for queue in self._queues:
             if not self._last_entry_is_right(queue):
                 self.report.add(queue.files.directory, queue.max_offset - 1, "leads to a wrong record; built anew")
+                self._unfinished.begin()
                 queue.destroy_directory()
                 strangers.add((queue.topic, queue.queue_id))
         if strangers:
@@ -301,9 +321,13 @@ class Recovery:
 
     def _put_on_disk(self, start: int) -> None:
         """What readers see from now on must survive a power cut, or a later recovery would take it away again."""
-        if not self.report.clean or self.report.actions:
+        if not self.report.clean or self.report.actions or self._unfinished.begun:
             for file in self._log.files.from_offset(start):
                 file.sync(self._sync)
             for queue in self._queues:
                 queue.flush(0, self._sync)
         self._log.flushed_offset = self._log.max_offset
+        if self._unfinished.begun:
+            timestamp = self._log.last_store_timestamp
+            self._checkpoint.physic_msg_timestamp = self._checkpoint.logics_msg_timestamp = timestamp
+            self._unfinished.end(self._checkpoint)

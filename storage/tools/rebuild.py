@@ -1,8 +1,9 @@
 """Writing all consume queues and the key index anew from the log, which is the truth.
 
 What is new is made beside the old and takes its place when all of it is on disk; the old goes to the quarantine
-folder. Queues of deleted topics are not revived: a topic counts as deleted if topics.json does not name it and it has
-no queue. Light queues (%LMQ%), whose records are of other topics, stay as they are.
+folder. Where that is interrupted, the next start of a broker walks through the whole log. Queues of deleted topics are
+not revived: a topic counts as deleted if topics.json does not name it and it has no queue. Light queues (%LMQ%), whose
+records are of other topics, stay as they are.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from storage.tools.queue_check import BATCH_QUEUE, LIGHT_QUEUES, QUEUE_TYPE
 from storage.tools.queue_writer import QueueWriter, Rows
 from storage.tools.shapes import Shapes
 from storage.tools.walk import Gap, LogFiles, walk_log
+from storage.unfinished import Unfinished
 
 Advance = Callable[[int], None]
 _BESIDE = "rebuilding"
@@ -153,7 +155,9 @@ def rebuild(
     with exclusively(files.paths):
         quarantine = Quarantine(files.paths, name, "mq store rebuild")
         quarantine.open()
-        report = replace_derived(files, quarantine, queue_file_size, index_sizes, advance)
+        unfinished = Unfinished(files.paths)
+        report = replace_derived(files, quarantine, unfinished, queue_file_size, index_sizes, advance)
+        unfinished.take_back()
         quarantine.write_manifest()
     return report
 
@@ -161,13 +165,14 @@ def rebuild(
 def replace_derived(
     files: LogFiles,
     quarantine: Quarantine,
+    unfinished: Unfinished,
     queue_file_size: int = 0,
     index_sizes: IndexSizes | None = None,
     advance: Advance = lambda amount: None,
 ) -> RebuildReport:
     """Make queues and index anew and put the old ones into the quarantine; the store's lock is held.
 
-    There is an index afterwards where there was one before.
+    There is an index afterwards where there was one before. `unfinished` begins with the first change.
     """
     paths = files.paths
     beside = os.path.join(paths.root, _BESIDE)
@@ -181,6 +186,8 @@ def replace_derived(
     report = QueueRebuild(files, queues, queue_file_size, indexing).run(advance)
     for topic in {topic for topic, _ in paths.queue_directories() if topic.startswith(LIGHT_QUEUES)}:
         shutil.copytree(os.path.join(paths.consume_queues, topic), os.path.join(queues, topic))
+    _put_on_disk(beside)
+    unfinished.begin(index=True)
     _swap(queues, paths.consume_queues, quarantine)
     if indexing is not None:
         _swap(index, paths.index, quarantine)
@@ -190,9 +197,21 @@ def replace_derived(
     return report
 
 
+def _put_on_disk(folder: str) -> None:
+    """All files below a folder, and their names."""
+    for directory, _, names in os.walk(folder):
+        for name in names:
+            descriptor = os.open(os.path.join(directory, name), os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                os.fdatasync(descriptor)
+            finally:
+                os.close(descriptor)
+        sync_directory(directory)
+
+
 def _swap(made: str, path: str, quarantine: Quarantine) -> None:
     """Put a new directory in the place of the old one, which is kept."""
-    sync_directory(made)
     if os.path.isdir(path):
         quarantine.keep_path(path, "replaced by what was made anew from the log")
     os.rename(made, path)
+    sync_directory(os.path.dirname(path))

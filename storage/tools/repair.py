@@ -1,15 +1,17 @@
 """Repairing a store: the plan, and carrying it out.
 
 In this order, so that a repair that was killed can be started again: the damaged bytes are copied into the quarantine
-folder and named in its manifest; the log is changed and flushed; queues are made anew from the log; consumer offsets
-behind the end of their queue are set to it. No intact record is lost or changed but in its place.
+folder and named in its manifest; each log file is changed in a copy, which takes its place when it is on disk; queues
+are made anew from the log; consumer offsets behind the end of their queue are set to it. No intact record is lost or
+changed but in its place.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, BinaryIO
 
 import attrs
 
@@ -18,6 +20,7 @@ from protocol.message_record import encode_record
 from protocol.record_layout import encode_blank
 from storage.config_tables import ConsumerOffsetTable
 from storage.directory import sync_directory
+from storage.errors import StoreUnwritable
 from storage.index_file import IndexSizes
 from storage.tools.config_check import OFFSETS_FILE, excessive_offsets
 from storage.tools.exclusive import exclusively
@@ -27,10 +30,14 @@ from storage.tools.rebuild import RebuildReport, replace_derived
 from storage.tools.repair_plan import SMALLEST_FILL, FilePlan, LogPlan, Step, plan_log
 from storage.tools.verify import VerifyReport, queue_ends, verify
 from storage.tools.walk import LogFiles
+from storage.unfinished import Unfinished
 
 FILL_TOPIC = b"RMQ_SYS_REPAIRED"
 """The topic of the records that cover damaged bytes; cut where the space is shorter."""
 _NO_HOST = bytes(8)
+_COPY_CHUNK = 1 << 20
+_BESIDE = "repairing"
+"""A directory among the log's files, which Apache's broker passes over."""
 Advance = Callable[[int], None]
 
 
@@ -104,11 +111,15 @@ def repair(
         plan.kept_in = quarantine.directory
         copies = _keep(plan.log, quarantine)
         quarantine.write_manifest(plan=describe(plan))
-        _change_log(plan.log, files, copies)
+        unfinished = Unfinished(files.paths)
+        if plan.log.files:
+            unfinished.begin(index=True)
+            _change_log(plan.log, files, copies)
         if plan.rebuild_queues or plan.rebuild_index:
             plan.rebuilt = replace_derived(
-                LogFiles(root, commit_log, files.file_size), quarantine, queue_file_size, index_sizes
+                LogFiles(root, commit_log, files.file_size), quarantine, unfinished, queue_file_size, index_sizes
             )
+        unfinished.take_back()
         _cut_offsets(files, plan, quarantine)
         quarantine.write_manifest(plan=describe(plan), done=True)
     return plan
@@ -142,14 +153,33 @@ def _keep(plan: LogPlan, quarantine: Quarantine) -> dict[int, tuple[int, str]]:
 
 
 def _change_log(plan: LogPlan, files: LogFiles, copies: Mapping[int, tuple[int, str]]) -> None:
-    for file in plan.files:
-        descriptor = os.open(file.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            _change_file(descriptor, file, copies)
-            os.fdatasync(descriptor)
-        finally:
-            os.close(descriptor)
-    sync_directory(files.directory)
+    """Raises StoreUnwritable, where there is no room for a copy of a file for example; then the log is as it was."""
+    beside = os.path.join(files.directory, _BESIDE)
+    try:
+        shutil.rmtree(beside, ignore_errors=True)
+        os.mkdir(beside)
+        for file in plan.files:
+            changed = os.path.join(beside, os.path.basename(file.path))
+            with open(changed, "wb") as copy:
+                _copy(file.path, copy)
+                _change_file(copy.fileno(), file, copies)
+                os.fdatasync(copy.fileno())
+            os.replace(changed, file.path)
+            sync_directory(files.directory)
+        os.rmdir(beside)
+    except OSError as error:
+        raise StoreUnwritable(beside, error) from error
+
+
+def _copy(path: str, copy: BinaryIO) -> None:
+    """Write a file's bytes, where there is one, with holes for runs of zeros."""
+    if not os.path.exists(path):
+        return
+    with open(path, "rb") as file:
+        while chunk := file.read(_COPY_CHUNK):
+            copy.seek(len(chunk), os.SEEK_CUR) if chunk.count(0) == len(chunk) else copy.write(chunk)
+    copy.truncate()
+    copy.flush()
 
 
 def _change_file(descriptor: int, file: FilePlan, copies: Mapping[int, tuple[int, str]]) -> None:
