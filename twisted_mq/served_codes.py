@@ -22,7 +22,6 @@ REASONS_BY_ROLE = {
 }
 
 REASONS_BY_TIER = {
-    "pop": "there is no pop consumption",
     "auth": "there is no access control by users",
     "controller": "there is no controller",
     "ha": "replication without a controller does not need it",
@@ -32,6 +31,7 @@ REASONS_BY_TIER = {
 
 REASONS: dict[RequestCode, str] = {
     RequestCode.UPDATE_AND_CREATE_STATIC_TOPIC: "there are no static topics with queues mapped over brokers",
+    RequestCode.POP_ROLLBACK: "pops are noted in the revive log only, there is nothing to roll back",
     RequestCode.UPDATE_COLD_DATA_FLOW_CTR_CONFIG: "reads of old data are not slowed down",
     RequestCode.REMOVE_COLD_DATA_FLOW_CTR_CONFIG: "reads of old data are not slowed down",
     RequestCode.GET_COLD_DATA_FLOW_CTR_INFO: "reads of old data are not slowed down",

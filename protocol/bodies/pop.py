@@ -6,13 +6,17 @@ A revive log's messages have one of these as their JSON body, and as their tag `
 
 from __future__ import annotations
 
+import base64
 from typing import Annotated
 
 import attrs
 from attrs import field
 
 from protocol.bodies.types import Bits, Int32, Int64, wire
+from protocol.errors import BodyError
 
+MOST_BIT_SET_BYTES = 8192
+"""Far more than a pop of 32 messages spans; a bit set costs time for each of its bits."""
 CHECK_POINT_TAG, ACK_TAG, BATCH_ACK_TAG = "ck", "ack", "bAck"
 """Apache: PopAckConstants."""
 
@@ -32,6 +36,20 @@ class BatchAck:
     pop_time: Int64 = field(default=0, metadata=wire("pt", older="popTime"))
     invisible_time: Int64 = field(default=0, metadata=wire("it", older="invisibleTime"))
     bit_set: str | None = field(default=None, metadata=wire("b", older="bitSet"))
+
+    def offsets_between(self, first: int, last: int) -> list[int]:
+        """The acknowledged offsets in a range, both ends included. Raises BodyError."""
+        if self.bit_set is None:
+            raise BodyError("BatchAck.b", "a bit set is needed, got none")
+        try:
+            data = base64.b64decode(self.bit_set, validate=True)
+        except ValueError as error:
+            raise BodyError("BatchAck.b", f"{error}, got {self.bit_set[:80]!r}") from error
+        if len(data) > MOST_BIT_SET_BYTES:
+            raise BodyError("BatchAck.b", f"at most {MOST_BIT_SET_BYTES} bytes are taken, got {len(data)}")
+        bits = reversed(f"{int.from_bytes(data, 'little'):b}")
+        offsets = (self.start_offset + index for index, bit in enumerate(bits) if bit == "1")
+        return [offset for offset in offsets if first <= offset <= last]
 
 
 @attrs.frozen

@@ -44,11 +44,22 @@ class MemoryTable:
 
 
 class BrokerInMemory:
-    """A broker at 127.0.0.2:20911 on a virtual clock. Keyword arguments are broker options; `store` is an open one."""
+    """A broker at 127.0.0.2:20911 on a virtual clock. Keyword arguments are broker options; `store` is an open one.
 
-    def __init__(self, *, hold_flushes: bool = False, store: Any = None, **options: Any) -> None:
-        self.clock = Clock()
-        self.clock.advance(START_SECONDS)
+    `restarted` is a broker whose clock, store and tables this one goes on with.
+    """
+
+    def __init__(
+        self,
+        *,
+        hold_flushes: bool = False,
+        store: Any = None,
+        restarted: BrokerInMemory | None = None,
+        **options: Any,
+    ) -> None:
+        self.clock = restarted.clock if restarted else Clock()
+        if not restarted:
+            self.clock.advance(START_SECONDS)
         self.options = BrokerOptions(
             **{"broker_name": "broker-cap", "broker_cluster_name": "CapCluster", "store_path_root_dir": "/nowhere"}
             | options
@@ -59,11 +70,14 @@ class BrokerInMemory:
             max_message_size=self.options.max_message_size,
             flush_disk_type=FlushDiskType(self.options.flush_disk_type),
         )
+        store = restarted.store if restarted else store
         self.store = store or MemoryMessageStore(config, self.now_ms, hold_flushes=hold_flushes)
         self.store.start()
         self.registered: list[Any] = []
-        self.tables = {name: MemoryTable() for name in ("topics", "groups", "offsets", "delays", "modes")}
+        fresh = {name: MemoryTable() for name in ("topics", "groups", "offsets", "delays", "modes")}
+        self.tables = restarted.tables if restarted else fresh
         topics = TopicConfigManager(self.tables["topics"], self.now_ms, self.registered.append)
+        self.store.is_batch_topic = topics.is_batch_topic
         groups = SubscriptionGroupManager(
             self.tables["groups"], self.now_ms, auto_create=self.options.auto_create_subscription_group
         )

@@ -25,6 +25,7 @@ from twisted_mq.broker.ha.durability import Durability
 from twisted_mq.broker.ha.service import HAService
 from twisted_mq.broker.ha.slave_refusals import refuse_on_slave
 from twisted_mq.broker.long_polling import PullRequestHoldService
+from twisted_mq.broker.pop.pop_service import PopService
 from twisted_mq.broker.processors.admin_cleaning import AdminCleaningProcessor
 from twisted_mq.broker.processors.admin_clients import AdminClientsProcessor
 from twisted_mq.broker.processors.admin_config import AdminConfigProcessor
@@ -36,6 +37,11 @@ from twisted_mq.broker.processors.broker_stats import BrokerStatsProcessor
 from twisted_mq.broker.processors.client_manage import ClientManageProcessor
 from twisted_mq.broker.processors.consumer_manage import ConsumerManageProcessor
 from twisted_mq.broker.processors.end_transaction import EndTransactionProcessor
+from twisted_mq.broker.processors.pop import PopMessageProcessor
+from twisted_mq.broker.processors.pop_ack import AckMessageProcessor
+from twisted_mq.broker.processors.pop_invisible_time import ChangeInvisibleTimeProcessor
+from twisted_mq.broker.processors.pop_notification import NotificationProcessor
+from twisted_mq.broker.processors.pop_peek import PeekMessageProcessor
 from twisted_mq.broker.processors.pull import PullMessageProcessor
 from twisted_mq.broker.processors.query_assignment import QueryAssignmentProcessor
 from twisted_mq.broker.processors.query_messages import QueryMessagesProcessor
@@ -63,6 +69,11 @@ PROCESSORS = (
     EndTransactionProcessor,
     ReplyMessageProcessor,
     PullMessageProcessor,
+    PopMessageProcessor,
+    AckMessageProcessor,
+    ChangeInvisibleTimeProcessor,
+    NotificationProcessor,
+    PeekMessageProcessor,
     ClientManageProcessor,
     ConsumerManageProcessor,
     QueryAssignmentProcessor,
@@ -104,6 +115,7 @@ class BrokerController:
     filters: ConsumerFilterManager = attrs.field(init=False)
     transactions: TransactionService = attrs.field(init=False)
     consumers: ConsumerManager = attrs.field(init=False)
+    pop: PopService = attrs.field(init=False)
     ha: HAService = attrs.field(init=False)
     durability: Durability = attrs.field(init=False)
     request_modes: Any = attrs.field(init=False)
@@ -121,6 +133,7 @@ class BrokerController:
         self._hides_unflushed = self.options.flush_disk_type == "SYNC_FLUSH"
         self.transactions = TransactionService(self)
         self.filters = consumer_filters(self.options, UnsavedFilters())
+        self.pop = PopService(self)
         self.ha = HAService(self.options, self.store, self.clock)
         self.durability = Durability(self)
         self.routes = TopicRoutes(self.topics, self.options.broker_name)
@@ -151,13 +164,22 @@ class BrokerController:
         """The advertised address as host:port."""
         return f"{self.advertised_ip}:{self.port}"
 
+    def message_arriving(
+        self, topic: str, queue_id: int, queue_offset: int, tags_code: int, store_timestamp: int
+    ) -> None:
+        """The store's arrival listener once the first pop waits; until then it is that of the held pulls alone."""
+        self.held_pulls.message_arriving(topic, queue_id, queue_offset, tags_code, store_timestamp)
+        self.pop.message_arriving(topic, queue_id, tags_code)
+
     def dispatch(self) -> None:
-        """Make what was appended visible, then answer the pulls that waited for it.
+        """Make what was appended visible, then answer the pulls and pops that waited for it.
 
         Under synchronous flush what is not on disk yet follows when it is, also where no sender waits for it.
         """
         self.store.dispatch()
         self.held_pulls.answer_woken()
+        if self.pop.answer_woken():
+            self.store.dispatch()
         self.ha.appended()
         if self._hides_unflushed and not self._awaits_flush:
             end = self.store.max_physical_offset()

@@ -327,6 +327,88 @@ class BrokerOptions:
         low=1,
     )
 
+    # pop consumption
+
+    revive_interval: int = option(
+        "reviveInterval", 1000, "ms between looks into a queue of the revive log", type="long", low=1
+    )
+    revive_max_slow: int = option(
+        "reviveMaxSlow", 3, "so many intervals longer a queue rests at most while nothing is popped", type="long", low=0
+    )
+    revive_scan_time: int = option(
+        "reviveScanTime",
+        10000,
+        "ms of reading at most in one look; here so many messages",
+        type="long",
+        has_effect=False,
+    )
+    revive_ack_wait_ms: int = option(
+        "reviveAckWaitMs", 180000, "ms after which an acknowledgement without a pop is passed over", type="long", low=1
+    )
+    enable_skip_long_awaiting_ack: bool = option(
+        "enableSkipLongAwaitingAck", False, "such acknowledgements move the revive group's offset on"
+    )
+    skip_when_ck_re_put_reach_max_times: bool = option(
+        "skipWhenCKRePutReachMaxTimes", False, "a message that could not be revived 17 times is given up"
+    )
+    pop_polling_size: int = option("popPollingSize", 1024, "pops that wait for one queue of a group at most", low=0)
+    pop_polling_map_size: int = option(
+        "popPollingMapSize",
+        100000,
+        "queues of groups that pops wait for at most; bounded by maxPopPollingSize",
+        has_effect=False,
+    )
+    max_pop_polling_size: int = option("maxPopPollingSize", 100000, "pops that wait at most", type="long", low=0)
+    pop_long_polling_force_notify_interval: int = option(
+        "popLongPollingForceNotifyInterval",
+        800,
+        "each so many messages wake a pop that filters, whatever they are; here only those that it may want",
+        type="long",
+        has_effect=False,
+    )
+    enable_pop_log: bool = option("enablePopLog", False, "each step of a pop is logged", has_effect=False)
+    enable_pop_buffer_merge: bool = option(
+        "enablePopBufferMerge",
+        False,
+        "check points wait in memory for acknowledgements; here they never do",
+        has_effect=False,
+    )
+    enable_pop_batch_ack: bool = option(
+        "enablePopBatchAck", False, "the buffer's acknowledgements are stored together", has_effect=False
+    )
+    append_ack_async: bool = option(
+        "appendAckAsync", False, "acknowledgements are answered before they are stored", has_effect=False
+    )
+    append_ck_async: bool = option("appendCkAsync", False, "pops are answered before they are noted", has_effect=False)
+    enable_notify_after_pop_order_lock_release: bool = option(
+        "enableNotifyAfterPopOrderLockRelease", True, "an ordered group is told when it may pop a queue again"
+    )
+    init_pop_offset_by_check_msg_in_mem: bool = option(
+        "initPopOffsetByCheckMsgInMem",
+        True,
+        "a group new to a queue that is in memory whole begins at its first message",
+    )
+    retrieve_message_from_pop_retry_topic_v1: bool = option(
+        "retrieveMessageFromPopRetryTopicV1",
+        True,
+        "with enableRetryTopicV2 the retry topics of version 1 are emptied too",
+    )
+    enable_retry_topic_v2: bool = option(
+        "enableRetryTopicV2", False, "retry topics of pops are named %RETRY%group+topic instead of %RETRY%group_topic"
+    )
+    pop_from_retry_probability: int = option(
+        "popFromRetryProbability", 20, "of 100 pops so many look into the retry topic first", low=0, high=100
+    )
+    pop_response_return_actual_retry_topic: bool = option(
+        "popResponseReturnActualRetryTopic", False, "retried messages are handed out under their retry topic's name"
+    )
+    enable_pop_message_threshold: bool = option(
+        "enablePopMessageThreshold", False, "a group that holds too many messages of a queue gets no more"
+    )
+    pop_inflight_message_threshold: int = option(
+        "popInflightMessageThreshold", 10000, "too many messages of a queue", type="long", low=0
+    )
+
     # store
 
     store_path_root_dir: str = option("storePathRootDir", in_home("store"), "directory of the store", type="string")
@@ -338,6 +420,13 @@ class BrokerOptions:
     )
     mapped_file_size_consume_queue: int = option(
         "mappedFileSizeConsumeQueue", 6000000, "bytes of one queue file, rounded up to entries of 20", low=20, step=20
+    )
+    mapper_file_size_batch_consume_queue: int = option(
+        "mapperFileSizeBatchConsumeQueue",
+        13800000,
+        "bytes of one file of a batch queue, rounded up to entries of 46",
+        low=46,
+        step=46,
     )
     message_index_enable: bool = option("messageIndexEnable", True, "messages are indexed by their keys")
     message_index_safe: bool = option(

@@ -34,6 +34,7 @@ from twisted_mq.broker.filter.filter_tables import consumer_filters
 from twisted_mq.broker.filter.message_filter import filter_bit_map
 from twisted_mq.broker.ha.replication import Replication
 from twisted_mq.broker.long_polling import HOLD_CHECK_SECONDS
+from twisted_mq.broker.pop.order_info import ConsumerOrderInfoTable
 from twisted_mq.broker.registration import Registration
 from twisted_mq.broker.retention_service import RetentionService
 from twisted_mq.broker.schedule.waiting_messages import WaitingMessages
@@ -56,6 +57,9 @@ TIMER_CLEAN_SECONDS = 30.0
 
 FILTER_SAVE_SECONDS = 10.0
 """How often changed consumer filters are written, and expired ones dropped (Apache: BrokerController, 10 s)."""
+
+ORDER_SAVE_SECONDS = 10.0
+"""How often what ordered pops hold is written, and what is unused dropped (Apache: BrokerController, 10 s)."""
 
 INDEX_SECONDS = 0.05
 INDEX_STEP_BYTES = 1 << 20
@@ -118,11 +122,12 @@ class BrokerService(service.Service):
     def _make_controller(self, undo: contextlib.ExitStack) -> BrokerController:
         options, now_ms = self.options, self.now_ms
         ip = advertised_ip(options.broker_ip1, self._name_servers())
-        store = FileMessageStore(store_config(options, pack_host(ip, self.port)), now_ms)
-        store.start()
-        undo.callback(store.close)
         folder = os.path.join(options.store_path_root_dir, "config")
         topics = TopicConfigManager(loaded(TopicTable, folder, "topics.json"), now_ms, self._topics_changed)
+        store = FileMessageStore(store_config(options, pack_host(ip, self.port)), now_ms)
+        store.is_batch_topic = topics.is_batch_topic
+        store.start()
+        undo.callback(store.close)
         groups = SubscriptionGroupManager(
             loaded(SubscriptionGroupTable, folder, "subscriptionGroup.json"),
             now_ms,
@@ -144,6 +149,7 @@ class BrokerService(service.Service):
         if options.enable_calc_filter_bit_map:
             store.bit_map_of = functools.partial(filter_bit_map, controller.filters)
         controller.transactions.metrics.table = loaded(TransactionMetricsTable, folder, "transactionMetrics")
+        controller.pop.orders.load(loaded(ConsumerOrderInfoTable, folder, "consumerOrderInfo.json"))
         delays = loaded(DelayOffsetTable, folder, "delayOffset.json")
         controller.waiting = WaitingMessages(
             controller, delays, clean=store.recovery_report.clean, in_thread=self._in_thread
@@ -230,6 +236,8 @@ class BrokerService(service.Service):
         self._every(options.timer_flush_interval_ms / 1000, controller.waiting.save_timer)
         self._every(TIMER_CLEAN_SECONDS, controller.waiting.clean)
         controller.waiting.start()
+        controller.pop.start()
+        self._every(ORDER_SAVE_SECONDS, controller.pop.orders.save)
         self._every(FILTER_SAVE_SECONDS, lambda: controller.filters.save(self.now_ms()))
         self._every(options.transaction_metric_flush_interval / 1000, controller.transactions.metrics.save)
         if options.broker_role != "SLAVE":
@@ -279,12 +287,14 @@ class BrokerService(service.Service):
         controller = self.controller
         controller.waiting.stop()
         controller.transactions.stop()
+        controller.pop.stop()
         controller.dispatch()
         controller.ha.stop()
         controller.held_pulls.answer_all()
         self._factory.close_all()
         self._client.close()
         self._save(controller.offsets.save)
+        self._save(controller.pop.orders.save)
         await self._in_thread(controller.store.close)
         self._save(controller.waiting.save)
         self._save(controller.transactions.metrics.save)

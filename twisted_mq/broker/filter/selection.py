@@ -50,14 +50,23 @@ class PropertyTest:
 
 def own_selection(broker: Any, header: Any) -> Selection:
     """Of a pull that carries its subscription. Raises BrokerError."""
-    kind, expression = header.expression_type, header.subscription
+    kind = header.expression_type
+    place = (header.topic, header.consumer_group)
+    wanted = expression_selection(broker, *place, header.subscription, kind, header.sub_version)
+    if not is_tag_type(kind):
+        check_served(broker, kind)
+    return wanted
+
+
+def expression_selection(
+    broker: Any, topic: str, group: str, expression: str | None, kind: str | None, version: int = 0
+) -> Selection:
+    """By an expression that comes with a request, also where enablePropertyFilter is off. Raises BrokerError."""
     try:
-        subscription = build_subscription(header.topic, expression, kind, sub_version=header.sub_version)
+        subscription = build_subscription(topic, expression, kind, sub_version=version)
         if is_tag_type(kind):
             return Selection(tags_of(subscription))
-        data = request_filter(
-            header.topic, header.consumer_group, expression, kind, header.sub_version, broker.now_ms()
-        )
+        data = request_filter(topic, group, expression or "", kind or "", version, broker.now_ms())
     except (SubscriptionError, ExpressionError) as error:
         raise BrokerError(ResponseCode.SUBSCRIPTION_PARSE_FAILED, f"{PARSE_FAILED}: {error}") from error
     return _by_expression(broker, subscription, data)
@@ -73,6 +82,7 @@ def group_selection(broker: Any, header: Any, subscription: SubscriptionData) ->
         raise BrokerError(ResponseCode.FILTER_DATA_NOT_EXIST, remark)
     if data.client_version < header.sub_version:
         raise BrokerError(ResponseCode.FILTER_DATA_NOT_LATEST, "the consumer's consumer filter data not latest")
+    check_served(broker, subscription.expression_type)
     return _by_expression(broker, subscription, data)
 
 
@@ -84,7 +94,6 @@ def check_served(broker: Any, expression_type: str) -> None:
 
 
 def _by_expression(broker: Any, subscription: SubscriptionData, data: ConsumerFilterData) -> Selection:
-    check_served(broker, subscription.expression_type)
     test = MessageFilter(subscription, data, broker.filters, broker.options.filter_support_retry)
     return Selection(None, PropertyTest(test) if test.needs_properties else None)
 

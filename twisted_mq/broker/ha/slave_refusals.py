@@ -1,4 +1,4 @@
-"""What a slave does not serve: sends, and pulls unless slaveReadEnable (Apache: rejectRequest of both processors)."""
+"""What a slave does not serve: sends, pops, and pulls unless slaveReadEnable (Apache: rejectRequest of both processors)."""
 
 from __future__ import annotations
 
@@ -18,6 +18,13 @@ SENDS = (
     RequestCode.SEND_BATCH_MESSAGE,
     RequestCode.CONSUMER_SEND_MSG_BACK,
 )
+POPS = (
+    RequestCode.POP_MESSAGE,
+    RequestCode.ACK_MESSAGE,
+    RequestCode.BATCH_ACK_MESSAGE,
+    RequestCode.CHANGE_MESSAGE_INVISIBLETIME,
+)
+"""They write the revive log; Apache's slave hands messages out and cannot note it."""
 PULLS = (RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE)
 
 
@@ -37,7 +44,7 @@ def unless(allowed: Callable[[], bool], answer: Processor) -> Processor:
 
 def refuse_on_slave(processors: dict[int, Processor], options: Any) -> None:
     """Change a broker's table of processors into that of a slave."""
-    for code in SENDS:
+    for code in (*SENDS, *POPS):
         processors[int(code)] = refuse
     for code in PULLS:
         processors[int(code)] = unless(lambda: options.slave_read_enable, processors[int(code)])

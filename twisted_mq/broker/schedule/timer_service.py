@@ -225,6 +225,12 @@ class TimerService:
                 return True
         return True
 
+    def has_caught_up(self) -> bool:
+        """Whether everything that was due, or stored, a tick ago is delivered or noted."""
+        before = self._now_ms() - 2 * self._precision_ms
+        next_stored = self._store.store_timestamp(TIMER_TOPIC, 0, self.queue_offset)
+        return self.read_ms > before and not 0 <= next_stored <= before
+
     # on disk
 
     def progress(self) -> TimerProgress:

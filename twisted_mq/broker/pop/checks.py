@@ -1,0 +1,116 @@
+"""What a request about popping must name: a topic and queue that may be read, and a group that may consume.
+
+Apache: PopMessageProcessor, NotificationProcessor, PollingInfoProcessor, in the order of their checks and with their codes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from protocol.bodies import TopicConfig
+from protocol.codes import ResponseCode
+from protocol.command import RemotingCommand
+from protocol.errors import BrokerError, HeaderError
+from protocol.header_codec import decode_header
+from twisted_mq.broker.dead_letters import FAQ
+from twisted_mq.broker.topic_config_manager import PERM_READ
+from twisted_mq.remoting.channel import Answer, Channel, Processor
+
+BORN_TIME = "bornTime"
+
+
+def check_broker(broker: Any, what: str = "peeking message") -> None:
+    """Raises BrokerError where the broker must not be read."""
+    if not broker.options.broker_permission & PERM_READ:
+        raise BrokerError(ResponseCode.NO_PERMISSION, f"the broker[{broker.advertised_ip}] {what} is forbidden")
+
+
+def existing_topic(broker: Any, topic: str) -> TopicConfig:
+    """The topic's configuration. Raises BrokerError."""
+    config: TopicConfig | None = broker.topics.get(topic)
+    if config is None:
+        raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"topic[{topic}] not exist, apply first please! {FAQ}")
+    return config
+
+
+def wrong_queue(channel: Channel, header: Any, config: TopicConfig, code: int) -> BrokerError:
+    """The refusal of a queue that the topic does not have."""
+    return BrokerError(
+        code,
+        f"queueId[{header.queue_id}] is illegal, topic:[{header.topic}]"
+        f" topicConfig.readQueueNums:[{config.read_queue_nums}] consumer:[/{channel.address}]",
+    )
+
+
+def readable_topic(broker: Any, channel: Channel, header: Any) -> TopicConfig:
+    """The configuration of the header's topic, which may be read, as its group may. Raises BrokerError.
+
+    A queue id below 0 means all queues.
+    """
+    config = existing_topic(broker, header.topic)
+    if not config.perm & PERM_READ:
+        raise BrokerError(ResponseCode.NO_PERMISSION, f"the topic[{header.topic}] peeking message is forbidden")
+    if header.queue_id >= config.read_queue_nums:
+        raise wrong_queue(channel, header, config, ResponseCode.INVALID_PARAMETER)
+    group = broker.groups.find(header.consumer_group)
+    if group is None:
+        remark = f"subscription group [{header.consumer_group}] does not exist, {FAQ}"
+        raise BrokerError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, remark)
+    if not group.consume_enable:
+        raise BrokerError(ResponseCode.NO_PERMISSION, f"subscription group no permission, {header.consumer_group}")
+    return config
+
+
+def existing_queue(broker: Any, channel: Channel, header: Any) -> tuple[int, int]:
+    """The first offset of the header's queue and the one behind its last. Raises BrokerError."""
+    config = existing_topic(broker, header.topic)
+    if not 0 <= header.queue_id < config.read_queue_nums:
+        raise wrong_queue(channel, header, config, ResponseCode.MESSAGE_ILLEGAL)
+    store = broker.store
+    return (
+        store.min_offset_in_queue(header.topic, header.queue_id),
+        store.max_offset_in_queue(header.topic, header.queue_id),
+    )
+
+
+def check_revive_queue(broker: Any, queue_id: int) -> None:
+    """Raises BrokerError for a queue that the revive log does not have; Apache's broker would make it."""
+    count = broker.options.revive_queue_num
+    if not 0 <= queue_id < count:
+        remark = f"reviveQid[{queue_id}] is illegal, {broker.pop.revive_log.topic} has {count} queues"
+        raise BrokerError(ResponseCode.MESSAGE_ILLEGAL, remark)
+
+
+def check_invisible_time(broker: Any, invisible_time: int) -> None:
+    """Raises BrokerError for a time that the timer does not serve; Apache's broker would lose sight of the message."""
+    longest = broker.options.timer_max_delay_sec * 1000
+    if invisible_time > longest:
+        remark = f"invisibleTime[{invisible_time}] is illegal, at most {longest} ms (timerMaxDelaySec)"
+        raise BrokerError(ResponseCode.INVALID_PARAMETER, remark)
+
+
+def refused_with(fields: Mapping[str, str], answer: Processor) -> Processor:
+    """`answer`, whose refusals carry these fields, as Apache's do: a fresh response header's."""
+
+    def decide(channel: Channel, command: RemotingCommand) -> Answer:
+        try:
+            return answer(channel, command)
+        except BrokerError as error:
+            return command.answer(error.response_code, error.remark, dict(fields))
+
+    return decide
+
+
+def header_and_born_time(
+    header_class: Any, read: Callable[[RemotingCommand], Any], command: RemotingCommand, now_ms: int
+) -> tuple[Any, int]:
+    """The header, and when its client made it: now, where the client does not say. Raises HeaderError."""
+    try:
+        header = read(command)
+    except HeaderError as error:
+        if error.field != BORN_TIME or error.value is not None:
+            raise
+        fields = {**command.ext_fields, BORN_TIME: str(now_ms)}
+        header = decode_header(header_class, RemotingCommand(command.code, ext_fields=fields))
+    return header, header.born_time or now_ms

@@ -1,0 +1,27 @@
+"""Where a group begins that never popped a queue before (Apache: PopMessageProcessor.getInitOffset)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from protocol.pop_topics import RETRY_PREFIX
+
+FROM_FIRST = 0
+"""Apache: ConsumeInitMode.MIN; everything else is MAX, from the last message on."""
+
+
+def init_offset(broker: Any, topic: str, queue_id: int, init_mode: int) -> int:
+    """The first message's offset, or the last one's; the first's also for a queue so new that it is in memory whole."""
+    store = broker.store
+    first: int = store.min_offset_in_queue(topic, queue_id)
+    if init_mode == FROM_FIRST or topic.startswith(RETRY_PREFIX):
+        return first
+    if broker.options.init_pop_offset_by_check_msg_in_mem and first <= 0 and store.is_in_memory(topic, queue_id, 0):
+        return 0
+    return max(0, store.max_offset_in_queue(topic, queue_id) - 1)
+
+
+def next_offset(broker: Any, topic: str, group: str, queue_id: int) -> int:
+    """Where the group would go on; a queue's first offset where it never did (Apache: NotificationProcessor)."""
+    offset: int | None = broker.offsets.query(group, topic, queue_id)
+    return int(broker.store.min_offset_in_queue(topic, queue_id)) if offset is None else offset

@@ -1,0 +1,147 @@
+"""Which queues ordered consumer groups hold, and when they are free again (Apache: ConsumerOrderInfoManager,
+ConsumerOrderInfoLockManager).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from twisted.internet import interfaces
+from twisted.logger import Logger
+
+from protocol.pop_receipt import offset_count_info, queue_count_info
+from twisted_mq.broker.pop.order_info import OrderInfo
+
+UNUSED_MS = 24 * 3600 * 1000
+"""A queue that nobody popped for so long is forgotten (Apache: CLEAN_SPAN_FROM_LAST)."""
+
+
+class UnsavedOrders:
+    """Stands for ConsumerOrderInfoTable before the broker's own is loaded."""
+
+    def __init__(self) -> None:
+        self.queues: dict[str, dict[int, OrderInfo]] = {}
+
+    def save(self) -> bool:
+        """Nothing is on disk."""
+        return True
+
+
+class ConsumerOrderManager:
+    """Queues by topic, group and queue id; `freed(topic, group, queue_id)` is called when one may be popped again."""
+
+    log = Logger()
+
+    def __init__(self, broker: Any, freed: Callable[[str, str, int], None]) -> None:
+        self._broker = broker
+        self._freed = freed
+        self._timers: dict[tuple[str, str, int], interfaces.IDelayedCall] = {}
+        self._table: Any = UnsavedOrders()
+
+    def load(self, table: Any) -> None:
+        """Go on with what is on disk."""
+        self._table = table
+        for key, queues in table.queues.items():
+            topic, _, group = key.rpartition("@")
+            for queue_id, info in queues.items():
+                self._free_later(topic, group, queue_id, info)
+
+    def blocks(self, attempt_id: str | None, topic: str, group: str, queue_id: int, invisible_time: int) -> bool:
+        """Whether messages of the queue are still invisible; never to the attempt that popped them."""
+        info = self._find(topic, group, queue_id)
+        if info is None or (attempt_id is not None and info.attempt_id == attempt_id):
+            return False
+        return info.visible_again_ms(self._broker.now_ms(), invisible_time) is not None
+
+    def popped(self, header: Any, topic: str, queue_id: int, pop_time: int, queue_offsets: Sequence[int]) -> list[str]:
+        """Note a pop; the parts of its orderCountInfo."""
+        group = header.consumer_group
+        queues = self._table.queues.setdefault(f"{topic}@{group}", {})
+        info = OrderInfo.of_pop(
+            header.attempt_id, self._broker.now_ms(), pop_time, header.invisible_time, queue_offsets
+        )
+        before = queues.get(queue_id)
+        if before is not None:
+            info.count_times(before)
+        queues[queue_id] = info
+        self._free_later(topic, group, queue_id, info)
+        counts = info.times_consumed or {}
+        least = min(counts.values(), default=0) if len(counts) == len(queue_offsets) else 0
+        parts = [offset_count_info(topic, queue_id, offset, count) for offset, count in counts.items()]
+        return [*parts, queue_count_info(topic, queue_id, least)]
+
+    def commit(self, topic: str, group: str, queue_id: int, queue_offset: int, pop_time: int) -> int:
+        """Acknowledge a message: the offset to commit, NOT_POPPED or NOTHING_TO_COMMIT."""
+        info = self._find(topic, group, queue_id)
+        if info is None:
+            return queue_offset + 1
+        next_offset = info.commit(queue_offset, pop_time)
+        if next_offset >= 0:
+            self._free_later(topic, group, queue_id, info)
+        return next_offset
+
+    def change_visible_time(
+        self, topic: str, group: str, queue_id: int, queue_offset: int, pop_time: int, visible_ms: int
+    ) -> None:
+        """Another time at which a message comes back; nothing for messages that are not those popped then."""
+        info = self._find(topic, group, queue_id)
+        if info is None or info.pop_time != pop_time:
+            self.log.warn(
+                "no ordered pop to change: topic={t} group={g} queue={q} offset={o} popTime={p}",
+                t=topic, g=group, q=queue_id, o=queue_offset, p=pop_time,
+            )  # fmt: skip
+            return
+        info.visible_ms = {**(info.visible_ms or {}), queue_offset: visible_ms}
+        self._free_later(topic, group, queue_id, info)
+
+    def clear(self, topic: str, group: str, queue_id: int) -> None:
+        """The group begins anew on a queue."""
+        self._table.queues.get(f"{topic}@{group}", {}).pop(queue_id, None)
+
+    def save(self) -> None:
+        """Forget what is unused, and write the rest if it changed. Raises OSError."""
+        self._forget_unused()
+        self._table.save()
+
+    def stop(self) -> None:
+        """Tell of no queue any more. A second call does nothing."""
+        timers, self._timers = self._timers, {}
+        for timer in timers.values():
+            timer.cancel()
+
+    def _find(self, topic: str, group: str, queue_id: int) -> OrderInfo | None:
+        info: OrderInfo | None = self._table.queues.get(f"{topic}@{group}", {}).get(queue_id)
+        return info
+
+    def _free_later(self, topic: str, group: str, queue_id: int, info: OrderInfo) -> None:
+        """Tell when the queue is free, at once on the next turn of the clock where it is."""
+        broker, key = self._broker, (topic, group, queue_id)
+        if not broker.options.enable_notify_after_pop_order_lock_release:
+            return
+        timer = self._timers.pop(key, None)
+        if timer is not None:
+            timer.cancel()
+        now = broker.now_ms()
+        due_ms = info.visible_again_ms(now) or now
+        self._timers[key] = broker.clock.callLater((due_ms - now) / 1000, self._free, key)
+
+    def _free(self, key: tuple[str, str, int]) -> None:
+        del self._timers[key]
+        self._freed(*key)
+
+    def _forget_unused(self) -> None:
+        broker, queues_by_key = self._broker, self._table.queues
+        oldest = broker.now_ms() - UNUSED_MS
+        for key, queues in list(queues_by_key.items()):
+            topic, _, group = key.rpartition("@")
+            config = broker.topics.get(topic)
+            used = {
+                queue_id: info
+                for queue_id, info in queues.items()
+                if config is not None and queue_id < config.read_queue_nums and info.consumed_ms >= oldest
+            }
+            if used and group in broker.groups.groups:
+                queues_by_key[key] = used
+            else:
+                del queues_by_key[key]

@@ -1,0 +1,187 @@
+"""Takes messages of a topic's queues for one pop, and notes what it took (Apache: PopMessageProcessor.popMsgFromQueue)."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import attrs
+
+from protocol.bodies import PopCheckPoint
+from protocol.message_record import QUEUE_OFFSET_POSITION
+from protocol.pop_receipt import message_offset_info, start_offset_info
+from protocol.pop_topics import ORDER_REVIVE_QUEUE, pop_retry_topic
+from protocol.record_layout import Buffer
+from storage.interfaces import GetResult, GetStatus
+from twisted_mq.broker.filter.selection import Selection
+from twisted_mq.broker.pop.offsets import init_offset
+from twisted_mq.broker.pop.retried_record import with_receipt
+
+DEFAULT_MAX_BYTES = 2**31 - 1
+_queue_offset = struct.Struct(">q").unpack_from
+
+_WRONG_OFFSET = (GetStatus.OFFSET_TOO_SMALL, GetStatus.OFFSET_OVERFLOW_BADLY, GetStatus.OFFSET_FOUND_NULL)
+_PASSED_OVER = (
+    GetStatus.NO_MATCHED_MESSAGE,
+    GetStatus.OFFSET_FOUND_NULL,
+    GetStatus.MESSAGE_WAS_REMOVING,
+    GetStatus.NO_MATCHED_LOGIC_QUEUE,
+)
+
+
+@attrs.define
+class Popped:
+    """What one pop took: records for the wire, the parts of its infos by queue, and how many messages are left."""
+
+    pop_time: int
+    revive_queue_id: int
+    records: list[Buffer] = attrs.field(factory=list)
+    rest: int = 0
+    starts: list[str] = attrs.field(factory=list)
+    offsets: list[str] = attrs.field(factory=list)
+    counts: list[str] = attrs.field(factory=list)
+
+
+class PopReader:
+    """Pops for one broker; unordered pops take turns on the revive log's queues."""
+
+    def __init__(self, broker: Any) -> None:
+        self._broker = broker
+        self._pops = 0
+
+    def pop(self, header: Any, queues: int, wanted: Selection) -> Popped:
+        """Up to `max_msg_nums` messages of the header's topic, which has so many queues, and of its retry topic.
+
+        By chance the retry topic comes first; never in an ordered pop.
+        """
+        options, chance = self._broker.options, self._broker.random.randrange(100)
+        popped = Popped(self._broker.now_ms(), self._revive_queue(header))
+        retry_first = chance < options.pop_from_retry_probability
+        retry_topic = self._retry_topic(header, chance)
+        if retry_first and not header.order:
+            self._retried(popped, header, retry_topic, wanted, chance)
+        if header.queue_id >= 0:
+            self._queue(popped, header, header.topic, header.queue_id, wanted)
+        else:
+            for index in range(queues):
+                self._queue(popped, header, header.topic, (chance + index) % queues, wanted)
+        if not retry_first and len(popped.records) < header.max_msg_nums and not header.order:
+            self._retried(popped, header, retry_topic, wanted, chance)
+        return popped
+
+    def _revive_queue(self, header: Any) -> int:
+        if header.order:
+            return ORDER_REVIVE_QUEUE
+        self._pops += 1
+        return int((self._pops - 1) % self._broker.options.revive_queue_num)
+
+    def _retry_topic(self, header: Any, chance: int) -> str:
+        """That of the broker's version, in half of the pops that of version 1 where it is to be emptied."""
+        options = self._broker.options
+        version_1 = options.retrieve_message_from_pop_retry_topic_v1 and chance % 2 == 0
+        return pop_retry_topic(header.topic, header.consumer_group, options.enable_retry_topic_v2 and not version_1)
+
+    def _retried(self, popped: Popped, header: Any, topic: str, wanted: Selection, chance: int) -> None:
+        config = self._broker.topics.get(topic)
+        queues = 0 if config is None else config.read_queue_nums
+        for index in range(queues):
+            self._queue(popped, header, topic, (chance + index) % queues, wanted)
+
+    def _queue(self, popped: Popped, header: Any, topic: str, queue_id: int, wanted: Selection) -> None:
+        broker, group = self._broker, header.consumer_group
+        store, pop = broker.store, broker.pop
+        if self._is_stuck(topic, group, queue_id):
+            popped.rest += store.max_offset_in_queue(topic, queue_id) - self._offset(header, topic, queue_id)
+            return
+        offset = self._offset(header, topic, queue_id)
+        if header.order:
+            if pop.orders.blocks(header.attempt_id, topic, group, queue_id, header.invisible_time):
+                return
+            pop.in_flight.clear(topic, group, queue_id)
+        room = header.max_msg_nums - len(popped.records)
+        if room <= 0:
+            popped.rest += store.max_offset_in_queue(topic, queue_id) - offset
+            return
+        result = self._read(topic, queue_id, offset, room, wanted)
+        if result.status in _WRONG_OFFSET:
+            offset = result.next_begin_offset
+            broker.offsets.commit(group, topic, queue_id, offset)
+            result = self._read(topic, queue_id, offset, room, wanted)
+        if result.records:
+            if not self._note(popped, header, topic, queue_id, offset, result):
+                popped.rest += len(result.records)
+                return
+        elif result.status in _PASSED_OVER:
+            broker.offsets.commit(group, topic, queue_id, result.next_begin_offset)
+        popped.rest += result.max_offset - result.next_begin_offset
+
+    def _is_stuck(self, topic: str, group: str, queue_id: int) -> bool:
+        """Whether the group holds too many messages of the queue already."""
+        options = self._broker.options
+        return bool(
+            options.enable_pop_message_threshold
+            and self._broker.pop.in_flight.count(topic, group, queue_id) > options.pop_inflight_message_threshold
+        )
+
+    def _read(self, topic: str, queue_id: int, offset: int, room: int, wanted: Selection) -> GetResult:
+        result: GetResult = self._broker.store.get_message(
+            topic, queue_id, offset, room, DEFAULT_MAX_BYTES, wanted.tags_codes, wanted.matches
+        )
+        return result
+
+    def _offset(self, header: Any, topic: str, queue_id: int) -> int:
+        """Where the group goes on: at a reset that it was given, its offset, or where a new group begins."""
+        broker, group = self._broker, header.consumer_group
+        reset: int | None = broker.offsets.take_reset(group, topic, queue_id) if broker.offsets.resets else None
+        if reset is not None:
+            broker.pop.orders.clear(topic, group, queue_id)
+            broker.pop.in_flight.clear(topic, group, queue_id)
+            broker.offsets.commit(group, topic, queue_id, reset)
+            return reset
+        offset: int | None = broker.offsets.query(group, topic, queue_id)
+        if offset is None:
+            offset = init_offset(broker, topic, queue_id, header.init_mode)
+            broker.offsets.commit(group, topic, queue_id, offset)
+        return offset
+
+    def _note(self, popped: Popped, header: Any, topic: str, queue_id: int, offset: int, result: GetResult) -> bool:
+        """Hand out what was read, once that is noted; False where it cannot be."""
+        broker, group = self._broker, header.consumer_group
+        offsets = [_queue_offset(record, QUEUE_OFFSET_POSITION)[0] for record in result.records]
+        if header.order:
+            popped.counts += broker.pop.orders.popped(header, topic, queue_id, popped.pop_time, offsets)
+            broker.offsets.commit(group, topic, queue_id, offset)
+        else:
+            point = PopCheckPoint(
+                start_offset=offset,
+                pop_time=popped.pop_time,
+                invisible_time=header.invisible_time,
+                count=len(offsets),
+                queue_id=queue_id,
+                topic=topic,
+                consumer_group=group,
+                offset_differences=[one - offset for one in offsets],
+                broker_name=broker.options.broker_name,
+            )
+            if not broker.pop.revive_log.put_check_point(point, popped.revive_queue_id):
+                return False
+            broker.offsets.commit(group, topic, queue_id, result.next_begin_offset)
+            broker.statistics.checkpoints[f"{header.topic}@{group}"].add(1, 0)
+        popped.starts.append(start_offset_info(topic, queue_id, offset))
+        popped.offsets.append(message_offset_info(topic, queue_id, offsets))
+        broker.pop.in_flight.handed_out(topic, group, queue_id, len(offsets))
+        broker.statistics.count_get(topic, group, len(offsets), result.size_bytes, queue_id=queue_id)
+        popped.records += self._for_the_wire(popped, header, topic, offset, result)
+        return True
+
+    def _for_the_wire(
+        self, popped: Popped, header: Any, topic: str, offset: int, result: GetResult
+    ) -> list[memoryview | bytes]:
+        """The records as they are stored; those of a retry topic under their origin's name, with their receipts."""
+        options = self._broker.options
+        if topic == header.topic or options.pop_response_return_actual_retry_topic:
+            return result.records
+        return [
+            with_receipt(record, header.topic, offset, popped, header.invisible_time, options.broker_name)
+            for record in result.records
+        ]

@@ -1,0 +1,61 @@
+"""Records on their second way: a stored message's copy for the retry topic, and a retried one for the wire.
+
+Apache: PopReviveService.reviveRetry, PopMessageProcessor.popMsgFromQueue.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from protocol.bodies import PopCheckPoint
+from protocol.java import utf8
+from protocol.message_properties import PROPERTY_FIRST_POP_TIME, PROPERTY_POP_CK, encode_properties
+from protocol.message_record import encode_record
+from protocol.pop_receipt import Receipt
+from protocol.pop_topics import retry_mark
+from protocol.record_layout import Buffer
+from storage.interfaces import InnerMessage
+from twisted_mq.broker.stored_message import StoredMessage
+
+
+def with_receipt(
+    record: Buffer, topic: str, start_offset: int, popped: Any, invisible_time: int, broker_name: str
+) -> bytes:
+    """The record of a retry topic under its origin's name, with its receipt as the property POP_CK."""
+    message = StoredMessage.read(record)
+    head = message.head
+    receipt = Receipt(
+        start_offset, popped.pop_time, invisible_time, popped.revive_queue_id, retry_mark(message.topic), broker_name,
+        head.queue_id, head.queue_offset,
+    )  # fmt: skip
+    message.properties.setdefault(PROPERTY_POP_CK, receipt.encode())
+    return encode_record(
+        utf8(topic),
+        message.body,
+        utf8(encode_properties(message.properties)),
+        queue_id=head.queue_id,
+        queue_offset=head.queue_offset,
+        physical_offset=head.physical_offset,
+        born_timestamp=head.born_timestamp,
+        born_host=head.born_host,
+        store_timestamp=head.store_timestamp,
+        store_host=head.store_host,
+        flag=head.flag,
+        sys_flag=head.sys_flag,
+        reconsume_times=head.reconsume_times,
+        prepared_transaction_offset=head.prepared_transaction_offset,
+        body_crc=head.body_crc,
+    )
+
+
+def revived(record: Buffer, topic: str, point: PopCheckPoint, born_host: bytes) -> InnerMessage:
+    """The copy for a retry topic, consumed once more, with the time of its first pop. Raises RecordError."""
+    message = StoredMessage.read(record)
+    reconsumed = message.head.reconsume_times
+    if reconsumed == 0:
+        message.properties[PROPERTY_FIRST_POP_TIME] = str(point.pop_time)
+    else:
+        message.properties.setdefault(PROPERTY_FIRST_POP_TIME, str(point.pop_time))
+    copy = message.copy_to(topic, 0, reconsumed + 1)
+    copy.born_host = born_host
+    return copy

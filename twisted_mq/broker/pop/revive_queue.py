@@ -1,0 +1,189 @@
+"""One queue of the revive log: matches check points with acknowledgements, and revives what was not acknowledged.
+
+Apache: PopReviveService. A check point is settled two seconds behind its revive time, measured by the times of the log's
+own messages, so that its acknowledgements have been read; where the log is silent and the timer has delivered all,
+by the clock. How far the check points are settled is the offset of CID_RMQ_SYS_REVIVE_GROUP; from there on a new
+start reads everything again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.logger import Logger
+
+from protocol.bodies import AckMsg, BatchAckMsg, PopCheckPoint, decode_body
+from protocol.bodies.pop import ACK_TAG, BATCH_ACK_TAG, CHECK_POINT_TAG
+from protocol.errors import BodyError, RecordError
+from protocol.message_properties import PROPERTY_TAGS, PROPERTY_TIMER_DELIVER_MS
+from protocol.pop_topics import REVIVE_GROUP, origin_topic
+from storage.interfaces import GetStatus
+from twisted_mq.broker.pop.revive_log import ACK_INTERVAL_MS
+from twisted_mq.broker.pop.reviver import Reviver
+from twisted_mq.broker.stored_message import StoredMessage
+
+SECOND_MS = 1000
+SILENCE_MS = 3 * SECOND_MS
+"""So long behind the log's last message the clock takes its place."""
+MESSAGES_A_READ, MESSAGES_A_TURN = 32, 256
+REVIVED_A_TURN = 256
+_READ_BYTES = 1 << 20
+_NOTHING_NEW = (GetStatus.OFFSET_OVERFLOW_ONE, GetStatus.NO_MESSAGE_IN_QUEUE, GetStatus.NO_MATCHED_LOGIC_QUEUE)
+
+MergeKey = tuple[str | None, str | None, int, int, int, str | None]
+
+
+def merge_key(one: PopCheckPoint | AckMsg, broker_name: str | None) -> MergeKey:
+    """What a check point and its acknowledgements have in common."""
+    return one.topic, one.consumer_group, one.queue_id, one.start_offset, one.pop_time, broker_name
+
+
+class ReviveQueue:
+    """`turn` is called again and again; it works each reviveInterval, less often while nothing is popped."""
+
+    log = Logger()
+
+    def __init__(self, broker: Any, topic: str, queue_id: int) -> None:
+        self._broker = broker
+        self._topic = topic
+        self._queue_id = queue_id
+        self._reviver = Reviver(broker, queue_id)
+        committed = broker.offsets.query(REVIVE_GROUP, topic, queue_id)
+        self._next = 0 if committed is None else committed + 1
+        self._pending: dict[MergeKey, PopCheckPoint] = {}
+        self._delivered_ms = 0
+        self._due_ms = 0
+        self._rest = 0
+
+    def turn(self) -> bool:
+        """Read what is new and settle what is ripe; True where more is to do at once."""
+        broker, options = self._broker, self._broker.options
+        now = broker.now_ms()
+        if now < self._due_ms or not options.timer_wheel_enable:
+            return False
+        more = self._read()
+        if self._settle(now, at_end=not more) or more:
+            return True
+        self._rest = 0 if self._pending else min(self._rest + 1, options.revive_max_slow)
+        self._due_ms = now + (1 + self._rest) * options.revive_interval
+        return False
+
+    # reading
+
+    def _read(self) -> bool:
+        """Take the log's next messages; True where there may be more."""
+        for _ in range(MESSAGES_A_TURN // MESSAGES_A_READ):
+            result = self._broker.store.get_message(
+                self._topic, self._queue_id, self._next, MESSAGES_A_READ, _READ_BYTES, None
+            )
+            if result.status is not GetStatus.FOUND:
+                if result.status not in _NOTHING_NEW and result.next_begin_offset != self._next:
+                    self.log.warn(
+                        "revive log's offset corrected: queue={q} from={a} to={b} status={s}",
+                        q=self._queue_id, a=self._next, b=result.next_begin_offset, s=result.status.name,
+                    )  # fmt: skip
+                    self._next = result.next_begin_offset
+                return False
+            self._broker.statistics.count_get(
+                self._topic, REVIVE_GROUP, len(result.records), result.size_bytes, queue_id=self._queue_id
+            )
+            for record in result.records:
+                self._take(record)
+            self._next = result.next_begin_offset
+        return True
+
+    def _take(self, record: memoryview | bytes) -> None:
+        try:
+            message = StoredMessage.read(record)
+            take = _TAKE.get(message.properties.get(PROPERTY_TAGS, ""))
+            if take is not None:
+                take(self, message)
+        except (RecordError, BodyError) as error:
+            self.log.error("revive log's message passed over: queue={q} error={e}", q=self._queue_id, e=error)
+            return
+        if self._pending:
+            self._delivered_ms = max(self._delivered_ms, message.number(PROPERTY_TIMER_DELIVER_MS) or 0)
+
+    def _take_check_point(self, message: StoredMessage) -> None:
+        point = decode_body(PopCheckPoint, message.body)
+        if point.topic is None or point.consumer_group is None:
+            return
+        point.revive_offset = message.head.queue_offset
+        key = merge_key(point, point.broker_name)
+        self._pending.pop(key, None)
+        self._pending[key] = point
+
+    def _take_ack(self, message: StoredMessage) -> None:
+        ack = decode_body(AckMsg, message.body)
+        self._acknowledge(message, ack, [ack.ack_offset])
+
+    def _take_batch_ack(self, message: StoredMessage) -> None:
+        ack = decode_body(BatchAckMsg, message.body)
+        self._acknowledge(message, ack, ack.ack_offsets)
+
+    def _acknowledge(self, message: StoredMessage, ack: AckMsg, offsets: list[int]) -> None:
+        key = merge_key(ack, ack.broker_name or self._broker.options.broker_name)
+        point = self._pending.get(key)
+        if point is None:
+            self._pass_over(message, ack, key)
+            return
+        for offset in offsets:
+            index = point.index_of(offset)
+            if index is None:
+                self.log.warn("acknowledgement of what was not popped: queue={q} ack={a}", q=self._queue_id, a=ack)
+            else:
+                point.bit_map |= 1 << index
+
+    def _pass_over(self, message: StoredMessage, ack: AckMsg, key: MergeKey) -> None:
+        """One without a check point; a very late one moves the group's offset on (enableSkipLongAwaitingAck)."""
+        options, now = self._broker.options, self._broker.now_ms()
+        due_ms = message.number(PROPERTY_TIMER_DELIVER_MS) or 0
+        if options.enable_skip_long_awaiting_ack and now - due_ms > options.revive_ack_wait_ms:
+            self._pending[key] = PopCheckPoint(
+                start_offset=ack.start_offset, pop_time=ack.pop_time, queue_id=ack.queue_id, topic=ack.topic,
+                consumer_group=ack.consumer_group, revive_offset=message.head.queue_offset, broker_name=key[-1],
+            )  # fmt: skip
+
+    # settling
+
+    def _settle(self, now: int, *, at_end: bool) -> bool:
+        """Revive what ripe check points have left, in the log's order; True where there are more."""
+        end = self._end_ms(now) if at_end else self._delivered_ms
+        settled = revived = 0
+        for point in self._pending.values():
+            if revived >= REVIVED_A_TURN or end - point.revive_time <= ACK_INTERVAL_MS + SECOND_MS:
+                break
+            revived += self._revive(point)
+            settled += 1
+            last = point.revive_offset
+        for key in list(self._pending)[:settled]:
+            del self._pending[key]
+        if settled:
+            self._broker.offsets.commit(REVIVE_GROUP, self._topic, self._queue_id, last)
+        if not self._pending:
+            self._delivered_ms = 0
+        return revived >= REVIVED_A_TURN
+
+    def _end_ms(self, now: int) -> int:
+        """Up to when the log is known: by its messages, or by the clock where nothing can come any more."""
+        delivered = self._delivered_ms
+        if delivered and now - delivered > SILENCE_MS and self._broker.waiting.timer.has_caught_up():
+            return now
+        return delivered
+
+    def _revive(self, point: PopCheckPoint) -> int:
+        """How many messages came back; none of a topic or group that is gone."""
+        broker, group = self._broker, point.consumer_group or ""
+        if broker.topics.get(origin_topic(point.topic or "", group)) is None or broker.groups.find(group) is None:
+            self.log.warn(
+                "check point of no topic or group passed over: queue={q} point={p}", q=self._queue_id, p=point
+            )
+            return 0
+        return self._reviver.revive(point)
+
+
+_TAKE = {
+    CHECK_POINT_TAG: ReviveQueue._take_check_point,
+    ACK_TAG: ReviveQueue._take_ack,
+    BATCH_ACK_TAG: ReviveQueue._take_batch_ack,
+}

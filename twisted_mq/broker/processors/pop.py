@@ -1,0 +1,110 @@
+"""Pops: code 200050 (POP_MESSAGE). Apache: PopMessageProcessor.
+
+A pop that finds nothing and may wait is held. What it finds is in the revive log before the answer leaves.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from protocol.codes import RequestCode, ResponseCode
+from protocol.command import RemotingCommand
+from protocol.errors import BrokerError
+from protocol.header_codec import fast_header
+from protocol.headers import PopMessageRequestHeader
+from protocol.pop_receipt import join_infos
+from twisted_mq.broker.filter.selection import Selection, expression_selection
+from twisted_mq.broker.pop.checks import (
+    check_broker,
+    check_invisible_time,
+    header_and_born_time,
+    readable_topic,
+    refused_with,
+)
+from twisted_mq.broker.pop.durable import when_durable
+from twisted_mq.broker.pop.held_requests import NotHeld
+from twisted_mq.broker.pop.reader import Popped
+from twisted_mq.remoting.channel import Answer, Channel
+
+MOST_MESSAGES = 32
+"""A check point has so many bits."""
+LATE_MS = 500
+"""So long after its poll time a pop is not looked at any more (Apache: PopMessageRequestHeader.isTimeoutTooMuch)."""
+EVERYTHING = Selection(None)
+_REFUSED = {"popTime": "0", "invisibleTime": "0", "reviveQid": "0", "restNum": "0"}
+_NOT_FOUND = {NotHeld.NO_TIME: ResponseCode.POLLING_TIMEOUT, NotHeld.FULL: ResponseCode.POLLING_FULL}
+
+
+class PopMessageProcessor:
+    """Hands messages out to be acknowledged; `processors` maps the request code to it."""
+
+    def __init__(self, broker: Any) -> None:
+        self._broker = broker
+        self._read = fast_header(PopMessageRequestHeader)
+        self.processors = {RequestCode.POP_MESSAGE: refused_with(_REFUSED, self.pop)}
+
+    def pop(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """Answer at once, or hold the pop and answer when a message arrives or its time is up."""
+        broker = self._broker
+        header, born_ms = header_and_born_time(PopMessageRequestHeader, self._read, command, broker.now_ms())
+        if broker.now_ms() - born_ms - header.poll_time > LATE_MS:
+            remark = f"the broker[{broker.advertised_ip}] pop message is timeout too much"
+            raise BrokerError(ResponseCode.POLLING_TIMEOUT, remark)
+        popped = self._pop(channel, header)
+        if popped.records:
+            return self._found(command, header, popped)
+
+        def again(last: bool) -> Answer:
+            popped = self._pop(channel, header)
+            if popped.records:
+                return self._found(command, header, popped)
+            return self._answer(command, header, popped, ResponseCode.POLLING_TIMEOUT) if last else None
+
+        tags_codes = self._selection(header).tags_codes
+        waiting = broker.pop.held_pops.hold(header, born_ms, tags_codes, again, lambda: channel.connected_now)
+        if isinstance(waiting, NotHeld):
+            return self._answer(command, header, popped, _NOT_FOUND[waiting])
+        return waiting
+
+    def _pop(self, channel: Channel, header: Any) -> Popped:
+        check_broker(self._broker, "pop message")
+        self._check_numbers(header)
+        config = readable_topic(self._broker, channel, header)
+        popped: Popped = self._broker.pop.reader.pop(header, config.read_queue_nums, self._selection(header))
+        return popped
+
+    def _check_numbers(self, header: Any) -> None:
+        broker, options = self._broker, self._broker.options
+        ip = broker.advertised_ip
+        if header.max_msg_nums > MOST_MESSAGES:
+            remark = f"the broker[{ip}] pop message's num is greater than {MOST_MESSAGES}"
+            raise BrokerError(ResponseCode.INVALID_PARAMETER, remark)
+        if not options.timer_wheel_enable:
+            remark = f"the broker[{ip}] pop message is forbidden because timerWheelEnable is false"
+            raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
+        if not header.order:
+            check_invisible_time(broker, header.invisible_time)
+
+    def _selection(self, header: Any) -> Selection:
+        """By the pop's own expression; without one everything, whatever its type says. Raises BrokerError."""
+        if not header.exp:
+            return EVERYTHING
+        return expression_selection(self._broker, header.topic, header.consumer_group, header.exp, header.exp_type)
+
+    def _found(self, command: RemotingCommand, header: Any, popped: Popped) -> Answer:
+        return when_durable(self._broker, self._answer(command, header, popped, ResponseCode.SUCCESS))
+
+    @staticmethod
+    def _answer(command: RemotingCommand, header: Any, popped: Popped, code: int) -> RemotingCommand:
+        fields = {
+            "popTime": str(popped.pop_time),
+            "invisibleTime": str(header.invisible_time),
+            "reviveQid": str(popped.revive_queue_id),
+            "restNum": str(popped.rest),
+            "startOffsetInfo": join_infos(popped.starts),
+            "msgOffsetInfo": join_infos(popped.offsets),
+        }
+        if header.order:
+            fields["orderCountInfo"] = join_infos(popped.counts)
+        remark = "FOUND" if code == ResponseCode.SUCCESS else "NO_MESSAGE_IN_QUEUE"
+        return command.answer(code, remark, fields, b"".join(popped.records))

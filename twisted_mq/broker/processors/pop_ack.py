@@ -1,0 +1,103 @@
+"""Acknowledgements of popped messages: codes 200051 (ACK_MESSAGE) and 200151 (BATCH_ACK_MESSAGE).
+
+Apache: AckMessageProcessor. A receipt of another pop than this broker's acknowledges nothing and is answered with success.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from protocol.bodies import AckMsg, BatchAck, BatchAckMessageRequestBody, BatchAckMsg, decode_body
+from protocol.codes import RequestCode, ResponseCode
+from protocol.command import RemotingCommand
+from protocol.errors import BrokerError
+from protocol.header_codec import fast_header
+from protocol.headers import AckMessageRequestHeader
+from protocol.pop_receipt import Receipt
+from protocol.pop_topics import ORDER_REVIVE_QUEUE, marked_topic
+from twisted_mq.broker.pop.acknowledge import acknowledge, acknowledge_in_order
+from twisted_mq.broker.pop.checks import check_revive_queue, existing_queue
+from twisted_mq.broker.pop.durable import when_durable
+from twisted_mq.remoting.channel import Answer, Channel
+
+
+@attrs.frozen
+class _Batch:
+    """One entry of a batch, looked through: the topic that it means, and the offsets that its queue has."""
+
+    ack: BatchAck
+    topic: str
+    group: str
+    offsets: list[int]
+
+
+class AckMessageProcessor:
+    """Notes that messages were consumed; `processors` maps the request codes to it."""
+
+    def __init__(self, broker: Any) -> None:
+        self._broker = broker
+        self._read = fast_header(AckMessageRequestHeader)
+        self.processors = {RequestCode.ACK_MESSAGE: self.ack, RequestCode.BATCH_ACK_MESSAGE: self.ack_batch}
+
+    def ack(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """One message, named by its queue and offset and by the receipt that it was popped with."""
+        broker, header = self._broker, self._read(command)
+        first, end = existing_queue(broker, channel, header)
+        topic, group, queue_id, offset = header.topic, header.consumer_group, header.queue_id, header.offset
+        if not first <= offset <= end:
+            remark = f"offset is illegal, key:{topic}@{queue_id}, commit:{offset}, store:{first}~{end}"
+            raise BrokerError(ResponseCode.NO_MESSAGE, remark)
+        receipt = Receipt.parse(header.extra_info)
+        if receipt.is_order:
+            refusal = acknowledge_in_order(broker, channel, (topic, group, queue_id), offset, receipt.pop_time)
+            return self._answer_in_order(command, refusal)
+        check_revive_queue(broker, receipt.revive_queue_id)
+        ack = AckMsg(offset, receipt.start_offset, group, topic, queue_id, receipt.pop_time, receipt.broker_name)
+        acknowledge(broker, ack, receipt.revive_queue_id, receipt.pop_time + receipt.invisible_time, 1)
+        broker.pop.in_flight.settled(topic, group, queue_id, receipt.pop_time, 1)
+        return when_durable(broker, command.answer())
+
+    def ack_batch(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """Messages of several pops; an entry that cannot be read refuses all, offsets that no queue has are passed over."""
+        body = decode_body(BatchAckMessageRequestBody, command.body) if command.body else BatchAckMessageRequestBody()
+        if not body.acks:
+            raise BrokerError(ResponseCode.NO_MESSAGE, "acks: none in the body")
+        batches = [self._look_through(index, ack) for index, ack in enumerate(body.acks)]
+        refusals = [self._ack_one(channel, batch, body.broker_name) for batch in batches]
+        refusal = next(filter(None, refusals), None)
+        return when_durable(self._broker, self._answer_in_order(command, refusal))
+
+    @staticmethod
+    def _answer_in_order(command: RemotingCommand, refusal: str | None) -> RemotingCommand:
+        return command.answer() if refusal is None else command.answer(ResponseCode.MESSAGE_ILLEGAL, refusal)
+
+    def _look_through(self, index: int, ack: BatchAck) -> _Batch:
+        """Raises BrokerError, which names the entry and its member."""
+        store, group = self._broker.store, ack.consumer_group
+        if ack.topic is None or group is None or ack.retry is None:
+            raise BrokerError(ResponseCode.SYSTEM_ERROR, f"acks[{index}]: c, t and r are needed, got {ack}")
+        try:
+            topic = marked_topic(ack.topic, group, ack.retry)
+        except ValueError as error:
+            raise BrokerError(ResponseCode.SYSTEM_ERROR, f"acks[{index}].r: {error}") from error
+        if ack.revive_queue_id != ORDER_REVIVE_QUEUE:
+            check_revive_queue(self._broker, ack.revive_queue_id)
+        first, end = store.min_offset_in_queue(topic, ack.queue_id), store.max_offset_in_queue(topic, ack.queue_id)
+        return _Batch(ack, topic, group, ack.offsets_between(first, end))
+
+    def _ack_one(self, channel: Channel, batch: _Batch, broker_name: str | None) -> str | None:
+        """Why a message of an ordered group is not acknowledged; None where all is well."""
+        broker, ack, place = self._broker, batch.ack, (batch.topic, batch.group, batch.ack.queue_id)
+        if ack.revive_queue_id == ORDER_REVIVE_QUEUE:
+            each = [acknowledge_in_order(broker, channel, place, offset, ack.pop_time) for offset in batch.offsets]
+            return next(filter(None, each), None)
+        if batch.offsets:
+            noted = BatchAckMsg(
+                -1, ack.start_offset, batch.group, batch.topic, ack.queue_id, ack.pop_time, broker_name, batch.offsets
+            )
+            count = len(batch.offsets)
+            acknowledge(broker, noted, ack.revive_queue_id, ack.pop_time + ack.invisible_time, count)
+            broker.pop.in_flight.settled(*place, ack.pop_time, count)
+        return None

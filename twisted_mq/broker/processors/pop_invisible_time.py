@@ -1,0 +1,84 @@
+"""Another time at which a popped message comes back: code 200053 (CHANGE_MESSAGE_INVISIBLETIME).
+
+Apache: ChangeInvisibleTimeProcessor. The message gets a check point of its own and is acknowledged for the old one; the
+answer says what the new receipt is made of.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from protocol.bodies import AckMsg, PopCheckPoint
+from protocol.codes import RequestCode, ResponseCode
+from protocol.command import RemotingCommand
+from protocol.errors import BrokerError
+from protocol.header_codec import fast_header
+from protocol.headers import ChangeInvisibleTimeRequestHeader
+from protocol.pop_receipt import Receipt
+from twisted_mq.broker.pop.acknowledge import acknowledge
+from twisted_mq.broker.pop.checks import check_invisible_time, check_revive_queue, existing_queue, refused_with
+from twisted_mq.broker.pop.durable import when_durable
+from twisted_mq.remoting.channel import Answer, Channel
+
+_NOTHING = {"popTime": "0", "invisibleTime": "0", "reviveQid": "0"}
+
+
+class ChangeInvisibleTimeProcessor:
+    """Puts off or brings forward a message's return; `processors` maps the request code to it."""
+
+    def __init__(self, broker: Any) -> None:
+        self._broker = broker
+        self._read = fast_header(ChangeInvisibleTimeRequestHeader)
+        self.processors = {RequestCode.CHANGE_MESSAGE_INVISIBLETIME: refused_with(_NOTHING, self.change)}
+
+    def change(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """The message comes back `invisible_time` ms from now, unless it is acknowledged with the new receipt."""
+        broker, header = self._broker, self._read(command)
+        first, end = existing_queue(broker, channel, header)
+        if not first <= header.offset < end:
+            remark = f"offset[{header.offset}] is illegal, {header.topic}@{header.queue_id} has {first} to {end - 1}"
+            raise BrokerError(ResponseCode.NO_MESSAGE, remark)
+        receipt = Receipt.parse(header.extra_info)
+        if receipt.is_order:
+            return self._change_in_order(command, header, receipt)
+        check_revive_queue(broker, receipt.revive_queue_id)
+        check_invisible_time(broker, header.invisible_time)
+        now = broker.now_ms()
+        if not broker.pop.revive_log.put_check_point(self._check_point(header, receipt, now), receipt.revive_queue_id):
+            raise BrokerError(ResponseCode.SYSTEM_ERROR, "the check point was not stored, the message stays as it was")
+        broker.statistics.checkpoints[f"{header.topic}@{header.consumer_group}"].add(1, 0)
+        ack = AckMsg(
+            header.offset, receipt.start_offset, header.consumer_group, header.topic, header.queue_id,
+            receipt.pop_time, receipt.broker_name,
+        )  # fmt: skip
+        acknowledge(broker, ack, receipt.revive_queue_id, receipt.pop_time + receipt.invisible_time, 1)
+        return when_durable(broker, self._answer(command, receipt, now, header.invisible_time))
+
+    @staticmethod
+    def _check_point(header: Any, receipt: Receipt, now: int) -> PopCheckPoint:
+        return PopCheckPoint(
+            start_offset=header.offset,
+            pop_time=now,
+            invisible_time=header.invisible_time,
+            count=1,
+            queue_id=header.queue_id,
+            topic=header.topic,
+            consumer_group=header.consumer_group,
+            offset_differences=[0],
+            broker_name=receipt.broker_name,
+        )
+
+    def _change_in_order(self, command: RemotingCommand, header: Any, receipt: Receipt) -> RemotingCommand:
+        broker, topic, group, queue_id = self._broker, header.topic, header.consumer_group, header.queue_id
+        committed = broker.offsets.query(group, topic, queue_id)
+        if committed is not None and header.offset < committed:
+            return command.answer(ext_fields=dict(_NOTHING))
+        visible_ms = broker.now_ms() + header.invisible_time
+        pop_time = receipt.pop_time
+        broker.pop.orders.change_visible_time(topic, group, queue_id, header.offset, pop_time, visible_ms)
+        return self._answer(command, receipt, pop_time, visible_ms - pop_time)
+
+    @staticmethod
+    def _answer(command: RemotingCommand, receipt: Receipt, pop_time: int, invisible_time: int) -> RemotingCommand:
+        fields = {"popTime": pop_time, "invisibleTime": invisible_time, "reviveQid": receipt.revive_queue_id}
+        return command.answer(ext_fields={name: str(value) for name, value in fields.items()})

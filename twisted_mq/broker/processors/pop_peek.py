@@ -1,0 +1,71 @@
+"""Looks at what a group would pop next, without taking it: code 200052 (PEEK_MESSAGE). Apache: PeekMessageProcessor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from protocol.codes import RequestCode, ResponseCode
+from protocol.command import RemotingCommand
+from protocol.header_codec import decode_header
+from protocol.headers import PeekMessageRequestHeader
+from protocol.pop_topics import pop_retry_topic
+from protocol.record_layout import Buffer
+from storage.interfaces import GetStatus
+from twisted_mq.broker.pop.checks import check_broker, readable_topic, refused_with
+from twisted_mq.broker.pop.offsets import next_offset
+from twisted_mq.broker.pop.reader import DEFAULT_MAX_BYTES
+from twisted_mq.remoting.channel import Answer, Channel
+
+_NOTHING = {"popTime": "0", "invisibleTime": "0", "reviveQid": "0", "restNum": "0"}
+_WRONG_OFFSET = (GetStatus.OFFSET_TOO_SMALL, GetStatus.OFFSET_OVERFLOW_BADLY)
+
+
+class PeekMessageProcessor:
+    """Shows messages; `processors` maps the request code to it."""
+
+    def __init__(self, broker: Any) -> None:
+        self._broker = broker
+        self.processors = {RequestCode.PEEK_MESSAGE: refused_with(_NOTHING, self.peek)}
+
+    def peek(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """Up to `max_msg_nums` records as they are stored; `restNum` counts these too."""
+        broker, header = self._broker, decode_header(PeekMessageRequestHeader, command)
+        check_broker(broker)
+        config = readable_topic(broker, channel, header)
+        records: list[Buffer] = []
+        rest = 0
+        for topic, queue_id in self._queues(header, config.read_queue_nums):
+            offset = next_offset(broker, topic, header.consumer_group, queue_id)
+            rest += broker.store.max_offset_in_queue(topic, queue_id) - offset
+            room = header.max_msg_nums - len(records)
+            if room > 0:
+                records += self._read(header, topic, queue_id, offset, room)
+        fields = {**_NOTHING, "restNum": str(rest)}
+        if not records:
+            return command.answer(ResponseCode.PULL_NOT_FOUND, GetStatus.NO_MESSAGE_IN_QUEUE.name, fields)
+        return command.answer(ResponseCode.SUCCESS, GetStatus.FOUND.name, fields, b"".join(records))
+
+    def _queues(self, header: Any, count: int) -> Iterator[tuple[str, int]]:
+        """In the order of a pop: by chance those of the retry topic come first."""
+        broker, options = self._broker, self._broker.options
+        chance = broker.random.randrange(100)
+        retry_topic = pop_retry_topic(header.topic, header.consumer_group, options.enable_retry_topic_v2)
+        config = broker.topics.get(retry_topic)
+        retry_count = 0 if config is None else config.read_queue_nums
+        retried = [(retry_topic, (chance + index) % retry_count) for index in range(retry_count)]
+        queues = [header.queue_id] if header.queue_id >= 0 else [(chance + index) % count for index in range(count)]
+        own = [(header.topic, queue_id) for queue_id in queues]
+        yield from (*retried, *own) if chance % 5 == 0 else (*own, *retried)
+
+    def _read(self, header: Any, topic: str, queue_id: int, offset: int, room: int) -> list[memoryview | bytes]:
+        broker = self._broker
+        result = broker.store.get_message(topic, queue_id, offset, room, DEFAULT_MAX_BYTES, None)
+        if result.status in _WRONG_OFFSET:
+            offset = result.next_begin_offset
+            result = broker.store.get_message(topic, queue_id, offset, room, DEFAULT_MAX_BYTES, None)
+        found: list[memoryview | bytes] = result.records
+        if found:
+            group = header.consumer_group
+            broker.statistics.count_get(header.topic, group, len(found), result.size_bytes, queue_id=queue_id)
+        return found
