@@ -146,14 +146,14 @@ class BatchConsumeQueue(ConsumeQueue):
         return entry[:3] if entry is not None else None
 
     def stored(self, offset: int) -> tuple[int, ...] | None:
-        """The whole entry of the record that begins at an offset."""
+        """The whole entry of the record that begins at an offset, but for that offset."""
         entry = self.batch_entry(offset)
-        return entry if entry is not None and entry[_BASE] == offset else None
+        return _without_base(entry) if entry is not None and entry[_BASE] == offset else None
 
     @staticmethod
     def wanted(record: DispatchFields) -> tuple[int, ...]:
-        """What `stored` is to be for a record."""
-        return entry_of(record)
+        """What `stored` is to be for a record; `append_at` and `rewrite` take it too."""
+        return _without_base(entry_of(record))
 
     @property
     def last_record_offset(self) -> int:
@@ -301,6 +301,10 @@ class BatchConsumeQueue(ConsumeQueue):
         self._begin = max(self._begin, self.files.min_offset // BATCH_ENTRY_BYTES)
         self.correct_min_offset(min_physical_offset)
         return paths
+
+
+def _without_base(entry: BatchEntry) -> tuple[int, ...]:
+    return *entry[:_BASE], entry[_COUNT]
 
 
 def _written_bytes(file: MappedFile, next_offset: int) -> tuple[int, int]:

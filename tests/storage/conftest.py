@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 from storage.config import StoreConfig
-from storage.interfaces import InnerMessage, PutResult, PutStatus
+from storage.interfaces import InnerMessage, IsBatchTopic, PutResult, PutStatus
 from storage.memory import MemoryMessageStore
 from storage.message_store import FileMessageStore
 
@@ -89,11 +89,16 @@ def open_store(tmp_path: Path, clock: SettableClock) -> Iterator[OpenFileStore]:
     opened: list[FileMessageStore] = []
 
     def open_one(
-        root: Path | None = None, *, keywords: dict[str, Any] | None = None, **fields: Any
+        root: Path | None = None,
+        *,
+        keywords: dict[str, Any] | None = None,
+        is_batch_topic: IsBatchTopic = lambda topic: None,
+        **fields: Any,
     ) -> FileMessageStore:
         store = FileMessageStore(
             config(root or tmp_path / "store", **fields), clock, **({"sync": no_sync} | (keywords or {}))
         )
+        store.is_batch_topic = is_batch_topic
         store.start()
         opened.append(store)
         return store
