@@ -73,7 +73,7 @@ class StoreDirectory:
         """Make and lock the directory; answers whether the last broker closed it. Raises StoreLocked, StoreUnwritable."""
         for path in (self._paths.root, self._paths.commit_log, self._paths.consume_queues, self._paths.config):
             try:
-                os.makedirs(path, exist_ok=True)
+                make_directory(path)
             except OSError as error:
                 raise StoreUnwritable(path, error) from error
         self._lock.acquire()
@@ -96,6 +96,15 @@ class StoreDirectory:
             os.unlink(self._paths.abort)
             sync_directory(self._paths.root)
         self._lock.release()
+
+
+def make_directory(path: str) -> None:
+    """Make a directory and those above it that are not there, with their names on disk. Raises OSError."""
+    if not os.path.isdir(path):
+        parent = os.path.dirname(os.path.abspath(path))
+        make_directory(parent)
+        os.makedirs(path, exist_ok=True)
+        sync_directory(parent)
 
 
 def sync_directory(path: str) -> None:

@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 import attrs
 
 from protocol.errors import BodyError
-from storage.directory import sync_directory
+from storage.directory import make_directory, sync_directory
 
 logger = logging.getLogger(__name__)
 
@@ -89,7 +89,7 @@ class JsonFile(Generic[Value]):
         """
         if data == self._on_disk:
             return False
-        os.makedirs(os.path.dirname(self.path), exist_ok=True)
+        make_directory(os.path.dirname(self.path))
         with open(self.path + _NEW, "wb") as file:
             file.write(data)
             file.flush()

@@ -14,6 +14,8 @@ from protocol.bodies import DataVersion, SubscriptionGroupConfig, TopicConfig
 from storage.config_tables import ConsumerOffsetTable, SubscriptionGroupTable, TopicTable
 from storage.delay_offset_table import DelayOffsetTable
 from tests.support.crash_rounds import thorough
+from twisted_mq.broker.filter.bloom_filter import BloomFilterData
+from twisted_mq.broker.filter.consumer_filter_data import ConsumerFilterData, ConsumerFilterTable
 
 STRIDE = 1 if thorough() else 7
 
@@ -42,11 +44,20 @@ def delays(path: str, version: int) -> Any:
     return table
 
 
+def filters(path: str, version: int) -> Any:
+    table = ConsumerFilterTable(path)
+    bits = BloomFilterData((3, 5), 112)
+    data = ConsumerFilterData("GroupA", "TopicA", f"a > {version}", "SQL92", 1_700_000_000_000, 5, bits)
+    table.filters = {"TopicA": {"GroupA": data}}
+    return table
+
+
 TABLES: dict[str, Callable[[str, int], Any]] = {
     "topics.json": topics,
     "subscriptionGroup.json": groups,
     "consumerOffset.json": offsets,
     "delayOffset.json": delays,
+    "consumerFilter.json": filters,
 }
 
 
@@ -58,7 +69,8 @@ def saved(directory: Path, name: str, version: int) -> bytes:
 
 
 def state(table: Any) -> Any:
-    return {key: value for key, value in vars(table).items() if key not in ("path", "_file")}
+    """What the table would write."""
+    return table._body()
 
 
 def load(directory: Path, name: str) -> tuple[Any, list[str]]:
