@@ -131,3 +131,24 @@ def test_record_is_the_one_an_entry_means(meant: Meant, expected: bool) -> None:
     found = memoryview(record(0))
     assert record_matches(found, meant.topic, meant.queue_id, meant.queue_offset, meant.size) is expected
     assert not record_matches(found[:100], "TopicA", 1, 5, 200)
+
+
+def test_record_that_was_cut_anywhere_is_not_intact(tmp_path: Path) -> None:
+    """A slave writes what arrives; killed then, the rest of its last record is zeros. No CRC covers the properties."""
+    file = MappedFile.create(str(tmp_path / "0"), 0, SIZE)
+    file.reserve(SIZE, SIZE)
+    fields = {"queue_id": 1, "queue_offset": 5, "born_timestamp": 0, "born_host": HOST, "store_timestamp": 77}
+    properties = b"KEYS\x01a\x02TAGS\x01b\x02"
+    data = encode_record(b"TopicA", b"body", properties, physical_offset=200, store_host=HOST, **fields)
+    file.view[:200] = record(0)
+    for written in range(1, len(data)):
+        file.view[200:SIZE] = data[:written] + bytes(SIZE - 200 - written)
+        offsets, end, _, _ = walk([file])
+        assert (offsets, end) == ([0], 200), written
+    file.view[200 : 200 + len(data)] = data
+    assert walk([file]) == ([0, 200], 200 + len(data), StopReason.NOTHING_WRITTEN, "")
+
+
+def test_record_without_properties_ends_in_zeros_and_is_intact(files: list[MappedFile]) -> None:
+    assert bytes(files[1].view[398:408]) == bytes(10)
+    assert walk(files)[1] == 1400
