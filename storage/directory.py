@@ -100,11 +100,13 @@ class StoreDirectory:
 
 def make_directory(path: str) -> None:
     """Make a directory and those above it that are not there, with their names on disk. Raises OSError."""
-    if not os.path.isdir(path):
-        parent = os.path.dirname(os.path.abspath(path))
-        make_directory(parent)
-        os.makedirs(path, exist_ok=True)
-        sync_directory(parent)
+    missing, above = [], os.path.abspath(path)
+    while not os.path.exists(above):
+        missing.append(above)
+        above = os.path.dirname(above)
+    os.makedirs(path, exist_ok=True)
+    for made in reversed(missing):
+        sync_directory(os.path.dirname(made))
 
 
 def sync_directory(path: str) -> None:
