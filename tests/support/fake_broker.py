@@ -149,12 +149,14 @@ class FakeBroker(_FakeServer):
                 RequestCode.SEND_BATCH_MESSAGE: self._send,
                 RequestCode.SEND_REPLY_MESSAGE_V2: self._send,
                 RequestCode.PULL_MESSAGE: self._pull,
+                RequestCode.LITE_PULL_MESSAGE: self._pull,
                 RequestCode.HEART_BEAT: self._heartbeat,
                 RequestCode.UNREGISTER_CLIENT: self._unregister,
                 RequestCode.GET_CONSUMER_LIST_BY_GROUP: self._consumer_ids,
                 RequestCode.QUERY_CONSUMER_OFFSET: self._query_offset,
                 RequestCode.UPDATE_CONSUMER_OFFSET: self._update_offset,
                 RequestCode.GET_MAX_OFFSET: self._max_offset,
+                RequestCode.GET_MIN_OFFSET: self._min_offset,
                 RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: self._search_offset,
                 RequestCode.CONSUMER_SEND_MSG_BACK: self._send_back,
                 RequestCode.END_TRANSACTION: self._end_transaction,
@@ -304,6 +306,10 @@ class FakeBroker(_FakeServer):
         fields = request.ext_fields
         queue = self.queues.get((fields["topic"], int(fields["queueId"])), [])
         return request.answer(ext_fields={"offset": str(len(queue))})
+
+    def _min_offset(self, channel: Channel, request: RemotingCommand) -> RemotingCommand:
+        key = (request.ext_fields["topic"], int(request.ext_fields["queueId"]))
+        return request.answer(ext_fields={"offset": str(self.min_offsets.get(key, 0))})
 
     def _search_offset(self, channel: Channel, request: RemotingCommand) -> RemotingCommand:
         self.note(request, SearchOffsetRequestHeader)

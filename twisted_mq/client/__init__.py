@@ -28,6 +28,7 @@ from twisted_mq.client.errors import (
     TopicNotFound,
     TopicNotWritable,
 )
+from twisted_mq.client.lite_pull_consumer import LitePullConsumer
 from twisted_mq.client.message import Message
 from twisted_mq.client.mq_client import ClientOptions, MQClient
 from twisted_mq.client.process_queue import FlowLimits
@@ -53,6 +54,7 @@ __all__ = [
     "ConsumerOptions",
     "FlowLimits",
     "ForkedProcess",
+    "LitePullConsumer",
     "MQClient",
     "Message",
     "MessageIllegal",

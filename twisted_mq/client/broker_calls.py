@@ -194,9 +194,12 @@ class BrokerCalls:
         body = UnlockBatchRequestBody(consumer_group=group, client_id=client_id, mq_set=list(queues))
         await self._call(address, RequestCode.UNLOCK_BATCH_MQ, body=encode_body(body))
 
-    async def pull(self, address: str, header: PullMessageRequestHeader, timeout_seconds: float) -> PullResult:
+    async def pull(
+        self, address: str, header: PullMessageRequestHeader, timeout_seconds: float, *, lite: bool = False
+    ) -> PullResult:
         """Messages, at once or when some arrive within the header's suspend time."""
-        request = RemotingCommand.request(RequestCode.PULL_MESSAGE, encode_header(header))
+        code = RequestCode.LITE_PULL_MESSAGE if lite else RequestCode.PULL_MESSAGE
+        request = RemotingCommand.request(code, encode_header(header))
         return pull_result(await self._remoting.invoke(address, request, timeout_seconds))
 
     async def _call(

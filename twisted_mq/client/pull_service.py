@@ -44,7 +44,11 @@ PAUSED_SECONDS = 1.0
 class Consumes(Protocol):
     """Who takes what was pulled."""
 
-    def submit(self, messages: Sequence[MessageExt], process_queue: ProcessQueue, queue: MessageQueue) -> None: ...
+    def submit(self, messages: Sequence[MessageExt], process_queue: ProcessQueue, queue: MessageQueue) -> None:
+        """The messages were put into the process queue."""
+
+    async def stop(self, finish_seconds: float) -> None:
+        """Begin no further call of a listener; let open ones finish for that long."""
 
 
 class PullOwner(Protocol):
@@ -56,8 +60,14 @@ class PullOwner(Protocol):
     offsets: OffsetStore
     consume_service: Consumes
     subscriptions: dict[str, SubscriptionData]
-    paused: bool
     orderly: bool
+    lite: bool
+
+    def is_paused(self, queue: MessageQueue) -> bool:
+        """Whether the queue is not to be pulled for now."""
+
+    def skipped(self, queue: MessageQueue, next_offset: int) -> None:
+        """Nothing is held of the queue, and nothing before that offset was selected."""
 
     def offset_illegal(self, queue: MessageQueue, next_offset: int) -> None:
         """The broker has no message at the offset pulled and names another one."""
@@ -110,7 +120,7 @@ class QueuePull:
     async def _step(self) -> float:
         """One pull, or none; return the seconds to wait before the next."""
         self.process_queue.last_pull_seconds = self._clock.seconds()
-        if self._owner.paused:
+        if self._owner.is_paused(self.queue):
             return PAUSED_SECONDS
         exceeded = self._owner.options.flow_limits.exceeded(self.process_queue, spread=not self._owner.orderly)
         if exceeded is not None:
@@ -155,7 +165,7 @@ class QueuePull:
             raise BrokerGone(self.queue.broker_name, client.name_servers.addresses)
         address, broker_id = found
         header = self._header(subscription, from_master=broker_id == MASTER_ID)
-        return await client.calls.pull(address, header, TIMEOUT_SECONDS)
+        return await client.calls.pull(address, header, TIMEOUT_SECONDS, lite=self._owner.lite)
 
     def _header(self, subscription: SubscriptionData, *, from_master: bool) -> PullMessageRequestHeader:
         owner = self._owner
@@ -169,10 +179,14 @@ class QueuePull:
             queue_offset=self.next_offset,
             max_msg_nums=owner.options.pull_batch_size,
             sys_flag=build_pull_sys_flag(
-                commit_offset=commit_offset > 0 and from_master, suspend=True, subscription=False
+                commit_offset=commit_offset > 0 and from_master,
+                suspend=True,
+                subscription=owner.lite,
+                lite_pull=owner.lite,
             ),
             commit_offset=commit_offset,
             suspend_timeout_millis=SUSPEND_SECONDS * 1000,
+            subscription=subscription.sub_string if owner.lite else None,
             sub_version=subscription.sub_version,
             expression_type=subscription.expression_type,
             max_msg_bytes=owner.options.pull_batch_size_bytes,
@@ -199,7 +213,7 @@ class QueuePull:
     def _pass_over(self) -> None:
         """With nothing in flight, what was not selected counts as consumed."""
         if self.process_queue.count == 0:
-            self._owner.offsets.update(self.queue, self.next_offset, increase_only=True)
+            self._owner.skipped(self.queue, self.next_offset)
 
     def _consume(self, messages: list[MessageExt]) -> None:
         if not messages:

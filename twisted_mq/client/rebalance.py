@@ -6,7 +6,7 @@ what: it drops queues that went to others, and begins to pull those that came.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Set
 from typing import Any, Protocol
 
 import attrs
@@ -136,6 +136,8 @@ class Rebalance:
     queues_changed: Callable[[str, list[MessageQueue]], None] | None = None
     locks: QueueLocks | None = None
     """Where queues are consumed in order: they are pulled only while they are locked."""
+    assigned: Set[MessageQueue] | None = None
+    """Where the user chose the queues: these are ours, whoever else has them."""
     finished: Callable[[ProcessQueue], defer.Deferred[None]] = lambda held: defer.succeed(None)
     """Fires when no listener call of a queue is open."""
     _leaving: set[MessageQueue] = attrs.Factory(set)
@@ -144,6 +146,8 @@ class Rebalance:
     async def run(self) -> bool:
         """Bring the queues of every subscribed topic up to date; False where something is missing."""
         balanced = True
+        for queue in [one for one in self.pulls if one.topic not in self.subscriptions]:
+            await self._drop(queue)
         for topic in list(self.subscriptions):
             try:
                 balanced &= await self._rebalance(topic)
@@ -184,6 +188,8 @@ class Rebalance:
         return mine == {queue for queue in self.pulls if queue.topic == topic}
 
     async def _allocate(self, topic: str, queues: list[MessageQueue]) -> list[MessageQueue]:
+        if self.assigned is not None:
+            return [queue for queue in self.assigned if queue.topic == topic]
         if self.options.message_model is MessageModel.BROADCASTING:
             return queues
         addresses = self.client.routes.addresses_of(topic)
