@@ -133,13 +133,15 @@ class HeldRequests:
     def _wake(self, key: Key, arrived: Collection[int] | None) -> bool:
         """Answer a request that wants one of the messages; False where none does, or it found nothing."""
         wanting = [request for request in self._held.get(key, ()) if request.wants(arrived)]
-        if not wanting:
-            return False
-        request = wanting[self._next]
-        self._drop(request)
-        if self._finish(request, last=False):
-            return True
-        self._keep(request)
+        while wanting:
+            request = wanting.pop(self._next)
+            self._drop(request)
+            gone = not request.connected()
+            if not self._finish(request, last=False):
+                self._keep(request)
+                return False
+            if not gone:
+                return True
         return False
 
     def _expired(self, request: HeldRequest) -> None:
