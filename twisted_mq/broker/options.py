@@ -396,6 +396,9 @@ class BrokerOptions:
     enable_retry_topic_v2: bool = option(
         "enableRetryTopicV2", False, "retry topics of pops are named %RETRY%group+topic instead of %RETRY%group_topic"
     )
+    clear_retry_topic_when_delete_topic: bool = option(
+        "clearRetryTopicWhenDeleteTopic", True, "a topic takes the retry topics of its pops with it"
+    )
     pop_from_retry_probability: int = option(
         "popFromRetryProbability", 20, "of 100 pops so many look into the retry topic first", low=0, high=100
     )

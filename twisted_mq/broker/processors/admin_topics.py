@@ -32,6 +32,7 @@ from protocol.headers import (
     GetTopicConfigRequestHeader,
     GetTopicStatsInfoRequestHeader,
 )
+from protocol.pop_topics import pop_retry_topics
 from twisted_mq.broker.topic_attributes import MESSAGE_TYPE, altered, parse_changes
 from twisted_mq.broker.topic_validator import SYSTEM_TOPICS, group_fault, is_system_topic, topic_fault
 from twisted_mq.remoting.channel import Answer, Channel
@@ -83,17 +84,26 @@ class AdminTopicsProcessor:
         return self._broker.registered().addCallback(lambda _: command.answer(remark=DEFAULT_REMARK))
 
     def delete_topic(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """Forget a topic and its queues."""
+        """Forget a topic and its queues, and with it what its groups' pops made of it (clearRetryTopicWhenDeleteTopic)."""
         topic = decode_header(DeleteTopicRequestHeader, command).topic
         if not topic or not topic.strip():
             raise BrokerError(ResponseCode.INVALID_PARAMETER, "The specified topic is blank.")
         if is_system_topic(topic):
             raise BrokerError(ResponseCode.INVALID_PARAMETER, f"The topic[{topic}] is conflict with system topic.")
-        if self._broker.topics.delete(topic):
-            self._broker.offsets.remove_topic(topic)
-            self._broker.store.delete_topics([topic])
-            self._broker.statistics.forget_topic(topic)
+        groups = (
+            self._broker.offsets.groups_of(topic) if self._broker.options.clear_retry_topic_when_delete_topic else []
+        )
+        for name in (topic, *(retried for group in groups for retried in pop_retry_topics(topic, group))):
+            self._delete(name)
         return command.answer()
+
+    def _delete(self, topic: str) -> None:
+        broker = self._broker
+        if broker.topics.delete(topic):
+            broker.offsets.remove_topic(topic)
+            broker.pop.forget_topic(topic)
+            broker.store.delete_topics([topic])
+            broker.statistics.forget_topic(topic)
 
     def all_topics(self, channel: Channel, command: RemotingCommand) -> Answer:
         """The whole topic table with its version, as slaves and operators fetch it."""
@@ -152,6 +162,7 @@ class AdminTopicsProcessor:
         self._broker.groups.delete(header.group_name)
         if header.clean_offset:
             self._broker.offsets.remove_group(header.group_name)
+            self._broker.pop.forget_group(header.group_name)
         self._broker.statistics.forget_group(header.group_name)
         return command.answer()
 

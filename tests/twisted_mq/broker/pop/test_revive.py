@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from protocol.bodies import AckMsg, PopCheckPoint, SubscriptionGroupConfig
+from protocol.codes import RequestCode
 from protocol.pop_topics import REVIVE_GROUP
 from storage.interfaces import InnerMessage, PutResult, PutStatus
 from tests.support.pop import REVIVE_TOPIC, PopDesk, bodies, messages
@@ -230,3 +231,24 @@ def test_revivals_rest_longer_while_nothing_is_popped(tmp_path: Path) -> None:
     desk.pass_time(20)
     gaps = [round((later - before) / 1000) for before, later in itertools.pairwise(reads)]
     assert gaps[:5] == [2, 3, 4, 4, 4]
+
+
+@pytest.mark.parametrize("cleared", [True, False])
+def test_deleted_topic_takes_the_retry_topics_of_its_pops_with_it(tmp_path: Path, cleared: bool) -> None:
+    desk = PopDesk(tmp_path, clear_retry_topic_when_delete_topic=cleared)
+    desk.send("a", "b")
+    desk.pop(maxMsgNums=1)
+    desk.pass_time(16)
+    desk.pop(maxMsgNums=1)
+    assert desk.controller.pop.in_flight.count("T", "G", 0) == 1
+    assert desk.peer.ask(RequestCode.DELETE_TOPIC_IN_BROKER, {"topic": "T"}).code == 0
+    assert desk.controller.pop.in_flight.count("T", "G", 0) == 0
+    assert (desk.controller.topics.get(RETRY) is None, desk.stored(RETRY) == []) == (cleared, cleared)
+
+
+def test_deleted_group_holds_nothing_any_more(desk: PopDesk) -> None:
+    desk.send("a")
+    desk.pop()
+    fields = {"groupName": "G", "cleanOffset": "true"}
+    assert desk.peer.ask(RequestCode.DELETE_SUBSCRIPTIONGROUP, fields).code == 0
+    assert desk.controller.pop.in_flight.count("T", "G", 0) == 0
