@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import random
 import signal
 import socket
 import subprocess
@@ -31,15 +32,17 @@ def wait_until(promise: Callable[[], object], what: str, seconds: float = PATIEN
         time.sleep(POLL_SECONDS)
 
 
+PORTS = range(12_000, 32_000)
+"""Below those that the system gives to outgoing connections, which could take a port between its choice and its use."""
+
+
 def free_port() -> int:
     """A loopback port that is free together with the two below and the one above it (fast port and HA port)."""
     for _ in range(100):
         with contextlib.ExitStack() as probes:
-            first = probes.enter_context(socket.socket())
-            first.bind(("127.0.0.1", 0))
-            port = first.getsockname()[1]
+            port = random.choice(PORTS)
             try:
-                for neighbour in (port - 2, port - 1, port + 1):
+                for neighbour in range(port - 2, port + 2):
                     probes.enter_context(socket.socket()).bind(("127.0.0.1", neighbour))
             except OSError:
                 continue

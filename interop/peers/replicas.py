@@ -9,6 +9,7 @@ from typing import Any
 
 import attrs
 
+from interop.peers.cutting_proxy import CuttingProxy
 from interop.peers.process import Process, free_port, wait_until
 from interop.peers.servers import (
     BROKER_NAME,
@@ -18,9 +19,13 @@ from interop.peers.servers import (
     UPDATE_BROKER_CONFIG,
     ask,
 )
+from protocol.queue_layout import ENTRY_BYTES
 from storage.readers import StoreReader
 
 GET_BROKER_HA_STATUS = 907
+GET_MAX_OFFSET = 30
+QUERY_CONSUMER_OFFSET = 14
+PROXY_HOST = "127.0.0.2"
 LOG_FILE_BYTES = 4 * 1024 * 1024
 """Small, so that files roll under test."""
 
@@ -73,6 +78,21 @@ class Member:
         if self._process is not None:
             self._process.kill() if self.kind == "apache" else self._process.stop()
 
+    def max_offset(self, topic: str, queue_id: int) -> int:
+        """The end of a queue."""
+        return int(self._fields(GET_MAX_OFFSET, topic=topic, queueId=str(queue_id))["offset"])
+
+    def consumer_offset(self, group: str, topic: str, queue_id: int) -> int:
+        """Where a group goes on in a queue; -1 where it did not commit yet."""
+        fields = self._fields(QUERY_CONSUMER_OFFSET, consumerGroup=group, topic=topic, queueId=str(queue_id))
+        return int(fields.get("offset", -1))
+
+    def _fields(self, code: int, **fields: str) -> dict[str, str]:
+        answer = ask(self.port, code, fields)
+        (mark,) = struct.unpack_from(">I", answer)
+        header = json.loads(answer[4 : 4 + (mark & 0xFFFFFF)])
+        return header.get("extFields") or {}
+
     def ha_status(self) -> Any:
         """The body of GET_BROKER_HA_STATUS."""
         answer = ask(self.port, GET_BROKER_HA_STATUS)
@@ -95,6 +115,7 @@ class Member:
             "slaveReadEnable": "true",
             "reviveQueueNum": 1,  # Apache's shutdown joins one idle thread after the other
             "reviveInterval": 100,
+            "transactionOpBatchInterval": 100,
             "storePathRootDir": self.store,
             "storePathCommitLog": self.store / "commitlog",
             **self.settings,
@@ -109,9 +130,12 @@ class ReplicaPair:
     name_server_port: int
     master: Member
     slave: Member
+    proxy: CuttingProxy | None = None
 
     @classmethod
-    def make(cls, master: str, slave: str, directory: Path, **of_master: object) -> ReplicaPair:
+    def make(
+        cls, master: str, slave: str, directory: Path, *, through_proxy: bool = False, **of_master: object
+    ) -> ReplicaPair:
         """Start the name server and the master; the slave is started by its test."""
         port = free_port()
         file = directory / "namesrv.conf"
@@ -125,8 +149,24 @@ class ReplicaPair:
             Member(slave, 1, directory / "slave", port),
         )
         process.wait_listening(port)
+        if through_proxy:
+            pair.put_proxy_between()
         pair.master.start()
         return pair
+
+    def put_proxy_between(self) -> None:
+        """Have the slave reach the master through a proxy.
+
+        This project's slave is told by haMasterAddress. Apache's ignores that and goes where the master says that it is:
+        at another loopback address, where the proxy has the port.
+        """
+        port = self.master.port + 1
+        if self.slave.kind == "ours":
+            self.proxy = CuttingProxy(port)
+            self.slave.settings["haMasterAddress"] = self.proxy.address
+        else:
+            self.proxy = CuttingProxy(port, PROXY_HOST, port)
+            self.master.settings["brokerIP2"] = PROXY_HOST
 
     @property
     def name_server(self) -> str:
@@ -145,17 +185,29 @@ class ReplicaPair:
         wait_until(caught_up, "the slave holds the master's log")
         return ends[-1]
 
+    def wait_acknowledged(self, part: float, start: int) -> None:
+        """Return once the slave acknowledged that part of the log from `start` to its end."""
+
+        def acknowledged() -> bool:
+            status = self.master.ha_status()
+            wanted = start + part * (status["masterCommitLogMaxOffset"] - start)
+            return any(slave["slaveAckOffset"] >= wanted for slave in status["haConnectionInfo"])
+
+        wait_until(acknowledged, f"the slave has {part:.0%} of what is behind {start}")
+
     def stop(self) -> None:
+        if self.proxy is not None:
+            self.proxy.stop()
         for process in (self.slave, self.master, self.name_server_process):
             process.stop()
 
 
-def records(store: Path) -> list[tuple[int, bytes]]:
-    """(physical offset, stored bytes) of every message."""
-    return [(offset, bytes(record)) for offset, record in StoreReader(str(store)).records()]
-
-
-def queues(store: Path) -> dict[tuple[str, int], list[Any]]:
-    """(queue offset, entry) of every queue that has one."""
-    found = {(queue.topic, queue.queue_id): list(queue.entries()) for queue in StoreReader(str(store)).queues()}
-    return {key: entries for key, entries in found.items() if entries}
+def queues(store: Path) -> dict[tuple[str, int], tuple[int, bytes]]:
+    """(first offset, all entries as stored) of every queue that has one."""
+    found: dict[tuple[str, int], tuple[int, bytes]] = {}
+    for queue in StoreReader(str(store)).queues():
+        count = queue.max_offset - queue.min_offset
+        if count:
+            data = b"".join(file.read_bytes() for file in sorted(Path(queue.directory).iterdir()))
+            found[queue.topic, queue.queue_id] = queue.min_offset, data[: count * ENTRY_BYTES]
+    return found

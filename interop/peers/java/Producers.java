@@ -31,17 +31,22 @@ final class Producers {
         commands.put("send_batch", arguments -> describe(of(arguments).send(messages(arguments))));
         commands.put("send_ordered", Producers::sendOrdered);
         commands.put("send_to_queue", Producers::sendToQueue);
+        commands.put("load", Load::run);
         commands.put("recall", arguments -> of(arguments).recallMessage(arguments.getString("topic"), arguments.getString("handle")));
     }
 
-    /** Arguments: name, name_server, group; large_bodies lifts the client's own size check. */
+    /** Arguments: name, name_server, group; timeout_ms (3 s); large_bodies lifts the client's own size check. */
     private static Object start(JSONObject arguments) throws Exception {
         String name = arguments.getString("name");
         DefaultMQProducer producer = new DefaultMQProducer(arguments.getString("group"));
         producer.setNamesrvAddr(arguments.getString("name_server"));
         producer.setInstanceName(name);
+        Settings.apply(producer, arguments);
         producer.setRetryTimesWhenSendFailed(arguments.getIntValue("retries"));
         producer.setVipChannelEnabled(arguments.getBooleanValue("vip_channel"));
+        if (arguments.containsKey("timeout_ms")) {
+            producer.setSendMsgTimeout(arguments.getIntValue("timeout_ms"));
+        }
         if (arguments.getBooleanValue("large_bodies")) {
             producer.setMaxMessageSize(Integer.MAX_VALUE);
             producer.setCompressMsgBodyOverHowmuch(Integer.MAX_VALUE);
