@@ -12,6 +12,7 @@ import pytest
 
 from storage.checkpoint import Checkpoint
 from storage.config import FlushDiskType
+from storage.flush import FlushService
 from storage.interfaces import GetStatus, PutStatus
 from storage.message_store import FileMessageStore
 from tests.storage.conftest import START_MS, OpenFileStore, SettableClock, message, put
@@ -251,3 +252,74 @@ def test_log_is_flushed_as_soon_as_enough_is_written_where_no_interval_is_kept(o
     store.when_flushed(result.end_offset, answers)
     assert answers.wait_for(1) == [True]
     assert disk.calls == 1
+
+
+class Seconds:
+    """A clock that a test sets."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def by_hand(
+    open_store: OpenFileStore, disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> tuple[FileMessageStore, FlushService, Seconds]:
+    """A store under synchronous flush whose flush thread's turns are taken by the test."""
+    monkeypatch.setattr(FlushService, "start", lambda self: None)
+    seconds = Seconds()
+    store = open_store(keywords={"sync": disk, "monotonic": seconds}, **SYNC)
+    assert store._flush is not None
+    return store, store._flush, seconds
+
+
+ByHand = tuple[FileMessageStore, FlushService, Seconds]
+
+
+def test_requests_during_a_flush_wait_in_the_other_list(by_hand: ByHand, disk: Disk) -> None:
+    store, flush, _ = by_hand
+    first, second = Answers(), Answers()
+    for result in put(store, message(), message()):
+        store.when_flushed(result.end_offset, first)
+
+    def ask_meanwhile(descriptor: int) -> None:
+        Disk.__call__(disk, descriptor)
+        if not second.values and len(flush._requests) == 0 and disk.calls == 1:
+            (result,) = put(store, message())
+            store.when_flushed(result.end_offset, second)
+
+    flush._sync = ask_meanwhile
+    assert (first.values, disk.calls) == ([], 0)
+    flush.turn()
+    assert (first.values, second.values, disk.calls) == ([True, True], [], 1)
+    flush.turn()
+    assert (second.values, disk.calls) == ([True], 2)
+
+
+def test_what_nobody_waits_for_is_on_disk_after_ten_milliseconds(by_hand: ByHand, disk: Disk) -> None:
+    store, flush, seconds = by_hand
+    store.put_message(message())
+    assert flush.turn_seconds == 0.01
+    seconds.now += flush.turn_seconds
+    flush.turn()
+    assert (store.flushed_offset(), disk.calls) == (store.max_physical_offset(), 1)
+    flush.turn()
+    assert disk.calls == 1
+
+
+def test_a_request_is_answered_false_when_its_time_is_over(by_hand: ByHand) -> None:
+    store, flush, seconds = by_hand
+    answers, later = Answers(), Answers()
+    (result,) = put(store, message())
+    store.when_flushed(result.end_offset, answers)
+    assert flush.answer_late() == 1.0
+    seconds.now += 4.5
+    store.when_flushed(result.end_offset, later)
+    assert (flush.answer_late(), answers.values) == (0.5, [])
+    seconds.now += 0.5
+    assert (flush.answer_late(), answers.values, later.values) == (1.0, [False], [])
+    flush.turn()
+    assert (answers.values, later.values) == ([False], [True])
