@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 
 from interop.peers.line_peer import LinePeer, Promise, Record
-from interop.peers.process import PATIENCE_SECONDS
+from interop.peers.process import PATIENCE_SECONDS, wait_until
 from interop.peers.servers import BROKER_NAME
 from interop.peers.toolchain import compile_programs, java_command
 
@@ -134,12 +134,39 @@ class PullConsumer:
 
 
 @attrs.define(eq=False)
+class LitePullConsumer:
+    """A started consumer that is polled; commands on a queue take its id."""
+
+    peer: LinePeer
+    name: str
+    topic: str
+
+    def command(self, command: str, queue_id: int = 0, **fields: Any) -> Any:
+        queue = {"topic": self.topic, "broker_name": BROKER_NAME, "queue_id": queue_id}
+        return self.peer.request(command, consumer=self.name, **queue, **fields)
+
+    def poll_bodies(self, expected: set[str], seconds: float = PATIENCE_SECONDS) -> list[Record]:
+        """What polls bring until every expected body is among it. Raises PeerFailed."""
+        messages: list[Record] = []
+
+        def complete() -> bool:
+            messages.extend(self.command("poll", timeout_ms=1000))
+            return expected <= set(bodies(messages))
+
+        wait_until(complete, f"{self.name} polls all messages", seconds)
+        return messages
+
+    def stop(self) -> None:
+        self.peer.request("stop", name=self.name)
+
+
+@attrs.define(eq=False)
 class Clients:
     """Makes clients inside one peer program, all for one name server, and stops at the end what is left."""
 
     peer: LinePeer
     name_server: str
-    _started: list[Producer | PushConsumer | PullConsumer] = attrs.field(factory=list)
+    _started: list[Producer | PushConsumer | PullConsumer | LitePullConsumer] = attrs.field(factory=list)
 
     def producer(self, group: str | None = None, **options: Any) -> Producer:
         return self._keep(Producer(self.peer, self._start("producer", group or unique("producer"), **options)))
@@ -161,6 +188,11 @@ class Clients:
 
     def pull_consumer(self, group: str) -> PullConsumer:
         return self._keep(PullConsumer(self.peer, self._start("pull_consumer", group)))
+
+    def lite_pull_consumer(self, group: str, topic: str, **options: Any) -> LitePullConsumer:
+        """`queue_ids` chooses queues; without them rebalance does, for the subscription by `tags` or `sql`."""
+        name = self._start("lite_pull_consumer", group, topic=topic, broker_name=BROKER_NAME, **options)
+        return self._keep(LitePullConsumer(self.peer, name, topic))
 
     def stop(self) -> None:
         """Stop all of them side by side; stopping a stopped one is harmless."""

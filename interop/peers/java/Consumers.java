@@ -36,6 +36,7 @@ final class Consumers {
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(arguments.getString("group"));
         consumer.setNamesrvAddr(arguments.getString("name_server"));
         consumer.setInstanceName(name);
+        Settings.apply(consumer, arguments);
         consumer.setConsumeThreadMin(4);
         consumer.setConsumeThreadMax(4);
         // A shutdown lets listener calls end: a message that was reported is then also committed.

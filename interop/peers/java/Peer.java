@@ -41,6 +41,7 @@ public final class Peer {
         Producers.register(COMMANDS);
         Consumers.register(COMMANDS);
         Pulls.register(COMMANDS);
+        LitePulls.register(COMMANDS);
         Pops.register(COMMANDS);
         Transactions.register(COMMANDS);
         Requests.register(COMMANDS);
