@@ -120,6 +120,12 @@ class EntryFiles:
             return None
         return self.layout.unpack_from(file.readable, inside)
 
+    @property
+    def first_physical_offset(self) -> int | None:
+        """What the first entry leads to; None without one."""
+        entry = self._read(self.begin_place) if self.begin_place < self.end_place else None
+        return None if entry is None else entry[0]
+
     def path_of(self, number: int) -> str | None:
         """The path of the queue's n-th file, counted from the first one that is there; None where there is none."""
         file = self._by_number.get(number)

@@ -6,7 +6,7 @@ remembered. So memory holds a byte for every queue entry and a few numbers for e
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import attrs
@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from protocol.bodies import TopicConfig
-from protocol.queue_layout import MAX_EXTENSION_ADDRESS
-from storage.readers import QueueFiles
+from storage.readers import BatchQueueFiles, QueueFiles
+from storage.tools.batch_queues import BatchQueueEntries, batch_columns
 from storage.tools.columns import RecordBatch
 from storage.tools.contents import Names, TagsCodes, entry_codes, groups, in_queues
 from storage.tools.findings import QUEUE, Finding, runs
@@ -23,20 +23,21 @@ from storage.tools.queue_entries import QueueEntries
 from storage.tools.shapes import Shapes
 
 Numbers = npt.NDArray[Any]
-QUEUE_TYPE, BATCH_QUEUE = "queue.type", "BatchCQ"
-"""The attribute of topics whose queues lie in batchconsumequeue (Apache: CQType)."""
 LIGHT_QUEUES = "%LMQ%"
 """Entries of such queues lead to records of other topics (Apache: MixAll.LMQ_PREFIX)."""
 
 
 @attrs.define
 class Strays:
-    """Records that the entry of their queue offset does not lead to: columns of offset, physical offset, size, tags."""
+    """Records that the entry of their queue offset does not lead to: columns of offset, physical offset, size, tags.
+
+    Those of batch queues have two more, see batch_queues.
+    """
 
     parts: list[Numbers] = attrs.field(factory=list)
 
     def add(self, rows: Numbers) -> None:
-        """Remember these rows of four columns."""
+        """Remember these rows."""
         self.parts.append(rows)
 
     def latest(self) -> Numbers:
@@ -53,13 +54,11 @@ class QueueCheck:
     """Feed it every batch of the log; then ask for `findings`.
 
     `known_topics` None: topics.json cannot be read. A record of a topic that is not in it and has no queue was deleted
-    with its topic. `batch_topics` have queues of another kind. In a store in use, records behind all entries wait for
-    their dispatch.
+    with its topic. In a store in use, records behind all entries wait for their dispatch.
     """
 
-    queues: dict[tuple[str, int], QueueEntries]
-    known_topics: Collection[str] | None = None
-    batch_topics: Collection[str] = ()
+    queues: dict[tuple[str, int], QueueEntries | BatchQueueEntries]
+    known_topics: Mapping[str, TopicConfig] | None = None
     in_use: bool = False
     deleted_records: int = 0
     undispatched: int = 0
@@ -68,12 +67,21 @@ class QueueCheck:
     _strays: dict[tuple[str, int], Strays] = attrs.field(factory=dict)
 
     @classmethod
-    def of(cls, queues: Iterator[QueueFiles], topics: Mapping[str, TopicConfig] | None, *, in_use: bool) -> QueueCheck:
+    def of(
+        cls,
+        queues: Iterable[QueueFiles | BatchQueueFiles],
+        topics: Mapping[str, TopicConfig] | None,
+        *,
+        in_use: bool,
+    ) -> QueueCheck:
         """For these queues, light ones left out; `topics` is what topics.json says, None where it cannot be read."""
-        kept = (queue for queue in queues if not queue.topic.startswith(LIGHT_QUEUES))
-        entries = {(queue.topic, queue.queue_id): QueueEntries(queue) for queue in kept}
-        batch = [name for name, one in (topics or {}).items() if (one.attributes or {}).get(QUEUE_TYPE) == BATCH_QUEUE]
-        return cls(entries, topics, batch, in_use)
+        entries: dict[tuple[str, int], QueueEntries | BatchQueueEntries] = {}
+        for queue in queues:
+            if isinstance(queue, BatchQueueFiles):
+                entries[queue.topic, queue.queue_id] = BatchQueueEntries(queue)
+            elif not queue.topic.startswith(LIGHT_QUEUES):
+                entries[queue.topic, queue.queue_id] = QueueEntries(queue)
+        return cls(entries, topics, in_use)
 
     def add(self, batch: RecordBatch, shapes: Shapes) -> Numbers:
         """Compare a batch; returns the numbers of its topics in `names`."""
@@ -83,7 +91,10 @@ class QueueCheck:
         rows = np.flatnonzero(in_queues(batch))
         for topic, queue_id, chosen in groups(topics, batch.queue_id, rows):
             columns = (batch.queue_offset[chosen], physical[chosen], sizes[chosen], codes[chosen])
-            self._compare((self._names.texts[topic], queue_id), np.stack(columns, axis=1))
+            records, key = np.stack(columns, axis=1), (self._names.texts[topic], queue_id)
+            if isinstance(self.queues.get(key), BatchQueueEntries):
+                records = batch_columns(batch, chosen, records)
+            self._compare(key, records)
         return topics
 
     @property
@@ -93,7 +104,7 @@ class QueueCheck:
 
     def _compare(self, key: tuple[str, int], records: Numbers) -> None:
         queue = self.queues.get(key)
-        fits = _fits(queue.at(records[:, 0]), records) if queue is not None else np.zeros(len(records), np.bool_)
+        fits = queue.fits(records) if queue is not None else np.zeros(len(records), np.bool_)
         if queue is not None:
             queue.mark(records[fits, 0])
         if not fits.all():
@@ -116,10 +127,11 @@ class QueueCheck:
         if queue is None:
             return rows
         queue.refresh()
-        return rows[~_fits(queue.at(rows[:, 0]), rows)]
+        still: Numbers = rows[~queue.fits(rows)]
+        return still
 
     def _queue(
-        self, queue: QueueEntries, strays: Numbers, min_physical_offset: int, reached: int | None
+        self, queue: QueueEntries | BatchQueueEntries, strays: Numbers, min_physical_offset: int, reached: int | None
     ) -> Iterator[Finding]:
         offsets, entries = queue.unseen(min_physical_offset)
         places = np.searchsorted(strays[:, 0], offsets)
@@ -156,17 +168,17 @@ class QueueCheck:
 
     def _without_queue(self, key: tuple[str, int], rows: Numbers, reached: int | None) -> Iterator[Finding]:
         topic, queue_id = key
-        if topic in self.batch_topics:
-            return
         if self.known_topics is not None and topic not in self.known_topics:
             self.deleted_records += len(rows)
             return
         yield from self._unqueued(f"{topic}/{queue_id}", rows, reached)
 
 
-def _fits(entries: Numbers, records: Numbers) -> npt.NDArray[np.bool_]:
-    """Which entries lead to these records; the tags of an entry with an extension stand there."""
-    same: npt.NDArray[np.bool_] = (entries["physical_offset"] == records[:, 1]) & (entries["size"] == records[:, 2])
-    codes = entries["tags_code"]
-    same &= (codes == records[:, 3]) | (codes <= MAX_EXTENSION_ADDRESS)
-    return same
+def wrong_kinds(
+    queues: Iterable[QueueFiles | BatchQueueFiles], topics: Mapping[str, TopicConfig] | None
+) -> Iterator[Finding]:
+    """Queues of another kind than topics.json gives their topic."""
+    for queue in queues:
+        config = (topics or {}).get(queue.topic)
+        if config is not None and config.has_batch_queues is not isinstance(queue, BatchQueueFiles):
+            yield Finding(QUEUE, queue.directory, 0, f"topics.json gives {queue.topic} queues of another kind")

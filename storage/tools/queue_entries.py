@@ -10,11 +10,20 @@ import numpy as np
 import numpy.typing as npt
 
 from protocol.derive import derive_dtype
-from protocol.queue_layout import ENTRY_BYTES, FILLER_SIZE, QUEUE_ENTRY
+from protocol.queue_layout import ENTRY_BYTES, FILLER_SIZE, MAX_EXTENSION_ADDRESS, QUEUE_ENTRY
 from storage.readers import QueueFiles
 
 Rows = npt.NDArray[Any]
 ENTRY_DTYPE = derive_dtype(QUEUE_ENTRY)
+
+
+def mapped_rows(path: str | None, dtype: np.dtype[Any]) -> Rows:
+    """The whole entries of a queue's file, mapped; none for a file that is not there."""
+    if path is None or not os.path.exists(path):
+        return np.zeros(0, dtype)
+    with open(path, "rb") as file:
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    return np.frombuffer(data, dtype, len(data) // dtype.itemsize)
 
 
 class QueueEntries:
@@ -54,16 +63,19 @@ class QueueEntries:
 
     def _part(self, number: int) -> Rows:
         if number not in self._parts:
-            self._parts[number] = self._mapped(self.files.path_of(number))
+            self._parts[number] = mapped_rows(self.files.path_of(number), ENTRY_DTYPE)
         return self._parts[number]
 
-    @staticmethod
-    def _mapped(path: str | None) -> Rows:
-        if path is None or not os.path.exists(path):
-            return np.zeros(0, ENTRY_DTYPE)
-        with open(path, "rb") as file:
-            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        return np.frombuffer(data, ENTRY_DTYPE, len(data) // ENTRY_BYTES)
+    def fits(self, records: Rows) -> npt.NDArray[np.bool_]:
+        """Which records (queue offset, physical offset, size, tags code) the entries of their offsets lead to.
+
+        The tags of an entry with an extension stand there.
+        """
+        entries = self.at(records[:, 0])
+        same: npt.NDArray[np.bool_] = (entries["physical_offset"] == records[:, 1]) & (entries["size"] == records[:, 2])
+        codes = entries["tags_code"]
+        same &= (codes == records[:, 3]) | (codes <= MAX_EXTENSION_ADDRESS)
+        return same
 
     def mark(self, offsets: Rows) -> None:
         """Say that records were found which the entries at these queue offsets lead to."""

@@ -47,6 +47,11 @@ class QueueWriter:
     _buffered: int = 0
 
     @property
+    def entries(self) -> int:
+        """How many were written."""
+        return self.end - self.begin
+
+    @property
     def entries_a_file(self) -> int:
         """Entries of one file."""
         return self.file_size // ENTRY_BYTES

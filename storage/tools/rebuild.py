@@ -11,24 +11,25 @@ from __future__ import annotations
 import collections
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import attrs
 import numpy as np
 
-from protocol.queue_layout import ENTRY_BYTES
+from protocol.queue_layout import BATCH_ENTRY_BYTES, ENTRY_BYTES
 from storage.config import QUEUE_ENTRIES_A_FILE
 from storage.directory import sync_directory
 from storage.index_file import IndexSizes
 from storage.paths import StorePaths, is_topic_name
 from storage.readers import files_in
+from storage.tools.batch_queues import BatchQueueWriter, batch_columns
 from storage.tools.config_check import known_topics
 from storage.tools.contents import Names, TagsCodes, entry_codes, groups, in_queues
 from storage.tools.exclusive import exclusively
 from storage.tools.index_rebuild import IndexRebuild, usual_sizes
 from storage.tools.index_tools import index_files
 from storage.tools.quarantine import Quarantine
-from storage.tools.queue_check import BATCH_QUEUE, LIGHT_QUEUES, QUEUE_TYPE
+from storage.tools.queue_check import LIGHT_QUEUES
 from storage.tools.queue_writer import QueueWriter, Rows
 from storage.tools.shapes import Shapes
 from storage.tools.walk import Gap, LogFiles, walk_log
@@ -54,25 +55,27 @@ class RebuildReport:
 
 
 class QueueRebuild:
-    """One pass over the log. `directory` None: nothing is written."""
+    """One pass over the log. `made` None: nothing is written, else the queues' directories are made there."""
 
     def __init__(
         self,
         files: LogFiles,
-        directory: str | None,
+        made: StorePaths | None,
         queue_file_size: int = 0,
         index: IndexRebuild | None = None,
     ) -> None:
         self.report = RebuildReport()
         self._files = files
-        self._directory = directory
+        self._made = made
         self._index = index
         self._file_size = queue_file_size or usual_queue_file_size(files.paths)
+        self._batch_file_size = usual_batch_queue_file_size(files.paths)
         self._names = index.names if index is not None else Names()
         self._tags = TagsCodes()
-        self._writers: dict[tuple[str, int], QueueWriter] = {}
+        self._writers: dict[tuple[str, int], QueueWriter | BatchQueueWriter] = {}
         self._topics = known_topics(files.paths)
-        self._on_disk = {topic for topic, _ in files.paths.queue_directories()}
+        self._batched = {topic for topic, _ in files.paths.batch_queue_directories()}
+        self._on_disk = {topic for topic, _ in files.paths.queue_directories()} | self._batched
 
     def run(self, advance: Advance = lambda amount: None) -> RebuildReport:
         """Raises OSError where writing fails."""
@@ -86,7 +89,10 @@ class QueueRebuild:
             codes = entry_codes(part, topics, self._names, self._tags, shapes)
             columns = np.stack((part.queue_offset, part.physical_offsets, part.sizes, codes), axis=1)
             for number, queue_id, rows in groups(topics, part.queue_id, np.flatnonzero(in_queues(part))):
-                self._add(self._names.texts[number], queue_id, columns[rows])
+                topic, records = self._names.texts[number], columns[rows]
+                if self._is_batched(topic):
+                    records = batch_columns(part, rows, records)
+                self._add(topic, queue_id, records)
             if self._index is not None:
                 self._index.add(part, topics, shapes)
             advance(int(part.sizes.sum()))
@@ -99,19 +105,24 @@ class QueueRebuild:
             return
         writer = self._writers.get((topic, queue_id))
         if writer is None:
-            directory = None
-            if self._directory is not None:
-                directory = os.path.join(self._directory, topic, str(queue_id))
-            writer = self._writers[topic, queue_id] = QueueWriter(directory, self._file_size)
+            writer = self._writers[topic, queue_id] = self._writer(topic, queue_id)
         writer.add(records)
+
+    def _writer(self, topic: str, queue_id: int) -> QueueWriter | BatchQueueWriter:
+        made = self._made
+        if self._is_batched(topic):
+            return BatchQueueWriter(made.batch_queue(topic, queue_id) if made else None, self._batch_file_size)
+        return QueueWriter(made.queue(topic, queue_id) if made else None, self._file_size)
+
+    def _is_batched(self, topic: str) -> bool:
+        """Whether the topic has batch queues; the directories say it where topics.json does not."""
+        config = (self._topics or {}).get(topic)
+        return topic in self._batched if config is None else config.has_batch_queues
 
     def _is_wanted(self, topic: str, queue_id: int) -> bool:
         if not is_topic_name(topic) or queue_id < 0:
             return False
-        if self._topics is None or topic in self._on_disk:
-            return True
-        config = self._topics.get(topic)
-        return config is not None and (config.attributes or {}).get(QUEUE_TYPE) != BATCH_QUEUE
+        return self._topics is None or topic in self._on_disk or topic in self._topics
 
     def _finish(self) -> None:
         report = self.report
@@ -122,17 +133,24 @@ class QueueRebuild:
             writer.finish()
             report.queues += 1
             report.bridges += writer.bridges
-            report.entries += writer.end - writer.begin
+            report.entries += writer.entries
             report.left_out += [(topic, queue_id, row[0], row[1]) for row in writer.left_out]
 
 
 def usual_queue_file_size(paths: StorePaths) -> int:
     """How long most queue files of the store are; Apache's 6,000,000 bytes where there are none."""
-    sizes = collections.Counter(
-        file.size for topic, queue_id in paths.queue_directories() for file in files_in(paths.queue(topic, queue_id))
-    )
-    usual = [size for size, _ in sizes.most_common() if size % ENTRY_BYTES == 0]
-    return usual[0] if usual else QUEUE_ENTRIES_A_FILE * ENTRY_BYTES
+    return _usual((paths.queue(*key) for key in paths.queue_directories()), ENTRY_BYTES)
+
+
+def usual_batch_queue_file_size(paths: StorePaths) -> int:
+    """The same for batch queues; Apache's 13,800,000 bytes where there are none."""
+    return _usual((paths.batch_queue(*key) for key in paths.batch_queue_directories()), BATCH_ENTRY_BYTES)
+
+
+def _usual(directories: Iterable[str], entry_bytes: int) -> int:
+    sizes = collections.Counter(file.size for directory in directories for file in files_in(directory))
+    usual = [size for size, _ in sizes.most_common() if size % entry_bytes == 0]
+    return usual[0] if usual else QUEUE_ENTRIES_A_FILE * entry_bytes
 
 
 def rebuild(
@@ -175,23 +193,25 @@ def replace_derived(
     There is an index afterwards where there was one before. `unfinished` begins with the first change.
     """
     paths = files.paths
-    beside = os.path.join(paths.root, _BESIDE)
-    shutil.rmtree(beside, ignore_errors=True)
-    queues, index = os.path.join(beside, "consumequeue"), os.path.join(beside, "index")
-    os.makedirs(queues)
+    made = StorePaths(os.path.join(paths.root, _BESIDE))
+    shutil.rmtree(made.root, ignore_errors=True)
+    os.makedirs(made.consume_queues)
     indexing = None
     if index_files(paths):
-        os.makedirs(index)
-        indexing = IndexRebuild(index, usual_sizes(paths, index_sizes))
-    report = QueueRebuild(files, queues, queue_file_size, indexing).run(advance)
+        os.makedirs(made.index)
+        indexing = IndexRebuild(made.index, usual_sizes(paths, index_sizes))
+    report = QueueRebuild(files, made, queue_file_size, indexing).run(advance)
     for topic in {topic for topic, _ in paths.queue_directories() if topic.startswith(LIGHT_QUEUES)}:
-        shutil.copytree(os.path.join(paths.consume_queues, topic), os.path.join(queues, topic))
-    _put_on_disk(beside)
+        shutil.copytree(os.path.join(paths.consume_queues, topic), os.path.join(made.consume_queues, topic))
+    _put_on_disk(made.root)
     unfinished.begin(index=True)
-    _swap(queues, paths.consume_queues, quarantine)
+    _swap(made.consume_queues, paths.consume_queues, quarantine)
+    if os.path.isdir(made.batch_consume_queues) or os.path.isdir(paths.batch_consume_queues):
+        os.makedirs(made.batch_consume_queues, exist_ok=True)
+        _swap(made.batch_consume_queues, paths.batch_consume_queues, quarantine)
     if indexing is not None:
-        _swap(index, paths.index, quarantine)
-    os.rmdir(beside)
+        _swap(made.index, paths.index, quarantine)
+    os.rmdir(made.root)
     sync_directory(paths.root)
     report.kept_in = quarantine.directory
     return report

@@ -13,6 +13,7 @@ import numpy as np
 
 from storage.config_tables import TOPIC_GROUP_SEPARATOR
 from storage.readers import StoreReader
+from storage.tools.batch_queues import message_counts
 from storage.tools.columns import RecordBatch
 from storage.tools.config_check import consumer_offsets
 from storage.tools.contents import Names, Numbers, groups, in_queues
@@ -114,11 +115,11 @@ class _Measure:
         self._seen: set[tuple[str, int]] = set()
         self._first_offsets: dict[tuple[str, int], int] = {}
         self._groups: dict[tuple[str, int], list[tuple[str, int]]] = {}
-        for queue in StoreReader(root, commit_log).queues():
-            size = self._topic(queue.topic)
-            size.queue_bytes += queue.size_bytes
-            entry = queue.entry(queue.min_offset)
-            self._first_offsets[queue.topic, queue.queue_id] = entry[0] if entry is not None else 1 << 63
+        reader = StoreReader(root, commit_log)
+        for queue in (*reader.queues(), *reader.batch_queues()):
+            self._topic(queue.topic).queue_bytes += queue.size_bytes
+            first = queue.first_physical_offset
+            self._first_offsets[queue.topic, queue.queue_id] = first if first is not None else 1 << 63
         for key, queues in consumer_offsets(files.paths).items():
             for queue_id, offset in queues.items():
                 topic = key.partition(TOPIC_GROUP_SEPARATOR)[0]
@@ -140,7 +141,7 @@ class _Measure:
 
     def _count(self, batch: RecordBatch, rows: Numbers, topic: str) -> None:
         size = self._topic(topic)
-        size.messages += len(rows)
+        size.messages += int(message_counts(batch.rows(rows)).sum())
         size.log_bytes += int(batch.sizes[rows].sum())
         size.oldest = size.oldest or int(batch.store_timestamp[rows[0]])
         size.newest = int(batch.store_timestamp[rows[-1]])
@@ -155,7 +156,7 @@ class _Measure:
         size = int(batch.sizes[live].sum())
         file.live[topic] = file.live.get(topic, 0) + size
         self._topic(topic).live_bytes += size
-        last = int(batch.queue_offset[live].max())
+        last = int((batch.queue_offset[live] + message_counts(batch.rows(live))).max()) - 1
         file.unread.update(key for key, offset in self._groups.get((topic, queue_id), ()) if offset <= last)
 
     def finish(self) -> StoreSizes:

@@ -7,19 +7,20 @@ what it appends while this runs is looked at as far as it is complete.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import attrs
 
 from storage.directory import is_locked
 from storage.index_file import IndexSizes
-from storage.readers import QueueFiles, StoreReader
+from storage.readers import BatchQueueFiles, QueueFiles, StoreReader
+from storage.tools.batch_queues import message_counts
 from storage.tools.columns import RecordBatch
 from storage.tools.config_check import known_topics, offset_findings, unreadable_tables
 from storage.tools.contents import odd_records
 from storage.tools.findings import LOG, QUEUE, Finding
 from storage.tools.index_tools import IndexCheck
-from storage.tools.queue_check import QueueCheck
+from storage.tools.queue_check import QueueCheck, wrong_kinds
 from storage.tools.shapes import Shapes
 from storage.tools.walk import Gap, LogFiles, walk_log
 
@@ -69,13 +70,15 @@ def verify(
     files = LogFiles(root, commit_log, file_size)
     in_use = not exclusive and is_locked(files.paths.lock)
     report = VerifyReport(root, not os.path.exists(files.paths.abort), in_use, files.min_offset, files.min_offset)
-    queues = list(StoreReader(root, commit_log).queues())
+    reader, topics = StoreReader(root, commit_log), known_topics(files.paths)
+    queues: list[QueueFiles | BatchQueueFiles] = [*reader.queues(), *reader.batch_queues()]
     report.topics = len({queue.topic for queue in queues})
     report.queues = len(queues)
-    report.entries = sum(queue.max_offset - queue.min_offset for queue in queues)
-    check = QueueCheck.of(iter(queues), known_topics(files.paths), in_use=in_use)
+    report.entries = sum(queue.end_place - queue.begin_place for queue in queues)
+    check = QueueCheck.of(queues, topics, in_use=in_use)
     report.findings += file_findings(files)
     report.findings += queue_file_findings(queues)
+    report.findings += wrong_kinds(queues, topics)
     index = IndexCheck(files.paths, check.names, index_sizes)
     report.index_entries = index.entries
     _walk(files, check, index, report, advance)
@@ -106,7 +109,7 @@ def _walk(files: LogFiles, check: QueueCheck, index: IndexCheck, report: VerifyR
         if index.entries:
             index.add(part, topics, shapes)
         report.findings += _odd(part, odd_records(part, topics, check.names).tolist())
-        report.messages += len(part)
+        report.messages += int(message_counts(part).sum())
         size = int(part.sizes.sum())
         report.message_bytes += size
         report.max_offset = int(part.physical_offsets[-1] + part.sizes[-1])
@@ -115,8 +118,9 @@ def _walk(files: LogFiles, check: QueueCheck, index: IndexCheck, report: VerifyR
 
 def queue_ends(files: LogFiles) -> dict[tuple[str, int], int]:
     """The offset behind the last entry of every queue."""
-    queues = StoreReader(files.paths.root, files.directory).queues()
-    return {(queue.topic, queue.queue_id): queue.max_offset for queue in queues}
+    reader = StoreReader(files.paths.root, files.directory)
+    ends = {(queue.topic, queue.queue_id): queue.max_offset for queue in reader.queues()}
+    return ends | {(queue.topic, queue.queue_id): queue.max_offset for queue in reader.batch_queues()}
 
 
 def gap_finding(gap: Gap) -> Finding:
@@ -140,7 +144,7 @@ def file_findings(files: LogFiles) -> Iterator[Finding]:
             yield Finding(LOG, file.path, file.first_offset, problem)
 
 
-def queue_file_findings(queues: list[QueueFiles]) -> Iterator[Finding]:
+def queue_file_findings(queues: Sequence[QueueFiles | BatchQueueFiles]) -> Iterator[Finding]:
     """Queue files of a wrong length, and missing ones."""
     for queue in queues:
         for one in queue.problems():

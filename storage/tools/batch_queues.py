@@ -1,0 +1,196 @@
+"""Batch queues for `mq store`: their entries as numpy rows, and writing one anew from the records of the log.
+
+Rows of records have six columns here: the queue offset of the first message, physical offset, size, tags code, store
+time, messages. Memory holds 8 bytes for each entry that is read, and 46 for each one that is written.
+"""
+
+from __future__ import annotations
+
+import bisect
+import os
+from array import array
+from typing import Any
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from protocol.derive import derive_dtype
+from protocol.flags import MessageSysFlag
+from protocol.message_batch import inner_count
+from protocol.message_properties import decode_property_bytes
+from protocol.queue_layout import BATCH_ENTRY, BATCH_ENTRY_BYTES, BATCH_QUEUE_ENTRY, NO_COMPACT_OFFSET
+from storage.directory import sync_directory
+from storage.paths import file_name
+from storage.readers import BatchQueueFiles
+from storage.tools.columns import RecordBatch
+from storage.tools.queue_entries import mapped_rows
+
+Rows = npt.NDArray[Any]
+BATCH_DTYPE = derive_dtype(BATCH_QUEUE_ENTRY)
+_COLUMNS = ("msg_base_offset", "physical_offset", "size", "tags_code", "store_time", "batch_num")
+LARGEST_HOLE = 50_000_000
+"""A record that is so many messages further than the one before it has a damaged queue offset."""
+
+
+def message_counts(batch: RecordBatch) -> Rows:
+    """How many messages each record holds: more than one only in inner batches."""
+    counts = np.ones(len(batch), np.int64)
+    inner = np.flatnonzero(batch.sys_flag & MessageSysFlag.INNER_BATCH_FLAG)
+    if len(inner):
+        counts[inner] = [inner_count(decode_property_bytes(text)) for text in batch.property_texts(inner)]
+    return counts
+
+
+def batch_columns(batch: RecordBatch, rows: Rows, records: Rows) -> Rows:
+    """The six columns of these rows, whose first four are `records`."""
+    return np.column_stack((records, batch.store_timestamp[rows], message_counts(batch.rows(rows))))
+
+
+class BatchQueueEntries:
+    """The entries of one batch queue, as QueueEntries has those of a simple one; offsets are those of first messages."""
+
+    def __init__(self, files: BatchQueueFiles) -> None:
+        self.topic, self.queue_id, self.directory = files.topic, files.queue_id, files.directory
+        self._load(files)
+        self.seen = np.zeros(len(self._bases), np.bool_)
+
+    def _load(self, files: BatchQueueFiles) -> None:
+        count = files.end_place - files.begin_place
+        self._a_file = max(1, files.file_size // BATCH_ENTRY_BYTES)
+        self._parts = [mapped_rows(files.path_of(number), BATCH_DTYPE) for number in range(-(-count // self._a_file))]
+        bases = [part["msg_base_offset"].astype(np.int64) for part in self._parts]
+        self._bases: Rows = np.concatenate([*bases, np.zeros(0, np.int64)])[:count]
+        self._order = np.argsort(self._bases, kind="stable")
+        self.min_offset = int(self._bases[0]) if len(self._bases) else 0
+        self.max_offset = files.max_offset
+
+    def refresh(self) -> None:
+        """Let `at` see the entries that were written since; `seen` and `unseen` stay with those of the first look."""
+        self._load(BatchQueueFiles(self.topic, self.queue_id, self.directory))
+
+    def _rows(self, places: Rows) -> Rows:
+        found = np.zeros(len(places), BATCH_DTYPE)
+        for number in np.unique(places // self._a_file).tolist():
+            here = places // self._a_file == number
+            found[here] = self._parts[number][places[here] % self._a_file]
+        return found
+
+    def _places(self, offsets: Rows) -> tuple[Rows, Rows]:
+        """(which of the offsets begin an entry, the places of those entries)."""
+        order = self._order
+        at = np.searchsorted(self._bases, offsets, sorter=order)
+        inside = at < len(order)
+        begins = np.zeros(len(offsets), np.bool_)
+        begins[inside] = self._bases[order[at[inside]]] == offsets[inside]
+        return begins, order[at[begins]]
+
+    def at(self, offsets: Rows) -> Rows:
+        """The entries that begin at these offsets; zeros (size 0: no entry) where none does."""
+        found = np.zeros(len(offsets), BATCH_DTYPE)
+        begins, places = self._places(offsets)
+        found[begins] = self._rows(places)
+        return found
+
+    def fits(self, records: Rows) -> npt.NDArray[np.bool_]:
+        """Which records the entries of their offsets lead to."""
+        entries = self.at(records[:, 0])
+        same = np.ones(len(records), np.bool_)
+        for column, name in enumerate(_COLUMNS):
+            same &= entries[name] == records[:, column]
+        return same
+
+    def mark(self, offsets: Rows) -> None:
+        """Say that records were found which the entries at these offsets lead to."""
+        _, places = self._places(offsets)
+        self.seen[places[places < len(self.seen)]] = True
+
+    def unseen(self, min_physical_offset: int) -> tuple[Rows, Rows]:
+        """(offsets, entries) of those no record was found for; none before the log's beginning."""
+        places = np.flatnonzero(~self.seen)
+        entries = self._rows(places)
+        odd = entries["physical_offset"] >= min_physical_offset
+        return self._bases[places[odd]], entries[odd]
+
+    def first_physical_offset(self, min_physical_offset: int) -> int | None:
+        """Where the first record lies that the queue leads to and the log may still have; None where none is."""
+        for begin in range(0, len(self._bases), 4096):
+            offsets = self._rows(np.arange(begin, min(begin + 4096, len(self._bases))))["physical_offset"]
+            kept = offsets >= min_physical_offset
+            if kept.any():
+                return int(offsets[kept][0])
+        return None
+
+    def reached(self) -> int:
+        """The physical offset behind the last record that an entry leads to; 0 without one."""
+        if not len(self._bases):
+            return 0
+        (last,) = self._rows(np.array([len(self._bases) - 1]))
+        return int(last["physical_offset"]) + int(last["size"])
+
+
+@attrs.define
+class BatchQueueWriter:
+    """Feed it the queue's records in the order of the log; `finish` writes the files. `directory` None: only count.
+
+    A record that begins lower than its predecessor ends means that the topic was made anew, if its follower goes on
+    with it or it begins at 0; else its queue offset is damaged, and it gets no entry. Raises OSError.
+    """
+
+    directory: str | None
+    file_size: int
+    bridges: int = 0
+    left_out: list[tuple[int, ...]] = attrs.field(factory=list)
+    _bases: array[int] = attrs.field(factory=lambda: array("q"))
+    _data: bytearray = attrs.field(factory=bytearray)
+    _next: int = 0
+    _doubtful: list[int] | None = None
+
+    @property
+    def entries(self) -> int:
+        """How many were written."""
+        return len(self._bases)
+
+    def add(self, records: Rows) -> None:
+        """Take the queue's next records."""
+        for row in records.tolist():
+            self._settle(row[0])
+            if row[0] < self._next:
+                self._doubtful = row
+            elif self._bases and row[0] - self._next > LARGEST_HOLE:
+                self.left_out.append(tuple(row))
+            else:
+                self._append(row)
+
+    def _settle(self, next_offset: int) -> None:
+        """Decide about a record that fell back, now that its follower is known."""
+        row, self._doubtful = self._doubtful, None
+        if row is None:
+            return
+        if next_offset != row[0] + row[5]:
+            self.left_out.append(tuple(row))
+            return
+        place = bisect.bisect_left(self._bases, row[0])
+        del self._bases[place:], self._data[place * BATCH_ENTRY_BYTES :]
+        self._append(row)
+
+    def _append(self, row: list[int]) -> None:
+        base, physical_offset, size, tags_code, store_time, count = row
+        self._bases.append(base)
+        self._data += BATCH_ENTRY.pack(physical_offset, size, tags_code, store_time, base, count, NO_COMPACT_OFFSET, 0)
+        self._next = base + count
+
+    def finish(self) -> None:
+        """Write everything and put it on disk. A last record that fell back to 0 began its topic anew."""
+        if self._doubtful is not None:
+            self._settle(self._doubtful[5] if self._doubtful[0] == 0 else -1)
+        if self.directory is None or not self._data:
+            return
+        os.makedirs(self.directory, exist_ok=True)
+        for first in range(0, len(self._data), self.file_size):
+            with open(os.path.join(self.directory, file_name(first)), "xb") as file:
+                file.write(self._data[first : first + self.file_size])
+                file.truncate(self.file_size)
+                file.flush()
+                os.fdatasync(file.fileno())
+        sync_directory(self.directory)
