@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 
 from protocol.delay_levels import delivery_time, parse_delay_levels
@@ -17,7 +16,7 @@ from protocol.message_properties import (
 )
 from protocol.queue_layout import MAX_BATCH_NUM
 from storage.config import StoreConfig
-from storage.interfaces import InnerMessage, PutStatus
+from storage.interfaces import InnerBatch, InnerMessage, PutStatus
 from storage.paths import is_topic_name
 
 MAX_PROPERTIES_BYTES = 32767
@@ -29,11 +28,6 @@ OUT_OF_QUEUES = 0x4
 """Set in the transaction types PREPARED and ROLLBACK: such messages enter no queue."""
 INNER_BATCH = MessageSysFlag.INNER_BATCH_FLAG
 _HIGHEST_QUEUE_ID = 0x7FFFFFFF
-
-
-_shared_by_batch = operator.attrgetter(
-    "topic", "queue_id", "sys_flag", "born_timestamp", "born_host", "reconsume_times", "prepared_transaction_offset"
-)
 
 
 def inner_number(message: InnerMessage) -> int | None:
@@ -78,27 +72,18 @@ class Admission:
                 return PutStatus.MESSAGE_ILLEGAL
         return None
 
-    def verdict_on_batch(self, messages: Sequence[InnerMessage]) -> PutStatus | None:
-        """Why a batch is refused: not one topic and queue, a transaction or delay in it, or too large as a whole."""
-        if not messages:
+    def verdict_on_batch(self, batch: InnerBatch) -> PutStatus | None:
+        """Why a batch is refused: nothing, a transaction or delay in it, or too large as a whole."""
+        shared = batch.shared
+        if not batch.entries or self._delay_level(shared) > 0:
             return PutStatus.MESSAGE_ILLEGAL
-        first = messages[0]
-        shared = _shared_by_batch(first)
-        bytes_left = self._max_body
-        last_map = None
-        for message in messages:
-            if _shared_by_batch(message) != shared:
-                return PutStatus.MESSAGE_ILLEGAL
-            if message.property_map is not last_map:
-                last_map = message.property_map
-                if self._delay_level(message) > 0:
-                    return PutStatus.MESSAGE_ILLEGAL
-            if len(message.properties) > MAX_PROPERTIES_BYTES:
-                return PutStatus.PROPERTIES_SIZE_EXCEEDED
-            bytes_left -= len(message.body)
-        if bytes_left < 0 or transaction_value(first.sys_flag) or first.prepared_transaction_offset:
+        _, bodies, properties = zip(*batch.entries, strict=True)
+        if max(map(len, properties)) > MAX_PROPERTIES_BYTES:
+            return PutStatus.PROPERTIES_SIZE_EXCEEDED
+        too_large = sum(map(len, bodies)) > self._max_body
+        if too_large or transaction_value(shared.sys_flag) or shared.prepared_transaction_offset:
             return PutStatus.MESSAGE_ILLEGAL
-        return None if self.may_have_queue(first.topic, first.queue_id) else PutStatus.MESSAGE_ILLEGAL
+        return None if self.may_have_queue(shared.topic, shared.queue_id) else PutStatus.MESSAGE_ILLEGAL
 
     def may_have_queue(self, topic: str, queue_id: int) -> bool:
         """Whether a queue of this name may be made."""

@@ -6,6 +6,7 @@ and its queue entry is there before either is written, so a full disk leaves not
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections.abc import Callable, Sequence
 
@@ -18,7 +19,7 @@ from storage.consume_queue import ConsumeQueue
 from storage.dispatch import Dispatcher
 from storage.errors import PoolExhausted, StoreFull
 from storage.flush import FlushService
-from storage.interfaces import InnerMessage, PutResult, PutStatus
+from storage.interfaces import InnerBatch, InnerMessage, PutResult, PutStatus
 from storage.queue_table import QueueTable
 
 logger = logging.getLogger(__name__)
@@ -183,62 +184,58 @@ class Appender:
             return PutStatus.SERVICE_NOT_AVAILABLE
         return None
 
-    def put_batch(self, messages: Sequence[InnerMessage]) -> PutResult:
+    def put_batch(self, batch: InnerBatch) -> PutResult:
         """Append messages of one topic and queue in one piece."""
-        refused = self._admission.verdict_on_batch(messages)
+        refused = self._admission.verdict_on_batch(batch)
         if refused is not None:
             return PutResult(refused)
-        first = messages[0]
-        queue = self._queues.get(first.topic, first.queue_id)
+        key = batch.shared.topic, batch.shared.queue_id
+        queue = self._queues.get(*key)
         if queue is None:
             if self.flush is None:
                 return PutResult(PutStatus.SERVICE_NOT_AVAILABLE)
-            queue = self._queues.make(first.topic, first.queue_id)
-        log, timestamp, count = self._log, self._now_ms(), len(messages)
-        records = self._encode_batch(queue, messages, timestamp)
+            queue = self._queues.make(*key)
+        log, timestamp, count = self._log, self._now_ms(), len(batch.entries)
+        records = self._encode_batch(queue, batch, timestamp)
         size = sum(map(len, records))
         if log.max_offset + size > log.limit or queue.next_offset + count > queue.reserved_offset:
             refused = self._make_room(queue, size, count)
             if refused is not None:
                 return PutResult(refused)
-            records = self._encode_batch(queue, messages, timestamp)
-        return self._write_batch(queue, messages, records, timestamp)
+            records = self._encode_batch(queue, batch, timestamp)
+        return self._write_batch(queue, batch.tags_codes, records, timestamp)
 
-    def _encode_batch(self, queue: ConsumeQueue, messages: Sequence[InnerMessage], timestamp: int) -> list[bytes]:
-        """The records as they are at the log's present end; what messages of a batch share, the first one says."""
-        first = messages[0]
+    def _encode_batch(self, queue: ConsumeQueue, batch: InnerBatch, timestamp: int) -> list[bytes]:
+        """The records as they are at the log's present end."""
+        shared = batch.shared
         return encode_records(
             queue.topic_bytes,
-            [(message.flag, message.body, message.properties) for message in messages],
-            queue_id=first.queue_id,
+            batch.entries,
+            queue_id=shared.queue_id,
             queue_offset=queue.next_offset,
             physical_offset=self._log.max_offset,
-            born_timestamp=first.born_timestamp,
-            born_host=first.born_host,
+            born_timestamp=shared.born_timestamp,
+            born_host=shared.born_host,
             store_timestamp=timestamp,
             store_host=self._store_host,
-            sys_flag=first.sys_flag,
-            reconsume_times=first.reconsume_times,
+            sys_flag=shared.sys_flag,
+            reconsume_times=shared.reconsume_times,
         )
 
     def _write_batch(
-        self, queue: ConsumeQueue, messages: Sequence[InnerMessage], records: list[bytes], timestamp: int
+        self, queue: ConsumeQueue, tags_codes: Sequence[int], records: list[bytes], timestamp: int
     ) -> PutResult:
         log, first_queue_offset = self._log, queue.next_offset
-        start = offset = log.max_offset
-        offsets = []
-        pending = self._dispatcher.pending
-        for message, record in zip(messages, records, strict=True):
-            size = len(record)
-            tags_code = message.tags_code if not queue.is_schedule else self._admission.due_time(message, timestamp)
-            pending.append((queue, offset, size, tags_code, timestamp))
-            offsets.append(offset)
-            offset += size
-        log.view[start - log.base : offset - log.base] = b"".join(records)
-        log.max_offset = offset
+        sizes = list(map(len, records))
+        *offsets, end = itertools.accumulate(sizes, initial=log.max_offset)
+        log.view[offsets[0] - log.base : end - log.base] = b"".join(records)
+        self._dispatcher.pending += zip(
+            itertools.repeat(queue), offsets, sizes, tags_codes, itertools.repeat(timestamp), strict=False
+        )
+        log.max_offset = end
         log.last_store_timestamp = timestamp
         if isinstance(queue, BatchConsumeQueue):
             for index in range(len(records)):
                 queue.expect(first_queue_offset + index, 1, timestamp)
         queue.next_offset = first_queue_offset + len(records)
-        return PutResult(PutStatus.PUT_OK, first_queue_offset, start, offset, timestamp, len(records), offsets)
+        return PutResult(PutStatus.PUT_OK, first_queue_offset, offsets[0], end, timestamp, len(records), offsets)

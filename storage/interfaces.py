@@ -76,6 +76,19 @@ class InnerMessage:
 
 
 @attrs.define(eq=False)
+class InnerBatch:
+    """Messages of one topic and queue on their way into the store, one behind the other.
+
+    `shared` has what they share, its body, properties, flag and tags code count for nothing. `entries` are flag, body
+    and properties of each, `tags_codes` what their queue entries carry.
+    """
+
+    shared: InnerMessage
+    entries: Sequence[tuple[int, bytes, bytes]]
+    tags_codes: Sequence[int]
+
+
+@attrs.define(eq=False)
 class PutResult:
     """Where a message (or the first of a batch) went. `end_offset` is the first byte behind the record or batch.
 
@@ -164,8 +177,8 @@ class IMessageStore(Interface):
         The message is visible to readers only after `dispatch`.
         """
 
-    def put_messages(messages: Sequence[InnerMessage]) -> PutResult:
-        """Append messages of one topic and queue back to back, all or none (Apache: putMessages)."""
+    def put_messages(batch: InnerBatch) -> PutResult:
+        """Append a batch back to back, all or none (Apache: putMessages)."""
 
     def dispatch() -> None:
         """Make everything appended visible that may be: under synchronous flush only what is flushed."""

@@ -31,6 +31,7 @@ from storage.interfaces import (
     GetStatus,
     IMessageStore,
     Inconsistency,
+    InnerBatch,
     InnerMessage,
     IsBatchTopic,
     PutResult,
@@ -199,15 +200,20 @@ class MemoryMessageStore:
         key = topic, queue_id
         return self._queues.get(key) or _MemoryQueue(*key, batched=bool(self.is_batch_topic(topic)))
 
-    def put_messages(self, messages: Sequence[InnerMessage]) -> PutResult:
+    def put_messages(self, batch: InnerBatch) -> PutResult:
         """Append messages of one topic and queue."""
-        refused = self._admission.verdict_on_batch(messages)
+        refused = self._admission.verdict_on_batch(batch)
         if refused is None and (not self._open or self._replica is not None):
             refused = PutStatus.SERVICE_NOT_AVAILABLE
         if refused is not None:
             return PutResult(refused)
-        result = self._append(messages)
-        result.message_count = len(messages)
+        result = self._append(
+            [
+                attrs.evolve(batch.shared, flag=flag, body=body, properties=properties, tags_code=tags_code)
+                for (flag, body, properties), tags_code in zip(batch.entries, batch.tags_codes, strict=True)
+            ]
+        )
+        result.message_count = len(batch.entries)
         return result
 
     def _append(self, messages: Sequence[InnerMessage], count: int = 1) -> PutResult:

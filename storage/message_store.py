@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 
 from zope.interface import implementer
 
@@ -30,6 +30,7 @@ from storage.interfaces import (
     GetStatus,
     IMessageStore,
     Inconsistency,
+    InnerBatch,
     InnerMessage,
     IsBatchTopic,
     PutResult,
@@ -229,9 +230,9 @@ class FileMessageStore:
         """Append one message."""
         return self._appender.put(message)
 
-    def put_messages(self, messages: Sequence[InnerMessage]) -> PutResult:
+    def put_messages(self, batch: InnerBatch) -> PutResult:
         """Append messages of one topic and queue in one piece."""
-        return self._appender.put_batch(messages)
+        return self._appender.put_batch(batch)
 
     def dispatch(self) -> None:
         """Make visible what may be, and index it where enough waits; under synchronous flush the rest is flushed soon."""

@@ -9,6 +9,7 @@ import pytest
 from storage.admission import Admission
 from storage.interfaces import PutStatus
 from tests.storage.conftest import START_MS, config, message
+from tests.support.batches import batched
 
 
 @pytest.fixture
@@ -17,8 +18,8 @@ def admission(tmp_path: Path) -> Admission:
 
 
 def test_batch_as_a_whole_has_the_limit_of_one_message(admission: Admission) -> None:
-    assert admission.verdict_on_batch([message(body=bytes(500))] * 2) is None
-    assert admission.verdict_on_batch([message(body=bytes(501))] * 2) is PutStatus.MESSAGE_ILLEGAL
+    assert admission.verdict_on_batch(batched([message(body=bytes(500))] * 2)) is None
+    assert admission.verdict_on_batch(batched([message(body=bytes(501))] * 2)) is PutStatus.MESSAGE_ILLEGAL
 
 
 def test_properties_are_judged_before_the_body(admission: Admission) -> None:

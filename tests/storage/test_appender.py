@@ -5,6 +5,7 @@ from __future__ import annotations
 from protocol.message_record import decode_message
 from storage.interfaces import PutStatus
 from tests.storage.conftest import START_MS, OpenFileStore, message, put
+from tests.support.batches import batched
 
 RECORD = 91 + 6 + 500
 
@@ -24,7 +25,7 @@ def test_record_that_does_not_fit_begins_the_next_file(open_store: OpenFileStore
 def test_batch_is_never_split_over_files(open_store: OpenFileStore) -> None:
     store = open_store()
     put(store, *[message(body=bytes(500)) for _ in range(5)])
-    result = store.put_messages([message(body=bytes(500)) for _ in range(3)])
+    result = store.put_messages(batched([message(body=bytes(500)) for _ in range(3)]))
     assert (result.queue_offset, result.physical_offset) == (5, 4096)
     assert list(result.physical_offsets) == [4096, 4096 + RECORD, 4096 + 2 * RECORD]
     store.dispatch()
@@ -34,7 +35,7 @@ def test_batch_is_never_split_over_files(open_store: OpenFileStore) -> None:
 
 def test_batch_larger_than_a_queue_file(open_store: OpenFileStore) -> None:
     store = open_store()
-    result = store.put_messages([message(body=b"") for _ in range(35)])
+    result = store.put_messages(batched([message(body=b"") for _ in range(35)]))
     store.dispatch()
     assert (result.status, store.max_offset_in_queue("TopicA", 0)) == (PutStatus.PUT_OK, 35)
 

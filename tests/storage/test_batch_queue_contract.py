@@ -12,6 +12,7 @@ from protocol.message_batch import encode_batch, unwrapped
 from protocol.message_record import decode_message
 from storage.interfaces import Boundary, GetResult, GetStatus, InnerMessage, PutStatus
 from tests.storage.conftest import START_MS, OpenFileStore, SettableClock, message, put, tagged
+from tests.support.batches import batched
 
 TOPIC = "Batches"
 FLAGS = MessageSysFlag.INNER_BATCH_FLAG | MessageSysFlag.NEED_UNWRAP_FLAG
@@ -150,7 +151,7 @@ def test_entries_are_records(batches: Any) -> None:
 
 def test_messages_put_as_separate_records_count_one_each(batches: Any) -> None:
     put(batches, inner_batch(b"a", b"b"))
-    result = batches.put_messages([message(TOPIC, body=bytes([number])) for number in range(3)])
+    result = batches.put_messages(batched([message(TOPIC, body=bytes([number])) for number in range(3)]))
     batches.dispatch()
     assert (result.queue_offset, result.message_count) == (2, 3)
     assert consumed(read(batches, 2)) == [(2, b"\0"), (3, b"\1"), (4, b"\2")]

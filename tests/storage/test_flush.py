@@ -16,6 +16,7 @@ from storage.flush import FlushService
 from storage.interfaces import GetStatus, PutStatus
 from storage.message_store import FileMessageStore
 from tests.storage.conftest import START_MS, OpenFileStore, SettableClock, message, put
+from tests.support.batches import batched
 
 SYNC = {"flush_disk_type": FlushDiskType.SYNC_FLUSH}
 WAIT_SECONDS = 10.0
@@ -131,7 +132,7 @@ def test_failed_flush_is_final(open_on: Any, disk: Disk, tmp_path: Path) -> None
     assert answers.wait_for(1) == [False]
     disk.error = None
     assert store.put_message(message()).status is PutStatus.SERVICE_NOT_AVAILABLE
-    assert store.put_messages([message()]).status is PutStatus.SERVICE_NOT_AVAILABLE
+    assert store.put_messages(batched([message()])).status is PutStatus.SERVICE_NOT_AVAILABLE
     store.when_flushed(result.end_offset, answers)
     assert answers.wait_for(2) == [False, False]
     with pytest.raises(OSError, match="Input/output error"):

@@ -12,6 +12,7 @@ from storage.errors import StoreFull
 from storage.interfaces import GetStatus, PutStatus
 from storage.mapped_file import MappedFile
 from tests.storage.conftest import OpenFileStore, message, put
+from tests.support.batches import batched
 
 RECORD = 91 + 6 + 100
 
@@ -45,7 +46,11 @@ def test_full_disk_refuses_and_keeps_what_is_there(open_store: OpenFileStore, di
     put(store, small(), small())
     end = store.max_physical_offset()
     disk.full = True
-    results = [store.put_message(small()), store.put_messages([small(), small()]), store.put_message(small(queue_id=1))]
+    results = [
+        store.put_message(small()),
+        store.put_messages(batched([small(), small()])),
+        store.put_message(small(queue_id=1)),
+    ]
     assert [result.status for result in results] == [PutStatus.SERVICE_NOT_AVAILABLE] * 3
     store.dispatch()
     assert (store.max_physical_offset(), store.max_offset_in_queue("TopicA", 0)) == (end, 2)

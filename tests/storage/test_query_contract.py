@@ -16,6 +16,7 @@ from storage.interfaces import InnerMessage, QueryResult
 from storage.memory import MemoryMessageStore
 from storage.message_store import FileMessageStore
 from tests.storage.conftest import START_MS, SettableClock, config, message, no_sync, put
+from tests.support.batches import batched
 
 EVER = 1 << 62
 
@@ -88,7 +89,7 @@ def test_messages_are_found_once_they_are_visible(any_store: Any) -> None:
 
 
 def test_batches_are_found_by_their_messages_keys(any_store: Any) -> None:
-    any_store.put_messages([keyed(f"U{number}", "k", body=b"%d" % number) for number in range(3)])
+    any_store.put_messages(batched([keyed(f"U{number}", "k", body=b"%d" % number) for number in range(3)]))
     any_store.dispatch()
     assert bodies(any_store.query_message("TopicA", "U1", 32, 0, EVER)) == [b"1"]
     assert bodies(any_store.query_message("TopicA", "k", 32, 0, EVER)) == [b"0", b"1", b"2"]

@@ -14,6 +14,7 @@ from storage.errors import LogMismatch, ReplicaDamaged, StoreClosed, StoreFull
 from storage.interfaces import PutStatus
 from storage.memory import MemoryMessageStore
 from tests.storage.conftest import LOG_FILE_BYTES, OpenFileStore, SettableClock, config, message, put, tagged
+from tests.support.batches import batched
 
 
 @pytest.fixture
@@ -189,7 +190,7 @@ def test_replica_takes_no_messages(master: Any, slave: Any) -> None:
     slave.append_log(0, log(master)[:500])
     slave.dispatch()
     assert slave.put_message(message()).status is PutStatus.SERVICE_NOT_AVAILABLE
-    assert slave.put_messages([message()]).status is PutStatus.SERVICE_NOT_AVAILABLE
+    assert slave.put_messages(batched([message()])).status is PutStatus.SERVICE_NOT_AVAILABLE
     assert slave.put_message(message("TopicNew")).status is PutStatus.SERVICE_NOT_AVAILABLE
 
 

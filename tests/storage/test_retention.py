@@ -24,6 +24,7 @@ from storage.retention import (
     used_ratio,
 )
 from tests.storage.conftest import START_MS, OpenFileStore, SettableClock, config, message, put
+from tests.support.batches import batched
 
 EMPTY = DiskUsage(0.1, 0.1)
 NEVER = {"delete_when": ""}
@@ -240,7 +241,7 @@ def test_full_disk_refuses_until_it_has_space_again(open_store: OpenFileStore, t
     refused = [
         store.put_message(message()),
         store.put_message(message("Other")),
-        store.put_messages([message(), message()]),
+        store.put_messages(batched([message(), message()])),
     ]
     assert [result.status for result in refused] == [PutStatus.SERVICE_NOT_AVAILABLE] * 3
     store.dispatch()

@@ -16,6 +16,7 @@ from storage.interfaces import Boundary, GetResult
 from storage.memory import MemoryMessageStore
 from storage.message_store import FileMessageStore
 from tests.storage.conftest import SettableClock, config, message, no_sync
+from tests.support.batches import batched
 
 TOPICS = st.sampled_from(["TopicA", "TopicB"])
 QUEUES = st.integers(0, 1)
@@ -76,7 +77,7 @@ class StoreHistory(RuleBasedStateMachine):
 
     @rule(topic=TOPICS, queue_id=QUEUES, bodies=st.lists(BODIES, min_size=1, max_size=12))
     def put_batch(self, topic: str, queue_id: int, bodies: list[bytes]) -> None:
-        batch = [tagged(self.name(topic), queue_id, "", body) for body in bodies]
+        batch = batched([tagged(self.name(topic), queue_id, "", body) for body in bodies])
         results = [store.put_messages(batch) for store in (self.memory, self.store)]
         assert results[0].status is results[1].status
         assert (results[0].queue_offset, results[0].message_count) == (

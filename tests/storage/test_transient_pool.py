@@ -16,6 +16,7 @@ from storage.errors import PoolExhausted, StoreFull
 from storage.interfaces import GetStatus, PutStatus
 from storage.transient_pool import BufferedCommitLog, TransientStorePool
 from tests.storage.conftest import OpenFileStore, config, message, put
+from tests.support.batches import batched
 
 SIZE = 4096
 POOLED: dict[str, Any] = {"transient_store_pool_enable": True, "commit_interval_commit_log_ms": 3_600_000}
@@ -181,7 +182,7 @@ def test_exhausted_pool_is_busy_and_recovers(open_store: OpenFileStore) -> None:
     store = open_store(**POOLED, transient_store_pool_size=1, fast_fail_if_no_buffer_in_store_pool=True)
     results = [store.put_message(small()).status for _ in range(25)]
     assert results == [PutStatus.PUT_OK] * 20 + [PutStatus.OS_PAGE_CACHE_BUSY] * 5
-    assert store.put_messages([small(), small()]).status is PutStatus.OS_PAGE_CACHE_BUSY
+    assert store.put_messages(batched([small(), small()])).status is PutStatus.OS_PAGE_CACHE_BUSY
     assert store.check() == []
     (result,) = put(store, small())
     assert (result.queue_offset, result.physical_offset) == (20, SIZE)

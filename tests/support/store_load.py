@@ -15,6 +15,7 @@ from protocol.message_record import decode_message
 from storage.config import FlushDiskType, StoreConfig
 from storage.interfaces import InnerMessage, PutResult, PutStatus
 from storage.message_store import FileMessageStore
+from tests.support.batches import batched
 
 START_MS = 1_700_000_000_000
 MS_A_MESSAGE = 700
@@ -90,7 +91,7 @@ class StoreLoad:
         first = self.serial
         self.serial += count
         messages = [self._message(topic, queue_id, serial) for serial in range(first, first + count)]
-        result = store.put_message(messages[0]) if count == 1 else store.put_messages(messages)
+        result = store.put_message(messages[0]) if count == 1 else store.put_messages(batched(messages))
         assert result.status is PutStatus.PUT_OK, result
         told = Acknowledged(topic, queue_id, result.queue_offset, first, count)
         store.when_flushed(result.end_offset, lambda done: self._acknowledged(told) if done else None)

@@ -18,7 +18,7 @@ from protocol.java import from_utf8, tags_code, utf8
 from protocol.message_batch import read_batch
 from protocol.message_properties import PROPERTY_INNER_NUM, PROPERTY_TAGS, encode_properties
 from protocol.queue_layout import MAX_BATCH_NUM
-from storage.interfaces import InnerMessage
+from storage.interfaces import InnerBatch, InnerMessage
 
 _SEPARATOR = 2
 INNER_BATCH = MessageSysFlag.INNER_BATCH_FLAG
@@ -36,37 +36,26 @@ def property_of(properties: bytes, name: bytes) -> bytes:
 
 def batch_messages(
     body: bytes, shared: Mapping[str, str], always: Mapping[str, str], message: InnerMessage
-) -> list[InnerMessage]:
-    """The messages of an encoded batch, made after `message` (topic, queue, flags, hosts).
+) -> InnerBatch:
+    """The messages of an encoded batch, that share what `message` says (topic, queue, flags, hosts).
 
     `shared` are the batch's own properties, `always` those that the broker gives every message. Raises RecordError.
     """
-    added = {f"{name}\x01".encode(): f"{name}\x01{value}\x02".encode() for name, value in shared.items()}
-    suffix = "".join(f"{name}\x01{value}\x02" for name, value in always.items()).encode()
-    messages = []
+    added = [
+        (utf8(f"{name}\x01"), utf8(f"\x02{name}\x01"), utf8(f"{name}\x01{value}\x02")) for name, value in shared.items()
+    ]
+    suffix = utf8("".join(f"{name}\x01{value}\x02" for name, value in always.items()))
+    entries, tags_codes = [], []
     for flag, content, properties in read_batch(body):
         if properties and properties[-1] != _SEPARATOR:
             properties += b"\x02"
-        for mark, entry in added.items():
-            if b"\x02" + mark not in properties and not properties.startswith(mark):
+        for first, later, entry in added:
+            if not properties.startswith(first) and properties.find(later) < 0:  # twice as fast as `in` is for bytes
                 properties += entry
-        tags = property_of(properties, b"TAGS") if b"TAGS\x01" in properties else b""
-        messages.append(
-            InnerMessage(
-                message.topic,
-                message.queue_id,
-                content,
-                properties + suffix,
-                message.property_map,
-                tags_code(from_utf8(tags)) if tags else 0,
-                flag,
-                message.sys_flag,
-                message.born_timestamp,
-                message.born_host,
-                message.reconsume_times,
-            )
-        )
-    return messages
+        tags = property_of(properties, b"TAGS") if properties.find(b"TAGS\x01") >= 0 else b""
+        entries.append((flag, content, properties + suffix))
+        tags_codes.append(tags_code(from_utf8(tags)) if tags else 0)
+    return InnerBatch(message, entries, tags_codes)
 
 
 def inner_batch(body: bytes, properties: Mapping[str, str], flag: int, message: InnerMessage) -> InnerMessage:

@@ -289,11 +289,11 @@ class SendMessageProcessor:
         own = {name: value for name, value in shared.items() if name not in self._suffix}
         if target.batch_queues and own.get("UNIQ_KEY"):
             return self._send_inner_batch(command, header, own, pattern)
-        messages = batch_messages(command.body, own, self._suffix, pattern)
-        if not messages:
+        batch = batch_messages(command.body, own, self._suffix, pattern)
+        if not batch.entries:
             refusal = BrokerError(ResponseCode.MESSAGE_ILLEGAL, "body: a batch without a message")
             return self._answers.refusal(command, refusal)
-        return self._stored(command, pattern, self._broker.store.put_messages(messages))
+        return self._stored(command, pattern, self._broker.store.put_messages(batch))
 
     def _send_inner_batch(
         self, command: RemotingCommand, header: Any, own: dict[str, str], pattern: InnerMessage

@@ -44,6 +44,7 @@ class SendAnswers:
     """
 
     def __init__(self, store_host: bytes, region: str, *, trace_on: bool = True) -> None:
+        self._store_host = store_host
         self._id_prefix = store_host.hex().upper()
         trace = value_text(trace_on)
         self._fields = {"MSG_REGION": region, "TRACE_ON": trace}
@@ -125,4 +126,5 @@ class SendAnswers:
     def message_ids(self, result: PutResult) -> str:
         """Offset ids, with commas between those of a batch."""
         offsets = result.physical_offsets or (result.physical_offset,)
-        return ",".join([f"{self._id_prefix}{offset:016X}" for offset in offsets])
+        ids = b"".join([self._store_host + offset.to_bytes(8, "big") for offset in offsets])
+        return ids.hex(",", len(self._store_host) + 8).upper()
