@@ -7,7 +7,7 @@ import string
 
 import pytest
 
-from interop.peers.clients import Clients, bodies, flat
+from interop.peers.clients import Clients, LitePullConsumer, bodies, flat
 from interop.peers.line_peer import PeerError
 from interop.peers.process import wait_until
 from interop.peers.servers import CLUSTER_NAME, MAX_MESSAGE_BYTES, Cluster
@@ -164,6 +164,51 @@ def test_our_orderly_consumer_and_apaches_keep_one_order(
     for order in ALL_QUEUES:
         taken = [one["body"] for one in [*ours.messages, *theirs.messages] if one["queue_id"] == order]
         assert list(dict.fromkeys(taken)) == sent[order]
+
+
+def test_our_lite_pull_consumer_goes_on_where_apaches_stopped_and_the_other_way_round(
+    our_clients: Clients, java_clients: Clients, topic: str, group: str
+) -> None:
+    producer = java_clients.producer()
+    for number, clients in enumerate((java_clients, our_clients, java_clients)):
+        texts = [f"round {number} {count}" for count in range(8)]
+        producer.send_all(topic, texts, tags="TagA")
+        producer.send_all(topic, [f"not wanted {number}"] * 4, tags="TagB")
+        consumer = clients.lite_pull_consumer(group, topic, tags="TagA")
+        assert sorted(bodies(consumer.poll_bodies(set(texts)))) == texts
+        consumer.command("commit")
+        wait_committed(consumer, 3 * number + 2)
+        consumer.stop()
+
+
+def wait_committed(consumer: LitePullConsumer, least: int) -> None:
+    """Return once every queue's offset at the broker is that high; whether a last message not wanted counts is open."""
+    offsets = [-1]
+
+    def committed() -> bool:
+        offsets[:] = [consumer.command("lite_offsets", one)["committed"] for one in ALL_QUEUES]
+        return min(offsets) >= least
+
+    wait_until(committed, f"all queues are committed to {least}")
+
+
+def test_chosen_queues_of_our_lite_pull_consumer_are_read_from_where_it_seeks(
+    our_clients: Clients, topic: str, group: str
+) -> None:
+    texts = [f"number {number}" for number in range(5)]
+    producer = our_clients.producer()
+    for text in texts:
+        producer.command("send_ordered", topic=topic, body=text, order_key=1)
+    consumer = our_clients.lite_pull_consumer(group, topic, queue_ids=[1])
+    messages = consumer.poll_bodies(set(texts))
+    assert (bodies(messages), consumer.command("lite_assigned")) == (texts, [1])
+    consumer.command("seek", 1, offset=3)
+    assert bodies(consumer.poll_bodies({texts[4]})) == texts[3:]
+    consumer.command("seek_to_begin", 1)
+    assert bodies(consumer.poll_bodies({texts[4]})) == texts
+    consumer.command("seek_to_end", 1)
+    assert consumer.command("poll", timeout_ms=300) == []
+    assert consumer.command("lite_offsets", 1, timestamp_ms=messages[-1]["store_timestamp"] + 60_000)["at_time"] == 5
 
 
 @pytest.mark.parametrize("asking", ["ours", "apache"])

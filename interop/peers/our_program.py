@@ -10,6 +10,7 @@ from typing import Any
 from twisted.internet import defer, reactor, stdio, task
 from twisted.protocols.basic import LineOnlyReceiver
 
+from protocol.bodies import MessageQueue
 from protocol.message import MessageExt
 from twisted_mq.client import (
     ConsumeContext,
@@ -17,6 +18,7 @@ from twisted_mq.client import (
     ConsumeOrderlyStatus,
     ConsumerOptions,
     ConsumeStatus,
+    LitePullConsumer,
     Message,
     MessageModel,
     Producer,
@@ -35,6 +37,10 @@ MAX_LINE_BYTES = 4 * 1024 * 1024
 def made(fields: Record) -> Message:
     texts = {name: fields.get(name) for name in ("tags", "keys", "properties")}
     return Message(fields["topic"], fields["body"].encode(), **texts)
+
+
+def queue_of(arguments: Record) -> MessageQueue:
+    return MessageQueue(arguments["topic"], arguments["broker_name"], arguments["queue_id"])
 
 
 def decided(word: str | None) -> TransactionState:
@@ -162,6 +168,44 @@ class Program(LineOnlyReceiver):
             consumer.listen(lambda messages, context: self._consumed(name, messages))
         return await self._start(arguments, consumer)
 
+    async def do_lite_pull_consumer(self, arguments: Record) -> str:
+        options = ConsumerOptions(consume_from_where=ConsumeFromWhere.FIRST_OFFSET)
+        consumer = LitePullConsumer(
+            reactor, arguments["group"], arguments["name_server"], options=options, instance_name=arguments["name"],
+            auto_commit=arguments.get("auto_commit", False),
+        )  # fmt: skip
+        if "queue_ids" in arguments:
+            topic, broker_name = arguments["topic"], arguments["broker_name"]
+            consumer.assign([MessageQueue(topic, broker_name, one) for one in arguments["queue_ids"]])
+        else:
+            consumer.subscribe(arguments["topic"], arguments["tags"])
+        return await self._start(arguments, consumer)
+
+    async def do_poll(self, arguments: Record) -> list[Record]:
+        messages = await self._clients[arguments["consumer"]].poll(arguments["timeout_ms"] / 1000)
+        return [describe(message) for message in messages]
+
+    async def do_commit(self, arguments: Record) -> bool:
+        await self._clients[arguments["consumer"]].commit()
+        return True
+
+    async def do_seek(self, arguments: Record) -> bool:
+        self._clients[arguments["consumer"]].seek(queue_of(arguments), arguments["offset"])
+        return True
+
+    async def do_seek_to_begin(self, arguments: Record) -> bool:
+        await self._clients[arguments["consumer"]].seek_to_begin(queue_of(arguments))
+        return True
+
+    async def do_seek_to_end(self, arguments: Record) -> bool:
+        await self._clients[arguments["consumer"]].seek_to_end(queue_of(arguments))
+        return True
+
+    async def do_lite_offsets(self, arguments: Record) -> Record:
+        consumer, queue = self._clients[arguments["consumer"]], queue_of(arguments)
+        at_time = await consumer.offset_for_time(queue, arguments.get("timestamp_ms", 0))
+        return {"committed": await consumer.committed(queue), "at_time": at_time}
+
     async def _start(self, arguments: Record, client: Producer | PushConsumer) -> str:
         await client.start()
         self._clients[arguments["name"]] = client
@@ -209,6 +253,9 @@ class Program(LineOnlyReceiver):
                 made(arguments), arguments["order_key"], lambda queues, message, key: queues[key % len(queues)]
             )
         )
+
+    async def do_lite_assigned(self, arguments: Record) -> list[int]:
+        return await self.do_assigned(arguments)
 
     async def do_assigned(self, arguments: Record) -> list[int]:
         queues = self._clients[arguments["consumer"]].queues
