@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from protocol.bodies import GroupList, KVTable, decode_body
+from protocol.bodies import GroupList, HAConnectionRuntimeInfo, HARuntimeInfo, KVTable, decode_body
 from tests.support.broker import BrokerInMemory
 from tests.twisted_mq.broker.test_pull import pull
 from tests.twisted_mq.broker.test_send import send
@@ -64,3 +64,13 @@ def test_bytes_for_people(count: int, text: str) -> None:
 
 def test_time_for_people() -> None:
     assert human_time(90061) == "[ 1 days, 1 hours, 1 minutes, 1 seconds ]"
+
+
+def test_masters_slaves_are_rows_and_a_slaves_own_state_is_none() -> None:
+    broker = BrokerInMemory()
+    slave = HAConnectionRuntimeInfo("127.0.0.1:50001", 4000, 1000, False, 3072, 5000)
+    for master, rows in ((True, ["haSlave_127.0.0.1:50001"]), (False, [])):
+        info = HARuntimeInfo(master=master, ha_connection_info=[slave])
+        broker.controller.ha.runtime_info = lambda info=info: info  # type: ignore[method-assign]
+        table = decode_body(KVTable, broker.connect().ask(28).body).table
+        assert [key for key in table if key.startswith("haSlave_")] == rows

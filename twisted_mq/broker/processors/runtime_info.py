@@ -1,7 +1,8 @@
 """How the broker is doing: codes 28 (GET_BROKER_RUNTIME_INFO) and 300 (QUERY_TOPIC_CONSUME_BY_WHO).
 
 Keys as in Apache's AdminBrokerProcessor.prepareRuntimeInfo; figures of parts that do not exist here (thread pools other
-than the waiting sends and pulls, a transient store pool) are left out or 0.
+than the waiting sends and pulls, a transient store pool) are left out or 0. A master's slaves, which Apache's table does
+not have, are rows of their own.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from protocol.command import CURRENT_VERSION, RemotingCommand
 from protocol.header_codec import decode_header
 from protocol.headers import QueryTopicConsumeByWhoRequestHeader
 from twisted_mq.broker.counted_store import SCHEDULE_CONSUMER
+from twisted_mq.broker.ha.slave_rows import slave_rows
 from twisted_mq.broker.schedule.postpone import TIMER_TOPIC
 from twisted_mq.remoting.channel import Answer, Channel
 
@@ -59,6 +61,7 @@ class RuntimeInfoProcessor:
         """All figures as one table of texts."""
         delays = self._broker.waiting.schedule.running_stats()
         table = {**self._statistics(), **self._store(), **self._broker_state(), **self._timer(), **delays}
+        table |= slave_rows(self._broker.ha.runtime_info())
         return command.answer(body=encode_body(KVTable(table=table)))
 
     def groups_of_topic(self, channel: Channel, command: RemotingCommand) -> Answer:

@@ -44,6 +44,7 @@ SUB_COMMANDS = (
     SubCommand("deleteTopic", "remove topic everywhere in cluster", f"{_HERE}.delete_topic"),
     SubCommand("topicRoute", "show which brokers hold topic", f"{_HERE}.topic_route"),
     SubCommand("topicStatus", "show per-queue min and max offsets", f"{_HERE}.topic_status"),
+    SubCommand("brokerStatus", "show a broker's figures, and its slaves", f"{_HERE}.broker_status"),
     SubCommand("clusterList", "list brokers with throughput figures", f"{_HERE}.cluster_list"),
     SubCommand("topicList", "list every known topic", f"{_HERE}.topic_list"),
     SubCommand("haStatus", "show how far slaves are behind", f"{_HERE}.ha_status"),
