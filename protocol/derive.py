@@ -77,6 +77,14 @@ def derive_struct(layout: construct.Struct, **known: Any) -> struct.Struct:
     return struct.Struct(">" + "".join(field.format for field in field_table(layout, **known)))
 
 
+def derive_fields(layout: construct.Struct, *names: str, **known: Any) -> struct.Struct:
+    """Only these of the leading fields, in the layout's order; the others are passed over, which is quicker."""
+    table = field_table(layout, **known)
+    last = max(index for index, field in enumerate(table) if field.name in names)
+    formats = (field.format if field.name in names else f"{field.size}x" for field in table[: last + 1])
+    return struct.Struct(">" + "".join(formats))
+
+
 def _numpy_kind(format: str) -> str:
     """numpy's letter of a struct format; sizes are given beside it, because "l" is 4 bytes in struct and 8 in numpy."""
     if format in "efd":

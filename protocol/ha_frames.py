@@ -89,10 +89,10 @@ class ConnectionState(enum.IntEnum):
 
 
 class Transfer(NamedTuple):
-    """A piece of the master's log, whole; without data it is a heartbeat."""
+    """A piece of the master's log, whole, a view of what was received; without data it is a heartbeat."""
 
     physical_offset: int
-    data: bytes
+    data: memoryview
 
 
 def encode_report(max_offset: int) -> bytes:
@@ -138,14 +138,14 @@ class TransferDecoder:
         self._held += len(data)
         if self._held < self._needed:
             return []
-        data = b"".join(self._chunks)
-        transfers, position = self._cut(data)
+        whole = memoryview(b"".join(self._chunks))
+        transfers, position = self._cut(whole)
         self._offset += position
-        self._chunks = [data[position:]]
-        self._held = len(data) - position
+        self._chunks = [bytes(whole[position:])]
+        self._held = len(whole) - position
         return transfers
 
-    def _cut(self, data: bytes) -> tuple[list[Transfer], int]:
+    def _cut(self, data: memoryview) -> tuple[list[Transfer], int]:
         """The complete transfers of `data` and how many bytes they took; sets the bytes needed next."""
         transfers: list[Transfer] = []
         position = 0

@@ -29,6 +29,9 @@ Extension unit, 20 bytes and the bit map:
 
 from __future__ import annotations
 
+import functools
+import struct
+
 import construct
 
 from protocol.derive import derive_struct
@@ -66,6 +69,13 @@ unpack_entry = ENTRY.unpack_from
 """(physical_offset, size, tags_code) from a buffer and an offset."""
 iterate_entries = ENTRY.iter_unpack
 """All entries of a buffer whose length is a multiple of 20."""
+
+
+@functools.lru_cache(maxsize=1024)
+def entries_struct(count: int) -> struct.Struct:
+    """So many entries back to back."""
+    return struct.Struct(ENTRY.format[:1] + ENTRY.format[1:] * count)
+
 
 BATCH_ENTRY = derive_struct(BATCH_QUEUE_ENTRY)
 BATCH_ENTRY_BYTES = BATCH_ENTRY.size

@@ -19,7 +19,6 @@ from protocol.queue_layout import FILLER_SIZE, MAX_EXTENSION_ADDRESS
 from storage.admission import OUT_OF_QUEUES
 from storage.batch_consume_queue import BatchConsumeQueue, entry_of
 from storage.commit_log import CommitLog
-from storage.dispatch import Pending
 from storage.index_check import check_index, open_index
 from storage.index_file import IndexSizes
 from storage.interfaces import Inconsistency
@@ -55,12 +54,11 @@ class CheckedQueue(Protocol):
         """(physical offset, size, tags code)."""
 
 
-def check_parts(log: CommitLog, queues: Iterable[CheckedQueue], pending: Sequence[Pending] = ()) -> list[Inconsistency]:
+def check_parts(log: CommitLog, queues: Iterable[CheckedQueue], waiting: Collection[int] = ()) -> list[Inconsistency]:
     """Walk an open store's log from its first record and every queue; empty for a sound store.
 
-    `pending` are records that no queue has yet and none must have.
+    `waiting` are the offsets of records that no queue has yet and none must have.
     """
-    waiting = {entry[1] for entry in pending}
     scan = LogScan(log.files.files, log.min_offset)
     expected = _expected(scan, waiting)
     found = list(_damage(log.files.directory, scan))

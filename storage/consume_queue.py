@@ -8,17 +8,18 @@ the next one is a bridge over a lost message.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import attrs
 
 from protocol.message_record import SCHEDULE_TOPIC, DispatchFields
-from protocol.queue_layout import ENTRY, ENTRY_BYTES, FILLER_ENTRY, FILLER_SIZE
+from protocol.queue_layout import ENTRY, ENTRY_BYTES, FILLER_ENTRY, FILLER_SIZE, entries_struct
 from storage.mapped_file import Allocate, MappedFile, Sync
 from storage.mapped_file_queue import MappedFileQueue, OddFile, Truncation
 
 _pack_into = ENTRY.pack_into
 _unpack_from = ENTRY.unpack_from
+_ENTRY_FIELDS = 3
 FILES_CHECKED = 3
 """How many of the last files are looked through on start, as Apache does."""
 
@@ -119,6 +120,20 @@ class ConsumeQueue:
         _pack_into(self._view, (offset - self._file_start) * ENTRY_BYTES, physical_offset, size, tags_code)
         self.max_offset = offset + 1
         self.max_physical_offset = physical_offset + size
+
+    def append_many(self, numbers: Sequence[int]) -> None:
+        """Write visible entries, whose space was reserved: physical offset, size and tags code of each, in one row."""
+        done = 0
+        while done < len(numbers):
+            offset = self.max_offset
+            if offset >= self._file_end:
+                self._enter_file(offset)
+            part = numbers[done : done + _ENTRY_FIELDS * (self._file_end - offset)]
+            count = len(part) // _ENTRY_FIELDS
+            entries_struct(count).pack_into(self._view, (offset - self._file_start) * ENTRY_BYTES, *part)
+            self.max_offset = offset + count
+            self.max_physical_offset = part[-3] + part[-2]
+            done += len(part)
 
     def _enter_file(self, offset: int) -> None:
         position = offset * ENTRY_BYTES

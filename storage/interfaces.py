@@ -180,8 +180,11 @@ class IMessageStore(Interface):
     def put_messages(batch: InnerBatch) -> PutResult:
         """Append a batch back to back, all or none (Apache: putMessages)."""
 
-    def dispatch() -> None:
-        """Make everything appended visible that may be: under synchronous flush only what is flushed."""
+    def dispatch() -> bool:
+        """Make everything appended visible that may be: under synchronous flush only what is flushed.
+
+        Of a master's bytes (`append_log`) only a part at a time: whether to call again, in a later turn.
+        """
 
     def get_message(
         topic: str,

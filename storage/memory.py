@@ -101,7 +101,7 @@ class MemoryReplica:
                 return
             record, self.tail = self.tail[:size], self.tail[size:]
             if magic != MAGIC_BLANK:
-                fields = dispatch_fields(record, check_crc=True, delay_table=delay_table)
+                fields = dispatch_fields(record, delay_table=delay_table)
                 if fields.physical_offset != offset:
                     raise RecordError(f"the record says it is at {fields.physical_offset}", 0)
                 if not fields.sys_flag & OUT_OF_QUEUES:
@@ -276,12 +276,13 @@ class MemoryMessageStore:
         for offset, callback in waiting:
             callback(offset <= self._flushed_offset)
 
-    def dispatch(self) -> None:
-        """Make visible what may be."""
+    def dispatch(self) -> bool:
+        """Make visible what may be, all of it."""
         end = self._flushed_offset if self._sync_flush else EVERYTHING
         if self._replica is not None:
             self._dispatch_replica(self._replica, end)
         self._dispatcher.run(end)
+        return False
 
     # Replicating
 

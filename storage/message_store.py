@@ -17,7 +17,7 @@ from storage.commit_service import CommitService
 from storage.config import FlushDiskType, StoreConfig
 from storage.directory import StoreDirectory
 from storage.dispatch import EVERYTHING, Dispatcher
-from storage.errors import DiskFailed, StoreClosed
+from storage.errors import DiskFailed, StoreClosed, StoreFull
 from storage.flush import FlushCallback, FlushService
 from storage.index_builder import CATCH_UP_BYTES, IndexBuilder
 from storage.index_check import check_index
@@ -200,7 +200,7 @@ class FileMessageStore:
                 self._log.commit()
             self._dispatcher.run(EVERYTHING)
             if self._replica is not None:
-                self._replica.dispatch(EVERYTHING)
+                self._replica.dispatch(EVERYTHING, EVERYTHING)
             if flush.error is None:
                 self._index.build(self._log.max_offset, EVERYTHING)
             flush.stop()
@@ -234,15 +234,27 @@ class FileMessageStore:
         """Append messages of one topic and queue in one piece."""
         return self._appender.put_batch(batch)
 
-    def dispatch(self) -> None:
-        """Make visible what may be, and index it where enough waits; under synchronous flush the rest is flushed soon."""
+    def dispatch(self) -> bool:
+        """Make visible what may be, and index it where enough waits; under synchronous flush the rest is flushed soon.
+
+        Of a master's bytes a part at a time: whether more is left.
+        """
+        more = self._replica is not None and self._show_replica(self._replica)
         self._make_visible()
         if self._index.lags():
             self._index.keep_up(self._visible_end())
+        return more
+
+    def _show_replica(self, replica: ReplicaLog) -> bool:
+        try:
+            return replica.dispatch(self._log.flushed_offset if self._sync_flush else EVERYTHING)
+        except StoreFull as error:
+            logger.error("the queues stay behind the log: offset=%d %s", replica.visible_end, error)
+            return False
 
     def _visible_end(self) -> int:
         """Behind the last record that readers may know of."""
-        end = self._log.max_offset if self._replica is None else self._replica.visible_end()
+        end = self._log.max_offset if self._replica is None else self._replica.visible_end
         end = min(end, self._log.committed_offset)
         if self._sync_flush:
             end = min(end, self._log.flushed_offset)
@@ -250,8 +262,6 @@ class FileMessageStore:
 
     def _make_visible(self) -> None:
         dispatcher = self._dispatcher
-        if self._replica is not None:
-            self._replica.dispatch(self._log.flushed_offset if self._sync_flush else EVERYTHING)
         if not dispatcher.pending:
             return
         if not self._sync_flush:
@@ -415,7 +425,7 @@ class FileMessageStore:
         if self._flush is not None and self._flush.error is None:
             self._log.commit()
         if self._replica is None:
-            return check_parts(self._log, self._queues, self._dispatcher.pending)
+            return check_parts(self._log, self._queues, {entry[1] for entry in self._dispatcher.pending})
         replica = self._replica
-        found = check_parts(self._log, self._queues, (*self._dispatcher.pending, *replica.pending()))
+        found = check_parts(self._log, self._queues, replica.hidden())
         return [one for one in found if (one.path, one.offset) != (self._log.files.directory, replica.end_offset)]

@@ -10,7 +10,7 @@ The entries say how far the units go; a unit behind the last entry's is none.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 import attrs
@@ -203,6 +203,11 @@ class ExtendedConsumeQueue(ConsumeQueue):
             address = self.extension.append(unit)
             tags_code = tags_code if address is None else address
         super().append(physical_offset, size, tags_code)
+
+    def append_many(self, numbers: Sequence[int]) -> None:
+        """Write entries and their units."""
+        for index in range(0, len(numbers), 3):
+            self.append(*numbers[index : index + 3])
 
     def entry(self, offset: int) -> Entry | None:
         """The entry at an offset, its tags code taken out of its unit."""

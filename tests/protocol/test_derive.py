@@ -20,7 +20,7 @@ from protocol import (
     record_layout,
     timer_layout,
 )
-from protocol.derive import Field, LayoutError, derive_dtype, derive_struct, field_offset, field_table
+from protocol.derive import Field, LayoutError, derive_dtype, derive_fields, derive_struct, field_offset, field_table
 
 FIXED = {
     f"{module.__name__.removeprefix('protocol.')}.{name}": layout
@@ -96,6 +96,14 @@ def test_any_record_head_reads_alike_in_all_forms(flags: int, raw: bytes) -> Non
     for name, value in values.items():
         column = record[name][0]
         assert (column.tobytes() if isinstance(value, bytes) else column.item()) == value
+
+
+@given(st.sets(st.sampled_from([field.name for field in field_table(record_layout.MESSAGE, sys_flag=0)]), min_size=1))
+def test_chosen_fields_read_as_among_all(names: set[str]) -> None:
+    raw = bytes(range(88))
+    head = zip(field_table(record_layout.MESSAGE, sys_flag=0), record_layout.HEADS[0].unpack(raw), strict=True)
+    chosen = derive_fields(record_layout.MESSAGE, *names, sys_flag=0)
+    assert list(chosen.unpack_from(raw)) == [value for field, value in head if field.name in names]
 
 
 @given(st.binary(min_size=20, max_size=20))

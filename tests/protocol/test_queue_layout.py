@@ -11,6 +11,7 @@ from protocol.queue_layout import (
     FILLER_ENTRY,
     QUEUE_ENTRY,
     QUEUE_EXTENSION_UNIT,
+    entries_struct,
     extension_address,
     extension_offset,
     is_extension_address,
@@ -40,6 +41,10 @@ def test_any_entry_is_as_the_layout_builds_it(offset: int, size: int, code: int)
     data = QUEUE_ENTRY.build({"physical_offset": offset, "size": size, "tags_code": code})
     assert pack_entry(offset, size, code) == data
     assert unpack_entry(b"--" + data, 2) == (offset, size, code)
+
+
+def test_entries_back_to_back() -> None:
+    assert entries_struct(2).pack(1, 2, 3, 4, 5, 6) == pack_entry(1, 2, 3) + pack_entry(4, 5, 6)
 
 
 def test_sizes_are_apache_s() -> None:

@@ -55,6 +55,15 @@ def test_entries_go_over_files(queue: ConsumeQueue) -> None:
     ]
 
 
+def test_many_entries_at_once_are_those_one_by_one(queue: ConsumeQueue) -> None:
+    append(queue, 3)
+    queue.reserve(22)
+    queue.append_many([number for offset in range(3, 25) for number in (offset * 100, 100, offset)])
+    queue.next_offset = queue.max_offset
+    assert state(queue) == (0, 25, 25, 2500)
+    assert [queue.entry(offset) for offset in range(25)] == [(offset * 100, 100, offset) for offset in range(25)]
+
+
 def test_entries_of_one_file(queue: ConsumeQueue) -> None:
     append(queue, 25)
     found = [

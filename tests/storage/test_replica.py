@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import random
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from protocol.record_layout import encode_blank
+from protocol.record_layout import PHYSICAL_OFFSET_POSITION, encode_blank
 from storage.config import FlushDiskType
 from storage.errors import LogMismatch, ReplicaDamaged, StoreClosed, StoreFull
 from storage.interfaces import PutStatus
@@ -155,10 +157,10 @@ def test_bytes_that_do_not_continue_the_log_are_refused(master: Any, slave: Any)
 
 
 def test_damaged_bytes_are_taken_out_again(master: Any, slave: Any) -> None:
-    """The first record is whole and stays; the second has a flipped bit in its body."""
+    """The first record is whole and stays; the second has a flipped bit in its own offset."""
     data = bytearray(log(master))
     first = int.from_bytes(data[:4], "big")
-    data[first + 90] ^= 1
+    data[first + PHYSICAL_OFFSET_POSITION] ^= 1
     with pytest.raises(ReplicaDamaged, match=f"the master's bytes at {first} do not continue this log"):
         slave.append_log(0, bytes(data[:1000]))
     slave.dispatch()
@@ -211,9 +213,6 @@ def test_replica_that_flushes_first_shows_only_what_is_on_disk(
 def test_full_disk_keeps_whole_records_and_goes_on_later(
     open_store: OpenFileStore, tmp_path: Path, master: Any
 ) -> None:
-    import errno
-    import os
-
     full = False
 
     def allocate(descriptor: int, start: int, count: int) -> None:
@@ -247,4 +246,57 @@ def test_remade_topic_begins_its_queue_anew(open_store: OpenFileStore, tmp_path:
     put(master, message(body=b"new"))
     copy(master, slave)
     assert slave.max_offset_in_queue("TopicA", 0) == 1
+    assert queues(slave) == queues(master)
+
+
+def test_queues_follow_a_part_at_a_time(open_store: OpenFileStore, tmp_path: Path) -> None:
+    master, slave = open_store(), open_store(tmp_path / "slave")
+    put(master, *(message(body=b"x" * 500) for _ in range(1200)))
+    for offset, data in pieces(master, 0, 1 << 20):
+        slave.append_log(offset, data)
+    ends = []
+    while slave.dispatch():
+        ends.append(slave.max_offset_in_queue("TopicA", 0))
+        assert slave.check() == []
+    assert len(ends) > 1
+    assert ends == sorted(set(ends))
+    assert slave.max_offset_in_queue("TopicA", 0) == 1200
+    assert queues(slave) == queues(master)
+
+
+def test_closing_gives_the_queues_all(open_store: OpenFileStore, tmp_path: Path, master: Any) -> None:
+    slave = open_store(tmp_path / "slave")
+    for offset, data in pieces(master, 0, 1 << 20):
+        slave.append_log(offset, data)
+    slave.close()
+    slave.start()
+    assert (slave.recovery_report.clean, slave.recovery_report.entries_written) == (True, 0)
+    assert queues(slave) == queues(master)
+
+
+def test_queues_catch_up_when_the_disk_has_room_again(open_store: OpenFileStore, tmp_path: Path, master: Any) -> None:
+    full = True
+
+    def allocate(descriptor: int, start: int, count: int) -> None:
+        if full and "consumequeue" in os.readlink(f"/proc/self/fd/{descriptor}"):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        os.posix_fallocate(descriptor, start, count)
+
+    slave = open_store(tmp_path / "slave", keywords={"allocate": allocate})
+    for offset, data in pieces(master, 0, 1 << 20):
+        slave.append_log(offset, data)
+    assert slave.dispatch() is False
+    assert (slave.topics(), slave.max_offset_in_queue("TopicA", 0)) == (["TopicA"], 0)
+    full = False
+    slave.dispatch()
+    assert queues(slave) == queues(master)
+
+
+def test_delayed_messages_have_their_delivery_time(open_store: OpenFileStore, tmp_path: Path) -> None:
+    master, slave = open_store(), open_store(tmp_path / "slave")
+    delayed = {"properties": b"DELAY\x013\x02TAGS\x01TagA\x02", "property_map": {"DELAY": "3", "TAGS": "TagA"}}
+    put(master, *(message("SCHEDULE_TOPIC_XXXX", 2, **delayed) for _ in range(5)), message())
+    copy(master, slave)
+    entries = slave.queue_entries("SCHEDULE_TOPIC_XXXX", 2, 0, 10)
+    assert entries == master.queue_entries("SCHEDULE_TOPIC_XXXX", 2, 0, 10)
     assert queues(slave) == queues(master)

@@ -171,12 +171,12 @@ class BrokerController:
         self.held_pulls.message_arriving(topic, queue_id, queue_offset, tags_code, store_timestamp)
         self.pop.message_arriving(topic, queue_id, tags_code)
 
-    def dispatch(self) -> None:
-        """Make what was appended visible, then answer the pulls and pops that waited for it.
+    def dispatch(self) -> bool:
+        """Make what was appended visible, then answer the pulls and pops that waited for it; whether a slave has more left.
 
         Under synchronous flush what is not on disk yet follows when it is, also where no sender waits for it.
         """
-        self.store.dispatch()
+        more: bool = self.store.dispatch()
         self.held_pulls.answer_woken()
         if self.pop.answer_woken():
             self.store.dispatch()
@@ -186,6 +186,7 @@ class BrokerController:
             if self.store.flushed_offset() < end:
                 self._awaits_flush = True
                 self.store.when_flushed(end, lambda done: self.call_from_thread(self._flushed_more, done))
+        return more
 
     def _flushed_more(self, done: bool) -> None:
         self._awaits_flush = False

@@ -23,6 +23,7 @@ from protocol.ha_frames import ConnectionState, Transfer, TransferDecoder, encod
 from protocol.ha_handshake import NONCE_BYTES, SlaveHandshake
 from storage.errors import LogMismatch, ReplicaDamaged, StoreError
 from storage.interfaces import IMessageStore
+from twisted_mq.broker.ha.dispatch_behind import DispatchBehind
 from twisted_mq.broker.ha.flow_monitor import FlowMonitor
 from twisted_mq.broker.ha.idle_timer import IdleTimer
 from twisted_mq.remoting.client import Connect, split_address
@@ -36,7 +37,7 @@ MISMATCHES_UNTIL_STOP = 3
 
 
 class HAClient:
-    """Keeps one connection to the master. `appended` is called after bytes were written, to make them visible."""
+    """Keeps one connection to the master. `dispatch` makes what was written visible, see DispatchBehind."""
 
     log = Logger()
 
@@ -47,7 +48,7 @@ class HAClient:
         clock: interfaces.IReactorTime,
         connect: Connect,
         call_from_thread: Callable[..., Any],
-        appended: Callable[[], None],
+        dispatch: Callable[[], bool],
     ) -> None:
         self.state = ConnectionState.READY
         self.master_ha_address: str | None = None
@@ -58,7 +59,7 @@ class HAClient:
         self._clock = clock
         self._connect = connect
         self._call_from_thread = call_from_thread
-        self._appended = appended
+        self._behind = DispatchBehind(clock, dispatch)
         self._sync_flush = options.flush_disk_type == "SYNC_FLUSH"
         self._running = False
         self._failures = 0
@@ -77,6 +78,7 @@ class HAClient:
     def stop(self) -> None:
         """Close the connection and make no other; a second call does nothing."""
         self._running = False
+        self._behind.stop()
         self._leave(ConnectionState.SHUTDOWN)
 
     def update_master_ha_address(self, address: str | None) -> None:
@@ -156,7 +158,7 @@ class HAClient:
         self._try_later()
 
     def received(self, transfers: list[Transfer]) -> None:
-        """Append what came, make it visible, report it. Raises StoreError where it does not fit."""
+        """Append what came, report it, have it made visible. Raises StoreError where it does not fit."""
         self._failures = 0
         self.last_read_ms = int(self._clock.seconds() * 1000)
         store, grown = self.store, False
@@ -169,7 +171,7 @@ class HAClient:
                     raise LogMismatch("commit log", store.max_physical_offset(), transfer.physical_offset)
         finally:
             if grown:
-                self._appended()
+                self._behind.soon()
         if grown:
             self.report()
 
@@ -182,7 +184,7 @@ class HAClient:
             link.send_report(offset)
 
     def _flushed(self, link: HALink | None, offset: int, done: bool) -> None:
-        self._appended()
+        self._behind.soon()
         if done and link is not None and link is self._link:
             link.send_report(offset)
 

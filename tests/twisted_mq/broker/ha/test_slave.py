@@ -13,6 +13,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from protocol.bodies import HAClientRuntimeInfo, HARuntimeInfo
 from protocol.ha_frames import ConnectionState, encode_transfer_header
+from protocol.record_layout import PHYSICAL_OFFSET_POSITION
 from storage.config import StoreConfig
 from storage.message_store import FileMessageStore
 from tests.support.captures import CAPTURES, HA_STREAMS, commit_log_files
@@ -253,7 +254,7 @@ class MismatchTests(SlaveCase):
 
     def test_one_damaged_transmission_is_repeated(self) -> None:
         damaged = bytearray(self.log)
-        damaged[3 * RECORD_BYTES + 90] ^= 4
+        damaged[3 * RECORD_BYTES + PHYSICAL_OFFSET_POSITION] ^= 4
         self.follow().send(0, bytes(damaged))
         self.run_for(1.5)
         self.assertEqual(self.links[-1].reports, [3 * RECORD_BYTES])

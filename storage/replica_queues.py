@@ -1,0 +1,125 @@
+"""The queues of a replica: entries of many records written together, those of one queue in one piece."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+import attrs
+
+from protocol.java import from_utf8, utf8
+from protocol.message_record import DispatchFields
+from storage.admission import INNER_BATCH, OUT_OF_QUEUES
+from storage.consume_queue import ConsumeQueue
+from storage.dispatch import Dispatcher
+from storage.paths import is_topic_name
+from storage.queue_table import QueueTable
+from storage.record_rows import TIMESTAMP, Row
+
+logger = logging.getLogger(__name__)
+
+Key = tuple[bytes, int]
+"""Topic and queue id."""
+
+
+@attrs.define
+class _Run:
+    """Entries that follow each other in a queue: physical offset, size and tags code of each, one behind the other."""
+
+    queue: ConsumeQueue
+    next_offset: int
+    entries: list[int] = attrs.field(factory=list)
+
+
+class ReplicaQueues:
+    """Writes into the queues of one table, makes those that are new, and tells the dispatcher's listener.
+
+    `stored_at` says when the record of a physical offset and size was stored, in ms.
+    """
+
+    def __init__(self, queues: QueueTable, dispatcher: Dispatcher, stored_at: Callable[[int, int], int]) -> None:
+        self._queues = queues
+        self._stored_at = stored_at
+        self._dispatcher = dispatcher
+        self._by_key: dict[Key, ConsumeQueue | None] = {}
+
+    def forget(self) -> None:
+        """Queues were deleted."""
+        self._by_key.clear()
+
+    def put(self, base: int, rows: Sequence[Row]) -> int:
+        """Make the records visible that lie in the file at `base`; how many, from the first on.
+
+        Stops before a record that does not follow in its queue, or whose queue takes more than a row tells. Raises
+        StoreFull; then none is visible.
+        """
+        runs: dict[Key, _Run] = {}
+        arrivals: list[tuple[str, int, int, int, int]] = []
+        taken = 0
+        for topic, queue_id, queue_offset, position, size, tags_code, timestamp, sys_flag in rows:
+            if not sys_flag & OUT_OF_QUEUES:
+                run = runs.get((topic, queue_id)) or self._begin_run((topic, queue_id), runs)
+                if run is None or queue_offset != run.next_offset:
+                    break
+                run.next_offset += 1
+                run.entries += (base + position, size, tags_code)
+                arrivals.append((run.queue.topic, queue_id, queue_offset, tags_code, timestamp))
+            taken += 1
+        for run in runs.values():
+            run.queue.reserve(len(run.entries) // 3)
+        for run in runs.values():
+            run.queue.append_many(run.entries)
+            run.queue.next_offset = run.next_offset
+        if taken:
+            self._tell(rows[taken - 1][TIMESTAMP], arrivals)
+        return taken
+
+    def _begin_run(self, key: Key, runs: dict[Key, _Run]) -> _Run | None:
+        queue = self._queue(*key)
+        if queue is None or queue.is_schedule or queue.batched:
+            return None
+        run = runs[key] = _Run(queue, queue.max_offset)
+        return run
+
+    def put_odd(self, fields: DispatchFields) -> None:
+        """Make one record visible. Raises StoreFull.
+
+        One that does not follow in its queue: the log began in the queue's middle, or a topic was made anew.
+        """
+        queue = None if fields.sys_flag & OUT_OF_QUEUES else self._queue_for(fields)
+        if queue is None:
+            return
+        if fields.queue_offset != queue.max_offset:
+            logger.info(
+                "replica queue moves: topic=%s queue=%d from=%d to=%d",
+                queue.topic, queue.queue_id, queue.max_offset, fields.queue_offset,
+            )  # fmt: skip
+        queue.append_at(fields.queue_offset, *queue.wanted(fields))
+        arrival = fields.topic, fields.queue_id, fields.queue_offset, fields.tags_code, fields.store_timestamp
+        self._tell(fields.store_timestamp, [arrival])
+
+    def _tell(self, timestamp: int, arrivals: list[tuple[str, int, int, int, int]]) -> None:
+        self._dispatcher.last_store_timestamp = timestamp
+        listener = self._dispatcher.listener
+        if listener is not None:
+            for arrival in arrivals:
+                listener(*arrival)
+
+    def _queue_for(self, fields: DispatchFields) -> ConsumeQueue | None:
+        """For an inner batch a simple queue, made before the topic's type was known here, becomes one for batches."""
+        queue = self._queue(utf8(fields.topic), fields.queue_id)
+        if queue is not None and fields.sys_flag & INNER_BATCH and not queue.batched:
+            queue = self._queues.batched_anew(queue, self._stored_at)
+            self._by_key.clear()
+        return queue
+
+    def _queue(self, topic: bytes, queue_id: int) -> ConsumeQueue | None:
+        """The queue that a record enters, made where it is new; None for what is no topic's name, as in recovery."""
+        key = topic, queue_id
+        if key not in self._by_key:
+            name = from_utf8(topic)
+            queue = self._queues.get(name, queue_id)
+            if queue is None and is_topic_name(name):
+                queue = self._queues.make(name, queue_id)
+            self._by_key[key] = queue
+        return self._by_key[key]
