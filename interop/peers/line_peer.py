@@ -80,6 +80,11 @@ class LinePeer:
         self._wait(lambda: promise(seen), lambda: f"{kind} events of {source}; so far {len(seen)}", seconds)
         return self.events(kind, source)
 
+    def kill(self) -> None:
+        """SIGKILL: its connections break off without a goodbye."""
+        self._process.kill()
+        self._reader.join(5)
+
     def close(self) -> None:
         """End of input ends the program; what does not end is killed."""
         stream = self._process.child.stdin

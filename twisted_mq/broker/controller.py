@@ -108,7 +108,7 @@ class BrokerController:
     unique_keys: UniqueKeyMaker
     producers: ProducerManager = attrs.field(init=False)
     random: random.Random = attrs.field(factory=random.Random)
-    locks: RebalanceLockManager = attrs.field(factory=RebalanceLockManager)
+    locks: RebalanceLockManager = attrs.field(init=False)
     held_pulls: PullRequestHoldService = attrs.field(factory=PullRequestHoldService)
     postponement: Postponement = attrs.field(init=False)
     waiting: WaitingMessages = attrs.field(init=False)
@@ -138,6 +138,7 @@ class BrokerController:
         self.durability = Durability(self)
         self.routes = TopicRoutes(self.topics, self.options.broker_name)
         self.statistics = BrokerStatistics(self.clock.seconds())
+        self.locks = RebalanceLockManager(self.options.rebalance_lock_max_live_time)
         expired_ms = self.options.channel_expired_timeout
         self.producers = ProducerManager(expired_ms)
         self.consumers = ConsumerManager(self.notify_consumer_ids_changed, expired_ms)

@@ -296,6 +296,14 @@ class BrokerOptions:
         type="long",
         low=1,
     )
+    rebalance_lock_max_live_time: int = option(
+        "rebalanceLockMaxLiveTime",
+        60000,
+        "ms without renewal after which a queue that is read in order is free for another client; ours, with Apache a"
+        " system property",
+        type="long",
+        low=1,
+    )
     subscription_expired_timeout: int = option(
         "subscriptionExpiredTimeout",
         600000,

@@ -5,6 +5,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.LockSupport;
 import java.util.stream.Collectors;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.MessageSelector;
@@ -30,7 +31,7 @@ final class Consumers {
     }
 
     /** Arguments: name, name_server, group, topic, tags or sql, orderly, broadcast, from_last; refuse = how many first deliveries
-     * fail; retry_level = their delay, 0 for the broker's choice; most_retries. */
+     * fail; retry_level = their delay, 0 for the broker's choice; most_retries; pause_ms after each report. */
     private static Object start(JSONObject arguments) throws Exception {
         String name = arguments.getString("name");
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(arguments.getString("group"));
@@ -67,21 +68,23 @@ final class Consumers {
     private static void listen(DefaultMQPushConsumer consumer, JSONObject arguments) {
         String name = arguments.getString("name");
         AtomicInteger refuse = new AtomicInteger(arguments.getIntValue("refuse"));
+        long pause = arguments.getLongValue("pause_ms");
         if (arguments.getBooleanValue("orderly")) {
             consumer.registerMessageListener((MessageListenerOrderly) (messages, context) ->
-                report(name, messages, refuse) ? ConsumeOrderlyStatus.SUCCESS : ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT);
+                report(name, messages, refuse, pause) ? ConsumeOrderlyStatus.SUCCESS : ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT);
         } else {
             consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
                 context.setDelayLevelWhenNextConsume(arguments.getIntValue("retry_level"));
-                return report(name, messages, refuse) ? ConsumeConcurrentlyStatus.CONSUME_SUCCESS : ConsumeConcurrentlyStatus.RECONSUME_LATER;
+                return report(name, messages, refuse, pause) ? ConsumeConcurrentlyStatus.CONSUME_SUCCESS : ConsumeConcurrentlyStatus.RECONSUME_LATER;
             });
         }
     }
 
     /** Reports the messages; False while there are deliveries left to refuse. */
-    private static boolean report(String name, List<MessageExt> messages, AtomicInteger refuse) {
+    private static boolean report(String name, List<MessageExt> messages, AtomicInteger refuse, long pause) {
         boolean accepted = refuse.getAndUpdate(left -> Math.max(0, left - 1)) == 0;
         messages.forEach(message -> Peer.event(accepted ? "message" : "refused", name, describe(message)));
+        LockSupport.parkNanos(pause * 1_000_000);
         return accepted;
     }
 
