@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import random
+import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,6 +30,16 @@ MESSAGES = 1000
 LOAD = 100_000
 TRANSACTIONS = 40
 SEED = 6
+STATUS_FIELDS = {
+    "haClientRuntimeInfo",
+    "haConnectionInfo",
+    "inSyncSlaveNums",
+    "master",
+    "masterCommitLogMaxOffset",
+}
+SLAVE_FIELDS = {"addr", "diff", "inSync", "slaveAckOffset", "transferFromWhere", "transferredByteInSecond"}
+MOVING = re.compile(r" *-?\d+\.\d+\b|\d+:\d\d:\d\d,\d+| +-?\d+-\d+\(")
+OURS = [sys.executable, "-c", "from twisted_mq.cli.mqadmin import main; main()"]
 METADATA_SECONDS = 100
 """Apache's slave copies its master's tables for the first time a minute after its start."""
 
@@ -165,20 +178,45 @@ def test_slave_is_killed_at_random_moments_while_load_runs(running: Running, jav
     assert_equal_stores(pair, kills=2)
 
 
-def test_status_names_the_slave(running: Running, java: JavaPeer) -> None:
+def test_status_names_the_slave(running: Running) -> None:
     pair = running.pair
     end = pair.wait_caught_up()
     status = pair.master.ha_status()
     (slave,) = status["haConnectionInfo"]
-    assert (status["master"], status["inSyncSlaveNums"]) == (True, 1)
-    assert status["masterCommitLogMaxOffset"] == end
+    assert set(status) == STATUS_FIELDS
+    assert (status["master"], status["inSyncSlaveNums"], status["masterCommitLogMaxOffset"]) == (True, 1, end)
+    assert set(slave) == SLAVE_FIELDS
     assert (slave["slaveAckOffset"], slave["diff"], slave["inSync"]) == (end, 0, True)
     assert slave["transferFromWhere"] == end
-    printed = java.mqadmin("haStatus", "-n", pair.name_server, "-b", pair.master.address)
-    assert f"#MasterCommitLogMaxOffset\t{end}" in printed
-    assert "#SlaveNum\t1" in printed
     client = pair.slave.ha_status()["haClientRuntimeInfo"]
     assert (client["masterAddr"], client["maxOffset"]) == (f"127.0.0.1:{pair.master.port + 1}", end)
+
+
+def test_both_tools_show_both_brokers_alike(running: Running, java: JavaPeer) -> None:
+    pair = running.pair
+    end = pair.wait_caught_up()
+    (slave,) = pair.master.ha_status()["haConnectionInfo"]
+    for question, words in (
+        (f"haStatus -b {pair.master.address}", ("#SlaveNum\t1", f"#MasterCommitLogMaxOffset\t{end}", slave["addr"])),
+        (f"haStatus -b {pair.slave.address}", (f"#MasterAddr\t127.0.0.1:{pair.master.port + 1}",)),
+        ("clusterList", (pair.master.address, pair.slave.address)),
+    ):
+        command = [*question.split(), "-n", pair.name_server]
+        apaches, ours = java.mqadmin(*command), our_mqadmin(*command)
+        assert figures_masked(ours) == figures_masked(apaches)
+        assert [word for word in words if word not in ours] == []
+    shown = our_mqadmin("brokerStatus", "-b", pair.master.address, "-n", pair.name_server)
+    (row,) = [line for line in shown.splitlines() if line.startswith(f"haSlave_{slave['addr']}")]
+    assert (f"ackOffset : {end}, diff : 0," in row, "inSync : true" in row) == (True, True)
+
+
+def our_mqadmin(*command: str) -> str:
+    return subprocess.run([*OURS, *command], capture_output=True, text=True, check=True, timeout=60).stdout
+
+
+def figures_masked(printed: str) -> list[str]:
+    """The lines without rates, times and the timer's progress, which move on between two commands."""
+    return [MOVING.sub(" N", line) for line in printed.strip().splitlines()]
 
 
 def test_slave_refuses_sends(running: Running, java: JavaPeer) -> None:
