@@ -288,6 +288,21 @@ class WaitingTests(MasterCase):
         )
 
 
+class LagTests(MasterCase):
+    options = {"ha_max_gap_not_in_sync": 2 * RECORD_BYTES}
+
+    def test_slave_that_lags_more_than_allowed_is_not_in_sync(self) -> None:
+        """Apache: haMaxGapNotInSync, haSlaveFallbehindMax before 5.0; the gap itself counts as too much."""
+        slave = self.join()
+        slave.report(0)
+        self.run_for(0.1)
+        for held, in_sync in ((8 * RECORD_BYTES, False), (8 * RECORD_BYTES + 1, True)):
+            slave.report(held)
+            self.run_for(0.1)
+            info = self.master.ha.runtime_info()
+            self.assertEqual((info.in_sync_slave_nums, info.ha_connection_info[0].in_sync), (int(in_sync), in_sync))
+
+
 class OneCopyTests(MasterCase):
     options = {"broker_role": "SYNC_MASTER"}
 
