@@ -22,6 +22,7 @@ from twisted_mq.client import (
     Message,
     MessageModel,
     Producer,
+    ProducerOptions,
     PushConsumer,
     RequestTimeout,
     SendResult,
@@ -41,6 +42,11 @@ def made(fields: Record) -> Message:
 
 def queue_of(arguments: Record) -> MessageQueue:
     return MessageQueue(arguments["topic"], arguments["broker_name"], arguments["queue_id"])
+
+
+def tracing(arguments: Record) -> Record:
+    """Options of a producer or consumer that is told a topic for its traces."""
+    return {"message_trace": True, "trace_topic": arguments["trace"]} if "trace" in arguments else {}
 
 
 def decided(word: str | None) -> TransactionState:
@@ -110,7 +116,9 @@ class Program(LineOnlyReceiver):
         self.sendLine(json.dumps(record).encode())
 
     async def do_producer(self, arguments: Record) -> str:
-        return await self._start(arguments, Producer(reactor, arguments["group"], arguments["name_server"]))
+        options = ProducerOptions(batch_unique_key=arguments.get("batch_unique_key", False), **tracing(arguments))
+        producer = Producer(reactor, arguments["group"], arguments["name_server"], options=options)
+        return await self._start(arguments, producer)
 
     async def do_transaction_producer(self, arguments: Record) -> str:
         name = arguments["name"]
@@ -157,7 +165,9 @@ class Program(LineOnlyReceiver):
     async def do_push_consumer(self, arguments: Record) -> str:
         name = arguments["name"]
         model = MessageModel.BROADCASTING if arguments.get("broadcast") else MessageModel.CLUSTERING
-        options = ConsumerOptions(message_model=model, consume_from_where=ConsumeFromWhere.FIRST_OFFSET)
+        options = ConsumerOptions(
+            message_model=model, consume_from_where=ConsumeFromWhere.FIRST_OFFSET, **tracing(arguments)
+        )
         group, name_server = arguments["group"], arguments["name_server"]
         consumer = PushConsumer(reactor, group, name_server, options=options, instance_name=name)
         consumer.subscribe(arguments["topic"], arguments["tags"])

@@ -35,7 +35,7 @@ final class Producers {
         commands.put("recall", arguments -> of(arguments).recallMessage(arguments.getString("topic"), arguments.getString("handle")));
     }
 
-    /** Arguments: name, name_server, group; timeout_ms (3 s); large_bodies lifts the client's own size check. */
+    /** Arguments: name, name_server, group; timeout_ms (3 s); large_bodies lifts the client's own size check; auto_batch. */
     private static Object start(JSONObject arguments) throws Exception {
         String name = arguments.getString("name");
         DefaultMQProducer producer = new DefaultMQProducer(arguments.getString("group"));
@@ -44,6 +44,7 @@ final class Producers {
         Settings.apply(producer, arguments);
         producer.setRetryTimesWhenSendFailed(arguments.getIntValue("retries"));
         producer.setVipChannelEnabled(arguments.getBooleanValue("vip_channel"));
+        producer.setAutoBatch(arguments.getBooleanValue("auto_batch"));
         if (arguments.containsKey("timeout_ms")) {
             producer.setSendMsgTimeout(arguments.getIntValue("timeout_ms"));
         }
