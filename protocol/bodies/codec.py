@@ -68,7 +68,11 @@ def to_value(body: Any) -> Any:
     if not attrs.has(body_class):  # numbers and text of a subclass, such as flags
         return int(body) if isinstance(body, int) else str(body)
     members = ((wire, getattr(body, attribute)) for wire, attribute in _written_members(body_class))
-    return {wire: to_value(member) for wire, member in members if member is not None}
+    return {
+        wire: member if type(member) in _PLAIN_TYPES else to_value(member)
+        for wire, member in members
+        if member is not None
+    }
 
 
 def _to_key(key: Any) -> Any:

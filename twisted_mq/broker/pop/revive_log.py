@@ -34,6 +34,7 @@ class ReviveLog:
 
     def __init__(self, broker: Any) -> None:
         self._broker = broker
+        self._born_host = broker.store_host
         self.topic = revive_topic(broker.options.broker_cluster_name)
 
     def put_check_point(self, point: PopCheckPoint, queue_id: int) -> bool:
@@ -60,12 +61,12 @@ class ReviveLog:
         message = InnerMessage(
             self.topic,
             queue_id,
-            encode_body(body),
+            encode_body(body, standard=True),
             encode_properties(properties).encode("utf-8", "replace"),
             properties,
             tags_code(tag),
             born_timestamp=broker.now_ms(),
-            born_host=broker.store_host,
+            born_host=self._born_host,
         )
         try:
             status = broker.store.put_message(broker.postponement.apply(message)).status.name
