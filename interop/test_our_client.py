@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
+import re
 import string
 
 import pytest
 
-from interop.peers.clients import Clients, LitePullConsumer, bodies, flat
+from interop.peers.clients import Clients, JavaPeer, LitePullConsumer, bodies, flat
 from interop.peers.line_peer import PeerError
 from interop.peers.process import wait_until
 from interop.peers.servers import CLUSTER_NAME, MAX_MESSAGE_BYTES, Cluster
@@ -223,6 +224,24 @@ def test_requests_and_replies_between_our_client_and_apaches(
         reply = producer.command("request", topic=topic, body=text, timeout_ms=20_000)
         assert (reply["body"], reply["topic"]) == (f"reply to {text}", f"{CLUSTER_NAME}_REPLY_TOPIC")
         assert {"ARRIVE_TIME", "PUSH_REPLY_TIME", "CORRELATION_ID"} <= reply["properties"].keys()
+
+
+def test_traces_of_our_client_are_what_apaches_mqadmin_reads(
+    our_clients: Clients, java: JavaPeer, cluster: Cluster, topic: str, group: str
+) -> None:
+    traces = "RMQ_SYS_TRACE_TOPIC"
+    (key,) = our_clients.producer(trace=traces).send(topic, "traced", tags="TagA", keys="k1")["msg_ids"]
+    our_clients.push_consumer(group, topic, trace=traces).wait_bodies({"traced"})
+    printed = ""
+
+    def is_traced() -> bool:
+        nonlocal printed
+        printed = java.mqadmin("queryMsgTraceById", "-n", cluster.name_server, "-i", key)
+        return "Pub" in printed and "Sub" in printed
+
+    wait_until(is_traced, "the traces of the send and of its consumption")
+    assert re.search(r"Pub .* success\s", printed), printed
+    assert re.search(rf"Sub +{group} .* success\s", printed), printed
 
 
 def test_a_refusal_carries_the_brokers_code(our_clients: Clients, cluster: Cluster, topic: str) -> None:

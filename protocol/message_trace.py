@@ -13,6 +13,8 @@ from typing import Any
 
 import attrs
 
+TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"
+
 FIELD_SEPARATOR = "\x01"
 RECORD_SEPARATOR = "\x02"
 NULL = "null"

@@ -88,6 +88,7 @@ class ConsumeService:
             await self._idle.addTimeout(finish_seconds, self._clock, onTimeoutCancel=lambda *_: None)
         for running in list(self._running):
             running.cancel()
+        await self.calls.close(finish_seconds)
 
     # open calls
 

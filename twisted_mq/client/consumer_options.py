@@ -11,6 +11,7 @@ import attrs
 
 from protocol.bodies import MessageQueue
 from protocol.message import MessageExt
+from protocol.message_trace import TRACE_TOPIC
 from twisted_mq.client.allocate_strategies import AllocateStrategy, allocate_averagely
 from twisted_mq.client.process_queue import FlowLimits
 
@@ -99,6 +100,9 @@ class ConsumerOptions:
     flow_limits: FlowLimits = attrs.Factory(FlowLimits)
     rebalance_seconds: float = 20
     allocate: AllocateStrategy = allocate_averagely
+    message_trace: bool = False
+    """enableTrace: tell the brokers' trace topic of each listener call."""
+    trace_topic: str = TRACE_TOPIC
     offset_directory: Path = attrs.field(factory=lambda: Path.home() / ".rocketmq_offsets")
     """Broadcasting only: where the offset files lie (rocketmq.client.localOffsetStoreDir)."""
 

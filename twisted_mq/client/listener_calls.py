@@ -18,6 +18,17 @@ from twisted.logger import Logger, LogLevel
 from protocol.message import MessageExt
 from protocol.message_properties import PROPERTY_CONSUME_START_TIMESTAMP, PROPERTY_RETRY_TOPIC
 from twisted_mq.broker.topic_validator import retry_topic
+from twisted_mq.client.message_trace import TraceDispatcher
+
+
+class CallOutcome(enum.IntEnum):
+    """How a call ended, as traces have it (Apache: ConsumeReturnType)."""
+
+    SUCCESS = 0
+    TIME_OUT = 1
+    EXCEPTION = 2
+    RETURNNULL = 3
+    FAILED = 4
 
 
 @attrs.define(eq=False)
@@ -31,6 +42,7 @@ class ListenerCalls:
     group: str
     timeout_seconds: float
     refusal: enum.Enum
+    traces: TraceDispatcher | None = None
     stopped: bool = False
 
     def delivered(self, messages: Sequence[MessageExt]) -> list[MessageExt]:
@@ -53,30 +65,44 @@ class ListenerCalls:
             result = await waiting.addTimeout(self.timeout_seconds, self.clock)
         return result
 
+    async def close(self, finish_seconds: float) -> None:
+        """No call is open any more: let the traces leave."""
+        if self.traces is not None:
+            await self.traces.stop(finish_seconds)
+
     async def status(self, messages: list[MessageExt], context: Any) -> Any:
         """The listener's answer, or the refusal in its place. Raises CancelledError only once `stopped`."""
+        if self.traces is None:
+            return (await self._outcome(messages, context))[0]
+        begun = self.traces.call_began(messages)
+        status, outcome = await self._outcome(messages, context)
+        self.traces.call_ended(begun, outcome.value)
+        return status
+
+    async def _outcome(self, messages: list[MessageExt], context: Any) -> tuple[Any, CallOutcome]:
         try:
             status = await self.call(list(messages), context)
         except defer.CancelledError:
             if self.stopped:
                 raise
             self.log.warn("listener's Deferred was cancelled: group={group}", group=self.group)
-            return self.refusal
-        except Exception:
+            return self.refusal, CallOutcome.EXCEPTION
+        except Exception as error:
             self.log.failure(
                 "listener failed, consumed again later: group={group} topic={topic} messages={ids}",
                 level=LogLevel.warn, group=self.group, topic=context.queue.topic, ids=message_ids(messages),
             )  # fmt: skip
-            return self.refusal
+            late = isinstance(error, defer.TimeoutError)
+            return self.refusal, CallOutcome.TIME_OUT if late else CallOutcome.EXCEPTION
         if isinstance(status, type(self.refusal)):
-            return status
+            return status, CallOutcome.FAILED if status is self.refusal else CallOutcome.SUCCESS
         self.log.warn(
             "listener answered {status!r}, consumed again later; it must return one of {answers}: group={group} "
             "messages={ids}",
             status=status, answers=", ".join(map(str, type(self.refusal))), group=self.group,
             ids=message_ids(messages),
         )  # fmt: skip
-        return self.refusal
+        return self.refusal, CallOutcome.RETURNNULL
 
 
 def message_ids(messages: Sequence[MessageExt]) -> str:

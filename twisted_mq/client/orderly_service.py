@@ -95,6 +95,7 @@ class OrderlyConsumeService:
             await finished.addTimeout(finish_seconds, self._clock, onTimeoutCancel=lambda *_: None)
         for process_queue in list(self._calling):
             self._queues[process_queue].cancel()
+        await self.calls.close(finish_seconds)
 
     def _ended(self, result: failure.Failure | None, process_queue: ProcessQueue, queue: MessageQueue) -> None:
         self._queues.pop(process_queue, None)

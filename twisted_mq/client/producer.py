@@ -20,9 +20,11 @@ from protocol.message import Message, MessageExt
 from twisted_mq.client.errors import (
     ClientStateError,
 )
+from twisted_mq.client.message_trace import TraceDispatcher
 from twisted_mq.client.mq_client import MQClient
 from twisted_mq.client.requests import request_message
 from twisted_mq.client.send_rules import (
+    Outgoing,
     SendResult,
     check_batch,
     check_group,
@@ -63,6 +65,9 @@ class Producer:
         self.client = client or MQClient(reactor, namesrv or (), **client_arguments)
         self._clock = reactor
         self._sender = Sender(self.client, group, self.options)
+        self._traces: TraceDispatcher | None = None
+        if self.options.message_trace:
+            self._traces = TraceDispatcher(self.client, group, self.options.trace_topic, "PRODUCE")
         self._started = False
         self._in_flight: set[defer.Deferred[Any]] = set()
 
@@ -78,6 +83,8 @@ class Producer:
             raise ClientStateError(f"producer {self.group} is started already")
         await self.client.join_producer(self)
         self._started = True
+        if self._traces is not None:
+            self._traces.start()
 
     def stop(self, finish_seconds: float = 3.0) -> defer.Deferred[None]:
         """Let sends in flight finish for that long, then end. Those that do not finish fail with ClientStateError."""
@@ -92,6 +99,8 @@ class Producer:
             await finished.addTimeout(finish_seconds, self._clock, onTimeoutCancel=lambda *_: None)
         for one in list(self._in_flight):
             one.cancel()
+        if self._traces is not None:
+            await self._traces.stop(finish_seconds)
         await self.client.leave_producer(self)
 
     # what users call
@@ -178,7 +187,21 @@ class Producer:
         self.client.check_process()
         check_message(message, self.options.limits)
         ready = outgoing(message, self.client.unique_key(), self.options.limits)
-        return await self._sender.deliver(ready, queue, timeout_seconds)
+        return await self._deliver([message], ready, len(message.body), queue, timeout_seconds)
+
+    async def _deliver(
+        self,
+        messages: Sequence[Message],
+        ready: Outgoing,
+        body_length: int,
+        queue: MessageQueue | None,
+        timeout_seconds: float | None,
+    ) -> SendResult:
+        began_ms = self.client.now_ms()
+        result = await self._sender.deliver(ready, queue, timeout_seconds)
+        if self._traces is not None:
+            self._traces.published(messages, result, began_ms, body_length)
+        return result
 
     async def _send_by_key(
         self, message: Message, key: Any, selector: QueueSelector, timeout_seconds: float | None
@@ -215,7 +238,7 @@ class Producer:
         check_batch(messages, self.options.limits)
         keys = [self.client.unique_key() for _ in messages]
         ready = outgoing_batch(messages, keys, self.client.unique_key() if self.options.batch_unique_key else None)
-        return await self._sender.deliver(ready, queue, timeout_seconds)
+        return await self._deliver(messages, ready, len(ready.body), queue, timeout_seconds)
 
     async def _send_one_way(self, message: Message, queue: MessageQueue | None) -> None:
         self.client.check_process()

@@ -34,6 +34,7 @@ from twisted_mq.client.consumer_options import (
     OrderlyListener,
 )
 from twisted_mq.client.errors import ClientStateError
+from twisted_mq.client.message_trace import TraceDispatcher
 from twisted_mq.client.orderly_service import OrderlyConsumeService
 from twisted_mq.client.process_queue import ProcessQueue
 from twisted_mq.client.queue_locks import RENEW_SECONDS, QueueLocks
@@ -101,11 +102,16 @@ class PushConsumer(Consumer):
             self.consume_service: ConsumeService | OrderlyConsumeService = orderly
         else:
             self.consume_service = ConsumeService(*common)
+        if self.options.message_trace:
+            traces = TraceDispatcher(self.client, self.group, self.options.trace_topic, "CONSUME")
+            self.consume_service.calls.traces = traces
 
     def _held(self) -> dict[MessageQueue, ProcessQueue]:
         return {queue: pull.process_queue for queue, pull in self._rebalance.pulls.items()}
 
     def _running(self) -> None:
+        if self.consume_service.calls.traces is not None:
+            self.consume_service.calls.traces.start()
         if self._rebalance.locks is not None:
             self._renewal.start(RENEW_SECONDS, now=False)
 

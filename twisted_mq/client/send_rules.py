@@ -25,12 +25,15 @@ from protocol.message_properties import (
     PROPERTY_DELAY_TIME_LEVEL,
     PROPERTY_MAX_RECONSUME_TIMES,
     PROPERTY_MESSAGE_TYPE,
+    PROPERTY_MSG_REGION,
     PROPERTY_RECONSUME_TIME,
+    PROPERTY_TRACE_SWITCH,
     PROPERTY_TRANSACTION_PREPARED,
     PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
     PROPERTY_WAIT_STORE_MSG_OK,
     encode_properties,
 )
+from protocol.message_trace import DEFAULT_REGION
 from twisted_mq.broker.topic_validator import NOT_ALLOWED_SEND_TOPICS, RETRY_PREFIX, group_fault, topic_fault
 from twisted_mq.client.errors import ClientOptionIllegal, MessageIllegal
 from twisted_mq.client.requests import REPLY
@@ -61,6 +64,10 @@ class SendResult:
     """Of the (first) message."""
     transaction_id: str | None = None
     recall_handle: str | None = None
+    region_id: str = DEFAULT_REGION
+    """Region of the broker (MSG_REGION)."""
+    trace_on: bool = True
+    """Whether the broker wants traces (TRACE_ON)."""
 
 
 @attrs.frozen
@@ -243,7 +250,7 @@ def send_result(message: Outgoing, queue: MessageQueue, answer: RemotingCommand)
     status = _STATUS_BY_CODE.get(answer.code)
     if status is None:
         raise BrokerError(answer.code, answer.remark or "")
-    header = decode_header(SendMessageResponseHeader, answer)
+    header, fields = decode_header(SendMessageResponseHeader, answer), answer.ext_fields or {}
     return SendResult(
         status=status,
         msg_id=header.batch_uniq_id or message.unique_key,
@@ -252,4 +259,6 @@ def send_result(message: Outgoing, queue: MessageQueue, answer: RemotingCommand)
         queue_offset=header.queue_offset,
         transaction_id=header.transaction_id,
         recall_handle=header.recall_handle,
+        region_id=fields.get(PROPERTY_MSG_REGION) or DEFAULT_REGION,
+        trace_on=fields.get(PROPERTY_TRACE_SWITCH) != "false",
     )

@@ -8,6 +8,7 @@ from protocol.bodies import MessageQueue, TopicRouteData
 from protocol.codes import ResponseCode
 from protocol.command import RemotingCommand
 from protocol.errors import BrokerError
+from protocol.message_trace import TRACE_TOPIC
 from twisted_mq.broker.topic_validator import AUTO_CREATE_TOPIC
 from twisted_mq.client.errors import BrokerGone, SendFailed, TopicNotWritable
 from twisted_mq.client.latency_fault import LatencyFault
@@ -48,6 +49,11 @@ class ProducerOptions:
     send_latency_fault: bool = False
     """sendLatencyFaultEnable: leave slow and failing brokers out for a while."""
     limits: SendLimits = attrs.Factory(SendLimits)
+    message_trace: bool = False
+    """enableTrace: tell the brokers' trace topic what became of each message."""
+    trace_topic: str = TRACE_TOPIC
+    vip_channel: bool = False
+    """vipChannelEnabled: send to the broker's fast port, two below the one it announces."""
 
 
 class Sender:
@@ -94,8 +100,7 @@ class Sender:
     async def deliver_one_way(self, message: Outgoing, queue: MessageQueue | None) -> None:
         """Hand the message to a connection; no answer will come."""
         chosen = queue or self._choose(await self.info(message.topic), None)
-        address = await self._client.routes.master(chosen.broker_name, chosen.topic)
-        await self._client.remoting.invoke_one_way(address, self._request(message, chosen))
+        await self._client.remoting.invoke_one_way(await self._address(chosen), self._request(message, chosen))
 
     async def _deliver_anywhere(self, message: Outgoing, deadline: float, total: float) -> SendResult:
         """Try brokers one after another, while time remains (Apache: DefaultMQProducerImpl.sendDefaultImpl)."""
@@ -137,10 +142,14 @@ class Sender:
         return result
 
     async def _attempt(self, message: Outgoing, queue: MessageQueue, deadline: float) -> SendResult:
-        address = await self._client.routes.master(queue.broker_name, queue.topic)
+        address = await self._address(queue)
         remaining = max(0.0, deadline - self._clock.seconds())
         answer = await self._client.remoting.invoke(address, self._request(message, queue), remaining)
         return send_result(message, queue, answer)
+
+    async def _address(self, queue: MessageQueue) -> str:
+        master = await self._client.routes.master(queue.broker_name, queue.topic)
+        return vip_address(master) if self._options.vip_channel else master
 
     def _request(self, message: Outgoing, queue: MessageQueue) -> RemotingCommand:
         return send_request(
@@ -157,3 +166,9 @@ class Sender:
         if queue is None:
             raise TopicNotWritable(info.topic, self._client.name_servers.addresses)
         return queue
+
+
+def vip_address(address: str) -> str:
+    """The fast port of a broker (Apache: MixAll.brokerVIPChannel)."""
+    host, _, port = address.rpartition(":")
+    return f"{host}:{int(port) - 2}"

@@ -48,6 +48,11 @@ class TransactionState(enum.Enum):
     ROLLBACK = MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
     UNKNOWN = MessageSysFlag.TRANSACTION_NOT_TYPE
 
+    @property
+    def java_name(self) -> str:
+        """The name of Apache's constant, which traces hold."""
+        return "UNKNOW" if self is TransactionState.UNKNOWN else f"{self.name}_MESSAGE"
+
 
 Decision = TransactionState | Awaitable[TransactionState]
 Execute = Callable[[Message], Decision]
@@ -95,7 +100,7 @@ class TransactionProducer(Producer):
         state, error = TransactionState.ROLLBACK, None
         if sent.status is SendStatus.SEND_OK:
             state, error = await self._decide(execute, message)
-        await self._end(sent, state, error)
+        await self._end(message, sent, state, error)
         return TransactionResult(sent, state, error)
 
     async def _decide(
@@ -108,7 +113,7 @@ class TransactionProducer(Producer):
             self.log.failure("local transaction failed, the broker will ask about it: group={group}", group=self.group)
             return TransactionState.UNKNOWN, error
 
-    async def _end(self, sent: SendResult, state: TransactionState, error: Exception | None) -> None:
+    async def _end(self, message: Message, sent: SendResult, state: TransactionState, error: Exception | None) -> None:
         """One-way, as in Apache: where it does not arrive the broker asks."""
         header = EndTransactionRequestHeader(
             topic=sent.queue.topic,
@@ -120,6 +125,9 @@ class TransactionProducer(Producer):
             transaction_id=sent.transaction_id,
             bname=sent.queue.broker_name,
         )
+        if self._traces is not None:
+            broker = self.client.routes.master_now(sent.queue.broker_name) or ""
+            self._traces.decided(message, sent.msg_id, broker, state.java_name, checked=False)
         try:
             address = await self.client.routes.master(sent.queue.broker_name, sent.queue.topic)
             await self.client.remoting.invoke_one_way(address, _request(header, error))
@@ -134,6 +142,9 @@ class TransactionProducer(Producer):
     ) -> RemotingCommand:
         """What the broker is told that asked about a message."""
         state, error = await self._decide(self._check, message)
+        if self._traces is not None:
+            key = message.unique_key or header.msg_id or ""
+            self._traces.decided(message, key, message.store_host, state.java_name, checked=True)
         return _request(
             EndTransactionRequestHeader(
                 topic=header.topic,
