@@ -142,6 +142,9 @@ class BrokerController:
         expired_ms = self.options.channel_expired_timeout
         self.producers = ProducerManager(expired_ms)
         self.consumers = ConsumerManager(self.notify_consumer_ids_changed, expired_ms)
+        self.consumers.conflicts.on_conflict.append(
+            lambda conflict: self.statistics.conflicts[f"{conflict.topic}@{conflict.group}"].add(1, 0)
+        )
         self.consumers.on_group_gone.append(lambda group: self.filters.unregister(group, self.now_ms()))
         self.registered = lambda: defer.succeed(None)
         self.store.arrival_listener = self.held_pulls.message_arriving

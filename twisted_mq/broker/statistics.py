@@ -41,9 +41,9 @@ class BrokerStatistics:
     """Totals since start; `started_seconds` and snapshots are in seconds of the broker's clock.
 
     `puts` has a counter for each topic, `queue_puts` for each of its queue ids, `queue_gets` for "topic@queue@group";
-    `gets`, `sent_back`, `acks` and `checkpoints` for each "topic@group"; `dead_letters` for Apache's own key, see
-    `count_dead_letter`; `activity` for what happens to channels: CONNECT, CLOSE, IDLE, EXCEPTION; `registrations` for
-    CONSUMER and PRODUCER. `zone` is where mornings begin, None for the machine's zone.
+    `gets`, `sent_back`, `acks`, `checkpoints` and `conflicts` (of subscriptions) for each "topic@group"; `dead_letters`
+    for Apache's own key, see `count_dead_letter`; `activity` for what happens to channels: CONNECT, CLOSE, IDLE,
+    EXCEPTION; `registrations` for CONSUMER and PRODUCER. `zone` is where mornings begin, None for the machine's zone.
     """
 
     started_seconds: float
@@ -62,6 +62,7 @@ class BrokerStatistics:
     acks: Counters = attrs.field(factory=Counters, repr=False)
     checkpoints: Counters = attrs.field(factory=Counters, repr=False)
     dead_letters: Counters = attrs.field(factory=Counters, repr=False)
+    conflicts: Counters = attrs.field(factory=Counters, repr=False)
     activity: Counters = attrs.field(factory=Counters, repr=False)
     registrations: Counters = attrs.field(factory=Counters, repr=False)
     put_times: CallTimes = attrs.field(factory=CallTimes, repr=False)
@@ -183,7 +184,7 @@ class BrokerStatistics:
         return self._sampler.rate(counter, 0, MESSAGES).tps if counter is not None else 0.0
 
     def _by_group(self) -> tuple[Counters, ...]:
-        return self.gets, self.queue_gets, self.sent_back, self.acks, self.checkpoints
+        return self.gets, self.queue_gets, self.sent_back, self.acks, self.checkpoints, self.conflicts
 
     def _counters(self) -> Iterator[Counter]:
         others = (self.dead_letters, self.activity, self.registrations, self._whole)
@@ -242,10 +243,12 @@ _BY_KEY: dict[str, tuple[_Find, int]] = {
     "GROUP_ACK_NUMS": (_keyed("acks"), MESSAGES),
     "GROUP_CK_NUMS": (_keyed("checkpoints"), MESSAGES),
     "CHANNEL_ACTIVITY": (_keyed("activity"), MESSAGES),
+    "SUBSCRIPTION_CONFLICT_NUMS": (_keyed("conflicts"), MESSAGES),
 }
 """Apache's name of a statistic, what it is read from, and which field of it.
 
-Apache counts by queue only what passes through SCHEDULE_TOPIC_XXXX; here every topic has these counters. Names that
+Apache counts by queue only what passes through SCHEDULE_TOPIC_XXXX; here every topic has these counters, and conflicts
+of subscriptions are counted. Names that
 5.3.3 declares and nothing there fills have none: reads from disk, DLQ_PUT_NUMS, the commercial ones.
 """
 

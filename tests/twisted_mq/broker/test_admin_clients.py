@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from protocol.bodies import (
+    BrokerStatsData,
     Connection,
     ConsumerConnection,
     ProducerConnection,
@@ -34,6 +35,24 @@ def test_consumer_connections_show_clients_and_subscriptions() -> None:
         "CLUSTERING",
         "CONSUME_FROM_LAST_OFFSET",
     )
+
+
+def test_members_that_disagree_are_named_and_counted() -> None:
+    broker = BrokerInMemory()
+    one, other = broker.connect(), broker.connect()
+    heartbeat(one, "C", "T", client_id="one")
+    heartbeat(other, "C", "T", "U", client_id="other")
+    admin = broker.connect()
+    answer = admin.ask(RequestCode.GET_CONSUMER_CONNECTION_LIST, {"consumerGroup": "C"})
+    assert (answer.code, answer.remark) == (0, "subscription conflict, topic U: (nothing) by one, * by other")
+    assert len(decode_body(ConsumerConnection, answer.body).connection_set) == 2
+    broker.clock.advance(10)
+    broker.controller.statistics.sample(broker.clock.seconds())
+    fields = {"statsName": "SUBSCRIPTION_CONFLICT_NUMS", "statsKey": "U@C"}
+    stats = decode_body(BrokerStatsData, admin.ask(RequestCode.VIEW_BROKER_STATS_DATA, fields).body)
+    assert stats.stats_minute is not None and stats.stats_minute.sum == 1
+    other.channel.connectionLost()
+    assert admin.ask(RequestCode.GET_CONSUMER_CONNECTION_LIST, {"consumerGroup": "C"}).remark is None
 
 
 def test_producer_connections_and_the_table_of_all() -> None:

@@ -51,7 +51,7 @@ class AdminClientsProcessor:
         }
 
     def consumer_connections(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """A group's consumers, how they consume, and what they subscribed to."""
+        """A group's consumers, how they consume, and what they subscribed to; the remark says where they disagree."""
         group = decode_header(GetConsumerConnectionListRequestHeader, command).consumer_group
         info = self._broker.consumers.groups.get(group)
         if info is None:
@@ -63,7 +63,9 @@ class AdminClientsProcessor:
             message_model=info.message_model,
             consume_from_where=info.consume_from_where,
         )
-        return command.answer(body=encode_body(body))
+        conflicts = [f"topic {one.topic}: {one}" for one in self._broker.consumers.conflicts.of_group(group)]
+        remark = f"subscription conflict, {'; '.join(conflicts)}" if conflicts else None
+        return command.answer(ResponseCode.SUCCESS, remark, body=encode_body(body))
 
     def producer_connections(self, channel: Channel, command: RemotingCommand) -> Answer:
         """A group's producers."""
