@@ -70,6 +70,9 @@ class PopMessageProcessor:
         check_broker(self._broker, "pop message")
         self._check_numbers(header)
         config = readable_topic(self._broker, channel, header)
+        if config.has_batch_queues:
+            remark = f"topic[{header.topic}] keeps batches (queue.type=BatchCQ), which can be pulled and not popped"
+            raise BrokerError(ResponseCode.INVALID_PARAMETER, remark)
         popped: Popped = self._broker.pop.reader.pop(header, config.read_queue_nums, self._selection(header))
         return popped
 
