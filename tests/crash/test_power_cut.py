@@ -15,7 +15,7 @@ from storage.index_flush import IndexFlush
 from storage.message_store import FileMessageStore
 from tests.support.crash_rounds import scaled
 from tests.support.power_cut import DiskRecorder
-from tests.support.store_load import Acknowledged, StoreLoad, all_serials, broken_promises, small_config
+from tests.support.store_load import QUEUES, Acknowledged, StoreLoad, broken_promises, queue_serials, small_config
 
 GENERATIONS = 4
 IMAGES_A_CUT = 2
@@ -38,6 +38,7 @@ class Life:
         self._random = source
         self._disk = DiskRecorder(root)
         self._seconds = 0.0
+        self._seen: dict[tuple[str, int], int] = {}
         self._syncs_left = 1 << 30
         self._load = StoreLoad(source, generation * SERIALS_A_GENERATION, self.told.append)
         self._disk.before_sync = self._count_sync
@@ -76,12 +77,14 @@ class Life:
         store._release()
         store._directory.close(clean=False)
         store = self._store()
+        self._seen.clear()
         store.start()
         self._note_visible(store)
         return store
 
     def _step(self, store: FileMessageStore) -> None:
         self._load.step(store)
+        self._note_visible(store)
         self._seconds += self._random.choice((0, 0.002, 0.007))
         if self._random.random() < 0.5:
             self._flush(store)
@@ -91,9 +94,12 @@ class Life:
         store._flush.turn()
 
     def _note_visible(self, store: FileMessageStore) -> None:
-        """What readers see after a recovery must stay as well."""
-        for (topic, queue_id), queue in all_serials(store).items():
-            self.told += [Acknowledged(topic, queue_id, offset, serial, 1) for offset, serial in queue.items()]
+        """What readers may see, after a recovery or before anything is acknowledged, must stay as well."""
+        for topic, queue_id in QUEUES:
+            begin = self._seen.get((topic, queue_id), 0)
+            for offset, serial in queue_serials(store, topic, queue_id, begin).items():
+                self.told.append(Acknowledged(topic, queue_id, offset, serial, 1))
+                self._seen[topic, queue_id] = offset + 1
 
     def _count_sync(self) -> None:
         self._syncs_left -= 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -324,3 +325,68 @@ def test_a_request_is_answered_false_when_its_time_is_over(by_hand: ByHand) -> N
     assert (flush.answer_late(), answers.values, later.values) == (1.0, [False], [])
     flush.turn()
     assert (answers.values, later.values) == ([False], [True])
+
+
+@pytest.fixture
+def at_intervals(
+    open_store: OpenFileStore, disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> tuple[FileMessageStore, FlushService, Seconds]:
+    """The same under asynchronous flush, with Apache's intervals."""
+    monkeypatch.setattr(FlushService, "start", lambda self: None)
+    seconds = Seconds()
+    store = open_store(
+        keywords={"sync": disk, "monotonic": seconds},
+        mapped_file_size_commit_log=1 << 20,
+        mapped_file_size_consume_queue=20 << 10,
+    )
+    assert store._flush is not None
+    return store, store._flush, seconds
+
+
+def test_less_than_four_pages_of_the_log_wait_ten_seconds(at_intervals: ByHand) -> None:
+    store, flush, seconds = at_intervals
+    assert flush.turn_seconds == 0.5
+    put(store, message())
+    seconds.now += 9.9
+    flush.turn()
+    assert store.flushed_offset() == 0
+    seconds.now += 0.1
+    flush.turn()
+    assert store.flushed_offset() == store.max_physical_offset()
+
+
+def test_queues_are_flushed_by_pages_each_second_and_wholly_each_minute(at_intervals: ByHand) -> None:
+    store, flush, seconds = at_intervals
+    queue = {number: store._queues.make("TopicA", number) for number in range(2)}
+    put(store, *[message(body=b"") for _ in range(2 * 4096 // 20 + 1)], message(queue_id=1))
+    flush.turn()
+    assert (queue[0].flushed_offset, queue[1].flushed_offset) == (0, 0)
+    seconds.now += 1
+    flush.turn()
+    assert (queue[0].flushed_offset, queue[1].flushed_offset) == (queue[0].max_offset, 0)
+    seconds.now += 58.9
+    flush.turn()
+    assert queue[1].flushed_offset == 0
+    seconds.now += 1
+    flush.turn()
+    assert queue[1].flushed_offset == 1
+
+
+def test_the_checkpoint_says_what_was_put_on_disk_before_it(
+    at_intervals: ByHand, disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Log, then queues, then the checkpoint with the times that both had then."""
+    store, flush, seconds = at_intervals
+    order: list[str] = []
+
+    def noted(descriptor: int) -> None:
+        order.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")).relative_to(tmp_path / "store").parts[0])
+
+    flush._sync = noted
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+    put(store, message())
+    seconds.now += 61
+    flush.turn()
+    assert order == ["commitlog", "consumequeue", "checkpoint"]
+    saved = Checkpoint.load(str(tmp_path / "store" / "checkpoint"))
+    assert (saved.physic_msg_timestamp, saved.logics_msg_timestamp) == (START_MS, START_MS)

@@ -117,6 +117,31 @@ def test_unclean_start_walks_no_further_than_the_checkpoint_demands(
     assert bodies(again, 1) == [1, 4, 7, 10, 13, 16]
 
 
+@pytest.mark.parametrize("abort", [True, False], ids=["unclean", "clean"])
+def test_a_start_reads_no_more_of_a_larger_store(
+    open_store: OpenFileStore, clock: SettableClock, tmp_path: Path, abort: bool
+) -> None:
+    """What must be replayed is the same behind 4 and behind 20 files, so a start walks through as many records."""
+    walked = {}
+    for files in (4, 20):
+        store = open_store(tmp_path / f"living{files}")
+        for number in range(files * PER_FILE):
+            put(store, message(queue_id=number % 3, body=body_of(number % 256)))
+            clock.now += 1000
+        covered = clock.now - 5000
+        root = tmp_path / f"left{files}"
+        if not abort:
+            store.close()
+        shutil.copytree(tmp_path / f"living{files}", root)
+        Checkpoint(str(root / "checkpoint"), covered, covered).save()
+        again = open_store(root, recovery_scan_bytes=12 * RECORD)
+        report = again.recovery_report
+        walked[files] = (report.clean, report.records_checked, report.entries_written)
+        assert again.max_offset_in_queue("TopicA", 0) == -(-files * PER_FILE // 3)
+    assert walked[4] == walked[20]
+    assert walked[4][1] < PER_FILE
+
+
 def test_unclosed_store_keeps_every_dispatched_message(crash: Any, open_store: OpenFileStore) -> None:
     store = open_store(crash(50))
     assert (store.recovery_report.clean, store.recovery_report.actions) == (False, [])

@@ -127,10 +127,10 @@ def wait_until_flushed(store: FileMessageStore, end_offset: int) -> bool:
     return outcome[0]
 
 
-def queue_serials(store: FileMessageStore, topic: str, queue_id: int) -> dict[int, int]:
-    """Queue offset to serial of all that a reader of the queue gets."""
+def queue_serials(store: FileMessageStore, topic: str, queue_id: int, begin: int = 0) -> dict[int, int]:
+    """Queue offset to serial of all that a reader of the queue gets from an offset on."""
     found: dict[int, int] = {}
-    offset = store.min_offset_in_queue(topic, queue_id)
+    offset = max(begin, store.min_offset_in_queue(topic, queue_id))
     while offset < store.max_offset_in_queue(topic, queue_id):
         result = store.get_message(topic, queue_id, offset, 32, 1 << 20, None)
         for record in result.records:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 from protocol.command import RemotingCommand
 from protocol.framing import encode_frame
 from protocol.message_record import iterate_messages
+from storage.message_store import FileMessageStore
+from storage.retention import DiskUsage, remove_file
 from tests.support.broker import BrokerInMemory, Peer
+from tests.support.store_load import START_MS, small_config
 from tests.twisted_mq.broker.test_send import fields, send
 
 SUBSCRIPTION, SUSPEND, COMMIT = 4, 2, 1
+SMALL = {"mapped_file_size_commit_log": 4096, "mapped_file_size_consume_queue": 200}
 
 
 def pull_fields(offset: int = 0, sys_flag: int = SUBSCRIPTION, **more: str) -> dict[str, str]:
@@ -95,6 +102,33 @@ def test_pull_without_suspend_flag_is_answered_at_once() -> None:
     peer = broker.connect()
     send(peer, b"old")
     assert pull(peer, offset=1).code == 19
+
+
+def test_pull_outside_of_the_queue_is_told_where_to_go_on(tmp_path: Path) -> None:
+    """The log's first file expired."""
+    broker = BrokerInMemory(store=FileMessageStore(small_config(tmp_path, **SMALL), lambda: START_MS))
+    store, peer = broker.store, broker.connect()
+    assert [send(peer, bytes(100)).code for _ in range(60)] == [0] * 60
+    store.close()
+    os.utime(tmp_path / "commitlog" / ("0" * 20), (0, 0))
+    store.start()
+    for paths in [store.retention.expire_log(START_MS, 4, DiskUsage(0.1, 0.1)), *store.retention.trim()]:
+        for path in paths:
+            remove_file(path)
+    first, end = store.min_offset_in_queue("T", 0), store.max_offset_in_queue("T", 0)
+    assert 0 < first < end == 60
+    for offset, code, remark, following in (
+        (0, 21, "OFFSET_TOO_SMALL", first),
+        (first - 1, 21, "OFFSET_TOO_SMALL", first),
+        (end, 19, "OFFSET_OVERFLOW_ONE", end),
+        (end + 1, 21, "OFFSET_OVERFLOW_BADLY", end),
+    ):
+        answer = pull(peer, offset=offset)
+        told = {name: int(answer.ext_fields[name]) for name in ("nextBeginOffset", "minOffset", "maxOffset")}
+        assert (answer.code, answer.remark) == (code, remark)
+        assert told == {"nextBeginOffset": following, "minOffset": first, "maxOffset": end}
+    assert store.check() == []
+    store.close()
 
 
 def test_offset_travels_with_the_pull() -> None:
