@@ -33,7 +33,7 @@ def settings(broker: BrokerInMemory) -> dict[str, str]:
 def test_settings_are_shown_under_apaches_keys() -> None:
     shown = settings(BrokerInMemory())
     assert (shown["brokerName"], shown["flushDiskType"]) == ("broker-cap", "ASYNC_FLUSH")
-    assert set(shown) <= known_keys().keys()
+    assert set(shown) <= known_keys().keys() | option_fields(BrokerOptions).keys()
     assert list(shown) == sorted(shown)
 
 

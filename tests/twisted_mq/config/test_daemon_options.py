@@ -6,11 +6,13 @@ import inspect
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
 
 from twisted_mq.broker.options import BrokerOptions, BrokerRole, FlushDiskType
+from twisted_mq.broker.store_options import store_config
 from twisted_mq.config.known_keys import known_keys, startup_defaults
 from twisted_mq.config.options import option_fields, read_options
 from twisted_mq.config.properties import parse_properties
@@ -19,7 +21,7 @@ from twisted_mq.namesrv.options import NamesrvOptions
 BROKER_CLASSES = {"BrokerConfig", "MessageStoreConfig", "NettyServerConfig", "NettyClientConfig", "AuthConfig"}
 NAMESRV_CLASSES = {"NamesrvConfig", "NettyServerConfig", "NettyClientConfig"}
 DAEMONS = [(BrokerOptions, BROKER_CLASSES, "broker"), (NamesrvOptions, NAMESRV_CLASSES, "namesrv")]
-OURS = {"haAllowedSlaves", "haSharedSecret"}
+OURS = {"haAllowedSlaves", "haSharedSecret", "rebalanceLockMaxLiveTime"}
 """Keys that Apache's brokers do not have."""
 FIELDS = [
     pytest.param(cls, classes, daemon, key, id=f"{daemon}-{key}")
@@ -145,14 +147,31 @@ def test_queue_file_size_is_rounded_up_to_whole_entries():
 SOURCES = Path(__file__).parents[3] / "twisted_mq"
 
 
+def read_by_the_store() -> set[str]:
+    """Names of the options that the store's configuration is made from."""
+    names = set[str]()
+
+    class Noting:
+        def __getattr__(self, name: str) -> Any:
+            value = getattr(options, name)
+            names.add(name)
+            return value
+
+    options = BrokerOptions()
+    store_config(Noting(), b"")
+    return names
+
+
 @pytest.mark.parametrize("cls", [BrokerOptions, NamesrvOptions])
 def test_field_has_an_effect_exactly_where_some_module_reads_it(cls):
     """Otherwise a setting would be taken without a word and do nothing, or be called unused while it is not."""
     own = Path(inspect.getfile(cls))
     others = "".join(path.read_text() for path in SOURCES.rglob("*.py") if path.name != "options.py")
+    taken_by_name = read_by_the_store() if cls is BrokerOptions else set()
     found = []
     for key, field in option_fields(cls).items():
         is_read = re.search(rf"\.{field.name}\b", others) or f"self.{field.name}" in own.read_text()
+        is_read = is_read or field.name in taken_by_name
         if bool(is_read) != field.metadata["has_effect"]:
             found.append(f"{key}: is read {bool(is_read)}, has_effect {field.metadata['has_effect']}")
     assert found == []
