@@ -244,6 +244,35 @@ def test_traces_of_our_client_are_what_apaches_mqadmin_reads(
     assert re.search(rf"Sub +{group} .* success\s", printed), printed
 
 
+def test_our_consumer_filters_by_expression_and_a_bad_one_is_refused_at_its_start(
+    our_clients: Clients, topic: str, group: str
+) -> None:
+    with pytest.raises(PeerError) as refused:
+        our_clients.push_consumer(group, topic, sql="price > > 3")
+    assert refused.value.code == 23
+    producer = our_clients.producer()
+    for number in range(6):
+        producer.send(topic, f"{number}", tags="TagA", properties={"price": str(number)})
+    consumer = our_clients.push_consumer(group, topic, sql="price BETWEEN 2 AND 3 AND TAGS = 'TagA'")
+    assert sorted(bodies(consumer.wait_bodies({"2", "3"}))) == ["2", "3"]
+
+
+def test_our_producers_timed_message_is_recalled(
+    our_clients: Clients, java_clients: Clients, topic: str, group: str
+) -> None:
+    """A handle of ours works in Apache's client, and the other way round."""
+    consumer = our_clients.push_consumer(group, topic)
+    wait_split(consumer)
+    ours, theirs = our_clients.producer(), java_clients.producer()
+    for sender, other in ((ours, theirs), (theirs, ours)):
+        sent = sender.send(topic, "recalled", delay_seconds=3)
+        assert [other.command("recall", topic=topic, handle=sent["recall_handle"])] == sent["msg_ids"]
+    ours.send(topic, "later", delay_seconds=4)
+    assert bodies(consumer.wait_bodies({"later"})) == ["later"]
+    with pytest.raises(PeerError, match="recall handle is invalid"):
+        ours.command("recall", topic=topic, handle="bm8gaGFuZGxl")
+
+
 def test_a_refusal_carries_the_brokers_code(our_clients: Clients, cluster: Cluster, topic: str) -> None:
     """A body that the client allows and this broker does not, compressed as it is."""
     producer = our_clients.producer()

@@ -12,6 +12,7 @@ from twisted.protocols.basic import LineOnlyReceiver
 
 from protocol.bodies import MessageQueue
 from protocol.message import MessageExt
+from protocol.subscription import SQL92
 from twisted_mq.client import (
     ConsumeContext,
     ConsumeFromWhere,
@@ -37,7 +38,7 @@ MAX_LINE_BYTES = 4 * 1024 * 1024
 
 def made(fields: Record) -> Message:
     texts = {name: fields.get(name) for name in ("tags", "keys", "properties")}
-    return Message(fields["topic"], fields["body"].encode(), **texts)
+    return Message(fields["topic"], fields["body"].encode(), delay_time_seconds=fields.get("delay_seconds"), **texts)
 
 
 def queue_of(arguments: Record) -> MessageQueue:
@@ -61,6 +62,7 @@ def sent(result: SendResult) -> Record:
         "broker_name": result.queue.broker_name,
         "queue_id": result.queue.queue_id,
         "queue_offset": result.queue_offset,
+        "recall_handle": result.recall_handle,
     }
 
 
@@ -170,7 +172,10 @@ class Program(LineOnlyReceiver):
         )
         group, name_server = arguments["group"], arguments["name_server"]
         consumer = PushConsumer(reactor, group, name_server, options=options, instance_name=name)
-        consumer.subscribe(arguments["topic"], arguments["tags"])
+        if "sql" in arguments:
+            consumer.subscribe(arguments["topic"], arguments["sql"], SQL92)
+        else:
+            consumer.subscribe(arguments["topic"], arguments["tags"])
         refuse = [arguments.get("refuse", 0)]
         if arguments.get("orderly"):
             consumer.listen_orderly(lambda messages, context: self._consumed_in_order(name, messages, refuse))
@@ -250,6 +255,9 @@ class Program(LineOnlyReceiver):
     async def do_send_one_way(self, arguments: Record) -> None:
         for fields in arguments["messages"]:
             await self._clients[arguments["producer"]].send_one_way(made(fields))
+
+    async def do_recall(self, arguments: Record) -> str:
+        return await self._clients[arguments["producer"]].recall(arguments["topic"], arguments["handle"])
 
     async def do_send_batch(self, arguments: Record) -> Record:
         messages = [made(fields) for fields in arguments["messages"]]

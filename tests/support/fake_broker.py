@@ -19,6 +19,7 @@ from twisted.internet.task import Clock
 
 from protocol.bodies import (
     BrokerData,
+    CheckClientRequestBody,
     GetConsumerListByGroupResponseBody,
     HeartbeatData,
     LockBatchRequestBody,
@@ -43,6 +44,7 @@ from protocol.headers import (
     PullMessageRequestHeader,
     PullMessageResponseHeader,
     QueryConsumerOffsetRequestHeader,
+    RecallMessageRequestHeader,
     SearchOffsetRequestHeader,
     SendMessageRequestHeaderV2,
     SendMessageResponseHeader,
@@ -159,6 +161,8 @@ class FakeBroker(_FakeServer):
                 RequestCode.GET_MIN_OFFSET: self._min_offset,
                 RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: self._search_offset,
                 RequestCode.CONSUMER_SEND_MSG_BACK: self._send_back,
+                RequestCode.RECALL_MESSAGE: self._recall,
+                RequestCode.CHECK_CLIENT_CONFIG: self._check_client,
                 RequestCode.END_TRANSACTION: self._end_transaction,
                 RequestCode.LOCK_BATCH_MQ: self._lock,
                 RequestCode.UNLOCK_BATCH_MQ: self._unlock,
@@ -327,6 +331,14 @@ class FakeBroker(_FakeServer):
         for one in body.mq_set:
             if self.locks.get(one) == body.client_id:
                 del self.locks[one]
+        return request.answer()
+
+    def _recall(self, channel: Channel, request: RemotingCommand) -> RemotingCommand:
+        self.note(request, RecallMessageRequestHeader)
+        return request.answer(ext_fields={"msgId": "RECALLED"})
+
+    def _check_client(self, channel: Channel, request: RemotingCommand) -> RemotingCommand:
+        self.asked.append((RequestCode.CHECK_CLIENT_CONFIG, decode_body(CheckClientRequestBody, request.body)))
         return request.answer()
 
     def _end_transaction(self, channel: Channel, request: RemotingCommand) -> None:

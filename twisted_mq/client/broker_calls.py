@@ -13,11 +13,13 @@ import attrs
 from twisted.logger import Logger
 
 from protocol.bodies import (
+    CheckClientRequestBody,
     GetConsumerListByGroupResponseBody,
     HeartbeatData,
     LockBatchRequestBody,
     LockBatchResponseBody,
     MessageQueue,
+    SubscriptionData,
     UnlockBatchRequestBody,
     decode_body,
     encode_body,
@@ -37,6 +39,8 @@ from protocol.headers import (
     PullMessageResponseHeader,
     QueryConsumerOffsetRequestHeader,
     QueryConsumerOffsetResponseHeader,
+    RecallMessageRequestHeader,
+    RecallMessageResponseHeader,
     SearchOffsetRequestHeader,
     SearchOffsetResponseHeader,
     UnregisterClientRequestHeader,
@@ -122,6 +126,17 @@ class BrokerCalls:
             client_id=client_id, producer_group=producer_group, consumer_group=consumer_group
         )
         await self._call(address, RequestCode.UNREGISTER_CLIENT, header)
+
+    async def check_client(self, address: str, client_id: str, group: str, subscription: SubscriptionData) -> None:
+        """Raises BrokerError for a subscription that the broker cannot filter by."""
+        body = CheckClientRequestBody(client_id=client_id, group=group, subscription_data=subscription)
+        await self._call(address, RequestCode.CHECK_CLIENT_CONFIG, body=encode_body(body))
+
+    async def recall(self, address: str, group: str, broker_name: str, topic: str, handle: str) -> str:
+        """Have a message that waits for its time not delivered; its unique key."""
+        header = RecallMessageRequestHeader(producer_group=group, topic=topic, recall_handle=handle, bname=broker_name)
+        answer = await self._call(address, RequestCode.RECALL_MESSAGE, header)
+        return decode_header(RecallMessageResponseHeader, answer).msg_id
 
     async def consumer_ids(self, address: str, group: str) -> list[str]:
         """Client ids of a group's members. Raises BrokerError for a group the broker does not know."""

@@ -21,6 +21,7 @@ from protocol.bodies import HeartbeatData, ProducerData, TopicRouteData
 from protocol.errors import ProtocolError
 from protocol.hosts import pack_ip
 from protocol.message_id import UniqueKeyMaker
+from protocol.subscription import is_tag_type
 from twisted_mq.client.broker_calls import BrokerCalls
 from twisted_mq.client.client_id import client_id, local_ip, unique_instance_name
 from twisted_mq.client.client_processor import ClientProcessor
@@ -123,10 +124,25 @@ class MQClient:
         self._run(self.heartbeat)  # the brokers known so far can ask and answer it from now on
 
     async def join_consumer(self, member: ConsumerMember) -> None:
-        """A consumer begins: its topics' routes are fetched and its group is told to the brokers."""
+        """A consumer begins: its topics' routes are fetched and its group is told to the brokers.
+
+        Raises BrokerError where a broker cannot filter as a subscription asks.
+        """
         self._join(self._consumers, member, "consumer")
         await self.update_routes()
+        await self._check_filters(member)
         await self.heartbeat()
+
+    async def _check_filters(self, member: ConsumerMember) -> None:
+        """Ask one broker of each topic about its expression (Apache: checkClientInBroker)."""
+        for subscription in member.consumer_data().subscription_data_set:
+            if is_tag_type(subscription.expression_type):
+                continue
+            for address in self.routes.addresses_of(subscription.topic)[:1]:
+                try:
+                    await self.calls.check_client(address, self.client_id, member.group, subscription)
+                except RemotingError as error:
+                    self.log.warn("filter not checked: topic={topic} {error}", topic=subscription.topic, error=error)
 
     async def leave_producer(self, member: Member) -> None:
         """A producer ends; the brokers are told. Harmless for one that is not here."""

@@ -17,9 +17,8 @@ from twisted.python import failure
 from protocol.bodies import MessageQueue, TopicRouteData
 from protocol.java import java_hash
 from protocol.message import Message, MessageExt
-from twisted_mq.client.errors import (
-    ClientStateError,
-)
+from twisted_mq.broker.schedule.recall_handle import RecallHandle
+from twisted_mq.client.errors import ClientStateError, MessageIllegal
 from twisted_mq.client.message_trace import TraceDispatcher
 from twisted_mq.client.mq_client import MQClient
 from twisted_mq.client.requests import request_message
@@ -152,6 +151,13 @@ class Producer:
         """
         return self._run(self._request(message, queue, key, selector, timeout_seconds))
 
+    def recall(self, topic: str, handle: str) -> defer.Deferred[str]:
+        """Call back a message that waits for its time, by the `recall_handle` of its SendResult; fires with its id.
+
+        Fails with MessageIllegal for what is no handle, NoRoute, BrokerError (refused, or too late) or RemotingError.
+        """
+        return self._run(self._recall(topic, handle))
+
     def publish_queues(self, topic: str) -> defer.Deferred[tuple[MessageQueue, ...]]:
         """The queues of a topic that take messages, in the order every client has them."""
         return self._run(self._publish_queues(topic))
@@ -245,6 +251,15 @@ class Producer:
         check_message(message, self.options.limits)
         ready = outgoing(message, self.client.unique_key(), self.options.limits)
         await self._sender.deliver_one_way(ready, queue)
+
+    async def _recall(self, topic: str, handle: str) -> str:
+        try:
+            broker_name = RecallHandle.decode(handle).broker_name
+        except ValueError as error:
+            raise MessageIllegal(f"{error}: {handle!r}") from error
+        await self._sender.info(topic)
+        address = await self.client.routes.master(broker_name, topic)
+        return await self.client.calls.recall(address, self.group, broker_name, topic, handle)
 
     async def _publish_queues(self, topic: str) -> tuple[MessageQueue, ...]:
         return (await self._sender.info(topic)).queues

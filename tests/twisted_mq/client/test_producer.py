@@ -12,6 +12,7 @@ from protocol.errors import BrokerError
 from protocol.java import java_hash
 from tests.support.client_case import ClientCase
 from tests.support.fake_broker import FakeBroker, Stored
+from twisted_mq.broker.schedule.recall_handle import RecallHandle
 from twisted_mq.client import (
     BrokerGone,
     ClientOptionIllegal,
@@ -72,6 +73,25 @@ class Sending(ProducerCase):
         ids = {self.run_to_end(producer.send(message)).msg_id for _ in range(2)}
         self.assertEqual(len(ids), 2)
         self.assertEqual(message.properties, {})
+
+    def test_times_of_delivery_are_properties(self) -> None:
+        producer = self.started()
+        for given in ({"delay_time_seconds": 3}, {"delay_time_ms": 0}, {"deliver_time_ms": 1_800_000_000_000}):
+            self.run_to_end(producer.send(Message("T", b"x", **given)))
+        found = [{name: one.properties[name] for name in one.properties if name.startswith("TIMER")}
+                 for one in self.stored(self.a)]  # fmt: skip
+        expected = [{"TIMER_DELAY_SEC": "3"}, {"TIMER_DELAY_MS": "0"}, {"TIMER_DELIVER_MS": "1800000000000"}]
+        self.assertCountEqual(found, expected)
+
+    def test_waiting_message_is_recalled_at_the_broker_that_its_handle_names(self) -> None:
+        producer = self.started()
+        handle = RecallHandle("T", "broker-a", "1", "KEY").encode()
+        self.assertEqual(self.run_to_end(producer.recall("T", handle)), "RECALLED")
+        (header,) = self.a.headers(RequestCode.RECALL_MESSAGE)
+        self.assertEqual(
+            (header.producer_group, header.topic, header.recall_handle, header.bname), ("g", "T", handle, "broker-a")
+        )
+        self.run_to_failure(producer.recall("T", "no handle"), MessageIllegal)
 
     def test_given_queue_is_used(self) -> None:
         producer = self.started()

@@ -79,6 +79,31 @@ class ConsumerCase(ClientCase):
         return self.broker.headers(RequestCode.PULL_MESSAGE)
 
 
+class Filters(ConsumerCase):
+    def subscribed(self) -> PushConsumer:
+        consumer = self.consumer()
+        consumer.subscribe("T", "price > 3", "SQL92")
+        return consumer
+
+    def test_an_expression_is_shown_to_a_broker_at_the_start(self) -> None:
+        self.run_to_end(self.subscribed().start())
+        (body,) = self.broker.headers(RequestCode.CHECK_CLIENT_CONFIG)
+        self.assertEqual((body.group, body.subscription_data.sub_string), ("g", "price > 3"))
+
+    def test_a_start_fails_where_the_broker_cannot_filter_so(self) -> None:
+        self.broker.refuse[RequestCode.CHECK_CLIENT_CONFIG] = BrokerError(23, "line 1, column 9")
+        consumer = self.subscribed()
+        self.run_to_failure(consumer.start(), BrokerError)
+        self.broker.refuse.clear()
+        self.run_to_end(consumer.start())
+
+    def test_a_broker_that_does_not_answer_holds_no_start_up(self) -> None:
+        self.broker.silent.add(RequestCode.CHECK_CLIENT_CONFIG)
+        started = self.begin(self.subscribed().start())
+        self.advance(3.25)
+        self.successResultOf(started)
+
+
 class Consuming(ConsumerCase):
     def test_stored_messages_come_in_order_of_each_queue(self) -> None:
         self.broker.put("T", 0, b"a0", b"a1")
