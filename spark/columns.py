@@ -22,6 +22,7 @@ from protocol.message_properties import (
     PROPERTY_TAGS,
     PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
 )
+from spark.inner_batches import with_messages_of_batches
 from spark.properties import Properties, parse_properties
 from spark.records import Records, gather
 from spark.schema import COLUMNS, TIMESTAMP_TYPE, arrow_schema
@@ -155,7 +156,10 @@ COLUMN_MAKERS: dict[str, ColumnMaker] = {
 
 
 def record_batches(records: Records, names: Sequence[str], topics: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
-    """These columns of the records, of the given topics only if there are any; mostly one batch, none without rows."""
+    """These columns of the records, of the given topics only if there are any; mostly one batch, none without rows.
+
+    A row is a message: an inner batch has as many as it has messages.
+    """
     batch = Batch(records)
     if topics:
         wanted = np.asarray(pc.is_in(batch.topics, pa.array(topics, pa.string())))
@@ -171,4 +175,4 @@ def record_batches(records: Records, names: Sequence[str], topics: Sequence[str]
         yield from record_batches(batch.records.select(rows[:middle]), names)
         yield from record_batches(batch.records.select(rows[middle:]), names)
         return
-    yield pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(names))
+    yield with_messages_of_batches(pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(names)), batch.records)

@@ -64,7 +64,9 @@ COLUMNS: tuple[Column, ...] = (
     Column("storeHost", "string", "store_host", "address:port, IPv6 in brackets"),
     _number("reconsumeTimes", "reconsume_times", ""),
     _number("preparedTransactionOffset", "prepared_transaction_offset", ""),
-    _number("storeSize", "size", "of the whole record in bytes"),
+    _number(
+        "storeSize", "size", "of the whole record in bytes; of a batch in one record the first message has it, others 0"
+    ),
     _number("bodyCRC", "body_crc", "as stored"),
     Column("crcOk", "boolean", "", "whether the stored body has bodyCRC; true for an empty body, as in Apache"),
     Column("body", "binary", "", "decompressed; null where it cannot be decompressed, or only to over 64 MiB"),
