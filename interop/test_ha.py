@@ -14,12 +14,13 @@ import attrs
 import pytest
 
 from interop.peers.clients import Clients, JavaPeer, Producer, bodies, unique
+from interop.peers.line_peer import LinePeer, PeerError
 from interop.peers.load import Load
 from interop.peers.process import wait_until
 from interop.peers.replicas import Member, ReplicaPair, queues
 from interop.peers.requirements import require_java
 from interop.peers.servers import CLUSTER_NAME
-from storage.compare import compare_stores
+from storage.compare import StoreDifference, compare_stores
 from storage.readers import StoreReader
 
 pytestmark = pytest.mark.peer
@@ -104,7 +105,7 @@ def send_mixed(producer: Producer, topic: str, count: int) -> set[str]:
 
 
 def send_transactions(clients: Clients, topic: str) -> int:
-    """All at once, every second one is rolled back; returns how many messages come of them."""
+    """All at once, every second one is rolled back; returns how many messages come of those that a busy broker took."""
     producer, peer = clients.transaction_producer(unique("Transactions")), clients.peer
     decisions = ["commit", "rollback"] * (TRANSACTIONS // 2)
     begun = [
@@ -113,28 +114,50 @@ def send_transactions(clients: Clients, topic: str) -> int:
         )
         for n, decision in enumerate(decisions)
     ]
-    assert {peer.finish(number)["status"] for number in begun} == {"SEND_OK"}
-    return decisions.count("commit")
+    taken = [decision for number, decision in zip(begun, decisions, strict=True) if is_taken(peer, number)]
+    assert len(taken) > TRANSACTIONS // 2
+    return taken.count("commit")
 
 
-def assert_delivered(member: Member, topics: list[str], count: int) -> None:
-    """Everything is in its queue: delayed and transactional messages come later than the sends' answers."""
-    wait_until(
-        lambda: sum(member.max_offset(topic, queue_id) for topic in topics for queue_id in QUEUES) == count,
-        f"{count} messages in {topics}",
-    )
+def is_taken(peer: LinePeer, number: int) -> bool:
+    try:
+        return bool(peer.finish(number)["status"] == "SEND_OK")
+    except PeerError:
+        return False
+
+
+def assert_delivered(member: Member, topics: list[str], load: Load, more: int) -> None:
+    """Everything is in its queue: delayed and transactional messages come later than the sends' answers.
+
+    Apache's busy broker may have taken what it refused.
+    """
+    count = load.stored + more
+
+    def delivered() -> int:
+        return sum(member.max_offset(topic, queue_id) for topic in topics for queue_id in QUEUES)
+
+    wait_until(lambda: delivered() >= count, f"{count} messages in {topics}")
+    assert delivered() <= count + load.sent["BUSY"]
 
 
 def assert_equal_stores(pair: ReplicaPair, kills: int = 0) -> None:
     """Both logs, record by record, and what is made of them; `kills` is how often the slave was killed."""
-    end = pair.wait_caught_up()
-    difference = compare_stores(str(pair.master.store), str(pair.slave.store))
+    end, difference = settled_difference(pair)
     if difference and pair.slave.kind == "apache":
         assert_torn_by_kills(pair, kills)
         return
     assert not difference, difference
     assert (difference.left.max_offset, difference.right.max_offset) == (end, end)
     wait_until(lambda: queues(pair.slave.store) == queues(pair.master.store), "the slave's queues are the master's")
+
+
+def settled_difference(pair: ReplicaPair) -> tuple[int, StoreDifference]:
+    """The log's end, and how the stores differ when nothing was appended while they were read."""
+    while True:
+        end = pair.wait_caught_up()
+        difference = compare_stores(str(pair.master.store), str(pair.slave.store))
+        if pair.wait_caught_up() == end:
+            return end, difference
 
 
 def assert_torn_by_kills(pair: ReplicaPair, kills: int) -> None:
@@ -174,7 +197,7 @@ def test_slave_is_killed_at_random_moments_while_load_runs(running: Running, jav
     statuses = load.finish()
     assert set(statuses) <= {"SEND_OK", "BUSY"}
     assert load.stored >= LOAD
-    assert_delivered(pair.master, topics, load.stored + committed)
+    assert_delivered(pair.master, topics, load, committed)
     assert_equal_stores(pair, kills=2)
 
 
@@ -247,7 +270,7 @@ def test_synchronous_sends_wait_for_the_slave_through_a_link_that_is_cut(
         pair.proxy.cut()
         assert producer.send(topics[0], "cut off")["status"] == "FLUSH_SLAVE_TIMEOUT"
         pair.proxy.heal()
-        assert_delivered(pair.master, topics, load.stored + committed + 1)
+        assert_delivered(pair.master, topics, load, committed + 1)
         assert_equal_stores(pair)
         assert producer.send(topics[0], "healed")["status"] == "SEND_OK"
         pair.slave.kill()

@@ -11,6 +11,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.rocketmq.client.exception.MQBrokerException;
+import org.apache.rocketmq.client.exception.MQClientException;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.client.producer.SendResult;
 import org.apache.rocketmq.common.message.Message;
@@ -72,8 +73,8 @@ final class Load {
         try {
             SendResult sent = messages.size() > 1 ? producer.send(messages, TIMEOUT_MS) : producer.send(messages.get(0), TIMEOUT_MS);
             return sent.getSendStatus().name();
-        } catch (MQBrokerException refused) {
-            if (refused.getResponseCode() != BUSY) {
+        } catch (MQBrokerException | MQClientException refused) {
+            if (Peer.codeOf(refused) != BUSY) {
                 throw refused;
             }
             return "BUSY";

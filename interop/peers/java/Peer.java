@@ -90,7 +90,7 @@ public final class Peer {
         return error;
     }
 
-    private static int codeOf(Throwable failure) {
+    static int codeOf(Throwable failure) {
         if (failure instanceof MQBrokerException) {
             return ((MQBrokerException) failure).getResponseCode();
         }
