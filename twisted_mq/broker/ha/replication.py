@@ -122,6 +122,7 @@ class Replication:
             self._set_master(None)
         elif self.synchronize.master_address != master:
             await self._registration.register()
+            await self._sync()
 
     async def _member_addresses(self) -> dict[int, str] | None:
         options = self._broker.options

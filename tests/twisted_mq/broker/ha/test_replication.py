@@ -65,9 +65,12 @@ class Registration:
     name_servers: list[str]
     registered: int = 0
     answered: Any = None
+    answers: dict[str, str] | None = None
 
     def register(self) -> defer.Deferred[list[bool]]:
         self.registered += 1
+        if self.answers is not None:
+            self.answered(self.answers)
         return defer.succeed([True])
 
 
@@ -146,6 +149,13 @@ class ScheduleTests(ReplicationCase):
         self.registration.answered({"masterAddr": MASTER})
         self.run_for(3)
         self.assertEqual(self.remoting.codes(MASTER)[:6], TABLES)
+
+    def test_master_that_returned_is_synchronized_with_as_soon_as_it_is_known(self) -> None:
+        """Before consumers ask it for offsets that only this slave has."""
+        self.remoting.members = {0: MASTER, 1: "self"}
+        self.registration.answers = {"masterAddr": MASTER}
+        self.run_for(1)
+        self.assertEqual(self.remoting.codes(MASTER), [*TABLES, 60])
 
     def test_second_name_server_is_asked_where_the_first_is_dead(self) -> None:
         self.remoting.dead = {"one:9876"}
