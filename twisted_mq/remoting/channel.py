@@ -23,6 +23,7 @@ from protocol.command import ONE_WAY_FLAG, RESPONSE_FLAG, RemotingCommand
 from protocol.errors import BrokerError, FrameError, ProtocolError
 from protocol.framing import MAX_FRAME_BYTES, FrameDecoder, encode_frame
 from twisted_mq.remoting.errors import RemotingSendError, RemotingTimeoutError, RemotingTooMuchRequestError
+from twisted_mq.remoting.prompt_write import write_promptly
 
 Answer = Any
 """RemotingCommand, an encoded frame as bytes, None for no answer, or a Deferred of these."""
@@ -47,7 +48,7 @@ class Traffic:
     """Whether a peer that takes nothing is not read either. Off at the calling side: if both ends stopped reading
     while their own writes are stuck, neither would ever go on."""
     end_of_read: Callable[[], None] | None = None
-    """Called after each read whose commands were processed, before the answers reach the socket."""
+    """Called after each read whose commands were processed and answered."""
     channel_made: Callable[[Channel], None] | None = None
     channel_lost: Callable[[Channel], None] | None = None
     count: Callable[[str], None] | None = None
@@ -164,7 +165,7 @@ class Channel(protocol.Protocol):
             if answer is not None and not command.flag & ONE_WAY_FLAG:
                 ready.append(answer)
         if ready and self.connected_now:
-            self.transport.write(ready[0] if len(ready) == 1 else b"".join(ready))
+            write_promptly(self.transport, ready[0] if len(ready) == 1 else b"".join(ready))
         if self._traffic.end_of_read is not None:
             self._traffic.end_of_read()
 
