@@ -10,8 +10,8 @@ from typing import Any
 def write_promptly(transport: Any, data: bytes) -> None:
     """Hand `data` to the socket now where nothing waits before it; what the socket does not take is buffered as ever.
 
-    So is what the socket would not take in one piece, not to be copied. A transport without a buffer of Twisted's FileDescriptor (tests, TLS) gets it by `write`. A broken connection is found
-    out by the reactor, as after `write`.
+    So is what it would not take in one piece, not to be copied. A transport without the buffer of Twisted's
+    FileDescriptor (tests, TLS) gets all by `write`. A broken connection is found out by the reactor, as after `write`.
     """
     if getattr(transport, "_tempDataBuffer", None) != [] or transport.dataBuffer or len(data) > transport.SEND_LIMIT:
         transport.write(data)
