@@ -1,4 +1,4 @@
-"""Message traces and namespaces of Apache's Java clients, against both brokers."""
+"""Message traces, namespaces and units of Apache's Java clients, against both brokers."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from interop.peers.servers import Cluster, ask
 pytestmark = pytest.mark.peer
 
 GET_CONSUMER_CONNECTION_LIST = 203
+UNIT_TOPICS, UNIT_SUB_TOPICS, UNIT_SUB_TOPICS_OUTSIDE = 311, 312, 313
 TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"
 
 
@@ -48,3 +49,20 @@ def test_namespaces_keep_topics_and_groups_apart(java_clients: Clients, cluster:
     connected = ask(cluster.broker_port, GET_CONSUMER_CONNECTION_LIST, {"consumerGroup": f"{space}%{group}"})
     assert f'"{space}%{topic}"'.encode() in connected
     assert bodies(other.wait_bodies({"outside"})) == ["outside"]
+
+
+def test_topics_that_clients_of_a_unit_make_are_listed(java_clients: Clients, cluster: Cluster, group: str) -> None:
+    """A message makes a topic of the unit, a consumer's heartbeat a retry topic that is subscribed by it."""
+    topic = unique("UnitTopic")
+    java_clients.producer(unit=True, timeout_ms=20_000).send(topic, "of a unit")
+    cluster.wait_route(topic)
+    java_clients.push_consumer(group, topic, unit=True).wait_bodies({"of a unit"})
+    cluster.wait_route(f"%RETRY%{group}")
+
+    def lists(name: str) -> set[int]:
+        """The codes of the lists that have a topic."""
+        codes = (UNIT_TOPICS, UNIT_SUB_TOPICS, UNIT_SUB_TOPICS_OUTSIDE)
+        return {code for code in codes if f'"{name}"'.encode() in ask(cluster.name_server_port, code)}
+
+    assert lists(topic) == {UNIT_TOPICS}
+    assert lists(f"%RETRY%{group}") == {UNIT_SUB_TOPICS, UNIT_SUB_TOPICS_OUTSIDE}

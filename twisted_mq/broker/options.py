@@ -143,7 +143,10 @@ class BrokerOptions:
     trace_on: bool = option("traceOn", True, "send answers say that traces are taken (TRACE_ON)")
     revive_queue_num: int = option("reviveQueueNum", 8, "queues of the topic for pop revivals", low=1)
     validate_system_topic_when_update_topic: bool = option(
-        "validateSystemTopicWhenUpdateTopic", True, "system topics cannot be updated by an admin", has_effect=False
+        "validateSystemTopicWhenUpdateTopic", True, "system topics cannot be updated by an admin", remote=True
+    )
+    enable_mixed_message_type: bool = option(
+        "enableMixedMessageType", False, "topics with the attribute message.type=MIXED may be made", remote=True
     )
 
     # sends

@@ -22,7 +22,6 @@ FIXED: dict[str, bool | int | str] = {
     "enableDLegerCommitLog": False,
     "enableDetailStat": True,
     "enableLmq": False,
-    "enableMixedMessageType": False,
     "enableMultiDispatch": False,
     "enableRegisterProducer": True,
     "enableScheduleMessageStats": True,
@@ -44,7 +43,6 @@ FIXED: dict[str, bool | int | str] = {
     "storeType": "default",
     "useStaticSubscription": False,
     "useTLS": False,
-    "validateSystemTopicWhenUpdateTopic": True,
 }
 """Keys of Apache's that are no options here, or options without effect, and the value that this broker acts by."""
 

@@ -1,7 +1,8 @@
 import com.alibaba.fastjson.JSONObject;
 import org.apache.rocketmq.client.ClientConfig;
 
-/** Settings that all kinds of clients have, as far as a command names them: namespace, trace (a topic to write traces to). */
+/** Settings that all kinds of clients have, as far as a command names them: namespace, trace (a topic to write traces to), unit
+ * (whether it belongs to one). */
 final class Settings {
     private Settings() {
     }
@@ -10,6 +11,8 @@ final class Settings {
         if (arguments.containsKey("namespace")) {
             client.setNamespace(arguments.getString("namespace"));
         }
+        client.setMqClientApiTimeout(20_000);  // a busy machine may need more than the three seconds of the default
+        client.setUnitMode(arguments.getBooleanValue("unit"));
         if (arguments.containsKey("trace")) {
             client.setEnableTrace(true);
             client.setTraceTopic(arguments.getString("trace"));

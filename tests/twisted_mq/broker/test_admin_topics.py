@@ -131,6 +131,14 @@ def test_bad_settings_are_refused_and_make_nothing(fields: dict[str, str], answe
     assert (broker.controller.topics.get("T"), broker.registered) == (None, [])
 
 
+def test_topics_of_mixed_messages_and_system_topics_are_altered_where_that_is_allowed() -> None:
+    broker = BrokerInMemory(enable_mixed_message_type=True, validate_system_topic_when_update_topic=False)
+    assert update(broker, attributes="+message.type=MIXED")[0] == 0
+    assert broker.controller.topics.get("T").attributes == {"message.type": "MIXED"}
+    assert update(broker, topic="TBW102", readQueueNums="2", writeQueueNums="2")[0] == 0
+    assert broker.controller.topics.get("TBW102").read_queue_nums == 2
+
+
 def test_deleted_topic_takes_its_offsets_and_queues_along() -> None:
     broker = BrokerInMemory()
     update(broker)

@@ -73,6 +73,12 @@ def test_first_heartbeat_registers_consumers_producers_and_the_groups_retry_topi
     assert broker.registered == [[retry]]
 
 
+def test_retry_topic_of_a_group_in_unit_mode_is_marked() -> None:
+    broker = BrokerInMemory()
+    beat(broker.connect(), "c1", consumer(unit_mode=True))
+    assert broker.controller.topics.get("%RETRY%G").topic_sys_flag == 2
+
+
 def test_a_new_member_is_told_to_all_and_a_repeated_heartbeat_to_nobody() -> None:
     broker = BrokerInMemory()
     first, second = broker.connect(), broker.connect()

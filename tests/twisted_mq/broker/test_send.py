@@ -50,6 +50,25 @@ def test_message_is_stored_as_sent_with_the_brokers_properties() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(("topic", "sys_flag"), [("T", 1), ("%RETRY%G", 2)], ids=["unit", "subscribed by a unit"])
+def test_topic_that_a_units_message_makes_is_marked(topic: str, sys_flag: int) -> None:
+    broker = BrokerInMemory()
+    broker.controller.groups.find("G")
+    assert send(broker.connect(), topic=topic, unit="true").code == 0
+    assert broker.controller.topics.get(topic).topic_sys_flag == sys_flag
+
+
+def test_a_topics_message_type_is_no_condition_for_its_messages() -> None:
+    """Apache's proxy compares them; its broker takes any type, also without enableMixedMessageType."""
+    broker = BrokerInMemory()
+    peer = broker.connect()
+    create = {"topic": "T", "defaultTopic": "TBW102", "readQueueNums": "1", "writeQueueNums": "1", "perm": "6",
+              "topicFilterType": "SINGLE_TAG", "order": "false", "attributes": "+message.type=FIFO"}  # fmt: skip
+    assert peer.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, create).code == 0
+    for properties in ("", "DELAY\x011\x02", "__SHARDINGKEY\x01k\x02"):
+        assert send(peer, properties=properties).code == 0
+
+
 def test_topic_is_made_with_the_clients_queue_count_and_registered() -> None:
     broker = BrokerInMemory()
     send(broker.connect(), queues="3", queue="2")

@@ -45,7 +45,7 @@ class AdminListsProcessor:
         """Create or alter topics, all or none. Unlike Apache's, one that is as it should be does not stop the others."""
         configs = decode_body(CreateTopicListRequestBody, command.body).topic_config_list
         for config in configs:
-            check_topic(config.topic_name)
+            check_topic(config.topic_name, self._broker.options)
             check_queue_counts(config)
         topics = self._broker.topics
         configs = [self._with_attributes(config) for config in configs]
@@ -57,7 +57,7 @@ class AdminListsProcessor:
     def _with_attributes(self, config: TopicConfig) -> TopicConfig:
         """The configuration with what the topic's attributes become; those given are signed names, as for one topic."""
         known = self._broker.topics.get(config.topic_name)
-        check_message_type(config.attributes)
+        check_message_type(config.attributes, self._broker.options)
         return attrs.evolve(config, attributes=altered(known.attributes if known else None, config.attributes))
 
     def update_groups(self, channel: Channel, command: RemotingCommand) -> Answer:

@@ -64,9 +64,9 @@ class AdminTopicsProcessor:
     def update_topic(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Create or alter a topic and have it registered; the answer waits until the name servers know it."""
         header = decode_header(CreateTopicRequestHeader, command)
-        check_topic(header.topic)
+        check_topic(header.topic, self._broker.options)
         changes = parse_changes(header.attributes or "")
-        check_message_type(changes)
+        check_message_type(changes, self._broker.options)
         known = self._broker.topics.get(header.topic)
         config = TopicConfig(
             topic_name=header.topic,
@@ -181,10 +181,10 @@ class AdminTopicsProcessor:
         return command.answer(body=encode_body(config))
 
 
-def check_topic(topic: str | None) -> None:
+def check_topic(topic: str | None, options: Any) -> None:
     """Whether users may create or alter a topic of that name. Raises BrokerError."""
     fault = topic_fault(topic)
-    if fault is None and is_system_topic(topic or ""):
+    if fault is None and options.validate_system_topic_when_update_topic and is_system_topic(topic or ""):
         fault = f"The topic[{topic}] is conflict with system topic."
     if fault is not None:
         raise BrokerError(ResponseCode.INVALID_PARAMETER, fault)
@@ -197,7 +197,10 @@ def check_queue_counts(config: TopicConfig) -> None:
             raise BrokerError(ResponseCode.INVALID_PARAMETER, f"{name}: 0 to {MOST_QUEUES} queues, got {value}")
 
 
-def check_message_type(changes: Mapping[str, str]) -> None:
-    """Topics of mixed messages are not made, as by Apache's broker without enableMixedMessageType. Raises BrokerError."""
-    if changes.get("+" + MESSAGE_TYPE) == "MIXED":
+def check_message_type(changes: Mapping[str, str], options: Any) -> None:
+    """Topics of mixed messages need enableMixedMessageType. Raises BrokerError.
+
+    The type is kept for proxies, which compare messages with it; a broker takes messages of any type, as Apache's.
+    """
+    if not options.enable_mixed_message_type and changes.get("+" + MESSAGE_TYPE) == "MIXED":
         raise BrokerError(ResponseCode.INVALID_PARAMETER, "MIXED message type is not supported.")
