@@ -73,9 +73,9 @@ class Admission:
         return None
 
     def verdict_on_batch(self, batch: InnerBatch) -> PutStatus | None:
-        """Why a batch is refused: nothing, a transaction or delay in it, or too large as a whole."""
+        """Why a batch is refused: nothing, a transaction, a delay or batches in it, or too large as a whole."""
         shared = batch.shared
-        if not batch.entries or self._delay_level(shared) > 0:
+        if not batch.entries or self._delay_level(shared) > 0 or shared.sys_flag & INNER_BATCH:
             return PutStatus.MESSAGE_ILLEGAL
         _, bodies, properties = zip(*batch.entries, strict=True)
         if max(map(len, properties)) > MAX_PROPERTIES_BYTES:

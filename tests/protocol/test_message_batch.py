@@ -7,9 +7,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocol.errors import RecordError
+from protocol.flags import MessageSysFlag
 from protocol.framing import FrameDecoder
-from protocol.message import Message
-from protocol.message_batch import BATCH_MESSAGE, BatchEntry, decode_batch, encode_batch, encode_entry, iterate_batch
+from protocol.message import Message, MessageExt
+from protocol.message_batch import (
+    BATCH_MESSAGE,
+    BatchEntry,
+    decode_batch,
+    encode_batch,
+    encode_entry,
+    inner_count,
+    iterate_batch,
+    unwrapped,
+)
+from protocol.message_record import decode_message, encode_record
 from tests.support.captures import frames
 
 SEND_BATCH_MESSAGE = 320
@@ -88,3 +99,55 @@ def test_a_rest_too_short_for_an_entry_is_refused() -> None:
 def test_no_bytes_raise_anything_else(data: bytes) -> None:
     with contextlib.suppress(RecordError):
         decode_batch(data)
+
+
+@pytest.mark.parametrize(
+    ("properties", "count"),
+    [
+        ({}, 1),
+        ({"INNER_NUM": "7", "INNER_BASE": "0"}, 7),
+        ({"INNER_NUM": "7"}, 1),
+        ({"INNER_BASE": "7"}, 1),
+        *[({"INNER_NUM": number, "INNER_BASE": "0"}, 1) for number in ("0", "-3", "32768", "seven", "")],
+    ],
+)
+def test_a_record_counts_as_the_broker_wrote_it(properties: dict[str, str], count: int) -> None:
+    assert inner_count(properties) == count
+
+
+def stored_batch(body: bytes, sys_flag: int) -> MessageExt:
+    record = encode_record(
+        b"Batches", body, b"UNIQ_KEY\x01B\x02", queue_id=2, queue_offset=40, physical_offset=0, born_timestamp=1,
+        born_host=bytes(8), store_timestamp=2, store_host=bytes(8), sys_flag=sys_flag, flag=5, reconsume_times=3,
+    )  # fmt: skip
+    return decode_message(record)
+
+
+INNER = MessageSysFlag.INNER_BATCH_FLAG | MessageSysFlag.NEED_UNWRAP_FLAG
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 9), st.binary(max_size=9), st.text("abc", min_size=1)), min_size=1, max_size=5)
+)
+def test_an_inner_batch_is_taken_apart(parts: list[tuple[int, bytes, str]]) -> None:
+    whole = stored_batch(encode_batch([Message("", body, flag, {"own": text}) for flag, body, text in parts]), INNER)
+    messages = unwrapped(whole)
+    assert [(one.flag, one.body, one.properties) for one in messages] == [
+        (flag, body, {"own": text}) for flag, body, text in parts
+    ]
+    assert [one.queue_offset for one in messages] == list(range(40, 40 + len(parts)))
+    shared = {
+        (one.topic, one.queue_id, one.physical_offset, one.msg_id, one.sys_flag, one.store_size) for one in messages
+    }
+    assert shared == {("Batches", 2, 0, whole.msg_id, INNER, 0)}
+
+
+@pytest.mark.parametrize("sys_flag", [0, MessageSysFlag.INNER_BATCH_FLAG, MessageSysFlag.NEED_UNWRAP_FLAG])
+def test_other_messages_stay_as_they_are(sys_flag: int) -> None:
+    whole = stored_batch(encode_batch([Message("", b"x")]), sys_flag)
+    assert unwrapped(whole) == [whole]
+
+
+def test_a_damaged_inner_batch_is_an_error() -> None:
+    with pytest.raises(RecordError, match="5 bytes left"):
+        unwrapped(stored_batch(b"short", INNER))

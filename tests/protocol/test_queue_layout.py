@@ -4,8 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from protocol.derive import derive_dtype
 from protocol.queue_layout import (
+    BATCH_ENTRY,
     BATCH_ENTRY_BYTES,
+    BATCH_QUEUE_ENTRY,
     ENTRY_BYTES,
     EXTENSION_HEAD,
     FILLER_ENTRY,
@@ -15,6 +18,7 @@ from protocol.queue_layout import (
     extension_address,
     extension_offset,
     is_extension_address,
+    iterate_batch_entries,
     iterate_entries,
     pack_entry,
     unpack_entry,
@@ -45,6 +49,26 @@ def test_any_entry_is_as_the_layout_builds_it(offset: int, size: int, code: int)
 
 def test_entries_back_to_back() -> None:
     assert entries_struct(2).pack(1, 2, 3, 4, 5, 6) == pack_entry(1, 2, 3) + pack_entry(4, 5, 6)
+
+
+@given(
+    st.tuples(
+        LONG,
+        st.integers(-(2**31), 2**31 - 1),
+        LONG,
+        LONG,
+        LONG,
+        st.integers(-(2**15), 2**15 - 1),
+        st.integers(-(2**31), 2**31 - 1),
+        st.integers(-(2**31), 2**31 - 1),
+    )
+)
+def test_any_batch_entry_is_as_the_layout_builds_it(entry: tuple[int, ...]) -> None:
+    names = [one.name for one in BATCH_QUEUE_ENTRY.subcons]
+    data = BATCH_QUEUE_ENTRY.build(dict(zip(names, entry, strict=True)))
+    assert BATCH_ENTRY.pack(*entry) == data
+    assert list(iterate_batch_entries(data * 2)) == [entry, entry]
+    assert derive_dtype(BATCH_QUEUE_ENTRY).itemsize == len(data) == BATCH_ENTRY_BYTES
 
 
 def test_sizes_are_apache_s() -> None:

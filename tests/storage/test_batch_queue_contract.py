@@ -22,7 +22,7 @@ def inner_batch(*bodies: bytes, tags: str = "", **fields: Any) -> InnerMessage:
     """Messages in one record, as a broker puts them."""
     properties = {"UNIQ_KEY": "KEY", **({"TAGS": tags} if tags else {}), "INNER_NUM": str(len(bodies))}
     text = "".join(f"{name}\x01{value}\x02" for name, value in properties.items()).encode()
-    body = encode_batch([Message(TOPIC, one, properties={"own": one.decode()}) for one in bodies])
+    body = encode_batch([Message(TOPIC, one, properties={"own": one.hex() or "empty"}) for one in bodies])
     values = {"topic": TOPIC, "sys_flag": FLAGS, "properties": text, "property_map": properties} | fields
     return message(body=body, **values)
 
@@ -156,6 +156,11 @@ def test_messages_put_as_separate_records_count_one_each(batches: Any) -> None:
     assert (result.queue_offset, result.message_count) == (2, 3)
     assert consumed(read(batches, 2)) == [(2, b"\0"), (3, b"\1"), (4, b"\2")]
     assert put(batches, inner_batch(b"z"))[0].queue_offset == 5
+
+
+def test_messages_put_apart_are_no_inner_batches(batches: Any) -> None:
+    assert batches.put_messages(batched([message(TOPIC, sys_flag=FLAGS)])).status is PutStatus.MESSAGE_ILLEGAL
+    assert batches.max_physical_offset() == 0
 
 
 @pytest.mark.parametrize("number", ["0", "-1", "32768", "many", ""])

@@ -16,9 +16,10 @@ from storage.interfaces import Boundary, GetResult
 from storage.memory import MemoryMessageStore
 from storage.message_store import FileMessageStore
 from tests.storage.conftest import SettableClock, config, message, no_sync
+from tests.storage.test_batch_queue_contract import inner_batch
 from tests.support.batches import batched
 
-TOPICS = st.sampled_from(["TopicA", "TopicB"])
+TOPICS = st.sampled_from(["TopicA", "TopicB", "Batches"])
 QUEUES = st.integers(0, 1)
 TAGS = st.sampled_from(["", "A", "B"])
 BODIES = st.binary(max_size=600)
@@ -40,8 +41,13 @@ def comparable(result: GetResult) -> tuple[Any, ...]:
         result.min_offset,
         result.max_offset,
         result.size_bytes,
+        result.message_count,
         contents,
     )
+
+
+def is_batch_topic(topic: str) -> bool:
+    return topic.startswith("Batches")
 
 
 class StoreHistory(RuleBasedStateMachine):
@@ -52,13 +58,15 @@ class StoreHistory(RuleBasedStateMachine):
         self.root = Path(tempfile.mkdtemp())
         self.clock = SettableClock()
         self.memory = MemoryMessageStore(config(self.root / "none"), self.clock)
+        self.memory.is_batch_topic = is_batch_topic
         self.memory.start()
         self.generation = 0
-        self.lives = {"TopicA": 0, "TopicB": 0}
+        self.lives = {"TopicA": 0, "TopicB": 0, "Batches": 0}
         self.store = self.open(self.root / "0")
 
     def open(self, root: Path) -> FileMessageStore:
         store = FileMessageStore(config(root), self.clock, sync=no_sync)
+        store.is_batch_topic = is_batch_topic
         store.start()
         return store
 
@@ -79,6 +87,17 @@ class StoreHistory(RuleBasedStateMachine):
     def put_batch(self, topic: str, queue_id: int, bodies: list[bytes]) -> None:
         batch = batched([tagged(self.name(topic), queue_id, "", body) for body in bodies])
         results = [store.put_messages(batch) for store in (self.memory, self.store)]
+        assert results[0].status is results[1].status
+        assert (results[0].queue_offset, results[0].message_count) == (
+            results[1].queue_offset,
+            results[1].message_count,
+        )
+
+    @rule(topic=TOPICS, queue_id=QUEUES, bodies=st.lists(BODIES, min_size=1, max_size=6), tags=TAGS)
+    def put_inner_batch(self, topic: str, queue_id: int, bodies: list[bytes], tags: str) -> None:
+        """One record of several messages; topics of simple queues take none."""
+        inner = inner_batch(*bodies, tags=tags, topic=self.name(topic), queue_id=queue_id, tags_code=tags_code(tags))
+        results = [store.put_message(inner) for store in (self.memory, self.store)]
         assert results[0].status is results[1].status
         assert (results[0].queue_offset, results[0].message_count) == (
             results[1].queue_offset,
@@ -159,7 +178,7 @@ class StoreHistory(RuleBasedStateMachine):
 
     @invariant()
     def ends_are_equal(self) -> None:
-        for topic in ("TopicA", "TopicB"):
+        for topic in self.lives:
             for queue_id in (0, 1):
                 ends = [store.max_offset_in_queue(self.name(topic), queue_id) for store in (self.memory, self.store)]
                 assert ends[0] == ends[1], (topic, queue_id)
