@@ -10,13 +10,19 @@ from tests.support.broker import Peer
 
 
 def heartbeat(
-    peer: Peer, group: str, *topics: str, client_id: str = "client", language: str = "JAVA", producer: str = ""
+    peer: Peer,
+    group: str,
+    *topics: str,
+    client_id: str = "client",
+    language: str = "JAVA",
+    producer: str = "",
+    message_model: str = "CLUSTERING",
 ) -> None:
     """Register a peer as a consumer of these topics, and as a producer where a group is given; drops the answer."""
     consumer = ConsumerData(
         group_name=group,
         consume_type="CONSUME_PASSIVELY",
-        message_model="CLUSTERING",
+        message_model=message_model,
         consume_from_where="CONSUME_FROM_LAST_OFFSET",
         subscription_data_set=[build_subscription(topic, "*") for topic in topics],
     )

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import attrs
+
 from protocol.command import RemotingCommand
 from protocol.framing import encode_frame
 from protocol.message_record import iterate_messages
 from storage.message_store import FileMessageStore
 from storage.retention import DiskUsage, remove_file
 from tests.support.broker import BrokerInMemory, Peer
+from tests.support.heartbeat import heartbeat
 from tests.support.store_load import START_MS, small_config
 from tests.twisted_mq.broker.test_send import fields, send
 
@@ -148,6 +151,20 @@ def test_group_that_may_not_consume_is_told_who_forbids_it() -> None:
     answer = pull(peer)
     assert (answer.code, answer.remark) == (16, "subscription group no permission, G")
     assert answer.ext_fields == {"forbiddenType": "2"}
+
+
+def test_group_that_may_not_broadcast_is_told_so_until_it_shares_its_messages() -> None:
+    broker = BrokerInMemory()
+    peer = broker.connect()
+    send(peer, b"a")
+    group = broker.controller.groups.find("G")
+    broker.controller.groups.update(attrs.evolve(group, consume_broadcast_enable=False))
+    heartbeat(peer, "G", "T", message_model="BROADCASTING")
+    answer = pull(peer, sys_flag=0)
+    assert (answer.code, answer.remark) == (16, "the consumer group[G] can not consume by broadcast way")
+    assert answer.ext_fields == {"forbiddenType": "4"}
+    heartbeat(peer, "G", "T")
+    assert bodies(pull(peer, sys_flag=0)) == [b"a"]
 
 
 def test_sql_subscription_is_refused_where_it_is_not_enabled() -> None:
