@@ -10,9 +10,10 @@ from __future__ import annotations
 import bisect
 import mmap
 import os
+import struct
 from collections.abc import Iterator
 
-from protocol.queue_layout import ENTRY_BYTES, FILLER_SIZE, unpack_entry
+from protocol.queue_layout import BATCH_ENTRY, ENTRY, FILLER_SIZE
 from storage.paths import StorePaths, file_offset
 
 QUEUES_ASKED = 8
@@ -21,20 +22,21 @@ _BEYOND = 1 << 63
 
 
 class QueueFile:
-    """One consume queue file, mapped for reading; an empty or vanished one has no entries."""
+    """One file of a consume queue or batch queue, mapped for reading; an empty or vanished one has no entries."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, layout: struct.Struct = ENTRY) -> None:
+        self._layout = layout
         self._data: mmap.mmap | bytes
         try:
             with open(path, "rb") as file:
                 self._data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except (FileNotFoundError, ValueError):
             self._data = b""
-        self._entries = range(len(self._data) // ENTRY_BYTES)
+        self._entries = range(len(self._data) // layout.size)
 
     def _record_of(self, entry: int) -> int:
         """An entry's physical offset; beyond every log for one not written yet, before every log for a filler."""
-        physical_offset, size, _ = unpack_entry(self._data, entry * ENTRY_BYTES)
+        physical_offset, size, *_ = self._layout.unpack_from(self._data, entry * self._layout.size)
         if size == FILLER_SIZE:
             return -1
         return int(physical_offset) if size > 0 else _BEYOND
@@ -53,7 +55,8 @@ class QueueHints:
     """The longest queues of a store. Files are opened when they are first looked into."""
 
     def __init__(self, root: str) -> None:
-        self._queues = _longest_queues(root)
+        self._paths = StorePaths(root)
+        self._queues = _longest_queues(self._paths)
         self._open: dict[str, QueueFile] = {}
 
     def records_near(self, physical_offset: int, end: int) -> Iterator[int]:
@@ -68,14 +71,15 @@ class QueueHints:
 
     def _file(self, path: str) -> QueueFile:
         if path not in self._open:
-            self._open[path] = QueueFile(path)
+            batched = path.startswith(self._paths.batch_consume_queues + os.sep)
+            self._open[path] = QueueFile(path, BATCH_ENTRY if batched else ENTRY)
         return self._open[path]
 
 
-def _longest_queues(root: str) -> list[list[str]]:
+def _longest_queues(paths: StorePaths) -> list[list[str]]:
     """The paths of each long queue's files in order."""
-    paths = StorePaths(root)
-    queues = [_files(paths.queue(topic, queue_id)) for topic, queue_id in paths.queue_directories()]
+    queues = [_files(paths.queue(*key)) for key in paths.queue_directories()]
+    queues += [_files(paths.batch_queue(*key)) for key in paths.batch_queue_directories()]
     return sorted((files for files in queues if files), key=len, reverse=True)[:QUEUES_ASKED]
 
 

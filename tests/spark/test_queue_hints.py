@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from protocol.queue_layout import FILLER_ENTRY, pack_entry
+from protocol.queue_layout import BATCH_ENTRY, FILLER_ENTRY, pack_entry
 from spark.log_file import LogFile, list_log_files
 from spark.queue_hints import QUEUES_ASKED, QueueFile, QueueHints
 from tests.spark.stores import StoreWriter
@@ -21,6 +21,15 @@ def test_an_entry_is_found_between_fillers_and_unwritten_ones(tmp_path: Path) ->
     asked = (0, 500, 501, 900, 901)
     assert [queue.first_from(offset) for offset in asked] == [500, 500, 700, 900, 1 << 63]
     assert queue.first() == -1
+
+
+def test_batch_queues_name_their_records_too(tmp_path: Path) -> None:
+    directory = tmp_path / "batchconsumequeue" / "Batches" / "0"
+    directory.mkdir(parents=True)
+    entries = [BATCH_ENTRY.pack(number * 100, 100, 0, 5, number * 3, 3, -1, 0) for number in range(4)]
+    (directory / f"{0:020d}").write_bytes(b"".join(entries) + bytes(46))
+    hints = QueueHints(str(tmp_path))
+    assert [list(hints.records_near(offset, 1000)) for offset in (0, 101, 300, 301)] == [[0], [200], [300], []]
 
 
 def test_empty_and_missing_files_have_no_entries(tmp_path: Path) -> None:
