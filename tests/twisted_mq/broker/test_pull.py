@@ -164,7 +164,7 @@ def test_group_that_may_not_broadcast_is_told_so_until_it_shares_its_messages() 
     assert (answer.code, answer.remark) == (16, "the consumer group[G] can not consume by broadcast way")
     assert answer.ext_fields == {"forbiddenType": "4"}
     heartbeat(peer, "G", "T")
-    assert bodies(pull(peer, sys_flag=0)) == [b"a"]
+    assert bodies(pull(peer, sys_flag=0, subVersion="0")) == [b"a"]
 
 
 def test_sql_subscription_is_refused_where_it_is_not_enabled() -> None:
