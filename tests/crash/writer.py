@@ -1,9 +1,10 @@
 """A prepared process that forks a writer for every line of its input, and lets it die by SIGKILL.
 
 In: one JSON object a line: {"root": ..., "notes": ..., "serial": ..., "seed": ..., "recovering": ..., "lines": ...,
-"seconds": ...}. The writer opens the store, puts messages without end, and appends a line to the file `notes` for all
-that is acknowledged. It dies after that many executed lines of code in storage/, or after that many seconds if `lines`
-is 0; counted from before the store's recovery, or from the moment it is open.
+"seconds": ..., "acknowledged": ...}. The writer opens the store, puts messages without end, and appends a line to the
+file `notes` for all that is acknowledged. It dies after that many executed lines of code in storage/, or after that many
+seconds if `lines` is 0; counted from before the store's recovery, or from the moment it is open; but with `acknowledged`
+not before something was noted.
 Out: how it ended, as subprocess does: -9 for SIGKILL.
 """
 
@@ -88,9 +89,15 @@ def run_one(job: dict[str, Any]) -> int:
     os.close(begun)
     if not job["lines"]:
         time.sleep(job["seconds"])
+        while job["acknowledged"] and not os.path.getsize(job["notes"]) and not _has_ended(child):
+            time.sleep(0.001)
         os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     return os.waitstatus_to_exitcode(status)
+
+
+def _has_ended(child: int) -> bool:
+    return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 def main() -> None:
