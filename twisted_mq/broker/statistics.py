@@ -47,8 +47,6 @@ class BrokerStatistics:
     """
 
     started_seconds: float
-    put_messages: int = 0
-    put_bytes: int = 0
     put_failed: int = 0
     get_found: int = 0
     get_missed: int = 0
@@ -81,12 +79,20 @@ class BrokerStatistics:
         self.day = Day(self._date(self.started_seconds))
         self.take_snapshot(self.started_seconds)
 
+    @property
+    def put_messages(self) -> int:
+        """Messages that were stored."""
+        return sum(counter.messages for counter in self.puts.values())
+
+    @property
+    def put_bytes(self) -> int:
+        """Bytes of their records."""
+        return sum(counter.bytes for counter in self.puts.values())
+
     # counting, outside of the hottest path
 
     def count_put(self, topic: str, messages: int, size_bytes: int, *, queue_id: int) -> None:
         """A request or the broker itself stored messages."""
-        self.put_messages += messages
-        self.put_bytes += size_bytes
         self.puts[topic].add(messages, size_bytes)
         self.queue_puts[topic][queue_id].add(messages, size_bytes)
 
@@ -196,7 +202,7 @@ class BrokerStatistics:
 
 
 _COUNTED = (
-    "put_messages", "put_bytes", "get_found", "get_missed", "get_messages", "get_bytes",
+    "put_messages", "get_found", "get_missed", "get_messages",
 )  # fmt: skip
 
 

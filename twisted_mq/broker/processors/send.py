@@ -206,8 +206,6 @@ class SendMessageProcessor:
             statistics.put_failed += 1
             return self._answers.refusal(command, self._put_failure(result.status))
         count, size = result.message_count, result.end_offset - result.physical_offset
-        statistics.put_messages += count
-        statistics.put_bytes += size
         puts = statistics.puts[message.topic]
         puts.messages += count
         puts.bytes += size
