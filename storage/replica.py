@@ -25,7 +25,7 @@ from storage.queue_table import QueueTable
 from storage.record_rows import POSITION, SMALLEST_RECORD, TIMESTAMP, Row, pass_records, read_rows
 from storage.replica_queues import ReplicaQueues
 
-_STEP_BYTES = 256 << 10
+_STEP_BYTES = 128 << 10
 """How much of the log the queues get in one piece; also what is made anew where a queue's disk was full."""
 
 

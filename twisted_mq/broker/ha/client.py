@@ -35,6 +35,9 @@ RETRY_SECONDS = (1.0, 2.0, 5.0)
 MISMATCHES_UNTIL_STOP = 3
 """How often in a row the master's bytes may not fit at the same place: once may be a damaged transmission."""
 
+READ_BYTES = 256 * 1024
+"""How much is taken out of the socket at once (Twisted: 64 KiB): each turn of the reactor costs as much as 20 KiB."""
+
 
 class HAClient:
     """Keeps one connection to the master. `dispatch` makes what was written visible, see DispatchBehind."""
@@ -161,17 +164,17 @@ class HAClient:
         """Append what came, report it, have it made visible. Raises StoreError where it does not fit."""
         self._failures = 0
         self.last_read_ms = int(self._clock.seconds() * 1000)
-        store, grown = self.store, False
+        store, grown = self.store, 0
         try:
             for transfer in transfers:
                 if transfer.data:
                     store.append_log(transfer.physical_offset, transfer.data)
-                    grown = True
+                    grown += len(transfer.data)
                 elif store.max_physical_offset() not in (0, transfer.physical_offset):
                     raise LogMismatch("commit log", store.max_physical_offset(), transfer.physical_offset)
         finally:
             if grown:
-                self._behind.soon()
+                self._behind.soon(grown)
         if grown:
             self.report()
 
@@ -184,7 +187,7 @@ class HAClient:
             link.send_report(offset)
 
     def _flushed(self, link: HALink | None, offset: int, done: bool) -> None:
-        self._behind.soon()
+        self._behind.soon(0)
         if done and link is not None and link is self._link:
             link.send_report(offset)
 
@@ -219,6 +222,7 @@ class HALink(protocol.Protocol):
 
     def connectionMade(self) -> None:
         self._open = True
+        self.transport.bufferSize = READ_BYTES
         set_no_delay = getattr(self.transport, "setTcpNoDelay", None)
         if set_no_delay is not None:
             set_no_delay(True)

@@ -6,41 +6,46 @@ from collections.abc import Callable
 
 from twisted.internet import interfaces
 
-READS_FIRST = 16
-"""How many turns in a row bytes that came in put dispatching off."""
+PAUSE_SECONDS = 0.001
+"""How long bytes wait for others, so that they are acknowledged first (Apache: reput sleeps as long)."""
+
+MANY_BYTES = 64 * 1024
+"""What comes in a pause where a slave catches up: 64 MB/s."""
+
+PAUSES_PUT_OFF = 16
+"""How many pauses in a row many bytes put dispatching off."""
 
 
 class DispatchBehind:
-    """Calls `dispatch` in a later turn of the reactor, and again while it says that more is left.
+    """Calls `dispatch` soon after bytes came, and again while it says that more is left.
 
-    Turns in which bytes come in go first, READS_FIRST of them at most: what is written can be acknowledged, and a
-    master's senders wait for that, not for the slave's readers.
+    While very many come in, replication goes first: a master's senders wait for what is written to be acknowledged, and
+    not for the slave's readers.
     """
 
     def __init__(self, clock: interfaces.IReactorTime, dispatch: Callable[[], bool]) -> None:
         self._clock = clock
         self._dispatch = dispatch
         self._call: interfaces.IDelayedCall | None = None
-        self._came = False
+        self._came = 0
         self._put_off = 0
 
-    def soon(self) -> None:
-        """There is something to dispatch."""
-        self._came = True
+    def soon(self, byte_count: int) -> None:
+        """So many bytes came that are to be dispatched."""
+        self._came += byte_count
         if self._call is None:
-            self._call = self._clock.callLater(0, self._turn)
+            self._call = self._clock.callLater(PAUSE_SECONDS, self._look)
 
-    def _turn(self) -> None:
+    def _look(self) -> None:
         self._call = None
-        came, self._came = self._came, False
-        if came and self._put_off < READS_FIRST:
+        came, self._came = self._came, 0
+        if came >= MANY_BYTES and self._put_off < PAUSES_PUT_OFF:
             self._put_off += 1
-            more = True
-        else:
-            self._put_off = 0
-            more = self._dispatch()
-        if more and self._call is None:
-            self._call = self._clock.callLater(0, self._turn)
+            self._call = self._clock.callLater(PAUSE_SECONDS, self._look)
+            return
+        self._put_off = 0
+        if self._dispatch() and self._call is None:
+            self._call = self._clock.callLater(0, self._look)
 
     def stop(self) -> None:
         """Dispatch nothing more; a second call does nothing."""

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from twisted.internet import task
 from twisted.trial.unittest import SynchronousTestCase
 
-from twisted_mq.broker.ha.dispatch_behind import READS_FIRST, DispatchBehind
-
-
-class Turns(task.Clock):
-    """A second is a turn: what is to be called at once is called in the next one, as a reactor does it."""
-
-    def callLater(self, when: float, what: Any, *args: Any, **kw: Any) -> Any:
-        return super().callLater(max(1, when), what, *args, **kw)
+from twisted_mq.broker.ha.dispatch_behind import MANY_BYTES, PAUSE_SECONDS, PAUSES_PUT_OFF, DispatchBehind
 
 
 class DispatchBehindTests(SynchronousTestCase):
     def setUp(self) -> None:
-        self.clock = Turns()
+        self.clock = task.Clock()
         self.parts = 1
         self.calls = 0
         self.behind = DispatchBehind(self.clock, self.dispatch)
@@ -29,45 +20,54 @@ class DispatchBehindTests(SynchronousTestCase):
         self.parts -= 1
         return self.parts > 0
 
-    def turns(self, count: int) -> None:
-        for _ in range(count):
-            self.clock.advance(1)
+    def pauses(self, count: int) -> None:
+        self.clock.pump([PAUSE_SECONDS] * count)
 
-    def test_dispatching_waits_for_the_turn_behind_the_bytes(self) -> None:
-        self.behind.soon()
-        self.turns(1)
+    def test_bytes_are_dispatched_after_a_pause(self) -> None:
+        self.behind.soon(100)
+        self.clock.advance(PAUSE_SECONDS / 2)
+        self.behind.soon(100)
         self.assertEqual(self.calls, 0)
-        self.turns(1)
+        self.clock.advance(PAUSE_SECONDS / 2)
         self.assertEqual((self.calls, self.clock.getDelayedCalls()), (1, []))
 
-    def test_all_parts_are_dispatched_a_turn_each(self) -> None:
+    def test_all_parts_are_dispatched(self) -> None:
         self.parts = 5
-        self.behind.soon()
-        self.turns(6)
+        self.behind.soon(100)
+        self.pauses(1)
         self.assertEqual((self.calls, self.clock.getDelayedCalls()), (5, []))
 
-    def test_bytes_that_never_cease_put_dispatching_off_only_so_long(self) -> None:
-        for _ in range(3 * (READS_FIRST + 1)):
-            self.parts = 1000
-            self.behind.soon()
-            self.turns(1)
+    def test_many_bytes_put_dispatching_off_until_fewer_come(self) -> None:
+        for _ in range(3):
+            self.behind.soon(MANY_BYTES)
+            self.pauses(1)
+        self.assertEqual(self.calls, 0)
+        self.behind.soon(MANY_BYTES - 1)
+        self.pauses(1)
+        self.assertEqual((self.calls, self.clock.getDelayedCalls()), (1, []))
+
+    def test_many_bytes_that_never_cease_put_dispatching_off_only_so_long(self) -> None:
+        for _ in range(3 * (PAUSES_PUT_OFF + 1)):
+            self.parts = 1
+            self.behind.soon(MANY_BYTES)
+            self.pauses(1)
         self.assertEqual(self.calls, 3)
 
     def test_what_dispatching_itself_brings_in_is_dispatched(self) -> None:
         def dispatch() -> bool:
             self.calls += 1
             if self.calls == 1:
-                behind.soon()
+                behind.soon(100)
             return False
 
         behind = DispatchBehind(self.clock, dispatch)
-        behind.soon()
-        self.turns(4)
+        behind.soon(100)
+        self.pauses(2)
         self.assertEqual((self.calls, self.clock.getDelayedCalls()), (2, []))
 
     def test_nothing_is_dispatched_after_stopping(self) -> None:
-        self.behind.soon()
+        self.behind.soon(100)
         self.behind.stop()
         self.behind.stop()
-        self.turns(3)
+        self.pauses(3)
         self.assertEqual((self.calls, self.clock.getDelayedCalls()), (0, []))
