@@ -19,9 +19,9 @@ def test_traces_of_a_message_are_sent_and_read(java_clients: Clients, cluster: C
     """The send, and begin and end of its consumption, each under the message's id as key."""
     producer = java_clients.producer(trace=TRACE_TOPIC)
     (key,) = producer.send(topic, "traced", tags="TagA")["msg_ids"]
-    cluster.wait_route(TRACE_TOPIC)
     consumer = java_clients.push_consumer(group, topic, trace=TRACE_TOPIC)
     consumer.wait_bodies({"traced"})
+    cluster.wait_route(TRACE_TOPIC)
     reader = java_clients.push_consumer(unique("Reader"), TRACE_TOPIC)
 
     def kinds() -> set[str]:
