@@ -15,6 +15,7 @@ from pathlib import Path
 import attrs
 import pytest
 
+from protocol.queue_layout import BATCH_ENTRY_BYTES
 from storage.flush import FlushService
 from storage.index_flush import IndexFlush
 from storage.interfaces import InnerMessage, PutStatus
@@ -24,16 +25,26 @@ from tests.support.interruption import Interruption, Killed
 from tests.support.power_cut import DiskRecorder
 from tests.support.store_load import HOST, MS_A_MESSAGE, START_MS, small_config
 
-QUEUES = (("TopicA", 0), ("TopicA", 1), ("TopicB", 0))
-MESSAGES = 150
+BATCHES = "Batches"
+"""A topic of the type BatchCQ."""
+QUEUES = (("TopicA", 0), ("TopicA", 1), ("TopicB", 0), (BATCHES, 0))
+MESSAGES = 200
 KILLS_A_CASE = 3
 LOG_FILE_BYTES = 8192
 Places = dict[tuple[str, int, int], bytes]
 
 
 def make_store(root: Path, sync: Callable[[int], None], seconds: Callable[[], float] = lambda: 0.0) -> FileMessageStore:
-    config = small_config(root, mapped_file_size_commit_log=LOG_FILE_BYTES, max_hash_slot_num=8, max_index_num=64)
-    return FileMessageStore(config, lambda: START_MS, sync=sync, monotonic=seconds)
+    config = small_config(
+        root,
+        mapped_file_size_commit_log=LOG_FILE_BYTES,
+        mapper_file_size_batch_consume_queue=20 * BATCH_ENTRY_BYTES,
+        max_hash_slot_num=8,
+        max_index_num=64,
+    )
+    store = FileMessageStore(config, lambda: START_MS, sync=sync, monotonic=seconds)
+    store.is_batch_topic = {BATCHES: True}.get
+    return store
 
 
 def no_sync(_descriptor: int) -> None:
@@ -86,6 +97,10 @@ def queue_file_missing(root: Path) -> None:
     files(root, "consumequeue", "TopicA", "1")[1].unlink()
 
 
+def batch_queue_file_cut(root: Path) -> None:
+    os.truncate(files(root, "batchconsumequeue", BATCHES, "0")[1], 130)
+
+
 def hole_in_a_queue(root: Path) -> None:
     overwrite(files(root, "consumequeue", "TopicB", "0")[-1], 20, bytes(40))
 
@@ -127,6 +142,7 @@ DAMAGES = (
     nothing,
     queue_file_cut,
     queue_file_missing,
+    batch_queue_file_cut,
     hole_in_a_queue,
     queue_file_empty,
     queue_leads_elsewhere,

@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 import pytest
 
+from storage.batch_consume_queue import BatchConsumeQueue
 from storage.consume_queue import ConsumeQueue
 from storage.mapped_file import MappedFile
 
@@ -45,6 +46,7 @@ class Interruption:
                 (ConsumeQueue, "append"),
                 (ConsumeQueue, "rewrite"),
                 (ConsumeQueue, "_append_filler"),
+                (BatchConsumeQueue, "_put"),
                 (MappedFile, "_clear"),
             ):
                 patch.setattr(owner, method, self.guarded(getattr(owner, method)))
