@@ -30,7 +30,8 @@ Answer = Any
 
 Processor = Callable[["Channel", RemotingCommand], Answer]
 
-_BUSY = "[REJECTREQUEST]system busy, start flow control for a while"
+REJECTED = "[REJECTREQUEST]system busy, start flow control for a while"
+"""With SYSTEM_BUSY: what a server says that takes no such request now."""
 
 
 @attrs.define(eq=False)
@@ -184,7 +185,7 @@ class Channel(protocol.Protocol):
         if traffic.pending_answers >= traffic.max_pending_answers:
             later.addErrback(lambda _: None)
             later.cancel()
-            return encode_frame(command.answer(ResponseCode.SYSTEM_BUSY, _BUSY))
+            return encode_frame(command.answer(ResponseCode.SYSTEM_BUSY, REJECTED))
         traffic.pending_answers += 1
         later.addErrback(lambda reason: self._refusal(command, reason))
         later.addCallback(self._write_late, command)

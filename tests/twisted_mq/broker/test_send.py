@@ -9,7 +9,9 @@ from protocol.message import Message
 from protocol.message_batch import encode_batch
 from protocol.message_record import decode_message
 from protocol.registry import RequestCode
+from storage.interfaces import PutResult, PutStatus
 from tests.support.broker import BrokerInMemory, Peer
+from twisted_mq.broker.processors.send import SendMessageProcessor
 
 NAMES = {"group": "a", "topic": "b", "default": "c", "queues": "d", "queue": "e", "sys_flag": "f", "born": "g",
          "flag": "h", "properties": "i", "reconsume": "j", "unit": "k", "batch": "m"}  # fmt: skip
@@ -170,6 +172,20 @@ def test_sync_flush_answers_after_the_flush_and_hides_the_message_until_then() -
     broker.store.flush()
     (answer,) = peer.received()
     assert (answer.code, [one.body for one in stored(broker)]) == (0, [b"x"])
+
+
+def test_a_store_without_a_free_buffer_refuses_sends_and_what_is_given_back() -> None:
+    """As Apache's transientStorePool without buffers under fastFailIfNoBufferInStorePool: clients try another broker."""
+    broker = BrokerInMemory()
+    peer = broker.connect()
+    send(peer)
+    busy = PutResult(PutStatus.OS_PAGE_CACHE_BUSY)
+    broker.store.put_message = lambda message: busy
+    broker.controller.processors.update(SendMessageProcessor(broker.controller).processors)
+    back = {"offset": "0", "group": "G", "delayLevel": "1", "originTopic": "T"}
+    for answer in (send(peer), peer.ask(RequestCode.CONSUMER_SEND_MSG_BACK, back)):
+        assert (answer.code, answer.remark) == (2, "[REJECTREQUEST]system busy, start flow control for a while")
+    assert len(stored(broker)) == 1
 
 
 def test_sync_flush_bounds_the_sends_that_wait() -> None:

@@ -8,9 +8,7 @@ from typing import Any
 from protocol.codes import RequestCode, ResponseCode
 from protocol.command import RemotingCommand
 from protocol.errors import BrokerError
-from twisted_mq.remoting.channel import Answer, Channel, Processor
-
-REJECTED = "[REJECTREQUEST]system busy, start flow control for a while"
+from twisted_mq.remoting.channel import REJECTED, Answer, Channel, Processor
 
 SENDS = (
     RequestCode.SEND_MESSAGE,

@@ -33,7 +33,7 @@ from twisted_mq.broker.schedule.recall_handle import handle_of
 from twisted_mq.broker.topic_validator import NOT_ALLOWED_SEND_TOPICS, RETRY_PREFIX, topic_fault
 from twisted_mq.broker.transaction.half_messages import HALF_TOPIC, is_half
 from twisted_mq.config.values import value_text
-from twisted_mq.remoting.channel import Answer, Channel
+from twisted_mq.remoting.channel import REJECTED, Answer, Channel
 
 FAQ = "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
 OVERLOAD = "[OVERLOAD]system busy, start flow control for a while"
@@ -255,10 +255,7 @@ class SendMessageProcessor:
                 "service not available now. It may be caused by one of the following reasons: the broker's disk is full"
                 f" [{options.store_path_root_dir}], messages are put to the slave, message store has been shut down, etc.",
             ),
-            PutStatus.OS_PAGE_CACHE_BUSY: (
-                ResponseCode.SYSTEM_BUSY,
-                "[PC_SYNCHRONIZED]broker busy, start flow control for a while",
-            ),
+            PutStatus.OS_PAGE_CACHE_BUSY: (ResponseCode.SYSTEM_BUSY, REJECTED),
         }
         return BrokerError(*rows.get(status, (ResponseCode.SYSTEM_ERROR, status.name)))
 

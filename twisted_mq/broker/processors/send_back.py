@@ -25,7 +25,7 @@ from twisted_mq.broker.dead_letters import dead_letter_topic, most_times, subscr
 from twisted_mq.broker.schedule.postpone import PostponeRefused
 from twisted_mq.broker.stored_message import StoredMessage
 from twisted_mq.broker.topic_validator import retry_topic
-from twisted_mq.remoting.channel import Answer, Channel
+from twisted_mq.remoting.channel import REJECTED, Answer, Channel
 
 PERM_WRITE = 2
 FIRST_LEVEL = 3
@@ -114,6 +114,8 @@ class SendBackProcessor:
         except PostponeRefused as refused:
             raise BrokerError(ResponseCode.SYSTEM_ERROR, refused.status) from refused
         result = self._broker.store.put_message(waiting)
+        if result.status is PutStatus.OS_PAGE_CACHE_BUSY:
+            raise BrokerError(ResponseCode.SYSTEM_BUSY, REJECTED)
         if result.status is not PutStatus.PUT_OK:
             raise BrokerError(ResponseCode.SYSTEM_ERROR, result.status.name)
         size, statistics = result.end_offset - result.physical_offset, self._broker.statistics

@@ -13,7 +13,7 @@ from storage.interfaces import InnerMessage
 from storage.memory import MemoryMessageStore
 from tests.support.broker import BrokerInMemory, Peer
 from tests.support.captures import frame_index, frames
-from twisted_mq.broker.ha.slave_refusals import REJECTED
+from twisted_mq.remoting.channel import REJECTED
 
 SLAVE = {"broker_role": "SLAVE", "broker_id": 1}
 
