@@ -8,7 +8,7 @@ import string
 
 import pytest
 
-from interop.peers.clients import Clients, JavaPeer, LitePullConsumer, bodies, flat
+from interop.peers.clients import Clients, JavaPeer, LitePullConsumer, bodies, flat, unique
 from interop.peers.line_peer import PeerError
 from interop.peers.process import wait_until
 from interop.peers.servers import CLUSTER_NAME, MAX_MESSAGE_BYTES, Cluster
@@ -255,6 +255,21 @@ def test_our_consumer_filters_by_expression_and_a_bad_one_is_refused_at_its_star
         producer.send(topic, f"{number}", tags="TagA", properties={"price": str(number)})
     consumer = our_clients.push_consumer(group, topic, sql="price BETWEEN 2 AND 3 AND TAGS = 'TagA'")
     assert sorted(bodies(consumer.wait_bodies({"2", "3"}))) == ["2", "3"]
+
+
+def test_our_clients_share_a_namespace_with_apaches(
+    our_clients: Clients, java_clients: Clients, cluster: Cluster, group: str
+) -> None:
+    topic, space = unique("Topic"), unique("space")
+    our_clients.producer(namespace=space).send(topic, "ours")
+    cluster.wait_route(f"{space}%{topic}")
+    java_clients.producer(namespace=space).send(topic, "theirs")
+    for clients in (our_clients, java_clients):
+        consumer = clients.push_consumer(group, topic, namespace=space)
+        messages = consumer.wait_bodies({"ours", "theirs"})
+        assert {message["topic"] for message in messages} == {topic}
+        consumer.stop()
+        group = unique("Group")
 
 
 def test_our_producers_timed_message_is_recalled(

@@ -119,7 +119,10 @@ class Program(LineOnlyReceiver):
 
     async def do_producer(self, arguments: Record) -> str:
         options = ProducerOptions(batch_unique_key=arguments.get("batch_unique_key", False), **tracing(arguments))
-        producer = Producer(reactor, arguments["group"], arguments["name_server"], options=options)
+        producer = Producer(
+            reactor, arguments["group"], arguments["name_server"], options=options,
+            namespace=arguments.get("namespace", ""),
+        )  # fmt: skip
         return await self._start(arguments, producer)
 
     async def do_transaction_producer(self, arguments: Record) -> str:
@@ -171,7 +174,9 @@ class Program(LineOnlyReceiver):
             message_model=model, consume_from_where=ConsumeFromWhere.FIRST_OFFSET, **tracing(arguments)
         )
         group, name_server = arguments["group"], arguments["name_server"]
-        consumer = PushConsumer(reactor, group, name_server, options=options, instance_name=name)
+        consumer = PushConsumer(
+            reactor, group, name_server, options=options, instance_name=name, namespace=arguments.get("namespace", "")
+        )
         if "sql" in arguments:
             consumer.subscribe(arguments["topic"], arguments["sql"], SQL92)
         else:

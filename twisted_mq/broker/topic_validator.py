@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
+from protocol.namespaces import DLQ_PREFIX as DLQ_PREFIX
 from protocol.pop_topics import RETRY_PREFIX as RETRY_PREFIX
 from protocol.system_topics import NOT_ALLOWED_SEND_TOPICS as NOT_ALLOWED_SEND_TOPICS
 from protocol.system_topics import SYSTEM_TOPICS as SYSTEM_TOPICS
 from protocol.system_topics import is_system_topic as is_system_topic
 
 AUTO_CREATE_TOPIC = "TBW102"
-DLQ_PREFIX = "%DLQ%"
 TOPIC_MAX_LENGTH = 127
 GROUP_MAX_LENGTH = 255
 

@@ -25,6 +25,7 @@ from protocol.bodies import (
 from protocol.codes import ResponseCode
 from protocol.errors import BrokerError
 from protocol.message import MessageExt
+from protocol.namespaces import with_namespace
 from protocol.subscription import SUB_ALL, TAG, build_subscription
 from twisted_mq.client.consumer_options import ConsumerOptions, MessageModel
 from twisted_mq.client.errors import ClientStateError
@@ -59,11 +60,17 @@ class Consumer:
         *,
         client: MQClient | None = None,
         options: ConsumerOptions | None = None,
+        namespace: str = "",
         **client_arguments: Any,
     ) -> None:
-        """Raises ClientOptionIllegal for a bad group or address; nothing is connected before `start`."""
-        check_group(group)
-        self.group = group
+        """Raises ClientOptionIllegal for a bad group or address; nothing is connected before `start`.
+
+        With a `namespace` the brokers' names of the group and of all topics begin with it; queues have these names,
+        messages the topics without it.
+        """
+        self.group = with_namespace(namespace, group)
+        check_group(self.group)
+        self.namespace = namespace
         self.options = options or ConsumerOptions()
         if self._broadcasting:
             client_arguments.setdefault("instance_name", BROADCAST_INSTANCE)
@@ -85,6 +92,7 @@ class Consumer:
 
         All members of a group must subscribe to the same. Raises ClientOptionIllegal or SubscriptionError.
         """
+        topic = with_namespace(self.namespace, topic)
         check_topic(topic)
         self.subscriptions[topic] = build_subscription(
             topic, expression, expression_type, sub_version=self.client.now_ms()
@@ -93,7 +101,7 @@ class Consumer:
 
     def unsubscribe(self, topic: str) -> None:
         """Consume a topic no longer; its queues go to others of the group soon."""
-        self.subscriptions.pop(topic, None)
+        self.subscriptions.pop(with_namespace(self.namespace, topic), None)
         self._rebalance_now()
 
     def start(self) -> defer.Deferred[None]:

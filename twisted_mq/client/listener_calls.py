@@ -17,6 +17,7 @@ from twisted.logger import Logger, LogLevel
 
 from protocol.message import MessageExt
 from protocol.message_properties import PROPERTY_CONSUME_START_TIMESTAMP, PROPERTY_RETRY_TOPIC
+from protocol.namespaces import without_namespace
 from twisted_mq.broker.topic_validator import retry_topic
 from twisted_mq.client.message_trace import TraceDispatcher
 
@@ -43,6 +44,8 @@ class ListenerCalls:
     timeout_seconds: float
     refusal: enum.Enum
     traces: TraceDispatcher | None = None
+    namespace: str = ""
+    """Taken off the topics of messages."""
     stopped: bool = False
 
     def delivered(self, messages: Sequence[MessageExt]) -> list[MessageExt]:
@@ -52,10 +55,11 @@ class ListenerCalls:
 
     def _delivered(self, message: MessageExt, now_ms: str) -> MessageExt:
         message.properties[PROPERTY_CONSUME_START_TIMESTAMP] = now_ms
-        origin = message.properties.get(PROPERTY_RETRY_TOPIC)
-        if origin and message.topic == retry_topic(self.group):
-            return attrs.evolve(message, topic=origin)
-        return message
+        topic, origin = message.topic, message.properties.get(PROPERTY_RETRY_TOPIC)
+        if origin and topic == retry_topic(self.group):
+            topic = origin
+        topic = without_namespace(self.namespace, topic)
+        return message if topic == message.topic else attrs.evolve(message, topic=topic)
 
     async def call(self, messages: list[MessageExt], context: Any) -> Any:
         """The listener's answer; raises what it raises, and TimeoutError past the consume timeout."""

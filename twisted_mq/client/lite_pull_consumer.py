@@ -18,10 +18,12 @@ import collections
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import attrs
 from twisted.internet import defer
 
 from protocol.bodies import MessageQueue
 from protocol.message import MessageExt
+from protocol.namespaces import with_namespace, without_namespace
 from protocol.subscription import SUB_ALL, build_subscription
 from twisted_mq.client.consumer import Consumer
 from twisted_mq.client.errors import ClientStateError
@@ -119,6 +121,7 @@ class LitePullConsumer(Consumer):
         return defer.Deferred.fromCoroutine(self._fetch_queues(topic))
 
     async def _fetch_queues(self, topic: str) -> list[MessageQueue]:
+        topic = with_namespace(self.namespace, topic)
         return subscribe_queues(topic, await self.client.routes.find(topic))
 
     def _assemble(self) -> None:
@@ -147,7 +150,9 @@ class LitePullConsumer(Consumer):
             return []
         messages, process_queue, queue = pulled
         self._polled[queue] = process_queue.remove(messages)
-        return list(messages)
+        if not self.namespace:
+            return list(messages)
+        return [attrs.evolve(one, topic=without_namespace(self.namespace, one.topic)) for one in messages]
 
     # offsets
 

@@ -17,11 +17,13 @@ from twisted.python import failure
 from protocol.bodies import MessageQueue, TopicRouteData
 from protocol.java import java_hash
 from protocol.message import Message, MessageExt
+from protocol.message_properties import PROPERTY_MESSAGE_TYPE
+from protocol.namespaces import with_namespace
 from twisted_mq.broker.schedule.recall_handle import RecallHandle
 from twisted_mq.client.errors import ClientStateError, MessageIllegal
 from twisted_mq.client.message_trace import TraceDispatcher
 from twisted_mq.client.mq_client import MQClient
-from twisted_mq.client.requests import request_message
+from twisted_mq.client.requests import REPLY, request_message
 from twisted_mq.client.send_rules import (
     Outgoing,
     SendResult,
@@ -55,15 +57,20 @@ class Producer:
         *,
         client: MQClient | None = None,
         options: ProducerOptions | None = None,
+        namespace: str = "",
         **client_arguments: Any,
     ) -> None:
-        """Raises ClientOptionIllegal for a bad group or address; nothing is connected before `start`."""
-        check_group(group)
-        self.group = group
+        """Raises ClientOptionIllegal for a bad group or address; nothing is connected before `start`.
+
+        With a `namespace` the brokers' names of the group and of all topics begin with it; queues have these names.
+        """
+        self.group = with_namespace(namespace, group)
+        check_group(self.group)
+        self._namespace = namespace
         self.options = options or ProducerOptions()
         self.client = client or MQClient(reactor, namesrv or (), **client_arguments)
         self._clock = reactor
-        self._sender = Sender(self.client, group, self.options)
+        self._sender = Sender(self.client, self.group, self.options)
         self._traces: TraceDispatcher | None = None
         if self.options.message_trace:
             self._traces = TraceDispatcher(self.client, group, self.options.trace_topic, "PRODUCE")
@@ -189,10 +196,18 @@ class Producer:
             raise ClientStateError(f"producer {self.group} was stopped before an answer came; it may have been sent")
         return result
 
+    def _named(self, message: Message) -> Message:
+        """The message under its topic's whole name; a reply's topic has no namespace."""
+        if not self._namespace or message.properties.get(PROPERTY_MESSAGE_TYPE) == REPLY:
+            return message
+        topic = with_namespace(self._namespace, message.topic)
+        return Message(topic, message.body, message.flag, message.properties)
+
     async def _send(self, message: Message, queue: MessageQueue | None, timeout_seconds: float | None) -> SendResult:
         self.client.check_process()
-        check_message(message, self.options.limits)
-        ready = outgoing(message, self.client.unique_key(), self.options.limits)
+        named = self._named(message)
+        check_message(named, self.options.limits)
+        ready = outgoing(named, self.client.unique_key(), self.options.limits)
         return await self._deliver([message], ready, len(message.body), queue, timeout_seconds)
 
     async def _deliver(
@@ -213,7 +228,7 @@ class Producer:
         self, message: Message, key: Any, selector: QueueSelector, timeout_seconds: float | None
     ) -> SendResult:
         check_message(message, self.options.limits)
-        queue = selector((await self._sender.info(message.topic)).queues, message, key)
+        queue = selector((await self._sender.info(self._named(message).topic)).queues, message, key)
         return await self._send(message, queue, timeout_seconds)
 
     async def _request(
@@ -241,15 +256,17 @@ class Producer:
         self, messages: list[Message], queue: MessageQueue | None, timeout_seconds: float | None
     ) -> SendResult:
         self.client.check_process()
-        check_batch(messages, self.options.limits)
+        named = [self._named(message) for message in messages]
+        check_batch(named, self.options.limits)
         keys = [self.client.unique_key() for _ in messages]
-        ready = outgoing_batch(messages, keys, self.client.unique_key() if self.options.batch_unique_key else None)
+        ready = outgoing_batch(named, keys, self.client.unique_key() if self.options.batch_unique_key else None)
         return await self._deliver(messages, ready, len(ready.body), queue, timeout_seconds)
 
     async def _send_one_way(self, message: Message, queue: MessageQueue | None) -> None:
         self.client.check_process()
-        check_message(message, self.options.limits)
-        ready = outgoing(message, self.client.unique_key(), self.options.limits)
+        named = self._named(message)
+        check_message(named, self.options.limits)
+        ready = outgoing(named, self.client.unique_key(), self.options.limits)
         await self._sender.deliver_one_way(ready, queue)
 
     async def _recall(self, topic: str, handle: str) -> str:
@@ -257,12 +274,13 @@ class Producer:
             broker_name = RecallHandle.decode(handle).broker_name
         except ValueError as error:
             raise MessageIllegal(f"{error}: {handle!r}") from error
+        topic = with_namespace(self._namespace, topic)
         await self._sender.info(topic)
         address = await self.client.routes.master(broker_name, topic)
         return await self.client.calls.recall(address, self.group, broker_name, topic, handle)
 
     async def _publish_queues(self, topic: str) -> tuple[MessageQueue, ...]:
-        return (await self._sender.info(topic)).queues
+        return (await self._sender.info(with_namespace(self._namespace, topic))).queues
 
 
 def _follow(watched: defer.Deferred[Any]) -> defer.Deferred[None]:

@@ -21,6 +21,7 @@ from twisted.internet import defer, task
 
 from protocol.bodies import ConsumeMessageDirectlyResult, MessageQueue
 from protocol.message import MessageExt
+from protocol.namespaces import without_namespace
 from protocol.subscription import SUB_ALL, build_subscription
 from twisted_mq.broker.topic_validator import retry_topic
 from twisted_mq.client.consume_service import ConsumeService
@@ -90,7 +91,8 @@ class PushConsumer(Consumer):
             topic = retry_topic(self.group)
             self.subscriptions.setdefault(topic, build_subscription(topic, SUB_ALL, sub_version=self.client.now_ms()))
         super()._assemble()
-        self._send_back = SendBack(self.client, self.group, self.options.most_tries(orderly=self.orderly))
+        tries = self.options.most_tries(orderly=self.orderly)
+        self._send_back = SendBack(self.client, self.group, tries, self.namespace)
         locks = QueueLocks(self.client, self.group, self._held)
         self._renewal = task.LoopingCall(lambda: defer.Deferred.fromCoroutine(locks.renew()))
         self._renewal.clock = self._clock
@@ -102,8 +104,10 @@ class PushConsumer(Consumer):
             self.consume_service: ConsumeService | OrderlyConsumeService = orderly
         else:
             self.consume_service = ConsumeService(*common)
+        self.consume_service.calls.namespace = self.namespace
         if self.options.message_trace:
-            traces = TraceDispatcher(self.client, self.group, self.options.trace_topic, "CONSUME")
+            group = without_namespace(self.namespace, self.group)
+            traces = TraceDispatcher(self.client, group, self.options.trace_topic, "CONSUME")
             self.consume_service.calls.traces = traces
 
     def _held(self) -> dict[MessageQueue, ProcessQueue]:

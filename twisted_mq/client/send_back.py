@@ -6,6 +6,7 @@ DefaultMQPushConsumerImpl.sendMessageBack).
 
 from __future__ import annotations
 
+import attrs
 from twisted.logger import Logger
 
 from protocol.bodies import MessageQueue
@@ -19,6 +20,7 @@ from protocol.message_properties import (
     PROPERTY_RETRY_TOPIC,
     PROPERTY_TRANSACTION_PREPARED,
 )
+from protocol.namespaces import with_namespace
 from twisted_mq.broker.topic_validator import retry_topic
 from twisted_mq.client.errors import NoRoute
 from twisted_mq.client.mq_client import MQClient
@@ -50,10 +52,12 @@ class SendBack:
 
     log = Logger()
 
-    def __init__(self, client: MQClient, group: str, max_tries: int) -> None:
+    def __init__(self, client: MQClient, group: str, max_tries: int, namespace: str = "") -> None:
+        """`namespace` was taken off the messages' topics."""
         self._client = client
         self._group = group
         self._max_tries = max_tries
+        self._namespace = namespace
         self._options = ProducerOptions()
         self._sender = Sender(client, INNER_PRODUCER, self._options)
 
@@ -62,6 +66,7 @@ class SendBack:
 
         `delay_level` 0 lets the broker choose by the number of tries; -1 makes a dead letter.
         """
+        message = attrs.evolve(message, topic=with_namespace(self._namespace, message.topic))
         try:
             address = await self._client.routes.master(queue.broker_name, queue.topic)
             await self._client.calls.send_back(

@@ -35,6 +35,7 @@ from protocol.message_properties import (
     PROPERTY_PRODUCER_GROUP,
     PROPERTY_TRANSACTION_PREPARED,
 )
+from protocol.namespaces import without_namespace
 from twisted_mq.client.errors import BrokerGone
 from twisted_mq.client.producer import Producer
 from twisted_mq.client.send_rules import SendResult, SendStatus
@@ -141,6 +142,7 @@ class TransactionProducer(Producer):
         self, header: CheckTransactionStateRequestHeader, message: MessageExt
     ) -> RemotingCommand:
         """What the broker is told that asked about a message."""
+        message = attrs.evolve(message, topic=without_namespace(self._namespace, message.topic))
         state, error = await self._decide(self._check, message)
         if self._traces is not None:
             key = message.unique_key or header.msg_id or ""

@@ -22,13 +22,11 @@ from protocol.bodies import (
 from protocol.codes import RequestCode, ResponseCode
 from protocol.command import RemotingCommand
 from protocol.errors import BrokerError
+from protocol.system_topics import is_lmq
 from twisted_mq.broker.consumer_manager import BROADCASTING
 from twisted_mq.broker.queue_assignment import POP, Group, NothingToDivide, divide
 from twisted_mq.broker.topic_validator import RETRY_PREFIX
 from twisted_mq.remoting.channel import Answer, Channel
-
-LMQ_PREFIX = "%LMQ%"
-"""MixAll.LMQ_PREFIX: light topics, which have one queue"""
 
 
 class QueryAssignmentProcessor:
@@ -74,7 +72,7 @@ class QueryAssignmentProcessor:
     ) -> list[MessageQueue] | None:
         broker, topic, group = self._broker, body.topic or "", body.consumer_group or ""
         broadcast = body.message_model == BROADCASTING
-        if topic.startswith(LMQ_PREFIX) and not broadcast:
+        if is_lmq(topic) and not broadcast:
             queues: list[MessageQueue] | None = [MessageQueue(topic, broker.options.broker_name, 0)]
         else:
             queues = await broker.routes.queues(topic)
