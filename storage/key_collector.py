@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import mmap
+from array import array
 from collections.abc import Iterator
 from typing import Any
 
@@ -38,11 +39,12 @@ _MARK = derive_struct(BLANK)
 _SMALLEST_RECORD = HEAD_BYTES + 3
 _UNUSUAL_FLAGS = V6_FLAGS | MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
 """IPv6 hosts move the fields; a transaction's messages may have no keys."""
-_UNIQUE_KEY = PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX.encode()
-_KEYS = PROPERTY_KEYS.encode()
+_UNIQUE_KEY = int.from_bytes(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX.encode(), "little")
+_KEYS = int.from_bytes(PROPERTY_KEYS.encode(), "little")
+"""The names as numbers of 8 and 4 bytes."""
 _BETWEEN, _END, _SPACE = b"\1\2 "
 """What stands between a property's name and value, behind the value, and between two KEYS."""
-_BEFORE = len(_UNIQUE_KEY) + 1
+_BEFORE = len(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX) + 1
 """Columns before the properties, so that something stands before every name."""
 _LONGEST_TOPIC = HEAD_BYTES
 _LONGEST_KEY = 64
@@ -71,7 +73,7 @@ class KeyCollector:
                 base = file.first_offset
                 starts, behind = _walk(file, before - base, stop - base, end - base)
                 self.position = base + behind
-                steps.append(_keys(file, np.array(starts, np.int64)))
+                steps.append(_keys(file, np.frombuffer(starts, np.int64)))
             elif before < self.log.min_offset:
                 self.position = self.log.min_offset
             if self.position == before:
@@ -79,13 +81,13 @@ class KeyCollector:
         return steps[-1] if len(steps) <= 2 else np.concatenate(steps)
 
 
-def _walk(file: MappedFile, position: int, stop: int, end: int) -> tuple[list[int], int]:
+def _walk(file: MappedFile, position: int, stop: int, end: int) -> tuple[array[int], int]:
     """Where a file's records begin from `position` on and before `stop`, that end before `end`; where to go on.
 
     Positions count from the file's start; the one behind the file leads to the next.
     """
     data, read = file.readable.obj, _MARK.unpack_from
-    starts: list[int] = []
+    starts = array("q")
     stop = min(stop, file.size)
     last = min(stop, file.size - _SMALLEST_RECORD + 1)
     while position < last:
@@ -152,9 +154,13 @@ def _key_spans(
     matrix[:, _BEFORE - 1] = _END
     signs = np.append(np.flatnonzero(texts - _BETWEEN <= _END - _BETWEEN), len(texts))
     marks = np.flatnonzero(texts[signs[:-1]] == _BETWEEN)
-    values = signs[marks] + 1, signs[marks + 1]
+    values, closes = signs[marks] + 1, signs[marks + 1]
+    names = window(texts, "<u8")[values - _BEFORE]
     limits = np.arange(len(begins)) * width + _BEFORE + lengths
-    spans = [_spans(texts, *values, limits, name, sound) for name in (_UNIQUE_KEY, _KEYS)]
+    spans = [
+        _spans(texts, values[found], closes[found], limits, size, sound)
+        for found, size in ((names == _UNIQUE_KEY, 8), (names >> 32 == _KEYS, 4))
+    ]
     rows, ends, sizes = spans[0]
     if len(spans[1][0]):
         _leave_several(texts, *spans[1], sound)
@@ -165,19 +171,16 @@ def _key_spans(
 
 
 def _spans(
-    texts: Bytes, begins: Positions, ends: Positions, limits: Positions, name: bytes, sound: Rows
+    texts: Bytes, begins: Positions, ends: Positions, limits: Positions, name_bytes: int, sound: Rows
 ) -> tuple[Positions, Positions, Positions]:
     """(row, end, length) of the values of a property; `sound` loses the rows where that is not plain to see.
 
-    The rows' texts lie one behind the other in `texts`, those of each end before its limit. A value begins behind each
-    0x01 and ends before the next 0x01 or 0x02, whatever is before it.
+    The rows' texts lie one behind the other in `texts`, those of each end before its limit. A value begins behind the
+    0x01 that follows its name and ends before the next 0x01 or 0x02.
     """
-    kind = np.dtype(f"u{len(name)}")
-    found = window(texts, kind)[begins - 1 - len(name)] == np.frombuffer(name, kind)
-    begins, ends = begins[found], ends[found]
     rows = begins // (len(texts) // len(limits))
     lengths = ends - begins
-    plain = (texts[begins - len(name) - 2] == _END) & (ends < limits[rows]) & (lengths > 0) & (lengths <= _LONGEST_KEY)
+    plain = (texts[begins - name_bytes - 2] == _END) & (ends < limits[rows]) & (lengths > 0) & (lengths <= _LONGEST_KEY)
     plain[1:] &= rows[1:] != rows[:-1]
     plain[plain] = texts[ends[plain]] == _END
     if plain.all():

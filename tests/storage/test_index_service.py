@@ -279,7 +279,7 @@ def test_long_ways_are_gone_in_steps(open_store: OpenFileStore) -> None:
 
 def test_many_sends_are_indexed_without_a_search(open_store: OpenFileStore) -> None:
     store = open_store(mapped_file_size_commit_log=1 << 20, max_index_num=2000)
-    for number in range(1200):
+    for number in range(2000):
         put(store, keyed(f"k{number}", body=bytes(500)))
     lag = store.max_physical_offset() - store._index.position
     assert store._index.position > 0
