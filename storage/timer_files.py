@@ -21,7 +21,7 @@ from protocol.java import java_hash
 from protocol.timer_layout import LOG_UNIT_BYTES
 from storage.mapped_file import Allocate, Sync
 from storage.timer_checkpoint import TimerCheckpoint
-from storage.timer_log import MAGIC_DELETE, MAGIC_ROLL, NO_POSITION, LogUnit, TimerLog
+from storage.timer_log import MAGIC_DELETE, MAGIC_ROLL, NO_POSITION, TimerLog
 from storage.timer_metrics import TimerMetrics
 from storage.timer_wheel import SLOTS, Slot, TimerWheel
 
@@ -120,19 +120,19 @@ class TimerFiles:
                 break
             end = position + LOG_UNIT_BYTES
             if unit.slot_ms >= read_ms:
-                hashes[unit.topic_hash] += self._link(position, unit)
+                hashes[unit.topic_hash] += self._link(position, unit.slot_ms, unit.magic)
         logger.info("timer wheel filled: logEnd=%d messages=%d", end, sum(hashes.values()))
         self.log.cut(end)
         for topic, metric in self.metrics.counts.items():
             count = hashes.get(java_hash(topic), 0)
             self.metrics.counts[topic] = attrs.evolve(metric, count=count)
 
-    def _link(self, position: int, unit: LogUnit) -> int:
+    def _link(self, position: int, slot_ms: int, magic: int) -> int:
         """Make a unit the last of its slot; returns what it counts: a recall takes one away."""
-        slot = self.wheel.get(unit.slot_ms)
-        number = -1 if unit.magic & MAGIC_DELETE else 1
+        slot = self.wheel.get(slot_ms)
+        number = -1 if magic & MAGIC_DELETE else 1
         first = position if slot.first_position == NO_POSITION else slot.first_position
-        self.wheel.put(unit.slot_ms, Slot(first, position, slot.waiting + number))
+        self.wheel.put(slot_ms, Slot(first, position, slot.waiting + number))
         return number
 
     # use
@@ -147,26 +147,26 @@ class TimerFiles:
         self.wheel.reserve(slot_ms)
         last = self.wheel.get(slot_ms).last_position
         position = self.log.append(last, magic, write_ms, slot_ms - write_ms, physical_offset, record_size, topic_hash)
-        unit = self.log.unit(position)
-        assert unit is not None
-        self._link(position, unit)
+        self._link(position, slot_ms, magic)
 
     def count(self, slot_ms: int) -> int:
         """How many messages wait for a tick, less those that are recalled."""
         return self.wheel.get(slot_ms).waiting if self._open else 0
 
-    def positions(self, slot_ms: int) -> array[int]:
-        """The units of a tick, the first one first: 8 bytes a message."""
-        found = array("q")
+    def positions(self, slot_ms: int) -> tuple[array[int], list[int]]:
+        """The units of a tick, the first one first, 8 bytes a message; and those among them that are recalls."""
+        found, recalls = array("q"), list[int]()
         position = self.wheel.get(slot_ms).last_position if self._open else NO_POSITION
         while position != NO_POSITION:
             unit = self.log.unit(position)
             if unit is None:
                 break
             found.append(position)
+            if is_recall(unit.magic):
+                recalls.append(position)
             position = unit.previous_position
         found.reverse()
-        return found
+        return found, recalls
 
     def last_physical_offset(self) -> int | None:
         """Where the last message that was added lies in the commit log; None where none was."""

@@ -60,14 +60,14 @@ class TimerDelivery:
 
     def tick(self, time_ms: int) -> Tick | None:
         """What waits for a tick; None for an empty one."""
-        positions = self._files.positions(time_ms)
-        return Tick(positions, self._recalled(positions)) if positions else None
+        positions, recalls = self._files.positions(time_ms)
+        return Tick(positions, self._recalled(recalls)) if positions else None
 
-    def _recalled(self, positions: array[int]) -> set[str]:
-        """The keys, topic+uniqueKey, that recalls of this tick name."""
-        units = (self._files.log.unit(position) for position in positions)
-        recalls = (self._message(unit) for unit in units if unit is not None and is_recall(unit.magic))
-        return {one.properties.get(PROPERTY_TIMER_DEL_UNIQKEY, "") for one in recalls if one is not None}
+    def _recalled(self, recalls: list[int]) -> set[str]:
+        """The keys, topic+uniqueKey, that the recalls of a tick name."""
+        units = (self._files.log.unit(position) for position in recalls)
+        messages = (self._message(unit) for unit in units if unit is not None)
+        return {one.properties.get(PROPERTY_TIMER_DEL_UNIQKEY, "") for one in messages if one is not None}
 
     def deliver_some(self, tick: Tick, count: int) -> bool:
         """Deliver at most `count` messages of a tick; False where the store does not take the next one now."""

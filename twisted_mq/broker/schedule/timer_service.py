@@ -9,6 +9,7 @@ Only the messages of the tick at hand are in memory, with 8 bytes each; the othe
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -32,6 +33,7 @@ TICKS_A_TURN = 20_000
 SPARE_TICKS = 60
 """Of the wheel, never used (Apache: TIMER_BLANK_SLOTS)."""
 _READ_BYTES = 1 << 20
+_topic_hash = functools.lru_cache(maxsize=4096)(java_hash)
 
 
 class TimerService:
@@ -170,7 +172,7 @@ class TimerService:
         try:
             self.files.add(
                 tick_ms, now, magic | (MAGIC_DELETE if is_delete else 0), head.physical_offset, head.size,
-                java_hash(properties[PROPERTY_REAL_TOPIC]),
+                _topic_hash(properties[PROPERTY_REAL_TOPIC]),
             )  # fmt: skip
         except StoreFull as error:
             if not self._full:
