@@ -10,6 +10,7 @@ import attrs
 import pytest
 
 from interop.peers.clients import Clients, JavaPeer, PullConsumer, bodies, unique
+from interop.peers.line_peer import PeerError
 from interop.peers.process import wait_until
 from interop.peers.servers import CLUSTER_NAME, Cluster
 from storage.check import check_store
@@ -45,15 +46,21 @@ def batch(topic: str, *texts: str) -> list[dict[str, str]]:
 
 
 def read(consumer: PullConsumer, topic: str, count: int, *, offset: int = 0, tags: str = "*") -> list[Any]:
-    """The first queue's messages, by as many pulls as it takes; a broker acknowledges before it dispatches."""
+    """The first queue's messages, by as many pulls as it takes; a broker acknowledges before it dispatches.
+
+    A client whose connection was closed, or who waited too long on a busy machine, asks again.
+    """
     messages: list[Any] = []
 
     def complete() -> bool:
         messages.clear()
         following = offset
-        while (pulled := consumer.command("pull", topic, tags=tags, offset=following, max=3))["messages"]:
-            messages.extend(pulled["messages"])
-            following = pulled["next"]
+        try:
+            while (pulled := consumer.command("pull", topic, tags=tags, offset=following, max=3))["messages"]:
+                messages.extend(pulled["messages"])
+                following = pulled["next"]
+        except PeerError:
+            return False
         return len(messages) >= count
 
     wait_until(complete, f"{count} messages in {topic}")
