@@ -58,16 +58,22 @@ class ListenerCalls:
         topic, origin = message.topic, message.properties.get(PROPERTY_RETRY_TOPIC)
         if origin and topic == retry_topic(self.group):
             topic = origin
-        topic = without_namespace(self.namespace, topic)
+        if self.namespace:
+            topic = without_namespace(self.namespace, topic)
         return message if topic == message.topic else attrs.evolve(message, topic=topic)
 
-    async def call(self, messages: list[MessageExt], context: Any) -> Any:
-        """The listener's answer; raises what it raises, and TimeoutError past the consume timeout."""
+    def begin(self, messages: list[MessageExt], context: Any) -> Any:
+        """The listener's answer, or a Deferred of it that fails past the consume timeout. Raises what it raises."""
         result = self.listener(messages, context)
         if inspect.isawaitable(result):
             waiting: defer.Deferred[Any] = defer.ensureDeferred(result)  # type: ignore[arg-type]
-            result = await waiting.addTimeout(self.timeout_seconds, self.clock)
+            return waiting.addTimeout(self.timeout_seconds, self.clock)
         return result
+
+    async def call(self, messages: list[MessageExt], context: Any) -> Any:
+        """The listener's answer; raises what it raises, and TimeoutError past the consume timeout."""
+        result = self.begin(messages, context)
+        return await result if isinstance(result, defer.Deferred) else result
 
     async def close(self, finish_seconds: float) -> None:
         """No call is open any more: let the traces leave."""
@@ -85,7 +91,9 @@ class ListenerCalls:
 
     async def _outcome(self, messages: list[MessageExt], context: Any) -> tuple[Any, CallOutcome]:
         try:
-            status = await self.call(list(messages), context)
+            status = self.begin(list(messages), context)
+            if isinstance(status, defer.Deferred):
+                status = await status
         except defer.CancelledError:
             if self.stopped:
                 raise
