@@ -182,12 +182,22 @@ def fast_header(header_class: Any) -> Callable[[RemotingCommand], Any]:
     layouts = FieldLayouts(_layout_user(header_class))
     known_layout = layouts.by_length.get
     any_true = _true_booleans(header_class)
-    booleans = [field for field in wire_fields(header_class) if field.kind is Kind.BOOLEAN]
+    booleans = [
+        (field.attribute, field.wire, f'"{field.wire}":"true"'.encode())
+        for field in wire_fields(header_class)
+        if field.kind is Kind.BOOLEAN
+    ]
     by_field = any(field.allowed is not None or field.kind is Kind.BOUNDARY for field in wire_fields(header_class))
 
-    def reads_like_java(header: Any, fields: Mapping[str, str]) -> bool:
+    def reads_like_java(header: Any, command: RemotingCommand) -> bool:
         """Whether what msgspec took for true is the text `true`: it takes 1 and on too, which Java does not."""
-        return all(fields.get(one.wire, "true").lower() == "true" for one in booleans if getattr(header, one.attribute))
+        raw = bytes(command.raw_ext_fields)
+        for attribute, wire, usual in booleans:
+            if not getattr(header, attribute) or raw.find(usual) >= 0:
+                continue
+            if command.ext_fields.get(wire, "true").lower() != "true":
+                return False
+        return True
 
     def convert_binary(command: RemotingCommand, raw: bytes) -> Any:
         known = known_layout(len(raw))
@@ -204,7 +214,7 @@ def fast_header(header_class: Any) -> Callable[[RemotingCommand], Any]:
         if raw and not by_field:
             try:
                 header = decode_json(raw) if command.serialize_type == 0 else convert_binary(command, raw)
-                if not any_true(header) or reads_like_java(header, command.ext_fields):
+                if not any_true(header) or reads_like_java(header, command):
                     return header
             except _UNREADABLE:
                 return twin(**read_fields(header_class, command.ext_fields))

@@ -51,7 +51,7 @@ class IndexBuilder:
 
     def lags(self) -> bool:
         """Whether enough waits to be worth a step."""
-        return self._log.max_offset - self._collector.position > LAG_BYTES
+        return self.enabled and self._log.max_offset - self._collector.position > LAG_BYTES
 
     def keep_up(self, end: int) -> None:
         """Index a step among the sends; where a search could not catch up any more, also as much as was appended."""
