@@ -54,7 +54,12 @@ class IndexBuilder:
         return self.enabled and self._log.max_offset - self._collector.position > LAG_BYTES
 
     def keep_up(self, end: int) -> None:
-        """Index a step among the sends; where a search could not catch up any more, also as much as was appended."""
+        """Index a step among the sends, once enough lies before `end`: on a slave that may be far from the log's end.
+
+        Where a search could not catch up any more, also as much as was appended.
+        """
+        if end - self._collector.position <= LAG_BYTES:
+            return
         appended, self._seen = end - self._seen, end
         far = end - self._collector.position > CATCH_UP_BYTES
         self.build(end, _STEP_BYTES + max(0, appended) if far else _STEP_BYTES)

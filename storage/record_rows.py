@@ -2,13 +2,12 @@
 
 Ordinary is a record of version 1 with IPv4 hosts that is no inner batch. The others are odd: both functions stop
 before one, and protocol.message_record.dispatch_fields reads it, which is the readable twin of all here; a test holds
-both against each other. Positions count from the file's start.
+both against each other. Positions count from the file's start. Bodies are not looked at.
 """
 
 from __future__ import annotations
 
 import functools
-import zlib
 from mmap import mmap
 from typing import Final
 
@@ -25,50 +24,29 @@ TIMESTAMP: Final = 6
 
 SMALLEST_RECORD = HEAD_BYTES + 3
 _ODD_FLAGS = V6_FLAGS | MessageSysFlag.INNER_BATCH_FLAG
-_CRC_MASK = 0x7FFFFFFF
 _LENGTH_BYTES = 2
+_LONGEST_TOPIC_END = 1 + V1_TOPIC_BYTES
 _TAGS = PROPERTY_TAGS.encode() + b"\x01"
 _TAGS_BYTES = len(_TAGS)
 _END = 2
 _LONGEST_CACHED = 64
 
-_check = derive_fields(
-    MESSAGE,
-    *("size", "magic", "body_crc", "queue_id", "queue_offset", "physical_offset", "sys_flag", "body_length"),
-    sys_flag=0,
-).unpack_from
+_mark = derive_fields(MESSAGE, "size", "magic", "physical_offset", sys_flag=0).unpack_from
 _read = derive_fields(
     MESSAGE, "size", "magic", "queue_id", "queue_offset", "sys_flag", "store_timestamp", "body_length", sys_flag=0
 ).unpack_from
 
 
-def pass_records(data: mmap, base: int, position: int, end: int, *, check_crc: bool = False) -> int:
-    """Behind the last of the records from `position` on that are ordinary, sound, and whole before `end`.
+def pass_records(data: mmap, base: int, position: int, end: int) -> int:
+    """Behind the last of the records of version 1 from `position` on that are whole before `end`.
 
-    Sound: lengths that add up, the place that the record says, no negative queue id or offset, where asked the body's
-    CRC. `base` is the physical offset of the file.
+    Each begins where the one before it ends and says that it is there; `base` is the physical offset of the file.
     """
-    while position <= end - SMALLEST_RECORD:
-        size, magic, crc, queue_id, queue_offset, physical_offset, sys_flag, length = _check(data, position)
-        body, behind = position + HEAD_BYTES, position + size
-        topic = body + length
-        if (
-            magic != MAGIC_V1
-            or sys_flag & _ODD_FLAGS
-            or behind > end
-            or physical_offset != base + position
-            or queue_id < 0
-            or queue_offset < 0
-            or not body <= topic <= behind - 3
-        ):
-            break
-        topic_length = data[topic]
-        properties = topic + 1 + topic_length
-        if topic_length > V1_TOPIC_BYTES or properties + _LENGTH_BYTES > behind:
-            break
-        if properties + _LENGTH_BYTES + (data[properties] << 8 | data[properties + 1]) != behind:
-            break
-        if check_crc and length and zlib.crc32(data[body:topic]) & _CRC_MASK != crc:
+    last = end - SMALLEST_RECORD
+    while position <= last:
+        size, magic, physical_offset = _mark(data, position)
+        behind = position + size
+        if magic != MAGIC_V1 or physical_offset != base + position or size < SMALLEST_RECORD or behind > end:
             break
         position = behind
     return position
@@ -77,20 +55,29 @@ def pass_records(data: mmap, base: int, position: int, end: int, *, check_crc: b
 def read_rows(data: mmap, position: int, stop: int, end: int, rows: list[Row]) -> int:
     """Add what the queues take of records that were passed before: that begin before `stop` and end before `end`.
 
-    Returns where it stopped, perhaps at an odd record. Odd here is also one whose tags are not plain to see. In the
-    schedule topic a queue wants the delivery time, which a row does not tell.
+    Returns where it stopped, perhaps at an odd record. Odd here is also one whose lengths do not add up, that names no
+    queue, or whose tags are not plain to see. In the schedule topic a queue wants the delivery time, which a row does
+    not tell.
     """
     while position < stop:
         size, magic, queue_id, queue_offset, sys_flag, timestamp, length = _read(data, position)
         behind = position + size
-        if magic != MAGIC_V1 or sys_flag & _ODD_FLAGS or behind > end:
+        if magic != MAGIC_V1 or sys_flag & _ODD_FLAGS or behind > end or not 0 <= length <= size - SMALLEST_RECORD:
             break
         text = data[position + HEAD_BYTES + length : behind]
         topic_end = 1 + text[0]
+        properties = topic_end + _LENGTH_BYTES
+        if (
+            queue_id < 0
+            or queue_offset < 0
+            or topic_end > _LONGEST_TOPIC_END
+            or int.from_bytes(text[topic_end:properties], "big", signed=True) != len(text) - properties
+        ):
+            break
         start, code = text.rfind(_TAGS), 0
         if start > topic_end:
             value, close = start + _TAGS_BYTES, text.find(b"\x02", start)
-            if close <= value or (text[start - 1] != _END and start != topic_end + _LENGTH_BYTES):
+            if close <= value or (text[start - 1] != _END and start != properties):
                 break
             tags = text[value:close]
             code = _cached_code(tags) if close - value <= _LONGEST_CACHED else tags_code(from_utf8(tags))

@@ -1,13 +1,15 @@
 """A slave's side of the commit log: the master's bytes come in, whole records go out to the queues.
 
 Bytes arrive cut anywhere. They are written at the log's end as they are, and the records that are whole with them are
-looked over: bytes that are no records are taken out again before anybody saw them. The queues get their entries later,
-many records at a time, from the log itself (Apache: DefaultMessageStore.appendToCommitLog, which looks at nothing, and
-ReputMessageService). As there the bodies' CRC is left to whoever reads them.
+counted: each begins where the one before it ends and says that it is there. Other bytes are taken out again before
+anybody saw them. The queues get their entries later, many records at a time, from the log itself (Apache:
+DefaultMessageStore.appendToCommitLog, which looks at nothing, and ReputMessageService). As there the bodies' CRC is left
+to whoever reads them.
 """
 
 from __future__ import annotations
 
+import logging
 from mmap import mmap
 
 from protocol.delay_levels import parse_delay_levels
@@ -27,6 +29,8 @@ from storage.replica_queues import ReplicaQueues
 
 _STEP_BYTES = 128 << 10
 """How much of the log the queues get in one piece; also what is made anew where a queue's disk was full."""
+
+logger = logging.getLogger(__name__)
 
 
 class ReplicaLog:
@@ -146,11 +150,19 @@ class ReplicaLog:
         if offset + size > end:
             return False
         if magic != MAGIC_BLANK:
-            fields = self._fields(offset, size)
-            self._queues.put_odd(fields)
-            log.last_store_timestamp = fields.store_timestamp
+            self._put_odd(offset, size)
         self.visible_end = offset + size
         return True
+
+    def _put_odd(self, offset: int, size: int) -> None:
+        """One that is damaged inside enters no queue: the master's log is its truth, and that has it too."""
+        try:
+            fields = self._fields(offset, size)
+        except RecordError as error:
+            logger.error("a replicated record is damaged, it enters no queue: offset=%d %s", offset, error.reason)
+            return
+        self._queues.put_odd(fields)
+        self._log.last_store_timestamp = fields.store_timestamp
 
     def _stored_at(self, physical_offset: int, size: int) -> int:
         record = self._log.read(physical_offset, size)

@@ -300,3 +300,21 @@ def test_delayed_messages_have_their_delivery_time(open_store: OpenFileStore, tm
     entries = slave.queue_entries("SCHEDULE_TOPIC_XXXX", 2, 0, 10)
     assert entries == master.queue_entries("SCHEDULE_TOPIC_XXXX", 2, 0, 10)
     assert queues(slave) == queues(master)
+
+
+def test_record_that_is_damaged_inside_enters_no_queue(
+    open_store: OpenFileStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its topic's length does not fit to its size: the master's log has it so."""
+    master, slave = open_store(), open_store(tmp_path / "slave")
+    offsets = [
+        one.physical_offset for one in put(master, *(message(topic) for topic in ("TopicA", "TopicB", "TopicC")))
+    ]
+    data = bytearray(log(master))
+    data[offsets[1] + 88 + len(b"hello")] += 1
+    slave.append_log(0, bytes(data))
+    slave.dispatch()
+    assert (slave.topics(), slave.max_physical_offset()) == (["TopicA", "TopicC"], len(data))
+    assert f"enters no queue: offset={offsets[1]}" in caplog.text
+    assert slave.check()[0].offset == offsets[1]
+    slave.close()
