@@ -178,7 +178,7 @@ def _spans(
     The rows' texts lie one behind the other in `texts`, those of each end before its limit. A value begins behind the
     0x01 that follows its name and ends before the next 0x01 or 0x02.
     """
-    rows = begins // (len(texts) // len(limits))
+    rows = (begins - 1) // (len(texts) // len(limits))
     lengths = ends - begins
     plain = (texts[begins - name_bytes - 2] == _END) & (ends < limits[rows]) & (lengths > 0) & (lengths <= _LONGEST_KEY)
     plain[1:] &= rows[1:] != rows[:-1]

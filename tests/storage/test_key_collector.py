@@ -71,3 +71,22 @@ def test_a_record_at_the_very_end_of_its_file(tmp_path: Path) -> None:
         )  # fmt: skip
         size = log.max_offset
         assert KeyCollector(log).collect(size, size).tolist() == [(key_hash("T#k"), 0, 7)]
+
+
+@pytest.mark.parametrize("name", ["KEYS", "UNIQ_KEY"])
+@pytest.mark.parametrize("follower", ["", "A\x01b\x02", "KEYS\x01k\x02"])
+def test_a_name_at_the_end_of_the_longest_properties_has_no_value(tmp_path: Path, name: str, follower: str) -> None:
+    """Not even that of the record behind it."""
+    log, expected = CommitLog(str(tmp_path), 1 << 16, 4096), []
+    for number, properties in enumerate(["UNIQ_KEY\x01u\x02", f"Longest\x01one\x02{name}\x01", follower]):
+        expected += [
+            (key_hash(text), log.max_offset, number)
+            for text in record_keys("T", decode_property_bytes(properties.encode()), 0)
+        ]
+        log.append_bytes(
+            encode_record(
+                b"T", b"body", properties.encode(), queue_id=0, queue_offset=number, physical_offset=log.max_offset,
+                born_timestamp=0, born_host=HOST, store_timestamp=number, store_host=HOST,
+            )
+        )  # fmt: skip
+        assert KeyCollector(log).collect(log.max_offset, log.max_offset).tolist() == expected
