@@ -5,8 +5,10 @@ from __future__ import annotations
 import socket
 from typing import Any
 
+from twisted.internet.protocol import Factory, Protocol
 from twisted.internet.tcp import Connection
 from twisted.internet.testing import StringTransport
+from twisted.protocols import policies
 from twisted.trial.unittest import SynchronousTestCase
 
 from twisted_mq.remoting.prompt_write import write_promptly
@@ -89,3 +91,19 @@ class PromptWriteCase(SynchronousTestCase):
         transport = StringTransport()
         write_promptly(transport, b"data")
         self.assertEqual(transport.value(), b"data")
+
+    def test_transports_around_another_are_not_bypassed(self) -> None:
+        """TLS would else be: such a transport shows all attributes of the one inside."""
+        wrapper = policies.ProtocolWrapper(policies.WrappingFactory(Factory()), Protocol())
+        wrapper.transport = self.transport
+        written: list[bytes] = []
+        wrapper.write = written.append
+        write_promptly(wrapper, b"data")
+        self.assertEqual((written, self.received()), ([b"data"], b""))
+
+    def test_connections_that_switched_to_tls_are_not_bypassed(self) -> None:
+        written: list[bytes] = []
+        self.transport.TLS = True
+        self.transport.write = written.append
+        write_promptly(self.transport, b"data")
+        self.assertEqual((written, self.received()), ([b"data"], b""))
