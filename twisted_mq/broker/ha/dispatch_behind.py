@@ -29,11 +29,12 @@ class DispatchBehind:
         self._call: interfaces.IDelayedCall | None = None
         self._came = 0
         self._put_off = 0
+        self._stopped = False
 
     def soon(self, byte_count: int) -> None:
         """So many bytes came that are to be dispatched."""
         self._came += byte_count
-        if self._call is None:
+        if self._call is None and not self._stopped:
             self._call = self._clock.callLater(PAUSE_SECONDS, self._look)
 
     def _look(self) -> None:
@@ -44,11 +45,12 @@ class DispatchBehind:
             self._call = self._clock.callLater(PAUSE_SECONDS, self._look)
             return
         self._put_off = 0
-        if self._dispatch() and self._call is None:
+        if self._dispatch() and self._call is None and not self._stopped:
             self._call = self._clock.callLater(0, self._look)
 
     def stop(self) -> None:
-        """Dispatch nothing more; a second call does nothing."""
+        """Dispatch nothing more, whatever comes; a second call does nothing."""
+        self._stopped = True
         call, self._call = self._call, None
         if call is not None and call.active():
             call.cancel()

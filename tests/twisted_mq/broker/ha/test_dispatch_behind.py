@@ -71,3 +71,10 @@ class DispatchBehindTests(SynchronousTestCase):
         self.behind.stop()
         self.pauses(3)
         self.assertEqual((self.calls, self.clock.getDelayedCalls()), (0, []))
+
+    def test_what_comes_after_stopping_is_not_dispatched(self) -> None:
+        """A flush that was under way tells of its end when the store may be closed."""
+        self.behind.stop()
+        self.behind.soon(100)
+        self.pauses(3)
+        self.assertEqual((self.calls, self.clock.getDelayedCalls()), (0, []))
