@@ -43,7 +43,9 @@ class ChangeInvisibleTimeProcessor:
             return self._change_in_order(command, header, receipt)
         check_revive_queue(broker, receipt.revive_queue_id)
         check_invisible_time(broker, header.invisible_time)
-        now = broker.now_ms()
+        now = max(
+            broker.now_ms(), receipt.pop_time + 1
+        )  # else it could be taken for the check point of the old receipt
         if not broker.pop.revive_log.put_check_point(self._check_point(header, receipt, now), receipt.revive_queue_id):
             raise BrokerError(ResponseCode.SYSTEM_ERROR, "the check point was not stored, the message stays as it was")
         broker.statistics.checkpoints[f"{header.topic}@{header.consumer_group}"].add(1, 0)

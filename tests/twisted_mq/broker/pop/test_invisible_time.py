@@ -113,3 +113,15 @@ def test_change_that_cannot_be_noted_leaves_the_message_as_it_was(desk: PopDesk)
     assert (answer.code, answer.remark) == (1, "the check point was not stored, the message stays as it was")
     desk.pass_time(16)
     assert [one.body for one in desk.stored("%RETRY%G_T")] == [b"b"]
+
+
+def test_change_in_the_millisecond_of_the_pop_concerns_the_one_message_alone(desk: PopDesk) -> None:
+    """Its check point would else replace the pop's, and the old receipt's acknowledgement would count for it."""
+    first = messages(desk.pop(queueId=0))[0]
+    again = first.properties["POP_CK"].split()
+    for _ in range(2):
+        answer = desk.change(first, 10000)
+        again[0], again[1] = "0", answer.ext_fields["popTime"]
+        first.properties["POP_CK"] = " ".join(again)
+    desk.pass_time(20)
+    assert sorted(bodies(desk.pop())) == ["a", "b", "c"]
