@@ -19,7 +19,7 @@ from protocol.message_properties import PROPERTY_TAGS, PROPERTY_TIMER_DELIVER_MS
 from protocol.pop_topics import REVIVE_GROUP, origin_topic
 from storage.interfaces import GetStatus
 from twisted_mq.broker.pop.revive_log import ACK_INTERVAL_MS
-from twisted_mq.broker.pop.reviver import Reviver
+from twisted_mq.broker.pop.reviver import Reviver, StoreTakesNothing
 from twisted_mq.broker.stored_message import StoredMessage
 
 SECOND_MS = 1000
@@ -147,13 +147,19 @@ class ReviveQueue:
     # settling
 
     def _settle(self, now: int, *, at_end: bool) -> bool:
-        """Revive what ripe check points have left, in the log's order; True where there are more."""
+        """Revive what ripe check points have left, in the log's order; True where there are more.
+
+        A check point whose messages the store does not take waits for the next turn, and so do those behind it.
+        """
         end = self._end_ms(now) if at_end else self._delivered_ms
         settled = revived = 0
         for point in self._pending.values():
             if revived >= REVIVED_A_TURN or end - point.revive_time <= ACK_INTERVAL_MS + SECOND_MS:
                 break
-            revived += self._revive(point)
+            try:
+                revived += self._revive(point)
+            except StoreTakesNothing:
+                break
             settled += 1
             last = point.revive_offset
         for key in list(self._pending)[:settled]:

@@ -20,6 +20,10 @@ RETRY_QUEUES = 1
 _READ_BYTES = 1 << 20
 
 
+class StoreTakesNothing(Exception):
+    """A message could neither be revived nor noted anew: its check point must stay."""
+
+
 class Reviver:
     """Revives for one queue of the revive log."""
 
@@ -30,7 +34,10 @@ class Reviver:
         self._queue_id = queue_id
 
     def revive(self, point: PopCheckPoint) -> int:
-        """How many messages came back; one that the store does not take is noted anew."""
+        """How many messages came back; one that the store does not take is noted anew.
+
+        What is done is marked in the bit map, so that after StoreTakesNothing the rest can be tried again.
+        """
         if point.broker_name != self._broker.options.broker_name:
             self.log.warn("check point of another broker passed over: queue={q} point={p}", q=self._queue_id, p=point)
             return 0
@@ -38,6 +45,7 @@ class Reviver:
         for index in range(point.count):
             if not point.bit_map >> index & 1:
                 count += self._revive_one(point, point.offset_of(index))
+                point.bit_map |= 1 << index
         return count
 
     def _revive_one(self, point: PopCheckPoint, offset: int) -> bool:
@@ -93,7 +101,7 @@ class Reviver:
                 broker.offsets.commit(group, topic, 0, 0)
 
     def _put_again(self, point: PopCheckPoint, offset: int) -> None:
-        """A check point of the one message; its time moves on where it was over."""
+        """A check point of the one message; its time moves on where it was over. Raises StoreTakesNothing."""
         times = parse_int(point.times_put_again or "0")
         times = UNREADABLE_TIMES if times is None else times
         if times >= len(AGAIN_SECONDS) and self._broker.options.skip_when_ck_re_put_reach_max_times:
@@ -113,4 +121,5 @@ class Reviver:
             broker_name=point.broker_name,
             times_put_again=str(times + 1),
         )
-        self._broker.pop.revive_log.put_check_point(again, self._queue_id)
+        if not self._broker.pop.revive_log.put_check_point(again, self._queue_id):
+            raise StoreTakesNothing

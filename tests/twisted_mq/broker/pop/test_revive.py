@@ -252,3 +252,25 @@ def test_deleted_group_holds_nothing_any_more(desk: PopDesk) -> None:
     fields = {"groupName": "G", "cleanOffset": "true"}
     assert desk.peer.ask(RequestCode.DELETE_SUBSCRIPTIONGROUP, fields).code == 0
     assert desk.controller.pop.in_flight.count("T", "G", 0) == 0
+
+
+def test_nothing_is_lost_or_doubled_while_the_store_takes_nothing(desk: PopDesk) -> None:
+    """Neither the messages nor new check points of them: the old check point stays until the store works again."""
+    desk.send("a", "b", "c")
+    desk.pop()
+    put, taken = desk.broker.store.put_message, 1
+
+    def refuse(message: InnerMessage) -> PutResult:
+        nonlocal taken
+        if message.topic == RETRY and taken:
+            taken -= 1
+            return put(message)
+        return PutResult(PutStatus.SERVICE_NOT_AVAILABLE)
+
+    desk.pass_time(11)
+    desk.broker.store.put_message = refuse  # type: ignore[method-assign]
+    desk.pass_time(10)
+    assert settled(desk) is None
+    desk.broker.store.put_message = put  # type: ignore[method-assign]
+    desk.pass_time(10)
+    assert (sorted(bodies(desk.pop())), settled(desk)) == (["a", "b", "c"], 0)
