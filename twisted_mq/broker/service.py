@@ -225,6 +225,7 @@ class BrokerService(service.Service):
         period = min(60_000, max(10_000, options.register_name_server_period)) / 1000
         self._every(period, self.registration.register)
         self._every(HOLD_CHECK_SECONDS, lambda: controller.held_pulls.answer_expired(self.now_ms()))
+        self._every(HOLD_CHECK_SECONDS, controller.pop.forget_lost)
         self._every(EXPIRY_SCAN_SECONDS, controller.close_expired_clients)
         self._every(SNAPSHOT_SECONDS, lambda: controller.statistics.take_snapshot(self._reactor.seconds()))
         self._every(SAMPLE_SECONDS, lambda: controller.statistics.sample(self._reactor.seconds()))

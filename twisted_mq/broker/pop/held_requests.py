@@ -124,6 +124,12 @@ class HeldRequests:
         if not self._wake((topic, group, ALL_QUEUES), None):
             self._wake((topic, group, queue_id), None)
 
+    def forget_lost(self) -> None:
+        """Let requests go whose connection is gone, however long they wanted to wait."""
+        for request in [one for held in self._held.values() for one in held if not one.connected()]:
+            self._drop(request)
+            self._finish(request, last=True)
+
     def answer_all(self) -> None:
         """Answer every request: the broker stops."""
         for request in [request for requests in self._held.values() for request in requests]:

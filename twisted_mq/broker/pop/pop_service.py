@@ -39,9 +39,14 @@ class PopService:
         """Revive nothing more, and answer who waits. A second call does nothing."""
         if self._loop is not None:
             self._loop.stop()
-        self.orders.stop()
         self.held_pops.answer_all()
         self.held_notifications.answer_all()
+        self.orders.stop()
+
+    def forget_lost(self) -> None:
+        """Hold no requests of connections that are gone."""
+        self.held_pops.forget_lost()
+        self.held_notifications.forget_lost()
 
     def message_arriving(self, topic: str, queue_id: int, tags_code: int) -> None:
         """A message became visible."""

@@ -9,7 +9,7 @@ import pytest
 from protocol.codes import RequestCode
 from protocol.command import RemotingCommand
 from tests.support.broker import Peer
-from tests.support.pop import PopDesk, bodies
+from tests.support.pop import PopDesk, bodies, messages
 
 NO_MESSAGE = {"hasMsg": "false", "pollingFull": "false"}
 MESSAGE = {"hasMsg": "true", "pollingFull": "false"}
@@ -249,3 +249,29 @@ def test_peek_shows_what_comes_next_and_takes_nothing(desk: PopDesk) -> None:
     desk.pass_time(16)
     retried = desk.peer.ask(RequestCode.PEEK_MESSAGE, notification(desk, maxMsgNums=9))
     assert (retried.code, retried.body.count(b"%RETRY%G_T")) == (0, 4)
+
+
+def test_requests_of_lost_connections_make_room_for_others(tmp_path: Path) -> None:
+    """However long they wanted to wait."""
+    desk = PopDesk(tmp_path, max_pop_polling_size=1)
+    desk.send("a")
+    desk.pop()
+    lost, other = desk.broker.connect(), desk.broker.connect()
+    desk.hold_pop(lost, bornTime=desk.now + 10**15)
+    lost.channel.connectionLost()
+    desk.controller.pop.forget_lost()
+    desk.hold_pop(other, pollTime=15000)
+    assert len(desk.controller.pop.held_pops) == 1
+
+
+def test_stopped_broker_has_no_timers_of_ordered_pops(desk: PopDesk) -> None:
+    """Not of one either that takes messages when all are answered."""
+    desk.send("a", "b")
+    assert messages(desk.pop(order="true", queueId=0, maxMsgNums=2))
+    consumer = desk.broker.connect()
+    desk.hold_pop(consumer, order="true", queueId=0)
+    desk.controller.pop.orders.clear("T", "G", 0)
+    desk.stop()
+    (answer,) = consumer.received()
+    assert bodies(answer) == ["a", "b"]
+    assert [call for call in desk.broker.clock.getDelayedCalls() if "_free" in repr(call.func)] == []
