@@ -38,6 +38,7 @@ class BatchConsumeQueue(ConsumeQueue):
 
     __slots__ = ("_begin", "_end", "_expected", "_flushed", "_reserved")
 
+    entry_bytes = BATCH_ENTRY_BYTES
     batched = True
 
     def _reset(self, offset: int) -> None:

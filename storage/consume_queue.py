@@ -65,6 +65,7 @@ class ConsumeQueue:
         "topic_bytes",
     )
 
+    entry_bytes = ENTRY_BYTES
     batched = False
     """Whether its offsets count the messages inside records, see batch_consume_queue."""
 
@@ -165,6 +166,10 @@ class ConsumeQueue:
                 self._append_filler()
         self.append(physical_offset, size, tags_code)
         self.next_offset = self.max_offset
+
+    def is_far(self, offset: int) -> bool:
+        """Whether an entry there would leave a gap longer than a file: a damaged queue offset does, no sum covers it."""
+        return self.max_offset > 0 and offset - self.max_offset > self.files.file_size // self.entry_bytes
 
     def rewrite(self, offset: int, physical_offset: int, size: int, tags_code: int) -> None:
         """Put a visible entry right, on recovery."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterator
 from storage.batch_consume_queue import BatchConsumeQueue
 from storage.config import StoreConfig
 from storage.consume_queue import ConsumeQueue
+from storage.errors import StoreFull
 from storage.interfaces import IsBatchTopic
 from storage.mapped_file import Allocate
 from storage.queue_extension import Describe, ExtendedConsumeQueue, QueueExtension
@@ -82,14 +83,20 @@ class QueueTable:
             yield self._make_batched(topic, queue_id)
 
     def batched_anew(self, queue: ConsumeQueue, stored_at: Callable[[int, int], int]) -> BatchConsumeQueue:
-        """A batch queue in the place of a simple one, whose records hold one message each. Raises StoreFull.
+        """A batch queue in the place of a simple one, whose records hold one message each. Raises StoreFull; then it stays.
 
         `stored_at` gives the store time of the record at a physical offset, of a size.
         """
-        batch = self._make_batched(queue.topic, queue.queue_id)
-        for offset, (physical_offset, size, tags_code) in queue.entries():
-            batch.append_at(offset, physical_offset, size, tags_code, stored_at(physical_offset, size))
-        del self.by_key[queue.topic, queue.queue_id]
+        key = queue.topic, queue.queue_id
+        batch = self._make_batched(*key)
+        try:
+            for offset, (physical_offset, size, tags_code) in queue.entries():
+                batch.append_at(offset, physical_offset, size, tags_code, stored_at(physical_offset, size))
+        except StoreFull:
+            batch.destroy()
+            del self.batches[key]
+            raise
+        del self.by_key[key]
         queue.destroy()
         return batch
 

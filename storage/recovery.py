@@ -16,7 +16,7 @@ import attrs
 from protocol.delay_levels import parse_delay_levels
 from protocol.flags import MessageSysFlag, transaction_value
 from protocol.message_record import DispatchFields
-from protocol.queue_layout import ENTRY_BYTES, FILLER_SIZE
+from protocol.queue_layout import FILLER_SIZE
 from storage.checkpoint import Checkpoint
 from storage.commit_log import CommitLog
 from storage.config import StoreConfig
@@ -212,7 +212,7 @@ class Recovery:
         if queue is None or record.physical_offset + record.size <= queue.max_physical_offset:
             return
         missing = record.queue_offset - queue.max_offset
-        if queue.max_offset and missing > self._config.mapped_file_size_consume_queue // ENTRY_BYTES:
+        if queue.is_far(record.queue_offset):
             self.report.add(
                 queue.files.directory, record.queue_offset, f"no entry for the record at {record.physical_offset}"
             )

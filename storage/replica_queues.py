@@ -89,6 +89,12 @@ class ReplicaQueues:
         queue = None if fields.sys_flag & OUT_OF_QUEUES else self._queue_for(fields)
         if queue is None:
             return
+        if queue.is_far(fields.queue_offset):
+            logger.error(
+                "a replicated record enters no queue, too many are missing before it: offset=%d topic=%s queue=%d from=%d to=%d",
+                fields.physical_offset, queue.topic, queue.queue_id, queue.max_offset, fields.queue_offset,
+            )  # fmt: skip
+            return
         if fields.queue_offset != queue.max_offset:
             logger.info(
                 "replica queue moves: topic=%s queue=%d from=%d to=%d",

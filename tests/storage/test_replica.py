@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from protocol.flags import MessageSysFlag
+from protocol.message_record import encode_record
 from protocol.record_layout import PHYSICAL_OFFSET_POSITION, encode_blank
 from storage.config import FlushDiskType
 from storage.errors import LogMismatch, ReplicaDamaged, StoreClosed, StoreFull
@@ -318,3 +320,49 @@ def test_record_that_is_damaged_inside_enters_no_queue(
     assert f"enters no queue: offset={offsets[1]}" in caplog.text
     assert slave.check()[0].offset == offsets[1]
     slave.close()
+
+
+def test_damaged_queue_offset_takes_no_disk_space(
+    open_store: OpenFileStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A gap longer than a queue's file is not filled, as in recovery."""
+    slave = open_store(tmp_path / "slave")
+    for queue_offset in (0, 10_000, 1):
+        start = slave.max_physical_offset()
+        slave.append_log(start, record(start, queue_offset))
+    slave.dispatch()
+    assert slave.max_offset_in_queue("TopicA", 0) == 2
+    assert "too many are missing before it: offset=98 topic=TopicA queue=0 from=1 to=10000" in caplog.text
+    assert os.listdir(slave.config.paths.queue("TopicA", 0)) == ["0" * 20]
+    assert [one.offset for one in slave.check()] == [10_000]
+    slave.close()
+
+
+def record(physical_offset: int, queue_offset: int, sys_flag: int = 0, properties: bytes = b"") -> bytes:
+    return encode_record(
+        b"TopicA", b"x", properties, queue_id=0, queue_offset=queue_offset, physical_offset=physical_offset,
+        born_timestamp=0, born_host=bytes(8), store_timestamp=1, store_host=bytes(8), sys_flag=sys_flag,
+    )  # fmt: skip
+
+
+def test_queue_becomes_one_for_batches_when_the_disk_has_room_again(open_store: OpenFileStore, tmp_path: Path) -> None:
+    full = False
+
+    def allocate(descriptor: int, start: int, count: int) -> None:
+        if full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        os.posix_fallocate(descriptor, start, count)
+
+    slave = open_store(tmp_path / "slave", keywords={"allocate": allocate})
+    plain = record(0, 0)
+    batch = record(len(plain), 1, MessageSysFlag.INNER_BATCH_FLAG, b"INNER_NUM\x013\x02INNER_BASE\x011\x02")
+    slave.append_log(0, plain)
+    slave.dispatch()
+    slave.append_log(len(plain), batch)
+    full = True
+    slave.dispatch()
+    assert slave.max_offset_in_queue("TopicA", 0) == 1
+    full = False
+    slave.dispatch()
+    assert slave.max_offset_in_queue("TopicA", 0) == 4
+    assert [bytes(one) for one in slave.get_message("TopicA", 0, 0, 32, 1 << 20, None).records] == [plain, batch]
