@@ -90,7 +90,7 @@ class LitePullConsumer(Consumer):
         super().__init__(reactor, group, namesrv, **more)
         self.auto_commit = auto_commit
         self._assigned: set[MessageQueue] | None = None
-        self._polled: dict[MessageQueue, int] = {}
+        self._polled: dict[MessageQueue, tuple[ProcessQueue, int]] = {}  # offsets of queues as they were taken then
 
     # queues
 
@@ -149,7 +149,7 @@ class LitePullConsumer(Consumer):
         if pulled is None:
             return []
         messages, process_queue, queue = pulled
-        self._polled[queue] = process_queue.remove(messages)
+        self._polled[queue] = process_queue, process_queue.remove(messages)
         if not self.namespace:
             return list(messages)
         return [attrs.evolve(one, topic=without_namespace(self.namespace, one.topic)) for one in messages]
@@ -163,12 +163,12 @@ class LitePullConsumer(Consumer):
 
     def _note_polled(self) -> None:
         polled, self._polled = self._polled, {}
-        for queue, offset in polled.items():
-            if queue in self._rebalance.pulls:
+        for queue, (process_queue, offset) in polled.items():
+            if not process_queue.dropped:
                 self.offsets.update(queue, offset)
 
     def skipped(self, queue: MessageQueue, next_offset: int) -> None:
-        self._polled[queue] = next_offset
+        self._polled[queue] = self._rebalance.pulls[queue].process_queue, next_offset
 
     def seek(self, queue: MessageQueue, offset: int) -> None:
         """Go on from this offset of a queue that is ours. Raises ClientStateError."""
@@ -176,8 +176,8 @@ class LitePullConsumer(Consumer):
             raise ClientStateError(f"queue {queue} is not consumed by {self.group} here (now): nothing to seek")
         self._rebalance.pulls[queue].drop()
         self.offsets.remove(queue)
-        self._polled[queue] = offset
         pull = self._rebalance.pulls[queue] = self._rebalance.make_pull(queue, offset)
+        self._polled[queue] = pull.process_queue, offset
         pull.start(0.0)
 
     async def _seek_to(self, queue: MessageQueue, ask: Any) -> None:

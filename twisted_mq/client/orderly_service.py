@@ -121,7 +121,7 @@ class OrderlyConsumeService:
             return RELOCK_SECONDS
         await self._slots.acquire()
         try:
-            if process_queue.dropped or self.calls.stopped:
+            if process_queue.dropped or self.calls.stopped or not self._is_locked(process_queue):
                 return 0.0
             self._calling[process_queue] = []
             return await self._call(messages, process_queue, queue)
@@ -130,8 +130,11 @@ class OrderlyConsumeService:
             for waiting in self._calling.pop(process_queue, []):
                 waiting.callback(None)
 
+    def _is_locked(self, process_queue: ProcessQueue) -> bool:
+        return self._locks is None or process_queue.is_locked(self._clock.seconds())
+
     async def _is_ours(self, process_queue: ProcessQueue, queue: MessageQueue) -> bool:
-        if self._locks is None or process_queue.is_locked(self._clock.seconds()):
+        if self._is_locked(process_queue) or self._locks is None:
             return True
         return await self._locks.lock(queue)
 

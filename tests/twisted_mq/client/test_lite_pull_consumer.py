@@ -155,6 +155,18 @@ class LitePull(ClientCase):
         self.assertEqual(self.run_to_end(consumer.committed(queue(0))), 1)
         self.assertIsNone(self.run_to_end(consumer.committed(queue(0, "U"))))
 
+    def test_what_was_polled_before_a_reset_does_not_undo_it(self) -> None:
+        self.put(5)
+        consumer = self.started()
+        self.poll(consumer)
+        self.run_to_end(consumer.reset_offsets("T", {queue(0): 1}))
+        self.advance(1)
+        self.assertEqual(self.poll(consumer), [b"m1", b"m2", b"m3"])
+        self.advance(6)
+        self.assertEqual(self.broker.offsets["g", "T", 0], 1)
+        self.run_to_end(consumer.commit())
+        self.assertEqual(self.broker.offsets["g", "T", 0], 4)
+
     def test_a_queue_of_others_cannot_be_sought(self) -> None:
         with self.assertRaisesRegex(ClientStateError, "queue_id=9"):
             self.started().seek(queue(9), 0)

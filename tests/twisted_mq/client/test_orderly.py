@@ -144,6 +144,22 @@ class Orderly(ClientCase):
         self.advance(0.5)
         self.assertEqual(self.bodies(), [b"a0"])
 
+    def test_queue_whose_lock_goes_while_it_waits_for_other_calls_is_not_consumed(self) -> None:
+        other: defer.Deferred[Any] = defer.Deferred()
+        self.answers[b"b0"] = [other]
+        self.broker.put("T", 1, b"b0")
+        self.started(concurrency=1)
+        self.broker.put("T", 0, b"a0")
+        self.advance(1)
+        self.broker.locks[QUEUE] = "someone else"
+        self.advance(20)
+        other.callback(OK)
+        self.advance(2)
+        self.assertEqual(self.bodies(), [b"b0"])
+        del self.broker.locks[QUEUE]
+        self.advance(0.5)
+        self.assertEqual(self.bodies(), [b"b0", b"a0"])
+
     def test_next_member_goes_on_where_the_last_one_stopped(self) -> None:
         self.broker.put("T", 0, b"a0")
         first = self.started("c1")
