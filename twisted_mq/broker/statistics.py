@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 
 import attrs
 
+from protocol.java import parse_int
 from twisted_mq.broker.call_times import CallTimes
 from twisted_mq.broker.counters import Counter, Counters, Rate, Sampler
 from twisted_mq.broker.topic_validator import is_system_topic
@@ -216,8 +217,8 @@ def _keyed(counters: str) -> _Find:
 def _queue_put(statistics: BrokerStatistics, key: str) -> Counter | None:
     """The key is "topic@queue"."""
     topic, _, queue_id = key.rpartition("@")
-    by_queue = statistics.queue_puts.get(topic, {})
-    return by_queue.get(int(queue_id)) if queue_id.isdecimal() else None
+    by_queue = statistics.queue_puts.get(topic)
+    return by_queue.get(parse_int(queue_id)) if by_queue is not None else None
 
 
 def _put_latency(statistics: BrokerStatistics, key: str) -> Counter | None:

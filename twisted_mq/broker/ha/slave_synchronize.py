@@ -92,8 +92,11 @@ class SlaveSynchronize:
         """Copy the offsets alone, and hand back those that are ahead."""
         done = await self._sync(RequestCode.GET_ALL_CONSUMER_OFFSET, self._take_offsets)
         ahead, self._ahead = self._ahead, []
+        answers = True
         for key, queue_id, offset in ahead:
-            await self._hand_back(key, queue_id, offset)
+            answers = answers and await self._hand_back(key, queue_id, offset)
+            if not answers:
+                self._not_handed_back(key, queue_id)
         return done
 
     async def sync_timer_checkpoint(self) -> bool:
@@ -170,8 +173,12 @@ class SlaveSynchronize:
     def _note_offsets(self) -> None:
         self._synced_offsets = {key: dict(queues) for key, queues in self.broker.offsets.offsets.items()}
 
-    async def _hand_back(self, key: str, queue_id: int, offset: int) -> None:
-        """Commit an offset at the master. Where that fails, forget that it was, so that the next copy does it again."""
+    def _not_handed_back(self, key: str, queue_id: int) -> None:
+        """Forget what was committed here, so that the next copy tries again."""
+        self._synced_offsets.get(key, {}).pop(queue_id, None)
+
+    async def _hand_back(self, key: str, queue_id: int, offset: int) -> bool:
+        """Commit an offset at the master; whether that answers. Where that fails, the next copy tries again."""
         topic, _, group = key.partition(SEPARATOR)
         header = UpdateConsumerOffsetRequestHeader(
             consumer_group=group, topic=topic, queue_id=queue_id, commit_offset=offset
@@ -185,14 +192,15 @@ class SlaveSynchronize:
             if code != ResponseCode.SUCCESS:
                 raise BrokerError(code, "refused")
         except (RemotingError, BrokerError) as error:
-            self._synced_offsets.get(key, {}).pop(queue_id, None)
+            self._not_handed_back(key, queue_id)
             if key not in self._refused:
                 self._refused.add(key)
                 self.log.warn("offset not handed back, tried again: key={k} queue={q} {e}", k=key, q=queue_id, e=error)
-            return
+            return isinstance(error, BrokerError)
         self._refused.discard(key)
         self.log.info("offset handed back to master: group={g} topic={t} queue={q} offset={o}", g=group, t=topic,
                       q=queue_id, o=offset)  # fmt: skip
+        return True
 
     async def _make_group(self, group: str) -> None:
         """Give the master a group that came into being here."""
