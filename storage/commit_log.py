@@ -7,6 +7,7 @@ the record begins the next one. The 8 bytes are the blank record's own, so it al
 from __future__ import annotations
 
 import os
+import threading
 
 from protocol.record_layout import BLANK_BYTES, MAGIC_V1, MAGIC_V2, PHYSICAL_OFFSET_POSITION, encode_blank, read_mark
 from storage.errors import MissingLogFile, StoreFull, WrongFileSize
@@ -46,6 +47,8 @@ class CommitLog:
         self.view = memoryview(b"")
         self._readable = memoryview(b"")
         self._allocation_step = allocation_step
+        self._flushing = threading.Lock()
+        self._flush_end = COMMITTED
         self._next_file: NextFile | None = None
         self._prepare_bytes = 0
 
@@ -81,8 +84,10 @@ class CommitLog:
     def truncate(self, offset: int) -> Truncation:
         """Drop everything from `offset` on and go on writing there."""
         truncation = self.files.truncate(offset)
-        self.max_offset = offset
-        self.flushed_offset = min(self.flushed_offset, offset)
+        with self._flushing:
+            self.max_offset = offset
+            self._flush_end = min(self._flush_end, offset)
+            self.flushed_offset = min(self.flushed_offset, offset)
         files = self.files.files
         if files and offset < files[-1].first_offset + self.file_size:
             self._activate(files[-1])
@@ -144,6 +149,17 @@ class CommitLog:
     def commit(self) -> int:
         """The offset before which everything is in the files: here all that was written."""
         return self.max_offset
+
+    def begin_flush(self) -> int:
+        """Commit what is to be put on disk now, and say where it ends; then `end_flush`. For the flush thread."""
+        with self._flushing:
+            self._flush_end = COMMITTED
+        return self.commit()
+
+    def end_flush(self, end: int) -> None:
+        """What lies before `end` is on disk, unless it was truncated meanwhile: other bytes may be there now."""
+        with self._flushing:
+            self.flushed_offset = min(end, self._flush_end)
 
     def append_bytes(self, data: bytes | memoryview) -> None:
         """Write a master's bytes at `max_offset`, over as many files as they need. Raises StoreFull.

@@ -187,13 +187,13 @@ class FlushService:
     def flush_log(self) -> None:
         """Commit the log and put it on disk as far as it is written now. Raises OSError."""
         timestamp = self._log.last_store_timestamp
-        end = self._log.commit()
+        end = self._log.begin_flush()
         start = self._log.flushed_offset
         if end > start:
             for file in tuple(self._log.files.files):
                 if file.first_offset < end and file.first_offset + file.size > start:
                     file.sync(self._sync)
-            self._log.flushed_offset = end
+            self._log.end_flush(end)
         if timestamp:
             self._checkpoint.physic_msg_timestamp = timestamp
         self._last_log_flush = self._monotonic()

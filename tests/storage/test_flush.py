@@ -12,11 +12,12 @@ import attrs
 import pytest
 
 from storage.checkpoint import Checkpoint
+from storage.commit_log import CommitLog
 from storage.config import FlushDiskType
 from storage.flush import FlushService
 from storage.interfaces import GetStatus, PutStatus
 from storage.message_store import FileMessageStore
-from tests.storage.conftest import START_MS, OpenFileStore, SettableClock, message, put
+from tests.storage.conftest import START_MS, OpenFileStore, SettableClock, config, message, put
 from tests.support.batches import batched
 
 SYNC = {"flush_disk_type": FlushDiskType.SYNC_FLUSH}
@@ -390,3 +391,21 @@ def test_the_checkpoint_says_what_was_put_on_disk_before_it(
     assert order == ["commitlog", "consumequeue", "checkpoint"]
     saved = Checkpoint.load(str(tmp_path / "store" / "checkpoint"))
     assert (saved.physic_msg_timestamp, saved.logics_msg_timestamp) == (START_MS, START_MS)
+
+
+def test_what_is_truncated_during_a_flush_and_written_anew_is_not_on_disk(tmp_path: Path) -> None:
+    """A slave takes bytes out again that its master must send anew; the disk may be at work with them."""
+    log = CommitLog(str(tmp_path / "commitlog"), 4096, 4096)
+
+    def write_anew(descriptor: int) -> None:
+        if log.max_offset == 100:
+            log.truncate(60)
+            log.append_bytes(b"y" * 100)
+
+    checkpoint = Checkpoint(str(tmp_path / "checkpoint"))
+    flush = FlushService(config(tmp_path), log, checkpoint, list, lambda: 0, sync=write_anew)
+    log.append_bytes(b"x" * 100)
+    flush.flush_log()
+    assert (log.flushed_offset, log.max_offset) == (60, 160)
+    flush.flush_log()
+    assert log.flushed_offset == 160
