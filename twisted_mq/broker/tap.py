@@ -118,9 +118,8 @@ def makeService(options: Options, reactor: Any = None) -> Daemon:
     """The services of one broker process."""
     if reactor is None:
         from twisted.internet import reactor
-    os.environ.setdefault(
-        "OPENBLAS_NUM_THREADS", "1"
-    )  # numpy's linear algebra is not in use, and would take a thread a core
+    # numpy comes with linear algebra, which is not in use here and would start a thread a core
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     daemon = Daemon(options.daemon, expected=(PortError, StoreError))
     if options.namesrv_port is None:
         from twisted_mq.broker.service import make_broker
