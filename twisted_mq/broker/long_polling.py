@@ -83,17 +83,24 @@ class PullRequestHoldService:
     def _matches(pull: HeldPull, arrived: set[int]) -> bool:
         if pull.tags_codes is not None and arrived.isdisjoint(pull.tags_codes):
             return False
-        return pull.found is None or not pull.connected() or pull.found()
+        if pull.found is None or not pull.connected():
+            return True
+        try:
+            return pull.found()
+        except Exception:
+            return True  # the answer meets the same, and tells the puller
 
     def _answer(self, key: tuple[str, int], due: Callable[[HeldPull], bool]) -> None:
         pulls = self._held.pop(key, [])
-        waiting = [pull for pull in pulls if not due(pull)]
+        finished: list[HeldPull] = []
+        waiting: list[HeldPull] = []
+        for pull in pulls:
+            (finished if due(pull) else waiting).append(pull)
         if waiting:
             self._held[key] = waiting
-        self._count -= len(pulls) - len(waiting)
-        for pull in pulls:
-            if pull not in waiting:
-                self._finish(pull)
+        self._count -= len(finished)
+        for pull in finished:
+            self._finish(pull)
 
     @staticmethod
     def _finish(pull: HeldPull) -> None:

@@ -57,3 +57,18 @@ def test_failing_answer_reaches_its_own_pull_alone() -> None:
     service.hold("T", 0, held(answers, "b"))
     service.answer_all()
     assert ([str(one) for one in failures], answers, len(service)) == (["broken"], ["b"], 0)
+
+
+def test_failing_look_at_what_arrived_concerns_its_own_pull_alone() -> None:
+    service, answers = PullRequestHoldService(), list[str]()
+
+    def fail() -> bool:
+        raise ValueError("broken")
+
+    failures: list[BaseException] = []
+    broken = HeldPull(0, None, 100, fail, lambda: True, found=fail)
+    service.hold("T", 0, broken).addErrback(lambda f: failures.append(f.value))
+    service.hold("T", 0, held(answers, "b"))
+    service.message_arriving("T", 0, 0, 8, 1)
+    service.answer_woken()
+    assert ([str(one) for one in failures], answers, len(service)) == (["broken"], ["b"], 0)
