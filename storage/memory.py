@@ -7,7 +7,7 @@ Everything appended counts as flushed at once, or when `flush` is called if `hol
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import attrs
 from zope.interface import implementer
@@ -17,7 +17,7 @@ from protocol.index_layout import index_key, key_hash
 from protocol.java import to_int
 from protocol.message_batch import inner_count
 from protocol.message_record import SCHEDULE_TOPIC, DispatchFields, dispatch_fields, encode_record
-from protocol.record_layout import BLANK_BYTES, MAGIC_BLANK, MAGIC_V1, MAGIC_V2, read_mark
+from protocol.record_layout import MAGIC_BLANK, read_mark
 from protocol.system_topics import is_lmq, is_system_topic
 from storage.admission import INNER_BATCH, MAX_PROPERTIES_BYTES, OUT_OF_QUEUES, Admission, based, inner_number
 from storage.config import FlushDiskType, StoreConfig
@@ -39,75 +39,10 @@ from storage.interfaces import (
     QueryResult,
     RecordTest,
 )
+from storage.memory_queue import MemoryQueue, place_by_time
+from storage.memory_replica import MemoryReplica
 
 _PLACE = "memory"
-
-
-@attrs.define(eq=False)
-class _MemoryQueue:
-    """One queue: entries of physical offset, size and tags code; `counts` has the messages of all records put.
-
-    The records of a simple queue hold one message each.
-    """
-
-    topic: str
-    queue_id: int
-    batched: bool = False
-    next_offset: int = 0
-    max_offset: int = 0
-    entries: list[tuple[int, int, int]] = attrs.field(factory=list)
-    counts: list[int] = attrs.field(factory=list)
-
-    def expect(self, count: int) -> None:
-        """A record of so many messages was put."""
-        self.counts.append(count)
-        self.next_offset += count
-
-    def append(self, physical_offset: int, size: int, tags_code: int) -> None:
-        """Write the next visible entry."""
-        self.max_offset += self.counts[len(self.entries)]
-        self.entries.append((physical_offset, size, tags_code))
-
-    def place_of(self, offset: int) -> int:
-        """The place of the record that holds the message at an offset; the end where none does."""
-        if not self.batched:
-            return min(offset, len(self.entries))
-        behind = 0
-        for place in range(len(self.entries)):
-            behind += self.counts[place]
-            if offset < behind:
-                return place
-        return len(self.entries)
-
-    def base(self, place: int) -> int:
-        """The offset of a record's first message."""
-        return sum(self.counts[:place]) if self.batched else place
-
-
-@attrs.define(eq=False)
-class MemoryReplica:
-    """What a master sent: the bytes of a record that is not whole yet, and whole records that are not visible yet."""
-
-    tail: bytes = b""
-    waiting: list[DispatchFields] = attrs.field(factory=list)
-
-    def take(self, offset: int, delay_table: Mapping[int, int]) -> Iterator[bytes]:
-        """The records, blanks included, that are whole now; `offset` is where the tail begins. Raises RecordError."""
-        while len(self.tail) >= BLANK_BYTES:
-            size, magic = read_mark(self.tail)
-            if size <= 0 or magic not in (MAGIC_V1, MAGIC_V2, MAGIC_BLANK):
-                raise RecordError(f"no record begins here (size {size}, magic {magic})", 0)
-            if len(self.tail) < size:
-                return
-            record, self.tail = self.tail[:size], self.tail[size:]
-            if magic != MAGIC_BLANK:
-                fields = dispatch_fields(record, delay_table=delay_table)
-                if fields.physical_offset != offset:
-                    raise RecordError(f"the record says it is at {fields.physical_offset}", 0)
-                if not fields.sys_flag & OUT_OF_QUEUES:
-                    self.waiting.append(fields)
-            offset += size
-            yield record
 
 
 @attrs.frozen
@@ -139,7 +74,7 @@ class MemoryMessageStore:
         self._records: dict[int, bytes] = {}
         self._replica: MemoryReplica | None = None
         self._min_offset = 0
-        self._queues: dict[tuple[str, int], _MemoryQueue] = {}
+        self._queues: dict[tuple[str, int], MemoryQueue] = {}
         self._max_offset = 0
         self._flushed_offset = 0
         self._waiting: list[tuple[int, Callable[[bool], None]]] = []
@@ -195,10 +130,10 @@ class MemoryMessageStore:
         result.message_count = count
         return result
 
-    def _queue(self, topic: str, queue_id: int) -> _MemoryQueue:
+    def _queue(self, topic: str, queue_id: int) -> MemoryQueue:
         """The queue, which is kept only with its first record."""
         key = topic, queue_id
-        return self._queues.get(key) or _MemoryQueue(*key, batched=bool(self.is_batch_topic(topic)))
+        return self._queues.get(key) or MemoryQueue(*key, batched=bool(self.is_batch_topic(topic)))
 
     def put_messages(self, batch: InnerBatch) -> PutResult:
         """Append messages of one topic and queue."""
@@ -246,7 +181,7 @@ class MemoryMessageStore:
         )
 
     def _encode(
-        self, queue: _MemoryQueue, messages: Sequence[InnerMessage], timestamp: int, in_queue: bool
+        self, queue: MemoryQueue, messages: Sequence[InnerMessage], timestamp: int, in_queue: bool
     ) -> list[bytes]:
         records: list[bytes] = []
         for index, message in enumerate(messages):
@@ -385,7 +320,7 @@ class MemoryMessageStore:
         result.suggest_pulling_from_slave = self._max_offset - last > self.config.hot_bytes
         return result
 
-    def _collect(self, result: GetResult, queue: _MemoryQueue, max_count: int, max_bytes: int, wanted: Wanted) -> int:
+    def _collect(self, result: GetResult, queue: MemoryQueue, max_count: int, max_bytes: int, wanted: Wanted) -> int:
         """Fill `result`; returns the physical offset of the last entry looked at."""
         start, last = result.next_begin_offset, 0
         first = queue.place_of(start)
@@ -442,7 +377,7 @@ class MemoryMessageStore:
         times = self._times(topic, queue_id)
         queue = self._queues.get((topic, queue_id))
         if queue is not None and queue.batched:
-            return queue.base(_place_by_time(times, timestamp_ms, boundary))
+            return queue.base(place_by_time(times, timestamp_ms, boundary))
         if boundary is Boundary.LOWER:
             return next((offset for offset, time in enumerate(times) if time >= timestamp_ms), len(times))
         return max((offset for offset, time in enumerate(times) if time <= timestamp_ms), default=0)
@@ -548,7 +483,7 @@ class MemoryMessageStore:
                     found.append(Inconsistency(_PLACE, entry[0], problem))
         return found
 
-    def _problem(self, queue: _MemoryQueue, place: int, entry: tuple[int, int, int]) -> str:
+    def _problem(self, queue: MemoryQueue, place: int, entry: tuple[int, int, int]) -> str:
         offset, count = queue.base(place), queue.counts[place]
         try:
             record: DispatchFields = dispatch_fields(self._records[entry[0]], check_crc=True)
@@ -559,13 +494,3 @@ class MemoryMessageStore:
         messages = inner_count(record.properties) if queue.batched else 1
         whole = (*actual, record.physical_offset, record.size, record.tags_code, messages)
         return "" if whole == expected else f"the record is {whole}, the entry says {expected}"
-
-
-def _place_by_time(times: list[int], timestamp_ms: int, boundary: Boundary) -> int:
-    """The place of a batch queue's record of that time, see BatchConsumeQueue.offset_by_time."""
-    if not times or timestamp_ms >= times[-1]:
-        return max(0, len(times) - 1)
-    same = [place for place, time in enumerate(times) if time == timestamp_ms]
-    if same:
-        return same[0] if boundary is Boundary.LOWER else same[-1]
-    return next(place for place, time in enumerate(times) if time > timestamp_ms)
