@@ -185,7 +185,10 @@ class FileMessageStore:
             self._checkpoint.save(self._sync)
 
     def close(self) -> None:
-        """Dispatch and flush everything, write the checkpoint, remove the abort file, free the lock."""
+        """Dispatch and flush everything, write the checkpoint, remove the abort file, free the lock.
+
+        Raises OSError where a flush failed: then nothing more becomes visible, and the next start recovers.
+        """
         flush, self._flush = self._flush, None
         if flush is None:
             return
@@ -197,12 +200,7 @@ class FileMessageStore:
                 self._commit.stop()
                 self._commit = None
             if flush.error is None:
-                self._log.commit()
-            self._dispatcher.run(EVERYTHING)
-            if self._replica is not None:
-                self._replica.dispatch(EVERYTHING, EVERYTHING)
-            if flush.error is None:
-                self._index.build(self._log.max_offset, EVERYTHING)
+                self._make_all_visible()
             flush.stop()
             if self._replica is not None:
                 self._replica.cut()
@@ -212,7 +210,15 @@ class FileMessageStore:
             self._release()
             self._directory.close(clean=clean)
 
+    def _make_all_visible(self) -> None:
+        self._log.commit()
+        self._dispatcher.run(EVERYTHING)
+        if self._replica is not None:
+            self._replica.dispatch(EVERYTHING, EVERYTHING)
+        self._index.build(self._log.max_offset, EVERYTHING)
+
     def _release(self) -> None:
+        self._dispatcher.pending.clear()
         self._log.release()
         self._queues.release()
         self._index.index.release()

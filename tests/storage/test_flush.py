@@ -145,6 +145,29 @@ def test_failed_flush_is_final(open_on: Any, disk: Disk, tmp_path: Path) -> None
     assert put(store, message())[0].queue_offset == 1
 
 
+def test_closing_shows_nothing_that_a_failed_flush_lost(by_hand: ByHand, disk: Disk) -> None:
+    store, flush, _ = by_hand
+    heard: list[int] = []
+    store.arrival_listener = lambda topic, queue_id, queue_offset, *_: heard.append(queue_offset)
+    put(store, message())
+    flush.turn()
+    put(store, message())
+    disk.error = OSError(5, "Input/output error")
+    flush.turn()
+    with pytest.raises(OSError, match="Input/output error"):
+        store.close()
+    assert heard == [0]
+    disk.error = None
+    store.start()
+    assert store.max_offset_in_queue("TopicA", 0) == 2
+    put(store, message())
+    flush = store._flush
+    assert flush is not None
+    flush.turn()
+    store.dispatch()
+    assert heard == [0, 2]
+
+
 def test_synchronous_flush_hides_what_is_not_on_disk(open_on: Any, disk: Disk) -> None:
     store, answers = open_on(**SYNC), Answers()
     disk.open.clear()
