@@ -63,6 +63,7 @@ QUEUE_EXTENSION_UNIT = construct.Struct(
 
 ENTRY = derive_struct(QUEUE_ENTRY)
 ENTRY_BYTES = ENTRY.size
+ENTRY_FIELDS = len(QUEUE_ENTRY.subcons)
 pack_entry = ENTRY.pack
 """physical_offset, size, tags_code to 20 bytes."""
 unpack_entry = ENTRY.unpack_from

@@ -13,13 +13,12 @@ from collections.abc import Callable, Iterator, Sequence
 import attrs
 
 from protocol.message_record import SCHEDULE_TOPIC, DispatchFields
-from protocol.queue_layout import ENTRY, ENTRY_BYTES, FILLER_ENTRY, FILLER_SIZE, entries_struct
+from protocol.queue_layout import ENTRY, ENTRY_BYTES, ENTRY_FIELDS, FILLER_ENTRY, FILLER_SIZE, entries_struct
 from storage.mapped_file import Allocate, MappedFile, Sync
 from storage.mapped_file_queue import MappedFileQueue, OddFile, Truncation
 
 _pack_into = ENTRY.pack_into
 _unpack_from = ENTRY.unpack_from
-_ENTRY_FIELDS = 3
 FILES_CHECKED = 3
 """How many of the last files are looked through on start, as Apache does."""
 
@@ -129,8 +128,8 @@ class ConsumeQueue:
             offset = self.max_offset
             if offset >= self._file_end:
                 self._enter_file(offset)
-            part = numbers[done : done + _ENTRY_FIELDS * (self._file_end - offset)]
-            count = len(part) // _ENTRY_FIELDS
+            part = numbers[done : done + ENTRY_FIELDS * (self._file_end - offset)]
+            count = len(part) // ENTRY_FIELDS
             entries_struct(count).pack_into(self._view, (offset - self._file_start) * ENTRY_BYTES, *part)
             self.max_offset = offset + count
             self.max_physical_offset = part[-3] + part[-2]

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Protocol
+from mmap import mmap
+from typing import NamedTuple, Protocol
 
 import attrs
 
 from protocol.delay_levels import DEFAULT_DELAY_TABLE
 from protocol.derive import field_offset
 from protocol.errors import RecordError
+from protocol.java import from_utf8
 from protocol.message_record import DispatchFields, dispatch_fields
 from protocol.record_layout import (
     BLANK_BYTES,
@@ -22,7 +24,10 @@ from protocol.record_layout import (
     read_mark,
     read_spans,
 )
+from storage.record_rows import POSITION, SIZE, Row, pass_records, read_rows
 
+_STEP_BYTES = 128 << 10
+"""How much of the log is read as rows at once."""
 _MAGIC_POSITION = field_offset(MESSAGE, "magic")
 
 
@@ -49,6 +54,13 @@ class StopReason(enum.Enum):
     DAMAGED = "damaged"
 
 
+class Rows(NamedTuple):
+    """Records of the file that begins at an offset."""
+
+    first_offset: int
+    rows: list[Row]
+
+
 @attrs.define
 class LogScan:
     """Iterate over the records from a record's first byte on; afterwards `end_offset` is behind the last intact one.
@@ -66,18 +78,33 @@ class LogScan:
     problem: str = attrs.field(init=False, default="")
 
     def __iter__(self) -> Iterator[DispatchFields]:
+        for part in self._parts(0):
+            assert isinstance(part, DispatchFields)
+            yield part
+
+    def parts(self) -> Iterator[Rows | DispatchFields]:
+        """The same records: ordinary ones as rows, many at a time, the others one by one."""
+        return self._parts(_STEP_BYTES)
+
+    def _parts(self, step_bytes: int) -> Iterator[Rows | DispatchFields]:
         self.end_offset = self.start
         for file in self.files:
             if file.first_offset + file.size <= self.start:
                 continue
             position = max(0, self.start - file.first_offset)
-            yield from self._file(file, position)
+            yield from self._file(file, position, step_bytes)
             if self.problem or self.stop_reason is StopReason.NOTHING_WRITTEN:
                 return
 
-    def _file(self, file: LogFile, position: int) -> Iterator[DispatchFields]:
+    def _file(self, file: LogFile, position: int, step_bytes: int) -> Iterator[Rows | DispatchFields]:
         view = file.readable
         while True:
+            rows = self._rows(file, position, step_bytes) if step_bytes else []
+            if rows:
+                position = rows[-1][POSITION] + rows[-1][SIZE]
+                self.end_offset = file.first_offset + position
+                yield Rows(file.first_offset, rows)
+                continue
             self.end_offset = file.first_offset + position
             if file.size - position < BLANK_BYTES:
                 return
@@ -92,6 +119,19 @@ class LogScan:
                 return
             yield record
             position += record.size
+
+    def _rows(self, file: LogFile, position: int, step_bytes: int) -> list[Row]:
+        """The intact ordinary records from a position on."""
+        view, rows = file.readable, list[Row]()
+        data = view.obj
+        assert isinstance(data, mmap)
+        passed = pass_records(data, file.first_offset, position, min(file.size, position + step_bytes))
+        read_rows(data, position, passed, passed, rows, check_crc=self.check_crc)
+        if not all(from_utf8(topic).isprintable() for topic in {row[0] for row in rows}):
+            return []
+        if rows and _torn(view, rows[-1][POSITION], rows[-1][SIZE]):
+            rows.pop()
+        return rows
 
     def _record(self, view: memoryview, position: int) -> DispatchFields | None:
         try:

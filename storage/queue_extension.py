@@ -18,6 +18,7 @@ import attrs
 from protocol.message_properties import decode_property_bytes
 from protocol.queue_layout import (
     ENTRY_BYTES,
+    ENTRY_FIELDS,
     EXTENSION_HEAD,
     FILLER_SIZE,
     MAX_EXTENSION_ADDRESS,
@@ -206,8 +207,8 @@ class ExtendedConsumeQueue(ConsumeQueue):
 
     def append_many(self, numbers: Sequence[int]) -> None:
         """Write entries and their units."""
-        for index in range(0, len(numbers), 3):
-            self.append(*numbers[index : index + 3])
+        for index in range(0, len(numbers), ENTRY_FIELDS):
+            self.append(*numbers[index : index + ENTRY_FIELDS])
 
     def entry(self, offset: int) -> Entry | None:
         """The entry at an offset, its tags code taken out of its unit."""

@@ -2,12 +2,13 @@
 
 Ordinary is a record of version 1 with IPv4 hosts that is no inner batch. The others are odd: both functions stop
 before one, and protocol.message_record.dispatch_fields reads it, which is the readable twin of all here; a test holds
-both against each other. Positions count from the file's start. Bodies are not looked at.
+both against each other. Positions count from the file's start.
 """
 
 from __future__ import annotations
 
 import functools
+import zlib
 from mmap import mmap
 from typing import Final
 
@@ -19,7 +20,10 @@ from protocol.record_layout import HEAD_BYTES, MAGIC_V1, MESSAGE, V1_TOPIC_BYTES
 
 Row = tuple[bytes, int, int, int, int, int, int, int]
 """Topic, queue id, queue offset, position, size, tags code, store timestamp, sys flag."""
+QUEUE_ID: Final = 1
+QUEUE_OFFSET: Final = 2
 POSITION: Final = 3
+SIZE: Final = 4
 TIMESTAMP: Final = 6
 
 SMALLEST_RECORD = HEAD_BYTES + 3
@@ -30,10 +34,20 @@ _TAGS = PROPERTY_TAGS.encode() + b"\x01"
 _TAGS_BYTES = len(_TAGS)
 _END = 2
 _LONGEST_CACHED = 64
+_CRC_MASK = 0x7FFFFFFF
 
 _mark = derive_fields(MESSAGE, "size", "magic", "physical_offset", sys_flag=0).unpack_from
 _read = derive_fields(
-    MESSAGE, "size", "magic", "queue_id", "queue_offset", "sys_flag", "store_timestamp", "body_length", sys_flag=0
+    MESSAGE,
+    "size",
+    "magic",
+    "body_crc",
+    "queue_id",
+    "queue_offset",
+    "sys_flag",
+    "store_timestamp",
+    "body_length",
+    sys_flag=0,
 ).unpack_from
 
 
@@ -52,15 +66,15 @@ def pass_records(data: mmap, base: int, position: int, end: int) -> int:
     return position
 
 
-def read_rows(data: mmap, position: int, stop: int, end: int, rows: list[Row]) -> int:
+def read_rows(data: mmap, position: int, stop: int, end: int, rows: list[Row], *, check_crc: bool = False) -> int:
     """Add what the queues take of records that were passed before: that begin before `stop` and end before `end`.
 
     Returns where it stopped, perhaps at an odd record. Odd here is also one whose lengths do not add up, that names no
-    queue, or whose tags are not plain to see. In the schedule topic a queue wants the delivery time, which a row does
-    not tell.
+    queue, whose tags are not plain to see, or, where asked, whose body has another CRC. In the schedule topic a queue wants
+    the delivery time, which a row does not tell.
     """
     while position < stop:
-        size, magic, queue_id, queue_offset, sys_flag, timestamp, length = _read(data, position)
+        size, magic, crc, queue_id, queue_offset, sys_flag, timestamp, length = _read(data, position)
         behind = position + size
         if magic != MAGIC_V1 or sys_flag & _ODD_FLAGS or behind > end or not 0 <= length <= size - SMALLEST_RECORD:
             break
@@ -72,6 +86,12 @@ def read_rows(data: mmap, position: int, stop: int, end: int, rows: list[Row]) -
             or queue_offset < 0
             or topic_end > _LONGEST_TOPIC_END
             or int.from_bytes(text[topic_end:properties], "big", signed=True) != len(text) - properties
+        ):
+            break
+        if (
+            check_crc
+            and length
+            and zlib.crc32(data[position + HEAD_BYTES : position + HEAD_BYTES + length]) & _CRC_MASK != crc
         ):
             break
         start, code = text.rfind(_TAGS), 0

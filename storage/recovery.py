@@ -15,16 +15,19 @@ import attrs
 
 from protocol.delay_levels import parse_delay_levels
 from protocol.flags import MessageSysFlag, transaction_value
-from protocol.message_record import DispatchFields
+from protocol.java import from_utf8
+from protocol.message_record import DispatchFields, dispatch_fields
 from protocol.queue_layout import FILLER_SIZE
 from storage.checkpoint import Checkpoint
 from storage.commit_log import CommitLog
 from storage.config import StoreConfig
 from storage.consume_queue import ConsumeQueue
+from storage.entry_runs import EntryRun, Key, gather
 from storage.log_scan import LogScan, StopReason, intact_behind, record_matches
 from storage.mapped_file import Sync
 from storage.paths import is_topic_name
 from storage.queue_table import QueueTable
+from storage.record_rows import POSITION, QUEUE_ID, QUEUE_OFFSET, SIZE, TIMESTAMP, Row
 from storage.salvage import set_aside
 from storage.scan_start import clean_start, reached_by, unclean_start
 from storage.unfinished import Unfinished
@@ -186,20 +189,67 @@ class Recovery:
         its topic was deleted: then it gets none (Apache: recoverNormally). Only where there is no queue all get one.
         """
         scan = LogScan(self._log.files.files, start, self._delay_table, self._config.check_crc_on_recover)
-        last: DispatchFields | None = None
-        for last in scan:
-            self.report.records_checked += 1
-            if transaction_value(last.sys_flag) not in _IN_QUEUES:
-                continue
-            if self._is_due(last, only):
-                self._dispatch(last)
-            elif only is None:
-                self._put_right(last)
-        if last is not None:
-            self._log.last_store_timestamp = last.store_timestamp
-            self._checkpoint.confirm_physical_offset = last.physical_offset
+        for part in scan if only is not None or self._incomplete else scan.parts():
+            if isinstance(part, DispatchFields):
+                self._take(part, only)
+            else:
+                self._take_rows(part.first_offset, part.rows)
         self.report.end_offset = scan.end_offset
         return scan
+
+    def _take(self, record: DispatchFields, only: Collection[tuple[str, int]] | None) -> None:
+        self.report.records_checked += 1
+        self._log.last_store_timestamp = record.store_timestamp
+        self._checkpoint.confirm_physical_offset = record.physical_offset
+        if transaction_value(record.sys_flag) not in _IN_QUEUES:
+            return
+        if self._is_due(record, only):
+            self._dispatch(record)
+        elif only is None:
+            self._put_right(record)
+
+    def _take_rows(self, base: int, rows: list[Row]) -> None:
+        """Those that follow in their queues, or are there already, at once; from the first other one on one by one."""
+        taken = self._take_at_once(base, rows)
+        self.report.records_checked += taken
+        if taken:
+            self._log.last_store_timestamp = rows[taken - 1][TIMESTAMP]
+            self._checkpoint.confirm_physical_offset = base + rows[taken - 1][POSITION]
+        for row in rows[taken:]:
+            record = self._log.read(base + row[POSITION], row[SIZE])
+            assert record is not None
+            self._take(dispatch_fields(record, delay_table=self._delay_table), None)
+
+    def _take_at_once(self, base: int, rows: list[Row]) -> int:
+        runs: dict[Key, EntryRun] = {}
+        if base + rows[0][POSITION] < self._reached:
+            taken = gather(base, rows, lambda row: self._begin_known(base, row), runs)
+            return taken if all(run.is_there() for run in runs.values()) else 0
+        taken = gather(base, rows, lambda row: self._begin_due(base, row), runs)
+        if runs and self.report.clean:
+            self._unfinished.begin()
+        for run in runs.values():
+            run.reserve()
+            run.write()
+            self.report.entries_written += run.next_offset - run.first
+        return taken
+
+    def _begin_known(self, base: int, row: Row) -> EntryRun | None:
+        queue = self._simple_queue(row)
+        if queue is None or base + row[POSITION] >= self._reached:
+            return None
+        return EntryRun(queue, row[QUEUE_OFFSET], row[QUEUE_OFFSET])
+
+    def _begin_due(self, base: int, row: Row) -> EntryRun | None:
+        queue = self._simple_queue(row)
+        if queue is None or row[QUEUE_OFFSET] != queue.max_offset or base + row[POSITION] < queue.max_physical_offset:
+            return None
+        return EntryRun(queue, queue.max_offset, queue.max_offset)
+
+    def _simple_queue(self, row: Row) -> ConsumeQueue | None:
+        """The queue of a record, where a row tells all that its entry has."""
+        queue = self._queues.get(from_utf8(row[0]), row[QUEUE_ID])
+        return None if queue is None or queue.batched or queue.is_schedule else queue
 
     def _is_due(self, record: DispatchFields, only: Collection[tuple[str, int]] | None) -> bool:
         key = record.topic, record.queue_id

@@ -5,30 +5,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 
-import attrs
-
 from protocol.java import from_utf8, utf8
 from protocol.message_record import DispatchFields
 from storage.admission import INNER_BATCH, OUT_OF_QUEUES
 from storage.consume_queue import ConsumeQueue
 from storage.dispatch import Dispatcher
+from storage.entry_runs import EntryRun, Key, gather
 from storage.paths import is_topic_name
 from storage.queue_table import QueueTable
-from storage.record_rows import TIMESTAMP, Row
+from storage.record_rows import QUEUE_OFFSET, TIMESTAMP, Row
 
 logger = logging.getLogger(__name__)
-
-Key = tuple[bytes, int]
-"""Topic and queue id."""
-
-
-@attrs.define
-class _Run:
-    """Entries that follow each other in a queue: physical offset, size and tags code of each, one behind the other."""
-
-    queue: ConsumeQueue
-    next_offset: int
-    entries: list[int] = attrs.field(factory=list)
 
 
 class ReplicaQueues:
@@ -53,33 +40,26 @@ class ReplicaQueues:
         Stops before a record that does not follow in its queue, or whose queue takes more than a row tells. Raises
         StoreFull; then none is visible.
         """
-        runs: dict[Key, _Run] = {}
-        arrivals: list[tuple[str, int, int, int, int]] = []
-        taken = 0
-        for topic, queue_id, queue_offset, position, size, tags_code, timestamp, sys_flag in rows:
-            if not sys_flag & OUT_OF_QUEUES:
-                run = runs.get((topic, queue_id)) or self._begin_run((topic, queue_id), runs)
-                if run is None or queue_offset != run.next_offset:
-                    break
-                run.next_offset += 1
-                run.entries += (base + position, size, tags_code)
-                arrivals.append((run.queue.topic, queue_id, queue_offset, tags_code, timestamp))
-            taken += 1
+        runs: dict[Key, EntryRun] = {}
+        taken = gather(base, rows, self._begin, runs)
         for run in runs.values():
-            run.queue.reserve(len(run.entries) // 3)
+            run.reserve()
         for run in runs.values():
-            run.queue.append_many(run.entries)
-            run.queue.next_offset = run.next_offset
+            run.write()
         if taken:
+            arrivals = [
+                (runs[topic, queue_id].queue.topic, queue_id, queue_offset, tags_code, timestamp)
+                for topic, queue_id, queue_offset, _, _, tags_code, timestamp, sys_flag in rows[:taken]
+                if not sys_flag & OUT_OF_QUEUES
+            ]
             self._tell(rows[taken - 1][TIMESTAMP], arrivals)
         return taken
 
-    def _begin_run(self, key: Key, runs: dict[Key, _Run]) -> _Run | None:
-        queue = self._queue(*key)
-        if queue is None or queue.is_schedule or queue.batched:
+    def _begin(self, row: Row) -> EntryRun | None:
+        queue = self._queue(row[0], row[1])
+        if queue is None or queue.is_schedule or queue.batched or row[QUEUE_OFFSET] != queue.max_offset:
             return None
-        run = runs[key] = _Run(queue, queue.max_offset)
-        return run
+        return EntryRun(queue, queue.max_offset, queue.max_offset)
 
     def put_odd(self, fields: DispatchFields) -> None:
         """Make one record visible. Raises StoreFull.

@@ -8,9 +8,10 @@ from typing import Any
 import attrs
 import pytest
 
-from protocol.message_record import encode_record
-from storage.log_scan import LogScan, StopReason, first_store_timestamp, intact_behind, record_matches
+from protocol.message_record import DispatchFields, encode_record
+from storage.log_scan import LogScan, Rows, StopReason, first_store_timestamp, intact_behind, record_matches
 from storage.mapped_file import MappedFile
+from tests.storage.conftest import OpenFileStore, message, put, tagged
 
 SIZE = 1000
 HOST = bytes(8)
@@ -44,9 +45,22 @@ def files(tmp_path: Path) -> list[MappedFile]:
 
 
 def walk(files: list[MappedFile], start: int = 0) -> tuple[list[int], int, StopReason, str]:
-    scan = LogScan(files, start)
+    """What a walk finds, record by record, and all the same in parts."""
+    scan, parts = LogScan(files, start), LogScan(files, start)
     offsets = [one.physical_offset for one in scan]
+    assert [entry[3] for part in parts.parts() for entry in entries(part)] == offsets
+    assert (parts.end_offset, parts.stop_reason, parts.problem) == (scan.end_offset, scan.stop_reason, scan.problem)
     return offsets, scan.end_offset, scan.stop_reason, scan.problem
+
+
+def entries(part: Rows | DispatchFields) -> list[tuple[object, ...]]:
+    """Topic, queue id, queue offset, physical offset, size and tags code of the records of a part."""
+    if isinstance(part, DispatchFields):
+        return [(part.topic, part.queue_id, part.queue_offset, part.physical_offset, part.size, part.tags_code)]
+    return [
+        (topic.decode(), queue_id, queue_offset, part.first_offset + position, size, code)
+        for topic, queue_id, queue_offset, position, size, code, _, _ in part.rows
+    ]
 
 
 def test_walk_goes_over_blank_records_to_where_nothing_is_written(files: list[MappedFile]) -> None:
@@ -152,3 +166,16 @@ def test_record_that_was_cut_anywhere_is_not_intact(tmp_path: Path) -> None:
 def test_record_without_properties_ends_in_zeros_and_is_intact(files: list[MappedFile]) -> None:
     assert bytes(files[1].view[398:408]) == bytes(10)
     assert walk(files)[1] == 1400
+
+
+@pytest.mark.parametrize("check_crc", [True, False])
+def test_parts_are_the_records_one_by_one(open_store: OpenFileStore, check_crc: bool) -> None:
+    """Ordinary records as rows, odd ones as themselves, over file ends."""
+    store = open_store()
+    put(store, *(tagged("AB"[n % 2], 65 + n % 2, queue_id=n % 3, body=b"%d" % n * 20) for n in range(60)))
+    put(store, message(born_host=bytes(range(20))), message(sys_flag=4), message(body=b"last"))
+    scan, parts = (LogScan(store._log.files.files, 0, check_crc=check_crc) for _ in range(2))
+    found = list(parts.parts())
+    assert [entry for part in found for entry in entries(part)] == [entry for one in scan for entry in entries(one)]
+    assert {type(part) for part in found} == {Rows, DispatchFields}
+    assert (parts.end_offset, parts.stop_reason, parts.problem) == (scan.end_offset, scan.stop_reason, scan.problem)
