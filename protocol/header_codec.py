@@ -12,6 +12,7 @@ answers) only log a missing required field; here it is refused as in all others.
 from __future__ import annotations
 
 import functools
+import operator
 import re
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, TypeVar
@@ -235,12 +236,22 @@ def _as_text(value: Any) -> str:
     return value.name if isinstance(value, BoundaryType) else str(value)
 
 
+@functools.cache
+def _values_of(header_class: type) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]:
+    """The wire's names of a header class, and what gets all values of a header at once."""
+    fields = wire_fields(header_class)
+    names = tuple(field.wire for field in fields)
+    if len(fields) < 2:  # of one attribute an attrgetter makes no tuple, of none there is no attrgetter
+        return names, lambda header: tuple(getattr(header, field.attribute) for field in fields)
+    return names, operator.attrgetter(*(field.attribute for field in fields))
+
+
 def encode_header(header: Any) -> dict[str, str]:
     """The header's fields as the wire's text, in the order of declaration, without those that are None."""
     header_class: Any = type(header)
-    fields = {}
-    for field in wire_fields(header_class):
-        value = getattr(header, field.attribute)
-        if value is not None:
-            fields[field.wire] = _as_text(value)
-    return fields
+    names, values_of = _values_of(header_class)
+    return {
+        name: value if (kind := type(value)) is str else str(value) if kind is int else _as_text(value)
+        for name, value in zip(names, values_of(header), strict=True)
+        if value is not None
+    }

@@ -16,7 +16,7 @@ from protocol.command import RemotingCommand
 from protocol.compression import CompressionType, compress
 from protocol.errors import BrokerError
 from protocol.flags import MessageSysFlag
-from protocol.header_codec import decode_header, encode_header
+from protocol.header_codec import encode_header, fast_header
 from protocol.headers import SendMessageRequestHeaderV2, SendMessageResponseHeader
 from protocol.message import Message
 from protocol.message_batch import encode_batch
@@ -48,6 +48,7 @@ class SendStatus(enum.Enum):
     SLAVE_NOT_AVAILABLE = ResponseCode.SLAVE_NOT_AVAILABLE
 
 
+_send_response = fast_header(SendMessageResponseHeader)
 _STATUS_BY_CODE = {int(status.value): status for status in SendStatus}
 
 
@@ -250,12 +251,12 @@ def send_result(message: Outgoing, queue: MessageQueue, answer: RemotingCommand)
     status = _STATUS_BY_CODE.get(answer.code)
     if status is None:
         raise BrokerError(answer.code, answer.remark or "")
-    header, fields = decode_header(SendMessageResponseHeader, answer), answer.ext_fields or {}
+    header, fields = _send_response(answer), answer.ext_fields or {}
     return SendResult(
         status=status,
         msg_id=header.batch_uniq_id or message.unique_key,
         offset_msg_id=header.msg_id,
-        queue=attrs.evolve(queue, queue_id=header.queue_id),
+        queue=queue if header.queue_id == queue.queue_id else attrs.evolve(queue, queue_id=header.queue_id),
         queue_offset=header.queue_offset,
         transaction_id=header.transaction_id,
         recall_handle=header.recall_handle,
