@@ -132,6 +132,10 @@ class MemoryNetwork:
         for pipe in self._pipes.pop(address, []):
             pipe.loseConnection()
 
+    def connected(self) -> list[str]:
+        """The addresses of servers with a connection, each once for each of them."""
+        return [address for address, pipes in self._pipes.items() for pipe in pipes if not pipe.disconnecting]
+
     def _connect(self, address: str, factory: Any) -> defer.Deferred[Any]:
         self.attempts.append(address)
         if address in self.silent:

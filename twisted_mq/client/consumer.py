@@ -154,10 +154,12 @@ class Consumer:
             self._state = "CREATED"
             await self.client.leave_consumer(self)
             raise
-        if self._state == "STARTING":  # not stopped meanwhile
-            self._state = "RUNNING"
-            self._timer.now()
-            self._running()
+        if self._state != "STARTING":  # stopped meanwhile
+            await self.client.leave_consumer(self)
+            return
+        self._state = "RUNNING"
+        self._timer.now()
+        self._running()
 
     def _assemble(self) -> None:
         """Make the parts that know the subscriptions. Subclasses add who consumes."""

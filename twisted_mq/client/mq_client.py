@@ -128,16 +128,25 @@ class MQClient:
 
         Raises BrokerError where a broker cannot filter as a subscription asks.
         """
+        self.check_process()
+        try:
+            await self._check_filters(member)
+        except BaseException:
+            await self._close_if_unused()
+            raise
         self._join(self._consumers, member, "consumer")
         await self.update_routes()
-        await self._check_filters(member)
         await self.heartbeat()
 
     async def _check_filters(self, member: ConsumerMember) -> None:
-        """Ask one broker of each topic about its expression (Apache: checkClientInBroker)."""
+        """Ask one broker of each topic about its expression (Apache: checkClientInBroker).
+
+        No heartbeat has shown the member by then: Apache's broker may count it after it went, and give it queues.
+        """
         for subscription in member.consumer_data().subscription_data_set:
             if is_tag_type(subscription.expression_type):
                 continue
+            await self._update_route(subscription.topic)
             for address in self.routes.addresses_of(subscription.topic)[:1]:
                 try:
                     await self.calls.check_client(address, self.client_id, member.group, subscription)

@@ -94,8 +94,19 @@ class Filters(ConsumerCase):
         self.broker.refuse[RequestCode.CHECK_CLIENT_CONFIG] = BrokerError(23, "line 1, column 9")
         consumer = self.subscribed()
         self.run_to_failure(consumer.start(), BrokerError)
+        self.assertEqual(self.broker.headers(RequestCode.HEART_BEAT), [])
+        self.assertEqual(self.cluster.network.connected(), [])
         self.broker.refuse.clear()
         self.run_to_end(consumer.start())
+
+    def test_a_stop_while_the_expression_is_checked_leaves_nothing(self) -> None:
+        self.broker.silent.add(RequestCode.CHECK_CLIENT_CONFIG)
+        consumer = self.subscribed()
+        started = self.begin(consumer.start())
+        self.run_to_end(consumer.stop())
+        self.advance(3.25)
+        self.successResultOf(started)
+        self.assertEqual(self.cluster.network.connected(), [])
 
     def test_a_broker_that_does_not_answer_holds_no_start_up(self) -> None:
         self.broker.silent.add(RequestCode.CHECK_CLIENT_CONFIG)
