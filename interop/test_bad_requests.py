@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import socket
 import struct
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from interop.bad_requests import BadRequest, bad_requests, is_malformed
-from interop.peers.servers import Cluster, ask
+from interop.peers.requirements import require_java
+from interop.peers.servers import COMMANDS, Cluster, ask
 from tests.support.codes_table import served_here
 
 pytestmark = pytest.mark.peer
@@ -73,6 +76,19 @@ class Line:
             answer = json.loads(data[4 : 4 + header_bytes])
             if answer["flag"] & 1 and answer["opaque"] == self._opaque:
                 return int(answer["code"])
+
+
+@pytest.fixture(params=list(COMMANDS))
+def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cluster]:
+    """Servers of their own: what a bad request leaves behind must not meet other tests."""
+    if request.param == "apache":
+        require_java()
+    servers = Cluster(request.param, tmp_path)
+    try:
+        servers.start()
+        yield servers
+    finally:
+        servers.stop()
 
 
 def test_bad_requests_have_apaches_codes(cluster: Cluster) -> None:

@@ -119,5 +119,5 @@ def _read(path: str) -> bytes | None:
     try:
         with open(path, "rb") as file:
             return file.read()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):  # the store's start tells of the second
         return None

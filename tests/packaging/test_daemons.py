@@ -131,10 +131,13 @@ def test_wrong_configuration_is_one_line_and_status_1(tmp_path, daemon, words, m
     assert (done.returncode, done.stdout, done.stderr) == (1, "", f"{daemon}: {message}\n")
 
 
-@pytest.mark.parametrize("module", ["twisted_mq.namesrv.service", "twisted_mq.broker.service"])
-def test_start_imports_nothing_heavy(tmp_path, module):
+@pytest.mark.parametrize(
+    "module, used",
+    [("twisted_mq.namesrv.service", ""), ("twisted_mq.client", ""), ("twisted_mq.broker.service", "numpy")],
+)
+def test_start_imports_nothing_heavy(tmp_path, module, used):
     heavy = "numpy pandas pyarrow pyspark matplotlib click rich jinja2 klein hypothesis pytest"
-    code = f"import sys, {module}; print([n for n in {heavy.split()} if n in sys.modules])"
+    code = f"import sys, {module}; print([n for n in {heavy.split()} if n in sys.modules and n != {used!r}])"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=Path(tmp_path), env=environment(tmp_path), capture_output=True, text=True
     )
