@@ -87,7 +87,11 @@ def test_what_is_not_acknowledged_comes_again(java_clients: Clients, topic: str,
     wait_until(came_again, "both messages came again")
     first = {message["body"]: message for message in [*consumer.refused, *consumer.held]}
     again = [message for message in consumer.messages if message["body"] != "nudge"]
-    assert (bodies(consumer.refused), bodies(consumer.held), bodies(again)) == (["refuse"], ["hold"], ["refuse", "hold"])
+    assert (bodies(consumer.refused), bodies(consumer.held), bodies(again)) == (
+        ["refuse"],
+        ["hold"],
+        ["refuse", "hold"],
+    )
     for message in again:
         assert (message["topic"], message["tags"], message["keys"]) == (topic, "TagA", "k")
         assert (message["reconsume_times"], [message["msg_id"]]) == (1, sent[message["body"]]["msg_ids"])
