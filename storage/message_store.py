@@ -42,7 +42,8 @@ from storage.log_setup import make_commit_log
 from storage.mapped_file import Allocate, Sync
 from storage.queue_extension import BitMapOf, describe
 from storage.queue_table import QueueTable
-from storage.recovery import Recovery, RecoveryReport
+from storage.recovery import Recovery
+from storage.recovery_report import RecoveryReport
 from storage.replica import ReplicaLog
 from storage.retention import Retention
 from storage.transient_pool import BufferedCommitLog

@@ -16,7 +16,7 @@ from storage.checkpoint import Checkpoint
 from storage.errors import MissingLogFile, WrongFileSize
 from storage.interfaces import GetStatus
 from storage.message_store import FileMessageStore
-from storage.recovery import RecoveryReport
+from storage.recovery_report import RecoveryReport
 from tests.storage.conftest import START_MS, OpenFileStore, SettableClock, message, put
 
 RECORD = 91 + 6 + 100
