@@ -30,6 +30,7 @@ from storage.commit_log import CommitLog
 from storage.index_keys import keys_of
 from storage.index_writer import KEY, Keys
 from storage.mapped_file import MappedFile
+from storage.tools.shapes import fitting_first
 
 Bytes = npt.NDArray[np.uint8]
 Rows = npt.NDArray[np.bool_]
@@ -39,12 +40,14 @@ _MARK = derive_struct(BLANK)
 _SMALLEST_RECORD = HEAD_BYTES + 3
 _UNUSUAL_FLAGS = V6_FLAGS | MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
 """IPv6 hosts move the fields; a transaction's messages may have no keys."""
-_UNIQUE_KEY = int.from_bytes(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX.encode(), "little")
-_KEYS = int.from_bytes(PROPERTY_KEYS.encode(), "little")
+_UNIQUE_KEY_NAME = PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX.encode()
+_KEYS_NAME = PROPERTY_KEYS.encode()
+_UNIQUE_KEY = int.from_bytes(_UNIQUE_KEY_NAME, "little")
+_KEYS = int.from_bytes(_KEYS_NAME, "little")
 """The names as numbers of 8 and 4 bytes."""
 _BETWEEN, _END, _SPACE = b"\1\2 "
 """What stands between a property's name and value, behind the value, and between two KEYS."""
-_BEFORE = len(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX) + 1
+_BEFORE = len(_UNIQUE_KEY_NAME) + 1
 """Columns before the properties, so that something stands before every name."""
 _LONGEST_TOPIC = HEAD_BYTES
 _LONGEST_KEY = 64
@@ -150,6 +153,11 @@ def _key_spans(
     width = _BEFORE + int(lengths.max())
     texts = window(data, f"V{width}")[begins - _BEFORE].view(np.uint8)
     matrix = texts.reshape(-1, width)
+    columns = _common_columns(matrix[:, _BEFORE:]) if (lengths == lengths[0]).all() else None
+    if columns is not None:
+        starts, stops = np.array([(one.start, one.stop) for one in columns], np.int64).reshape(-1, 2).T
+        rows, ends = np.repeat(np.arange(len(begins)), len(columns)), (begins[:, None] + stops).ravel()
+        return rows, ends, np.tile(stops - starts, len(begins))
     matrix[:, : _BEFORE - 1] = 0
     matrix[:, _BEFORE - 1] = _END
     signs = np.append(np.flatnonzero(texts - _BETWEEN <= _END - _BETWEEN), len(texts))
@@ -168,6 +176,15 @@ def _key_spans(
         order = np.argsort(rows, kind="stable")
         rows, ends, sizes = rows[order], ends[order], sizes[order]
     return rows, ends - rows * width + (begins - _BEFORE)[rows], sizes
+
+
+def _common_columns(texts: Bytes) -> list[slice] | None:
+    """The columns of the keys in texts that are all of one shape, as those of a batch mostly are; None where they are not."""
+    fitting = fitting_first(texts)
+    if fitting is None or not fitting[1].all():
+        return None
+    columns = fitting[0].get(_UNIQUE_KEY_NAME, []) + fitting[0].get(_KEYS_NAME, [])
+    return columns if all(one.stop - one.start <= _LONGEST_KEY for one in columns) else None
 
 
 def _spans(

@@ -89,6 +89,15 @@ def rows_by_length(lengths: Positions) -> Iterator[Positions]:
 
 def _alike(texts: Bytes) -> tuple[Words, npt.NDArray[np.bool_]] | None:
     """The first row's shape and which rows have it; None where its properties are odd."""
+    fitting = fitting_first(texts)
+    if fitting is None:
+        return None
+    alike: npt.NDArray[np.bool_] = np.logical_and.reduce(fitting[1], axis=1)
+    return fitting[0], alike
+
+
+def fitting_first(texts: Bytes) -> tuple[Words, npt.NDArray[np.bool_]] | None:
+    """The first row's shape and which bytes of all rows suit it; None where its properties are odd."""
     words = _words(texts[0].tobytes())
     if words is None:
         return None
@@ -97,7 +106,8 @@ def _alike(texts: Bytes) -> tuple[Words, npt.NDArray[np.bool_]] | None:
         for columns in runs:
             lowest[columns] = _LOWEST_IN_KEY if name == _KEYS else _LOWEST_IN_VALUE
             room[columns] = _HIGHEST - lowest[columns]
-    return words, (texts - lowest <= room).all(axis=1)
+    fits: npt.NDArray[np.bool_] = texts - lowest <= room
+    return words, fits
 
 
 def _words(text: bytes) -> Words | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -35,27 +36,50 @@ RECORDS = st.lists(
 )
 
 
+def written(log: CommitLog, number: int, topic: str, properties: str, sys_flag: int = 0, host: bytes = HOST) -> Any:
+    """Append a record; the keys that it must have."""
+    keys = [
+        (key_hash(text), log.max_offset, number)
+        for text in record_keys(topic, decode_property_bytes(properties.encode()), sys_flag)
+    ]
+    log.append_bytes(
+        encode_record(
+            topic.encode(), b"body", properties.encode(), queue_id=0, queue_offset=number,
+            physical_offset=log.max_offset, born_timestamp=0, born_host=host, store_timestamp=number,
+            store_host=HOST, sys_flag=sys_flag,
+        )
+    )  # fmt: skip
+    return keys
+
+
 @given(RECORDS, st.integers(1, 4000))
 def test_keys_are_those_of_each_record(
     tmp_path_factory: pytest.TempPathFactory, records: list[tuple[str, str, int, bytes]], step: int
 ) -> None:
-    log, expected = CommitLog(str(tmp_path_factory.mktemp("log")), 1 << 16, 4096), []
-    for number, (topic, properties, sys_flag, host) in enumerate(records):
-        expected += [
-            (key_hash(text), log.max_offset, number)
-            for text in record_keys(topic, decode_property_bytes(properties.encode()), sys_flag)
-        ]
-        log.append_bytes(
-            encode_record(
-                topic.encode(), b"body", properties.encode(), queue_id=0, queue_offset=number,
-                physical_offset=log.max_offset, born_timestamp=0, born_host=host, store_timestamp=number,
-                store_host=HOST, sys_flag=sys_flag,
-            )
-        )  # fmt: skip
+    log = CommitLog(str(tmp_path_factory.mktemp("log")), 1 << 16, 4096)
+    expected = [key for number, record in enumerate(records) for key in written(log, number, *record)]
     collector, found = KeyCollector(log), []
     while collector.position < log.max_offset:
         found += collector.collect(log.max_offset, step).tolist()
     assert found == expected
+
+
+@pytest.mark.parametrize(
+    "shape",
+    ["UNIQ_KEY\x01{:032X}\x02TAGS\x01{}\x02", "KEYS\x01a{:03} b{}\x02UNIQ_KEY\x01{:08}\x02", "TAGS\x01{}\x02", ""],
+    ids=["unique", "several", "none", "empty"],
+)
+@pytest.mark.parametrize("last", ["", "é", "\x01", " "], ids=["alike", "beyond ASCII", "odd", "space"])
+def test_keys_of_records_that_are_all_alike_but_the_last(tmp_path: Path, shape: str, last: str) -> None:
+    log, expected = CommitLog(str(tmp_path), 1 << 16, 4096), []
+    for number in range(20):
+        properties = shape.format(number, number % 10, number)
+        expected += written(log, number, "Topic", properties)
+    properties = shape.format(20, 0, 20)
+    if last and properties:
+        properties = properties[: -1 - len(last.encode())] + last + "\x02"
+    expected += written(log, 20, "Topic", properties)
+    assert KeyCollector(log).collect(log.max_offset, 1 << 20).tolist() == expected
 
 
 def test_a_record_at_the_very_end_of_its_file(tmp_path: Path) -> None:
