@@ -80,6 +80,22 @@ class RequestsOfThePeer(ChannelCase):
             [(1, 0, None, b"a"), (2, 0, None, b"encoded"), (3, 0, None, b"c")],
         )
 
+    def test_answers_do_not_wait_for_frames_that_take_long(self) -> None:
+        """What was ready before a slow frame's answer leaves with it, what comes behind it apart."""
+        writes: list[bytes] = []
+        self.transport.write = writes.append  # type: ignore[method-assign]
+        self.channel._processors = {**self.traffic.processors, LATER: self._answer_slowly}
+        self.receive(request(ECHO, 1), request(LATER, 2), request(ECHO, 3), request(ECHO, 4))
+        for data in writes:
+            self.transport.io.write(data)
+        self.assertEqual([told(one)[0] for one in sent(self.transport)], [1, 2, 3, 4])
+        self.assertEqual(len(writes), 2)
+        self.assertEqual(self.events[1:], ["end of read"])
+
+    def _answer_slowly(self, _: Channel, command: RemotingCommand) -> RemotingCommand:
+        self.clock.advance(1)
+        return command.answer()
+
     def test_end_of_read_is_called_once_after_the_commands_of_a_read(self) -> None:
         self.receive(request(ECHO, 1), request(ECHO, 2))
         self.assertEqual(self.events, ["made 127.0.0.1:54321", "end of read"])
