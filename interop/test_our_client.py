@@ -223,7 +223,7 @@ def test_requests_and_replies_between_our_client_and_apaches(
     answerers.answering_consumer(group, topic)
     producer = askers.producer()
     for text in ("ping", "large " + "x" * 8000):
-        for _ in range(TRIES):  # a consumer of a new group may begin behind the first request
+        for _ in range(TRIES):  # under load a first reply has failed to come; why is not known yet
             reply = producer.command("request", topic=topic, body=text, timeout_ms=10_000)
             if "body" in reply:
                 break
