@@ -101,7 +101,7 @@ class ConsumerOrderManager:
 
     def save(self) -> None:
         """Forget what is unused, and write the rest if it changed. Raises OSError."""
-        self._forget_unused()
+        self.forget_unused()
         self._table.save()
 
     def stop(self) -> None:
@@ -130,7 +130,8 @@ class ConsumerOrderManager:
         del self._timers[key]
         self._freed(*key)
 
-    def _forget_unused(self) -> None:
+    def forget_unused(self) -> None:
+        """Forget queues of topics and groups that there are no more, and those that nobody pops."""
         broker, queues_by_key = self._broker, self._table.queues
         oldest = broker.now_ms() - UNUSED_MS
         for key, queues in list(queues_by_key.items()):

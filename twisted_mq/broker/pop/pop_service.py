@@ -69,7 +69,9 @@ class PopService:
     def forget_topic(self, topic: str) -> None:
         """A topic was deleted."""
         self.in_flight.forget_topic(topic)
+        self.orders.forget_unused()
 
     def forget_group(self, group: str) -> None:
         """A group was deleted."""
         self.in_flight.forget_group(group)
+        self.orders.forget_unused()

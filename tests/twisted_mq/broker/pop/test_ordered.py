@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from protocol.bodies import BatchAck
+from protocol.codes import RequestCode
 from protocol.message import MessageExt
 from protocol.pop_receipt import parse_order_counts
 from tests.support.pop import PopDesk, bits, bodies, messages
@@ -164,6 +165,22 @@ def test_what_is_held_lasts_over_a_restart(desk: PopDesk, tmp_path: Path) -> Non
     again.pass_time(10.1)
     (answer,) = consumer.received()
     assert (bodies(answer), second.queue_offset) == (["b", "c"], 1)
+
+
+@pytest.mark.parametrize(
+    ("code", "fields", "popped"),
+    [
+        (RequestCode.DELETE_TOPIC_IN_BROKER, {"topic": "T"}, ["e"]),
+        (RequestCode.DELETE_SUBSCRIPTIONGROUP, {"groupName": "G", "cleanOffset": "true"}, ["a", "b"]),
+    ],
+)
+def test_topic_or_group_made_anew_at_once_holds_nothing(
+    desk: PopDesk, code: int, fields: dict[str, str], popped: list[str]
+) -> None:
+    pop(desk)
+    assert desk.peer.ask(code, fields).code == 0
+    desk.send("e")
+    assert texts(pop(desk)) == popped
 
 
 def test_unused_queues_are_forgotten(desk: PopDesk, tmp_path: Path) -> None:
