@@ -29,7 +29,7 @@ class HeldPull:
     answer: Callable[[], Any]
     connected: Callable[[], bool]
     found: Callable[[], bool] | None = None
-    done: defer.Deferred[Any] = attrs.field(factory=defer.Deferred)
+    done: defer.Deferred[Any] = attrs.field(init=False)
 
 
 class PullRequestHoldService:
@@ -44,10 +44,17 @@ class PullRequestHoldService:
         return self._count
 
     def hold(self, topic: str, queue_id: int, pull: HeldPull) -> defer.Deferred[Any]:
-        """Let a pull wait; the Deferred fires with its answer."""
+        """Let a pull wait; the Deferred fires with its answer. Who cancels it gets none."""
+        pull.done = defer.Deferred(lambda _: self._cancelled((topic, queue_id), pull))
         self._held.setdefault((topic, queue_id), []).append(pull)
         self._count += 1
         return pull.done
+
+    def _cancelled(self, key: tuple[str, int], pull: HeldPull) -> None:
+        pulls = self._held.get(key, [])
+        if pull in pulls:
+            self._held[key] = [one for one in pulls if one is not pull]
+            self._count -= 1
 
     def message_arriving(
         self, topic: str, queue_id: int, queue_offset: int, tags_code: int, store_timestamp: int

@@ -72,3 +72,14 @@ def test_failing_look_at_what_arrived_concerns_its_own_pull_alone() -> None:
     service.message_arriving("T", 0, 0, 8, 1)
     service.answer_woken()
     assert ([str(one) for one in failures], answers, len(service)) == (["broken"], ["b"], 0)
+
+
+def test_cancelled_pull_is_answered_no_more() -> None:
+    service, answers = PullRequestHoldService(), list[str]()
+    cancelled = service.hold("T", 0, held(answers, "a"))
+    service.hold("T", 0, held(answers, "b"))
+    cancelled.addErrback(lambda reason: answers.append(reason.type.__name__))
+    cancelled.cancel()
+    assert len(service) == 1
+    service.answer_all()
+    assert (answers, len(service)) == (["CancelledError", "b"], 0)

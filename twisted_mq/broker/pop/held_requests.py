@@ -41,7 +41,7 @@ class HeldRequest:
     tags_codes: Collection[int] | None
     attempt: Callable[[bool], Any]
     connected: Callable[[], bool]
-    done: defer.Deferred[Any] = attrs.field(factory=defer.Deferred)
+    done: defer.Deferred[Any] = attrs.field(init=False)
     timer: interfaces.IDelayedCall | None = None
 
     def wants(self, arrived: Collection[int] | None) -> bool:
@@ -81,7 +81,10 @@ class HeldRequests:
         attempt: Callable[[bool], Any],
         connected: Callable[[], bool],
     ) -> defer.Deferred[Any] | NotHeld:
-        """Let a request wait for its poll time; the Deferred fires with its answer, None where its client is gone."""
+        """Let a request wait for its poll time; the Deferred fires with its answer, None where its client is gone.
+
+        Who cancels the Deferred gets nothing: what arrives stays for others.
+        """
         options, now = self._broker.options, self._broker.now_ms()
         expires_ms = born_ms + header.poll_time
         key = (header.topic, header.consumer_group, header.queue_id)
@@ -94,6 +97,7 @@ class HeldRequests:
         request = HeldRequest(key, expires_ms, tags_codes, attempt, connected)
         delay = (expires_ms - EARLY_MS - now) / 1000
         request.timer = self._broker.clock.callLater(delay, self._expired, request)
+        request.done = defer.Deferred(lambda _: self._cancelled(request))
         self._keep(request)
         return request.done
 
@@ -149,6 +153,12 @@ class HeldRequests:
             if not gone:
                 return True
         return False
+
+    def _cancelled(self, request: HeldRequest) -> None:
+        if request in self._held.get(request.key, ()):
+            self._drop(request)
+            assert request.timer is not None
+            request.timer.cancel()
 
     def _expired(self, request: HeldRequest) -> None:
         request.timer = None

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from protocol.codes import RequestCode
+from protocol.codes import RequestCode, ResponseCode
 from protocol.command import RemotingCommand
 from tests.support.broker import Peer
 from tests.support.pop import PopDesk, bodies, messages
@@ -275,3 +275,14 @@ def test_stopped_broker_has_no_timers_of_ordered_pops(desk: PopDesk) -> None:
     (answer,) = consumer.received()
     assert bodies(answer) == ["a", "b"]
     assert [call for call in desk.broker.clock.getDelayedCalls() if "_free" in repr(call.func)] == []
+
+
+def test_pop_that_is_one_too_many_takes_nothing_that_arrives(desk: PopDesk) -> None:
+    desk.broker.traffic.max_pending_answers = 0
+    timers = len(desk.broker.clock.getDelayedCalls())
+    consumer = desk.broker.connect()
+    consumer.send(RemotingCommand(RequestCode.POP_MESSAGE, ext_fields=desk.pop_fields(pollTime=15000)))
+    assert [answer.code for answer in consumer.received()] == [ResponseCode.SYSTEM_BUSY]
+    assert (len(desk.controller.pop.held_pops), len(desk.broker.clock.getDelayedCalls())) == (0, timers)
+    desk.send("a")
+    assert bodies(desk.pop()) == ["a"]
