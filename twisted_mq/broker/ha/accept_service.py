@@ -9,11 +9,12 @@ from twisted.internet import interfaces, protocol
 from twisted.logger import Logger
 from twisted.python import failure
 
+from protocol.ha_frames import ConnectionState
 from storage.interfaces import IMessageStore
 from twisted_mq.broker.ha.connection import HAConnection
 
 MAX_SLAVES = 64
-"""Connections past this are closed; a group of brokers has a handful of slaves."""
+"""Connections past this are closed, those first that have to show haSharedSecret; a group of brokers has a handful."""
 
 
 class AcceptSocketService(protocol.ServerFactory):
@@ -37,10 +38,18 @@ class AcceptSocketService(protocol.ServerFactory):
         if self._allowed and addr.host not in self._allowed:
             self.log.warn("slave refused, not in haAllowedSlaves: host={h}", h=addr.host)
             return None
-        if len(self.connections) >= MAX_SLAVES:
+        if len(self.connections) >= MAX_SLAVES and not self._drop_a_stranger():
             self.log.warn("slave refused, {n} are connected: host={h}", n=len(self.connections), h=addr.host)
             return None
         return HAConnection(self)
+
+    def _drop_a_stranger(self) -> bool:
+        """Close the oldest connection that has not shown haSharedSecret yet; False where all have."""
+        stranger = next((one for one in self.connections if one.state is ConnectionState.HANDSHAKE), None)
+        if stranger is not None:
+            self.log.warn("slave closed, it makes room for another: slave={s}", s=stranger.client_address)
+            stranger.close()
+        return stranger is not None
 
     def connection_made(self, connection: HAConnection) -> None:
         """A slave is there."""

@@ -10,6 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from protocol.ha_frames import ConnectionState, encode_report
 from protocol.ha_handshake import PROOF_OFFSET
 from tests.support.ha import Replica, Stranger, join_by_hand, run, virtual_network
+from twisted_mq.broker.ha.accept_service import MAX_SLAVES
 
 SECRET = "a long and random word"
 
@@ -90,6 +91,13 @@ class StrangerTests(HandshakeCase):
         self.assertEqual((stranger.lost, len(stranger.data)), (True, 44))
         self.assertNoResult(waiting)
         self.master.ha.stop()
+
+    def test_strangers_keep_no_slave_out(self) -> None:
+        self.make()
+        strangers = [join_by_hand(self.network, f"stranger{number}", make=Stranger) for number in range(MAX_SLAVES)]
+        self.follow(0.5)
+        self.assertEqual(self.slave.log, self.master.log)
+        self.assertEqual([stranger.lost for stranger in strangers], [True] + [False] * (MAX_SLAVES - 1))
 
     def test_silent_stranger_is_dropped_whatever_it_dribbles(self) -> None:
         self.make()
