@@ -64,7 +64,6 @@ class OrderlyConsumeService:
         self._slots = defer.DeferredSemaphore(options.concurrency)
         self._queues: dict[ProcessQueue, defer.Deferred[None]] = {}
         self._calling: dict[ProcessQueue, list[defer.Deferred[None]]] = {}
-        self._tries: dict[tuple[MessageQueue, int], int] = {}
 
     def submit(self, messages: Sequence[MessageExt], process_queue: ProcessQueue, queue: MessageQueue) -> None:
         """Messages were put into the process queue: consume them after those that are there already."""
@@ -139,15 +138,12 @@ class OrderlyConsumeService:
         return await self._locks.lock(queue)
 
     async def _call(self, held: list[MessageExt], process_queue: ProcessQueue, queue: MessageQueue) -> float:
-        tried = [self._with_tries(message, queue) for message in held]
         context = ConsumeOrderlyContext(queue)
-        status = await self.calls.status(self.calls.delivered(tried), context)
+        status = await self.calls.status(self.calls.delivered(held), context)
         if process_queue.dropped:
             self.log.info("result of a dropped queue ignored: group={g} queue={q}", g=self._group, q=queue)
             return 0.0
-        if status is ConsumeOrderlyStatus.SUCCESS or not await self._must_repeat(tried, queue):
-            for message in held:
-                self._tries.pop((queue, message.queue_offset), None)
+        if status is ConsumeOrderlyStatus.SUCCESS or not await self._must_repeat(held, process_queue, queue):
             offset = process_queue.remove(held)
             if offset >= 0 and not process_queue.dropped:
                 self._offsets.update(queue, offset)
@@ -155,11 +151,7 @@ class OrderlyConsumeService:
         seconds = context.suspend_current_queue_seconds
         return min(max(self._options.suspend_queue_seconds if seconds is None else seconds, 0.01), 30.0)
 
-    def _with_tries(self, message: MessageExt, queue: MessageQueue) -> MessageExt:
-        here = self._tries.get((queue, message.queue_offset), 0)
-        return attrs.evolve(message, reconsume_times=message.reconsume_times + here) if here else message
-
-    async def _must_repeat(self, messages: list[MessageExt], queue: MessageQueue) -> bool:
+    async def _must_repeat(self, messages: list[MessageExt], process_queue: ProcessQueue, queue: MessageQueue) -> bool:
         """Count a refusal. Messages that were refused too often go to the dead letters; without others, go on."""
         most = self._options.most_tries(orderly=True)
         repeat = False
@@ -167,8 +159,8 @@ class OrderlyConsumeService:
             gone = message.reconsume_times >= most and await self._bury(message, queue)
             if not gone:
                 repeat = True
-                key = queue, message.queue_offset
-                self._tries[key] = self._tries.get(key, 0) + 1
+                if process_queue.holds(message):
+                    process_queue.put([attrs.evolve(message, reconsume_times=message.reconsume_times + 1)])
         return repeat
 
     async def _bury(self, message: MessageExt, queue: MessageQueue) -> bool:

@@ -62,7 +62,7 @@ class ProcessQueue:
         return max(self._held) - self.min_offset if self._held else 0
 
     def put(self, messages: Iterable[Held]) -> None:
-        """Take messages in; one that is held already counts once."""
+        """Take messages in; one in the place of another that is held counts once."""
         for message in messages:
             if message.queue_offset not in self._held:
                 self.size_bytes += len(message.body)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from twisted.internet import defer
@@ -185,6 +186,19 @@ class Orderly(ClientCase):
         self.advance(10)
         self.assertEqual(self.broker.locks[moved], second.client.client_id)
         self.assertEqual([one[:2] for one in self.seen], [("c1", b"b0"), ("c2", b"b0"), ("c2", b"b1")])
+
+    def test_a_queue_that_comes_back_counts_its_tries_anew(self) -> None:
+        self.answers[b"b0"] = [AGAIN] * 100
+        self.started("c1")
+        self.broker.put("T", 1, b"b0")
+        self.advance(3)
+        second = self.started("c2")
+        self.advance(10)
+        self.run_to_end(second.stop())
+        self.advance(30)
+        turns = [tuple(group) for _, group in itertools.groupby(self.seen, key=lambda one: one[0])]
+        self.assertEqual([turn[0] for turn in turns], [("c1", b"b0", 0), ("c2", b"b0", 0), ("c1", b"b0", 0)])
+        self.assertEqual([times for _, _, times in turns[0]], list(range(len(turns[0]))))
 
     def test_a_call_that_ends_soon_is_committed_before_the_queue_goes_over(self) -> None:
         waiting: defer.Deferred[Any] = defer.Deferred()
