@@ -20,6 +20,7 @@ from protocol.record_layout import (
     MAGIC_V1,
     MAGIC_V2,
     MESSAGE,
+    Buffer,
     read_head,
     read_mark,
     read_spans,
@@ -170,8 +171,8 @@ def _torn(view: memoryview, position: int, size: int) -> str:
     return "its properties end in zeros, they were not written whole" if spans.properties < spans.end else ""
 
 
-def first_store_timestamp(view: memoryview) -> int:
-    """When a log file's first record was stored, in ms; 0 where no record begins the file."""
+def first_store_timestamp(view: Buffer) -> int:
+    """When the record was stored that begins a log file, in ms; 0 where none does."""
     try:
         return read_head(view).store_timestamp
     except RecordError:

@@ -102,14 +102,11 @@ class QueueTable:
 
     def queue_ids(self, topic: str) -> list[int]:
         """The queues of a topic, in order."""
-        return sorted(queue_id for name, queue_id in self._keys() if name == topic)
-
-    def _keys(self) -> set[tuple[str, int]]:
-        return {*self.by_key, *self.batches}
+        return sorted(queue_id for name, queue_id in (*self.by_key, *self.batches) if name == topic)
 
     def topics(self) -> list[str]:
         """All topics that have a queue, sorted."""
-        return sorted({topic for topic, _ in self._keys()})
+        return sorted({topic for topic, _ in (*self.by_key, *self.batches)})
 
     def remove(self, topics: Collection[str]) -> list[ConsumeQueue]:
         """Take the queues of these topics out of the table, delete their files; returns them."""

@@ -46,6 +46,22 @@ def test_runtime_info_counts_what_was_sent_and_pulled() -> None:
     assert (table["brokerVersionDesc"], table["runtime"]) == ("V5_3_3", "[ 0 days, 0 hours, 0 minutes, 1 seconds ]")
 
 
+def test_earliest_message_is_the_logs_first_whatever_became_of_its_queue() -> None:
+    broker = BrokerInMemory()
+    peer = broker.connect()
+
+    def earliest() -> int:
+        return int(decode_body(KVTable, peer.ask(28).body).table["earliestMessageTimeStamp"])
+
+    assert earliest() == -1
+    first = broker.now_ms()
+    send(peer)
+    broker.clock.advance(5)
+    send(peer, topic="T2")
+    broker.store.delete_topics(["T"])
+    assert earliest() == first
+
+
 def test_groups_of_a_topic_are_those_with_offsets() -> None:
     broker = BrokerInMemory()
     for group in ("G2", "G1"):

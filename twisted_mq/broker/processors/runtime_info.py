@@ -16,6 +16,7 @@ from protocol.codes import RequestCode
 from protocol.command import CURRENT_VERSION, RemotingCommand
 from protocol.header_codec import decode_header
 from protocol.headers import QueryTopicConsumeByWhoRequestHeader
+from storage.log_scan import first_store_timestamp
 from twisted_mq.broker.counted_store import SCHEDULE_CONSUMER
 from twisted_mq.broker.ha.slave_rows import slave_rows
 from twisted_mq.broker.schedule.postpone import TIMER_TOPIC
@@ -107,7 +108,9 @@ class RuntimeInfoProcessor:
             "commitLogMaxOffset": str(store.max_physical_offset()),
             "dispatchBehindBytes": "0",
             "remainHowManyDataToFlush": human_bytes(store.max_physical_offset() - store.flushed_offset()),
-            "earliestMessageTimeStamp": str(self._earliest()),
+            "earliestMessageTimeStamp": str(
+                first_store_timestamp(store.look_message(store.min_physical_offset()) or b"") or -1
+            ),
             "pageCacheLockTimeMills": "0",
             "dispatchMaxBuffer": "0",
             "remainTransientStoreBufferNumbs": str(NO_TRANSIENT_POOL),
@@ -136,13 +139,6 @@ class RuntimeInfoProcessor:
             "timerEnqueueTps": str(statistics.topic_put_tps(TIMER_TOPIC)),
             "timerDequeueTps": str(statistics.group_get_tps(SCHEDULE_CONSUMER, TIMER_TOPIC)),
         }
-
-    def _earliest(self) -> int:
-        store = self._broker.store
-        times = [
-            store.earliest_message_time(topic, queue) for topic in store.topics() for queue in store.queue_ids(topic)
-        ]
-        return min((time for time in times if time > 0), default=-1)
 
     def _broker_state(self) -> dict[str, str]:
         options = self._broker.options
