@@ -155,8 +155,10 @@ class IndexService:
         return keys[new]
 
     def _has(self, key: KeyEntry) -> bool:
-        """Whether one of the last record's keys is here; they lie in the last two files at most."""
-        for file in self.files[-2:]:
+        """Whether one of the last record's keys is here; they lie in the files that end with that record."""
+        for file in reversed(self.files):
+            if file.end_physical_offset < key[1]:
+                break
             for entry in file.chain(key[0]):
                 if entry.physical_offset < key[1]:
                     break

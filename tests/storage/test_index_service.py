@@ -110,6 +110,20 @@ def test_a_clean_start_goes_on_in_the_last_file(open_store: OpenFileStore, tmp_p
     assert len(files(tmp_path / "store")) == 2
 
 
+def test_a_clean_start_knows_the_last_records_keys_however_many_files_they_fill(
+    open_store: OpenFileStore, tmp_path: Path
+) -> None:
+    store = open_store(**SMALL)
+    (offset,) = fill(store, 1)
+    many = put(store, keyed(" ".join(f"m{number}" for number in range(35))))[0].physical_offset
+    store.close()
+    before = [path.read_bytes() for path in files(tmp_path / "store")]
+    again = open_store(**SMALL)
+    again.build_index(1 << 20)
+    assert [path.read_bytes() for path in files(tmp_path / "store")] == before
+    assert (found(again, "k0"), found(again, "m0"), found(again, "m34")) == ([offset], [many], [many])
+
+
 def test_a_crash_leaves_full_files_that_the_checkpoint_knows(
     open_store: OpenFileStore, tmp_path: Path, clock: SettableClock
 ) -> None:
