@@ -6,7 +6,7 @@ import pytest
 
 from protocol.command import RemotingCommand
 from protocol.message import Message
-from protocol.message_batch import encode_batch
+from protocol.message_batch import encode_batch, encode_entry
 from protocol.message_record import decode_message
 from protocol.registry import RequestCode
 from storage.interfaces import PutResult, PutStatus
@@ -141,6 +141,17 @@ def test_batch_cut_off_is_refused_whole() -> None:
     assert answer.code == 1
     assert "bytes" in (answer.remark or "")
     assert stored(broker) == []
+
+
+@pytest.mark.parametrize("text", ["\0", "a\x01b\0", "a\x01b\x02\0"])
+def test_no_records_properties_end_in_zeros_by_which_recovery_knows_torn_ones(text: str) -> None:
+    broker = BrokerInMemory()
+    peer = broker.connect()
+    assert send(peer, properties=text).code == 0
+    batch = fields(properties=text, batch="true")
+    assert peer.ask(RequestCode.SEND_BATCH_MESSAGE, batch, encode_entry(0, b"x", text.encode())).code == 0
+    records = broker.store.get_message("T", 0, 0, 32, 1 << 20, None).records
+    assert [bytes(record)[-1:] for record in records] == [b"\x02"] * 2
 
 
 def test_one_way_send_is_stored_and_not_answered() -> None:
