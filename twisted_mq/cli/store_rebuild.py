@@ -8,8 +8,15 @@ from typing import Any
 import attrs
 import click
 
+from protocol.queue_layout import ENTRY_BYTES
 from twisted_mq.cli.output import json_line, print_table, progress
 from twisted_mq.cli.store_options import folder_name, json_option, print_some, store_arguments, tool
+
+
+def _whole_entries(context: click.Context, parameter: click.Parameter, size: int) -> int:
+    if size % ENTRY_BYTES:
+        raise click.BadParameter(f"{size} is no multiple of {ENTRY_BYTES}, the bytes of an entry")
+    return size
 
 
 @click.command(short_help="Make consume queues and index anew from the log.")
@@ -19,7 +26,8 @@ from twisted_mq.cli.store_options import folder_name, json_option, print_some, s
     "--queue-file-size",
     type=click.IntRange(min=0),
     default=0,
-    help="Bytes of a queue file, where the old ones do not tell.",
+    callback=_whole_entries,
+    help="Bytes of a queue file (mappedFileSizeConsumeQueue). Without it, those of the old files; 6000000 if none is left.",
 )
 @json_option
 def rebuild(directory: str, commit_log: str | None, apply: bool, queue_file_size: int, as_json: bool) -> None:

@@ -109,6 +109,13 @@ def test_rebuild_of_lost_queues_and_index(stores: Path) -> None:
     assert invoke("verify", root).exit_code == 0
 
 
+def test_queue_file_size_of_no_whole_entries_is_refused(stores: Path) -> None:
+    before = state(stores / "st")
+    result = invoke("rebuild", stores / "st", "--apply", "--queue-file-size", "30")
+    assert (result.exit_code, "30 is no multiple of 20" in result.stderr) == (2, True)
+    assert state(stores / "st") == before
+
+
 def test_commands_that_write_refuse_while_a_broker_runs(stores: Path) -> None:
     root = stores / "cut_tail"
     lock = DirectoryLock(str(root / "lock"))
