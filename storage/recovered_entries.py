@@ -110,7 +110,10 @@ class RecoveredEntries:
 
     def _dispatch(self, record: DispatchFields) -> None:
         queue = self._queue_for(record)
-        if queue is None or record.physical_offset + record.size <= queue.max_physical_offset:
+        if queue is None:
+            return
+        if record.physical_offset + record.size <= queue.max_physical_offset:
+            self._put_right(record)
             return
         missing = record.queue_offset - queue.max_offset
         if queue.is_far(record.queue_offset):

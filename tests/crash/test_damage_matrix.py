@@ -1,6 +1,6 @@
 """A cut at every byte and a flipped bit in every byte of a small store's files: it opens, says so, serves what is intact.
 
-`make test` takes every 41st byte, `make crash` all of them.
+`make test` takes every 41st byte, of the small batch queue every third; `make crash` all of them.
 """
 
 from __future__ import annotations
@@ -14,14 +14,18 @@ from pathlib import Path
 import pytest
 
 from protocol.message_record import dispatch_fields
+from protocol.queue_layout import BATCH_ENTRY_BYTES
 from storage.interfaces import InnerMessage, PutStatus
 from storage.message_store import FileMessageStore
+from tests.storage.test_batch_queue_contract import TOPIC, inner_batch
 from tests.support.crash_rounds import thorough
 from tests.support.store_load import HOST, START_MS, small_config
 
-STRIDE = 1 if thorough() else 41
+FILES = ("log", "queue", "batch queue", "index", "checkpoint")
+STRIDES = {name: 1 if thorough() else 3 if name == "batch queue" else 41 for name in FILES}
 LOG_FILE_BYTES = 4096
-QUEUES = (("TopicA", 0), ("TopicA", 1), ("TopicB", 0))
+BATCH_QUEUE_FILE_BYTES = 4 * BATCH_ENTRY_BYTES
+QUEUES = (("TopicA", 0), ("TopicA", 1), ("TopicB", 0), (TOPIC, 0))
 MESSAGES = 30
 NAMED_BY_CHECK = ("log", "index")
 """Files whose damage a start may not see, because no sum covers all of a record or an index: check() names it."""
@@ -42,8 +46,15 @@ def flip(path: Path, position: int) -> None:
 
 
 def open_store(root: Path) -> FileMessageStore:
-    config = small_config(root, mapped_file_size_commit_log=LOG_FILE_BYTES, max_hash_slot_num=8, max_index_num=64)
+    config = small_config(
+        root,
+        mapped_file_size_commit_log=LOG_FILE_BYTES,
+        mapper_file_size_batch_consume_queue=BATCH_QUEUE_FILE_BYTES,
+        max_hash_slot_num=8,
+        max_index_num=64,
+    )
     store = FileMessageStore(config, lambda: START_MS, sync=lambda _descriptor: None)
+    store.is_batch_topic = TOPIC.__eq__
     store.start()
     return store
 
@@ -51,10 +62,16 @@ def open_store(root: Path) -> FileMessageStore:
 def put_some(store: FileMessageStore) -> None:
     for number in range(MESSAGES):
         topic, queue_id = QUEUES[number % len(QUEUES)]
-        properties = {"KEYS": f"key{number}"}
+        body, properties = bytes([65 + number]), {"KEYS": f"key{number}"}
         message = InnerMessage(
-            topic, queue_id, bytes([65 + number]) * 90, f"KEYS\x01key{number}".encode(), properties, 0, born_host=HOST
+            topic, queue_id, body * 90, f"KEYS\x01key{number}".encode(), properties, 0, born_host=HOST
         )
+        if number % 8 == 3:
+            message = inner_batch(
+                *[body] * 3,
+                properties=message.properties + b"\x02INNER_NUM\x013\x02",
+                property_map={**properties, "INNER_NUM": "3"},
+            )
         assert store.put_message(message).status is PutStatus.PUT_OK
     store.dispatch()
     assert store._flush is not None
@@ -99,6 +116,7 @@ class Template:
         self.files = {
             "log": sorted((root / "commitlog").iterdir())[-1],
             "queue": sorted((root / "consumequeue" / "TopicA" / "0").iterdir())[-1],
+            "batch queue": sorted((root / "batchconsumequeue" / TOPIC / "0").iterdir())[-1],
             "index": sorted((root / "index").iterdir())[-1],
             "checkpoint": root / "checkpoint",
         }
@@ -146,11 +164,11 @@ def _excused(template: Template, name: str, damage: Damage, position: int, recor
 
 
 @pytest.mark.parametrize("damage", [cut, flip])
-@pytest.mark.parametrize("name", ["log", "queue", "index", "checkpoint"])
+@pytest.mark.parametrize("name", FILES)
 def test_store_opens_and_serves_what_is_intact(template: Template, name: str, damage: Damage, tmp_path: Path) -> None:
     size = template.files[name].stat().st_size
     wrong = {}
-    for position in range(0, size, STRIDE):
+    for position in range(0, size, STRIDES[name]):
         found = problems(template, name, damage, position, tmp_path / "store")
         if found:
             wrong[position] = found
