@@ -49,6 +49,8 @@ LANGUAGES = (
 _LANGUAGE_CODES = {name: code for code, name in enumerate(LANGUAGES)}
 _BINARY_HEAD = struct.Struct(">HBHii")
 _LENGTH = struct.Struct(">i")
+_WITHOUT_REMARK = struct.Struct(">HBHiiII")
+"""What stands before the extFields of a header without a remark: all requests, and most answers."""
 _EMPTY_FIELDS = b"{}"
 
 
@@ -215,23 +217,30 @@ def decode_json_command(header: bytes, body: bytes) -> RemotingCommand:
 
 def decode_binary_command(header: bytes, body: bytes) -> RemotingCommand:
     """A command from a ROCKETMQ header. Raises CommandError."""
-    if len(header) < 21:
-        raise CommandError(f"ROCKETMQ header: {len(header)} bytes, at least 21 are needed")
-    code, language, version, opaque, flag = _BINARY_HEAD.unpack_from(header)
-    fields_at = 21 + int.from_bytes(header[13:17], "big")
-    if fields_at > len(header):
-        raise CommandError(f"ROCKETMQ header: a remark of {fields_at - 21} bytes leads past the header's end")
-    fields_size = int.from_bytes(header[fields_at - 4 : fields_at], "big")
-    if fields_at + fields_size > len(header):
+    if len(header) < _WITHOUT_REMARK.size:
+        raise CommandError(f"ROCKETMQ header: {len(header)} bytes, at least {_WITHOUT_REMARK.size} are needed")
+    code, language, version, opaque, flag, remark_size, fields_size = _WITHOUT_REMARK.unpack_from(header)
+    remark, fields_at = None, _WITHOUT_REMARK.size
+    if remark_size:
+        remark, fields_at, fields_size = _read_remark(header, remark_size)
+    fields_end = fields_at + fields_size
+    if fields_end > len(header):
         raise CommandError(f"ROCKETMQ header: extFields of {fields_size} bytes lead past the header's end")
-    remark = None
-    if fields_at > 21:
-        try:
-            remark = header[17 : fields_at - 4].decode()
-        except UnicodeDecodeError as error:
-            raise CommandError(f"ROCKETMQ header: remark: {error}") from error
-    raw = header[fields_at : fields_at + fields_size]
-    return RemotingCommand(code, opaque, flag, _language_name(language), version, remark, body, 1, raw)
+    name = _language_name(language) if language else "JAVA"
+    return RemotingCommand(code, opaque, flag, name, version, remark, body, 1, header[fields_at:fields_end])
+
+
+def _read_remark(header: bytes, size: int) -> tuple[str, int, int]:
+    """The remark, where the extFields begin, and how long they are."""
+    fields_at = _WITHOUT_REMARK.size + size
+    if fields_at > len(header):
+        raise CommandError(f"ROCKETMQ header: a remark of {size} bytes leads past the header's end")
+    end = fields_at - _LENGTH.size
+    try:
+        remark = header[end - size : end].decode()
+    except UnicodeDecodeError as error:
+        raise CommandError(f"ROCKETMQ header: remark: {error}") from error
+    return remark, fields_at, int.from_bytes(header[end:fields_at], "big")
 
 
 def encode_json_header(command: RemotingCommand) -> bytes:

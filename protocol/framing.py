@@ -25,6 +25,7 @@ from protocol.command import (
     encode_binary_header,
     encode_json_header,
 )
+from protocol.derive import derive_struct
 from protocol.errors import FrameError, FrameTooLarge
 
 MAX_FRAME_BYTES = 16 * 1024 * 1024
@@ -37,6 +38,9 @@ FRAME = construct.Struct(
     "header" / construct.Bytes(construct.this.header_length),
     "body" / construct.Bytes(construct.this.length - 4 - construct.this.header_length),
 )
+
+_HEAD = derive_struct(construct.Struct("length" / construct.Int32ub, "mark" / construct.Int32ub))
+"""A frame's first 8 bytes; the mark is serialize_type and header_length."""
 
 _DECODERS = {SerializeType.JSON: decode_json_command, SerializeType.ROCKETMQ: decode_binary_command}
 _ENCODERS = {SerializeType.JSON: encode_json_header, SerializeType.ROCKETMQ: encode_binary_header}
@@ -101,26 +105,30 @@ class FrameDecoder:
         if self._failed:
             raise FrameError("data after a damaged frame", self._offset)
         position, end = 0, len(data)
-        from_bytes = int.from_bytes
         while True:
-            if end - position < 4:
-                self._needed = 4
-                return position
-            length = from_bytes(data[position : position + 4], "big")
-            if length + 4 > self._max:
-                raise FrameTooLarge(f"a frame of {length + 4} bytes, the limit is {self._max}", self._offset + position)
-            if length < 4:
-                raise FrameError(f"a frame length of {length}, at least 4 is needed", self._offset + position)
+            if end - position < _HEAD.size:
+                return self._cut_head(data, position)
+            length, mark = _HEAD.unpack_from(data, position)
             frame_end = position + 4 + length
-            if frame_end > end:
-                self._needed = 4 + length
-                return position
-            mark = from_bytes(data[position + 4 : position + 8], "big")
+            if length + 4 > self._max or length < 4 or frame_end > end:
+                return self._cut_head(data, position)
             body_at = position + 8 + (mark & 0xFFFFFF)
             if body_at > frame_end:
                 raise FrameError(f"a header of {mark & 0xFFFFFF} bytes in a frame of {length}", self._offset + position)
             commands.append(self._command(mark >> 24, data[position + 8 : body_at], data[body_at:frame_end], position))
             position = frame_end
+
+    def _cut_head(self, data: bytes, position: int) -> int:
+        """Set the bytes needed for the frame that begins at `position`, and is not there whole."""
+        self._needed = 4
+        if len(data) - position >= 4:
+            length = int.from_bytes(data[position : position + 4], "big")
+            if length + 4 > self._max:
+                raise FrameTooLarge(f"a frame of {length + 4} bytes, the limit is {self._max}", self._offset + position)
+            if length < 4:
+                raise FrameError(f"a frame length of {length}, at least 4 is needed", self._offset + position)
+            self._needed = 4 + length
+        return position
 
     def _command(self, serialize_type: int, header: bytes, body: bytes, position: int) -> RemotingCommand:
         if serialize_type == 0:  # the common case, in line: no further call

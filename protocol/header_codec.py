@@ -22,7 +22,7 @@ import msgspec
 
 from protocol.command import RemotingCommand
 from protocol.errors import HeaderError
-from protocol.field_layouts import FieldLayouts, KnownLayout, Layout, cutter
+from protocol.field_templates import FieldTemplates
 from protocol.headers.fields import BoundaryType, Kind
 
 Header = TypeVar("Header")
@@ -30,9 +30,6 @@ Header = TypeVar("Header")
 _INT32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 _INT64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 _TYPES = {Kind.TEXT: str, Kind.INT32: _INT32, Kind.INT64: _INT64, Kind.BOOLEAN: bool, Kind.BOUNDARY: BoundaryType}
-MAX_FIELD_ORDERS = 8
-"""Of one header in ROCKETMQ encoding: a class is made for each order of fields, so peers may not cause too many."""
-
 _JAVA_INTEGER = re.compile(r"[+-]?[0-9]{1,64}")
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
@@ -134,54 +131,29 @@ def _true_booleans(header_class: type) -> Callable[[Any], Any]:
     return eval("lambda twin: " + (" or ".join(f"twin.{name}" for name in names) or "False"))  # type: ignore[no-any-return]
 
 
-def _row_class(header_class: type, names: tuple[str, ...]) -> type[msgspec.Struct] | None:
-    """A twin that is read from an array of the values of `names`; None where a required field is not among them."""
-    fields = {field.wire: field for field in wire_fields(header_class)}
-    if any(field.required and field.wire not in names for field in fields.values()):
-        return None
-    given = [(fields[name].attribute, _type_of(fields[name])) for name in names]
-    absent = [
-        (field.attribute, _type_of(field), msgspec.field(default=field.default))
-        for field in fields.values()
-        if field.wire not in names
-    ]
-    members: list[Any] = [*given, *absent]
-    return msgspec.defstruct(header_class.__name__, members, frozen=True, gc=False, array_like=True)
+_DIGITS = {Kind.TEXT: 0, Kind.INT32: 9, Kind.INT64: 18}
+"""How many digits fit a kind in any case; 0 for a text. The others are not read from bytes alone."""
 
 
-def _layout_user(header_class: type) -> Callable[[Layout], KnownLayout | None]:
-    """What makes a layout usable for a header class: values of unknown fields are not cut, the others become a twin."""
-    known = {field.wire for field in wire_fields(header_class)}
-    converters: dict[tuple[str, ...], Callable[[Any], Any] | None] = {}
-
-    def make(layout: Layout) -> KnownLayout | None:
-        places = [(name, part) for name, part in zip(layout.names, layout.slices, strict=True) if name in known]
-        names = tuple(name for name, _ in places)
-        if names not in converters:
-            if len(converters) == MAX_FIELD_ORDERS or len(set(names)) < len(names):
-                return None
-            row = _row_class(header_class, names)
-            converters[names] = row and functools.partial(msgspec.convert, type=row, strict=False)
-        convert = converters[names]
-        if convert is None:
-            return None
-        return KnownLayout(layout.mask, layout.fixed, cutter([part for _, part in places]), convert)
-
-    return make
+def _templates(header_class: type, twin: type[msgspec.Struct]) -> FieldTemplates:
+    fields = wire_fields(header_class)
+    attributes = {field.wire.encode(): field.attribute for field in fields}
+    return FieldTemplates(
+        twin, attributes, {field.wire.encode(): _DIGITS[field.kind] for field in fields if field.kind in _DIGITS}
+    )
 
 
 @functools.cache
 def fast_header(header_class: Any) -> Callable[[RemotingCommand], Any]:
     """A decoder for the hot paths: from a command to the header's twin, without an attrs object.
 
-    Twins of one header class have the same attributes, but not always the same class. The decoder raises HeaderError
-    (a field is missing or wrong) or CommandError (the fields cannot be cut apart).
+    It raises HeaderError (a field is missing or wrong) or CommandError (the fields cannot be cut apart).
     """
     twin = twin_class(header_class)
     decode_json = msgspec.json.Decoder(twin, strict=False).decode
     convert = functools.partial(msgspec.convert, type=twin, strict=False)
-    layouts = FieldLayouts(_layout_user(header_class))
-    known_layout = layouts.by_length.get
+    templates = _templates(header_class, twin)
+    template_for = templates.by_length.get
     any_true = _true_booleans(header_class)
     booleans = [
         (field.attribute, field.wire, f'"{field.wire}":"true"'.encode())
@@ -200,25 +172,31 @@ def fast_header(header_class: Any) -> Callable[[RemotingCommand], Any]:
                 return False
         return True
 
-    def convert_binary(command: RemotingCommand, raw: bytes) -> Any:
-        known = known_layout(len(raw))
-        if known is not None:
-            mask, fixed, cut, convert_row = known
-            if int.from_bytes(raw, "big") & mask == fixed:
-                return convert_row(cut(raw.decode("latin-1")))
-        header = convert(command.ext_fields)
-        layouts.learn(raw)
-        return header
+    def by_template(raw: bytes) -> Any:
+        """None where no template fits."""
+        template = template_for(len(raw))
+        if template is not None and int.from_bytes(raw, "big") & template.mask == template.fixed:
+            try:
+                return template.read(raw)
+            except ValueError:
+                pass
+        return None
 
     def decode(command: RemotingCommand) -> Any:
         raw = command.raw_ext_fields
         if raw and not by_field:
+            is_binary = command.serialize_type == 1
+            if is_binary and (header := by_template(raw)) is not None:
+                return header
             try:
-                header = decode_json(raw) if command.serialize_type == 0 else convert_binary(command, raw)
-                if not any_true(header) or reads_like_java(header, command):
-                    return header
+                header = convert(command.ext_fields) if is_binary else decode_json(raw)
+                if any_true(header) and not reads_like_java(header, command):
+                    header = twin(**read_fields(header_class, command.ext_fields))
             except _UNREADABLE:
-                return twin(**read_fields(header_class, command.ext_fields))
+                header = twin(**read_fields(header_class, command.ext_fields))
+            if is_binary:
+                templates.learn(raw, header)
+            return header
         return twin(**read_fields(header_class, command.ext_fields))
 
     return decode

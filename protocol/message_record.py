@@ -106,7 +106,6 @@ def encode_record(
     topic: bytes,
     body: bytes,
     properties: bytes,
-    *,
     queue_id: int,
     queue_offset: int,
     physical_offset: int,
