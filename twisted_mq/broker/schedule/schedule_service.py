@@ -96,7 +96,7 @@ class ScheduleMessageService:
     # delivery
 
     def turn(self) -> bool:
-        """Deliver what is due; True where more is due at once."""
+        """Deliver what is due; True where more is due at once. A level that fails does not hold the others back."""
         now = self._now_ms()
         if now < self._looked_ms:
             self._due.clear()
@@ -104,8 +104,15 @@ class ScheduleMessageService:
         more = False
         for level in self.levels:
             if self._due.get(level, 0) <= now:
-                more |= self._deliver(level, now)
+                more |= self._try(level, now)
         return more
+
+    def _try(self, level: int, now: int) -> bool:
+        try:
+            return self._deliver(level, now)
+        except Exception:
+            self.log.failure("delivery of a delay level failed, tried again: level={delay_level}", delay_level=level)
+            return False
 
     def _deliver(self, level: int, now: int) -> bool:
         offset = self.offsets.get(level, 0)

@@ -5,16 +5,17 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from protocol.bodies import KVTable, decode_body
 from protocol.command import RemotingCommand
-from protocol.message_record import decode_message
+from protocol.message_record import decode_message, iterate_messages
 from protocol.registry import RequestCode
 from storage.config import StoreConfig
 from storage.delay_offset_table import DelayOffsetTable
-from storage.interfaces import InnerMessage, PutResult, PutStatus
+from storage.interfaces import GetResult, InnerMessage, PutResult, PutStatus
 from storage.memory import MemoryMessageStore
 from storage.message_store import FileMessageStore
 from tests.support.broker import BrokerInMemory, MemoryTable, Peer
@@ -22,6 +23,7 @@ from tests.support.captures import unpack_store
 from twisted_mq.broker.schedule.schedule_service import MESSAGES_A_TURN, ScheduleMessageService
 
 LEVELS = "1s 5s 10s"
+DELAYS = (1, 2, 3, 5, 8, 13)
 SCHEDULE = "SCHEDULE_TOPIC_XXXX"
 
 
@@ -76,10 +78,7 @@ def test_answer_carries_the_schedule_queues_offset_and_the_real_queue() -> None:
 def test_delivery_wakes_the_pull_that_waits() -> None:
     broker, peer = running()
     send(peer, b"x", "DELAY\x011\x02")
-    heartbeat = {"consumerGroup": "G", "topic": "T", "queueId": "1", "queueOffset": "0", "maxMsgNums": "32",
-                 "sysFlag": "6", "commitOffset": "0", "suspendTimeoutMillis": "15000", "subscription": "*",
-                 "subVersion": "0"}  # fmt: skip
-    peer.send(RemotingCommand(RequestCode.PULL_MESSAGE, ext_fields=heartbeat))
+    pull_next(peer, 0)
     assert peer.received() == []
     broker.clock.advance(1)
     (answer,) = peer.received()
@@ -95,6 +94,65 @@ def test_levels_do_not_hold_each_other_back_and_each_keeps_its_order() -> None:
     assert bodies(broker) == [b"1", b"3", b"5"]
     broker.clock.advance(4)
     assert bodies(broker) == [b"1", b"3", b"5", b"0", b"2", b"4"]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_late_turns_deliver_all_that_is_due_level_by_level_to_the_pull_that_waits(seed: int) -> None:
+    """On a clock that jumps as on a busy machine: nothing early, nothing left for a later turn, short delays first."""
+    chance = random.Random(seed)
+    broker, peer = running(message_delay_level=" ".join(f"{seconds}s" for seconds in DELAYS))
+    consumer = broker.connect()
+    send(peer, b"at once", "")
+    sent: list[tuple[int, int, bytes]] = []  # level, due, body
+    taken = [b"at once"]
+    pull_next(consumer, len(taken))
+    for _ in range(40):
+        for _ in range(chance.randrange(4)):
+            level = chance.randrange(1, len(DELAYS) + 1)
+            body = b"%d" % len(sent + taken)
+            sent.append((level, broker.now_ms() + DELAYS[level - 1] * 1000, body))
+            send(peer, body, f"DELAY\x01{level}\x02")
+        broker.clock.advance(chance.choice((0.2, 0.2, 0.7, 4, 15)))
+        due = sorted((one for one in sent if one[1] <= broker.now_ms()), key=lambda one: one[0])
+        sent = [one for one in sent if one not in due]
+        answers = consumer.received()
+        came = [message.body for answer in answers for message in iterate_messages(answer.body)]
+        assert came == [body for _, _, body in due]
+        if answers:
+            taken += came
+            pull_next(consumer, len(taken))
+    assert len(taken) > 30
+
+
+def pull_next(peer: Peer, offset: int) -> None:
+    """Wait for the messages of queue 1 from an offset on, for longer than any test goes."""
+    fields = {"consumerGroup": "G", "topic": "T", "queueId": "1", "queueOffset": str(offset), "maxMsgNums": "32",
+              "sysFlag": "6", "commitOffset": "0", "suspendTimeoutMillis": "1000000", "subscription": "*",
+              "subVersion": "0"}  # fmt: skip
+    peer.send(RemotingCommand(RequestCode.PULL_MESSAGE, ext_fields=fields))
+
+
+def test_a_level_that_fails_does_not_hold_the_others_back() -> None:
+    store, clock = memory_store()
+    waiting(store, 1, b"unreadable")
+    waiting(store, 2, b"good")
+    service = ScheduleMessageService(store, MemoryTable(), LEVELS, clock, 200)
+    read = store.get_message
+
+    def read_some(topic: str, queue_id: int, *rest: Any) -> GetResult:
+        if (topic, queue_id) == (SCHEDULE, 0):
+            raise OSError("disk")
+        return read(topic, queue_id, *rest)
+
+    store.get_message = read_some
+    clock.now += 5000
+    while service.turn():
+        store.dispatch()
+    assert service.offsets == {2: 1}
+    store.get_message = read
+    while service.turn():
+        store.dispatch()
+    assert service.offsets == {1: 1, 2: 1}
 
 
 def test_a_burst_of_many_due_at_once_is_delivered_whole_and_in_order() -> None:
