@@ -13,6 +13,7 @@ import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
+import org.apache.rocketmq.client.impl.factory.MQClientInstance;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.MessageClientExt;
 import org.apache.rocketmq.common.message.MessageExt;
@@ -21,6 +22,7 @@ import org.apache.rocketmq.remoting.protocol.heartbeat.MessageModel;
 /** Push consumers whose messages become events. */
 final class Consumers {
     static final Map<String, DefaultMQPushConsumer> CONSUMERS = new ConcurrentHashMap<>();
+    private static final int MOST_HEARTBEATS = 1_000;
 
     private Consumers() {
     }
@@ -56,6 +58,7 @@ final class Consumers {
             consumer.setMaxReconsumeTimes(arguments.getIntValue("most_retries"));
         }
         listen(consumer, arguments);
+        tellBrokers(consumer);
         consumer.start();
         CONSUMERS.put(name, consumer);
         Peer.STARTED.put(name, () -> {
@@ -63,6 +66,18 @@ final class Consumers {
             consumer.shutdown();
         });
         return name;
+    }
+
+    /** Repeats the heartbeat after each change of queues. The client leaves its own out where that of its timer is under way, which
+     * it is a second after the start, when the first queues come; until a later one, after 20 s, brokers refuse its pulls: the
+     * version of its subscription is newer than what they know (SUBSCRIPTION_NOT_LATEST). */
+    static void tellBrokers(DefaultMQPushConsumer consumer) {
+        consumer.setMessageQueueListener((topic, all, divided) -> {
+            MQClientInstance client = consumer.getDefaultMQPushConsumerImpl().getmQClientFactory();
+            for (int tries = 0; tries < MOST_HEARTBEATS && !client.sendHeartbeatToAllBrokerWithLock(); tries++) {
+                LockSupport.parkNanos(10_000_000);
+            }
+        });
     }
 
     private static void listen(DefaultMQPushConsumer consumer, JSONObject arguments) {

@@ -53,6 +53,7 @@ final class Pops {
             return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
         });
         retryAfterASecond(consumer);
+        Consumers.tellBrokers(consumer);
         consumer.start();
         Consumers.CONSUMERS.put(name, consumer);
         Peer.STARTED.put(name, () -> {

@@ -65,6 +65,7 @@ final class Requests {
             }
             return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
         });
+        Consumers.tellBrokers(consumer);
         consumer.start();
         Peer.STARTED.put(name, () -> {
             consumer.shutdown();
