@@ -309,12 +309,18 @@ def _without_base(entry: BatchEntry) -> tuple[int, ...]:
 
 
 def _written_bytes(file: MappedFile, next_offset: int) -> tuple[int, int]:
-    """How many bytes of a file are entries that follow each other, and the queue offset behind the last of them."""
+    """How many bytes of a file are entries that follow each other, and the queue offset behind the last of them.
+
+    Of two that overlap either may be the damaged one: both do not count, though the first lie in the file before.
+    """
     end = file.data_end()
     end = min(file.size, end + -end % BATCH_ENTRY_BYTES)
     written = 0
     for physical_offset, size, _, _, base, count, _, _ in iterate_batch_entries(file.readable[:end]):
-        if physical_offset < 0 or size <= 0 or count <= 0 or base < next_offset:
+        if physical_offset < 0 or size <= 0 or count <= 0:
+            break
+        if base < next_offset:
+            written -= BATCH_ENTRY_BYTES
             break
         written += BATCH_ENTRY_BYTES
         next_offset = base + count

@@ -1,6 +1,6 @@
 """A cut at every byte and a flipped bit in every byte of a small store's files: it opens, says so, serves what is intact.
 
-`make test` takes every 41st byte, of the small batch queue every third; `make crash` all of them.
+`make test` takes every 41st byte, of the small batch queue's files every third; `make crash` all of them.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from tests.storage.test_batch_queue_contract import TOPIC, inner_batch
 from tests.support.crash_rounds import thorough
 from tests.support.store_load import HOST, START_MS, small_config
 
-FILES = ("log", "queue", "batch queue", "index", "checkpoint")
-STRIDES = {name: 1 if thorough() else 3 if name == "batch queue" else 41 for name in FILES}
+FILES = ("log", "queue", "first of batches", "last of batches", "index", "checkpoint")
+STRIDES = {name: 1 if thorough() else 3 if "batches" in name else 41 for name in FILES}
 LOG_FILE_BYTES = 4096
-BATCH_QUEUE_FILE_BYTES = 4 * BATCH_ENTRY_BYTES
+BATCH_QUEUE_FILE_BYTES = 3 * BATCH_ENTRY_BYTES
 QUEUES = (("TopicA", 0), ("TopicA", 1), ("TopicB", 0), (TOPIC, 0))
 MESSAGES = 30
 NAMED_BY_CHECK = ("log", "index")
@@ -116,7 +116,8 @@ class Template:
         self.files = {
             "log": sorted((root / "commitlog").iterdir())[-1],
             "queue": sorted((root / "consumequeue" / "TopicA" / "0").iterdir())[-1],
-            "batch queue": sorted((root / "batchconsumequeue" / TOPIC / "0").iterdir())[-1],
+            "first of batches": sorted((root / "batchconsumequeue" / TOPIC / "0").iterdir())[0],
+            "last of batches": sorted((root / "batchconsumequeue" / TOPIC / "0").iterdir())[-1],
             "index": sorted((root / "index").iterdir())[-1],
             "checkpoint": root / "checkpoint",
         }

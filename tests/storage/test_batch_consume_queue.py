@@ -241,12 +241,22 @@ def test_a_killed_store_has_all_its_batches(open_store: OpenFileStore, tmp_path:
     assert put(store, inner_batch(b"x", b"y"))[0].queue_offset == 40
 
 
+DAMAGED_BYTES = {
+    "fewer messages": 37,
+    "many messages": 36,
+    "later offset": 35,
+    "earlier offset": BATCH_ENTRY_BYTES + 35,
+    "much later offset": BATCH_ENTRY_BYTES + 28,
+}
+"""What a flipped bit makes of the file's first entry, of three messages, or its second, at an odd offset."""
+
+
 @pytest.mark.parametrize(
     ("lost", "clean"),
     [
         ("directory", False),
         ("tail", False),
-        *[(lost, clean) for lost in ("file", "short", "count") for clean in (True, False)],
+        *[(lost, clean) for lost in ("file", "short", *DAMAGED_BYTES) for clean in (True, False)],
     ],
 )
 def test_what_is_lost_of_a_queue_comes_from_the_log(
@@ -270,12 +280,12 @@ def test_what_is_lost_of_a_queue_comes_from_the_log(
             files[4].write_bytes(data[:BATCH_ENTRY_BYTES].ljust(BATCH_QUEUE_FILE_BYTES, b"\0"))
         case "short":
             files[4].write_bytes(b"short")
-        case "count":
-            data[37] -= 1  # the first entry of the file counts a message less
+        case _:
+            data[DAMAGED_BYTES[lost]] ^= 1
             files[4].write_bytes(data)
     again = open_store(root, is_batch_topic=is_batch_topic)
     assert counted(again) == ALL
-    assert again.recovery_report.entries_written > 0 or lost == "count"
+    assert again.recovery_report.entries_written > 0 or lost == "fewer messages"
 
 
 def test_a_log_that_was_cut_takes_the_batch_with_it(open_store: OpenFileStore, tmp_path: Path) -> None:
