@@ -4,6 +4,7 @@ and batches take the common way. A test holds both ways equal.
 
 from __future__ import annotations
 
+import functools
 import struct
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -32,9 +33,14 @@ _JSON = (
 
 _BINARY_HEAD = struct.Struct(">IIHBHiiII")
 _BINARY_HEAD_BYTES = 21
-_BINARY_REST = b"%b%016X\0\x07queueId\0\0\0%c%b\0\x0bqueueOffset\0\0\0%c%b\0\x0dtransactionId\0\0\0%c%b"
+_BINARY_FIELDS = b"%b%016X%b\0\x0bqueueOffset\0\0\0%c%b\0\x0dtransactionId\0\0\0%c%b"
 _PYTHON = LANGUAGES.index("PYTHON")
 NOTHING_MORE: Mapping[str, str] = MappingProxyType({})
+
+
+@functools.lru_cache(maxsize=1024)
+def _binary_queue(queue_id: int) -> bytes:
+    return encode_binary_fields({"queueId": str(queue_id)})
 
 
 class SendAnswers:
@@ -72,9 +78,9 @@ class SendAnswers:
         return b"%b\0%b%b" % ((size + 4).to_bytes(4, "big"), size.to_bytes(3, "big"), header)
 
     def _binary(self, opaque: int, queue_id: int, result: PutResult, transaction_id: bytes) -> bytes:
-        queue, offset = b"%d" % queue_id, b"%d" % result.queue_offset
-        fields = _BINARY_REST % (
-            self._binary_start, result.physical_offset, len(queue), queue, len(offset), offset,
+        offset = b"%d" % result.queue_offset
+        fields = _BINARY_FIELDS % (
+            self._binary_start, result.physical_offset, _binary_queue(queue_id), len(offset), offset,
             len(transaction_id), transaction_id,
         )  # fmt: skip
         size = len(fields) + _BINARY_HEAD_BYTES
