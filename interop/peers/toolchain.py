@@ -18,16 +18,24 @@ SOURCES = HERE / "java"
 VERSION = "5.3.3"
 NEEDED_JARS = tuple(f"rocketmq-{part}-{VERSION}.jar" for part in ("namesrv", "broker", "client", "tools"))
 
+QUICK_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+"""What tests want: a quick start instead of top speed."""
+
 JAVA_OPTIONS = (
-    "-XX:+UseSerialGC",
-    "-XX:TieredStopAtLevel=1",
     "-XX:-UsePerfData",
     "-Djava.net.preferIPv4Stack=true",
     "--add-exports=java.base/jdk.internal.ref=ALL-UNNAMED",
     "--add-exports=java.base/sun.nio.ch=ALL-UNNAMED",
     "--add-opens=java.base/java.nio=ALL-UNNAMED",
 )
-"""A quick start instead of top speed, and what Apache's start scripts open to the store."""
+"""Among them what Apache's start scripts open to the store."""
+
+_start_options = list(QUICK_START)
+
+
+def use_top_speed() -> None:
+    """From now on in this process: virtual machines that compile as far as they can, which benchmarks need."""
+    _start_options.clear()
 
 
 def cache_directory() -> Path:
@@ -100,4 +108,4 @@ def java_command(home: Path, heap: str, main_class: str, *arguments: str, classe
     """Command line of one virtual machine whose home directory, and so its logs and local offsets, is `home`."""
     classpath = f"{jar_directory()}/*" + (f":{classes}" if classes else "")
     properties = [f"-Duser.home={home}", f"-Drocketmq.home.dir={home}", f"-Xmx{heap}"]
-    return ["java", *JAVA_OPTIONS, *properties, "-cp", classpath, main_class, *arguments]
+    return ["java", *_start_options, *JAVA_OPTIONS, *properties, "-cp", classpath, main_class, *arguments]

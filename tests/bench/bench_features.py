@@ -21,7 +21,7 @@ from pathlib import Path
 
 from interop.peers.servers import COMMANDS, Cluster, ask
 from interop.peers.setup import main as set_up_peers
-from interop.peers.toolchain import jar_directory, java_command
+from interop.peers.toolchain import jar_directory, java_command, use_top_speed
 
 SOURCE = Path(__file__).parent / "java" / "FeatureLoad.java"
 FEATURES = ("plain", "delayed", "timed", "transactional", "filtered")
@@ -113,6 +113,7 @@ def main() -> None:
     parser.add_argument("--dir", default="/dev/shm" if os.path.isdir("/dev/shm") else None)
     arguments = parser.parse_args()
     set_up_peers()
+    use_top_speed()
     results: dict[tuple[str, str], list[Row]] = {}
     with tempfile.TemporaryDirectory() as folder:
         classes = compiled(Path(folder))

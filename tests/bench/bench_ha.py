@@ -27,7 +27,7 @@ import attrs
 from interop.peers.process import wait_until
 from interop.peers.replicas import Member, ReplicaPair
 from interop.peers.servers import ask
-from interop.peers.toolchain import missing_tools
+from interop.peers.toolchain import missing_tools, use_top_speed
 from protocol.command import RemotingCommand
 from protocol.framing import FrameDecoder, encode_frame
 from protocol.message import Message
@@ -43,8 +43,6 @@ LOG_FILE_BYTES = 1 << 30
 GET_MAX_OFFSET = 30
 PATIENCE_MS = 600_000
 """A busy machine is slow, which is no error."""
-WHOLE_JIT = "-XX:TieredStopAtLevel=4"
-"""Apache's servers run with a quick start under test."""
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -203,7 +201,7 @@ def main() -> None:
     parser.add_argument("--dir")
     parser.add_argument("--kinds", default="ours,apache")
     arguments = parser.parse_args()
-    os.environ["_JAVA_OPTIONS"] = WHOLE_JIT
+    use_top_speed()
     for kind in arguments.kinds.split(","):
         if kind == "apache" and missing_tools():
             print("apache   Java is missing")
