@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import attrs
 
-from protocol.java import from_utf8, parse_int, tags_code
+from protocol.java import from_utf8, parse_int, tags_code, utf8
 from protocol.message_id import offset_message_id
 from protocol.message_properties import PROPERTY_TAGS, decode_property_bytes, encode_properties
-from protocol.message_record import read_head, read_spans
+from protocol.message_record import encode_record, read_head, read_spans
 from protocol.record_layout import Buffer, RecordHead
 from storage.interfaces import InnerMessage
 
@@ -45,6 +45,27 @@ class StoredMessage:
         """A property that holds a long; None where it is missing or no number."""
         return parse_int(self.properties.get(name), 64)
 
+    def encoded(self, topic: str, queue_id: int, queue_offset: int, physical_offset: int) -> bytes:
+        """The record under another topic and at another place, with the properties as they are now."""
+        head = self.head
+        return encode_record(
+            utf8(topic),
+            self.body,
+            utf8(encode_properties(self.properties)),
+            queue_id=queue_id,
+            queue_offset=queue_offset,
+            physical_offset=physical_offset,
+            born_timestamp=head.born_timestamp,
+            born_host=head.born_host,
+            store_timestamp=head.store_timestamp,
+            store_host=head.store_host,
+            flag=head.flag,
+            sys_flag=head.sys_flag,
+            reconsume_times=head.reconsume_times,
+            prepared_transaction_offset=head.prepared_transaction_offset,
+            body_crc=head.body_crc,
+        )
+
     def copy_to(self, topic: str, queue_id: int, reconsume_times: int | None = None) -> InnerMessage:
         """The message for another queue, with the properties as they are now."""
         head, properties = self.head, self.properties
@@ -52,7 +73,7 @@ class StoredMessage:
             topic,
             queue_id,
             self.body,
-            encode_properties(properties).encode("utf-8", "replace"),
+            utf8(encode_properties(properties)),
             properties,
             tags_code(properties.get(PROPERTY_TAGS)),
             head.flag,

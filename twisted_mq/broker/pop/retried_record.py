@@ -8,9 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from protocol.bodies import PopCheckPoint
-from protocol.java import utf8
-from protocol.message_properties import PROPERTY_FIRST_POP_TIME, PROPERTY_POP_CK, encode_properties
-from protocol.message_record import encode_record
+from protocol.message_properties import PROPERTY_FIRST_POP_TIME, PROPERTY_POP_CK
 from protocol.pop_receipt import Receipt
 from protocol.pop_topics import retry_mark
 from protocol.record_layout import Buffer
@@ -29,23 +27,7 @@ def with_receipt(
         head.queue_id, head.queue_offset,
     )  # fmt: skip
     message.properties.setdefault(PROPERTY_POP_CK, receipt.encode())
-    return encode_record(
-        utf8(topic),
-        message.body,
-        utf8(encode_properties(message.properties)),
-        queue_id=head.queue_id,
-        queue_offset=head.queue_offset,
-        physical_offset=head.physical_offset,
-        born_timestamp=head.born_timestamp,
-        born_host=head.born_host,
-        store_timestamp=head.store_timestamp,
-        store_host=head.store_host,
-        flag=head.flag,
-        sys_flag=head.sys_flag,
-        reconsume_times=head.reconsume_times,
-        prepared_transaction_offset=head.prepared_transaction_offset,
-        body_crc=head.body_crc,
-    )
+    return message.encoded(topic, head.queue_id, head.queue_offset, head.physical_offset)
 
 
 def revived(record: Buffer, topic: str, point: PopCheckPoint, born_host: bytes) -> InnerMessage:

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import attrs
+
 from protocol.flags import MessageSysFlag, reset_transaction_value
 from protocol.java import parse_int, utf8
 from protocol.message_properties import (
@@ -25,7 +27,6 @@ from protocol.message_properties import (
     PROPERTY_WAIT_STORE_MSG_OK,
     encode_properties,
 )
-from protocol.message_record import encode_record
 from storage.interfaces import InnerMessage
 from twisted_mq.broker.schedule.postpone import set_properties
 from twisted_mq.broker.stored_message import StoredMessage
@@ -117,22 +118,6 @@ def immunity_ms(half: StoredMessage, timeout_ms: int) -> int:
 
 def check_body(half: StoredMessage, queue_offset: int, physical_offset: int) -> bytes:
     """The record that a producer is asked with: the message under its real topic, at the renewed one's offsets."""
-    head = half.head
-    place = real_place(half)
-    topic, queue_id = place if place is not None else (half.topic, head.queue_id)
-    properties = {**half.properties, PROPERTY_WAIT_STORE_MSG_OK: "false"}
-    return encode_record(
-        utf8(topic),
-        half.body,
-        utf8(encode_properties(properties)),
-        queue_id=queue_id,
-        queue_offset=queue_offset,
-        physical_offset=physical_offset,
-        born_timestamp=head.born_timestamp,
-        born_host=head.born_host,
-        store_timestamp=head.store_timestamp,
-        store_host=head.store_host,
-        flag=head.flag,
-        sys_flag=head.sys_flag,
-        reconsume_times=head.reconsume_times,
-    )
+    topic, queue_id = real_place(half) or (half.topic, half.head.queue_id)
+    asked = attrs.evolve(half, properties={**half.properties, PROPERTY_WAIT_STORE_MSG_OK: "false"})
+    return asked.encoded(topic, queue_id, queue_offset, physical_offset)
