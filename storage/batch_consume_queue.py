@@ -163,14 +163,7 @@ class BatchConsumeQueue(ConsumeQueue):
 
     def entries_in_file(self, offset: int, count: int) -> memoryview:
         """Entries of 46 bytes, at most `count`, from the one that answers for `offset` on, as far as its file goes."""
-        place = self._place_of(offset)
-        position = place * BATCH_ENTRY_BYTES
-        file = self.files.find(position)
-        if file is None or place >= self._end:
-            return memoryview(b"")
-        start = position - file.first_offset
-        end = min(file.size, start + count * BATCH_ENTRY_BYTES, self._end * BATCH_ENTRY_BYTES - file.first_offset)
-        return file.readable[start:end]
+        return self._in_file(self._place_of(offset), count, self._end)
 
     def batch_entries(self) -> Iterator[BatchEntry]:
         """All entries from the minimum on."""
@@ -205,14 +198,9 @@ class BatchConsumeQueue(ConsumeQueue):
 
     def flush(self, least_bytes: int, sync: Sync = os.fdatasync) -> None:
         """Put the visible entries on disk if at least `least_bytes` of them are not; for the flush thread."""
-        end_place = self._end
-        start, end = self._flushed * BATCH_ENTRY_BYTES, end_place * BATCH_ENTRY_BYTES
-        if end <= start or end - start < least_bytes:
-            return
-        for file in tuple(self.files.files):
-            if file.first_offset < end and file.first_offset + file.size > start:
-                file.sync(sync)
-        self._flushed = end_place
+        end = self._end
+        if self._sync(self._flushed, end, least_bytes, sync):
+            self._flushed = end
 
     # Start
 

@@ -214,13 +214,17 @@ class ConsumeQueue:
 
     def entries_in_file(self, offset: int, count: int) -> memoryview:
         """At most `count` entries from `offset` on, as far as the file goes that holds it; empty where none does."""
-        position = offset * ENTRY_BYTES
+        return self._in_file(offset, count, self.max_offset)
+
+    def _in_file(self, place: int, count: int, end_place: int) -> memoryview:
+        """At most `count` entries from a place on, before another one, as far as the file goes."""
+        size = self.entry_bytes
+        position = place * size
         file = self.files.find(position)
-        if file is None or offset >= self.max_offset:
+        if file is None or place >= end_place:
             return memoryview(b"")
         start = position - file.first_offset
-        end = min(file.size, start + count * ENTRY_BYTES, self.max_offset * ENTRY_BYTES - file.first_offset)
-        return file.readable[start:end]
+        return file.readable[start : min(file.size, start + count * size, end_place * size - file.first_offset)]
 
     def entries_from(self, offset: int, count: int) -> list[Entry]:
         """At most `count` entries from `offset` on."""
@@ -241,13 +245,19 @@ class ConsumeQueue:
 
     def flush(self, least_bytes: int, sync: Sync = os.fdatasync) -> None:
         """Put the visible entries on disk if at least `least_bytes` of them are not; for the flush thread."""
-        start, end = self.flushed_offset * ENTRY_BYTES, self.max_offset * ENTRY_BYTES
+        end = self.max_offset
+        if self._sync(self.flushed_offset, end, least_bytes, sync):
+            self.flushed_offset = end
+
+    def _sync(self, first_place: int, end_place: int, least_bytes: int, sync: Sync) -> bool:
+        """Put the files of these places on disk; False where they hold less than `least_bytes`, or nothing."""
+        start, end = first_place * self.entry_bytes, end_place * self.entry_bytes
         if end <= start or end - start < least_bytes:
-            return
+            return False
         for file in tuple(self.files.files):
             if file.first_offset < end and file.first_offset + file.size > start:
                 file.sync(sync)
-        self.flushed_offset = end // ENTRY_BYTES
+        return True
 
     # Start
 
