@@ -92,6 +92,8 @@ BLANK = construct.Struct(
 HEADS = {flags: derive_struct(MESSAGE, sys_flag=flags) for flags in (0, 0x10, 0x20, 0x30)}
 """The fields up to body_length, by the two IPv6 bits of sys_flag."""
 HEAD_BYTES = HEADS[0].size
+SMALLEST_RECORD = HEAD_BYTES + 3
+"""A head, an empty topic's length and the length of no properties."""
 _HEAD_V4 = HEADS[0]
 _MARK = derive_struct(BLANK)
 

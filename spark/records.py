@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from protocol.derive import derive_dtype
-from protocol.record_layout import HEADS, MAGIC_V1, MAGIC_V2, MESSAGE, V6_FLAGS
+from protocol.record_layout import HEADS, MAGIC_V1, MAGIC_V2, MESSAGE, SMALLEST_RECORD, V6_FLAGS
 from spark.log_file import LogFile
 
 Positions = npt.NDArray[np.int64]
@@ -23,9 +23,6 @@ Column = npt.NDArray[Any]
 
 HEAD_DTYPES = {flags: derive_dtype(MESSAGE, sys_flag=flags) for flags in HEADS}
 """The leading fields up to body_length, by the two IPv6 bits of sys_flag."""
-SMALLEST_HEAD = HEAD_DTYPES[0].itemsize
-SMALLEST_RECORD = SMALLEST_HEAD + 3
-"""A head, an empty topic's length and the length of no properties."""
 HOST_FIELDS = ("born_host", "store_host")
 NUMBER_FIELDS = tuple(name for name in HEAD_DTYPES[0].names or () if name not in HOST_FIELDS)
 

@@ -11,19 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import attrs
-import construct
 import numpy as np
 
-from protocol.derive import derive_struct
-from protocol.record_layout import MESSAGE
 from spark.log_file import LogFile
-from spark.records import SMALLEST_RECORD, Positions, Records, intact_starts, load_records
+from spark.records import Records, intact_starts, load_records
 
 BATCH_ROWS = 16384
 BATCH_BYTES = 16 * 1024 * 1024
 """A batch ends with the record that reaches either; so one holds at most this and one record more."""
-
-_unpack_size = derive_struct(construct.Struct(MESSAGE.size)).unpack_from
 
 
 @attrs.frozen
@@ -47,7 +42,8 @@ def walk(log: LogFile, start: int, end: int) -> Iterator[Records | Damage]:
     position: int | None = start
     end = min(end, log.size)
     while position is not None and position < end:
-        starts = intact_starts(log, _chained_starts(log, position, end))
+        chained = log.chained(position, min(end, position + BATCH_BYTES), BATCH_ROWS)
+        starts = intact_starts(log, np.array(chained, np.int64))
         if len(starts):
             records = load_records(log, starts)
             yield records
@@ -60,17 +56,3 @@ def walk(log: LogFile, start: int, end: int) -> Iterator[Records | Damage]:
         if fault_end > position:
             yield Damage(log.name, log.first_offset + position, fault_end - position, log.fault_at(position))
         position = next_position
-
-
-def _chained_starts(log: LogFile, position: int, end: int) -> Positions:
-    """Where records should begin by their sizes alone, up to the limits of a batch; nothing is proved yet."""
-    starts: list[int] = []
-    append, data, unpack = starts.append, log.data, _unpack_size
-    end = min(end, position + BATCH_BYTES, log.size - SMALLEST_RECORD + 1)
-    while position < end and len(starts) < BATCH_ROWS:
-        (size,) = unpack(data, position)
-        if size < SMALLEST_RECORD:
-            break
-        append(position)
-        position += size
-    return np.array(starts, np.int64)

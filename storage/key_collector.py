@@ -25,7 +25,17 @@ from protocol.flags import MessageSysFlag, transaction_value
 from protocol.index_layout import index_key
 from protocol.java import from_utf8, java_hash, utf16_length
 from protocol.message_properties import PROPERTY_KEYS, PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX
-from protocol.record_layout import BLANK, HEAD_BYTES, MAGIC_BLANK, MAGIC_V1, MESSAGE, V6_FLAGS, read_head, read_spans
+from protocol.record_layout import (
+    BLANK,
+    HEAD_BYTES,
+    MAGIC_BLANK,
+    MAGIC_V1,
+    MESSAGE,
+    SMALLEST_RECORD,
+    V6_FLAGS,
+    read_head,
+    read_spans,
+)
 from storage.commit_log import CommitLog
 from storage.index_keys import keys_of
 from storage.index_writer import KEY, Keys
@@ -37,7 +47,6 @@ Rows = npt.NDArray[np.bool_]
 
 _HEAD = derive_dtype(MESSAGE, sys_flag=0)
 _MARK = derive_struct(BLANK)
-_SMALLEST_RECORD = HEAD_BYTES + 3
 _UNUSUAL_FLAGS = V6_FLAGS | MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
 """IPv6 hosts move the fields; a transaction's messages may have no keys."""
 _UNIQUE_KEY_NAME = PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX.encode()
@@ -92,12 +101,12 @@ def _walk(file: MappedFile, position: int, stop: int, end: int) -> tuple[array[i
     data, read = file.readable.obj, _MARK.unpack_from
     starts = array("q")
     stop = min(stop, file.size)
-    last = min(stop, file.size - _SMALLEST_RECORD + 1)
+    last = min(stop, file.size - SMALLEST_RECORD + 1)
     while position < last:
         size, magic = read(data, position)
         if magic == MAGIC_BLANK:
             return starts, file.size
-        if position + size > end or size < _SMALLEST_RECORD:
+        if position + size > end or size < SMALLEST_RECORD:
             return starts, position
         starts.append(position)
         position += size

@@ -12,8 +12,18 @@ import mmap
 import os
 from collections.abc import Iterator
 
+from protocol.derive import derive_fields
 from protocol.errors import RecordError
-from protocol.record_layout import MAGIC_BLANK, MAGIC_V1, RecordHead, read_head, read_mark, read_spans
+from protocol.record_layout import (
+    MAGIC_BLANK,
+    MAGIC_V1,
+    MESSAGE,
+    SMALLEST_RECORD,
+    RecordHead,
+    read_head,
+    read_mark,
+    read_spans,
+)
 
 MARK_BYTES = 8
 """Size and magic, which begin every record and every blank."""
@@ -21,6 +31,8 @@ MAGIC_POSITION = 4
 _MAGIC_PREFIX = (MAGIC_V1 & 0xFFFFFFFF).to_bytes(4, "big")[:3]
 """What both versions' magic codes begin with: they differ in the fourth byte only."""
 _CHUNK_BYTES = 1 << 20
+
+_unpack_size = derive_fields(MESSAGE, "size", sys_flag=0).unpack_from
 
 
 class MappedLog:
@@ -73,6 +85,19 @@ class MappedLog:
         Searches for the magic, so it costs no more than reading the bytes passed over.
         """
         return next((place for place in self.marks(position, end) if self.is_record(place)), None)
+
+    def chained(self, position: int, end: int, most: int) -> list[int]:
+        """Where at most `most` records should begin before `end` by their sizes alone; nothing is proved yet."""
+        starts: list[int] = []
+        append, data, unpack = starts.append, self.data, _unpack_size
+        end = min(end, self.size - SMALLEST_RECORD + 1)
+        while position < end and len(starts) < most:
+            (size,) = unpack(data, position)
+            if size < SMALLEST_RECORD:
+                break
+            append(position)
+            position += size
+        return starts
 
     def marks(self, position: int, end: int) -> Iterator[int]:
         """Where in [position, end) a record may begin, because its magic follows there; nothing is proved."""

@@ -16,7 +16,7 @@ from protocol.derive import derive_fields
 from protocol.flags import MessageSysFlag
 from protocol.java import from_utf8, tags_code
 from protocol.message_properties import PROPERTY_TAGS
-from protocol.record_layout import HEAD_BYTES, MAGIC_V1, MESSAGE, V1_TOPIC_BYTES, V6_FLAGS
+from protocol.record_layout import HEAD_BYTES, MAGIC_V1, MESSAGE, SMALLEST_RECORD, V1_TOPIC_BYTES, V6_FLAGS
 
 Row = tuple[bytes, int, int, int, int, int, int, int]
 """Topic, queue id, queue offset, position, size, tags code, store timestamp, sys flag."""
@@ -26,7 +26,6 @@ POSITION: Final = 3
 SIZE: Final = 4
 TIMESTAMP: Final = 6
 
-SMALLEST_RECORD = HEAD_BYTES + 3
 _ODD_FLAGS = V6_FLAGS | MessageSysFlag.INNER_BATCH_FLAG
 _LENGTH_BYTES = 2
 _LONGEST_TOPIC_END = 1 + V1_TOPIC_BYTES

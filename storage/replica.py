@@ -15,7 +15,7 @@ from mmap import mmap
 from protocol.delay_levels import parse_delay_levels
 from protocol.errors import RecordError
 from protocol.message_record import DispatchFields, dispatch_fields
-from protocol.record_layout import BLANK_BYTES, MAGIC_BLANK, MAGIC_V1, MAGIC_V2, read_head, read_mark
+from protocol.record_layout import BLANK_BYTES, MAGIC_BLANK, MAGIC_V1, MAGIC_V2, SMALLEST_RECORD, read_head, read_mark
 from storage.commit_log import CommitLog
 from storage.config import StoreConfig
 from storage.consume_queue import ConsumeQueue
@@ -24,7 +24,7 @@ from storage.errors import LogMismatch, ReplicaDamaged, StoreFull
 from storage.log_scan import LogScan
 from storage.mapped_file import MappedFile
 from storage.queue_table import QueueTable
-from storage.record_rows import POSITION, SMALLEST_RECORD, TIMESTAMP, Row, pass_records, read_rows
+from storage.record_rows import POSITION, TIMESTAMP, Row, pass_records, read_rows
 from storage.replica_queues import ReplicaQueues
 
 _STEP_BYTES = 128 << 10

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from protocol.derive import derive_dtype, field_offset
-from protocol.record_layout import HEADS, MAGIC_V1, MAGIC_V2, MESSAGE, V6_FLAGS
+from protocol.record_layout import HEAD_BYTES, HEADS, MAGIC_V1, MAGIC_V2, MESSAGE, SMALLEST_RECORD, V6_FLAGS
 from storage.mapped_log import MappedLog
 
 Column = npt.NDArray[Any]
@@ -24,9 +24,6 @@ Positions = npt.NDArray[np.int64]
 
 HEAD_DTYPES = {flags: derive_dtype(MESSAGE, sys_flag=flags) for flags in HEADS}
 """The leading fields up to body_length, by the two IPv6 bits of sys_flag."""
-SMALLEST_HEAD = HEAD_DTYPES[0].itemsize
-SMALLEST_RECORD = SMALLEST_HEAD + 3
-"""A head, an empty topic's length and the length of no properties."""
 CRC_MASK = 0x7FFFFFFF
 _EARLY_FIELDS = ("body_crc", "queue_id", "queue_offset", "sys_flag", "born_timestamp")
 """Those that lie at one place whatever kind the hosts are."""
@@ -106,7 +103,7 @@ def bytes_at(log: MappedLog, begins: Positions, length: int) -> npt.NDArray[np.u
 
 def heads_at(log: MappedLog, starts: Positions) -> Column:
     """Copies of the heads there, with the fields as an IPv4 head has them."""
-    return window(log.data, f"V{SMALLEST_HEAD}")[starts].view(HEAD_DTYPES[0])
+    return window(log.data, f"V{HEAD_BYTES}")[starts].view(HEAD_DTYPES[0])
 
 
 def intact_records(log: MappedLog, starts: Positions) -> RecordBatch:

@@ -17,6 +17,7 @@ import attrs
 
 from protocol.flags import MessageSysFlag
 from protocol.message_record import encode_record
+from protocol.record_layout import SMALLEST_RECORD
 from protocol.record_layout import encode_blank
 from storage.config_tables import ConsumerOffsetTable
 from storage.directory import sync_directory
@@ -27,7 +28,7 @@ from storage.tools.exclusive import exclusively
 from storage.tools.findings import INDEX, LOG, OFFSETS, QUEUE
 from storage.tools.quarantine import Quarantine
 from storage.tools.rebuild import RebuildReport, replace_derived
-from storage.tools.repair_plan import SMALLEST_FILL, FilePlan, LogPlan, Step, plan_log
+from storage.tools.repair_plan import FilePlan, LogPlan, Step, plan_log
 from storage.tools.verify import VerifyReport, queue_ends, verify
 from storage.tools.walk import LogFiles
 from storage.unfinished import Unfinished
@@ -215,8 +216,8 @@ def _copied(copies: Mapping[int, tuple[int, str]], step: Step) -> bytes:
 
 def _fill(descriptor: int, step: Step, position: int) -> None:
     """A rolled back message of zeros: recoveries walk over it, no queue and no index has it."""
-    topic = FILL_TOPIC[: step.length - SMALLEST_FILL]
-    body = bytes(step.length - SMALLEST_FILL - len(topic))
+    topic = FILL_TOPIC[: step.length - SMALLEST_RECORD]
+    body = bytes(step.length - SMALLEST_RECORD - len(topic))
     record = encode_record(
         topic,
         body,

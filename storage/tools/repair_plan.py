@@ -20,11 +20,10 @@ import attrs
 
 from protocol.errors import RecordError
 from protocol.message_record import check_body
-from protocol.record_layout import BLANK_BYTES, HEAD_BYTES, RecordHead, read_head, read_spans
+from protocol.record_layout import BLANK_BYTES, SMALLEST_RECORD, RecordHead, read_head, read_spans
 from storage.mapped_log import MappedLog
 from storage.tools.walk import Gap, LogFileRef, LogFiles, walk_log
 
-SMALLEST_FILL = HEAD_BYTES + 3
 LARGEST_FILL = 4 << 20
 """Apache's recovery takes memory for a whole record."""
 Advance = Callable[[int], None]
@@ -221,7 +220,7 @@ def _fills(start: int, end: int, timestamp: int) -> Iterator[Step]:
     """Records that cover [start, end); between two intact records of one log never fewer bytes lie than one needs."""
     while start < end:
         length = min(end - start, LARGEST_FILL)
-        if 0 < end - start - length < SMALLEST_FILL:
-            length -= SMALLEST_FILL
+        if 0 < end - start - length < SMALLEST_RECORD:
+            length -= SMALLEST_RECORD
         yield Step("fill", start, length, timestamp=timestamp)
         start += length

@@ -13,24 +13,20 @@ import os
 from collections.abc import Iterator, Sequence
 
 import attrs
-import construct
 import numpy as np
 
-from protocol.derive import derive_struct
-from protocol.record_layout import BLANK_BYTES, MESSAGE
+from protocol.record_layout import BLANK_BYTES
 from storage.errors import NoStore
 from storage.mapped_log import MappedLog
 from storage.paths import StorePaths, file_name
 from storage.readers import files_in
-from storage.tools.columns import SMALLEST_RECORD, Positions, RecordBatch, intact_records
+from storage.tools.columns import RecordBatch, intact_records
 
 BATCH_ROWS = 16384
 BATCH_BYTES = 16 << 20
 """A batch ends with the record that reaches either."""
 DEFAULT_FILE_BYTES = 1 << 30
 _PAGE = 4096
-
-_unpack_size = derive_struct(construct.Struct(MESSAGE.size)).unpack_from
 
 
 @attrs.frozen
@@ -154,7 +150,8 @@ def walk_file(log: MappedLog, start: int = 0, *, check_bodies: bool = True) -> I
     """Everything in one file from a position on, up to its blank record or its end."""
     position = start
     while log.size - position >= BLANK_BYTES:
-        batch = intact_records(log, _chained_starts(log, position))
+        starts = log.chained(position, position + BATCH_BYTES, BATCH_ROWS)
+        batch = intact_records(log, np.array(starts, np.int64))
         if len(batch):
             yield from _with_sound_bodies(batch) if check_bodies else (batch,)
             position = int(batch.ends[-1])
@@ -185,17 +182,3 @@ def _with_sound_bodies(batch: RecordBatch) -> Iterator[RecordBatch | Gap]:
         begin = row + 1
     if begin < len(batch):
         yield batch.rows(slice(begin, None)) if begin else batch
-
-
-def _chained_starts(log: MappedLog, position: int) -> Positions:
-    """Where records should begin by their sizes alone, up to the limits of a batch; nothing is proved yet."""
-    starts: list[int] = []
-    append, data, unpack = starts.append, log.data, _unpack_size
-    end = min(position + BATCH_BYTES, log.size - SMALLEST_RECORD + 1)
-    while position < end and len(starts) < BATCH_ROWS:
-        (size,) = unpack(data, position)
-        if size < SMALLEST_RECORD:
-            break
-        append(position)
-        position += size
-    return np.array(starts, np.int64)
