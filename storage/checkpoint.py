@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 
 import attrs
 
@@ -27,12 +28,7 @@ class Checkpoint:
     @classmethod
     def load(cls, path: str) -> Checkpoint:
         """Read the file; one that is missing, too short, or holds times before 1970 counts as unknown."""
-        try:
-            with open(path, "rb") as file:
-                data = file.read(CHECKPOINT_STRUCT.size)
-        except FileNotFoundError:
-            return cls(path)
-        values = CHECKPOINT_STRUCT.unpack(data) if len(data) == CHECKPOINT_STRUCT.size else ()
+        values = read_values(path, CHECKPOINT_STRUCT)
         return cls(path, *values) if values and min(values[:3]) >= 0 else cls(path)
 
     @property
@@ -42,20 +38,26 @@ class Checkpoint:
 
     def save(self, sync: Sync = os.fdatasync) -> None:
         """Write and flush the file; its 40 bytes lie in one disk sector. Raises OSError."""
-        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            if os.fstat(descriptor).st_size != CHECKPOINT_FILE_BYTES:
-                os.ftruncate(descriptor, CHECKPOINT_FILE_BYTES)
-            os.pwrite(descriptor, CHECKPOINT_STRUCT.pack(*self._values()), 0)
-            sync(descriptor)
-        finally:
-            os.close(descriptor)
+        write_values(self.path, CHECKPOINT_STRUCT.pack(*attrs.astuple(self)[1:]), sync)
 
-    def _values(self) -> tuple[int, int, int, int, int]:
-        return (
-            self.physic_msg_timestamp,
-            self.logics_msg_timestamp,
-            self.index_msg_timestamp,
-            self.master_flushed_offset,
-            self.confirm_physical_offset,
-        )
+
+def read_values(path: str, layout: struct.Struct) -> tuple[int, ...]:
+    """The numbers that a checkpoint file begins with; none where it is missing or too short."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read(layout.size)
+    except FileNotFoundError:
+        return ()
+    return layout.unpack(data) if len(data) == layout.size else ()
+
+
+def write_values(path: str, data: bytes, sync: Sync) -> None:
+    """Write and flush a checkpoint file, which is made whole. Raises OSError."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        if os.fstat(descriptor).st_size != CHECKPOINT_FILE_BYTES:
+            os.ftruncate(descriptor, CHECKPOINT_FILE_BYTES)
+        os.pwrite(descriptor, data, 0)
+        sync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -6,7 +6,8 @@ import os
 
 import attrs
 
-from protocol.checkpoint_layout import CHECKPOINT_FILE_BYTES, TIMER_CHECKPOINT_STRUCT
+from protocol.checkpoint_layout import TIMER_CHECKPOINT_STRUCT
+from storage.checkpoint import read_values, write_values
 from storage.mapped_file import Sync
 
 
@@ -29,12 +30,7 @@ class TimerCheckpoint:
     @classmethod
     def load(cls, path: str) -> TimerCheckpoint:
         """Read the file; one that is missing, too short or holds negative numbers counts as unknown."""
-        try:
-            with open(path, "rb") as file:
-                data = file.read(TIMER_CHECKPOINT_STRUCT.size)
-        except FileNotFoundError:
-            return cls()
-        values = TIMER_CHECKPOINT_STRUCT.unpack(data) if len(data) == TIMER_CHECKPOINT_STRUCT.size else ()
+        values = read_values(path, TIMER_CHECKPOINT_STRUCT)
         return cls(*values) if values and min(values) >= 0 else cls()
 
     def encode(self) -> bytes:
@@ -44,11 +40,4 @@ class TimerCheckpoint:
     def save(self, path: str, sync: Sync = os.fdatasync) -> None:
         """Write and flush the file; what it holds lies in one disk sector. Raises OSError."""
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            if os.fstat(descriptor).st_size != CHECKPOINT_FILE_BYTES:
-                os.ftruncate(descriptor, CHECKPOINT_FILE_BYTES)
-            os.pwrite(descriptor, self.encode(), 0)
-            sync(descriptor)
-        finally:
-            os.close(descriptor)
+        write_values(path, self.encode(), sync)
