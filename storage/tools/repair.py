@@ -17,8 +17,7 @@ import attrs
 
 from protocol.flags import MessageSysFlag
 from protocol.message_record import encode_record
-from protocol.record_layout import SMALLEST_RECORD
-from protocol.record_layout import encode_blank
+from protocol.record_layout import SMALLEST_RECORD, encode_blank
 from storage.config_tables import ConsumerOffsetTable
 from storage.directory import sync_directory
 from storage.errors import StoreUnwritable
