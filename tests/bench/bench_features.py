@@ -26,7 +26,8 @@ from interop.peers.toolchain import jar_directory, java_command, use_top_speed
 SOURCE = Path(__file__).parent / "java" / "FeatureLoad.java"
 FEATURES = ("plain", "delayed", "timed", "transactional", "filtered")
 FIGURES = ("sends a second", "deliveries a second", "broker us a message")
-WARM_UP = ("plain", 4)
+WARM_UP_SECONDS = 6
+"""For each feature before any is measured: a virtual machine needs a while to reach its speed."""
 Row = dict[str, float]
 
 
@@ -85,7 +86,8 @@ def rounds(kind: str, classes: Path, features: list[str], arguments: argparse.Na
     cluster = BenchCluster(kind, folder / "cluster")
     try:
         cluster.start()
-        load(cluster, classes, *WARM_UP, arguments.threads)
+        for feature in features:
+            load(cluster, classes, feature, WARM_UP_SECONDS, arguments.threads)
         for feature in features:
             yield feature, load(cluster, classes, feature, arguments.seconds, arguments.threads)
     finally:
