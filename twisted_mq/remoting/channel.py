@@ -190,6 +190,8 @@ class Channel(protocol.Protocol):
             return answer
         if isinstance(answer, defer.Deferred):
             return self._await_answer(command, answer)
+        if command.flag & ONE_WAY_FLAG:
+            return None
         answer.opaque = command.opaque
         answer.flag |= RESPONSE_FLAG
         return encode_frame(answer)

@@ -13,7 +13,7 @@ from protocol.codes import RequestCode, ResponseCode
 from protocol.command import RemotingCommand
 from protocol.errors import BrokerError, ProtocolError
 from protocol.flags import MessageSysFlag
-from protocol.header_codec import decode_header
+from protocol.header_codec import decode_header, fast_header
 from protocol.headers import EndTransactionRequestHeader, ResumeCheckHalfMessageRequestHeader
 from protocol.message_id import decode_offset_message_id
 from protocol.message_properties import PROPERTY_PRODUCER_GROUP
@@ -29,6 +29,7 @@ class EndTransactionProcessor:
 
     def __init__(self, broker: Any) -> None:
         self._broker = broker
+        self._read = fast_header(EndTransactionRequestHeader)
         self.processors = {
             RequestCode.END_TRANSACTION: self.end_transaction,
             RequestCode.RESUME_CHECK_HALF_MESSAGE: self.resume_check_half_message,
@@ -36,7 +37,7 @@ class EndTransactionProcessor:
 
     def end_transaction(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Commit or roll back. Where the producer does not know, nothing happens and nothing is answered."""
-        header = decode_header(EndTransactionRequestHeader, command)
+        header = self._read(command)
         if self._broker.options.broker_role == "SLAVE":
             raise BrokerError(ResponseCode.SLAVE_NOT_AVAILABLE, "transactions are ended at the master, not at a slave")
         if header.commit_or_rollback == MessageSysFlag.TRANSACTION_NOT_TYPE:
@@ -55,7 +56,7 @@ class EndTransactionProcessor:
             transactions.roll_back(half)
         return command.answer()
 
-    def _check_time(self, header: EndTransactionRequestHeader, half: StoredMessage) -> None:
+    def _check_time(self, header: Any, half: StoredMessage) -> None:
         """A message with an immunity of its own is decided within it, or by the answer to a check."""
         if header.from_transaction_check or not has_immunity(half):
             return
@@ -66,7 +67,7 @@ class EndTransactionProcessor:
             raise BrokerError(ResponseCode.ILLEGAL_OPERATION, remark)
 
     @staticmethod
-    def _check_identity(header: EndTransactionRequestHeader, half: StoredMessage) -> None:
+    def _check_identity(header: Any, half: StoredMessage) -> None:
         if half.properties.get(PROPERTY_PRODUCER_GROUP) != header.producer_group:
             raise BrokerError(ResponseCode.SYSTEM_ERROR, "The producer group wrong")
         if half.head.queue_offset != header.tran_state_table_offset:
