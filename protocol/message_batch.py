@@ -14,7 +14,9 @@ record. Its property INNER_NUM says how many messages it holds, INNER_BASE the q
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import functools
+import struct
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import attrs
@@ -96,6 +98,47 @@ def read_batch(data: bytes) -> list[tuple[int, bytes, bytes]]:
         entries.append((flag, data[body_at:body_end], data[properties_at:next_at]))
         offset = next_at
     return entries
+
+
+Columns = tuple[Sequence[int], Sequence[bytes], Sequence[bytes], bool]
+"""Flags, bodies and properties of messages, and whether all bodies have one length and all properties, for all that is known."""
+
+
+def read_columns(data: bytes) -> Columns:
+    """The messages of a batch, see `read_batch`."""
+    alike = _read_alike(data)
+    if alike is not None:
+        return alike
+    entries = read_batch(data)
+    flags, bodies, properties = zip(*entries, strict=True) if entries else ((), (), ())
+    return flags, bodies, properties, False
+
+
+def _read_alike(data: bytes) -> Columns | None:
+    """The messages of a batch in which all bodies have one length, and all properties; None of others."""
+    if len(data) < _LEAST_BYTES:
+        return None
+    *_, body_bytes = _HEAD.unpack_from(data)
+    properties_at = _LEAST_BYTES + body_bytes
+    if body_bytes < 0 or properties_at > len(data):
+        return None
+    properties_bytes = int.from_bytes(data[properties_at - 2 : properties_at], "big")
+    size = properties_at + properties_bytes
+    if properties_bytes > MAX_PROPERTIES_BYTES or len(data) % size:
+        return None
+    flags, body_lengths, bodies, lengths, properties = zip(
+        *_entry_struct(body_bytes, properties_bytes).iter_unpack(data), strict=True
+    )
+    count = len(bodies)
+    if body_lengths.count(body_bytes) < count or lengths.count(properties_bytes) < count:
+        return None
+    return flags, bodies, properties, True
+
+
+@functools.lru_cache(maxsize=64)
+def _entry_struct(body_bytes: int, properties_bytes: int) -> struct.Struct:
+    """Flag, body and properties of an entry, each length before its field."""
+    return struct.Struct(f">12xii{body_bytes}sh{properties_bytes}s")
 
 
 def iterate_batch(data: bytes | memoryview) -> Iterator[BatchEntry]:

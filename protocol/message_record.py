@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from protocol.compression import MAX_BODY_BYTES, CompressionError, plain_body
@@ -68,7 +68,6 @@ __all__ = [
     "dispatch_fields",
     "encode_blank",
     "encode_record",
-    "encode_records",
     "iterate_messages",
     "read_head",
     "read_mark",
@@ -159,65 +158,6 @@ def encode_record(
             properties,
         )
     )
-
-
-def encode_records(
-    topic: bytes,
-    messages: Iterable[tuple[int, bytes, bytes]],
-    *,
-    queue_id: int,
-    queue_offset: int,
-    physical_offset: int,
-    born_timestamp: int,
-    born_host: bytes,
-    store_timestamp: int,
-    store_host: bytes,
-    sys_flag: int = 0,
-    reconsume_times: int = 0,
-) -> list[bytes]:
-    """The records of a batch, one behind the other: messages are (flag, body, properties), all else they share.
-
-    Equal to `encode_record` for each, with what they share worked out once.
-    """
-    version, magic = (1, MAGIC_V1) if len(topic) <= V1_TOPIC_BYTES else (2, MAGIC_V2)
-    topic_part = len(topic).to_bytes(version, "big") + topic
-    sys_flag = sys_flag & ~V6_FLAGS | _host_flags(born_host, store_host)
-    head = HEADS[sys_flag & V6_FLAGS]
-    pack, fixed = head.pack, head.size + len(topic_part) + 2
-    checksum = zlib.crc32
-    records = []
-    for flag, body, properties in messages:
-        body_length, properties_length = len(body), len(properties)
-        size = fixed + body_length + properties_length
-        record = b"".join(
-            (
-                pack(
-                    size,
-                    magic,
-                    checksum(body) & 0x7FFFFFFF,
-                    queue_id,
-                    flag,
-                    queue_offset,
-                    physical_offset,
-                    sys_flag,
-                    born_timestamp,
-                    born_host,
-                    store_timestamp,
-                    store_host,
-                    reconsume_times,
-                    0,
-                    body_length,
-                ),
-                body,
-                topic_part,
-                properties_length.to_bytes(2, "big"),
-                properties,
-            )
-        )
-        records.append(record)
-        queue_offset += 1
-        physical_offset += size
-    return records
 
 
 def _signed_16(length: int) -> bytes:

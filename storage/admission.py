@@ -75,12 +75,14 @@ class Admission:
     def verdict_on_batch(self, batch: InnerBatch) -> PutStatus | None:
         """Why a batch is refused: nothing, a transaction, a delay or batches in it, or too large as a whole."""
         shared = batch.shared
-        if not batch.entries or self._delay_level(shared) > 0 or shared.sys_flag & INNER_BATCH:
+        if not len(batch) or self._delay_level(shared) > 0 or shared.sys_flag & INNER_BATCH:
             return PutStatus.MESSAGE_ILLEGAL
-        _, bodies, properties = zip(*batch.entries, strict=True)
-        if max(map(len, properties)) > MAX_PROPERTIES_BYTES:
+        alike, count = batch.alike, len(batch)
+        longest = len(batch.properties[0]) if alike else max(map(len, batch.properties))
+        if longest + len(batch.suffix) > MAX_PROPERTIES_BYTES:
             return PutStatus.PROPERTIES_SIZE_EXCEEDED
-        too_large = sum(map(len, bodies)) > self._max_body
+        body_bytes = count * len(batch.bodies[0]) if alike else sum(map(len, batch.bodies))
+        too_large = body_bytes > self._max_body
         if too_large or transaction_value(shared.sys_flag) or shared.prepared_transaction_offset:
             return PutStatus.MESSAGE_ILLEGAL
         return None if self.may_have_queue(shared.topic, shared.queue_id) else PutStatus.MESSAGE_ILLEGAL

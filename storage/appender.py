@@ -10,7 +10,9 @@ import itertools
 import logging
 from collections.abc import Callable, Sequence
 
-from protocol.message_record import encode_record, encode_records
+from protocol.message_record import encode_record
+from protocol.queue_layout import ENTRY_FIELDS
+from protocol.record_batch import encode_records
 from storage.admission import INNER_BATCH, MAX_PROPERTIES_BYTES, OUT_OF_QUEUES, Admission, based, inner_number
 from storage.batch_consume_queue import BatchConsumeQueue
 from storage.commit_log import CommitLog
@@ -195,22 +197,28 @@ class Appender:
             if self.flush is None:
                 return PutResult(PutStatus.SERVICE_NOT_AVAILABLE)
             queue = self._queues.make(*key)
-        log, timestamp, count = self._log, self._now_ms(), len(batch.entries)
-        records = self._encode_batch(queue, batch, timestamp)
-        size = sum(map(len, records))
+        log, timestamp, count = self._log, self._now_ms(), len(batch)
+        records, sizes = self._encode_batch(queue, batch, timestamp)
+        size = len(records)
         if log.max_offset + size > log.limit or queue.next_offset + count > queue.reserved_offset:
             refused = self._make_room(queue, size, count)
             if refused is not None:
                 return PutResult(refused)
-            records = self._encode_batch(queue, batch, timestamp)
-        return self._write_batch(queue, batch.tags_codes, records, timestamp)
+            records, _ = self._encode_batch(queue, batch, timestamp)
+        return self._write_batch(queue, batch.tags_codes, records, sizes, timestamp)
 
-    def _encode_batch(self, queue: ConsumeQueue, batch: InnerBatch, timestamp: int) -> list[bytes]:
-        """The records as they are at the log's present end."""
+    def _encode_batch(
+        self, queue: ConsumeQueue, batch: InnerBatch, timestamp: int
+    ) -> tuple[bytes | bytearray, list[int]]:
+        """The records as they are at the log's present end, and their sizes."""
         shared = batch.shared
         return encode_records(
             queue.topic_bytes,
-            batch.entries,
+            batch.flags,
+            batch.bodies,
+            batch.properties,
+            batch.suffix,
+            batch.alike,
             queue_id=shared.queue_id,
             queue_offset=queue.next_offset,
             physical_offset=self._log.max_offset,
@@ -223,19 +231,24 @@ class Appender:
         )
 
     def _write_batch(
-        self, queue: ConsumeQueue, tags_codes: Sequence[int], records: list[bytes], timestamp: int
+        self,
+        queue: ConsumeQueue,
+        tags_codes: Sequence[int],
+        records: bytes | bytearray,
+        sizes: list[int],
+        timestamp: int,
     ) -> PutResult:
-        log, first_queue_offset = self._log, queue.next_offset
-        sizes = list(map(len, records))
+        log, first_queue_offset, count = self._log, queue.next_offset, len(sizes)
         *offsets, end = itertools.accumulate(sizes, initial=log.max_offset)
-        log.view[offsets[0] - log.base : end - log.base] = b"".join(records)
-        self._dispatcher.pending += zip(
-            itertools.repeat(queue), offsets, sizes, tags_codes, itertools.repeat(timestamp), strict=False
-        )
+        begin = offsets[0]
+        log.view[begin - log.base : end - log.base] = records
+        numbers = [0] * (ENTRY_FIELDS * count)
+        numbers[::ENTRY_FIELDS], numbers[1::ENTRY_FIELDS], numbers[2::ENTRY_FIELDS] = offsets, sizes, tags_codes
+        self._dispatcher.pending.append((queue, begin, end - begin, numbers, timestamp))
         log.max_offset = end
         log.last_store_timestamp = timestamp
         if isinstance(queue, BatchConsumeQueue):
-            for index in range(len(records)):
+            for index in range(count):
                 queue.expect(first_queue_offset + index, 1, timestamp)
-        queue.next_offset = first_queue_offset + len(records)
-        return PutResult(PutStatus.PUT_OK, first_queue_offset, offsets[0], end, timestamp, len(records), offsets)
+        queue.next_offset = first_queue_offset + count
+        return PutResult(PutStatus.PUT_OK, first_queue_offset, begin, end, timestamp, count, offsets)

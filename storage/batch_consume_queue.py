@@ -68,6 +68,8 @@ class BatchConsumeQueue(ConsumeQueue):
             self._drop_from(queue_offset)
         self._write((physical_offset, size, tags_code, store_timestamp, queue_offset, count))
 
+    append_many = ConsumeQueue._append_each
+
     def append_at(
         self, offset: int, physical_offset: int, size: int, tags_code: int, store_timestamp: int = 0, count: int = 1
     ) -> None:

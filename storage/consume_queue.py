@@ -135,6 +135,11 @@ class ConsumeQueue:
             self.max_physical_offset = part[-3] + part[-2]
             done += len(part)
 
+    def _append_each(self, numbers: Sequence[int]) -> None:
+        """The same, entry by entry: for queues whose entries are more than these numbers."""
+        for index in range(0, len(numbers), ENTRY_FIELDS):
+            self.append(*numbers[index : index + ENTRY_FIELDS])
+
     def _enter_file(self, offset: int) -> None:
         position = offset * ENTRY_BYTES
         file = self.files.find(position)

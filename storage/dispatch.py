@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
+from protocol.queue_layout import ENTRY_FIELDS
 from storage.interfaces import ArrivalListener
 
 EVERYTHING = 1 << 63
@@ -20,9 +22,16 @@ class Queue(Protocol):
     def append(self, physical_offset: int, size: int, tags_code: int) -> None:
         """Write the next entry."""
 
+    def append_many(self, numbers: Sequence[int]) -> None:
+        """Write the next entries: physical offset, size and tags code of each, in one row."""
 
-Pending = tuple[Queue, int, int, int, int]
-"""queue, physical offset, size, tags code, store timestamp."""
+
+Pending = tuple[Queue, int, int, int | list[int], int]
+"""queue, physical offset, size, tags code, store timestamp.
+
+Records that were put together are one: it has their size together, and their entries in the tags code's place, as
+`append_many` takes them.
+"""
 
 
 class Dispatcher:
@@ -36,7 +45,8 @@ class Dispatcher:
     def run(self, end_offset: int) -> None:
         """Write the queue entries of all pending records that end at `end_offset` or before, in order.
 
-        What the listener appends meanwhile stays pending. Where the listener raises, nothing is lost or repeated.
+        Records that were put together wait for the last of them. What the listener appends meanwhile stays pending.
+        Where the listener raises, no entry is lost or repeated.
         """
         pending = self.pending
         if not pending or pending[0][1] + pending[0][2] > end_offset:
@@ -49,6 +59,11 @@ class Dispatcher:
                 if physical_offset + size > end_offset:
                     break
                 queue_offset = queue.max_offset
+                if isinstance(tags_code, list):
+                    queue.append_many(tags_code)
+                    done += 1
+                    self._tell(queue, queue_offset, tags_code[2::ENTRY_FIELDS], store_timestamp)
+                    continue
                 queue.append(physical_offset, size, tags_code)
                 done += 1
                 if listener is not None:
@@ -58,6 +73,19 @@ class Dispatcher:
                 self.last_store_timestamp = pending[done - 1][4]
             if done < len(pending):
                 self.pending = pending[done:] + self.pending
+
+    def _tell(self, queue: Queue, first: int, tags_codes: list[int], store_timestamp: int) -> None:
+        """Tell of records that were put together, from queue offset `first` on: each tags code once."""
+        if self.listener is not None:
+            for code in dict.fromkeys(tags_codes):
+                self.listener(queue.topic, queue.queue_id, first + tags_codes.index(code), code, store_timestamp)
+
+    def hidden(self) -> set[int]:
+        """The physical offsets of the pending records."""
+        found: set[int] = set()
+        for _, physical_offset, _, tags_code, _ in self.pending:
+            found.update(tags_code[::ENTRY_FIELDS] if isinstance(tags_code, list) else (physical_offset,))
+        return found
 
     def drop(self, queue: Queue) -> None:
         """Forget the pending records of a queue that is deleted."""

@@ -11,7 +11,7 @@ flushing happens elsewhere, see `IMessageStore.when_flushed`.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import attrs
 from zope.interface import Attribute, Interface
@@ -79,13 +79,28 @@ class InnerMessage:
 class InnerBatch:
     """Messages of one topic and queue on their way into the store, one behind the other.
 
-    `shared` has what they share, its body, properties, flag and tags code count for nothing. `entries` are flag, body
-    and properties of each, `tags_codes` what their queue entries carry.
+    `shared` has what they share, its body, properties, flag and tags code count for nothing. The sequences have an
+    item for each message; `tags_codes` are what their queue entries carry. All messages' properties end with `suffix`.
+    `alike` where it is known that all bodies have one length, and all properties; then they are written quicker.
     """
 
     shared: InnerMessage
-    entries: Sequence[tuple[int, bytes, bytes]]
+    flags: Sequence[int]
+    bodies: Sequence[bytes]
+    properties: Sequence[bytes]
     tags_codes: Sequence[int]
+    suffix: bytes = b""
+    alike: bool = False
+
+    def __len__(self) -> int:
+        return len(self.bodies)
+
+    def messages(self) -> Iterator[InnerMessage]:
+        """Each as a message of its own; its property map is that of `shared`."""
+        columns = zip(self.flags, self.bodies, self.properties, self.tags_codes, strict=True)
+        for flag, body, properties, tags_code in columns:
+            properties += self.suffix
+            yield attrs.evolve(self.shared, flag=flag, body=body, properties=properties, tags_code=tags_code)
 
 
 @attrs.define(eq=False)
@@ -155,13 +170,16 @@ IsBatchTopic = Callable[[str], bool | None]
 """Whether a topic has batch queues (queue.type=BatchCQ); None where nobody knows the topic."""
 
 ArrivalListener = Callable[[str, int, int, int, int], None]
-"""Called on dispatch: topic, queue id, queue offset of the message, tags code, store timestamp."""
+"""Called on dispatch: topic, queue id, queue offset of the message, tags code, store timestamp.
+
+For messages that were put together once they are all visible: once for each tags code, with the first one's offset.
+"""
 
 
 class IMessageStore(Interface):
     """A message store (Apache: MessageStore)."""
 
-    arrival_listener = Attribute("ArrivalListener or None; called for every message that becomes visible to readers.")
+    arrival_listener = Attribute("ArrivalListener or None; called for what becomes visible to readers.")
 
     is_batch_topic = Attribute("Whether a topic has batch queues; None for one nobody knows. Asked for each new queue.")
 

@@ -83,7 +83,7 @@ class MemoryMessageStore:
 
     @property
     def arrival_listener(self) -> ArrivalListener | None:
-        """Called for every message that becomes visible."""
+        """Called for what becomes visible."""
         return self._dispatcher.listener
 
     @arrival_listener.setter
@@ -142,14 +142,23 @@ class MemoryMessageStore:
             refused = PutStatus.SERVICE_NOT_AVAILABLE
         if refused is not None:
             return PutResult(refused)
-        result = self._append(
-            [
-                attrs.evolve(batch.shared, flag=flag, body=body, properties=properties, tags_code=tags_code)
-                for (flag, body, properties), tags_code in zip(batch.entries, batch.tags_codes, strict=True)
-            ]
-        )
-        result.message_count = len(batch.entries)
+        result = self._append(list(batch.messages()))
+        if result.status is PutStatus.PUT_OK:
+            result.message_count = len(batch)
+            self._put_together(len(batch))
         return result
+
+    def _put_together(self, count: int) -> None:
+        """Let the last records become visible as one."""
+        pending = self._dispatcher.pending
+        queue, offset, _, _, timestamp = pending[-count]
+        numbers = [
+            number
+            for _, place, size, tags_code, _ in pending[-count:]
+            if isinstance(tags_code, int)
+            for number in (place, size, tags_code)
+        ]
+        pending[-count:] = [(queue, offset, self._max_offset - offset, numbers, timestamp)]
 
     def _append(self, messages: Sequence[InnerMessage], count: int = 1) -> PutResult:
         """Append records that hold `count` messages each."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import attrs
 
+from protocol.queue_layout import ENTRY_FIELDS
 from storage.interfaces import Boundary
 
 
@@ -31,6 +34,11 @@ class MemoryQueue:
         """Write the next visible entry."""
         self.max_offset += self.counts[len(self.entries)]
         self.entries.append((physical_offset, size, tags_code))
+
+    def append_many(self, numbers: Sequence[int]) -> None:
+        """Write the next visible entries."""
+        for index in range(0, len(numbers), ENTRY_FIELDS):
+            self.append(*numbers[index : index + ENTRY_FIELDS])
 
     def place_of(self, offset: int) -> int:
         """The place of the record that holds the message at an offset; the end where none does."""

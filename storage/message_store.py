@@ -110,7 +110,7 @@ class FileMessageStore:
 
     @property
     def arrival_listener(self) -> ArrivalListener | None:
-        """Called for every message that becomes visible."""
+        """Called for what becomes visible."""
         return self._dispatcher.listener
 
     @arrival_listener.setter
@@ -432,7 +432,7 @@ class FileMessageStore:
         if self._flush is not None and self._flush.error is None:
             self._log.commit()
         if self._replica is None:
-            return check_parts(self._log, self._queues, {entry[1] for entry in self._dispatcher.pending})
+            return check_parts(self._log, self._queues, self._dispatcher.hidden())
         replica = self._replica
         found = check_parts(self._log, self._queues, replica.hidden())
         return [one for one in found if (one.path, one.offset) != (self._log.files.directory, replica.end_offset)]

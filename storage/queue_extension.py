@@ -10,7 +10,7 @@ The entries say how far the units go; a unit behind the last entry's is none.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Protocol, runtime_checkable
 
 import attrs
@@ -18,7 +18,6 @@ import attrs
 from protocol.message_properties import decode_property_bytes
 from protocol.queue_layout import (
     ENTRY_BYTES,
-    ENTRY_FIELDS,
     EXTENSION_HEAD,
     FILLER_SIZE,
     MAX_EXTENSION_ADDRESS,
@@ -205,10 +204,7 @@ class ExtendedConsumeQueue(ConsumeQueue):
             tags_code = tags_code if address is None else address
         super().append(physical_offset, size, tags_code)
 
-    def append_many(self, numbers: Sequence[int]) -> None:
-        """Write entries and their units."""
-        for index in range(0, len(numbers), ENTRY_FIELDS):
-            self.append(*numbers[index : index + ENTRY_FIELDS])
+    append_many = ConsumeQueue._append_each
 
     def entry(self, offset: int) -> Entry | None:
         """The entry at an offset, its tags code taken out of its unit."""

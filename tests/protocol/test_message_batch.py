@@ -18,6 +18,8 @@ from protocol.message_batch import (
     encode_entry,
     inner_count,
     iterate_batch,
+    read_batch,
+    read_columns,
     unwrapped,
 )
 from protocol.message_record import decode_message, encode_record
@@ -54,6 +56,32 @@ def test_an_entry_is_as_the_layout_builds_it(entry: BatchEntry) -> None:
 @given(st.lists(ENTRIES, max_size=5))
 def test_any_batch_reads_back(entries: list[BatchEntry]) -> None:
     assert list(iterate_batch(memoryview(b"".join(encode_entry(*entry) for entry in entries)))) == entries
+
+
+ALIKE = st.tuples(st.integers(0, 30), st.integers(0, 30)).flatmap(
+    lambda sizes: st.lists(
+        st.builds(BatchEntry, st.integers(-(2**31), 2**31 - 1), *(st.binary(min_size=n, max_size=n) for n in sizes)),
+        min_size=1,
+        max_size=5,
+    )
+)
+
+
+@given(ALIKE | st.lists(ENTRIES, max_size=5), st.data())
+def test_columns_are_those_of_the_entries(entries: list[BatchEntry], data: st.DataObject) -> None:
+    """Also of damaged batches, whose refusals are the same."""
+    batch = bytearray(b"".join(encode_entry(*entry) for entry in entries))
+    assert [*zip(*read_columns(bytes(batch))[:3], strict=True)] == entries
+    for _ in range(data.draw(st.integers(0, 2)) if batch else 0):
+        batch[data.draw(st.integers(0, len(batch) - 1))] = data.draw(st.sampled_from([0, 1, 0x7F, 0x80, 0xFF]))
+    damaged = bytes(batch[: data.draw(st.integers(0, len(batch)))])
+    found: list[object] = []
+    for read in (read_batch, lambda body: [*zip(*read_columns(body)[:3], strict=True)]):
+        try:
+            found.append(read(damaged))
+        except RecordError as error:
+            found.append(str(error))
+    assert found[0] == found[1]
 
 
 def test_messages_keep_flag_body_and_properties() -> None:

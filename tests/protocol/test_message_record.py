@@ -26,7 +26,6 @@ from protocol.message_record import (
     decode_message,
     dispatch_fields,
     encode_record,
-    encode_records,
     iterate_messages,
     read_head,
     read_mark,
@@ -356,21 +355,3 @@ def test_no_damaged_record_raises_anything_else(data: st.DataObject, sys_flag: i
         raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
     read_all(bytes(raw[: data.draw(st.integers(0, len(raw)))]))
     read_all(bytes(raw))
-
-
-@pytest.mark.parametrize("topic", [b"T", b"t" * 200], ids=["version 1", "version 2"])
-@pytest.mark.parametrize("host", [b"\x7f\x00\x00\x01\x00\x00\x2a\x9f", bytes(19) + b"\x01"], ids=["ipv4", "ipv6"])
-def test_batch_of_records_is_each_record_by_itself(topic: bytes, host: bytes) -> None:
-    messages = [(1, b"one", b"A\x01b\x02"), (0, b"", b""), (-7, b"x" * 300, b"K\x01" + b"v" * 500 + b"\x02")]
-    shared = {
-        "queue_id": 3, "born_timestamp": 11, "born_host": host, "store_timestamp": 12, "store_host": host,
-        "sys_flag": 2, "reconsume_times": 5,
-    }  # fmt: skip
-    records = encode_records(topic, messages, queue_offset=40, physical_offset=1000, **shared)
-    offset = 1000
-    for number, (flag, body, properties) in enumerate(messages):
-        alone = encode_record(
-            topic, body, properties, flag=flag, queue_offset=40 + number, physical_offset=offset, **shared
-        )
-        assert records[number] == alone
-        offset += len(alone)

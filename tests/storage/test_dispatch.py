@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import attrs
 
 from storage.dispatch import EVERYTHING, Dispatcher
@@ -17,6 +19,10 @@ class NotedQueue:
     def append(self, physical_offset: int, size: int, tags_code: int) -> None:
         self.entries.append((physical_offset, size, tags_code))
         self.max_offset += 1
+
+    def append_many(self, numbers: Sequence[int]) -> None:
+        for index in range(0, len(numbers), 3):
+            self.append(*numbers[index : index + 3])
 
 
 def test_records_up_to_an_offset_are_written_in_order() -> None:
@@ -43,3 +49,17 @@ def test_dropping_a_queue_forgets_its_records_only() -> None:
     dispatcher.drop(first)
     dispatcher.run(EVERYTHING)
     assert (first.entries, second.entries) == ([], [(10, 10, 2)])
+
+
+def test_records_put_together_become_visible_together_and_each_tags_code_is_told_once() -> None:
+    queue, heard = NotedQueue(max_offset=5), []
+    dispatcher = Dispatcher()
+    dispatcher.listener = lambda *event: heard.append((*event, queue.max_offset))
+    dispatcher.pending += [(queue, 0, 10, 1, 100), (queue, 10, 30, [10, 10, 7, 20, 10, 8, 30, 10, 7], 200)]
+    assert dispatcher.hidden() == {0, 10, 20, 30}
+    dispatcher.run(39)
+    assert (queue.max_offset, dispatcher.last_store_timestamp, heard) == (6, 100, [("TopicA", 0, 5, 1, 100, 6)])
+    dispatcher.run(40)
+    assert queue.entries == [(0, 10, 1), (10, 10, 7), (20, 10, 8), (30, 10, 7)]
+    assert heard[1:] == [("TopicA", 0, 6, 7, 200, 9), ("TopicA", 0, 7, 8, 200, 9)]
+    assert (dispatcher.pending, dispatcher.last_store_timestamp, dispatcher.hidden()) == ([], 200, set())

@@ -10,5 +10,5 @@ from storage.interfaces import InnerBatch, InnerMessage
 def batched(messages: Sequence[InnerMessage]) -> InnerBatch:
     """These as a batch; what its messages share is the first one's."""
     shared = messages[0] if messages else InnerMessage("TopicA", 0, b"", b"", {}, 0)
-    entries = [(one.flag, one.body, one.properties) for one in messages]
-    return InnerBatch(shared, entries, [one.tags_code for one in messages])
+    columns = [[getattr(one, name) for one in messages] for name in ("flag", "body", "properties", "tags_code")]
+    return InnerBatch(shared, *columns)

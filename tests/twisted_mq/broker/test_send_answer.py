@@ -1,3 +1,4 @@
+import attrs
 import pytest
 
 from protocol.command import RemotingCommand
@@ -9,6 +10,7 @@ from twisted_mq.broker.processors.send_answer import SendAnswers
 
 HOSTS = {"ipv4": pack_host("127.0.0.2", 20911), "ipv6": pack_host("::1", 20911)}
 RESULT = PutResult(PutStatus.PUT_OK, queue_offset=1234567, physical_offset=0x1D6, end_offset=700)
+BATCH_RESULT = attrs.evolve(RESULT, message_count=2, physical_offsets=[0x1D6, 0x2000000001D6])
 
 
 def message(key: str) -> InnerMessage:
@@ -24,14 +26,16 @@ def read(frame: bytes) -> RemotingCommand:
 @pytest.mark.parametrize("serialize_type", [0, 1])
 @pytest.mark.parametrize("host", HOSTS)
 @pytest.mark.parametrize("key", ["C0000202201A4E0E2F2A66E0EEBE0000", 'with "quote"', "", "é", "k" * 200])
-def test_template_says_what_the_common_way_says(serialize_type: int, host: str, key: str) -> None:
+@pytest.mark.parametrize("result", [RESULT, BATCH_RESULT], ids=["one", "batch"])
+def test_template_says_what_the_common_way_says(serialize_type: int, host: str, key: str, result: PutResult) -> None:
     answers = SendAnswers(HOSTS[host], "DefaultRegion")
     command = RemotingCommand(310, opaque=77, serialize_type=serialize_type)
-    quick = read(answers.sent(command, message(key), RESULT, 0))
-    common = read(answers.sent_commonly(command, message(key), RESULT, 0))
+    quick = read(answers.sent(command, message(key), result, 0))
+    common = read(answers.sent_commonly(command, message(key), result, 0))
     for name in ("code", "opaque", "flag", "language", "version", "remark", "body", "serialize_type", "ext_fields"):
         assert getattr(quick, name) == getattr(common, name), name
-    assert quick.ext_fields["msgId"] == HOSTS[host].hex().upper() + "00000000000001D6"
+    ids = [HOSTS[host].hex().upper() + number for number in ("00000000000001D6", "00002000000001D6")]
+    assert quick.ext_fields["msgId"] == ",".join(ids[: result.message_count])
     assert (quick.ext_fields["queueId"], quick.ext_fields["queueOffset"]) == ("3", "1234567")
     assert (quick.ext_fields["MSG_REGION"], quick.ext_fields["TRACE_ON"]) == ("DefaultRegion", "true")
     assert quick.ext_fields["transactionId"] == key

@@ -7,7 +7,7 @@ that its producer reports for it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
@@ -15,7 +15,7 @@ from protocol.codes import ResponseCode
 from protocol.errors import BrokerError
 from protocol.flags import MessageSysFlag
 from protocol.java import from_utf8, tags_code, utf8
-from protocol.message_batch import read_batch
+from protocol.message_batch import read_batch, read_columns
 from protocol.message_properties import PROPERTY_INNER_NUM, PROPERTY_TAGS, encode_properties
 from protocol.queue_layout import MAX_BATCH_NUM
 from storage.interfaces import InnerBatch, InnerMessage
@@ -25,15 +25,6 @@ INNER_BATCH = MessageSysFlag.INNER_BATCH_FLAG
 _INNER_FLAGS = INNER_BATCH | MessageSysFlag.NEED_UNWRAP_FLAG
 
 
-def property_of(properties: bytes, name: bytes) -> bytes:
-    """The value of a property in the text form; empty where it is missing."""
-    mark = b"\x02" + name + b"\x01"
-    start = 0 if properties.startswith(mark[1:]) else properties.find(mark) + 1
-    if not start and not properties.startswith(mark[1:]):
-        return b""
-    return properties[start + len(mark) - 1 :].partition(b"\x02")[0]
-
-
 def batch_messages(
     body: bytes, shared: Mapping[str, str], always: Mapping[str, str], message: InnerMessage
 ) -> InnerBatch:
@@ -41,21 +32,66 @@ def batch_messages(
 
     `shared` are the batch's own properties, `always` those that the broker gives every message. Raises RecordError.
     """
-    added = [
-        (utf8(f"{name}\x01"), utf8(f"\x02{name}\x01"), utf8(f"{name}\x01{value}\x02")) for name, value in shared.items()
-    ]
+    flags, bodies, texts, alike = read_columns(body)
     suffix = utf8("".join(f"{name}\x01{value}\x02" for name, value in always.items()))
-    entries, tags_codes = [], []
-    for flag, content, properties in read_batch(body):
-        if properties and properties[-1] != _SEPARATOR:
-            properties += b"\x02"
-        for first, later, entry in added:
-            if not properties.startswith(first) and properties.find(later) < 0:  # twice as fast as `in` is for bytes
-                properties += entry
-        tags = property_of(properties, b"TAGS") if properties.find(b"TAGS\x01") >= 0 else b""
-        entries.append((flag, content, properties + suffix))
-        tags_codes.append(tags_code(from_utf8(tags)) if tags else 0)
-    return InnerBatch(message, entries, tags_codes)
+    if alike and _are_complete(texts, shared):
+        return InnerBatch(message, flags, bodies, texts, [0] * len(texts), suffix, alike=True)
+    properties = SharedProperties(texts)
+    for name, value in shared.items():
+        properties.complete(utf8(f"{name}\x01"), utf8(value))
+    return InnerBatch(message, flags, bodies, properties.texts, properties.tags_codes(), suffix)
+
+
+def _are_complete(texts: Sequence[bytes], names: Iterable[str]) -> bool:
+    """Whether it is plain to see, in texts of one length, that all end well, have these names at one place, and no tags."""
+    joined, count, size = b"".join(texts), len(texts), len(texts[0])
+    if not size or joined.find(b"TAGS\x01") >= 0 or joined[size - 1 :: size] != b"\x02" * count:
+        return False
+    for name in names:
+        mark = utf8(f"\x02{name}\x01")
+        place = texts[0].find(mark)
+        if place < 0:
+            mark, place = mark[1:], 0
+        for column, byte in enumerate(mark, place):
+            if joined[column::size] != bytes((byte,)) * count:
+                return False
+    return True
+
+
+class SharedProperties:
+    """Properties of messages in the text form, in columns: `texts` as they are stored, each ended by a separator.
+
+    `_marked` are the same as Latin-1 with a separator before them, so that every name stands behind one; a search in
+    text costs a third of one in bytes.
+    """
+
+    def __init__(self, texts: Sequence[bytes]) -> None:
+        joined = b"\x02" + b"\0\x02".join(texts) + b"\0"
+        if not joined.count(b"\x02\0") == joined.count(b"\0") == len(texts):
+            texts = [text if not text or text[-1] == _SEPARATOR else text + b"\x02" for text in texts]
+            self._marked = [(b"\x02" + text).decode("latin-1") for text in texts]
+        else:
+            self._marked = joined.decode("latin-1").split("\0")[:-1]
+        self.texts = list(texts)
+
+    def complete(self, name: bytes, value: bytes) -> None:
+        """Give a property to those that have none of its name, which ends with 0x01."""
+        mark = (b"\x02" + name).decode("latin-1")
+        entry = name + value + b"\x02"
+        for place in [place for place, text in enumerate(self._marked) if mark not in text]:
+            self.texts[place] += entry
+            self._marked[place] += entry.decode("latin-1")
+
+    def tags_codes(self) -> list[int]:
+        """What the queue entries hold of the tags."""
+        mark = "\x02TAGS\x01"
+        return [_tags_code(text.partition(mark)[2]) if mark in text else 0 for text in self._marked]
+
+
+def _tags_code(rest: str) -> int:
+    """The code of the tags at the beginning of properties, as Latin-1."""
+    tags = rest.partition("\x02")[0]
+    return tags_code(tags if tags.isascii() else from_utf8(tags.encode("latin-1")))
 
 
 def inner_batch(body: bytes, properties: Mapping[str, str], flag: int, message: InnerMessage) -> InnerMessage:

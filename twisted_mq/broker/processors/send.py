@@ -285,7 +285,7 @@ class SendMessageProcessor:
         if target.batch_queues and own.get("UNIQ_KEY"):
             return self._send_inner_batch(command, header, own, pattern)
         batch = batch_messages(command.body, own, self._suffix, pattern)
-        if not batch.entries:
+        if not len(batch):
             refusal = BrokerError(ResponseCode.MESSAGE_ILLEGAL, "body: a batch without a message")
             return self._answers.refusal(command, refusal)
         return self._stored(command, pattern, self._broker.store.put_messages(batch))

@@ -1,5 +1,5 @@
-"""Answers to sends, encoded. The answer to a plain send is one formatting of a template for its header encoding; refusals
-and batches take the common way. A test holds both ways equal.
+"""Answers to sends, encoded. The answer to a plain send is one formatting of a template for its header encoding, that to
+a batch with a JSON header too; refusals take the common way. A test holds both ways equal.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from storage.interfaces import InnerMessage, PutResult
 from twisted_mq.config.values import value_text
 
 _JSON = (
-    '{"code":0,"extFields":{"MSG_REGION":"%s","TRACE_ON":"%s","msgId":"%s%%016X","queueId":"%%d","queueOffset":"%%d",'
+    '{"code":0,"extFields":{"MSG_REGION":"%s","TRACE_ON":"%s","msgId":"%s","queueId":"%%d","queueOffset":"%%d",'
     '"transactionId":"%%s"},"flag":1,"language":"PYTHON","opaque":%%d,"serializeTypeCurrentRPC":"JSON","version":%d}'
 )
 
@@ -50,13 +50,16 @@ class SendAnswers:
     """
 
     def __init__(self, store_host: bytes, region: str, *, trace_on: bool = True) -> None:
-        self._store_host = store_host
         self._id_prefix = store_host.hex().upper()
         trace = value_text(trace_on)
         self._fields = {"MSG_REGION": region, "TRACE_ON": trace}
         region_fits = region.isalnum() and region.isascii()
         self._plain = {SerializeType.JSON: self._json, SerializeType.ROCKETMQ: self._binary} if region_fits else {}
-        self._template = (_JSON % (region, trace, self._id_prefix, CURRENT_VERSION)).encode() if region_fits else b""
+        self._batch = {SerializeType.JSON: self._batch_json} if region_fits else {}
+        self._template, self._batch_template = (
+            (_JSON % (region, trace, ids, CURRENT_VERSION)).encode() if region_fits else b""
+            for ids in (f"{self._id_prefix}%016X", "%b")
+        )
         id_length = len(self._id_prefix) + 16
         self._binary_start = encode_binary_fields(self._fields) + b"\0\x05msgId\0\0\0%c%b" % (
             id_length,
@@ -66,14 +69,23 @@ class SendAnswers:
     def sent(self, command: RemotingCommand, message: InnerMessage, result: PutResult, code: int) -> bytes:
         """The frame that says where a message (or batch) is; `code` is SUCCESS or a durability that was not reached."""
         transaction_id = message.property_map.get("UNIQ_KEY", "")
-        if code == 0 and not result.physical_offsets and transaction_id.isalnum() and len(transaction_id) < 128:
-            encode = self._plain.get(command.serialize_type)
-            if encode is not None and transaction_id.isascii():
+        if code == 0 and transaction_id.isalnum() and len(transaction_id) < 128 and transaction_id.isascii():
+            encode = (self._batch if result.physical_offsets else self._plain).get(command.serialize_type)
+            if encode is not None:
                 return encode(command.opaque, message.queue_id, result, transaction_id.encode())
         return self.sent_commonly(command, message, result, code)
 
     def _json(self, opaque: int, queue_id: int, result: PutResult, transaction_id: bytes) -> bytes:
-        header = self._template % (result.physical_offset, queue_id, result.queue_offset, transaction_id, opaque)
+        return self._json_frame(
+            self._template % (result.physical_offset, queue_id, result.queue_offset, transaction_id, opaque)
+        )
+
+    def _batch_json(self, opaque: int, queue_id: int, result: PutResult, transaction_id: bytes) -> bytes:
+        ids = self.message_ids(result).encode()
+        return self._json_frame(self._batch_template % (ids, queue_id, result.queue_offset, transaction_id, opaque))
+
+    @staticmethod
+    def _json_frame(header: bytes) -> bytes:
         size = len(header)
         return b"%b\0%b%b" % ((size + 4).to_bytes(4, "big"), size.to_bytes(3, "big"), header)
 
@@ -132,5 +144,5 @@ class SendAnswers:
     def message_ids(self, result: PutResult) -> str:
         """Offset ids, with commas between those of a batch."""
         offsets = result.physical_offsets or (result.physical_offset,)
-        ids = b"".join([self._store_host + offset.to_bytes(8, "big") for offset in offsets])
-        return ids.hex(",", len(self._store_host) + 8).upper()
+        numbers = struct.pack(f">{len(offsets)}Q", *offsets).hex(",", 8).upper()
+        return self._id_prefix + numbers.replace(",", f",{self._id_prefix}")
