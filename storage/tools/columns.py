@@ -8,19 +8,18 @@ each head in 50 ns, whatever its alignment.
 from __future__ import annotations
 
 import zlib
-from mmap import mmap
 from typing import Any
 
 import attrs
 import numpy as np
 import numpy.typing as npt
 
+from protocol.batch_hash import Positions, window
 from protocol.derive import derive_dtype, field_offset
 from protocol.record_layout import HEAD_BYTES, HEADS, MAGIC_V1, MAGIC_V2, MESSAGE, SMALLEST_RECORD, V6_FLAGS
 from storage.mapped_log import MappedLog
 
 Column = npt.NDArray[Any]
-Positions = npt.NDArray[np.int64]
 
 HEAD_DTYPES = {flags: derive_dtype(MESSAGE, sys_flag=flags) for flags in HEADS}
 """The leading fields up to body_length, by the two IPv6 bits of sys_flag."""
@@ -85,12 +84,6 @@ class RecordBatch:
             found = np.fromiter(map(zlib.crc32, spans), np.uint32, len(self))
         wrong = (found & CRC_MASK) != self.body_crc
         return np.flatnonzero(wrong & (self.body_end > self.body))
-
-
-def window(data: mmap, dtype: npt.DTypeLike) -> Column:
-    """An element of `dtype` at every byte of the file but the last few."""
-    kind = np.dtype(dtype)
-    return np.ndarray((max(0, len(data) - kind.itemsize + 1),), kind, data, 0, (1,))
 
 
 def bytes_at(log: MappedLog, begins: Positions, length: int) -> npt.NDArray[np.uint8]:

@@ -15,7 +15,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from protocol.batch_hash import hashes_of
+from protocol.batch_hash import hashes_of, window
 from protocol.derive import derive_dtype, field_offset
 from protocol.flags import MessageSysFlag
 from protocol.index_layout import (
@@ -33,7 +33,7 @@ from protocol.message_properties import PROPERTY_KEYS, PROPERTY_UNIQ_CLIENT_MESS
 from storage.index_file import IndexSizes, IndexView
 from storage.index_keys import keys_of
 from storage.paths import StorePaths
-from storage.tools.columns import RecordBatch, window
+from storage.tools.columns import RecordBatch
 from storage.tools.contents import Names
 from storage.tools.findings import INDEX, Finding, runs
 from storage.tools.shapes import Shapes, java_hashes

@@ -14,8 +14,9 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
+from protocol.batch_hash import Positions
 from protocol.message_properties import PROPERTY_KEYS
-from storage.tools.columns import Positions, RecordBatch, bytes_at
+from storage.tools.columns import RecordBatch, bytes_at
 
 Bytes = npt.NDArray[np.uint8]
 Words = dict[bytes, list[slice]]
