@@ -22,7 +22,7 @@ from typing import NamedTuple
 import attrs
 import construct
 
-from protocol.derive import derive_struct
+from protocol.derive import derive_fields, derive_struct
 from protocol.errors import RecordError
 from protocol.flags import MessageSysFlag
 from protocol.java import parse_int, utf8
@@ -48,6 +48,7 @@ BATCH_MESSAGE = construct.Struct(
 )
 
 _HEAD = derive_struct(BATCH_MESSAGE)
+_FLAG_AND_LENGTH = derive_fields(BATCH_MESSAGE, "flag", "body_length")
 _LEAST_BYTES = _HEAD.size + 2
 _TO_UNWRAP = MessageSysFlag.INNER_BATCH_FLAG | MessageSysFlag.NEED_UNWRAP_FLAG
 
@@ -81,11 +82,11 @@ def read_batch(data: bytes) -> list[tuple[int, bytes, bytes]]:
     """
     entries = []
     offset, end = 0, len(data)
-    unpack, head_bytes = _HEAD.unpack_from, _HEAD.size
+    unpack, head_bytes = _FLAG_AND_LENGTH.unpack_from, _HEAD.size
     while offset < end:
         if end - offset < _LEAST_BYTES:
             raise RecordError(f"{end - offset} bytes left, a batch entry has at least {_LEAST_BYTES}", offset)
-        _, _, _, flag, body_length = unpack(data, offset)
+        flag, body_length = unpack(data, offset)
         body_at = offset + head_bytes
         body_end = body_at + body_length
         properties_at = body_end + 2
@@ -118,7 +119,7 @@ def _read_alike(data: bytes) -> Columns | None:
     """The messages of a batch in which all bodies have one length, and all properties; None of others."""
     if len(data) < _LEAST_BYTES:
         return None
-    *_, body_bytes = _HEAD.unpack_from(data)
+    _, body_bytes = _FLAG_AND_LENGTH.unpack_from(data)
     properties_at = _LEAST_BYTES + body_bytes
     if body_bytes < 0 or properties_at > len(data):
         return None
@@ -126,11 +127,11 @@ def _read_alike(data: bytes) -> Columns | None:
     size = properties_at + properties_bytes
     if properties_bytes > MAX_PROPERTIES_BYTES or len(data) % size:
         return None
-    flags, body_lengths, bodies, lengths, properties = zip(
+    flags, lengths, bodies, more_lengths, properties = zip(
         *_entry_struct(body_bytes, properties_bytes).iter_unpack(data), strict=True
     )
     count = len(bodies)
-    if body_lengths.count(body_bytes) < count or lengths.count(properties_bytes) < count:
+    if lengths.count(body_bytes) < count or more_lengths.count(properties_bytes) < count:
         return None
     return flags, bodies, properties, True
 

@@ -18,6 +18,8 @@ from protocol.derive import derive_dtype
 from protocol.message_record import encode_record
 from protocol.record_layout import HEADS, MESSAGE, SYS_FLAG_POSITION, V6_FLAGS
 
+Dtype = np.dtype[Any]
+
 _MAGIC = slice(4, 8)
 _FLAGS_BYTE = SYS_FLAG_POSITION + 3
 _BODY_LENGTH_BYTES, _LENGTH_BYTES = 4, 2
@@ -79,29 +81,32 @@ def _encode_alike(
     physical_offset: int,
 ) -> tuple[bytearray, list[int]]:
     """The records of messages of one length; `pattern` is the first one's."""
-    count, size, body_bytes, text_bytes = len(bodies), len(pattern), len(bodies[0]), len(properties[0])
+    count, size = len(bodies), len(pattern)
     records = bytearray(pattern * count)
-    rows = np.frombuffer(records, _row(pattern[_FLAGS_BYTE] & V6_FLAGS, size, body_bytes, text_bytes, len(suffix)))
+    v6_flags = pattern[_FLAGS_BYTE] & V6_FLAGS
+    row, body, text = _row(v6_flags, size, len(bodies[0]), len(properties[0]), len(suffix))
+    rows = np.frombuffer(records, row)
     rows["body_crc"] = np.fromiter(map(zlib.crc32, bodies), np.uint32, count) & 0x7FFFFFFF
     if flags.count(flags[0]) < count:
         rows["flag"] = flags
     rows["queue_offset"] = np.arange(queue_offset, queue_offset + count)
     rows["physical_offset"] = np.arange(physical_offset, physical_offset + count * size, size)
-    rows["body"] = np.frombuffer(b"".join(bodies), f"V{body_bytes}")
-    rows["properties"] = np.frombuffer(b"".join(properties), f"V{text_bytes}")
+    rows["body"] = np.frombuffer(b"".join(bodies), body)
+    rows["properties"] = np.frombuffer(b"".join(properties), text)
     return records, [size] * count
 
 
 @functools.lru_cache(maxsize=256)
-def _row(v6_flags: int, size: int, body_bytes: int, text_bytes: int, suffix_bytes: int) -> np.dtype[Any]:
-    """The fields in which records of one length differ."""
+def _row(v6_flags: int, size: int, body_bytes: int, text_bytes: int, suffix_bytes: int) -> tuple[Dtype, Dtype, Dtype]:
+    """The fields in which records of one length differ, and those of them that hold body and properties."""
     head = derive_dtype(MESSAGE, sys_flag=v6_flags)
     names = ["body_crc", "flag", "queue_offset", "physical_offset"]
     fields = {name: head.fields[name][:2] for name in names} if head.fields else {}
-    fields["body"] = np.dtype(f"V{body_bytes}"), head.itemsize
-    fields["properties"] = np.dtype(f"V{text_bytes}"), size - suffix_bytes - text_bytes
+    body, text = np.dtype(f"V{body_bytes}"), np.dtype(f"V{text_bytes}")
+    fields["body"], fields["properties"] = (body, head.itemsize), (text, size - suffix_bytes - text_bytes)
     formats, offsets = zip(*fields.values(), strict=True)
-    return np.dtype({"names": list(fields), "formats": list(formats), "offsets": list(offsets), "itemsize": size})
+    row = np.dtype({"names": list(fields), "formats": list(formats), "offsets": list(offsets), "itemsize": size})
+    return row, body, text
 
 
 def _encode_each(

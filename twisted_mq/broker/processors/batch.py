@@ -52,8 +52,8 @@ def _are_complete(texts: Sequence[bytes], names: Iterable[str]) -> bool:
         place = texts[0].find(mark)
         if place < 0:
             mark, place = mark[1:], 0
-        for column, byte in enumerate(mark, place):
-            if joined[column::size] != bytes((byte,)) * count:
+        for index in range(len(mark)):
+            if joined[place + index :: size] != mark[index : index + 1] * count:
                 return False
     return True
 
