@@ -64,6 +64,8 @@ _MOST_PROPERTIES = 512
 """A record with longer texts is an odd one."""
 _POWERS = np.array([pow(31, length, 1 << 32) for length in range(_LONGEST_KEY + 1)], np.uint32)
 _LOWEST_HASH = -(1 << 31)
+_STREAK = 8
+"""After so many records of one size it is worth a look at all that may follow."""
 _NO_KEYS: Keys = np.zeros(0, KEY)
 
 
@@ -99,18 +101,30 @@ def _walk(file: MappedFile, position: int, stop: int, end: int) -> tuple[array[i
     Positions count from the file's start; the one behind the file leads to the next.
     """
     data, read = file.readable.obj, _MARK.unpack_from
+    assert isinstance(data, mmap.mmap)
     starts = array("q")
     stop = min(stop, file.size)
     last = min(stop, file.size - SMALLEST_RECORD + 1)
+    previous = streak = 0
     while position < last:
         size, magic = read(data, position)
         if magic == MAGIC_BLANK:
             return starts, file.size
         if position + size > end or size < SMALLEST_RECORD:
             return starts, position
-        starts.append(position)
-        position += size
+        streak = streak + 1 if size == previous else 0
+        previous = size
+        count = 1 if streak < _STREAK else _alike(data, position, size, min(end, last + size - 1))
+        starts.extend(range(position, position + count * size, size))
+        position += count * size
     return starts, file.size if last <= position < stop else position
+
+
+def _alike(data: mmap.mmap, position: int, size: int, end: int) -> int:
+    """How many records from `position` on, that end before `end`, begin like the one there; each has its `size`."""
+    marks = np.ndarray(((end - position) // size,), np.uint64, data, position, (size,))
+    others = np.flatnonzero(marks != marks[0])
+    return int(others[0]) if len(others) else len(marks)
 
 
 def _keys(file: MappedFile, starts: Positions) -> Keys:

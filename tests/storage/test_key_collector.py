@@ -64,6 +64,30 @@ def test_keys_are_those_of_each_record(
     assert found == expected
 
 
+@given(
+    st.lists(st.tuples(st.integers(1, 30), st.sampled_from(USUAL)), min_size=1, max_size=6),
+    st.integers(1, 8000),
+    st.integers(0, 3000),
+)
+def test_keys_of_long_runs_of_one_size(
+    tmp_path_factory: pytest.TempPathFactory, runs: list[tuple[int, str]], step: int, left_out: int
+) -> None:
+    """Over the ends of files too, and where the last records may not be read yet."""
+    log, expected = CommitLog(str(tmp_path_factory.mktemp("log")), 4096, 4096), []
+    for number, (count, properties) in enumerate(runs):
+        for _ in range(count):
+            log.make_room(200)
+            expected += written(log, number, "T", properties)
+    collector, found = KeyCollector(log), []
+    for end in (max(0, log.max_offset - left_out), log.max_offset):
+        before = -1
+        while before < collector.position < end:
+            before = collector.position
+            found += collector.collect(end, step).tolist()
+        assert found == [key for key in expected if key[1] < collector.position]
+    assert found == expected
+
+
 @pytest.mark.parametrize(
     "shape",
     ["UNIQ_KEY\x01{:032X}\x02TAGS\x01{}\x02", "KEYS\x01a{:03} b{}\x02UNIQ_KEY\x01{:08}\x02", "TAGS\x01{}\x02", ""],
