@@ -7,7 +7,6 @@ where it is compressed. A query that does not need them leaves them out with the
 from __future__ import annotations
 
 import functools
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
@@ -27,6 +26,7 @@ from spark.properties import Properties, parse_properties
 from spark.records import Records, gather
 from spark.schema import COLUMNS, TIMESTAMP_TYPE, arrow_schema
 from spark.texts import as_text, replace_rows
+from storage.tools.columns import RecordBatch
 
 MAX_BATCH_BODY_BYTES = 512 * 1024 * 1024
 """A batch whose bodies decompress to more is cut in halves: an Arrow column holds 2 GiB at most."""
@@ -44,14 +44,15 @@ class Batch:
 
     def __init__(self, records: Records) -> None:
         self.records = records
+        self.spans = records.spans
 
     @functools.cached_property
     def topics(self) -> pa.StringArray:
-        return as_text(gather(self.records.log, self.records.topic, self.records.topic_end))
+        return as_text(gather(self.spans.log, self.spans.topic, self.spans.topic_end))
 
     @functools.cached_property
     def properties(self) -> Properties:
-        return parse_properties(gather(self.records.log, self.records.properties, self.records.end))
+        return parse_properties(gather(self.spans.log, self.spans.properties, self.spans.ends))
 
 
 def _number(field: str, batch: Batch) -> pa.Array:
@@ -85,7 +86,7 @@ def _topic(batch: Batch) -> pa.Array:
 
 
 def _file(batch: Batch) -> pa.Array:
-    return pa.repeat(pa.scalar(batch.records.log.name), len(batch.records))
+    return pa.repeat(pa.scalar(batch.spans.log.name), len(batch.records))
 
 
 def _property(name: str, batch: Batch) -> pa.Array:
@@ -97,34 +98,32 @@ def _properties(batch: Batch) -> pa.Array:
 
 
 def _crc_ok(batch: Batch) -> pa.Array:
-    records, crc32 = batch.records, zlib.crc32
-    view = memoryview(records.log.data)
-    spans = zip(records.body.tolist(), records.body_end.tolist(), strict=True)
-    found = np.array([crc32(view[begin:end]) for begin, end in spans], np.int64) & 0x7FFFFFFF
-    return pa.array((found == records.fields["body_crc"]) | (records.body == records.body_end))
+    right = np.ones(len(batch.records), np.bool_)
+    right[batch.spans.wrong_bodies()] = False
+    return pa.array(right)
 
 
 def _body(batch: Batch) -> pa.Array:
-    records = batch.records
-    stored = gather(records.log, records.body, records.body_end)
-    compressed = np.flatnonzero(records.fields["sys_flag"] & MessageSysFlag.COMPRESSED_FLAG)
-    return replace_rows(stored, compressed, _decompressed(records, compressed.tolist()))
+    spans = batch.spans
+    stored = gather(spans.log, spans.body, spans.body_end)
+    compressed = np.flatnonzero(spans.sys_flag & MessageSysFlag.COMPRESSED_FLAG)
+    return replace_rows(stored, compressed, _decompressed(spans, compressed.tolist()))
 
 
-def _decompressed(records: Records, rows: list[int]) -> list[bytes | None]:
+def _decompressed(spans: RecordBatch, rows: list[int]) -> list[bytes | None]:
     """The plain bodies of these rows. Raises BodiesTooLarge unless there is one row only."""
-    view = memoryview(records.log.data)
+    view = memoryview(spans.log.data)
     bodies: list[bytes | None] = []
     total = 0
     for row in rows:
         try:
-            body = plain_body(view[records.body[row] : records.body_end[row]], int(records.fields["sys_flag"][row]))
+            body = plain_body(view[spans.body[row] : spans.body_end[row]], int(spans.sys_flag[row]))
         except CompressionError:
             bodies.append(None)
             continue
         bodies.append(body)
         total += len(body)
-        if total > MAX_BATCH_BODY_BYTES and len(records) > 1:
+        if total > MAX_BATCH_BODY_BYTES and len(spans) > 1:
             raise BodiesTooLarge
     return bodies
 
@@ -175,4 +174,4 @@ def record_batches(records: Records, names: Sequence[str], topics: Sequence[str]
         yield from record_batches(batch.records.select(rows[:middle]), names)
         yield from record_batches(batch.records.select(rows[middle:]), names)
         return
-    yield with_messages_of_batches(pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(names)), batch.records)
+    yield with_messages_of_batches(pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(names)), batch.spans)

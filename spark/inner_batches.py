@@ -22,16 +22,16 @@ from protocol.message_properties import (
     PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
     decode_property_bytes,
 )
-from spark.records import Records
 from spark.texts import replace_rows
+from storage.tools.columns import RecordBatch
 
 _TO_UNWRAP = MessageSysFlag.INNER_BATCH_FLAG | MessageSysFlag.NEED_UNWRAP_FLAG
 Row = dict[str, Any]
 
 
-def with_messages_of_batches(batch: pa.RecordBatch, records: Records) -> pa.RecordBatch:
+def with_messages_of_batches(batch: pa.RecordBatch, records: RecordBatch) -> pa.RecordBatch:
     """The rows of `batch`, one a record, with as many for each inner batch as it has messages."""
-    inner = np.flatnonzero(records.fields["sys_flag"] & _TO_UNWRAP == _TO_UNWRAP)
+    inner = np.flatnonzero(records.sys_flag & _TO_UNWRAP == _TO_UNWRAP)
     messages = {row: _messages(records, row) for row in inner.tolist()}
     messages = {row: found for row, found in messages.items() if found}
     if not messages:
@@ -49,14 +49,14 @@ def with_messages_of_batches(batch: pa.RecordBatch, records: Records) -> pa.Reco
     return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
-def _messages(records: Records, row: int) -> list[Row]:
+def _messages(records: RecordBatch, row: int) -> list[Row]:
     """The columns in which the messages of a batch differ; none where its body is none of a batch."""
     stored = records.log.data[int(records.body[row]) : int(records.body_end[row])]
     try:
-        entries = read_batch(plain_body(bytes(stored), int(records.fields["sys_flag"][row])))
+        entries = read_batch(plain_body(bytes(stored), int(records.sys_flag[row])))
     except (RecordError, CompressionError):
         return []
-    base, size = int(records.fields["queue_offset"][row]), int(records.fields["size"][row])
+    base, size = int(records.queue_offset[row]), int(records.sizes[row])
     return [_columns(*entry, base + index, 0 if index else size) for index, entry in enumerate(entries)]
 
 

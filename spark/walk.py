@@ -1,7 +1,7 @@
 """The walk over a stretch of a commit log file: batches of intact records, and damage between them.
 
 Record sizes chain the records of a file, so finding them is sequential: `struct` reads the size of each (0.15 us), and
-numpy then proves whole batches at once (records.intact_starts). Where the chain breaks, the walk searches for the
+numpy then proves whole batches at once (storage.tools.columns). Where the chain breaks, the walk searches for the
 next record that proves itself, and reports the bytes between as damage. Zero bytes up to the end are no damage: they
 are the part of a file that no record has reached yet. A blank record ends its file.
 """
@@ -14,7 +14,8 @@ import attrs
 import numpy as np
 
 from spark.log_file import LogFile
-from spark.records import Records, intact_starts, load_records
+from spark.records import Records, load_records
+from storage.tools.columns import intact_records
 
 BATCH_ROWS = 16384
 BATCH_BYTES = 16 * 1024 * 1024
@@ -43,11 +44,10 @@ def walk(log: LogFile, start: int, end: int) -> Iterator[Records | Damage]:
     end = min(end, log.size)
     while position is not None and position < end:
         chained = log.chained(position, min(end, position + BATCH_BYTES), BATCH_ROWS)
-        starts = intact_starts(log, np.array(chained, np.int64))
-        if len(starts):
-            records = load_records(log, starts)
-            yield records
-            position = int(records.end[-1])
+        intact = intact_records(log, np.array(chained, np.int64))
+        if len(intact):
+            yield load_records(intact)
+            position = int(intact.ends[-1])
             continue
         if log.is_blank(position):
             return

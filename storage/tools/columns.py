@@ -80,8 +80,8 @@ class RecordBatch:
     def wrong_bodies(self) -> Positions:
         """The rows whose body has another CRC than the record says; empty bodies are not checked, as in Apache."""
         with memoryview(self.log.data) as view:
-            spans = map(view.__getitem__, map(slice, self.body.tolist(), self.body_end.tolist()))
-            found = np.fromiter(map(zlib.crc32, spans), np.uint32, len(self))
+            spans = zip(self.body.tolist(), self.body_end.tolist(), strict=True)
+            found = np.array([zlib.crc32(view[begin:end]) for begin, end in spans], np.uint32)
         wrong = (found & CRC_MASK) != self.body_crc
         return np.flatnonzero(wrong & (self.body_end > self.body))
 

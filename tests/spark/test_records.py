@@ -7,7 +7,8 @@ import pytest
 
 from protocol.record_layout import read_head, read_spans
 from spark.log_file import LogFile, list_log_files
-from spark.records import gather, intact_starts, load_records
+from spark.records import gather, load_records
+from storage.tools.columns import intact_records
 from tests.spark.stores import IPV6_BORN, IPV6_STORE, StoreWriter
 
 
@@ -27,9 +28,9 @@ def mixed_store(writer: StoreWriter) -> LogFile:
 
 def test_fields_and_spans_equal_the_protocols_reader(writer: StoreWriter) -> None:
     log = mixed_store(writer)
-    starts = np.array(writer.positions)
-    assert intact_starts(log, starts).tolist() == writer.positions
-    records = load_records(log, starts)
+    spans = intact_records(log, np.array(writer.positions))
+    assert spans.starts.tolist() == writer.positions
+    records = load_records(spans)
     assert len(records) == 8
     hosts = {name: dict(_host_rows(groups)) for name, groups in records.hosts.items()}
     for row, start in enumerate(writer.positions):
@@ -37,9 +38,8 @@ def test_fields_and_spans_equal_the_protocols_reader(writer: StoreWriter) -> Non
         found = {name: column[row].item() for name, column in records.fields.items()}
         found |= {name: rows[row] for name, rows in hosts.items()}
         assert found == head._asdict()
-        spans = read_spans(log.data, start, head)
-        columns = (records.body, records.body_end, records.topic, records.topic_end, records.properties, records.end)
-        assert [int(column[row]) for column in columns] == list(spans)
+        columns = (spans.body, spans.body_end, spans.topic, spans.topic_end, spans.properties, spans.ends)
+        assert [int(column[row]) for column in columns] == list(read_spans(log.data, start, head))
 
 
 def _host_rows(groups):  # type: ignore[no-untyped-def]
@@ -50,16 +50,16 @@ def _host_rows(groups):  # type: ignore[no-untyped-def]
 
 def test_selected_rows(writer: StoreWriter) -> None:
     log = mixed_store(writer)
-    records = load_records(log, np.array(writer.positions)).select(np.array([1, 6]))
-    assert records.starts.tolist() == [writer.positions[1], writer.positions[6]]
-    assert gather(log, records.topic, records.topic_end).to_pylist() == [b"Orders", b"long" * 40]
+    records = load_records(intact_records(log, np.array(writer.positions))).select(np.array([1, 6]))
+    assert records.spans.starts.tolist() == [writer.positions[1], writer.positions[6]]
+    assert records.fields["flag"].tolist() == [-1, 0]
+    assert gather(log, records.spans.topic, records.spans.topic_end).to_pylist() == [b"Orders", b"long" * 40]
 
 
 def test_nothing_to_load(writer: StoreWriter) -> None:
     log = mixed_store(writer)
     none = np.array([], np.int64)
-    assert intact_starts(log, none).tolist() == []
-    assert len(load_records(log, none)) == 0
+    assert len(load_records(intact_records(log, none))) == 0
     assert gather(log, none, none).to_pylist() == []
 
 
@@ -103,11 +103,10 @@ def test_a_damaged_record_ends_the_intact_ones(writer: StoreWriter, position: in
     log = open_first(writer.write())
     starts = np.array(writer.positions)
     assert not log.is_record(writer.positions[1])
-    assert intact_starts(log, starts).tolist() == writer.positions[:1]
+    assert intact_records(log, starts).starts.tolist() == writer.positions[:1]
 
 
-def test_starts_too_close_to_each_other_or_the_end_are_not_read(writer: StoreWriter) -> None:
+def test_starts_too_close_to_the_end_are_not_read(writer: StoreWriter) -> None:
     writer.append()
     log = open_first(writer.write())
-    assert intact_starts(log, np.array([0, 10, 20])).tolist() == [0]
-    assert intact_starts(log, np.array([0, log.size - 90])).tolist() == [0]
+    assert intact_records(log, np.array([0, log.size - 90])).starts.tolist() == [0]

@@ -23,7 +23,7 @@ def offsets_of(splits: list[LogSplit]) -> list[list[int]]:
     for split in splits:
         pieces = walk(LogFile(split.path, split.first_offset), split.start, split.end)
         records = [piece for piece in pieces if not isinstance(piece, Damage)]
-        found.append([int(start) + split.first_offset for piece in records for start in piece.starts])
+        found.append([int(start) + split.first_offset for piece in records for start in piece.spans.starts])
     return found
 
 

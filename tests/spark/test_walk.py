@@ -25,7 +25,7 @@ def walked(store: str) -> tuple[list[int], list[Damage]]:
             if isinstance(piece, Damage):
                 damage.append(piece)
             else:
-                offsets += (piece.starts + file.first_offset).tolist()
+                offsets += (piece.spans.starts + file.first_offset).tolist()
     return offsets, damage
 
 
@@ -96,7 +96,7 @@ def test_a_stretch_ends_with_the_record_that_begins_in_it(writer: StoreWriter) -
     file = list_log_files(writer.write())[0]
     log = LogFile(file.path, file.first_offset)
     pieces = list(walk(log, writer.positions[1], writer.positions[2] + 1))
-    assert [piece.starts.tolist() for piece in pieces if not isinstance(piece, Damage)] == [writer.positions[1:3]]
+    assert [piece.spans.starts.tolist() for piece in pieces if not isinstance(piece, Damage)] == [writer.positions[1:3]]
 
 
 def test_batches_end_at_their_limits(writer: StoreWriter, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,10 +105,10 @@ def test_batches_end_at_their_limits(writer: StoreWriter, monkeypatch: pytest.Mo
         writer.append()
     file = list_log_files(writer.write())[0]
     pieces = walk(LogFile(file.path, file.first_offset), 0, file.size)
-    assert [len(piece.starts) for piece in pieces if not isinstance(piece, Damage)] == [3, 3, 2]
+    assert [len(piece) for piece in pieces if not isinstance(piece, Damage)] == [3, 3, 2]
     monkeypatch.setattr(walk_module, "BATCH_BYTES", 2 * writer.positions[1])
     pieces = walk(LogFile(file.path, file.first_offset), 0, file.size)
-    assert [len(piece.starts) for piece in pieces if not isinstance(piece, Damage)] == [2, 2, 2, 2]
+    assert [len(piece) for piece in pieces if not isinstance(piece, Damage)] == [2, 2, 2, 2]
 
 
 @given(st.integers(0, 700), st.binary(min_size=1, max_size=150))
