@@ -36,6 +36,7 @@ DIFFERENT = {
     "POP_MESSAGE with invisibleTime=9223372036854775807": "Apache hands out what never comes back",
     "POP_MESSAGE with pollTime=-9223372036854775808": "Apache's sum overflows",
     "POP_MESSAGE with bornTime=-9223372036854775808": "Apache's sum overflows",
+    "POP_MESSAGE with bornTime=9223372036854775807": "what was popped for 0 ms before may be back already, at both",
 }
 """Where this broker's code is another one, and why."""
 

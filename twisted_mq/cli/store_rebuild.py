@@ -8,12 +8,13 @@ from typing import Any
 import attrs
 import click
 
-from protocol.queue_layout import ENTRY_BYTES
 from twisted_mq.cli.output import json_line, print_table, progress
 from twisted_mq.cli.store_options import folder_name, json_option, print_some, store_arguments, tool
 
 
 def _whole_entries(context: click.Context, parameter: click.Parameter, size: int) -> int:
+    from protocol.queue_layout import ENTRY_BYTES
+
     if size % ENTRY_BYTES:
         raise click.BadParameter(f"{size} is no multiple of {ENTRY_BYTES}, the bytes of an entry")
     return size
