@@ -186,12 +186,12 @@ class Channel(protocol.Protocol):
 
     def _frame(self, command: RemotingCommand, answer: Answer) -> bytes | None:
         """The answer's bytes; None where there is none or it comes later."""
-        if answer is None or type(answer) is bytes:
-            return answer
         if isinstance(answer, defer.Deferred):
             return self._await_answer(command, answer)
-        if command.flag & ONE_WAY_FLAG:
+        if answer is None or command.flag & ONE_WAY_FLAG:
             return None
+        if type(answer) is bytes:
+            return answer
         answer.opaque = command.opaque
         answer.flag |= RESPONSE_FLAG
         return encode_frame(answer)
@@ -211,7 +211,7 @@ class Channel(protocol.Protocol):
     def _write_late(self, answer: Answer, command: RemotingCommand) -> None:
         self._traffic.pending_answers -= 1
         encoded = self._frame(command, answer)
-        if encoded is not None and self.connected_now and not command.is_one_way:
+        if encoded is not None and self.connected_now:
             self.transport.write(encoded)
 
     def _refusal(self, command: RemotingCommand, reason: failure.Failure) -> RemotingCommand:
