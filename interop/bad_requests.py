@@ -11,9 +11,9 @@ from typing import Any
 
 import attrs
 
-from protocol.codes import RequestCode
-from protocol.headers.fields import Kind
-from protocol.registry import REQUESTS, Payload
+from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.headers.fields import Kind
+from twisted_mq.protocol.requests.registry import REQUESTS, Payload
 
 OUT_OF_RANGE = {Kind.INT32: (str(-(2**31)), str(2**31 - 1)), Kind.INT64: (str(-(2**63)), str(2**63 - 1))}
 GARBAGE = b"\0{not json"

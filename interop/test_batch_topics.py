@@ -13,8 +13,8 @@ from interop.peers.clients import Clients, JavaPeer, PullConsumer, bodies, uniqu
 from interop.peers.line_peer import PeerError
 from interop.peers.process import wait_until
 from interop.peers.servers import CLUSTER_NAME, Cluster
-from storage.check import check_store
-from storage.index_file import IndexSizes
+from twisted_mq.protocol.layouts.index import IndexSizes
+from twisted_mq.storage.check import check_store
 
 pytestmark = pytest.mark.peer
 

@@ -20,8 +20,8 @@ from interop.peers.process import wait_until
 from interop.peers.replicas import Member, ReplicaPair, queues
 from interop.peers.requirements import require_java
 from interop.peers.servers import CLUSTER_NAME
-from storage.compare import StoreDifference, compare_stores
-from storage.readers import StoreReader
+from twisted_mq.storage.store_reader import StoreReader
+from twisted_mq.storage.tools.compare import StoreDifference, compare_stores
 
 pytestmark = pytest.mark.peer
 

@@ -15,7 +15,7 @@ import pytest
 from interop.peers.clients import Clients, JavaPeer, unique
 from interop.peers.process import wait_until
 from interop.peers.servers import BROKER_NAME, Cluster
-from protocol.message_record import iterate_messages
+from twisted_mq.protocol.layouts.record_codec import iterate_messages
 
 pytestmark = pytest.mark.peer
 

@@ -15,12 +15,12 @@ from interop.peers.line_peer import LinePeer
 from interop.peers.requirements import require_java
 from interop.peers.toolchain import compile_programs, java_command
 from interop.sql_cases import VALUES, Cases
-from protocol.bodies import SubscriptionData
 from twisted_mq.broker.filter.bloom_filter import BloomFilter
 from twisted_mq.broker.filter.consumer_filter_data import ConsumerFilterTable
 from twisted_mq.broker.filter.consumer_filter_manager import ConsumerFilterManager
 from twisted_mq.broker.filter.errors import EvaluationError, ExpressionError
 from twisted_mq.broker.filter.expression import compile_expression
+from twisted_mq.protocol.bodies import SubscriptionData
 
 pytestmark = pytest.mark.peer
 

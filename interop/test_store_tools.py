@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from interop.test_store_interchange import A_TURN, OTHER, Relay, relay
-from protocol.message_record import decode_message
-from storage.readers import StoreReader
+from twisted_mq.protocol.layouts.record_codec import decode_message
+from twisted_mq.storage.store_reader import StoreReader
 
 pytestmark = pytest.mark.peer
 

@@ -6,10 +6,7 @@ command or one record and is answered or reported.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from protocol.command import RemotingCommand
+from typing import Any
 
 
 class ProtocolError(Exception):
@@ -19,14 +16,14 @@ class ProtocolError(Exception):
 class FrameError(ProtocolError):
     """A byte stream that cannot be cut into frames; `offset` counts from the first byte of the stream.
 
-    `commands` are those that were complete before the damage, in the same data.
+    `commands` are the RemotingCommands that were complete before the damage, in the same data.
     """
 
     def __init__(self, reason: str, offset: int) -> None:
         super().__init__(f"{reason} (frame at stream offset {offset})")
         self.reason = reason
         self.offset = offset
-        self.commands: list[RemotingCommand] = []
+        self.commands: list[Any] = []  # of RemotingCommand, which is built on these errors
 
 
 class FrameTooLarge(FrameError):

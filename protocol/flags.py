@@ -105,3 +105,8 @@ def perm_text(perm: int) -> str:
         + ("W" if is_writeable(perm) else "-")
         + ("X" if is_inherited(perm) else "-")
     )
+
+
+OUT_OF_QUEUES: Final = MessageSysFlag.TRANSACTION_PREPARED_TYPE
+"""Set in the transaction types PREPARED and ROLLBACK: such messages enter no queue."""
+INNER_BATCH: Final = MessageSysFlag.INNER_BATCH_FLAG

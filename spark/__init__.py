@@ -1,6 +1,6 @@
 """Apache RocketMQ's binary files as Spark tables, and jobs over them.
 
-    from spark.source import register
+    from twisted_mq.spark.source import register
     register(session)
     session.read.format("rocketmq").load("/path/to/store").groupBy("topic").count().show()
 

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from spark.source import register
+import twisted_mq
+from twisted_mq.spark.source.data_source import register
 
-_PROJECT = str(Path(__file__).resolve().parent.parent)
+_PROJECT = str(Path(twisted_mq.__file__).resolve().parent.parent)
 _LOGGING = Path(__file__).with_name("log4j2.json")
 """Errors only; the gateway's own level is there because Spark announces it where it has to set one."""
 

@@ -10,20 +10,20 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Protocol
 
-from protocol.bodies import TopicConfigSerializeWrapper
-from protocol.bodies.codec import decode_body
-from protocol.errors import BodyError
-from protocol.index_layout import DEFAULT_ENTRIES, DEFAULT_SLOTS
-from protocol.message_record import DispatchFields
-from protocol.queue_layout import FILLER_SIZE, MAX_EXTENSION_ADDRESS
-from storage.admission import OUT_OF_QUEUES
-from storage.batch_consume_queue import BatchConsumeQueue, entry_of
-from storage.commit_log import CommitLog
-from storage.index_check import check_index, open_index
-from storage.index_file import IndexSizes
-from storage.interfaces import Inconsistency
-from storage.log_scan import LogFile, LogScan, StopReason, intact_behind
-from storage.readers import BatchQueueFiles, QueueFiles, StoreReader
+from twisted_mq.protocol.bodies import TopicConfigSerializeWrapper
+from twisted_mq.protocol.bodies.codec import decode_body
+from twisted_mq.protocol.errors import BodyError
+from twisted_mq.protocol.flags import OUT_OF_QUEUES
+from twisted_mq.protocol.layouts.index import DEFAULT_ENTRIES, DEFAULT_SLOTS, IndexSizes
+from twisted_mq.protocol.layouts.queue_entry import FILLER_SIZE, MAX_EXTENSION_ADDRESS
+from twisted_mq.protocol.layouts.record_codec import DispatchFields
+from twisted_mq.storage.index.index_check import check_index, open_index
+from twisted_mq.storage.interfaces import Inconsistency
+from twisted_mq.storage.log.commit_log import CommitLog
+from twisted_mq.storage.log.log_scan import LogFile, LogScan, StopReason, intact_behind
+from twisted_mq.storage.queues.batch_consume_queue import BatchConsumeQueue, entry_of
+from twisted_mq.storage.queues.queue_files import BatchQueueFiles, QueueFiles
+from twisted_mq.storage.store_reader import StoreReader
 
 DEFAULT_INDEX = IndexSizes(DEFAULT_SLOTS, DEFAULT_ENTRIES)
 Place = tuple[str, int, int]

@@ -8,11 +8,10 @@ from collections.abc import Callable
 
 import attrs
 
-from protocol.delay_levels import DEFAULT_DELAY_LEVELS
-from protocol.index_layout import DEFAULT_ENTRIES, DEFAULT_SLOTS
-from protocol.queue_layout import BATCH_ENTRY_BYTES, ENTRY_BYTES
-from storage.index_file import IndexSizes
-from storage.paths import StorePaths
+from twisted_mq.protocol.layouts.index import DEFAULT_ENTRIES, DEFAULT_SLOTS, IndexSizes
+from twisted_mq.protocol.layouts.queue_entry import BATCH_ENTRY_BYTES, ENTRY_BYTES
+from twisted_mq.protocol.messages.delay_levels import DEFAULT_DELAY_LEVELS
+from twisted_mq.storage.files.paths import StorePaths
 
 QUEUE_ENTRIES_A_FILE = 300_000
 

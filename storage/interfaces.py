@@ -1,6 +1,6 @@
 """The seam between the broker and a message store, and the values that cross it.
 
-Two stores provide it: `storage.message_store.FileMessageStore` and its twin `storage.memory.MemoryMessageStore`; both
+Two stores provide it, `message_store.FileMessageStore` and its twin `memory.memory_store.MemoryMessageStore`; both
 pass the contract tests in tests/storage/test_store_contract.py. All calls come from one thread (the reactor's); only
 flushing happens elsewhere, see `IMessageStore.when_flushed`.
 """
@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 import attrs
 from zope.interface import Attribute, Interface
 
-from storage.config import StoreConfig
+from twisted_mq.storage.config import StoreConfig
 
 
 class PutStatus(enum.Enum):

@@ -9,21 +9,21 @@ from collections.abc import Callable, Collection, Iterator
 
 from zope.interface import implementer
 
-from storage.appender import Appender
-from storage.batch_queue_reader import BatchQueueReader
-from storage.check import check_parts
-from storage.checkpoint import Checkpoint
-from storage.commit_service import CommitService
-from storage.config import FlushDiskType, StoreConfig
-from storage.directory import StoreDirectory
-from storage.dispatch import EVERYTHING, Dispatcher
-from storage.errors import DiskFailed, StoreClosed, StoreFull
-from storage.flush import FlushCallback, FlushService
-from storage.index_builder import CATCH_UP_BYTES, IndexBuilder
-from storage.index_check import check_index
-from storage.index_flush import IndexFlush
-from storage.index_service import IndexService
-from storage.interfaces import (
+from twisted_mq.storage.appending.appender import Appender
+from twisted_mq.storage.appending.dispatch import EVERYTHING, Dispatcher
+from twisted_mq.storage.check import check_parts
+from twisted_mq.storage.config import FlushDiskType, StoreConfig
+from twisted_mq.storage.errors import DiskFailed, StoreClosed, StoreFull
+from twisted_mq.storage.files.checkpoint import Checkpoint
+from twisted_mq.storage.files.directory import StoreDirectory
+from twisted_mq.storage.files.mapped_file import Allocate, Sync
+from twisted_mq.storage.flushing.commit_service import CommitService
+from twisted_mq.storage.flushing.flush import FlushCallback, FlushService
+from twisted_mq.storage.flushing.index_flush import IndexFlush
+from twisted_mq.storage.index.index_builder import CATCH_UP_BYTES, IndexBuilder
+from twisted_mq.storage.index.index_check import check_index
+from twisted_mq.storage.index.index_service import IndexService
+from twisted_mq.storage.interfaces import (
     ArrivalListener,
     Boundary,
     GetResult,
@@ -37,16 +37,16 @@ from storage.interfaces import (
     QueryResult,
     RecordTest,
 )
-from storage.log_scan import LogScan
-from storage.log_setup import make_commit_log
-from storage.mapped_file import Allocate, Sync
-from storage.queue_extension import BitMapOf, describe
-from storage.queue_table import QueueTable
-from storage.recovery import Recovery
-from storage.recovery_report import RecoveryReport
-from storage.replica import ReplicaLog
-from storage.retention import Retention
-from storage.transient_pool import BufferedCommitLog
+from twisted_mq.storage.log.log_scan import LogScan
+from twisted_mq.storage.log.log_setup import make_commit_log
+from twisted_mq.storage.log.transient_pool import BufferedCommitLog
+from twisted_mq.storage.queues.batch_queue_reader import BatchQueueReader
+from twisted_mq.storage.queues.queue_extension import BitMapOf, describe
+from twisted_mq.storage.queues.queue_table import QueueTable
+from twisted_mq.storage.recovery.recovery import Recovery
+from twisted_mq.storage.recovery.recovery_report import RecoveryReport
+from twisted_mq.storage.replica.replica import ReplicaLog
+from twisted_mq.storage.retention import Retention
 
 logger = logging.getLogger(__name__)
 

@@ -18,12 +18,12 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 
 import attrs
 
-from protocol.system_topics import is_lmq, is_system_topic
-from storage.appender import Appender
-from storage.commit_log import CommitLog
-from storage.config import StoreConfig
-from storage.directory import sync_directory
-from storage.queue_table import QueueTable
+from twisted_mq.protocol.names.system_topics import is_lmq, is_system_topic
+from twisted_mq.storage.appending.appender import Appender
+from twisted_mq.storage.config import StoreConfig
+from twisted_mq.storage.files.directory import sync_directory
+from twisted_mq.storage.log.commit_log import CommitLog
+from twisted_mq.storage.queues.queue_table import QueueTable
 
 logger = logging.getLogger(__name__)
 

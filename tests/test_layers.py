@@ -1,4 +1,4 @@
-"""The layers: protocol <- storage <- twisted_mq; spark beside twisted_mq, on protocol and storage's readers.
+"""The layers: protocol <- storage <- what runs on Twisted; spark beside it, on protocol and storage's readers.
 
 Imports are read from the source, those inside functions too, so that nothing has to be importable here.
 """
@@ -17,20 +17,47 @@ ROOT = Path(__file__).parent.parent
 
 FORBIDDEN = {
     "protocol": {"os", "io", "socket", "time", "random", "threading", "subprocess", "pathlib", "shutil"}
-    | {"selectors", "select", "ssl", "asyncio", "tempfile", "twisted", "storage", "twisted_mq", "spark"},
-    "storage": {"twisted", "asyncio", "socket", "twisted_mq", "spark"},
-    "twisted_mq": {"spark"},
-    "spark": {"twisted", "twisted_mq", "asyncio"},
+    | {"selectors", "select", "ssl", "asyncio", "tempfile", "twisted"},
+    "storage": {"twisted", "asyncio", "socket"},
+    "twisted_mq": set(),
+    "spark": {"twisted", "asyncio"},
+    "twisted_mq/broker": {"twisted_mq.client"},
+    "twisted_mq/client": {"twisted_mq.broker"},
+    "twisted_mq/remoting": {"twisted_mq.broker", "twisted_mq.client", "twisted_mq.namesrv"},
+    "twisted_mq/routing": {"twisted_mq.broker", "twisted_mq.client", "twisted_mq.namesrv"},
+    "twisted_mq/namesrv": {"twisted_mq.broker", "twisted_mq.client"},
 }
-"""Package -> top-level modules that none of its files imports."""
+"""Folder -> modules that none of its files imports."""
 
-SPARK_READS = {"storage.errors", "storage.mapped_log", "storage.paths", "storage.readers", "storage.tools.columns"}
+PACKAGES = {
+    "protocol": {"protocol"},
+    "storage": {"protocol", "storage"},
+    "spark": {"protocol", "storage", "spark"},
+}
+"""Folder at the top -> which parts of `twisted_mq` it may import; the part of a folder is `twisted_mq.<folder>`."""
+
+CIRCLES = ["protocol", "storage", "spark", "twisted_mq", "twisted_mq/broker", "twisted_mq/client"]
+"""Folders whose own folders and files form no circle of imports."""
+
+SPARK_READS = (
+    "twisted_mq.storage.errors",
+    "twisted_mq.storage.files.mapped_log",
+    "twisted_mq.storage.files.paths",
+    "twisted_mq.storage.files.files_at_rest",
+    "twisted_mq.storage.columns",
+)
 """What spark may take from storage: names, files and errors, never a running store."""
 
 STARTED_WITHOUT = {"numpy", "pandas", "pyarrow", "pyspark", "matplotlib", "klein", "jinja2", "rich", "click", "sqlglot"}
 """Too large for a daemon: they cost start time or memory."""
 
-COLUMNS = {"protocol/batch_hash.py", "protocol/record_batch.py", "storage/index_writer.py", "storage/key_collector.py"}
+COLUMNS = {
+    "protocol/text/java_hash_columns.py",
+    "protocol/layouts/batch_records.py",
+    "storage/columns",
+    "storage/index/index_writer.py",
+    "storage/index/key_collector.py",
+}
 """What every broker writes batches and the index with: numpy takes a tenth of a second and 10 MiB, and spares 2 us a message."""
 
 LOADED_LATER = "twisted_mq.broker.filter.selector_"
@@ -44,10 +71,17 @@ def modules(package: str) -> list[Path]:
     return sorted((ROOT / package).rglob("*.py"))
 
 
+def installed_name(path: Path) -> str:
+    """A file's full name: the folders at the top are installed inside `twisted_mq`."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+    return name if parts[0] == "twisted_mq" else f"twisted_mq.{name}"
+
+
 def imports(path: Path, *, top_level_only: bool = False) -> Iterator[tuple[str, int]]:
     """Full names of what a file imports, with their lines; relative imports become absolute."""
     tree = ast.parse(path.read_text(), str(path))
-    package = path.relative_to(ROOT).parent.parts
+    package = installed_name(path.parent / "__init__.py").split(".")
     for node in tree.body if top_level_only else ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from ((one.name, node.lineno) for one in node.names)
@@ -57,13 +91,76 @@ def imports(path: Path, *, top_level_only: bool = False) -> Iterator[tuple[str, 
             yield from ((f"{module}.{one.name}", node.lineno) for one in node.names)
 
 
+def is_within(name: str, module: str) -> bool:
+    """Whether a full name is a module or stands in it."""
+    return name == module or name.startswith(f"{module}.")
+
+
 def violations(package: str) -> list[str]:
     found = []
     for path in modules(package):
         for name, line in imports(path):
-            if name.partition(".")[0] in FORBIDDEN[package]:
+            part = name.split(".")[1] if name.startswith("twisted_mq.") else None
+            above = part is not None and part not in PACKAGES.get(package, {part})
+            if above or any(is_within(name, module) for module in FORBIDDEN[package]):
                 found.append(f"{path.relative_to(ROOT)}:{line} imports {name}")
     return found
+
+
+def module_imports(package: str) -> dict[str, set[str]]:
+    """Module -> the modules of the same package that it imports."""
+    files = {installed_name(path): path for path in modules(package)}
+    edges: dict[str, set[str]] = {}
+    for module, path in files.items():
+        names = {name if name in files else name.rpartition(".")[0] for name, _ in imports(path)}
+        edges[module] = {name for name in names if name in files and name != module}
+    return edges
+
+
+def circles(edges: dict[str, set[str]]) -> list[list[str]]:
+    """Circles of a graph, each as its nodes; what reaches itself."""
+
+    def reached(start: str) -> set[str]:
+        seen: set[str] = set()
+        waiting = [start]
+        while waiting:
+            for node in edges.get(waiting.pop(), ()):
+                if node not in seen:
+                    seen.add(node)
+                    waiting.append(node)
+        return seen
+
+    reach = {node: reached(node) for node in edges}
+    groups = {frozenset(other for other in reach[node] if node in reach.get(other, ())) for node in edges}
+    return sorted(sorted(group) for group in groups if len(group) > 1)
+
+
+def folder_imports(package: str) -> dict[str, set[str]]:
+    """The same between the folders and files directly below the package."""
+    root = installed_name(ROOT / package / "__init__.py")
+
+    def child(module: str) -> str:
+        return module.removeprefix(root).split(".")[1] if module != root else root
+
+    edges: dict[str, set[str]] = {}
+    for module, names in module_imports(package).items():
+        edges.setdefault(child(module), set()).update(child(name) for name in names if child(name) != child(module))
+    edges.pop(root, None)  # the package's own face hands names on
+    return edges
+
+
+@pytest.mark.parametrize("package", CIRCLES)
+def test_folders_of_a_package_import_each_other_in_one_direction(package):
+    assert circles(folder_imports(package)) == []
+
+
+@pytest.mark.parametrize("package", ["protocol", "storage", "spark", "twisted_mq"])
+def test_no_files_import_each_other(package):
+    assert circles(module_imports(package)) == []
+
+
+def test_a_circle_would_be_found():
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}, "e": {"f"}}) == [["a", "b", "c"]]
 
 
 @pytest.mark.parametrize("package", sorted(FORBIDDEN))
@@ -76,8 +173,8 @@ def test_spark_takes_only_readers_from_storage():
     found = []
     for path in modules("spark"):
         for name, line in imports(path):
-            allowed = any(name == one or name.startswith(f"{one}.") for one in SPARK_READS)
-            if name.partition(".")[0] == "storage" and not allowed:
+            allowed = any(is_within(name, one) for one in SPARK_READS)
+            if is_within(name, "twisted_mq.storage") and not allowed:
                 found.append(f"{path.relative_to(ROOT)}:{line} imports {name}")
     assert found == []
 
@@ -100,14 +197,15 @@ def test_nothing_heavy_is_imported_at_the_top_of_what_a_daemon_uses(package):
             continue
         if ".".join(path.relative_to(ROOT).with_suffix("").parts).startswith(LOADED_LATER):
             continue
-        without = STARTED_WITHOUT - {"numpy"} if path.relative_to(ROOT).as_posix() in COLUMNS else STARTED_WITHOUT
+        place = path.relative_to(ROOT).as_posix()
+        without = STARTED_WITHOUT - {"numpy"} if place.startswith(tuple(COLUMNS)) else STARTED_WITHOUT
         for name, line in imports(path, top_level_only=True):
             if name.partition(".")[0] in without or name.startswith(LOADED_LATER):
                 found.append(f"{path.relative_to(ROOT)}:{line} imports {name}")
     assert found == []
 
 
-@pytest.mark.parametrize("daemon", ["twisted_mq.namesrv.tap", "twisted_mq.cli.mqadmin", "storage.config"])
+@pytest.mark.parametrize("daemon", ["twisted_mq.namesrv.tap", "twisted_mq.cli.mqadmin", "twisted_mq.storage.config"])
 def test_numpy_is_loaded_by_brokers_alone(daemon):
     program = f"import sys, {daemon}; sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False).returncode == 0
@@ -130,18 +228,21 @@ def test_a_violation_would_be_found(tmp_path, monkeypatch):
     package = tmp_path / "protocol" / "headers"
     package.mkdir(parents=True)
     source = (
-        "import os.path\nfrom twisted.internet import reactor\ndef f():\n    from ..codes import A\n    import time\n"
+        "import os.path\nfrom twisted.internet import reactor\n"
+        "def f():\n    from ..codes import A\n    import time\n    from twisted_mq.storage import config\n"
     )
     (package / "bad.py").write_text(source)
     monkeypatch.setitem(globals(), "ROOT", tmp_path)
     assert list(imports(package / "bad.py")) == [
         ("os.path", 1),
         ("twisted.internet.reactor", 2),
-        ("protocol.codes.A", 4),
+        ("twisted_mq.protocol.codes.A", 4),
         ("time", 5),
+        ("twisted_mq.storage.config", 6),
     ]
     assert violations("protocol") == [
         "protocol/headers/bad.py:1 imports os.path",
         "protocol/headers/bad.py:2 imports twisted.internet.reactor",
         "protocol/headers/bad.py:5 imports time",
+        "protocol/headers/bad.py:6 imports twisted_mq.storage.config",
     ]

@@ -9,8 +9,8 @@ from collections.abc import Collection, Mapping
 
 import attrs
 
-from protocol.codes import RequestCode
-from protocol.registry import REQUESTS
+from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.requests.registry import REQUESTS
 
 ROLES = {"broker": "broker", "namesrv": "name server", "client": "client"}
 """Apache's roles that exist here, and their names for readers."""

@@ -10,9 +10,6 @@ from typing import Any
 from twisted.internet import defer, reactor, stdio, task
 from twisted.protocols.basic import LineOnlyReceiver
 
-from protocol.bodies import MessageQueue
-from protocol.message import MessageExt
-from protocol.subscription import SQL92
 from twisted_mq.client import (
     ConsumeContext,
     ConsumeFromWhere,
@@ -31,6 +28,9 @@ from twisted_mq.client import (
     TransactionState,
     reply_message,
 )
+from twisted_mq.protocol.bodies import MessageQueue
+from twisted_mq.protocol.messages.message import MessageExt
+from twisted_mq.protocol.messages.subscription import SQL92
 
 Record = dict[str, Any]
 MAX_LINE_BYTES = 4 * 1024 * 1024

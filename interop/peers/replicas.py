@@ -19,8 +19,8 @@ from interop.peers.servers import (
     UPDATE_BROKER_CONFIG,
     ask,
 )
-from protocol.queue_layout import ENTRY_BYTES
-from storage.readers import StoreReader
+from twisted_mq.protocol.layouts.queue_entry import ENTRY_BYTES
+from twisted_mq.storage.store_reader import StoreReader
 
 GET_BROKER_HA_STATUS = 907
 GET_MAX_OFFSET = 30

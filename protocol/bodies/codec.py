@@ -12,10 +12,10 @@ from typing import Any, TypeVar, get_args, get_origin
 
 import attrs
 
-from protocol.bodies.readers import WrongValue, reader_for
-from protocol.bodies.types import wire_name
-from protocol.errors import BodyError
-from protocol.fastjson import ObjectKey, dumps, loads
+from twisted_mq.protocol.bodies.readers import WrongValue, reader_for
+from twisted_mq.protocol.bodies.types import wire_name
+from twisted_mq.protocol.errors import BodyError
+from twisted_mq.protocol.text.fastjson import ObjectKey, dumps, loads
 
 Body = TypeVar("Body")
 

@@ -5,8 +5,16 @@ from __future__ import annotations
 import attrs
 from attrs import field
 
-from protocol.bodies.heartbeat import SubscriptionData
-from protocol.bodies.types import ConsumeFromWhere, ConsumeType, Int32, Int64, LanguageCode, MessageModel, wire
+from twisted_mq.protocol.bodies.heartbeat import SubscriptionData
+from twisted_mq.protocol.bodies.types import (
+    ConsumeFromWhere,
+    ConsumeType,
+    Int32,
+    Int64,
+    LanguageCode,
+    MessageModel,
+    wire,
+)
 
 
 @attrs.frozen

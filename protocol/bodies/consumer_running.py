@@ -5,9 +5,9 @@ from __future__ import annotations
 import attrs
 from attrs import field
 
-from protocol.bodies.heartbeat import SubscriptionData
-from protocol.bodies.queues import MessageQueue
-from protocol.bodies.types import CMResult, Int32, Int64, wire
+from twisted_mq.protocol.bodies.heartbeat import SubscriptionData
+from twisted_mq.protocol.bodies.queues import MessageQueue
+from twisted_mq.protocol.bodies.types import CMResult, Int32, Int64, wire
 
 
 @attrs.frozen

@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 from attrs import field
 
-from protocol.bodies.types import ConsumeFromWhere, ConsumeType, Int32, Int64, MessageModel, wire
+from twisted_mq.protocol.bodies.types import ConsumeFromWhere, ConsumeType, Int32, Int64, MessageModel, wire
 
 
 @attrs.frozen

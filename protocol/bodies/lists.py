@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 from attrs import field
 
-from protocol.bodies.types import Int32
+from twisted_mq.protocol.bodies.types import Int32
 
 
 @attrs.frozen

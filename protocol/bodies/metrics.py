@@ -5,8 +5,8 @@ from __future__ import annotations
 import attrs
 from attrs import field
 
-from protocol.bodies.types import Int64
-from protocol.bodies.versions import DataVersion
+from twisted_mq.protocol.bodies.types import Int64
+from twisted_mq.protocol.bodies.versions import DataVersion
 
 
 @attrs.frozen

@@ -5,9 +5,9 @@ from __future__ import annotations
 import attrs
 from attrs import field
 
-from protocol.bodies.queues import MessageQueue, MessageQueueForC
-from protocol.bodies.types import Int32, Int64
-from protocol.bodies.versions import DataVersion
+from twisted_mq.protocol.bodies.queues import MessageQueue, MessageQueueForC
+from twisted_mq.protocol.bodies.types import Int32, Int64
+from twisted_mq.protocol.bodies.versions import DataVersion
 
 
 @attrs.frozen

@@ -12,8 +12,8 @@ from typing import Annotated
 import attrs
 from attrs import field
 
-from protocol.bodies.types import Bits, Int32, Int64, wire
-from protocol.errors import BodyError
+from twisted_mq.protocol.bodies.types import Bits, Int32, Int64, wire
+from twisted_mq.protocol.errors import BodyError
 
 MOST_BIT_SET_BYTES = 8192
 """Far more than a pop of 32 messages spans; a bit set costs time for each of its bits."""

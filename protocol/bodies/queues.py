@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 from attrs import field
 
-from protocol.bodies.types import Int32, Int64, MessageModel, MessageRequestMode, wire
+from twisted_mq.protocol.bodies.types import Int32, Int64, MessageModel, MessageRequestMode, wire
 
 
 @attrs.frozen(order=True)

@@ -12,9 +12,9 @@ from typing import Annotated, Any, Union, get_args, get_origin
 
 import attrs
 
-from protocol.bodies.types import Bits, Names, wire_name
-from protocol.errors import BodyError
-from protocol.fastjson import loads
+from twisted_mq.protocol.bodies.types import Bits, Names, wire_name
+from twisted_mq.protocol.errors import BodyError
+from twisted_mq.protocol.text.fastjson import loads
 
 Reader = Callable[[Any], Any]
 

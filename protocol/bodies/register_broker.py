@@ -18,12 +18,12 @@ from typing import Any
 import attrs
 from attrs import field
 
-from protocol.bodies.codec import decode_body, decode_value, encode_body
-from protocol.bodies.static_topic import TopicQueueMappingInfo
-from protocol.bodies.topic_config import TopicConfig, TopicConfigAndMappingSerializeWrapper
-from protocol.bodies.versions import DataVersion
-from protocol.errors import BodyError
-from protocol.fastjson import dumps
+from twisted_mq.protocol.bodies.codec import decode_body, decode_value, encode_body
+from twisted_mq.protocol.bodies.static_topic import TopicQueueMappingInfo
+from twisted_mq.protocol.bodies.topic_config import TopicConfig, TopicConfigAndMappingSerializeWrapper
+from twisted_mq.protocol.bodies.versions import DataVersion
+from twisted_mq.protocol.errors import BodyError
+from twisted_mq.protocol.text.fastjson import dumps
 
 MAX_INFLATED_BYTES = 32 * 1024 * 1024
 """Some 500,000 topics. Apache has no limit."""

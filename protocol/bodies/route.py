@@ -5,8 +5,8 @@ from __future__ import annotations
 import attrs
 from attrs import field
 
-from protocol.bodies.static_topic import TopicQueueMappingInfo
-from protocol.bodies.types import Int32, Int64
+from twisted_mq.protocol.bodies.static_topic import TopicQueueMappingInfo
+from twisted_mq.protocol.bodies.types import Int32, Int64
 
 
 @attrs.frozen

@@ -5,9 +5,9 @@ from __future__ import annotations
 import attrs
 from attrs import field
 
-from protocol.bodies.heartbeat import SubscriptionData
-from protocol.bodies.queues import MessageQueue
-from protocol.bodies.types import Int32, Int64
+from twisted_mq.protocol.bodies.heartbeat import SubscriptionData
+from twisted_mq.protocol.bodies.queues import MessageQueue
+from twisted_mq.protocol.bodies.types import Int32, Int64
 
 
 @attrs.frozen

@@ -5,8 +5,8 @@ from __future__ import annotations
 import attrs
 from attrs import field
 
-from protocol.bodies.types import GroupRetryPolicyType, Int32, Int64
-from protocol.bodies.versions import DataVersion
+from twisted_mq.protocol.bodies.types import GroupRetryPolicyType, Int32, Int64
+from twisted_mq.protocol.bodies.versions import DataVersion
 
 DEFAULT_DELAYS_MS = (
     *(1_000, 5_000, 10_000, 30_000),

@@ -5,9 +5,9 @@ from __future__ import annotations
 import attrs
 from attrs import field
 
-from protocol.bodies.static_topic import TopicQueueMappingDetail, TopicQueueMappingInfo
-from protocol.bodies.types import Int32, Int64, TopicFilterType
-from protocol.bodies.versions import DataVersion
+from twisted_mq.protocol.bodies.static_topic import TopicQueueMappingDetail, TopicQueueMappingInfo
+from twisted_mq.protocol.bodies.types import Int32, Int64, TopicFilterType
+from twisted_mq.protocol.bodies.versions import DataVersion
 
 QUEUE_TYPE = "queue.type"
 """The attribute that says which kind of consume queue a topic has (Apache: TopicAttributes)."""

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import attrs
 
-from protocol.command import LANGUAGES
+from twisted_mq.protocol.codes import LANGUAGES
 
 
 @attrs.frozen

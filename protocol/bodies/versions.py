@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from protocol.bodies.types import Int64
+from twisted_mq.protocol.bodies.types import Int64
 
 
 @attrs.frozen

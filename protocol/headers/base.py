@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 from attrs import field
 
-from protocol.headers.fields import boolean, text
+from twisted_mq.protocol.headers.fields import boolean, text
 
 
 @attrs.frozen(kw_only=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import attrs
 from attrs import field
 
-from protocol.headers.base import TopicQueueRequestHeader, TopicRequestHeader
-from protocol.headers.fields import int32, int64, text
+from twisted_mq.protocol.headers.base import TopicQueueRequestHeader, TopicRequestHeader
+from twisted_mq.protocol.headers.fields import int32, int64, text
 
 
 @attrs.frozen(kw_only=True)

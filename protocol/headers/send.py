@@ -5,8 +5,8 @@ from __future__ import annotations
 import attrs
 from attrs import field
 
-from protocol.headers.base import RpcRequestHeader, TopicQueueRequestHeader, TopicRequestHeader
-from protocol.headers.fields import boolean, int32, int64, text
+from twisted_mq.protocol.headers.base import RpcRequestHeader, TopicQueueRequestHeader, TopicRequestHeader
+from twisted_mq.protocol.headers.fields import boolean, int32, int64, text
 
 
 @attrs.frozen(kw_only=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from protocol.flags import MessageSysFlag
+from twisted_mq.protocol.flags import MessageSysFlag
 
 COLUMNS = ("topic", "queueId", "queueOffset", "physicalOffset", "sysFlag")
 

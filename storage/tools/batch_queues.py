@@ -15,16 +15,16 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from protocol.derive import derive_dtype
-from protocol.flags import MessageSysFlag
-from protocol.message_batch import inner_count
-from protocol.message_properties import decode_property_bytes
-from protocol.queue_layout import BATCH_ENTRY, BATCH_ENTRY_BYTES, BATCH_QUEUE_ENTRY, NO_COMPACT_OFFSET
-from storage.directory import sync_directory
-from storage.paths import file_name
-from storage.readers import BatchQueueFiles
-from storage.tools.columns import RecordBatch
-from storage.tools.queue_entries import mapped_rows
+from twisted_mq.protocol.flags import MessageSysFlag
+from twisted_mq.protocol.layouts.batch_entry import inner_count
+from twisted_mq.protocol.layouts.derive import derive_dtype
+from twisted_mq.protocol.layouts.queue_entry import BATCH_ENTRY, BATCH_ENTRY_BYTES, BATCH_QUEUE_ENTRY, NO_COMPACT_OFFSET
+from twisted_mq.protocol.text.properties import decode_property_bytes
+from twisted_mq.storage.columns.record_columns import RecordBatch
+from twisted_mq.storage.files.directory import sync_directory
+from twisted_mq.storage.files.paths import file_name
+from twisted_mq.storage.queues.queue_files import BatchQueueFiles
+from twisted_mq.storage.tools.queue_entries import mapped_rows
 
 Rows = npt.NDArray[Any]
 BATCH_DTYPE = derive_dtype(BATCH_QUEUE_ENTRY)

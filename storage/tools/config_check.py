@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 
-from protocol.bodies import ConsumerOffsetSerializeWrapper, TopicConfig, TopicConfigSerializeWrapper
-from protocol.bodies.codec import decode_body
-from protocol.errors import ProtocolError
-from protocol.fastjson import loads
-from storage.config_tables import TOPIC_GROUP_SEPARATOR
-from storage.paths import StorePaths
-from storage.tools.findings import CONFIG, OFFSETS, Finding
+from twisted_mq.protocol.bodies import ConsumerOffsetSerializeWrapper, TopicConfig, TopicConfigSerializeWrapper
+from twisted_mq.protocol.bodies.codec import decode_body
+from twisted_mq.protocol.errors import ProtocolError
+from twisted_mq.protocol.text.fastjson import loads
+from twisted_mq.storage.files.paths import StorePaths
+from twisted_mq.storage.tables.config_tables import TOPIC_GROUP_SEPARATOR
+from twisted_mq.storage.tools.findings import CONFIG, OFFSETS, Finding
 
 TOPICS_FILE = "topics.json"
 OFFSETS_FILE = "consumerOffset.json"

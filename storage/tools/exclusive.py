@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from storage.directory import DirectoryLock
-from storage.errors import StoreError, StoreLocked
-from storage.paths import StorePaths
+from twisted_mq.storage.errors import StoreError, StoreLocked
+from twisted_mq.storage.files.directory import DirectoryLock
+from twisted_mq.storage.files.paths import StorePaths
 
 
 class StoreInUse(StoreError):

@@ -8,14 +8,14 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from protocol.errors import RecordError
-from protocol.message import MessageExt
-from protocol.message_record import decode_message
-from storage.tools.columns import RecordBatch
-from storage.tools.contents import Names
-from storage.tools.findings import Finding
-from storage.tools.verify import gap_finding
-from storage.tools.walk import Gap, LogFiles, walk_log
+from twisted_mq.protocol.errors import RecordError
+from twisted_mq.protocol.layouts.record_codec import decode_message
+from twisted_mq.protocol.messages.message import MessageExt
+from twisted_mq.storage.columns.contents import Names
+from twisted_mq.storage.columns.record_columns import RecordBatch
+from twisted_mq.storage.columns.walk import Gap, LogFiles, walk_log
+from twisted_mq.storage.tools.findings import Finding
+from twisted_mq.storage.tools.verify import gap_finding
 
 _NEVER = 1 << 62
 Advance = Callable[[int], None]

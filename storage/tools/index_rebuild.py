@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 
-from storage.index_file import IndexSizes, KeyEntry
-from storage.index_service import IndexService
-from storage.paths import StorePaths
-from storage.tools.columns import RecordBatch
-from storage.tools.contents import Names, Numbers
-from storage.tools.index_tools import DEFAULT_SIZES, BatchKeys, index_files, sizes_of
-from storage.tools.shapes import Shapes
+from twisted_mq.protocol.layouts.index import IndexSizes
+from twisted_mq.storage.columns.contents import Names, Numbers
+from twisted_mq.storage.columns.property_shapes import Shapes
+from twisted_mq.storage.columns.record_columns import RecordBatch
+from twisted_mq.storage.files.paths import StorePaths
+from twisted_mq.storage.index.index_file import KeyEntry
+from twisted_mq.storage.index.index_service import IndexService
+from twisted_mq.storage.tools.index_tools import DEFAULT_SIZES, BatchKeys, index_files, sizes_of
 
 
 class IndexRebuild:

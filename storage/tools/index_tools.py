@@ -1,7 +1,7 @@
 """The key index against the log, and made anew from it.
 
 An index file's entries lie in the log's order, so the entries that a batch of records should have lie together: both
-are compared as sets of numbers. What each key of a record hashes to says storage.index_keys.
+are compared as sets of numbers. What each key of a record hashes to says twisted_mq.storage.index.index_keys.
 """
 
 from __future__ import annotations
@@ -15,28 +15,29 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from protocol.batch_hash import hashes_of, window
-from protocol.derive import derive_dtype, field_offset
-from protocol.flags import MessageSysFlag
-from protocol.index_layout import (
+from twisted_mq.protocol.flags import MessageSysFlag
+from twisted_mq.protocol.layouts.derive import derive_dtype, field_offset
+from twisted_mq.protocol.layouts.index import (
     DEFAULT_ENTRIES,
     DEFAULT_SLOTS,
     HEADER_BYTES,
     INDEX_ENTRY,
     INDEX_HEADER,
     SLOT_BYTES,
+    IndexSizes,
     entry_position,
     index_key,
 )
-from protocol.java import from_utf8, java_hash, utf16_length
-from protocol.message_properties import PROPERTY_KEYS, PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX
-from storage.index_file import IndexSizes, IndexView
-from storage.index_keys import keys_of
-from storage.paths import StorePaths
-from storage.tools.columns import RecordBatch
-from storage.tools.contents import Names
-from storage.tools.findings import INDEX, Finding, runs
-from storage.tools.shapes import Shapes, java_hashes
+from twisted_mq.protocol.text.java import from_utf8, java_hash, utf16_length
+from twisted_mq.protocol.text.java_hash_columns import hashes_of, window
+from twisted_mq.protocol.text.properties import PROPERTY_KEYS, PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX
+from twisted_mq.storage.columns.contents import Names
+from twisted_mq.storage.columns.property_shapes import Shapes, java_hashes
+from twisted_mq.storage.columns.record_columns import RecordBatch
+from twisted_mq.storage.files.paths import StorePaths
+from twisted_mq.storage.index.index_file import IndexView
+from twisted_mq.storage.index.index_keys import keys_of
+from twisted_mq.storage.tools.findings import INDEX, Finding, runs
 
 Numbers = npt.NDArray[Any]
 DEFAULT_SIZES = IndexSizes(DEFAULT_SLOTS, DEFAULT_ENTRIES)

@@ -14,9 +14,9 @@ from typing import Any
 
 import attrs
 
-from storage.directory import sync_directory
-from storage.errors import StoreUnwritable
-from storage.paths import StorePaths
+from twisted_mq.storage.errors import StoreUnwritable
+from twisted_mq.storage.files.directory import sync_directory
+from twisted_mq.storage.files.paths import StorePaths
 
 MANIFEST = "manifest.json"
 _CHUNK = 1 << 20

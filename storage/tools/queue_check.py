@@ -1,4 +1,4 @@
-"""The log against the consume queues, in one pass over the log (the rules of storage.check, for stores of any size).
+"""The log against the consume queues, in one pass over the log (the rules of twisted_mq.storage.check, for stores of any size).
 
 Each batch of records is compared with the entries that should lead to it. What fits is ticked off; what does not is
 remembered. So memory holds a byte for every queue entry and a few numbers for every record that did not fit.
@@ -13,14 +13,14 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from protocol.bodies import TopicConfig
-from storage.readers import BatchQueueFiles, QueueFiles
-from storage.tools.batch_queues import BatchQueueEntries, batch_columns
-from storage.tools.columns import RecordBatch
-from storage.tools.contents import Names, TagsCodes, entry_codes, groups, in_queues
-from storage.tools.findings import QUEUE, Finding, runs
-from storage.tools.queue_entries import QueueEntries
-from storage.tools.shapes import Shapes
+from twisted_mq.protocol.bodies import TopicConfig
+from twisted_mq.storage.columns.contents import Names, TagsCodes, entry_codes, groups, in_queues
+from twisted_mq.storage.columns.property_shapes import Shapes
+from twisted_mq.storage.columns.record_columns import RecordBatch
+from twisted_mq.storage.queues.queue_files import BatchQueueFiles, QueueFiles
+from twisted_mq.storage.tools.batch_queues import BatchQueueEntries, batch_columns
+from twisted_mq.storage.tools.findings import QUEUE, Finding, runs
+from twisted_mq.storage.tools.queue_entries import QueueEntries
 
 Numbers = npt.NDArray[Any]
 LIGHT_QUEUES = "%LMQ%"

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from protocol.derive import derive_dtype
-from protocol.queue_layout import ENTRY_BYTES, FILLER_SIZE, MAX_EXTENSION_ADDRESS, QUEUE_ENTRY
-from storage.readers import QueueFiles
+from twisted_mq.protocol.layouts.derive import derive_dtype
+from twisted_mq.protocol.layouts.queue_entry import ENTRY_BYTES, FILLER_SIZE, MAX_EXTENSION_ADDRESS, QUEUE_ENTRY
+from twisted_mq.storage.queues.queue_files import QueueFiles
 
 Rows = npt.NDArray[Any]
 ENTRY_DTYPE = derive_dtype(QUEUE_ENTRY)

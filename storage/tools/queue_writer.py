@@ -15,11 +15,11 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from protocol.queue_layout import ENTRY_BYTES, FILLER_SIZE
-from storage.directory import sync_directory
-from storage.paths import file_name
-from storage.tools.findings import runs
-from storage.tools.queue_entries import ENTRY_DTYPE
+from twisted_mq.protocol.layouts.queue_entry import ENTRY_BYTES, FILLER_SIZE
+from twisted_mq.storage.files.directory import sync_directory
+from twisted_mq.storage.files.paths import file_name
+from twisted_mq.storage.tools.findings import runs
+from twisted_mq.storage.tools.queue_entries import ENTRY_DTYPE
 
 Rows = npt.NDArray[Any]
 LARGEST_HOLE = 50_000_000

@@ -16,24 +16,24 @@ from collections.abc import Callable, Iterable
 import attrs
 import numpy as np
 
-from protocol.queue_layout import BATCH_ENTRY_BYTES, ENTRY_BYTES
-from storage.config import QUEUE_ENTRIES_A_FILE
-from storage.directory import sync_directory
-from storage.index_file import IndexSizes
-from storage.paths import StorePaths, is_topic_name
-from storage.readers import files_in
-from storage.tools.batch_queues import BatchQueueWriter, batch_columns
-from storage.tools.config_check import known_topics
-from storage.tools.contents import Names, TagsCodes, entry_codes, groups, in_queues
-from storage.tools.exclusive import exclusively
-from storage.tools.index_rebuild import IndexRebuild, usual_sizes
-from storage.tools.index_tools import index_files
-from storage.tools.quarantine import Quarantine
-from storage.tools.queue_check import LIGHT_QUEUES
-from storage.tools.queue_writer import QueueWriter, Rows
-from storage.tools.shapes import Shapes
-from storage.tools.walk import Gap, LogFiles, walk_log
-from storage.unfinished import Unfinished
+from twisted_mq.protocol.layouts.index import IndexSizes
+from twisted_mq.protocol.layouts.queue_entry import BATCH_ENTRY_BYTES, ENTRY_BYTES
+from twisted_mq.storage.columns.contents import Names, TagsCodes, entry_codes, groups, in_queues
+from twisted_mq.storage.columns.property_shapes import Shapes
+from twisted_mq.storage.columns.walk import Gap, LogFiles, walk_log
+from twisted_mq.storage.config import QUEUE_ENTRIES_A_FILE
+from twisted_mq.storage.files.directory import sync_directory
+from twisted_mq.storage.files.files_at_rest import files_in
+from twisted_mq.storage.files.paths import StorePaths, is_topic_name
+from twisted_mq.storage.recovery.interruption_mark import Unfinished
+from twisted_mq.storage.tools.batch_queues import BatchQueueWriter, batch_columns
+from twisted_mq.storage.tools.config_check import known_topics
+from twisted_mq.storage.tools.exclusive import exclusively
+from twisted_mq.storage.tools.index_rebuild import IndexRebuild, usual_sizes
+from twisted_mq.storage.tools.index_tools import index_files
+from twisted_mq.storage.tools.quarantine import Quarantine
+from twisted_mq.storage.tools.queue_check import LIGHT_QUEUES
+from twisted_mq.storage.tools.queue_writer import QueueWriter, Rows
 
 Advance = Callable[[int], None]
 _BESIDE = "rebuilding"

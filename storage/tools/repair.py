@@ -15,22 +15,22 @@ from typing import Any, BinaryIO
 
 import attrs
 
-from protocol.flags import MessageSysFlag
-from protocol.message_record import encode_record
-from protocol.record_layout import SMALLEST_RECORD, encode_blank
-from storage.config_tables import ConsumerOffsetTable
-from storage.directory import sync_directory
-from storage.errors import StoreUnwritable
-from storage.index_file import IndexSizes
-from storage.tools.config_check import OFFSETS_FILE, excessive_offsets
-from storage.tools.exclusive import exclusively
-from storage.tools.findings import INDEX, LOG, OFFSETS, QUEUE
-from storage.tools.quarantine import Quarantine
-from storage.tools.rebuild import RebuildReport, replace_derived
-from storage.tools.repair_plan import FilePlan, LogPlan, Step, plan_log
-from storage.tools.verify import VerifyReport, queue_ends, verify
-from storage.tools.walk import LogFiles
-from storage.unfinished import Unfinished
+from twisted_mq.protocol.flags import MessageSysFlag
+from twisted_mq.protocol.layouts.index import IndexSizes
+from twisted_mq.protocol.layouts.record import SMALLEST_RECORD, encode_blank
+from twisted_mq.protocol.layouts.record_codec import encode_record
+from twisted_mq.storage.columns.walk import LogFiles
+from twisted_mq.storage.errors import StoreUnwritable
+from twisted_mq.storage.files.directory import sync_directory
+from twisted_mq.storage.recovery.interruption_mark import Unfinished
+from twisted_mq.storage.tables.config_tables import ConsumerOffsetTable
+from twisted_mq.storage.tools.config_check import OFFSETS_FILE, excessive_offsets
+from twisted_mq.storage.tools.exclusive import exclusively
+from twisted_mq.storage.tools.findings import INDEX, LOG, OFFSETS, QUEUE
+from twisted_mq.storage.tools.quarantine import Quarantine
+from twisted_mq.storage.tools.rebuild import RebuildReport, replace_derived
+from twisted_mq.storage.tools.repair_plan import FilePlan, LogPlan, Step, plan_log
+from twisted_mq.storage.tools.verify import VerifyReport, queue_ends, verify
 
 FILL_TOPIC = b"RMQ_SYS_REPAIRED"
 """The topic of the records that cover damaged bytes; cut where the space is shorter."""

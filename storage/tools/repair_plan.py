@@ -18,11 +18,11 @@ from collections.abc import Callable, Iterator
 
 import attrs
 
-from protocol.errors import RecordError
-from protocol.message_record import check_body
-from protocol.record_layout import BLANK_BYTES, SMALLEST_RECORD, RecordHead, read_head, read_spans
-from storage.mapped_log import MappedLog
-from storage.tools.walk import Gap, LogFileRef, LogFiles, walk_log
+from twisted_mq.protocol.errors import RecordError
+from twisted_mq.protocol.layouts.record import BLANK_BYTES, SMALLEST_RECORD, RecordHead, read_head, read_spans
+from twisted_mq.protocol.layouts.record_codec import check_body
+from twisted_mq.storage.columns.walk import Gap, LogFileRef, LogFiles, walk_log
+from twisted_mq.storage.files.mapped_log import MappedLog
 
 LARGEST_FILL = 4 << 20
 """Apache's recovery takes memory for a whole record."""

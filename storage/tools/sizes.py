@@ -11,13 +11,13 @@ from collections.abc import Callable, Collection
 import attrs
 import numpy as np
 
-from storage.config_tables import TOPIC_GROUP_SEPARATOR
-from storage.readers import StoreReader
-from storage.tools.batch_queues import message_counts
-from storage.tools.columns import RecordBatch
-from storage.tools.config_check import consumer_offsets
-from storage.tools.contents import Names, Numbers, groups, in_queues
-from storage.tools.walk import Gap, LogFiles, walk_log
+from twisted_mq.storage.columns.contents import Names, Numbers, groups, in_queues
+from twisted_mq.storage.columns.record_columns import RecordBatch
+from twisted_mq.storage.columns.walk import Gap, LogFiles, walk_log
+from twisted_mq.storage.store_reader import StoreReader
+from twisted_mq.storage.tables.config_tables import TOPIC_GROUP_SEPARATOR
+from twisted_mq.storage.tools.batch_queues import message_counts
+from twisted_mq.storage.tools.config_check import consumer_offsets
 
 Advance = Callable[[int], None]
 

@@ -11,18 +11,19 @@ from collections.abc import Callable, Iterator, Sequence
 
 import attrs
 
-from storage.directory import is_locked
-from storage.index_file import IndexSizes
-from storage.readers import BatchQueueFiles, QueueFiles, StoreReader
-from storage.tools.batch_queues import message_counts
-from storage.tools.columns import RecordBatch
-from storage.tools.config_check import known_topics, offset_findings, unreadable_tables
-from storage.tools.contents import odd_records
-from storage.tools.findings import LOG, QUEUE, Finding
-from storage.tools.index_tools import IndexCheck
-from storage.tools.queue_check import QueueCheck, wrong_kinds
-from storage.tools.shapes import Shapes
-from storage.tools.walk import Gap, LogFiles, walk_log
+from twisted_mq.protocol.layouts.index import IndexSizes
+from twisted_mq.storage.columns.contents import odd_records
+from twisted_mq.storage.columns.property_shapes import Shapes
+from twisted_mq.storage.columns.record_columns import RecordBatch
+from twisted_mq.storage.columns.walk import Gap, LogFiles, walk_log
+from twisted_mq.storage.files.directory import is_locked
+from twisted_mq.storage.queues.queue_files import BatchQueueFiles, QueueFiles
+from twisted_mq.storage.store_reader import StoreReader
+from twisted_mq.storage.tools.batch_queues import message_counts
+from twisted_mq.storage.tools.config_check import known_topics, offset_findings, unreadable_tables
+from twisted_mq.storage.tools.findings import LOG, QUEUE, Finding
+from twisted_mq.storage.tools.index_tools import IndexCheck
+from twisted_mq.storage.tools.queue_check import QueueCheck, wrong_kinds
 
 Advance = Callable[[int], None]
 """Told how many bytes of the log were passed since it was last called."""

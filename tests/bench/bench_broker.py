@@ -16,21 +16,21 @@ from collections.abc import Callable, Iterator
 
 from twisted.internet.task import Clock
 
-from protocol.command import RemotingCommand
-from protocol.framing import encode_frame
-from protocol.hosts import pack_ip
-from protocol.message import Message
-from protocol.message_batch import encode_batch
-from protocol.message_id import UniqueKeyMaker
-from storage.config import StoreConfig
-from storage.config_tables import ConsumerOffsetTable, SubscriptionGroupTable, TopicTable
-from storage.message_store import FileMessageStore
-from twisted_mq.broker.consumer_offset_manager import ConsumerOffsetManager
+from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
+from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
 from twisted_mq.broker.controller import BrokerController
 from twisted_mq.broker.options import BrokerOptions
-from twisted_mq.broker.subscription_group_manager import SubscriptionGroupManager
-from twisted_mq.broker.topic_config_manager import TopicConfigManager
+from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
+from twisted_mq.protocol.layouts.batch_entry import encode_batch
+from twisted_mq.protocol.layouts.host import pack_ip
+from twisted_mq.protocol.layouts.message_id import UniqueKeyMaker
+from twisted_mq.protocol.messages.message import Message
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.framing import encode_frame
 from twisted_mq.remoting.channel import Channel, Traffic
+from twisted_mq.storage.config import StoreConfig
+from twisted_mq.storage.message_store import FileMessageStore
+from twisted_mq.storage.tables.config_tables import ConsumerOffsetTable, SubscriptionGroupTable, TopicTable
 
 FRAMES_A_READ = 32
 

@@ -28,10 +28,10 @@ from interop.peers.process import wait_until
 from interop.peers.replicas import Member, ReplicaPair
 from interop.peers.servers import ask
 from interop.peers.toolchain import missing_tools, use_top_speed
-from protocol.command import RemotingCommand
-from protocol.framing import FrameDecoder, encode_frame
-from protocol.message import Message
-from protocol.message_batch import encode_batch
+from twisted_mq.protocol.layouts.batch_entry import encode_batch
+from twisted_mq.protocol.messages.message import Message
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.framing import FrameDecoder, encode_frame
 
 IN_FLIGHT = 64
 BATCH_BYTES = 32_000

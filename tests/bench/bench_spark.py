@@ -27,17 +27,17 @@ from pyspark.sql.types import StructType
 from rich.console import Console
 from rich.table import Table
 
-from protocol.compression import plain_body
-from protocol.hosts import IPV4_HOST_BYTES, host_text, pack_host
-from protocol.message_properties import decode_property_bytes, encode_properties
-from protocol.message_record import encode_record
-from protocol.record_layout import MESSAGE
-from spark.log_file import LogFile
-from spark.options import read_options
-from spark.records import HOST_FIELDS
-from spark.schema import COLUMN_NAMES, spark_ddl
-from spark.session import local_session
-from spark.splits import LogSplit, plan_splits
+from twisted_mq.protocol.layouts.host import IPV4_HOST_BYTES, host_text, pack_host
+from twisted_mq.protocol.layouts.record import MESSAGE
+from twisted_mq.protocol.layouts.record_codec import encode_record
+from twisted_mq.protocol.messages.compression import plain_body
+from twisted_mq.protocol.text.properties import decode_property_bytes, encode_properties
+from twisted_mq.spark.session import local_session
+from twisted_mq.spark.source.log_file import LogFile
+from twisted_mq.spark.source.options import read_options
+from twisted_mq.spark.source.records import HOST_FIELDS
+from twisted_mq.spark.source.schema import COLUMN_NAMES, spark_ddl
+from twisted_mq.spark.source.splits import LogSplit, plan_splits
 
 GOAL = 10
 """Ours must be so many times faster."""

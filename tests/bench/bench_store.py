@@ -13,8 +13,6 @@ import logging
 import os
 from collections.abc import Iterator
 
-from storage.interfaces import InnerMessage
-from storage.message_store import FileMessageStore
 from tests.support.bench_stores import (
     HEADLINE,
     copy_limit,
@@ -26,6 +24,8 @@ from tests.support.bench_stores import (
     seconds_of,
     temporary_folder,
 )
+from twisted_mq.storage.interfaces import InnerMessage
+from twisted_mq.storage.message_store import FileMessageStore
 
 BODIES = (128, 4096)
 TOPICS = (1, 1000)

@@ -12,12 +12,6 @@ import os
 import zlib
 from collections.abc import Callable
 
-from storage.tools.filters import MessageFilter, Selection
-from storage.tools.rebuild import rebuild
-from storage.tools.repair import plan_repair
-from storage.tools.sizes import measure
-from storage.tools.verify import verify
-from storage.tools.walk import LogFiles, walk_log
 from tests.support.bench_stores import (
     HEADLINE,
     copy_limit,
@@ -28,6 +22,12 @@ from tests.support.bench_stores import (
     seconds_of,
     temporary_folder,
 )
+from twisted_mq.storage.columns.walk import LogFiles, walk_log
+from twisted_mq.storage.tools.filters import MessageFilter, Selection
+from twisted_mq.storage.tools.rebuild import rebuild
+from twisted_mq.storage.tools.repair import plan_repair
+from twisted_mq.storage.tools.sizes import measure
+from twisted_mq.storage.tools.verify import verify
 
 GOAL_MB = 500
 """Verify of bodies of 1 KiB, MB/s."""

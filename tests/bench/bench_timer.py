@@ -16,13 +16,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from storage.config import StoreConfig
-from storage.interfaces import InnerMessage
-from storage.message_store import FileMessageStore
-from storage.timer_files import TimerFiles
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.schedule.postpone import Postponement
 from twisted_mq.broker.schedule.timer_service import TimerService
+from twisted_mq.storage.config import StoreConfig
+from twisted_mq.storage.interfaces import InnerMessage
+from twisted_mq.storage.message_store import FileMessageStore
+from twisted_mq.storage.timer.timer_files import TimerFiles
 
 HOURS = 24
 BATCH = 1000

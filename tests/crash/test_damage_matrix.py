@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from protocol.message_record import dispatch_fields
-from protocol.queue_layout import BATCH_ENTRY_BYTES
-from storage.interfaces import InnerMessage, PutStatus
-from storage.message_store import FileMessageStore
 from tests.storage.test_batch_queue_contract import TOPIC, inner_batch
 from tests.support.crash_rounds import thorough
 from tests.support.store_load import HOST, START_MS, small_config
+from twisted_mq.protocol.layouts.queue_entry import BATCH_ENTRY_BYTES
+from twisted_mq.protocol.layouts.record_codec import dispatch_fields
+from twisted_mq.storage.interfaces import InnerMessage, PutStatus
+from twisted_mq.storage.message_store import FileMessageStore
 
 FILES = ("log", "queue", "first of batches", "last of batches", "index", "checkpoint")
 STRIDES = {name: 1 if thorough() else 3 if "batches" in name else 41 for name in FILES}

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from protocol.bodies import DataVersion, SubscriptionGroupConfig, TopicConfig
-from storage.config_tables import ConsumerOffsetTable, SubscriptionGroupTable, TopicTable
-from storage.delay_offset_table import DelayOffsetTable
 from tests.support.crash_rounds import thorough
 from twisted_mq.broker.filter.bloom_filter import BloomFilterData
 from twisted_mq.broker.filter.consumer_filter_data import ConsumerFilterData, ConsumerFilterTable
+from twisted_mq.protocol.bodies import DataVersion, SubscriptionGroupConfig, TopicConfig
+from twisted_mq.storage.tables.config_tables import ConsumerOffsetTable, SubscriptionGroupTable, TopicTable
+from twisted_mq.storage.tables.delay_offset_table import DelayOffsetTable
 
 STRIDE = 1 if thorough() else 7
 

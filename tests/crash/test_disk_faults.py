@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from protocol.bodies import TopicConfig
-from protocol.command import RemotingCommand
-from protocol.message_record import decode_message
-from protocol.registry import RequestCode
-from storage.config_tables import TopicTable
-from storage.errors import StoreError
-from storage.flush import FlushService
-from storage.message_store import FileMessageStore
 from tests.support.broker import BrokerInMemory
 from tests.support.faulty_disk import FaultyDisk
 from tests.support.store_load import START_MS, small_config
+from twisted_mq.protocol.bodies import TopicConfig
+from twisted_mq.protocol.layouts.record_codec import decode_message
+from twisted_mq.protocol.requests.registry import RequestCode
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.storage.errors import StoreError
+from twisted_mq.storage.flushing.flush import FlushService
+from twisted_mq.storage.message_store import FileMessageStore
+from twisted_mq.storage.tables.config_tables import TopicTable
 
 FLUSH_DISK_TIMEOUT = 10
 SERVICE_NOT_AVAILABLE = 14

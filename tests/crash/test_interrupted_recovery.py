@@ -15,15 +15,15 @@ from pathlib import Path
 import attrs
 import pytest
 
-from protocol.queue_layout import BATCH_ENTRY_BYTES
-from storage.flush import FlushService
-from storage.index_flush import IndexFlush
-from storage.interfaces import InnerMessage, PutStatus
-from storage.message_store import FileMessageStore
 from tests.support.crash_rounds import thorough
 from tests.support.interruption import Interruption, Killed
 from tests.support.power_cut import DiskRecorder
 from tests.support.store_load import HOST, MS_A_MESSAGE, START_MS, small_config
+from twisted_mq.protocol.layouts.queue_entry import BATCH_ENTRY_BYTES
+from twisted_mq.storage.flushing.flush import FlushService
+from twisted_mq.storage.flushing.index_flush import IndexFlush
+from twisted_mq.storage.interfaces import InnerMessage, PutStatus
+from twisted_mq.storage.message_store import FileMessageStore
 
 BATCHES = "Batches"
 """A topic of the type BatchCQ."""

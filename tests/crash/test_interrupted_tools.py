@@ -10,11 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from storage.check import check_store
-from storage.errors import WrongFileSize
-from storage.tools.rebuild import rebuild
-from storage.tools.repair import repair
-from storage.tools.verify import verify
 from tests.crash.test_interrupted_recovery import (
     Outcome,
     fill,
@@ -27,6 +22,11 @@ from tests.crash.test_interrupted_recovery import (
 from tests.support.crash_rounds import thorough
 from tests.support.interruption import Interruption, Killed
 from tests.support.store_load import small_config
+from twisted_mq.storage.check import check_store
+from twisted_mq.storage.errors import WrongFileSize
+from twisted_mq.storage.tools.rebuild import rebuild
+from twisted_mq.storage.tools.repair import repair
+from twisted_mq.storage.tools.verify import verify
 
 KILLS_A_CASE = 8
 Change = Callable[[Path], None]

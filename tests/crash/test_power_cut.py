@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from storage.flush import FlushService
-from storage.index_flush import IndexFlush
-from storage.message_store import FileMessageStore
 from tests.support.crash_rounds import scaled
 from tests.support.power_cut import DiskRecorder
 from tests.support.store_load import QUEUES, Acknowledged, StoreLoad, broken_promises, queue_serials, small_config
+from twisted_mq.storage.flushing.flush import FlushService
+from twisted_mq.storage.flushing.index_flush import IndexFlush
+from twisted_mq.storage.message_store import FileMessageStore
 
 GENERATIONS = 4
 IMAGES_A_CUT = 2

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from protocol.bodies import DataVersion
 from tests.crash.test_damaged_tables import TABLES, load
 from tests.support.crash_rounds import scaled
 from tests.support.power_cut import DiskRecorder
+from twisted_mq.protocol.bodies import DataVersion
 
 VERSIONS = 4
 IMAGES_A_CUT = 2

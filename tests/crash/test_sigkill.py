@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from storage.message_store import FileMessageStore
 from tests.support.crash_rounds import kill_rounds
 from tests.support.store_load import START_MS, Acknowledged, broken_promises, small_config
+from twisted_mq.storage.message_store import FileMessageStore
 
 ROUNDS_A_STORE = 10
 SERIALS_A_ROUND = 1_000_000

@@ -21,11 +21,11 @@ import traceback
 from types import FrameType
 from typing import Any
 
-import storage
-from storage.message_store import FileMessageStore
+import twisted_mq.storage
 from tests.support.store_load import Acknowledged, StoreLoad, small_config, wait_until_flushed
+from twisted_mq.storage.message_store import FileMessageStore
 
-STORAGE = os.path.dirname(storage.__file__)
+STORAGE = os.path.dirname(twisted_mq.storage.__file__)
 
 
 def die_after_lines(count: int) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
+IGNORED = shutil.ignore_patterns("__pycache__", "dropin.cache")
 SOURCES = ("pyproject.toml", "setup.cfg", "README.md", "protocol", "storage", "twisted_mq", "spark", "twisted")
 
 
@@ -23,7 +24,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source.mkdir()
     for name in SOURCES:
         if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__", "dropin.cache"))
+            shutil.copytree(ROOT / name, source / name, symlinks=True, ignore=IGNORED)
         else:
             shutil.copy(ROOT / name, source / name)
     built = subprocess.run(

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from protocol.command import RemotingCommand
-from protocol.connection import RemotingConnection
 from tests.packaging.daemons import RunningDaemon, environment, run_twistd
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.connection import RemotingConnection
 
 GET_BROKER_CLUSTER_INFO = 106
 LOCAL = ("--bind", "127.0.0.1")

@@ -40,8 +40,8 @@ def test_configuration_facts_are_installed(python, tmp_path):
 
 
 def test_installed_wheel_uses_its_own_files(installed_python, tmp_path):
-    code = "import protocol, storage, twisted_mq, spark; print(*(m.__file__ or list(m.__path__)[0] for m in "
-    code += "(protocol, storage, twisted_mq, spark)), sep='\\n')"
+    code = "import twisted_mq, twisted_mq.protocol, twisted_mq.storage, twisted_mq.spark as spark; print("
+    code += "*(m.__file__ for m in (twisted_mq, twisted_mq.protocol, twisted_mq.storage, spark)), sep='\\n')"
     printed = subprocess.run(
         [installed_python, "-c", code], cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True
     )
@@ -53,6 +53,11 @@ def test_installed_wheel_uses_its_own_files(installed_python, tmp_path):
 def test_wheel_holds_packages_plugins_and_nothing_else(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     tops = {name.partition("/")[0] for name in names if ".dist-info/" not in name}
-    assert tops == {"protocol", "storage", "twisted_mq", "spark", "twisted"}
+    assert tops == {"twisted_mq", "twisted"}
+    assert {
+        "twisted_mq/protocol/codes.py",
+        "twisted_mq/storage/log/commit_log.py",
+        "twisted_mq/spark/session.py",
+    } <= set(names)
     assert [name for name in names if name.startswith("twisted/")] == ["twisted/plugins/mq_plugins.py"]
     assert "twisted_mq/config/known_keys.json" in names

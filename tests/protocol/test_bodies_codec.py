@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.bodies import (
+from twisted_mq.protocol.bodies import (
     AclInfo,
     BrokerData,
     Connection,
@@ -33,8 +33,8 @@ from protocol.bodies import (
     encode_body,
     to_value,
 )
-from protocol.errors import BodyError
-from protocol.registry import REQUESTS, Payload
+from twisted_mq.protocol.errors import BodyError
+from twisted_mq.protocol.requests.registry import REQUESTS, Payload
 
 CPP_HEARTBEAT = (
     b'{"clientID":"4597-127.0.0.1@DEFAULT","consumerDataSet":[{"consumeFromWhere":0,"consumeType":1,'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from protocol.bodies import AckMsg, BatchAck, BatchAckMsg, PopCheckPoint, decode_body, encode_body
+from twisted_mq.protocol.bodies import AckMsg, BatchAck, BatchAckMsg, PopCheckPoint, decode_body, encode_body
 
 WRITTEN = [
     (

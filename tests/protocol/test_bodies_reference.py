@@ -9,9 +9,9 @@ from typing import Any, get_args
 import attrs
 import pytest
 
-from protocol import bodies
-from protocol.bodies import decode_body, encode_body, types
-from protocol.bodies.types import wire_name
+from twisted_mq.protocol import bodies
+from twisted_mq.protocol.bodies import decode_body, encode_body, types
+from twisted_mq.protocol.bodies.types import wire_name
 
 REFERENCE = json.loads((Path(__file__).parent / "reference" / "bodies.json").read_text())
 CLOCK = 10**12

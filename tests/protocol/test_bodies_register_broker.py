@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.bodies import (
+from twisted_mq.protocol.bodies import (
     DataVersion,
     RegisterBrokerBody,
     TopicConfig,
@@ -19,8 +19,8 @@ from protocol.bodies import (
     decode_register_broker,
     encode_register_broker,
 )
-from protocol.bodies.register_broker import MAX_INFLATED_BYTES, V5_0_0, parse_topic_config, topic_config_text
-from protocol.errors import BodyError
+from twisted_mq.protocol.bodies.register_broker import MAX_INFLATED_BYTES, V5_0_0, parse_topic_config, topic_config_text
+from twisted_mq.protocol.errors import BodyError
 
 PLAIN = TopicConfig(topic_name="T", read_queue_nums=4, write_queue_nums=8, perm=6)
 ATTRIBUTES = TopicConfig(topic_name="%RETRY%g", topic_filter_type="MULTI_TAG", attributes={"+message.type": "a b"})

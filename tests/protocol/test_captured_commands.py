@@ -10,14 +10,14 @@ from typing import Any
 import attrs
 import pytest
 
-from protocol.bodies import HeartbeatData, decode_body, encode_body
-from protocol.codes import RequestCode
-from protocol.command import RemotingCommand
-from protocol.errors import BodyError, HeaderError
-from protocol.fastjson import loads
-from protocol.framing import FrameDecoder
-from protocol.header_codec import decode_header, encode_header, wire_fields
-from protocol.registry import REQUESTS, Payload, RequestSpec
+from twisted_mq.protocol.bodies import HeartbeatData, decode_body, encode_body
+from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.errors import BodyError, HeaderError
+from twisted_mq.protocol.requests.registry import REQUESTS, Payload, RequestSpec
+from twisted_mq.protocol.text.fastjson import loads
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.framing import FrameDecoder
+from twisted_mq.protocol.wire.header_codec import decode_header, encode_header, wire_fields
 
 CAPTURES = Path(__file__).parents[2] / "interop" / "captures" / "remoting"
 NAMES = sorted(path.stem for path in CAPTURES.glob("*.frames"))

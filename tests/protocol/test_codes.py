@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
 
 REFERENCE = json.loads((Path(__file__).parent / "reference" / "codes.json").read_text())
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from protocol import flags
-from protocol.flags import MessageSysFlag, PermName, PullSysFlag, TopicSysFlag
+from twisted_mq.protocol import flags
+from twisted_mq.protocol.flags import MessageSysFlag, PermName, PullSysFlag, TopicSysFlag
 
 # From the class files of Apache RocketMQ 5.3.3.
 APACHE = {

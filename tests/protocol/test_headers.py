@@ -10,9 +10,9 @@ from typing import Any
 import attrs
 import pytest
 
-import protocol.headers
-from protocol.header_codec import WireField, wire_fields
-from protocol.headers.fields import BoundaryType, Kind
+import twisted_mq.protocol.headers
+from twisted_mq.protocol.headers.fields import BoundaryType, Kind
+from twisted_mq.protocol.wire.header_codec import WireField, wire_fields
 
 REFERENCE = json.loads((Path(__file__).parent / "reference" / "headers.json").read_text())
 JAVA_KINDS = {
@@ -49,14 +49,16 @@ def expected_fields(name: str) -> set[tuple[str, Kind, bool, Any]]:
 
 @pytest.mark.parametrize("name", REFERENCE["headers"])
 def test_header_class_equals_the_reference(name: str) -> None:
-    header_class = getattr(protocol.headers, name)
+    header_class = getattr(twisted_mq.protocol.headers, name)
     mine = {(field.wire, field.kind, field.required, field.default) for field in wire_fields(header_class)}
     assert mine == expected_fields(name)
     assert len(wire_fields(header_class)) == len(REFERENCE["headers"][name])
 
 
 def test_exactly_the_classes_of_the_reference_are_exported() -> None:
-    exported = {name for name, value in vars(protocol.headers).items() if inspect.isclass(value) and attrs.has(value)}
+    exported = {
+        name for name, value in vars(twisted_mq.protocol.headers).items() if inspect.isclass(value) and attrs.has(value)
+    }
     assert exported == set(REFERENCE["headers"])
     assert len(exported) == 143
 
@@ -68,19 +70,19 @@ def annotation_of(field: WireField) -> Any:
 
 @pytest.mark.parametrize("name", REFERENCE["headers"])
 def test_annotations_say_what_the_metadata_says(name: str) -> None:
-    header_class = attrs.resolve_types(getattr(protocol.headers, name))
+    header_class = attrs.resolve_types(getattr(twisted_mq.protocol.headers, name))
     annotations = {field.name: field.type for field in attrs.fields(header_class)}
     assert annotations == {field.attribute: annotation_of(field) for field in wire_fields(header_class)}
 
 
 def test_one_letter_names_stand_for_the_fields_of_the_first_version() -> None:
-    first = {field.attribute: field.wire for field in wire_fields(protocol.headers.SendMessageRequestHeader)}
-    second = wire_fields(protocol.headers.SendMessageRequestHeaderV2)
+    first = {field.attribute: field.wire for field in wire_fields(twisted_mq.protocol.headers.SendMessageRequestHeader)}
+    second = wire_fields(twisted_mq.protocol.headers.SendMessageRequestHeaderV2)
     letters = {field.wire: first.get(field.attribute, "bname") for field in second if len(field.wire) == 1}
     assert letters == REFERENCE["one_letter"]
 
 
 @pytest.mark.parametrize("name", ["PullMessageRequestHeader", "PullMessageResponseHeader", "SendMessageResponseHeader"])
 def test_fast_codec_headers_have_the_fields_that_apache_writes(name: str) -> None:
-    wires = {field.wire for field in wire_fields(getattr(protocol.headers, name))}
+    wires = {field.wire for field in wire_fields(getattr(twisted_mq.protocol.headers, name))}
     assert wires == set(REFERENCE["fast_codes"][name])

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from spark.session import local_session
 from tests.spark.stores import StoreWriter
 from tests.support.captures import unpack_store
+from twisted_mq.spark.session import local_session
 
 
 @pytest.fixture(scope="session")

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import attrs
 
-from protocol.hosts import pack_host
-from protocol.message_properties import encode_properties
-from protocol.message_record import encode_blank, encode_record
-from protocol.queue_layout import pack_entry
+from twisted_mq.protocol.layouts.host import pack_host
+from twisted_mq.protocol.layouts.queue_entry import pack_entry
+from twisted_mq.protocol.layouts.record_codec import encode_blank, encode_record
+from twisted_mq.protocol.text.properties import encode_properties
 
 BORN_MS = 1_795_216_734_968
 IPV4_BORN = pack_host("10.0.0.7", 49084)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from spark.options import read_options
-from spark.schema import COLUMN_NAMES
-from spark.source import RocketMQReader
 from tests.bench.bench_spark import ConstructRowReader, write_log
+from twisted_mq.spark.source.data_source import RocketMQReader
+from twisted_mq.spark.source.options import read_options
+from twisted_mq.spark.source.schema import COLUMN_NAMES
 
 
 @pytest.mark.parametrize("compiled", [False, True])

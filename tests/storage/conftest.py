@@ -9,10 +9,10 @@ from typing import Any
 import attrs
 import pytest
 
-from storage.config import StoreConfig
-from storage.interfaces import InnerMessage, IsBatchTopic, PutResult, PutStatus
-from storage.memory import MemoryMessageStore
-from storage.message_store import FileMessageStore
+from twisted_mq.storage.config import StoreConfig
+from twisted_mq.storage.interfaces import InnerMessage, IsBatchTopic, PutResult, PutStatus
+from twisted_mq.storage.memory.memory_store import MemoryMessageStore
+from twisted_mq.storage.message_store import FileMessageStore
 
 LOG_FILE_BYTES = 4096
 QUEUE_FILE_BYTES = 200

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from protocol.message_record import decode_message
-from storage.message_store import FileMessageStore
 from tests.storage.apache_stores import FILE_SIZES, expected, sizes_of, unpack
 from tests.storage.conftest import OpenFileStore
+from twisted_mq.protocol.layouts.record_codec import decode_message
+from twisted_mq.storage.message_store import FileMessageStore
 
 ALL = sorted(FILE_SIZES)
 EVER = 1 << 62

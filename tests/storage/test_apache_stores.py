@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from protocol.message import MessageExt
-from protocol.message_record import decode_message
-from storage.check import check_store
-from storage.interfaces import GetStatus
-from storage.message_store import FileMessageStore
-from storage.readers import StoreReader
 from tests.storage.apache_stores import FILE_SIZES, expected, sizes_of, unpack
 from tests.storage.conftest import OpenFileStore, message, put
+from twisted_mq.protocol.layouts.record_codec import decode_message
+from twisted_mq.protocol.messages.message import MessageExt
+from twisted_mq.storage.check import check_store
+from twisted_mq.storage.interfaces import GetStatus
+from twisted_mq.storage.message_store import FileMessageStore
+from twisted_mq.storage.store_reader import StoreReader
 
 ALL = sorted(FILE_SIZES)
 

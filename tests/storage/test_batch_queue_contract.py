@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from protocol.flags import MessageSysFlag
-from protocol.message import Message
-from protocol.message_batch import encode_batch, unwrapped
-from protocol.message_record import decode_message
-from storage.interfaces import Boundary, GetResult, GetStatus, InnerMessage, PutStatus
 from tests.storage.conftest import START_MS, OpenFileStore, SettableClock, message, put, tagged
 from tests.support.batches import batched
+from twisted_mq.protocol.flags import MessageSysFlag
+from twisted_mq.protocol.layouts.batch_entry import encode_batch, unwrapped
+from twisted_mq.protocol.layouts.record_codec import decode_message
+from twisted_mq.protocol.messages.message import Message
+from twisted_mq.storage.interfaces import Boundary, GetResult, GetStatus, InnerMessage, PutStatus
 
 TOPIC = "Batches"
 FLAGS = MessageSysFlag.INNER_BATCH_FLAG | MessageSysFlag.NEED_UNWRAP_FLAG

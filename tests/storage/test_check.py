@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from protocol.queue_layout import ENTRY
 from tests.storage.conftest import OpenFileStore, message, put
+from twisted_mq.protocol.layouts.queue_entry import ENTRY
 
 RECORD = 91 + 6 + 100
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from storage.config import StoreConfig, physical_memory_bytes
+from twisted_mq.storage.config import StoreConfig, physical_memory_bytes
 
 
 def test_defaults_are_apaches() -> None:

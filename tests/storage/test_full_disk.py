@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from storage.errors import StoreFull
-from storage.interfaces import GetStatus, PutStatus
-from storage.mapped_file import MappedFile
 from tests.storage.conftest import OpenFileStore, message, put
 from tests.support.batches import batched
+from twisted_mq.storage.errors import StoreFull
+from twisted_mq.storage.files.mapped_file import MappedFile
+from twisted_mq.storage.interfaces import GetStatus, PutStatus
 
 RECORD = 91 + 6 + 100
 

@@ -10,19 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from protocol.message_record import decode_message
-from storage.errors import WrongFileSize
-from storage.interfaces import GetStatus
-from storage.message_store import FileMessageStore
 from tests.storage.conftest import OpenFileStore, SettableClock, config, message, put
+from twisted_mq.protocol.layouts.record_codec import decode_message
+from twisted_mq.storage.errors import WrongFileSize
+from twisted_mq.storage.interfaces import GetStatus
+from twisted_mq.storage.message_store import FileMessageStore
 
 REPOSITORY = Path(__file__).parents[2]
 
 WRITER = """
 import sys, threading
-from storage.config import FlushDiskType, StoreConfig
-from storage.interfaces import InnerMessage
-from storage.message_store import FileMessageStore
+from twisted_mq.storage.config import FlushDiskType, StoreConfig
+from twisted_mq.storage.interfaces import InnerMessage
+from twisted_mq.storage.message_store import FileMessageStore
 
 store = FileMessageStore(StoreConfig(store_path_root_dir=sys.argv[1], mapped_file_size_commit_log=65536,
     mapped_file_size_consume_queue=2000, flush_disk_type=FlushDiskType.SYNC_FLUSH), lambda: 1_700_000_000_000)

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocol.flags import MessageSysFlag
-from protocol.message_properties import encode_properties
-from protocol.message_record import decode_message
-from storage.interfaces import InnerMessage, QueryResult
-from storage.memory import MemoryMessageStore
-from storage.message_store import FileMessageStore
 from tests.storage.conftest import START_MS, SettableClock, config, message, no_sync, put
 from tests.support.batches import batched
+from twisted_mq.protocol.flags import MessageSysFlag
+from twisted_mq.protocol.layouts.record_codec import decode_message
+from twisted_mq.protocol.text.properties import encode_properties
+from twisted_mq.storage.interfaces import InnerMessage, QueryResult
+from twisted_mq.storage.memory.memory_store import MemoryMessageStore
+from twisted_mq.storage.message_store import FileMessageStore
 
 EVER = 1 << 62
 

@@ -10,9 +10,11 @@ from typing import Any
 import attrs
 import pytest
 
-from storage.interfaces import GetStatus, PutStatus
-from storage.message_store import FileMessageStore
-from storage.retention import (
+from tests.storage.conftest import START_MS, OpenFileStore, SettableClock, config, message, put
+from tests.support.batches import batched
+from twisted_mq.storage.interfaces import GetStatus, PutStatus
+from twisted_mq.storage.message_store import FileMessageStore
+from twisted_mq.storage.retention import (
     HOUR_MS,
     DiskUsage,
     Space,
@@ -23,8 +25,6 @@ from storage.retention import (
     space,
     used_ratio,
 )
-from tests.storage.conftest import START_MS, OpenFileStore, SettableClock, config, message, put
-from tests.support.batches import batched
 
 EMPTY = DiskUsage(0.1, 0.1)
 NEVER = {"delete_when": ""}

@@ -8,11 +8,11 @@ import attrs
 import pytest
 from zope.interface.verify import verifyObject
 
-from protocol.message_record import decode_message
-from storage.errors import StoreClosed
-from storage.interfaces import Boundary, GetResult, GetStatus, IMessageStore, PutResult, PutStatus
 from tests.storage.conftest import START_MS, SettableClock, message, put, tagged
 from tests.support.batches import batched
+from twisted_mq.protocol.layouts.record_codec import decode_message
+from twisted_mq.storage.errors import StoreClosed
+from twisted_mq.storage.interfaces import Boundary, GetResult, GetStatus, IMessageStore, PutResult, PutStatus
 
 RECORD_BYTES = 91 + len("TopicA") + len("hello")
 

@@ -11,13 +11,13 @@ import hypothesis.strategies as st
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from protocol.java import tags_code
-from storage.interfaces import Boundary, GetResult
-from storage.memory import MemoryMessageStore
-from storage.message_store import FileMessageStore
 from tests.storage.conftest import SettableClock, config, message, no_sync
 from tests.storage.test_batch_queue_contract import inner_batch
 from tests.support.batches import batched
+from twisted_mq.protocol.text.java import tags_code
+from twisted_mq.storage.interfaces import Boundary, GetResult
+from twisted_mq.storage.memory.memory_store import MemoryMessageStore
+from twisted_mq.storage.message_store import FileMessageStore
 
 TOPICS = st.sampled_from(["TopicA", "TopicB", "Batches"])
 QUEUES = st.integers(0, 1)

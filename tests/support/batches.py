@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from storage.interfaces import InnerBatch, InnerMessage
+from twisted_mq.storage.interfaces import InnerBatch, InnerMessage
 
 
 def batched(messages: Sequence[InnerMessage]) -> InnerBatch:

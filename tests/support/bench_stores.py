@@ -10,10 +10,10 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 
-from protocol.java import tags_code
-from storage.config import StoreConfig
-from storage.interfaces import InnerMessage
-from storage.message_store import FileMessageStore
+from twisted_mq.protocol.text.java import tags_code
+from twisted_mq.storage.config import StoreConfig
+from twisted_mq.storage.interfaces import InnerMessage
+from twisted_mq.storage.message_store import FileMessageStore
 
 _MEGABYTE = 1_000_000
 TAGS = "TagA"

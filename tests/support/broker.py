@@ -8,27 +8,27 @@ import attrs
 from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
 
-from protocol.bodies import DataVersion
-from protocol.command import RemotingCommand
-from protocol.framing import FrameDecoder, encode_frame
-from protocol.hosts import pack_host, pack_ip
-from protocol.message_id import UniqueKeyMaker
-from storage.config import FlushDiskType, StoreConfig
-from storage.memory import MemoryMessageStore
-from twisted_mq.broker.consumer_offset_manager import ConsumerOffsetManager
+from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
+from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
 from twisted_mq.broker.controller import BrokerController
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.schedule.waiting_messages import WaitingMessages
-from twisted_mq.broker.subscription_group_manager import SubscriptionGroupManager
-from twisted_mq.broker.topic_config_manager import TopicConfigManager
+from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
+from twisted_mq.protocol.bodies import DataVersion
+from twisted_mq.protocol.layouts.host import pack_host, pack_ip
+from twisted_mq.protocol.layouts.message_id import UniqueKeyMaker
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.framing import FrameDecoder, encode_frame
 from twisted_mq.remoting.channel import Channel, Traffic
+from twisted_mq.storage.config import FlushDiskType, StoreConfig
+from twisted_mq.storage.memory.memory_store import MemoryMessageStore
 
 START_SECONDS = 1_795_217_217.0
 
 
 @attrs.define(eq=False)
 class MemoryTable:
-    """Stands for a table of storage.config_tables; counts how often it was saved."""
+    """Stands for a table of twisted_mq.storage.tables.config_tables; counts how often it was saved."""
 
     topics: dict[str, Any] = attrs.field(factory=dict)
     groups: dict[str, Any] = attrs.field(factory=dict)

@@ -9,8 +9,8 @@ from pathlib import Path
 from twisted.internet.task import Clock
 
 from tests.support.broker import BrokerInMemory
-from twisted_mq.client.client_processor import ClientProcessor
-from twisted_mq.client.requests import PendingRequests
+from twisted_mq.client.core.client_processor import ClientProcessor
+from twisted_mq.client.core.request_and_reply import PendingRequests
 from twisted_mq.namesrv.processor import REQUESTS as NAMESRV_REQUESTS
 from twisted_mq.served_codes import Row, markdown, rows
 

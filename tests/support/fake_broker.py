@@ -17,7 +17,8 @@ import attrs
 from twisted.internet import defer
 from twisted.internet.task import Clock
 
-from protocol.bodies import (
+from tests.support.remoting import MemoryNetwork
+from twisted_mq.protocol.bodies import (
     BrokerData,
     CheckClientRequestBody,
     GetConsumerListByGroupResponseBody,
@@ -31,11 +32,9 @@ from protocol.bodies import (
     decode_body,
     encode_body,
 )
-from protocol.codes import RequestCode, ResponseCode
-from protocol.command import RemotingCommand
-from protocol.errors import BrokerError
-from protocol.header_codec import decode_header, encode_header
-from protocol.headers import (
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.headers import (
     ConsumerSendMsgBackRequestHeader,
     EndTransactionRequestHeader,
     GetConsumerListByGroupRequestHeader,
@@ -51,11 +50,12 @@ from protocol.headers import (
     UnregisterClientRequestHeader,
     UpdateConsumerOffsetRequestHeader,
 )
-from protocol.hosts import pack_host
-from protocol.message_batch import iterate_batch
-from protocol.message_properties import decode_properties
-from protocol.message_record import encode_record
-from tests.support.remoting import MemoryNetwork
+from twisted_mq.protocol.layouts.batch_entry import iterate_batch
+from twisted_mq.protocol.layouts.host import pack_host
+from twisted_mq.protocol.layouts.record_codec import encode_record
+from twisted_mq.protocol.text.properties import decode_properties
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.header_codec import decode_header, encode_header
 from twisted_mq.remoting.channel import Channel, Traffic
 from twisted_mq.remoting.server import RemotingServerFactory
 

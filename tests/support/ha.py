@@ -10,14 +10,14 @@ from twisted.internet.endpoints import TCP4ClientEndpoint
 from twisted.internet.task import Clock
 from twisted.python import failure
 
-from protocol.ha_frames import TransferDecoder, encode_report
-from storage.config import FlushDiskType, StoreConfig
-from storage.interfaces import InnerMessage
-from storage.memory import MemoryMessageStore
 from tests.support.virtual_network import VirtualNetwork
 from twisted_mq.broker.ha.client import HAClient
 from twisted_mq.broker.ha.service import HAService
 from twisted_mq.broker.options import BrokerOptions
+from twisted_mq.protocol.layouts.ha import TransferDecoder, encode_report
+from twisted_mq.storage.config import FlushDiskType, StoreConfig
+from twisted_mq.storage.interfaces import InnerMessage
+from twisted_mq.storage.memory.memory_store import MemoryMessageStore
 
 HA_PORT = 10912
 START_SECONDS = 1_795_217_217.0

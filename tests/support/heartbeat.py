@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from protocol.bodies import ConsumerData, HeartbeatData, ProducerData, encode_body
-from protocol.codes import RequestCode
-from protocol.command import RemotingCommand
-from protocol.subscription import build_subscription
 from tests.support.broker import Peer
+from twisted_mq.protocol.bodies import ConsumerData, HeartbeatData, ProducerData, encode_body
+from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.messages.subscription import build_subscription
+from twisted_mq.protocol.wire.command import RemotingCommand
 
 
 def heartbeat(

@@ -10,9 +10,9 @@ from typing import Any
 import attrs
 import pytest
 
-from storage.batch_consume_queue import BatchConsumeQueue
-from storage.consume_queue import ConsumeQueue
-from storage.mapped_file import MappedFile
+from twisted_mq.storage.files.mapped_file import MappedFile
+from twisted_mq.storage.queues.batch_consume_queue import BatchConsumeQueue
+from twisted_mq.storage.queues.consume_queue import ConsumeQueue
 
 
 class Killed(BaseException):

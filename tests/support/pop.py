@@ -6,15 +6,15 @@ import base64
 from pathlib import Path
 from typing import Any
 
-from protocol.bodies import BatchAck, BatchAckMessageRequestBody, encode_body
-from protocol.codes import RequestCode
-from protocol.command import RemotingCommand
-from protocol.message import MessageExt
-from protocol.message_properties import encode_properties
-from protocol.message_record import decode_message, iterate_messages
-from protocol.pop_receipt import Receipt, parse_message_offsets, parse_start_offsets
-from protocol.pop_topics import retry_mark
 from tests.support.broker import BrokerInMemory, Peer
+from twisted_mq.protocol.bodies import BatchAck, BatchAckMessageRequestBody, encode_body
+from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.layouts.record_codec import decode_message, iterate_messages
+from twisted_mq.protocol.messages.message import MessageExt
+from twisted_mq.protocol.names.pop_receipt import Receipt, parse_message_offsets, parse_start_offsets
+from twisted_mq.protocol.names.pop_topics import retry_mark
+from twisted_mq.protocol.text.properties import encode_properties
+from twisted_mq.protocol.wire.command import RemotingCommand
 
 REVIVE_TOPIC = "rmq_sys_REVIVE_LOG_CapCluster"
 BROKER_NAME = "broker-cap"

@@ -12,8 +12,8 @@ from twisted.internet.testing import StringTransport
 from twisted.python import failure
 from zope.interface import implementer
 
-from protocol.command import RemotingCommand
-from protocol.framing import FrameDecoder, encode_frame
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.framing import FrameDecoder, encode_frame
 from twisted_mq.remoting.channel import Channel
 
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import attrs
 
-from protocol.message_properties import encode_properties
-from protocol.message_record import decode_message
-from storage.config import FlushDiskType, StoreConfig
-from storage.interfaces import InnerMessage, PutResult, PutStatus
-from storage.message_store import FileMessageStore
 from tests.support.batches import batched
+from twisted_mq.protocol.layouts.record_codec import decode_message
+from twisted_mq.protocol.text.properties import encode_properties
+from twisted_mq.storage.config import FlushDiskType, StoreConfig
+from twisted_mq.storage.interfaces import InnerMessage, PutResult, PutStatus
+from twisted_mq.storage.message_store import FileMessageStore
 
 START_MS = 1_700_000_000_000
 MS_A_MESSAGE = 700

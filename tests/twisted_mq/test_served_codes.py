@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from protocol.codes import RequestCode, ResponseCode
-from protocol.registry import REQUESTS
 from tests.support.broker import BrokerInMemory
 from tests.support.codes_table import MARKED, README, served_here, table_here
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.requests.registry import REQUESTS
 from twisted_mq.served_codes import REASONS, ROLES, Row, markdown, rows
 
 

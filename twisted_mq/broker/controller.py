@@ -10,15 +10,11 @@ import attrs
 from twisted.internet import defer, interfaces
 from twisted.logger import Logger
 
-from protocol.codes import RequestCode
-from protocol.command import RemotingCommand
-from protocol.header_codec import encode_header
-from protocol.headers import NotifyConsumerIdsChangedRequestHeader
-from protocol.hosts import pack_host
-from protocol.message_id import UniqueKeyMaker
-from storage.interfaces import IMessageStore
-from twisted_mq.broker.consumer_manager import ConsumerManager
-from twisted_mq.broker.consumer_offset_manager import ConsumerOffsetManager
+from twisted_mq.broker.clients.consumer_manager import ConsumerManager
+from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
+from twisted_mq.broker.clients.producer_manager import ProducerManager
+from twisted_mq.broker.clients.rebalance_lock import RebalanceLockManager
+from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
 from twisted_mq.broker.filter.consumer_filter_manager import ConsumerFilterManager
 from twisted_mq.broker.filter.filter_tables import UnsavedFilters, consumer_filters
 from twisted_mq.broker.ha.durability import Durability
@@ -51,16 +47,20 @@ from twisted_mq.broker.processors.reply import ReplyMessageProcessor
 from twisted_mq.broker.processors.runtime_info import RuntimeInfoProcessor
 from twisted_mq.broker.processors.send import SendMessageProcessor
 from twisted_mq.broker.processors.send_back import SendBackProcessor
-from twisted_mq.broker.producer_manager import ProducerManager
-from twisted_mq.broker.rebalance_lock import RebalanceLockManager
 from twisted_mq.broker.schedule.postpone import Postponement
 from twisted_mq.broker.schedule.waiting_messages import WaitingMessages
-from twisted_mq.broker.statistics import BrokerStatistics
-from twisted_mq.broker.subscription_group_manager import SubscriptionGroupManager
-from twisted_mq.broker.topic_config_manager import TopicConfigManager
-from twisted_mq.broker.topic_routes import TopicRoutes
+from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
+from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
+from twisted_mq.broker.topics.topic_routes import TopicRoutes
 from twisted_mq.broker.transaction.transaction_service import TransactionService
+from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.headers import NotifyConsumerIdsChangedRequestHeader
+from twisted_mq.protocol.layouts.host import pack_host
+from twisted_mq.protocol.layouts.message_id import UniqueKeyMaker
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.header_codec import encode_header
 from twisted_mq.remoting.channel import Channel, Processor
+from twisted_mq.storage.interfaces import IMessageStore
 
 PROCESSORS = (
     SendMessageProcessor,

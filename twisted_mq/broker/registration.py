@@ -13,17 +13,17 @@ import attrs
 from twisted.internet import defer
 from twisted.logger import Logger
 
-from protocol.bodies import (
+from twisted_mq.protocol.bodies import (
     RegisterBrokerBody,
     TopicConfig,
     TopicConfigAndMappingSerializeWrapper,
     encode_register_broker,
 )
-from protocol.codes import RequestCode
-from protocol.command import RemotingCommand
-from protocol.errors import BrokerError
-from protocol.header_codec import encode_header
-from protocol.headers import RegisterBrokerRequestHeader, UnRegisterBrokerRequestHeader
+from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.headers import RegisterBrokerRequestHeader, UnRegisterBrokerRequestHeader
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.header_codec import encode_header
 from twisted_mq.remoting.client import RemotingClient
 from twisted_mq.remoting.errors import RemotingError
 

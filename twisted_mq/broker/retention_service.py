@@ -1,6 +1,6 @@
 """Deletes what has expired in a running broker, and watches its disks (Apache: CleanCommitLogService and its like).
 
-`storage.retention` decides; here are the turns, the pauses between deletions, and the thread in which the disk is
+`twisted_mq.storage.retention` decides; here are the turns, the pauses between deletions, and the thread in which the disk is
 measured and files are removed, because to unlink a file of 1 GiB can take a disk long.
 """
 
@@ -13,8 +13,8 @@ from typing import Any
 from twisted.internet import defer, task
 from twisted.logger import Logger
 
-from storage.message_store import FileMessageStore
-from storage.retention import DiskUsage, measure, remove_file
+from twisted_mq.storage.message_store import FileMessageStore
+from twisted_mq.storage.retention import DiskUsage, measure, remove_file
 
 InThread = Callable[..., defer.Deferred[Any]]
 """Calls a function with arguments in another thread; fires with what it answers."""

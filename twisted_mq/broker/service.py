@@ -18,16 +18,9 @@ from twisted.application import service
 from twisted.internet import defer, task, threads
 from twisted.logger import Logger
 
-from protocol.bodies import TopicConfig
-from protocol.hosts import pack_host, pack_ip
-from protocol.message_id import UniqueKeyMaker
-from storage.config_tables import ConsumerOffsetTable, SubscriptionGroupTable, TopicTable
-from storage.delay_offset_table import DelayOffsetTable
-from storage.message_store import FileMessageStore
-from storage.request_mode_table import MessageRequestModeTable
-from storage.transaction_metrics_table import TransactionMetricsTable
-from twisted_mq.broker.advertised import address_warning, advertised_ip
-from twisted_mq.broker.consumer_offset_manager import ConsumerOffsetManager
+from twisted_mq.broker.advertised_address import address_warning, advertised_ip
+from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
+from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
 from twisted_mq.broker.controller import BrokerController
 from twisted_mq.broker.filter.consumer_filter_data import ConsumerFilterTable
 from twisted_mq.broker.filter.filter_tables import consumer_filters
@@ -38,16 +31,23 @@ from twisted_mq.broker.pop.order_info import ConsumerOrderInfoTable
 from twisted_mq.broker.registration import Registration
 from twisted_mq.broker.retention_service import RetentionService
 from twisted_mq.broker.schedule.waiting_messages import WaitingMessages
-from twisted_mq.broker.statistics import SAMPLE_SECONDS, SNAPSHOT_SECONDS
+from twisted_mq.broker.statistics.broker_statistics import SAMPLE_SECONDS, SNAPSHOT_SECONDS
 from twisted_mq.broker.store_options import store_config
-from twisted_mq.broker.subscription_group_manager import SubscriptionGroupManager
-from twisted_mq.broker.topic_config_manager import TopicConfigManager
-from twisted_mq.client.name_servers import NameServers
-from twisted_mq.client.route_cache import RouteCache
+from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
+from twisted_mq.protocol.bodies import TopicConfig
+from twisted_mq.protocol.layouts.host import pack_host, pack_ip
+from twisted_mq.protocol.layouts.message_id import UniqueKeyMaker
 from twisted_mq.remoting.channel import Traffic
 from twisted_mq.remoting.client import RemotingClient
 from twisted_mq.remoting.listen import PortError, bind, listen
 from twisted_mq.remoting.server import RemotingServerFactory
+from twisted_mq.routing.name_servers import NameServers
+from twisted_mq.routing.route_cache import RouteCache
+from twisted_mq.storage.message_store import FileMessageStore
+from twisted_mq.storage.tables.config_tables import ConsumerOffsetTable, SubscriptionGroupTable, TopicTable
+from twisted_mq.storage.tables.delay_offset_table import DelayOffsetTable
+from twisted_mq.storage.tables.request_mode_table import MessageRequestModeTable
+from twisted_mq.storage.tables.transaction_metrics_table import TransactionMetricsTable
 
 EXPIRY_SCAN_SECONDS = 10.0
 """How often clients without heartbeats are looked for (Apache: ClientHousekeepingService, 10 s)."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 
-from storage.config import FlushDiskType, StoreConfig
+from twisted_mq.storage.config import FlushDiskType, StoreConfig
 
 _SPELLED_BY_APACHE = {
     "warm_mapped_file_enable": "warm_maped_file_enable",

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import attrs
 
-from protocol.java import from_utf8, parse_int, tags_code, utf8
-from protocol.message_id import offset_message_id
-from protocol.message_properties import PROPERTY_TAGS, decode_property_bytes, encode_properties
-from protocol.message_record import encode_record, read_head, read_spans
-from protocol.record_layout import Buffer, RecordHead
-from storage.interfaces import InnerMessage
+from twisted_mq.protocol.layouts.message_id import offset_message_id
+from twisted_mq.protocol.layouts.record import Buffer, RecordHead
+from twisted_mq.protocol.layouts.record_codec import encode_record, read_head, read_spans
+from twisted_mq.protocol.text.java import from_utf8, parse_int, tags_code, utf8
+from twisted_mq.protocol.text.properties import PROPERTY_TAGS, decode_property_bytes, encode_properties
+from twisted_mq.storage.interfaces import InnerMessage
 
 
 @attrs.define(eq=False)

@@ -9,13 +9,13 @@ from typing import Any
 from twisted.application import service
 from twisted.python import usage
 
-from storage.errors import StoreError
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.config.command_line import DaemonOptions
 from twisted_mq.config.startup import Daemon
 from twisted_mq.namesrv.options import LISTEN_PORT as NAMESRV_PORT
 from twisted_mq.namesrv.options import NamesrvOptions
 from twisted_mq.remoting.listen import PortError
+from twisted_mq.storage.errors import StoreError
 
 EMBEDDED = "--embedded-namesrv"
 

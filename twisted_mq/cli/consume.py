@@ -70,8 +70,8 @@ def consume(
 
 def make_consumer(reactor: Any, group: str, namesrv: str, from_end: bool) -> Any:
     """A push consumer that hands out its messages one after another; it has no listener yet."""
-    from twisted_mq.client.consumer_options import ConsumeFromWhere, ConsumerOptions
-    from twisted_mq.client.push_consumer import PushConsumer
+    from twisted_mq.client.consuming.consumer_options import ConsumeFromWhere, ConsumerOptions
+    from twisted_mq.client.consuming.push_consumer import PushConsumer
 
     where = ConsumeFromWhere.LAST_OFFSET if from_end else ConsumeFromWhere.FIRST_OFFSET
     options = ConsumerOptions(consume_from_where=where, concurrency=1)
@@ -80,7 +80,7 @@ def make_consumer(reactor: Any, group: str, namesrv: str, from_end: bool) -> Any
 
 async def check_topic_exists(consumer: Any, topic: str, *, wait: bool) -> None:
     """Raises NoRoute where no name server answers or, unless `wait`, where none knows the topic."""
-    from twisted_mq.client.errors import TopicNotFound
+    from twisted_mq.client.core.errors import TopicNotFound
 
     try:
         await consumer.client.routes.find(topic)
@@ -114,7 +114,7 @@ class Printer:
     def __call__(self, messages: list[Any], context: Any) -> Any:
         from twisted.internet.defer import Deferred
 
-        from twisted_mq.client.consumer_options import ConsumeStatus
+        from twisted_mq.client.consuming.consumer_options import ConsumeStatus
 
         if self._left == 0:
             return Deferred()

@@ -86,7 +86,7 @@ async def run_demo(reactor: Any, store: str, messages: int) -> Figures:
 
 
 async def _exchange(reactor: Any, name_server: str, messages: int) -> Figures:
-    from twisted_mq.client.producer import Producer
+    from twisted_mq.client.producing.producer import Producer
 
     producer = Producer(reactor, "demo_producer", name_server)
     await producer.start()
@@ -134,7 +134,7 @@ async def _send_batches(reactor: Any, producer: Any, messages: int) -> Sends:
 
 def order(number: int) -> Any:
     """One order event, with a tag and a key; every tenth has a body large enough to be compressed."""
-    from twisted_mq.client.message import Message
+    from twisted_mq.client.core.message import Message
 
     filler = "line item; " * (500 if number % 10 == 0 else number % 7)
     body = f'{{"order":{number},"note":"{filler}"}}'.encode()
@@ -142,7 +142,7 @@ def order(number: int) -> Any:
 
 
 def metric(batch: int, number: int) -> Any:
-    from twisted_mq.client.message import Message
+    from twisted_mq.client.core.message import Message
 
     return Message(METRICS_TOPIC, f"load {batch}.{number}".encode(), "load", properties={"host": f"node-{number % 4}"})
 
@@ -156,7 +156,7 @@ async def _receive(reactor: Any, name_server: str, wanted: Counter[str]) -> tupl
     complete: Deferred[None] = Deferred()
 
     def count(group: str, messages: list[Any]) -> Any:
-        from twisted_mq.client.consumer_options import ConsumeStatus
+        from twisted_mq.client.consuming.consumer_options import ConsumeStatus
 
         received[group] += len(messages)
         if received >= wanted and not complete.called:
@@ -176,8 +176,8 @@ async def _receive(reactor: Any, name_server: str, wanted: Counter[str]) -> tupl
 
 
 def _consumer(reactor: Any, name_server: str, group: str, subscriptions: dict[str, str], count: Any) -> Any:
-    from twisted_mq.client.consumer_options import ConsumeFromWhere, ConsumerOptions
-    from twisted_mq.client.push_consumer import PushConsumer
+    from twisted_mq.client.consuming.consumer_options import ConsumeFromWhere, ConsumerOptions
+    from twisted_mq.client.consuming.push_consumer import PushConsumer
 
     options = ConsumerOptions(
         consume_from_where=ConsumeFromWhere.FIRST_OFFSET, consume_message_batch_max_size=BATCH_MESSAGES
@@ -224,6 +224,6 @@ def run_report(store: str, out: str) -> None:
     """The Spark report on the store's files, in a process of its own. It prints where report and picture lie."""
     click.echo("Spark reads the store's files ...")
     sys.stdout.flush()
-    done = subprocess.run([sys.executable, "-m", "spark.report", store, "--out", out], check=False)
+    done = subprocess.run([sys.executable, "-m", "twisted_mq.spark.report", store, "--out", out], check=False)
     if done.returncode != 0:
         raise CliError(f"the report ended with exit code {done.returncode}", "see its output above")

@@ -32,12 +32,12 @@ def is_expected(error: BaseException) -> bool:
 
 def _expected() -> tuple[type[BaseException], ...]:
     """Loaded only when something failed: no command pays for classes it does not use."""
-    from protocol.errors import ProtocolError
-    from storage.errors import StoreError
-    from twisted_mq.client.errors import ClientError
+    from twisted_mq.client.core.errors import ClientError
     from twisted_mq.config.errors import ConfigError
+    from twisted_mq.protocol.errors import ProtocolError
     from twisted_mq.remoting.errors import RemotingError
     from twisted_mq.remoting.listen import PortError
+    from twisted_mq.storage.errors import StoreError
 
     return (
         CliError,

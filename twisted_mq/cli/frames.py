@@ -48,7 +48,7 @@ def frames(file: BinaryIO) -> None:
 
 def read_frames(stream: BinaryIO) -> Iterator[dict[str, Any] | Damage]:
     """Every frame of a stream in order. A damaged header costs its own frame, a damaged length all that follows."""
-    from protocol.framing import MAX_FRAME_BYTES
+    from twisted_mq.protocol.wire.framing import MAX_FRAME_BYTES
 
     offset = 0
     while head := stream.read(LENGTH_BYTES):
@@ -70,9 +70,9 @@ def read_frames(stream: BinaryIO) -> Iterator[dict[str, Any] | Damage]:
 
 def describe_frame(data: bytes, offset: int) -> dict[str, Any] | Damage:
     """One frame under the contract's keys; `length` counts the whole frame with its length field."""
-    from protocol.command import CommandError, SerializeType
-    from protocol.errors import FrameError
-    from protocol.framing import FrameDecoder
+    from twisted_mq.protocol.errors import FrameError
+    from twisted_mq.protocol.wire.command import CommandError, SerializeType
+    from twisted_mq.protocol.wire.framing import FrameDecoder
 
     try:
         command = FrameDecoder().receive_data(data)[0]

@@ -7,13 +7,13 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from protocol.codes import ResponseCode
-from protocol.errors import BrokerError, ProtocolError
 from twisted_mq.cli.admin.calls import AdminContext
 from twisted_mq.cli.admin.command_line import CommandLine, UsageError, parse_command_line
 from twisted_mq.cli.admin.registry import SubCommand, find_sub_command, overview
 from twisted_mq.cli.errors import CliError, report
 from twisted_mq.cli.run import Interrupted, run_under_reactor
+from twisted_mq.protocol.codes import ResponseCode
+from twisted_mq.protocol.errors import BrokerError, ProtocolError
 from twisted_mq.remoting.errors import RemotingError
 
 NEXT_STEPS: dict[int, tuple[str, ...]] = {

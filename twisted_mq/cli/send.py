@@ -107,7 +107,7 @@ def lines_of(stream: BinaryIO) -> Iterator[bytes]:
 async def _send_all(reactor: Any, options: SendOptions, bodies: Iterator[bytes]) -> None:
     from twisted.internet.threads import deferToThreadPool
 
-    from twisted_mq.client.producer import Producer
+    from twisted_mq.client.producing.producer import Producer
 
     async def next_body() -> bytes | None:
         """Reading may block: it happens in a thread."""
@@ -142,7 +142,7 @@ async def send_in_order(
 
 
 def make_message(options: SendOptions, body: bytes) -> Any:
-    from twisted_mq.client.message import Message
+    from twisted_mq.client.core.message import Message
 
     return Message(
         options.topic, body, options.tags, (options.keys or "").split() or None, properties=options.properties

@@ -52,7 +52,7 @@ def dump(
     Example:
       mq store dump ~/store --json --topic Orders --since 2026-11-21T08:00:00
     """
-    filters, walk = tool("filters"), tool("walk")
+    filters, walk = tool("tools.filters"), tool("columns.walk")
     files = walk.LogFiles(directory, commit_log)
     wanted = filters.MessageFilter(topics, queue_ids, keys, since, until, *offsets, *queue_offsets)
     # a bar and lines on the same terminal would tear each other apart

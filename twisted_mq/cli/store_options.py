@@ -45,9 +45,9 @@ def json_option(command: Command) -> Command:
 
 
 def tool(name: str) -> Any:
-    """A module of storage.tools. Raises CliError where numpy is missing."""
+    """A module of twisted_mq.storage. Raises CliError where numpy is missing."""
     try:
-        return importlib.import_module(f"storage.tools.{name}")
+        return importlib.import_module(f"twisted_mq.storage.{name}")
     except ModuleNotFoundError as error:
         if error.name != "numpy":
             raise

@@ -13,7 +13,7 @@ from twisted_mq.cli.store_options import folder_name, json_option, print_some, s
 
 
 def _whole_entries(context: click.Context, parameter: click.Parameter, size: int) -> int:
-    from protocol.queue_layout import ENTRY_BYTES
+    from twisted_mq.protocol.layouts.queue_entry import ENTRY_BYTES
 
     if size % ENTRY_BYTES:
         raise click.BadParameter(f"{size} is no multiple of {ENTRY_BYTES}, the bytes of an entry")
@@ -40,7 +40,7 @@ def rebuild(directory: str, commit_log: str | None, apply: bool, queue_file_size
     Example:
       mq store rebuild ~/store --apply
     """
-    rebuilding, walk = tool("rebuild"), tool("walk")
+    rebuilding, walk = tool("tools.rebuild"), tool("columns.walk")
     with progress("rebuilding", walk.LogFiles(directory, commit_log).size_bytes) as advance:
         report = rebuilding.rebuild(
             directory,

@@ -9,14 +9,7 @@ from typing import Any
 import click
 
 from twisted_mq.cli.output import json_line, print_table, progress
-from twisted_mq.cli.store_options import (
-    file_size_option,
-    folder_name,
-    json_option,
-    print_some,
-    store_arguments,
-    tool,
-)
+from twisted_mq.cli.store_options import file_size_option, folder_name, json_option, print_some, store_arguments, tool
 
 WORDS = {
     "move": "put an intact record back to its own place",
@@ -43,7 +36,7 @@ def repair(directory: str, commit_log: str | None, apply: bool, file_size: int, 
       mq store repair ~/store
       mq store repair ~/store --apply
     """
-    repairing, walk = tool("repair"), tool("walk")
+    repairing, walk = tool("tools.repair"), tool("columns.walk")
     total_bytes = 2 * walk.LogFiles(directory, commit_log).size_bytes
     with progress("repairing" if apply else "planning", total_bytes) as advance:
         if apply:

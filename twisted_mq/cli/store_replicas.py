@@ -27,7 +27,7 @@ def diff(left: str, right: str) -> None:
     Example:
       mq store diff ~/master/store ~/slave/store
     """
-    from storage.compare import compare_stores
+    from twisted_mq.storage.tools.compare import compare_stores
 
     found = compare_stores(left, right)
     if not found:
@@ -68,7 +68,7 @@ def truncate(directory: str, offset: int, commit_log: str | None) -> None:
     Example:
       mq store truncate ~/slave/store --offset 1048576
     """
-    from storage.log_cut import cut_log
+    from twisted_mq.storage.tools.log_cut import cut_log
 
     kept = cut_log(directory, offset, commit_log)
     print(f"the log ends at {offset} now" + (f"; what followed is kept in {kept}" if kept else ""))

@@ -31,7 +31,7 @@ def sizes(directory: str, commit_log: str | None, drop: tuple[str, ...], as_json
     Example:
       mq store sizes ~/store --drop Metrics
     """
-    measuring, walk = tool("sizes"), tool("walk")
+    measuring, walk = tool("tools.sizes"), tool("columns.walk")
     with progress("measuring", walk.LogFiles(directory, commit_log).size_bytes) as advance:
         found = measuring.measure(directory, commit_log, advance)
     dropped = found.what_if_dropped(drop) if drop else None

@@ -27,7 +27,7 @@ def verify(directory: str, commit_log: str | None, file_size: int, as_json: bool
     Example:
       mq store verify ~/store
     """
-    verifying, walk = tool("verify"), tool("walk")
+    verifying, walk = tool("tools.verify"), tool("columns.walk")
     with progress("verifying", walk.LogFiles(directory, commit_log).size_bytes) as advance:
         report = verifying.verify(directory, commit_log, file_size=file_size, advance=advance)
     if as_json:

@@ -3,7 +3,7 @@
 from twisted_mq.client import Message, Producer
 """
 
-from twisted_mq.client.consumer_options import (
+from twisted_mq.client.consuming.consumer_options import (
     ConsumeContext,
     ConsumeFromWhere,
     ConsumeOrderlyContext,
@@ -12,7 +12,10 @@ from twisted_mq.client.consumer_options import (
     ConsumeStatus,
     MessageModel,
 )
-from twisted_mq.client.errors import (
+from twisted_mq.client.consuming.lite_pull_consumer import LitePullConsumer
+from twisted_mq.client.consuming.process_queue import FlowLimits
+from twisted_mq.client.consuming.push_consumer import PushConsumer
+from twisted_mq.client.core.errors import (
     BrokerError,
     BrokerGone,
     ClientError,
@@ -28,16 +31,13 @@ from twisted_mq.client.errors import (
     TopicNotFound,
     TopicNotWritable,
 )
-from twisted_mq.client.lite_pull_consumer import LitePullConsumer
-from twisted_mq.client.message import Message
-from twisted_mq.client.mq_client import ClientOptions, MQClient
-from twisted_mq.client.process_queue import FlowLimits
-from twisted_mq.client.producer import Producer
-from twisted_mq.client.push_consumer import PushConsumer
-from twisted_mq.client.requests import reply_message
-from twisted_mq.client.send_rules import SendLimits, SendResult, SendStatus
-from twisted_mq.client.sender import ProducerOptions
-from twisted_mq.client.transaction_producer import TransactionProducer, TransactionResult, TransactionState
+from twisted_mq.client.core.message import Message
+from twisted_mq.client.core.mq_client import ClientOptions, MQClient
+from twisted_mq.client.core.request_and_reply import reply_message
+from twisted_mq.client.producing.producer import Producer
+from twisted_mq.client.producing.send_rules import SendLimits, SendResult, SendStatus
+from twisted_mq.client.producing.sender import ProducerOptions
+from twisted_mq.client.producing.transaction_producer import TransactionProducer, TransactionResult, TransactionState
 
 __all__ = [
     "BrokerError",

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import zlib
 
-from protocol.bodies import (
+from twisted_mq.namesrv import route_query
+from twisted_mq.namesrv.kv_config import ORDER_TOPIC_CONFIG
+from twisted_mq.namesrv.route_values import BrokerAddress, Registration
+from twisted_mq.namesrv.state import NamesrvState, answer, refuse
+from twisted_mq.protocol.bodies import (
     DataVersion,
     GetBrokerMemberGroupResponseBody,
     KVTable,
@@ -14,9 +18,7 @@ from protocol.bodies import (
     decode_register_broker,
     encode_body,
 )
-from protocol.command import RemotingCommand
-from protocol.header_codec import decode_header
-from protocol.headers import (
+from twisted_mq.protocol.headers import (
     AddWritePermOfBrokerRequestHeader,
     AddWritePermOfBrokerResponseHeader,
     BrokerHeartbeatRequestHeader,
@@ -29,10 +31,8 @@ from protocol.headers import (
     WipeWritePermOfBrokerRequestHeader,
     WipeWritePermOfBrokerResponseHeader,
 )
-from twisted_mq.namesrv import route_query
-from twisted_mq.namesrv.kv_config import ORDER_TOPIC_CONFIG
-from twisted_mq.namesrv.route_values import BrokerAddress, Registration
-from twisted_mq.namesrv.state import NamesrvState, answer, refuse
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.header_codec import decode_header
 from twisted_mq.remoting.channel import Channel
 
 V3_0_11 = 37

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from protocol.bodies import KVTable, encode_body
-from protocol.codes import ResponseCode
-from protocol.command import RemotingCommand
-from protocol.header_codec import decode_header
-from protocol.headers import (
+from twisted_mq.config.errors import ConfigError, KeyNotAllowed
+from twisted_mq.config.options import options_text, parse_updates
+from twisted_mq.config.properties import parse_properties, update_properties
+from twisted_mq.namesrv.options import NamesrvOptions
+from twisted_mq.namesrv.state import NamesrvState, answer, refuse
+from twisted_mq.protocol.bodies import KVTable, encode_body
+from twisted_mq.protocol.codes import ResponseCode
+from twisted_mq.protocol.headers import (
     DeleteKVConfigRequestHeader,
     GetKVConfigRequestHeader,
     GetKVConfigResponseHeader,
     GetKVListByNamespaceRequestHeader,
     PutKVConfigRequestHeader,
 )
-from twisted_mq.config.errors import ConfigError, KeyNotAllowed
-from twisted_mq.config.options import options_text, parse_updates
-from twisted_mq.config.properties import parse_properties, update_properties
-from twisted_mq.namesrv.options import NamesrvOptions
-from twisted_mq.namesrv.state import NamesrvState, answer, refuse
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.header_codec import decode_header
 from twisted_mq.remoting.channel import Channel
 
 

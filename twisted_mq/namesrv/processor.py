@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
-from protocol.codes import RequestCode
-from protocol.command import RemotingCommand
 from twisted_mq.namesrv import broker_requests, config_requests, route_query, topic_requests
 from twisted_mq.namesrv.state import NamesrvState
+from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.remoting.channel import Channel, Processor
 
 REQUESTS: dict[RequestCode, Callable[[NamesrvState, Channel, RemotingCommand], RemotingCommand]] = {

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import attrs
 
-from protocol.bodies import BrokerData, BrokerMemberGroup, ClusterInfo, QueueData, TopicList, TopicRouteData
-from protocol.flags import TopicSysFlag, is_writeable
 from twisted_mq.namesrv.route_table import RouteTable
 from twisted_mq.namesrv.route_values import MASTER_ID, BrokerAddress
+from twisted_mq.protocol.bodies import BrokerData, BrokerMemberGroup, ClusterInfo, QueueData, TopicList, TopicRouteData
+from twisted_mq.protocol.flags import TopicSysFlag, is_writeable
 
 SYNC_BROKER_MEMBER_GROUP_PREFIX = "rmq_sys_SYNC_BROKER_MEMBER_"
 """Topics whose route shows the broker's members as they are (Apache: TopicValidator)."""

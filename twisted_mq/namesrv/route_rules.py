@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from protocol.bodies import BrokerData, QueueData, TopicConfig
-from protocol.flags import PermName
 from twisted_mq.namesrv.route_values import MASTER_ID, MinBrokerIdChange, Registration
+from twisted_mq.protocol.bodies import BrokerData, QueueData, TopicConfig
+from twisted_mq.protocol.flags import PermName
 
 
 def addresses_without(held: BrokerData | None, registration: Registration) -> dict[int, str]:

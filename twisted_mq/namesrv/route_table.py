@@ -11,8 +11,6 @@ from collections.abc import Callable, Hashable, Iterable
 import attrs
 from twisted.logger import Logger
 
-from protocol.bodies import BrokerData, DataVersion, QueueData, TopicQueueMappingInfo
-from protocol.flags import PermName
 from twisted_mq.namesrv.route_rules import addresses_without, id_change, queue_data, speaks_for_topics
 from twisted_mq.namesrv.route_values import (
     MASTER_ID,
@@ -23,6 +21,8 @@ from twisted_mq.namesrv.route_values import (
     Registered,
     Registration,
 )
+from twisted_mq.protocol.bodies import BrokerData, DataVersion, QueueData, TopicQueueMappingInfo
+from twisted_mq.protocol.flags import PermName
 
 BROKER_EXPIRY_MS = 120_000
 """Silence after which a broker is gone that names no time of its own (DEFAULT_BROKER_CHANNEL_EXPIRED_TIME)."""

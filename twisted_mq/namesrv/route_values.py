@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping
 
 import attrs
 
-from protocol.bodies import DataVersion, TopicConfig, TopicQueueMappingInfo
+from twisted_mq.protocol.bodies import DataVersion, TopicConfig, TopicQueueMappingInfo
 
 MASTER_ID = 0
 """Apache: MixAll.MASTER_ID."""

@@ -8,16 +8,16 @@ from twisted.application import service
 from twisted.internet import defer, interfaces, task
 from twisted.logger import Logger
 
-from protocol.codes import RequestCode
-from protocol.command import RemotingCommand
-from protocol.header_codec import encode_header
-from protocol.headers import NotifyMinBrokerIdChangeRequestHeader
 from twisted_mq.namesrv.kv_config import KVConfig
 from twisted_mq.namesrv.options import NamesrvOptions
 from twisted_mq.namesrv.processor import processors
 from twisted_mq.namesrv.route_table import BROKER_EXPIRY_MS, RouteTable
 from twisted_mq.namesrv.route_values import MinBrokerIdChange
 from twisted_mq.namesrv.state import NamesrvState
+from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.headers import NotifyMinBrokerIdChangeRequestHeader
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.header_codec import encode_header
 from twisted_mq.remoting.channel import Channel, Traffic
 from twisted_mq.remoting.client import RemotingClient
 from twisted_mq.remoting.listen import bind, listen

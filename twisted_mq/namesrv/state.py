@@ -8,14 +8,14 @@ from typing import Any
 import attrs
 from twisted.internet.interfaces import IReactorTime
 
-from protocol.codes import ResponseCode
-from protocol.command import RemotingCommand
-from protocol.errors import BrokerError
-from protocol.header_codec import encode_header
 from twisted_mq.namesrv.kv_config import KVConfig
 from twisted_mq.namesrv.options import NamesrvOptions
 from twisted_mq.namesrv.route_table import RouteTable
 from twisted_mq.namesrv.route_values import MinBrokerIdChange
+from twisted_mq.protocol.codes import ResponseCode
+from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.header_codec import encode_header
 
 
 @attrs.define(eq=False, kw_only=True)

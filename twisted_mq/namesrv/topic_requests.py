@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from protocol.bodies import TopicList, TopicRouteData, decode_body, encode_body
-from protocol.codes import ResponseCode
-from protocol.command import RemotingCommand
-from protocol.header_codec import decode_header
-from protocol.headers import (
-    DeleteTopicFromNamesrvRequestHeader,
-    GetRouteInfoRequestHeader,
-    GetTopicsByClusterRequestHeader,
-    RegisterTopicRequestHeader,
-)
 from twisted_mq.namesrv import route_query
 from twisted_mq.namesrv.broker_requests import ZONE_NAME
 from twisted_mq.namesrv.kv_config import ORDER_TOPIC_CONFIG
 from twisted_mq.namesrv.route_table import RouteTable
 from twisted_mq.namesrv.state import NamesrvState, answer, refuse
+from twisted_mq.protocol.bodies import TopicList, TopicRouteData, decode_body, encode_body
+from twisted_mq.protocol.codes import ResponseCode
+from twisted_mq.protocol.headers import (
+    DeleteTopicFromNamesrvRequestHeader,
+    GetRouteInfoRequestHeader,
+    GetTopicsByClusterRequestHeader,
+    RegisterTopicRequestHeader,
+)
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.header_codec import decode_header
 from twisted_mq.remoting.channel import Channel
 
 V4_9_4 = 401

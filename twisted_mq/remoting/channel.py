@@ -19,10 +19,10 @@ from twisted.logger import Logger
 from twisted.python import failure
 from zope.interface import implementer
 
-from protocol.codes import ResponseCode
-from protocol.command import ONE_WAY_FLAG, RESPONSE_FLAG, RemotingCommand
-from protocol.errors import BrokerError, FrameError, ProtocolError
-from protocol.framing import MAX_FRAME_BYTES, FrameDecoder, encode_frame
+from twisted_mq.protocol.codes import ResponseCode
+from twisted_mq.protocol.errors import BrokerError, FrameError, ProtocolError
+from twisted_mq.protocol.wire.command import ONE_WAY_FLAG, RESPONSE_FLAG, RemotingCommand
+from twisted_mq.protocol.wire.framing import MAX_FRAME_BYTES, FrameDecoder, encode_frame
 from twisted_mq.remoting.errors import RemotingSendError, RemotingTimeoutError, RemotingTooMuchRequestError
 from twisted_mq.remoting.prompt_write import write_promptly
 

@@ -10,8 +10,8 @@ from twisted.internet.endpoints import HostnameEndpoint, TCP4ClientEndpoint
 from twisted.internet.error import ConnectError
 from twisted.python import failure
 
-from protocol.command import RemotingCommand
-from protocol.framing import MAX_FRAME_BYTES
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.framing import MAX_FRAME_BYTES
 from twisted_mq.remoting.channel import Channel, Processor, Traffic
 from twisted_mq.remoting.errors import RemotingConnectError, RemotingTimeoutError
 

@@ -1,4 +1,4 @@
-"""What can go wrong between two processes, apart from what a peer answers (that is `protocol.errors.BrokerError`)."""
+"""What can go wrong between two processes, apart from what a peer answers (that is `twisted_mq.protocol.errors.BrokerError`)."""
 
 from __future__ import annotations
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from pyspark.sql import SparkSession
 
-from spark.jobs import duplicates
 from tests.spark.stores import BORN_MS, StoreWriter
+from twisted_mq.spark.jobs import duplicates
 
 
 def found(session: SparkSession, store: str) -> list[tuple[object, ...]]:

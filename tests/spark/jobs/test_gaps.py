@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from pyspark.sql import SparkSession
 
-from protocol.flags import MessageSysFlag
-from spark.jobs import gaps
 from tests.spark.stores import StoreWriter
+from twisted_mq.protocol.flags import MessageSysFlag
+from twisted_mq.spark.jobs import gaps
 
 
 def found(session: SparkSession, store: str) -> list[tuple[object, ...]]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from spark.jobs import latency
 from tests.spark.stores import StoreWriter
+from twisted_mq.spark.jobs import latency
 
 
 def test_percentiles_a_topic(session: SparkSession, writer: StoreWriter) -> None:

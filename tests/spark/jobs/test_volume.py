@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from spark.jobs import volume
 from tests.spark.stores import BORN_MS, StoreWriter
+from twisted_mq.spark.jobs import volume
 
 
 def test_each_queue_is_counted(session: SparkSession, writer: StoreWriter) -> None:

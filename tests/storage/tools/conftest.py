@@ -8,10 +8,10 @@ from pathlib import Path
 import attrs
 import pytest
 
-from storage.check import check_store
-from storage.message_store import FileMessageStore
-from storage.readers import StoreReader
 from tests.storage.conftest import LOG_FILE_BYTES, OpenFileStore, config, message, no_sync, put, tagged
+from twisted_mq.storage.check import check_store
+from twisted_mq.storage.message_store import FileMessageStore
+from twisted_mq.storage.store_reader import StoreReader
 
 MESSAGES = 50
 BODY_BYTES = 100
@@ -77,7 +77,7 @@ class ClosedStore:
 
 
 def _read(store: FileMessageStore, topic: str, queue_id: int) -> Iterator[object]:
-    from protocol.message_record import decode_message
+    from twisted_mq.protocol.layouts.record_codec import decode_message
 
     offset = store.min_offset_in_queue(topic, queue_id)
     while offset < store.max_offset_in_queue(topic, queue_id):

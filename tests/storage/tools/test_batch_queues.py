@@ -10,17 +10,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from protocol.queue_layout import BATCH_ENTRY_BYTES
-from storage.check import check_store
-from storage.index_file import IndexSizes
-from storage.tools.batch_queues import BatchQueueWriter
-from storage.tools.rebuild import rebuild
-from storage.tools.repair import repair
-from storage.tools.sizes import measure
-from storage.tools.verify import verify
 from tests.storage.conftest import BATCH_QUEUE_FILE_BYTES, OpenFileStore, message, put
-from tests.storage.test_batch_consume_queue import batch_store, is_batch_topic
+from tests.storage.queues.test_batch_consume_queue import batch_store, is_batch_topic
 from tests.storage.test_batch_queue_contract import TOPIC, inner_batch
+from twisted_mq.protocol.layouts.index import IndexSizes
+from twisted_mq.protocol.layouts.queue_entry import BATCH_ENTRY_BYTES
+from twisted_mq.storage.check import check_store
+from twisted_mq.storage.tools.batch_queues import BatchQueueWriter
+from twisted_mq.storage.tools.rebuild import rebuild
+from twisted_mq.storage.tools.repair import repair
+from twisted_mq.storage.tools.sizes import measure
+from twisted_mq.storage.tools.verify import verify
 
 INDEX = IndexSizes(50, 200)
 DIRECTORY = f"batchconsumequeue/{TOPIC}/0"

@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from protocol.index_layout import ENTRY, SLOT, entry_position
-from storage.check import check_store
-from storage.index_file import IndexSizes
-from storage.tools.index_tools import index_files, sizes_of
-from storage.tools.rebuild import rebuild
-from storage.tools.repair import repair
-from storage.tools.verify import verify
 from tests.storage.conftest import OpenFileStore, message, put
+from twisted_mq.protocol.layouts.index import ENTRY, SLOT, IndexSizes, entry_position
+from twisted_mq.storage.check import check_store
+from twisted_mq.storage.tools.index_tools import index_files, sizes_of
+from twisted_mq.storage.tools.rebuild import rebuild
+from twisted_mq.storage.tools.repair import repair
+from twisted_mq.storage.tools.verify import verify
 
 SIZES = IndexSizes(16, 30)
 MESSAGES = 40
@@ -49,7 +48,7 @@ def test_sizes_are_found_out_from_a_file(root: Path) -> None:
 
 
 def verify_paths(root: Path):  # type: ignore[no-untyped-def]
-    from storage.paths import StorePaths
+    from twisted_mq.storage.files.paths import StorePaths
 
     return StorePaths(str(root))
 

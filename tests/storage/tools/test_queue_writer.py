@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from protocol.queue_layout import FILLER_ENTRY, iterate_entries, pack_entry
-from storage.tools.queue_writer import QueueWriter
+from twisted_mq.protocol.layouts.queue_entry import FILLER_ENTRY, iterate_entries, pack_entry
+from twisted_mq.storage.tools.queue_writer import QueueWriter
 
 
 def written(tmp_path: Path, *batches: list[tuple[int, int]]) -> tuple[QueueWriter, dict[int, int]]:

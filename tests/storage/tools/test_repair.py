@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from storage.config_tables import ConsumerOffsetTable
-from storage.tools import repair_plan
-from storage.tools.exclusive import StoreInUse
-from storage.tools.repair import plan_repair, repair
-from storage.tools.verify import verify
 from tests.storage.conftest import LOG_FILE_BYTES, OpenFileStore, message, put
 from tests.storage.tools.conftest import MESSAGES, ClosedStore
+from twisted_mq.storage.tables.config_tables import ConsumerOffsetTable
+from twisted_mq.storage.tools import repair_plan
+from twisted_mq.storage.tools.exclusive import StoreInUse
+from twisted_mq.storage.tools.repair import plan_repair, repair
+from twisted_mq.storage.tools.verify import verify
 
 EVERY = list(range(MESSAGES))
 

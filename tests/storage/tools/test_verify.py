@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from protocol.queue_layout import pack_entry
-from storage.errors import NoStore
-from storage.tools.findings import Finding
-from storage.tools.verify import verify
 from tests.storage.conftest import OpenFileStore, message, put
 from tests.storage.tools.conftest import MESSAGES, ClosedStore
+from twisted_mq.protocol.layouts.queue_entry import pack_entry
+from twisted_mq.storage.errors import NoStore
+from twisted_mq.storage.tools.findings import Finding
+from twisted_mq.storage.tools.verify import verify
 
 
 def named(store: ClosedStore) -> list[str]:

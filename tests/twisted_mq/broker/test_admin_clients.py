@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from protocol.bodies import (
+from tests.support.broker import BrokerInMemory
+from tests.support.heartbeat import heartbeat
+from tests.twisted_mq.broker.test_send import send
+from twisted_mq.protocol.bodies import (
     BrokerStatsData,
     Connection,
     ConsumerConnection,
@@ -13,12 +16,9 @@ from protocol.bodies import (
     ProducerTableInfo,
     decode_body,
 )
-from protocol.codes import RequestCode, ResponseCode
-from protocol.command import RemotingCommand
-from protocol.message_record import decode_message
-from tests.support.broker import BrokerInMemory
-from tests.support.heartbeat import heartbeat
-from tests.twisted_mq.broker.test_send import send
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.layouts.record_codec import decode_message
+from twisted_mq.protocol.wire.command import RemotingCommand
 
 PEER = "127.0.0.1:52174"
 

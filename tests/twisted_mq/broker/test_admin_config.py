@@ -7,10 +7,6 @@ from pathlib import Path
 import attrs
 import pytest
 
-from protocol.bodies import DataVersion, decode_body
-from protocol.codes import RequestCode, ResponseCode
-from protocol.command import RemotingCommand
-from protocol.message_record import decode_message
 from tests.support.broker import BrokerInMemory
 from tests.support.heartbeat import heartbeat
 from tests.twisted_mq.broker.test_pull import pull
@@ -19,6 +15,10 @@ from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.shown_settings import FIXED
 from twisted_mq.config.known_keys import known_keys
 from twisted_mq.config.options import option, option_fields, options_text
+from twisted_mq.protocol.bodies import DataVersion, decode_body
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.layouts.record_codec import decode_message
+from twisted_mq.protocol.wire.command import RemotingCommand
 
 
 def update(broker: BrokerInMemory, text: str) -> RemotingCommand:

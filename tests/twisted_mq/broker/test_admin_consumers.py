@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from protocol.bodies import (
+from tests.support.broker import BrokerInMemory, Peer
+from tests.support.heartbeat import heartbeat
+from tests.twisted_mq.broker.test_pull import pull
+from tests.twisted_mq.broker.test_send import send
+from twisted_mq.protocol.bodies import (
     ConsumeStats,
     ConsumeStatsList,
     MessageQueue,
@@ -12,11 +16,7 @@ from protocol.bodies import (
     TopicList,
     decode_body,
 )
-from protocol.codes import RequestCode, ResponseCode
-from tests.support.broker import BrokerInMemory, Peer
-from tests.support.heartbeat import heartbeat
-from tests.twisted_mq.broker.test_pull import pull
-from tests.twisted_mq.broker.test_send import send
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
 
 
 def consumed_broker() -> tuple[BrokerInMemory, Peer]:

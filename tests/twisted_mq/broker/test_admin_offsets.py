@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from protocol.bodies import (
+from tests.support.broker import BrokerInMemory, Peer
+from tests.support.heartbeat import heartbeat
+from tests.twisted_mq.broker.test_pull import pull
+from tests.twisted_mq.broker.test_send import send
+from twisted_mq.protocol.bodies import (
     ConsumerOffsetSerializeWrapper,
     GetConsumerStatusBody,
     MessageQueue,
@@ -13,12 +17,8 @@ from protocol.bodies import (
     decode_body,
     encode_body,
 )
-from protocol.codes import RequestCode, ResponseCode
-from protocol.command import RemotingCommand
-from tests.support.broker import BrokerInMemory, Peer
-from tests.support.heartbeat import heartbeat
-from tests.twisted_mq.broker.test_pull import pull
-from tests.twisted_mq.broker.test_send import send
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.wire.command import RemotingCommand
 
 
 def broker_with_messages(count: int = 5, **options: object) -> tuple[BrokerInMemory, Peer]:

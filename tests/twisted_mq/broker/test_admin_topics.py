@@ -7,7 +7,8 @@ import json
 import pytest
 from twisted.internet import defer
 
-from protocol.bodies import (
+from tests.support.broker import BrokerInMemory, Peer
+from twisted_mq.protocol.bodies import (
     DataVersion,
     MessageQueue,
     SubscriptionGroupConfig,
@@ -20,10 +21,9 @@ from protocol.bodies import (
     decode_body,
     encode_body,
 )
-from protocol.codes import RequestCode, ResponseCode
-from protocol.command import RemotingCommand
-from storage.interfaces import InnerMessage
-from tests.support.broker import BrokerInMemory, Peer
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.storage.interfaces import InnerMessage
 
 UPDATE, DELETE = RequestCode.UPDATE_AND_CREATE_TOPIC, RequestCode.DELETE_TOPIC_IN_BROKER
 FILTER_TYPE_FAULT = "CreateTopicRequestHeader.topicFilterType: not one of ('SINGLE_TAG', 'MULTI_TAG'), got 'NEITHER'"

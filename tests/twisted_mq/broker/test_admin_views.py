@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from protocol.bodies import (
+from tests.support.broker import BrokerInMemory
+from tests.support.heartbeat import heartbeat
+from tests.twisted_mq.broker.test_pull import pull, pull_fields, tagged
+from tests.twisted_mq.broker.test_send import send
+from twisted_mq.broker.processors.pull import BUSY
+from twisted_mq.protocol.bodies import (
     BrokerStatsData,
     BrokerStatsItem,
     ConsumeQueueData,
@@ -12,14 +17,9 @@ from protocol.bodies import (
     TopicStatsTable,
     decode_body,
 )
-from protocol.codes import RequestCode, ResponseCode
-from protocol.command import RemotingCommand
-from protocol.message_record import decode_message
-from tests.support.broker import BrokerInMemory
-from tests.support.heartbeat import heartbeat
-from tests.twisted_mq.broker.test_pull import pull, pull_fields, tagged
-from tests.twisted_mq.broker.test_send import send
-from twisted_mq.broker.processors.pull import BUSY
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.layouts.record_codec import decode_message
+from twisted_mq.protocol.wire.command import RemotingCommand
 
 
 def test_a_message_is_viewed_by_its_offset() -> None:

@@ -12,11 +12,11 @@ import pytest
 from twisted.logger import LogLevel, globalLogPublisher
 
 from interop.bad_requests import bad_requests, is_malformed
-from protocol.bodies import SubscriptionGroupConfig, encode_body
-from protocol.codes import RequestCode, ResponseCode
 from tests.support.broker import BrokerInMemory
 from tests.support.heartbeat import heartbeat
 from tests.twisted_mq.broker.test_send import send
+from twisted_mq.protocol.bodies import SubscriptionGroupConfig, encode_body
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
 
 READ_AS_ZERO = ("POP_MESSAGE with no bornTime", "NOTIFICATION with no bornTime")
 """Older clients leave it out."""

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.errors import RecordError
-from protocol.java import from_utf8, tags_code, utf8
-from protocol.message_batch import encode_entry
-from storage.interfaces import InnerMessage
 from twisted_mq.broker.processors.batch import batch_messages
+from twisted_mq.protocol.errors import RecordError
+from twisted_mq.protocol.layouts.batch_entry import encode_entry
+from twisted_mq.protocol.text.java import from_utf8, tags_code, utf8
+from twisted_mq.storage.interfaces import InnerMessage
 
 PATTERN = InnerMessage("T", 1, b"", b"", {}, 0, sys_flag=2)
 ALWAYS = {"CLUSTER": "c", "MSG_REGION": "r", "TRACE_ON": "true"}

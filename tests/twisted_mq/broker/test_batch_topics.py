@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from protocol.codes import RequestCode, ResponseCode
-from protocol.command import RemotingCommand
-from protocol.flags import MessageSysFlag
-from protocol.message import Message
-from protocol.message_batch import encode_batch
 from tests.support.broker import BrokerInMemory, Peer
 from tests.twisted_mq.broker.test_pull import SUBSCRIPTION, SUSPEND, pull, pull_fields
 from tests.twisted_mq.broker.test_send import fields, send, stored
-from twisted_mq.client.broker_calls import pull_result
+from twisted_mq.client.core.broker_calls import pull_result
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.flags import MessageSysFlag
+from twisted_mq.protocol.layouts.batch_entry import encode_batch
+from twisted_mq.protocol.messages.message import Message
+from twisted_mq.protocol.wire.command import RemotingCommand
 
 INNER_FLAGS = MessageSysFlag.INNER_BATCH_FLAG | MessageSysFlag.NEED_UNWRAP_FLAG
 BATCH_KEY = "UNIQ_KEY\x01BATCH\x02WAIT\x01true\x02"

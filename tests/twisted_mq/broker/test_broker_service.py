@@ -14,20 +14,20 @@ from twisted.internet.task import Clock, deferLater
 from twisted.logger import globalLogPublisher
 from twisted.trial.unittest import TestCase
 
-from protocol.bodies import ConsumerData, HeartbeatData, encode_body
-from protocol.codes import RequestCode
-from protocol.command import RemotingCommand
-from protocol.framing import encode_frame
-from storage.check import check_store
-from storage.errors import StoreLocked
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.service import BrokerService, make_broker
 from twisted_mq.namesrv.options import NamesrvOptions
 from twisted_mq.namesrv.service import NamesrvService, make_namesrv
+from twisted_mq.protocol.bodies import ConsumerData, HeartbeatData, encode_body
+from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.framing import encode_frame
 from twisted_mq.remoting.channel import Traffic
 from twisted_mq.remoting.client import RemotingClient
 from twisted_mq.remoting.listen import PortError
 from twisted_mq.remoting.server import RemotingServerFactory
+from twisted_mq.storage.check import check_store
+from twisted_mq.storage.errors import StoreLocked
 
 SEND = {"a": "P", "b": "T", "c": "TBW102", "d": "4", "e": "0", "f": "0", "g": "1", "h": "0",
         "i": "", "j": "0", "k": "false", "m": "false"}  # fmt: skip

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from protocol.bodies import BrokerStatsData, decode_body
-from protocol.codes import RequestCode
-from protocol.command import RemotingCommand
 from tests.support.broker import BrokerInMemory, Peer
 from tests.support.heartbeat import heartbeat
 from tests.twisted_mq.broker.test_pull import pull
 from tests.twisted_mq.broker.test_send import fields, send
+from twisted_mq.protocol.bodies import BrokerStatsData, decode_body
+from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.wire.command import RemotingCommand
 
 
 def minute(broker: BrokerInMemory, peer: Peer, name: str, key: str) -> tuple[int, float]:

@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from protocol.command import RemotingCommand
-from protocol.framing import FrameDecoder
 from tests.support.broker import BrokerInMemory
 from tests.support.captures import frames
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.framing import FrameDecoder
 
 NOT_BROKERS = {103, 105, 101}
 JAVA_TEXT = "java.lang"

@@ -12,12 +12,12 @@ from typing import Any
 import attrs
 import pytest
 
-from protocol.codes import RequestCode
-from protocol.command import RemotingCommand
-from protocol.framing import FrameDecoder, encode_frame
-from protocol.message_record import iterate_messages
 from tests.support.broker import BrokerInMemory, Peer
 from tests.support.captures import frame_index, frames
+from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.layouts.record_codec import iterate_messages
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.framing import FrameDecoder, encode_frame
 
 DIFFERS = {"msgId", "transactionId", "timestamp", "indexLastUpdateTimestamp", "indexLastUpdatePhyoffset"}
 SENDS = {RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE}

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from protocol.bodies import (
+from tests.support.broker import BrokerInMemory, Peer
+from tests.support.captures import frames
+from twisted_mq.protocol.bodies import (
     CheckClientRequestBody,
     ConsumerData,
     GetConsumerListByGroupResponseBody,
@@ -18,11 +20,9 @@ from protocol.bodies import (
     decode_body,
     encode_body,
 )
-from protocol.codes import RequestCode, ResponseCode
-from protocol.command import RemotingCommand
-from protocol.framing import FrameDecoder
-from tests.support.broker import BrokerInMemory, Peer
-from tests.support.captures import frames
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.framing import FrameDecoder
 
 LIST = RequestCode.GET_CONSUMER_LIST_BY_GROUP
 IDS_CHANGED = RequestCode.NOTIFY_CONSUMER_IDS_CHANGED

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from protocol.bodies import (
+from tests.support.broker import BrokerInMemory, MemoryTable
+from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
+from twisted_mq.protocol.bodies import (
     LockBatchRequestBody,
     LockBatchResponseBody,
     MessageQueue,
@@ -16,10 +18,8 @@ from protocol.bodies import (
     decode_body,
     encode_body,
 )
-from protocol.codes import RequestCode, ResponseCode
-from storage.interfaces import InnerMessage
-from tests.support.broker import BrokerInMemory, MemoryTable
-from twisted_mq.broker.consumer_offset_manager import ConsumerOffsetManager
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.storage.interfaces import InnerMessage
 
 QUERY, UPDATE = RequestCode.QUERY_CONSUMER_OFFSET, RequestCode.UPDATE_CONSUMER_OFFSET
 NOT_FOUND = (ResponseCode.QUERY_NOT_FOUND, "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first", {})

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import attrs
 
-from protocol.command import RemotingCommand
-from protocol.framing import encode_frame
-from protocol.message_record import iterate_messages
-from storage.message_store import FileMessageStore
-from storage.retention import DiskUsage, remove_file
 from tests.support.broker import BrokerInMemory, Peer
 from tests.support.heartbeat import heartbeat
 from tests.support.store_load import START_MS, small_config
 from tests.twisted_mq.broker.test_send import fields, send
+from twisted_mq.protocol.layouts.record_codec import iterate_messages
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.framing import encode_frame
+from twisted_mq.storage.message_store import FileMessageStore
+from twisted_mq.storage.retention import DiskUsage, remove_file
 
 SUBSCRIPTION, SUSPEND, COMMIT = 4, 2, 1
 SMALL = {"mapped_file_size_commit_log": 4096, "mapped_file_size_consume_queue": 200}

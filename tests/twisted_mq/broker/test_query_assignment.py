@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
-from protocol.bodies import (
+from tests.support.broker import BrokerInMemory
+from tests.support.heartbeat import heartbeat
+from twisted_mq.broker.clients.queue_assignment import Group, NothingToDivide, divide
+from twisted_mq.protocol.bodies import (
     BrokerData,
     MessageQueue,
     QueueData,
@@ -16,14 +19,11 @@ from protocol.bodies import (
     TopicRouteData,
     encode_body,
 )
-from protocol.codes import RequestCode
-from protocol.command import RemotingCommand
-from storage.request_mode_table import MessageRequestModeTable
-from tests.support.broker import BrokerInMemory
-from tests.support.heartbeat import heartbeat
-from twisted_mq.broker.queue_assignment import Group, NothingToDivide, divide
-from twisted_mq.client.name_servers import NameServers
-from twisted_mq.client.route_cache import RouteCache
+from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.routing.name_servers import NameServers
+from twisted_mq.routing.route_cache import RouteCache
+from twisted_mq.storage.tables.request_mode_table import MessageRequestModeTable
 
 QUEUES = [MessageQueue("T", "broker-a", number) for number in range(4)]
 PULL = SetMessageRequestModeRequestBody("T", "G")

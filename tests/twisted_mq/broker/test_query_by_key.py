@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from protocol.codes import RequestCode, ResponseCode
-from protocol.command import RemotingCommand
-from protocol.framing import FrameDecoder
-from protocol.message_record import iterate_messages
 from tests.support.broker import BrokerInMemory, Peer
 from tests.support.captures import frame_index, frames
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.layouts.record_codec import iterate_messages
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.framing import FrameDecoder
 
 SCENARIO = "query_by_key_and_id"
 

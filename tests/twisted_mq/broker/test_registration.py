@@ -11,14 +11,14 @@ from twisted.internet.task import Clock
 from twisted.logger import globalLogPublisher
 from twisted.trial.unittest import SynchronousTestCase
 
-from protocol.bodies import DataVersion, TopicConfig, decode_register_broker
-from protocol.codes import RequestCode
-from protocol.command import RemotingCommand
 from tests.support.broker import MemoryTable
 from tests.support.remoting import MemoryNetwork, settle
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.registration import Registration
-from twisted_mq.broker.topic_config_manager import TopicConfigManager
+from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
+from twisted_mq.protocol.bodies import DataVersion, TopicConfig, decode_register_broker
+from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.remoting.channel import Channel, Traffic
 from twisted_mq.remoting.client import RemotingClient
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from protocol.bodies import HeartbeatData, ProducerData, encode_body
-from protocol.codes import RequestCode, ResponseCode
-from protocol.command import RemotingCommand
-from protocol.framing import FrameDecoder
-from protocol.message_properties import decode_properties
-from protocol.message_record import decode_message
 from tests.support.broker import BrokerInMemory, Peer
 from tests.support.captures import frame_index, frames
+from twisted_mq.protocol.bodies import HeartbeatData, ProducerData, encode_body
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.layouts.record_codec import decode_message
+from twisted_mq.protocol.text.properties import decode_properties
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.framing import FrameDecoder
 
 TOPIC = "CapCluster_REPLY_TOPIC"
 ASKING = "127.0.0.1@10386#5097862947670"

@@ -11,13 +11,13 @@ from typing import Any
 from twisted.internet import defer, task
 from twisted.trial import unittest
 
-from storage.config import StoreConfig
-from storage.interfaces import InnerMessage, PutStatus
-from storage.message_store import FileMessageStore
-from storage.retention import remove_file
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.retention_service import RetentionService, local_hour
 from twisted_mq.broker.store_options import store_config
+from twisted_mq.storage.config import StoreConfig
+from twisted_mq.storage.interfaces import InnerMessage, PutStatus
+from twisted_mq.storage.message_store import FileMessageStore
+from twisted_mq.storage.retention import remove_file
 
 OLD_SECONDS = 4 * 24 * 3600
 NOW_SECONDS = 1_700_000_000

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from protocol.bodies import GroupList, HAConnectionRuntimeInfo, HARuntimeInfo, KVTable, decode_body
 from tests.support.broker import BrokerInMemory
 from tests.twisted_mq.broker.test_pull import pull
 from tests.twisted_mq.broker.test_send import send
 from twisted_mq.broker.processors.runtime_info import human_bytes, human_time
-from twisted_mq.broker.statistics import BrokerStatistics
+from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
+from twisted_mq.protocol.bodies import GroupList, HAConnectionRuntimeInfo, HARuntimeInfo, KVTable, decode_body
 
 
 def test_rates_cover_the_three_windows() -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from protocol.command import RemotingCommand
-from protocol.message import Message
-from protocol.message_batch import encode_batch, encode_entry
-from protocol.message_record import decode_message
-from protocol.registry import RequestCode
-from storage.interfaces import PutResult, PutStatus
 from tests.support.broker import BrokerInMemory, Peer
 from twisted_mq.broker.processors.send import SendMessageProcessor
+from twisted_mq.protocol.layouts.batch_entry import encode_batch, encode_entry
+from twisted_mq.protocol.layouts.record_codec import decode_message
+from twisted_mq.protocol.messages.message import Message
+from twisted_mq.protocol.requests.registry import RequestCode
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.storage.interfaces import PutResult, PutStatus
 
 NAMES = {"group": "a", "topic": "b", "default": "c", "queues": "d", "queue": "e", "sys_flag": "f", "born": "g",
          "flag": "h", "properties": "i", "reconsume": "j", "unit": "k", "batch": "m"}  # fmt: skip

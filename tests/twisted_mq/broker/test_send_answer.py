@@ -1,12 +1,12 @@
 import attrs
 import pytest
 
-from protocol.command import RemotingCommand
-from protocol.errors import BrokerError
-from protocol.framing import FrameDecoder
-from protocol.hosts import pack_host
-from storage.interfaces import InnerMessage, PutResult, PutStatus
 from twisted_mq.broker.processors.send_answer import SendAnswers
+from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.layouts.host import pack_host
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.framing import FrameDecoder
+from twisted_mq.storage.interfaces import InnerMessage, PutResult, PutStatus
 
 HOSTS = {"ipv4": pack_host("127.0.0.2", 20911), "ipv6": pack_host("::1", 20911)}
 RESULT = PutResult(PutStatus.PUT_OK, queue_offset=1234567, physical_offset=0x1D6, end_offset=700)

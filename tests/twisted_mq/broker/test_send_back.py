@@ -5,12 +5,12 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from protocol.bodies import MessageQueue, SubscriptionGroupConfig
-from protocol.command import RemotingCommand
-from protocol.message import MessageExt
-from protocol.message_record import decode_message
-from protocol.registry import RequestCode
 from tests.support.broker import BrokerInMemory, Peer
+from twisted_mq.protocol.bodies import MessageQueue, SubscriptionGroupConfig
+from twisted_mq.protocol.layouts.record_codec import decode_message
+from twisted_mq.protocol.messages.message import MessageExt
+from twisted_mq.protocol.requests.registry import RequestCode
+from twisted_mq.protocol.wire.command import RemotingCommand
 
 RETRY, DEAD = "%RETRY%G", "%DLQ%G"
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from protocol.bodies import CheckClientRequestBody, ConsumerData, HeartbeatData, encode_body
-from protocol.codes import RequestCode, ResponseCode
-from protocol.command import RemotingCommand
-from protocol.message_record import iterate_messages
-from protocol.subscription import build_subscription
 from tests.support.broker import BrokerInMemory, Peer
+from twisted_mq.protocol.bodies import CheckClientRequestBody, ConsumerData, HeartbeatData, encode_body
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.layouts.record_codec import iterate_messages
+from twisted_mq.protocol.messages.subscription import build_subscription
+from twisted_mq.protocol.wire.command import RemotingCommand
 
 SUSPEND, SUBSCRIPTION = 2, 4
 NOT_SERVED = "The broker does not support consumer to filter message by SQL92"

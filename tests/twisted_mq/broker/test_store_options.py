@@ -7,9 +7,9 @@ from typing import Any
 import attrs
 import pytest
 
-from storage.config import FlushDiskType
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.store_options import store_config
+from twisted_mq.storage.config import FlushDiskType
 
 OTHER_NAMES = {
     "sync_flush_timeout": "sync_flush_timeout_ms",

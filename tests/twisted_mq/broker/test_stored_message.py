@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from protocol.errors import RecordError
-from protocol.message_record import encode_record
 from twisted_mq.broker.stored_message import StoredMessage
+from twisted_mq.protocol.errors import RecordError
+from twisted_mq.protocol.layouts.record_codec import encode_record
 
 HOST = bytes([10, 0, 0, 1, 0, 0, 1, 2])
 

@@ -7,8 +7,8 @@ from typing import Any
 from twisted.internet import defer, reactor
 from twisted.trial.unittest import TestCase
 
-from twisted_mq.client.message import Message
-from twisted_mq.client.producer import Producer
+from twisted_mq.client.core.message import Message
+from twisted_mq.client.producing.producer import Producer
 from twisted_mq.testing import EmbeddedCluster
 
 

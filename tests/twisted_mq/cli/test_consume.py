@@ -6,10 +6,10 @@ import pytest
 from twisted.internet import defer
 from twisted.internet.task import Clock
 
-from protocol.message import MessageExt
 from twisted_mq.cli.consume import Printer, check_topic_exists, message_row, writer
-from twisted_mq.client.consumer_options import ConsumeStatus
-from twisted_mq.client.errors import NameServerUnreachable, TopicNotFound
+from twisted_mq.client.consuming.consumer_options import ConsumeStatus
+from twisted_mq.client.core.errors import NameServerUnreachable, TopicNotFound
+from twisted_mq.protocol.messages.message import MessageExt
 
 MESSAGE = MessageExt(
     topic="T",

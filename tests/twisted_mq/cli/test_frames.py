@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from protocol.command import RemotingCommand, SerializeType
-from protocol.framing import MAX_FRAME_BYTES, encode_frame, frame
 from twisted_mq.cli.frames import Damage, frames, read_frames
+from twisted_mq.protocol.wire.command import RemotingCommand, SerializeType
+from twisted_mq.protocol.wire.framing import MAX_FRAME_BYTES, encode_frame, frame
 
 CAPTURES = Path(__file__).parents[3] / "interop" / "captures" / "remoting"
 KEYS_OF_CAPTURES = {

@@ -7,13 +7,13 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from protocol.errors import BrokerError
-from storage.errors import StoreLocked
 from twisted_mq.cli import mq as mq_module
 from twisted_mq.cli.errors import CliError
 from twisted_mq.cli.mq import COMMANDS, main, mq
-from twisted_mq.client.errors import NameServerUnreachable
+from twisted_mq.client.core.errors import NameServerUnreachable
+from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.remoting.listen import PortError
+from twisted_mq.storage.errors import StoreLocked
 
 
 def run_main(monkeypatch, *arguments: str) -> int:

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from twisted.internet import defer
 
-from protocol.errors import BrokerError
 from twisted_mq.cli import mqadmin
 from twisted_mq.cli.admin.command_line import CommandLine
 from twisted_mq.cli.admin.registry import SUB_COMMANDS, find_sub_command
 from twisted_mq.cli.errors import CliError
+from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.remoting.errors import RemotingTimeoutError
 
 REFERENCE = json.loads((Path(__file__).parent / "admin" / "subcommands.json").read_text())

@@ -6,7 +6,6 @@ import pytest
 from click.testing import CliRunner
 from twisted.internet import defer
 
-from protocol.bodies import MessageQueue
 from twisted_mq.cli import send as send_module
 from twisted_mq.cli.send import (
     SendOptions,
@@ -18,9 +17,10 @@ from twisted_mq.cli.send import (
     send,
     send_in_order,
 )
-from twisted_mq.client.errors import MessageIllegal
-from twisted_mq.client.message import Message
-from twisted_mq.client.send_rules import SendResult, SendStatus
+from twisted_mq.client.core.errors import MessageIllegal
+from twisted_mq.client.core.message import Message
+from twisted_mq.client.producing.send_rules import SendResult, SendStatus
+from twisted_mq.protocol.bodies import MessageQueue
 
 OPTIONS = SendOptions("T", "A", "k1 k2", {"color": "red"}, 1, "g", "n:1")
 

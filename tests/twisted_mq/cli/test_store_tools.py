@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from storage.directory import DirectoryLock
 from twisted_mq.cli.store import store
 from twisted_mq.cli.store_options import time_text
+from twisted_mq.storage.files.directory import DirectoryLock
 
 CAPTURES = Path(__file__).parents[3] / "interop" / "captures" / "store"
 

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from protocol.codes import RequestCode
-from protocol.headers import CheckTransactionStateRequestHeader
-from protocol.message import MessageExt
-from protocol.message_record import decode_message
 from tests.support.client_case import ClientCase
 from twisted_mq.client import (
     ConsumeFromWhere,
@@ -20,6 +16,10 @@ from twisted_mq.client import (
     TransactionProducer,
     TransactionState,
 )
+from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.headers import CheckTransactionStateRequestHeader
+from twisted_mq.protocol.layouts.record_codec import decode_message
+from twisted_mq.protocol.messages.message import MessageExt
 
 FIRST = ConsumerOptions(consume_from_where=ConsumeFromWhere.FIRST_OFFSET)
 

@@ -7,7 +7,6 @@ from typing import Any
 from twisted.internet import defer, reactor, task
 from twisted.trial.unittest import TestCase
 
-from protocol.message import MessageExt
 from twisted_mq.client import (
     ConsumeContext,
     ConsumeFromWhere,
@@ -18,6 +17,7 @@ from twisted_mq.client import (
     PushConsumer,
     SendStatus,
 )
+from twisted_mq.protocol.messages.message import MessageExt
 from twisted_mq.testing.cluster import EmbeddedCluster
 
 

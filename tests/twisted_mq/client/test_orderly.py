@@ -7,10 +7,6 @@ from typing import Any
 
 from twisted.internet import defer
 
-from protocol.bodies import ConsumeMessageDirectlyResult, ConsumerRunningInfo, MessageQueue, decode_body
-from protocol.codes import RequestCode
-from protocol.command import RemotingCommand
-from protocol.message import MessageExt
 from tests.support.client_case import ClientCase
 from twisted_mq.client import (
     ConsumeFromWhere,
@@ -20,6 +16,10 @@ from twisted_mq.client import (
     MessageModel,
     PushConsumer,
 )
+from twisted_mq.protocol.bodies import ConsumeMessageDirectlyResult, ConsumerRunningInfo, MessageQueue, decode_body
+from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.messages.message import MessageExt
+from twisted_mq.protocol.wire.command import RemotingCommand
 
 OK, AGAIN = ConsumeOrderlyStatus.SUCCESS, ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
 QUEUE = MessageQueue("T", "broker-a", 0)

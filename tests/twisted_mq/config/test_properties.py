@@ -5,13 +5,7 @@ from __future__ import annotations
 import pytest
 
 from twisted_mq.config.errors import ConfigError
-from twisted_mq.config.properties import (
-    MAX_FILE_BYTES,
-    Entry,
-    parse_properties,
-    read_properties,
-    update_properties,
-)
+from twisted_mq.config.properties import MAX_FILE_BYTES, Entry, parse_properties, read_properties, update_properties
 
 
 def test_entries_carry_the_line_they_begin_on():

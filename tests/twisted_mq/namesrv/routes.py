@@ -6,9 +6,9 @@ import sys
 from collections.abc import Hashable
 from typing import Any
 
-from protocol.bodies import BrokerData, DataVersion, QueueData, TopicConfig
 from twisted_mq.namesrv.route_table import RouteTable
 from twisted_mq.namesrv.route_values import BrokerAddress, Registered, Registration
+from twisted_mq.protocol.bodies import BrokerData, DataVersion, QueueData, TopicConfig
 
 T, U = "T", "U"
 

@@ -9,8 +9,14 @@ from typing import Any
 import pytest
 from twisted.internet.task import Clock
 
-from protocol import fastjson
-from protocol.bodies import (
+from tests.support import captures
+from tests.twisted_mq.namesrv.routes import T, U, queue, topics, version
+from twisted_mq.namesrv.kv_config import KVConfig
+from twisted_mq.namesrv.options import NamesrvOptions
+from twisted_mq.namesrv.processor import REQUESTS, processors
+from twisted_mq.namesrv.route_table import RouteTable
+from twisted_mq.namesrv.state import NamesrvState
+from twisted_mq.protocol.bodies import (
     DataVersion,
     KVTable,
     RegisterBrokerBody,
@@ -22,18 +28,12 @@ from protocol.bodies import (
     encode_body,
     encode_register_broker,
 )
-from protocol.codes import RequestCode, ResponseCode
-from protocol.command import RemotingCommand
-from protocol.errors import BrokerError, ProtocolError
-from protocol.framing import FrameDecoder
-from protocol.registry import REQUESTS as REGISTRY
-from tests.support import captures
-from tests.twisted_mq.namesrv.routes import T, U, queue, topics, version
-from twisted_mq.namesrv.kv_config import KVConfig
-from twisted_mq.namesrv.options import NamesrvOptions
-from twisted_mq.namesrv.processor import REQUESTS, processors
-from twisted_mq.namesrv.route_table import RouteTable
-from twisted_mq.namesrv.state import NamesrvState
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.errors import BrokerError, ProtocolError
+from twisted_mq.protocol.requests.registry import REQUESTS as REGISTRY
+from twisted_mq.protocol.text import fastjson
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.framing import FrameDecoder
 
 
 class NameServer:

@@ -15,13 +15,13 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase, TestCase
 from zope.interface.verify import verifyObject
 
-from protocol.codes import RequestCode
-from protocol.command import RemotingCommand
-from protocol.framing import FrameDecoder
 from tests.support.remoting import ClosingTransport, connect, frames, sent
 from tests.twisted_mq.namesrv.test_namesrv_requests import registered
 from twisted_mq.namesrv.options import NamesrvOptions
 from twisted_mq.namesrv.service import NamesrvService, make_namesrv
+from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.framing import FrameDecoder
 from twisted_mq.remoting.client import RemotingClient
 from twisted_mq.remoting.listen import PortError
 

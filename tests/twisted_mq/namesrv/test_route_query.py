@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from protocol.bodies import BrokerMemberGroup, ClusterInfo, TopicList, TopicQueueMappingInfo, TopicRouteData
 from tests.twisted_mq.namesrv.routes import T, U, address, broker_data, key, queue, register, topics
 from twisted_mq.namesrv import route_query
 from twisted_mq.namesrv.route_table import RouteTable
+from twisted_mq.protocol.bodies import BrokerMemberGroup, ClusterInfo, TopicList, TopicQueueMappingInfo, TopicRouteData
 
 
 @pytest.fixture

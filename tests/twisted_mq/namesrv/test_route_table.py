@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from protocol.bodies import QueueData, TopicQueueMappingInfo
 from tests.twisted_mq.namesrv.routes import (
     T,
     U,
@@ -20,6 +19,7 @@ from tests.twisted_mq.namesrv.routes import (
 )
 from twisted_mq.namesrv.route_table import BROKER_EXPIRY_MS, RouteTable
 from twisted_mq.namesrv.route_values import BrokerAddress, Expired, MinBrokerIdChange, Registered
+from twisted_mq.protocol.bodies import QueueData, TopicQueueMappingInfo
 
 
 @pytest.fixture

@@ -9,10 +9,10 @@ from twisted.internet.task import Clock
 from twisted.logger import LogLevel, capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
-from protocol.codes import ResponseCode
-from protocol.command import ONE_WAY_FLAG, RemotingCommand
-from protocol.errors import BrokerError, HeaderError
 from tests.support.remoting import ClosingTransport, connect, frames, sent
+from twisted_mq.protocol.codes import ResponseCode
+from twisted_mq.protocol.errors import BrokerError, HeaderError
+from twisted_mq.protocol.wire.command import ONE_WAY_FLAG, RemotingCommand
 from twisted_mq.remoting.channel import Channel, Traffic
 from twisted_mq.remoting.errors import RemotingSendError, RemotingTimeoutError, RemotingTooMuchRequestError
 

@@ -6,8 +6,8 @@ from twisted.internet import defer
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from protocol.command import RemotingCommand
 from tests.support.remoting import MemoryNetwork, recorder, settle
+from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.remoting.channel import Traffic
 from twisted_mq.remoting.client import RemotingClient, split_address
 from twisted_mq.remoting.errors import RemotingConnectError, RemotingSendError, RemotingTimeoutError

@@ -5,8 +5,8 @@ from __future__ import annotations
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from protocol.command import RemotingCommand
 from tests.support.remoting import ClosingTransport, connect, frames, sent
+from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.remoting.channel import Channel, Traffic
 from twisted_mq.remoting.server import RemotingServerFactory
 

@@ -8,11 +8,11 @@ from typing import Any
 from twisted.internet import defer, reactor
 from twisted.trial.unittest import TestCase
 
-from protocol.bodies import ClusterInfo, decode_body
-from protocol.codes import RequestCode
-from protocol.command import RemotingCommand
-from twisted_mq.client.message import Message
-from twisted_mq.client.producer import Producer
+from twisted_mq.client.core.message import Message
+from twisted_mq.client.producing.producer import Producer
+from twisted_mq.protocol.bodies import ClusterInfo, decode_body
+from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.remoting.client import RemotingClient
 from twisted_mq.remoting.listen import PortError
 from twisted_mq.testing import EmbeddedCluster

@@ -12,13 +12,13 @@ from typing import Any
 import attrs
 from twisted.logger import Logger
 
-from protocol.bodies.codec import decode_body
-from protocol.bodies.types import Int32, Int64
-from protocol.subscription import SQL92
-from storage.config_tables import ConfigTable
 from twisted_mq.broker.filter.bloom_filter import BloomFilterData
 from twisted_mq.broker.filter.errors import ExpressionError
 from twisted_mq.broker.filter.expression import CompiledExpression, compile_expression
+from twisted_mq.protocol.bodies.codec import decode_body
+from twisted_mq.protocol.bodies.types import Int32, Int64
+from twisted_mq.protocol.messages.subscription import SQL92
+from twisted_mq.storage.tables.config_tables import ConfigTable
 
 _log = Logger()
 

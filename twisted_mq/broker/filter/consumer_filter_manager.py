@@ -11,12 +11,12 @@ from typing import Protocol
 
 from twisted.logger import Logger
 
-from protocol.bodies import SubscriptionData
-from protocol.subscription import is_tag_type
-from storage.json_file import LoadAction
 from twisted_mq.broker.filter.bloom_filter import BloomFilter, BloomFilterData
 from twisted_mq.broker.filter.consumer_filter_data import ConsumerFilterData, compile_filter
 from twisted_mq.broker.filter.errors import ExpressionError
+from twisted_mq.protocol.bodies import SubscriptionData
+from twisted_mq.protocol.messages.subscription import is_tag_type
+from twisted_mq.storage.files.json_file import LoadAction
 
 CLEAN_AFTER_MS = 24 * 3600 * 1000
 """How long a group's filter outlives the group (filterDataCleanTimeSpan)."""

@@ -6,10 +6,10 @@ from typing import Any
 
 import attrs
 
-from storage.json_file import LoadAction
 from twisted_mq.broker.filter.bloom_filter import BloomFilter
 from twisted_mq.broker.filter.consumer_filter_data import ConsumerFilterData
 from twisted_mq.broker.filter.consumer_filter_manager import ConsumerFilterManager, FilterTable
+from twisted_mq.storage.files.json_file import LoadAction
 
 
 @attrs.define(eq=False)

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 
 import attrs
 
-from protocol.bodies import SubscriptionData
-from protocol.message_properties import PROPERTY_RETRY_TOPIC
-from protocol.subscription import is_tag_type, selected_codes
 from twisted_mq.broker.filter.consumer_filter_data import ConsumerFilterData, compile_filter
 from twisted_mq.broker.filter.consumer_filter_manager import ConsumerFilterManager
+from twisted_mq.protocol.bodies import SubscriptionData
+from twisted_mq.protocol.messages.subscription import is_tag_type, selected_codes
+from twisted_mq.protocol.text.properties import PROPERTY_RETRY_TOPIC
 
 RETRY_PREFIX = "%RETRY%"
 POP_RETRY_SEPARATOR = "+"

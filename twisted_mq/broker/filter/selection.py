@@ -10,17 +10,17 @@ from typing import Any
 
 import attrs
 
-from protocol.bodies import SubscriptionData
-from protocol.codes import ResponseCode
-from protocol.errors import BrokerError, RecordError
-from protocol.message_properties import decode_property_bytes
-from protocol.message_record import read_head, read_spans
-from protocol.record_layout import Buffer
-from protocol.subscription import SubscriptionError, build_subscription, is_tag_type
-from storage.interfaces import RecordTest
 from twisted_mq.broker.filter.consumer_filter_data import ConsumerFilterData
 from twisted_mq.broker.filter.errors import ExpressionError
 from twisted_mq.broker.filter.message_filter import MessageFilter, request_filter
+from twisted_mq.protocol.bodies import SubscriptionData
+from twisted_mq.protocol.codes import ResponseCode
+from twisted_mq.protocol.errors import BrokerError, RecordError
+from twisted_mq.protocol.layouts.record import Buffer
+from twisted_mq.protocol.layouts.record_codec import read_head, read_spans
+from twisted_mq.protocol.messages.subscription import SubscriptionError, build_subscription, is_tag_type
+from twisted_mq.protocol.text.properties import decode_property_bytes
+from twisted_mq.storage.interfaces import RecordTest
 
 PARSE_FAILED = "parse the consumer's subscription failed"
 
@@ -35,7 +35,7 @@ class Selection:
 
 @attrs.frozen
 class PropertyTest:
-    """The test of records by an expression; where queues have filter bit maps (storage.queue_extension) by those first."""
+    """The test of records by an expression; where queues have filter bit maps (storage.queues.queue_extension) by those first."""
 
     expression: MessageFilter
 

@@ -9,9 +9,9 @@ from twisted.internet import interfaces, protocol
 from twisted.logger import Logger
 from twisted.python import failure
 
-from protocol.ha_frames import ConnectionState
-from storage.interfaces import IMessageStore
 from twisted_mq.broker.ha.connection import HAConnection
+from twisted_mq.protocol.layouts.ha import ConnectionState
+from twisted_mq.storage.interfaces import IMessageStore
 
 MAX_SLAVES = 64
 """Connections past this are closed, those first that have to show haSharedSecret; a group of brokers has a handful."""

@@ -18,16 +18,16 @@ from twisted.internet import defer, error, interfaces, protocol
 from twisted.logger import Logger
 from twisted.python import failure
 
-from protocol.errors import FrameError
-from protocol.ha_frames import ConnectionState, Transfer, TransferDecoder, encode_report
-from protocol.ha_handshake import NONCE_BYTES, SlaveHandshake
-from storage.errors import LogMismatch, ReplicaDamaged, StoreError
-from storage.interfaces import IMessageStore
 from twisted_mq.broker.ha.dispatch_behind import DispatchBehind
 from twisted_mq.broker.ha.flow_monitor import FlowMonitor
 from twisted_mq.broker.ha.idle_timer import IdleTimer
+from twisted_mq.protocol.errors import FrameError
+from twisted_mq.protocol.layouts.ha import ConnectionState, Transfer, TransferDecoder, encode_report
+from twisted_mq.protocol.layouts.ha_handshake import NONCE_BYTES, SlaveHandshake
 from twisted_mq.remoting.client import Connect, split_address
 from twisted_mq.remoting.errors import RemotingConnectError
+from twisted_mq.storage.errors import LogMismatch, ReplicaDamaged, StoreError
+from twisted_mq.storage.interfaces import IMessageStore
 
 RETRY_SECONDS = (1.0, 2.0, 5.0)
 """Pauses before the next try; the last one repeats (Apache: always 5 s)."""

@@ -8,22 +8,37 @@ as a mismatch, and the connection is closed. A report beyond what was sent never
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-from twisted.internet import protocol
+from twisted.internet import interfaces, protocol
 from twisted.logger import Logger
 from twisted.python import failure
 
-from protocol.ha_frames import ConnectionState
-from protocol.ha_handshake import NONCE_BYTES, HandshakeRefused, MasterHandshake
 from twisted_mq.broker.ha.flow_monitor import UNLIMITED, FlowMonitor
 from twisted_mq.broker.ha.read_service import ReadSocketService
 from twisted_mq.broker.ha.write_service import WriteSocketService
-
-if TYPE_CHECKING:
-    from twisted_mq.broker.ha.accept_service import AcceptSocketService
+from twisted_mq.protocol.layouts.ha import ConnectionState
+from twisted_mq.protocol.layouts.ha_handshake import NONCE_BYTES, HandshakeRefused, MasterHandshake
+from twisted_mq.storage.interfaces import IMessageStore
 
 NOTHING_REPORTED = -1
+
+
+class Slaves(Protocol):
+    """Who keeps the connections of all slaves, see `accept_service`."""
+
+    options: Any
+    store: IMessageStore
+    clock: interfaces.IReactorTime
+
+    def connection_made(self, connection: HAConnection) -> None:
+        """A slave is there."""
+
+    def connection_lost(self, connection: HAConnection, reason: failure.Failure) -> None:
+        """A slave is gone."""
+
+    def acknowledged(self) -> None:
+        """A slave holds more than before."""
 
 
 class HAConnection(protocol.Protocol):
@@ -31,7 +46,7 @@ class HAConnection(protocol.Protocol):
 
     log = Logger()
 
-    def __init__(self, owner: AcceptSocketService) -> None:
+    def __init__(self, owner: Slaves) -> None:
         options, clock = owner.options, owner.clock
         self.state = ConnectionState.READY
         self.client_address = ""

@@ -6,7 +6,7 @@ from typing import Any
 
 from twisted.internet import defer
 
-from protocol.codes import ResponseCode
+from twisted_mq.protocol.codes import ResponseCode
 
 WAIT_FOR_ALL = {True: ResponseCode.SUCCESS, False: ResponseCode.FLUSH_DISK_TIMEOUT}
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from twisted.internet import interfaces
 
-from protocol.ha_frames import ReportDecoder
 from twisted_mq.broker.ha.idle_timer import IdleTimer
+from twisted_mq.protocol.layouts.ha import ReportDecoder
 
 
 class ReadSocketService:

@@ -15,20 +15,20 @@ import attrs
 from twisted.internet import defer
 from twisted.logger import Logger
 
-from protocol.bodies import GetBrokerMemberGroupResponseBody, decode_body
-from protocol.checkpoint_layout import TIMER_CHECKPOINT_STRUCT
-from protocol.codes import RequestCode
-from protocol.command import RemotingCommand
-from protocol.errors import BodyError, ProtocolError
-from protocol.header_codec import encode_header
-from protocol.headers import GetBrokerMemberGroupRequestHeader
-from storage.delay_offset_table import DelayOffsetTable
-from storage.timer_checkpoint import TimerCheckpoint
-from storage.timer_metrics import TimerMetrics
 from twisted_mq.broker.ha.client import HAClient
 from twisted_mq.broker.ha.slave_synchronize import SlaveSynchronize
+from twisted_mq.protocol.bodies import GetBrokerMemberGroupResponseBody, decode_body
+from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.errors import BodyError, ProtocolError
+from twisted_mq.protocol.headers import GetBrokerMemberGroupRequestHeader
+from twisted_mq.protocol.layouts.checkpoint import TIMER_CHECKPOINT_STRUCT
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.header_codec import encode_header
 from twisted_mq.remoting.client import RemotingClient, tcp_endpoint
 from twisted_mq.remoting.errors import RemotingError
+from twisted_mq.storage.tables.delay_offset_table import DelayOffsetTable
+from twisted_mq.storage.timer.timer_checkpoint import TimerCheckpoint
+from twisted_mq.storage.timer.timer_metrics import TimerMetrics
 
 SYNC_SECONDS = 60.0
 CHECKPOINT_SECONDS = 3.0

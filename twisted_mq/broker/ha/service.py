@@ -6,13 +6,13 @@ from typing import Any
 
 from twisted.internet import defer, interfaces
 
-from protocol.bodies import HAClientRuntimeInfo, HAConnectionRuntimeInfo, HARuntimeInfo
-from protocol.ha_frames import ConnectionState
-from storage.interfaces import IMessageStore
 from twisted_mq.broker.ha.accept_service import AcceptSocketService
 from twisted_mq.broker.ha.client import HAClient
 from twisted_mq.broker.ha.connection import HAConnection
 from twisted_mq.broker.ha.group_transfer import GroupTransferService
+from twisted_mq.protocol.bodies import HAClientRuntimeInfo, HAConnectionRuntimeInfo, HARuntimeInfo
+from twisted_mq.protocol.layouts.ha import ConnectionState
+from twisted_mq.storage.interfaces import IMessageStore
 
 SYNC_MASTER = "SYNC_MASTER"
 

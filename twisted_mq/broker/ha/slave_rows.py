@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from protocol.bodies import HARuntimeInfo
+from twisted_mq.protocol.bodies import HARuntimeInfo
 
 PREFIX = "haSlave_"
 

@@ -16,7 +16,8 @@ import attrs
 from twisted.internet import defer
 from twisted.logger import Logger
 
-from protocol.bodies import (
+from twisted_mq.broker.clients.consumer_offset_manager import SEPARATOR
+from twisted_mq.protocol.bodies import (
     ConsumerOffsetSerializeWrapper,
     DelayOffsetSerializeWrapper,
     MessageRequestModeSerializeWrapper,
@@ -26,12 +27,11 @@ from protocol.bodies import (
     decode_body,
     encode_body,
 )
-from protocol.codes import RequestCode, ResponseCode
-from protocol.command import RemotingCommand
-from protocol.errors import BrokerError, ProtocolError
-from protocol.header_codec import encode_header
-from protocol.headers import UpdateConsumerOffsetRequestHeader
-from twisted_mq.broker.consumer_offset_manager import SEPARATOR
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.errors import BrokerError, ProtocolError
+from twisted_mq.protocol.headers import UpdateConsumerOffsetRequestHeader
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.header_codec import encode_header
 from twisted_mq.remoting.errors import RemotingConnectError, RemotingError
 
 TIMEOUT_SECONDS = 3.0

@@ -11,10 +11,10 @@ from typing import Any
 from twisted.internet import interfaces
 from zope.interface import implementer
 
-from protocol.ha_frames import HEADER_BYTES, encode_transfer_header
-from storage.interfaces import IMessageStore
 from twisted_mq.broker.ha.flow_monitor import FlowMonitor
 from twisted_mq.broker.ha.idle_timer import IdleTimer
+from twisted_mq.protocol.layouts.ha import HEADER_BYTES, encode_transfer_header
+from twisted_mq.storage.interfaces import IMessageStore
 
 WRITE_BYTES = 128 * 1024
 """Transfers are gathered up to this size; it is what Twisted hands to a socket at once."""

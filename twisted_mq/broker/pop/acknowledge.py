@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from protocol.bodies import AckMsg
 from twisted_mq.broker.pop.order_info import NOT_POPPED
+from twisted_mq.protocol.bodies import AckMsg
 from twisted_mq.remoting.channel import Channel
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import attrs
 from twisted.internet import defer, interfaces
 
-from protocol.pop_topics import pop_retry_topics
+from twisted_mq.protocol.names.pop_topics import pop_retry_topics
 
 ALL_QUEUES = -1
 EARLY_MS = 50

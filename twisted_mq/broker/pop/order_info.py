@@ -12,9 +12,9 @@ from collections.abc import Sequence
 import attrs
 from attrs import field
 
-from protocol.bodies.codec import decode_body
-from protocol.bodies.types import Int32, Int64, wire
-from storage.config_tables import ConfigTable
+from twisted_mq.protocol.bodies.codec import decode_body
+from twisted_mq.protocol.bodies.types import Int32, Int64, wire
+from twisted_mq.storage.tables.config_tables import ConfigTable
 
 NOT_POPPED, NOTHING_TO_COMMIT = -1, -2
 

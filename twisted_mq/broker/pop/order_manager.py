@@ -10,8 +10,8 @@ from typing import Any
 from twisted.internet import interfaces
 from twisted.logger import Logger
 
-from protocol.pop_receipt import offset_count_info, queue_count_info
 from twisted_mq.broker.pop.order_info import OrderInfo
+from twisted_mq.protocol.names.pop_receipt import offset_count_info, queue_count_info
 
 UNUSED_MS = 24 * 3600 * 1000
 """A queue that nobody popped for so long is forgotten (Apache: CLEAN_SPAN_FROM_LAST)."""

@@ -7,15 +7,15 @@ from typing import Any
 
 import attrs
 
-from protocol.bodies import PopCheckPoint
-from protocol.message_record import QUEUE_OFFSET_POSITION
-from protocol.pop_receipt import message_offset_info, start_offset_info
-from protocol.pop_topics import ORDER_REVIVE_QUEUE, pop_retry_topic
-from protocol.record_layout import Buffer
-from storage.interfaces import GetResult, GetStatus
 from twisted_mq.broker.filter.selection import Selection
 from twisted_mq.broker.pop.offsets import init_offset
 from twisted_mq.broker.pop.retried_record import with_receipt
+from twisted_mq.protocol.bodies import PopCheckPoint
+from twisted_mq.protocol.layouts.record import Buffer
+from twisted_mq.protocol.layouts.record_codec import QUEUE_OFFSET_POSITION
+from twisted_mq.protocol.names.pop_receipt import message_offset_info, start_offset_info
+from twisted_mq.protocol.names.pop_topics import ORDER_REVIVE_QUEUE, pop_retry_topic
+from twisted_mq.storage.interfaces import GetResult, GetStatus
 
 DEFAULT_MAX_BYTES = 2**31 - 1
 _queue_offset = struct.Struct(">q").unpack_from

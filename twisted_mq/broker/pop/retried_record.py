@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from protocol.bodies import PopCheckPoint
-from protocol.message_properties import PROPERTY_FIRST_POP_TIME, PROPERTY_POP_CK
-from protocol.pop_receipt import Receipt
-from protocol.pop_topics import retry_mark
-from protocol.record_layout import Buffer
-from storage.interfaces import InnerMessage
 from twisted_mq.broker.stored_message import StoredMessage
+from twisted_mq.protocol.bodies import PopCheckPoint
+from twisted_mq.protocol.layouts.record import Buffer
+from twisted_mq.protocol.names.pop_receipt import Receipt
+from twisted_mq.protocol.names.pop_topics import retry_mark
+from twisted_mq.protocol.text.properties import PROPERTY_FIRST_POP_TIME, PROPERTY_POP_CK
+from twisted_mq.storage.interfaces import InnerMessage
 
 
 def with_receipt(

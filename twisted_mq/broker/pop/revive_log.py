@@ -10,18 +10,18 @@ from typing import Any
 
 from twisted.logger import Logger
 
-from protocol.bodies import AckMsg, BatchAckMsg, PopCheckPoint, encode_body
-from protocol.bodies.pop import ACK_TAG, BATCH_ACK_TAG, CHECK_POINT_TAG
-from protocol.java import tags_code
-from protocol.message_properties import (
+from twisted_mq.broker.schedule.postpone import PostponeRefused
+from twisted_mq.protocol.bodies import AckMsg, BatchAckMsg, PopCheckPoint, encode_body
+from twisted_mq.protocol.bodies.pop import ACK_TAG, BATCH_ACK_TAG, CHECK_POINT_TAG
+from twisted_mq.protocol.names.pop_topics import revive_topic
+from twisted_mq.protocol.text.java import tags_code
+from twisted_mq.protocol.text.properties import (
     PROPERTY_TAGS,
     PROPERTY_TIMER_DELIVER_MS,
     PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
     encode_properties,
 )
-from protocol.pop_topics import revive_topic
-from storage.interfaces import InnerMessage, PutStatus
-from twisted_mq.broker.schedule.postpone import PostponeRefused
+from twisted_mq.storage.interfaces import InnerMessage, PutStatus
 
 ACK_INTERVAL_MS = 1000
 """How long before its messages' return a check point enters the log (Apache: PopAckConstants.ackTimeInterval)."""

@@ -12,15 +12,15 @@ from typing import Any
 
 from twisted.logger import Logger
 
-from protocol.bodies import AckMsg, BatchAckMsg, PopCheckPoint, decode_body
-from protocol.bodies.pop import ACK_TAG, BATCH_ACK_TAG, CHECK_POINT_TAG
-from protocol.errors import BodyError, RecordError
-from protocol.message_properties import PROPERTY_TAGS, PROPERTY_TIMER_DELIVER_MS
-from protocol.pop_topics import REVIVE_GROUP, origin_topic
-from storage.interfaces import GetStatus
 from twisted_mq.broker.pop.revive_log import ACK_INTERVAL_MS
 from twisted_mq.broker.pop.reviver import Reviver, StoreTakesNothing
 from twisted_mq.broker.stored_message import StoredMessage
+from twisted_mq.protocol.bodies import AckMsg, BatchAckMsg, PopCheckPoint, decode_body
+from twisted_mq.protocol.bodies.pop import ACK_TAG, BATCH_ACK_TAG, CHECK_POINT_TAG
+from twisted_mq.protocol.errors import BodyError, RecordError
+from twisted_mq.protocol.names.pop_topics import REVIVE_GROUP, origin_topic
+from twisted_mq.protocol.text.properties import PROPERTY_TAGS, PROPERTY_TIMER_DELIVER_MS
+from twisted_mq.storage.interfaces import GetStatus
 
 SECOND_MS = 1000
 SILENCE_MS = 3 * SECOND_MS

@@ -6,12 +6,12 @@ from typing import Any
 
 from twisted.logger import Logger
 
-from protocol.bodies import PopCheckPoint
-from protocol.errors import BrokerError, RecordError
-from protocol.java import parse_int
-from protocol.pop_topics import RETRY_PREFIX, pop_retry_topic
-from storage.interfaces import InnerMessage, PutStatus
 from twisted_mq.broker.pop.retried_record import revived
+from twisted_mq.protocol.bodies import PopCheckPoint
+from twisted_mq.protocol.errors import BrokerError, RecordError
+from twisted_mq.protocol.names.pop_topics import RETRY_PREFIX, pop_retry_topic
+from twisted_mq.protocol.text.java import parse_int
+from twisted_mq.storage.interfaces import InnerMessage, PutStatus
 
 AGAIN_SECONDS = (10, 20, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200)
 """When a message that could not be revived is tried again, by how often it was (Apache: ckRewriteIntervalsInSeconds)."""

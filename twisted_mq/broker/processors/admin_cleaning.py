@@ -6,8 +6,8 @@ from typing import Any
 
 from twisted.logger import Logger
 
-from protocol.codes import RequestCode
-from protocol.command import RemotingCommand
+from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.remoting.channel import Answer, Channel
 
 

@@ -10,7 +10,9 @@ from typing import Any
 
 from twisted.internet import defer
 
-from protocol.bodies import (
+from twisted_mq.broker.clients.client_requests import call_consumer, consumer_status, online_client
+from twisted_mq.broker.clients.producer_manager import ClientChannelInfo
+from twisted_mq.protocol.bodies import (
     Connection,
     ConsumerConnection,
     GetConsumerStatusBody,
@@ -19,20 +21,18 @@ from protocol.bodies import (
     ProducerTableInfo,
     encode_body,
 )
-from protocol.codes import RequestCode, ResponseCode
-from protocol.command import RemotingCommand
-from protocol.errors import BrokerError
-from protocol.header_codec import decode_header
-from protocol.headers import (
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.headers import (
     ConsumeMessageDirectlyResultRequestHeader,
     GetConsumerConnectionListRequestHeader,
     GetConsumerRunningInfoRequestHeader,
     GetConsumerStatusRequestHeader,
     GetProducerConnectionListRequestHeader,
 )
-from protocol.message_id import MessageIdError, decode_offset_message_id
-from twisted_mq.broker.broker_to_client import call_consumer, consumer_status, online_client
-from twisted_mq.broker.producer_manager import ClientChannelInfo
+from twisted_mq.protocol.layouts.message_id import MessageIdError, decode_offset_message_id
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.header_codec import decode_header
 from twisted_mq.remoting.channel import Answer, Channel
 
 

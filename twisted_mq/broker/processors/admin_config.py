@@ -12,14 +12,14 @@ from typing import Any
 import attrs
 from twisted.logger import Logger
 
-from protocol.bodies import DataVersion, encode_body
-from protocol.codes import RequestCode, ResponseCode
-from protocol.command import RemotingCommand
-from protocol.errors import BrokerError
 from twisted_mq.broker.shown_settings import settings_text
 from twisted_mq.config.errors import ConfigError, KeyNotAllowed
 from twisted_mq.config.options import parse_updates
 from twisted_mq.config.properties import Entry, parse_properties, update_properties
+from twisted_mq.protocol.bodies import DataVersion, encode_body
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.remoting.channel import Answer, Channel
 
 

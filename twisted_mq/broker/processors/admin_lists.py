@@ -6,7 +6,14 @@ from typing import Any
 
 import attrs
 
-from protocol.bodies import (
+from twisted_mq.broker.processors.admin_topics import (
+    DEFAULT_REMARK,
+    check_message_type,
+    check_queue_counts,
+    check_topic,
+)
+from twisted_mq.broker.topics.topic_attributes import altered
+from twisted_mq.protocol.bodies import (
     CreateTopicListRequestBody,
     GroupForbidden,
     SubscriptionGroupList,
@@ -14,19 +21,12 @@ from protocol.bodies import (
     decode_body,
     encode_body,
 )
-from protocol.codes import RequestCode, ResponseCode
-from protocol.command import RemotingCommand
-from protocol.errors import BrokerError
-from protocol.header_codec import decode_header
-from protocol.headers import UpdateGroupForbiddenRequestHeader
-from twisted_mq.broker.processors.admin_topics import (
-    DEFAULT_REMARK,
-    check_message_type,
-    check_queue_counts,
-    check_topic,
-)
-from twisted_mq.broker.topic_attributes import altered
-from twisted_mq.broker.topic_validator import group_fault
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.headers import UpdateGroupForbiddenRequestHeader
+from twisted_mq.protocol.names.validation import group_fault
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.header_codec import decode_header
 from twisted_mq.remoting.channel import Answer, Channel
 
 

@@ -11,21 +11,25 @@ from typing import Any
 
 from twisted.logger import Logger
 
-from protocol.bodies import (
+from twisted_mq.broker.clients.client_requests import push_reset
+from twisted_mq.protocol.bodies import (
     ConsumerOffsetSerializeWrapper,
     MessageQueue,
     QueryCorrectionOffsetBody,
     ResetOffsetBody,
     encode_body,
 )
-from protocol.codes import RequestCode, ResponseCode
-from protocol.command import RemotingCommand
-from protocol.errors import BrokerError
-from protocol.header_codec import decode_header
-from protocol.headers import CloneGroupOffsetRequestHeader, QueryCorrectionOffsetHeader, ResetOffsetRequestHeader
-from storage.interfaces import Boundary
-from twisted_mq.broker.broker_to_client import push_reset
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.headers import (
+    CloneGroupOffsetRequestHeader,
+    QueryCorrectionOffsetHeader,
+    ResetOffsetRequestHeader,
+)
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.header_codec import decode_header
 from twisted_mq.remoting.channel import Answer, Channel
+from twisted_mq.storage.interfaces import Boundary
 
 UNCOMPARABLE = (1 << 63) - 1
 """What a queue's correction is where the compared group is further than that (Java's Long.MAX_VALUE)."""

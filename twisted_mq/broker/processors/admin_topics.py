@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from protocol.bodies import (
+from twisted_mq.broker.topics.topic_attributes import MESSAGE_TYPE, altered, parse_changes
+from twisted_mq.protocol.bodies import (
     MessageQueue,
     SubscriptionGroupConfig,
     SubscriptionGroupWrapper,
@@ -20,11 +21,9 @@ from protocol.bodies import (
     decode_body,
     encode_body,
 )
-from protocol.codes import RequestCode, ResponseCode
-from protocol.command import RemotingCommand
-from protocol.errors import BrokerError
-from protocol.header_codec import decode_header
-from protocol.headers import (
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.headers import (
     CreateTopicRequestHeader,
     DeleteSubscriptionGroupRequestHeader,
     DeleteTopicRequestHeader,
@@ -32,9 +31,10 @@ from protocol.headers import (
     GetTopicConfigRequestHeader,
     GetTopicStatsInfoRequestHeader,
 )
-from protocol.pop_topics import pop_retry_topics
-from twisted_mq.broker.topic_attributes import MESSAGE_TYPE, altered, parse_changes
-from twisted_mq.broker.topic_validator import SYSTEM_TOPICS, group_fault, is_system_topic, topic_fault
+from twisted_mq.protocol.names.pop_topics import pop_retry_topics
+from twisted_mq.protocol.names.validation import SYSTEM_TOPICS, group_fault, is_system_topic, topic_fault
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.header_codec import decode_header
 from twisted_mq.remoting.channel import Answer, Channel
 
 DEFAULT_REMARK = "not set any response code"

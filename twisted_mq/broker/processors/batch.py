@@ -11,14 +11,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
-from protocol.codes import ResponseCode
-from protocol.errors import BrokerError
-from protocol.flags import MessageSysFlag
-from protocol.java import from_utf8, tags_code, utf8
-from protocol.message_batch import read_batch, read_columns
-from protocol.message_properties import PROPERTY_INNER_NUM, PROPERTY_TAGS, encode_properties
-from protocol.queue_layout import MAX_BATCH_NUM
-from storage.interfaces import InnerBatch, InnerMessage
+from twisted_mq.protocol.codes import ResponseCode
+from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.flags import MessageSysFlag
+from twisted_mq.protocol.layouts.batch_entry import read_batch, read_columns
+from twisted_mq.protocol.layouts.queue_entry import MAX_BATCH_NUM
+from twisted_mq.protocol.text.java import from_utf8, tags_code, utf8
+from twisted_mq.protocol.text.properties import PROPERTY_INNER_NUM, PROPERTY_TAGS, encode_properties
+from twisted_mq.storage.interfaces import InnerBatch, InnerMessage
 
 _SEPARATOR = 2
 INNER_BATCH = MessageSysFlag.INNER_BATCH_FLAG

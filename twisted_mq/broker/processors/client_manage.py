@@ -8,18 +8,18 @@ from typing import Any
 
 from twisted.logger import Logger
 
-from protocol.bodies import CheckClientRequestBody, ConsumerData, HeartbeatData, decode_body
-from protocol.codes import RequestCode, ResponseCode
-from protocol.command import RemotingCommand
-from protocol.errors import BrokerError
-from protocol.header_codec import decode_header
-from protocol.headers import UnregisterClientRequestHeader
-from protocol.subscription import is_tag_type
+from twisted_mq.broker.clients.producer_manager import ClientChannelInfo
 from twisted_mq.broker.filter.consumer_filter_data import compile_filter
 from twisted_mq.broker.filter.errors import ExpressionError
 from twisted_mq.broker.filter.selection import check_served
-from twisted_mq.broker.producer_manager import ClientChannelInfo
-from twisted_mq.broker.topic_validator import retry_topic
+from twisted_mq.protocol.bodies import CheckClientRequestBody, ConsumerData, HeartbeatData, decode_body
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.headers import UnregisterClientRequestHeader
+from twisted_mq.protocol.messages.subscription import is_tag_type
+from twisted_mq.protocol.names.validation import retry_topic
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.header_codec import decode_header
 from twisted_mq.remoting.channel import Answer, Channel
 
 FLAG_UNIT_SUB = 2

@@ -9,16 +9,16 @@ from typing import Any
 
 from twisted.logger import Logger
 
-from protocol.codes import RequestCode, ResponseCode
-from protocol.command import RemotingCommand
-from protocol.errors import BrokerError, ProtocolError
-from protocol.flags import MessageSysFlag
-from protocol.header_codec import decode_header, fast_header
-from protocol.headers import EndTransactionRequestHeader, ResumeCheckHalfMessageRequestHeader
-from protocol.message_id import decode_offset_message_id
-from protocol.message_properties import PROPERTY_PRODUCER_GROUP
 from twisted_mq.broker.stored_message import StoredMessage
 from twisted_mq.broker.transaction.half_messages import has_immunity, immunity_ms
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.errors import BrokerError, ProtocolError
+from twisted_mq.protocol.flags import MessageSysFlag
+from twisted_mq.protocol.headers import EndTransactionRequestHeader, ResumeCheckHalfMessageRequestHeader
+from twisted_mq.protocol.layouts.message_id import decode_offset_message_id
+from twisted_mq.protocol.text.properties import PROPERTY_PRODUCER_GROUP
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.header_codec import decode_header, fast_header
 from twisted_mq.remoting.channel import Answer, Channel
 
 

@@ -7,13 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from protocol.codes import RequestCode, ResponseCode
-from protocol.command import RemotingCommand
-from protocol.errors import BrokerError
-from protocol.header_codec import fast_header
-from protocol.headers import PopMessageRequestHeader
-from protocol.pop_receipt import join_infos
 from twisted_mq.broker.filter.selection import Selection, expression_selection
+from twisted_mq.broker.pop.answer_when_durable import when_durable
 from twisted_mq.broker.pop.checks import (
     check_broker,
     check_invisible_time,
@@ -21,9 +16,14 @@ from twisted_mq.broker.pop.checks import (
     readable_topic,
     refused_with,
 )
-from twisted_mq.broker.pop.durable import when_durable
 from twisted_mq.broker.pop.held_requests import NotHeld
 from twisted_mq.broker.pop.reader import Popped
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.headers import PopMessageRequestHeader
+from twisted_mq.protocol.names.pop_receipt import join_infos
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.header_codec import fast_header
 from twisted_mq.remoting.channel import Answer, Channel
 
 MOST_MESSAGES = 32

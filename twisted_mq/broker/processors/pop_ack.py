@@ -9,17 +9,17 @@ from typing import Any
 
 import attrs
 
-from protocol.bodies import AckMsg, BatchAck, BatchAckMessageRequestBody, BatchAckMsg, decode_body
-from protocol.codes import RequestCode, ResponseCode
-from protocol.command import RemotingCommand
-from protocol.errors import BrokerError
-from protocol.header_codec import fast_header
-from protocol.headers import AckMessageRequestHeader
-from protocol.pop_receipt import Receipt
-from protocol.pop_topics import ORDER_REVIVE_QUEUE, marked_topic
 from twisted_mq.broker.pop.acknowledge import acknowledge, acknowledge_in_order
+from twisted_mq.broker.pop.answer_when_durable import when_durable
 from twisted_mq.broker.pop.checks import check_revive_queue, existing_queue
-from twisted_mq.broker.pop.durable import when_durable
+from twisted_mq.protocol.bodies import AckMsg, BatchAck, BatchAckMessageRequestBody, BatchAckMsg, decode_body
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.headers import AckMessageRequestHeader
+from twisted_mq.protocol.names.pop_receipt import Receipt
+from twisted_mq.protocol.names.pop_topics import ORDER_REVIVE_QUEUE, marked_topic
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.header_codec import fast_header
 from twisted_mq.remoting.channel import Answer, Channel
 
 

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from protocol.bodies import AckMsg, PopCheckPoint
-from protocol.codes import RequestCode, ResponseCode
-from protocol.command import RemotingCommand
-from protocol.errors import BrokerError
-from protocol.header_codec import fast_header
-from protocol.headers import ChangeInvisibleTimeRequestHeader
-from protocol.pop_receipt import Receipt
 from twisted_mq.broker.pop.acknowledge import acknowledge
+from twisted_mq.broker.pop.answer_when_durable import when_durable
 from twisted_mq.broker.pop.checks import check_invisible_time, check_revive_queue, existing_queue, refused_with
-from twisted_mq.broker.pop.durable import when_durable
+from twisted_mq.protocol.bodies import AckMsg, PopCheckPoint
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.headers import ChangeInvisibleTimeRequestHeader
+from twisted_mq.protocol.names.pop_receipt import Receipt
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.header_codec import fast_header
 from twisted_mq.remoting.channel import Answer, Channel
 
 _NOTHING = {"popTime": "0", "invisibleTime": "0", "reviveQid": "0"}

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from protocol.codes import RequestCode
-from protocol.command import RemotingCommand
-from protocol.header_codec import decode_header, fast_header
-from protocol.headers import NotificationRequestHeader, PollingInfoRequestHeader
-from protocol.pop_topics import pop_retry_topic
 from twisted_mq.broker.pop.checks import check_broker, header_and_born_time, readable_topic, refused_with
 from twisted_mq.broker.pop.held_requests import NotHeld
 from twisted_mq.broker.pop.offsets import next_offset
+from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.headers import NotificationRequestHeader, PollingInfoRequestHeader
+from twisted_mq.protocol.names.pop_topics import pop_retry_topic
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.header_codec import decode_header, fast_header
 from twisted_mq.remoting.channel import Answer, Channel
 
 _NO_MESSAGE = {"hasMsg": "false", "pollingFull": "false"}

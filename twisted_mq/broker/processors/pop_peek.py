@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from protocol.codes import RequestCode, ResponseCode
-from protocol.command import RemotingCommand
-from protocol.header_codec import decode_header
-from protocol.headers import PeekMessageRequestHeader
-from protocol.pop_topics import pop_retry_topic
-from protocol.record_layout import Buffer
-from storage.interfaces import GetStatus
 from twisted_mq.broker.pop.checks import check_broker, readable_topic, refused_with
 from twisted_mq.broker.pop.offsets import next_offset
 from twisted_mq.broker.pop.reader import DEFAULT_MAX_BYTES
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.headers import PeekMessageRequestHeader
+from twisted_mq.protocol.layouts.record import Buffer
+from twisted_mq.protocol.names.pop_topics import pop_retry_topic
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.header_codec import decode_header
 from twisted_mq.remoting.channel import Answer, Channel
+from twisted_mq.storage.interfaces import GetStatus
 
 _NOTHING = {"popTime": "0", "invisibleTime": "0", "reviveQid": "0", "restNum": "0"}
 _WRONG_OFFSET = (GetStatus.OFFSET_TOO_SMALL, GetStatus.OFFSET_OVERFLOW_BADLY)

@@ -10,17 +10,17 @@ from typing import Any
 import msgspec
 from twisted.logger import Logger
 
-from protocol.codes import RequestCode, ResponseCode
-from protocol.command import CURRENT_VERSION, RemotingCommand
-from protocol.errors import BrokerError
-from protocol.framing import encode_frame
-from protocol.header_codec import fast_header
-from protocol.headers import PullMessageRequestHeader
-from storage.interfaces import GetResult, GetStatus
 from twisted_mq.broker.filter.selection import Selection, group_selection, own_selection
 from twisted_mq.broker.long_polling import HeldPull
 from twisted_mq.broker.processors.send import FAQ
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.headers import PullMessageRequestHeader
+from twisted_mq.protocol.wire.command import CURRENT_VERSION, RemotingCommand
+from twisted_mq.protocol.wire.framing import encode_frame
+from twisted_mq.protocol.wire.header_codec import fast_header
 from twisted_mq.remoting.channel import Answer, Channel
+from twisted_mq.storage.interfaces import GetResult, GetStatus
 
 FLAG_COMMIT_OFFSET, FLAG_SUSPEND, FLAG_SUBSCRIPTION = 1, 2, 4
 BROKER_FORBIDDEN, GROUP_FORBIDDEN, TOPIC_FORBIDDEN, BROADCASTING_FORBIDDEN, SUBSCRIPTION_FORBIDDEN = 1, 2, 3, 4, 5

@@ -10,7 +10,9 @@ from typing import Any
 from twisted.internet import defer
 from twisted.logger import Logger
 
-from protocol.bodies import (
+from twisted_mq.broker.clients.consumer_manager import BROADCASTING
+from twisted_mq.broker.clients.queue_assignment import POP, Group, NothingToDivide, divide
+from twisted_mq.protocol.bodies import (
     MessageQueue,
     MessageQueueAssignment,
     QueryAssignmentRequestBody,
@@ -19,13 +21,11 @@ from protocol.bodies import (
     decode_body,
     encode_body,
 )
-from protocol.codes import RequestCode, ResponseCode
-from protocol.command import RemotingCommand
-from protocol.errors import BrokerError
-from protocol.system_topics import is_lmq
-from twisted_mq.broker.consumer_manager import BROADCASTING
-from twisted_mq.broker.queue_assignment import POP, Group, NothingToDivide, divide
-from twisted_mq.broker.topic_validator import RETRY_PREFIX
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.names.system_topics import is_lmq
+from twisted_mq.protocol.names.validation import RETRY_PREFIX
+from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.remoting.channel import Answer, Channel
 
 

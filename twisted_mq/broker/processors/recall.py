@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from protocol.codes import RequestCode, ResponseCode
-from protocol.command import RemotingCommand
-from protocol.errors import BrokerError
-from protocol.header_codec import decode_header
-from protocol.headers import RecallMessageRequestHeader
-from protocol.hosts import pack_host
-from protocol.java import parse_int, tags_code
-from protocol.message_properties import encode_properties
-from storage.interfaces import InnerMessage, PutStatus
-from twisted_mq.broker.schedule.recall_handle import RecallHandle
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.headers import RecallMessageRequestHeader
+from twisted_mq.protocol.layouts.host import pack_host
+from twisted_mq.protocol.names.recall_handle import RecallHandle
+from twisted_mq.protocol.text.java import parse_int, tags_code
+from twisted_mq.protocol.text.properties import encode_properties
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.header_codec import decode_header
 from twisted_mq.remoting.channel import Answer, Channel
+from twisted_mq.storage.interfaces import InnerMessage, PutStatus
 
 PERM_WRITE = 2
 RECALL_TAG = "_RECALL_TAG_"

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from protocol.bodies import DelayOffsetSerializeWrapper, MessageRequestModeSerializeWrapper, encode_body
-from protocol.codes import RequestCode, ResponseCode
-from protocol.command import RemotingCommand
-from protocol.errors import BrokerError
-from protocol.header_codec import decode_header, encode_header
-from protocol.headers import ExchangeHAInfoRequestHeader, ExchangeHAInfoResponseHeader
+from twisted_mq.protocol.bodies import DelayOffsetSerializeWrapper, MessageRequestModeSerializeWrapper, encode_body
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.headers import ExchangeHAInfoRequestHeader, ExchangeHAInfoResponseHeader
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.header_codec import decode_header, encode_header
 from twisted_mq.remoting.channel import Answer, Channel
 
 

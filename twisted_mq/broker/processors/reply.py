@@ -13,13 +13,13 @@ from twisted.internet import defer
 from twisted.logger import Logger
 from twisted.python import failure
 
-from protocol.codes import RequestCode, ResponseCode
-from protocol.command import RemotingCommand
-from protocol.errors import BrokerError
-from protocol.header_codec import encode_header
-from protocol.headers import ReplyMessageRequestHeader
-from protocol.java import tags_code
-from protocol.message_properties import (
+from twisted_mq.broker.processors.send import SendMessageProcessor
+from twisted_mq.config.values import value_text
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.headers import ReplyMessageRequestHeader
+from twisted_mq.protocol.text.java import tags_code
+from twisted_mq.protocol.text.properties import (
     PROPERTY_MESSAGE_REPLY_TO_CLIENT,
     PROPERTY_MSG_REGION,
     PROPERTY_PUSH_REPLY_TIME,
@@ -28,10 +28,10 @@ from protocol.message_properties import (
     decode_properties,
     encode_properties,
 )
-from storage.interfaces import InnerMessage, PutStatus
-from twisted_mq.broker.processors.send import SendMessageProcessor
-from twisted_mq.config.values import value_text
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.header_codec import encode_header
 from twisted_mq.remoting.channel import Answer, Channel
+from twisted_mq.storage.interfaces import InnerMessage, PutStatus
 
 PUSH_SECONDS = 10.0
 """How long the client that asked may take to acknowledge its reply (Apache: Broker2Client.callClient)."""

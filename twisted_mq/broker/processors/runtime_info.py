@@ -11,16 +11,16 @@ import os
 import shutil
 from typing import Any
 
-from protocol.bodies import GroupList, KVTable, encode_body
-from protocol.codes import RequestCode
-from protocol.command import CURRENT_VERSION, RemotingCommand
-from protocol.header_codec import decode_header
-from protocol.headers import QueryTopicConsumeByWhoRequestHeader
-from storage.log_scan import first_store_timestamp
-from twisted_mq.broker.counted_store import SCHEDULE_CONSUMER
 from twisted_mq.broker.ha.slave_rows import slave_rows
 from twisted_mq.broker.schedule.postpone import TIMER_TOPIC
+from twisted_mq.broker.statistics.counted_store import SCHEDULE_CONSUMER
+from twisted_mq.protocol.bodies import GroupList, KVTable, encode_body
+from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.headers import QueryTopicConsumeByWhoRequestHeader
+from twisted_mq.protocol.wire.command import CURRENT_VERSION, RemotingCommand
+from twisted_mq.protocol.wire.header_codec import decode_header
 from twisted_mq.remoting.channel import Answer, Channel
+from twisted_mq.storage.log.log_scan import first_store_timestamp
 
 NO_TRANSIENT_POOL = (1 << 31) - 1
 """What Apache's broker answers without a transient store pool."""

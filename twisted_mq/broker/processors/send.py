@@ -16,24 +16,24 @@ import msgspec
 from twisted.internet import defer
 from twisted.logger import Logger
 
-from protocol.codes import RequestCode, ResponseCode
-from protocol.command import RemotingCommand
-from protocol.errors import BrokerError
-from protocol.header_codec import fast_header
-from protocol.headers import SendMessageRequestHeader, SendMessageRequestHeaderV2
-from protocol.hosts import pack_host
-from protocol.java import tags_code
-from protocol.message_properties import decode_properties, delete_property
-from storage.interfaces import InnerMessage, PutResult, PutStatus
-from twisted_mq.broker.dead_letters import DEAD_LETTER_QUEUES, dead_letter_topic, most_times, subscription_group
 from twisted_mq.broker.processors.batch import batch_messages, check_inner_number, inner_batch
 from twisted_mq.broker.processors.send_answer import SendAnswers
 from twisted_mq.broker.schedule.postpone import POSTPONING
-from twisted_mq.broker.schedule.recall_handle import handle_of
-from twisted_mq.broker.topic_validator import NOT_ALLOWED_SEND_TOPICS, RETRY_PREFIX, topic_fault
+from twisted_mq.broker.topics.dead_letters import DEAD_LETTER_QUEUES, dead_letter_topic, most_times, subscription_group
 from twisted_mq.broker.transaction.half_messages import HALF_TOPIC, is_half
 from twisted_mq.config.values import value_text
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.headers import SendMessageRequestHeader, SendMessageRequestHeaderV2
+from twisted_mq.protocol.layouts.host import pack_host
+from twisted_mq.protocol.names.recall_handle import handle_of
+from twisted_mq.protocol.names.validation import NOT_ALLOWED_SEND_TOPICS, RETRY_PREFIX, topic_fault
+from twisted_mq.protocol.text.java import tags_code
+from twisted_mq.protocol.text.properties import decode_properties, delete_property
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.header_codec import fast_header
 from twisted_mq.remoting.channel import REJECTED, Answer, Channel
+from twisted_mq.storage.interfaces import InnerMessage, PutResult, PutStatus
 
 FAQ = "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
 OVERLOAD = "[OVERLOAD]system busy, start flow control for a while"

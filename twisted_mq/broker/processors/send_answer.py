@@ -11,19 +11,18 @@ from types import MappingProxyType
 
 import attrs
 
-from protocol.codes import ResponseCode
-from protocol.command import (
+from twisted_mq.config.values import value_text
+from twisted_mq.protocol.codes import LANGUAGES, ResponseCode
+from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.wire.command import (
     CURRENT_VERSION,
-    LANGUAGES,
     RESPONSE_FLAG,
     RemotingCommand,
     SerializeType,
     encode_binary_fields,
 )
-from protocol.errors import BrokerError
-from protocol.framing import encode_frame
-from storage.interfaces import InnerMessage, PutResult
-from twisted_mq.config.values import value_text
+from twisted_mq.protocol.wire.framing import encode_frame
+from twisted_mq.storage.interfaces import InnerMessage, PutResult
 
 _JSON = (
     '{"code":0,"extFields":{"MSG_REGION":"%s","TRACE_ON":"%s","msgId":"%s","queueId":"%%d","queueOffset":"%%d",'

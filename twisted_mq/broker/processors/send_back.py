@@ -9,23 +9,23 @@ from typing import Any
 
 from twisted.logger import Logger
 
-from protocol.codes import RequestCode, ResponseCode
-from protocol.command import RemotingCommand
-from protocol.errors import BrokerError, RecordError
-from protocol.header_codec import decode_header
-from protocol.headers import ConsumerSendMsgBackRequestHeader
-from protocol.message_properties import (
+from twisted_mq.broker.schedule.postpone import PostponeRefused
+from twisted_mq.broker.stored_message import StoredMessage
+from twisted_mq.broker.topics.dead_letters import dead_letter_topic, most_times, subscription_group
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.errors import BrokerError, RecordError
+from twisted_mq.protocol.headers import ConsumerSendMsgBackRequestHeader
+from twisted_mq.protocol.names.validation import retry_topic
+from twisted_mq.protocol.text.properties import (
     PROPERTY_DELAY_TIME_LEVEL,
     PROPERTY_ORIGIN_MESSAGE_ID,
     PROPERTY_RETRY_TOPIC,
     PROPERTY_WAIT_STORE_MSG_OK,
 )
-from storage.interfaces import InnerMessage, PutStatus
-from twisted_mq.broker.dead_letters import dead_letter_topic, most_times, subscription_group
-from twisted_mq.broker.schedule.postpone import PostponeRefused
-from twisted_mq.broker.stored_message import StoredMessage
-from twisted_mq.broker.topic_validator import retry_topic
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.header_codec import decode_header
 from twisted_mq.remoting.channel import REJECTED, Answer, Channel
+from twisted_mq.storage.interfaces import InnerMessage, PutStatus
 
 PERM_WRITE = 2
 FIRST_LEVEL = 3

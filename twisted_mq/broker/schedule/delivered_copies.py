@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from protocol.errors import RecordError
-from protocol.message_properties import (
+from twisted_mq.broker.stored_message import StoredMessage
+from twisted_mq.protocol.errors import RecordError
+from twisted_mq.protocol.text.properties import (
     PROPERTY_DELAY_TIME_LEVEL,
     PROPERTY_REAL_TOPIC,
     PROPERTY_TIMER_DEL_UNIQKEY,
@@ -18,8 +19,7 @@ from protocol.message_properties import (
     PROPERTY_TIMER_ROLL_TIMES,
     PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
 )
-from storage.interfaces import Boundary, IMessageStore
-from twisted_mq.broker.stored_message import StoredMessage
+from twisted_mq.storage.interfaces import Boundary, IMessageStore
 
 _SLACK_MS = 1000
 """Copies are looked for from a little before the due time: store times of one moment may differ."""

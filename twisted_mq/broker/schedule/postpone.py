@@ -12,12 +12,13 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from protocol.codes import ResponseCode
-from protocol.delay_levels import parse_delay_levels
-from protocol.errors import BrokerError
-from protocol.flags import MessageSysFlag, transaction_value
-from protocol.java import from_utf8, parse_int
-from protocol.message_properties import (
+from twisted_mq.protocol.codes import ResponseCode
+from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.flags import MessageSysFlag, transaction_value
+from twisted_mq.protocol.layouts.record_codec import SCHEDULE_TOPIC
+from twisted_mq.protocol.messages.delay_levels import parse_delay_levels
+from twisted_mq.protocol.text.java import from_utf8, parse_int
+from twisted_mq.protocol.text.properties import (
     PROPERTY_DELAY_TIME_LEVEL,
     PROPERTY_REAL_QUEUE_ID,
     PROPERTY_REAL_TOPIC,
@@ -28,8 +29,7 @@ from protocol.message_properties import (
     PROPERTY_TIMER_OUT_MS,
     delete_property,
 )
-from protocol.message_record import SCHEDULE_TOPIC
-from storage.interfaces import InnerMessage
+from twisted_mq.storage.interfaces import InnerMessage
 
 TIMER_TOPIC = "rmq_sys_wheel_timer"
 TIMER_PROPERTIES = (PROPERTY_TIMER_DELAY_SEC, PROPERTY_TIMER_DELAY_MS, PROPERTY_TIMER_DELIVER_MS)

@@ -11,13 +11,13 @@ from typing import Any
 
 from twisted.logger import Logger
 
-from protocol.delay_levels import delivery_time, parse_delay_levels
-from protocol.errors import RecordError
-from protocol.message_properties import PROPERTY_REAL_QUEUE_ID, PROPERTY_REAL_TOPIC
-from protocol.message_record import SCHEDULE_TOPIC
-from storage.interfaces import GetResult, GetStatus, IMessageStore, PutStatus
 from twisted_mq.broker.schedule.delivered_copies import DeliveredCopies
 from twisted_mq.broker.stored_message import StoredMessage
+from twisted_mq.protocol.errors import RecordError
+from twisted_mq.protocol.layouts.record_codec import SCHEDULE_TOPIC
+from twisted_mq.protocol.messages.delay_levels import delivery_time, parse_delay_levels
+from twisted_mq.protocol.text.properties import PROPERTY_REAL_QUEUE_ID, PROPERTY_REAL_TOPIC
+from twisted_mq.storage.interfaces import GetResult, GetStatus, IMessageStore, PutStatus
 
 MESSAGES_A_TURN = 32
 """Of one level; a level with more goes on at its next turn, so that the others and the clients get theirs."""
@@ -27,7 +27,7 @@ _QUIET = (GetStatus.OFFSET_OVERFLOW_ONE, GetStatus.NO_MESSAGE_IN_QUEUE)
 
 
 class ScheduleMessageService:
-    """`table` keeps the offsets on disk (storage.delay_offset_table); `turn` is called again and again."""
+    """`table` keeps the offsets on disk (twisted_mq.storage.tables.delay_offset_table); `turn` is called again and again."""
 
     log = Logger()
 

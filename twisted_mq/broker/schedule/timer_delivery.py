@@ -10,8 +10,12 @@ from collections.abc import Callable
 import attrs
 from twisted.logger import Logger
 
-from protocol.errors import RecordError
-from protocol.message_properties import (
+from twisted_mq.broker.schedule.delivered_copies import DeliveredCopies
+from twisted_mq.broker.schedule.postpone import TIMER_TOPIC
+from twisted_mq.broker.schedule.schedule_service import real_place
+from twisted_mq.broker.stored_message import StoredMessage
+from twisted_mq.protocol.errors import RecordError
+from twisted_mq.protocol.text.properties import (
     PROPERTY_REAL_TOPIC,
     PROPERTY_TIMER_DEL_UNIQKEY,
     PROPERTY_TIMER_DEQUEUE_MS,
@@ -19,13 +23,9 @@ from protocol.message_properties import (
     PROPERTY_TIMER_ROLL_TIMES,
     PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
 )
-from storage.interfaces import IMessageStore, PutResult, PutStatus
-from storage.timer_files import TimerFiles, is_recall, is_roll
-from storage.timer_log import LogUnit
-from twisted_mq.broker.schedule.delivered_copies import DeliveredCopies
-from twisted_mq.broker.schedule.postpone import TIMER_TOPIC
-from twisted_mq.broker.schedule.schedule_service import real_place
-from twisted_mq.broker.stored_message import StoredMessage
+from twisted_mq.storage.interfaces import IMessageStore, PutResult, PutStatus
+from twisted_mq.storage.timer.timer_files import TimerFiles, is_recall, is_roll
+from twisted_mq.storage.timer.timer_log import LogUnit
 
 NEVER_ENQUEUED = str(2**63 - 1)
 """TIMER_ENQUEUE_MS of a message that came after its tick."""

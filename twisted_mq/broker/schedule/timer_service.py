@@ -15,17 +15,17 @@ from typing import Any
 
 from twisted.logger import Logger
 
-from protocol.errors import RecordError
-from protocol.java import java_hash
-from protocol.message_properties import PROPERTY_REAL_TOPIC, PROPERTY_TIMER_DEL_UNIQKEY, PROPERTY_TIMER_OUT_MS
-from storage.errors import StoreFull
-from storage.interfaces import GetStatus, IMessageStore
-from storage.timer_files import TimerFiles, TimerProgress
-from storage.timer_log import MAGIC_DEFAULT, MAGIC_DELETE, MAGIC_ROLL
 from twisted_mq.broker.schedule.postpone import TIMER_TOPIC
 from twisted_mq.broker.schedule.schedule_service import real_place
 from twisted_mq.broker.schedule.timer_delivery import NEVER_ENQUEUED, Tick, TimerDelivery, next_roll
 from twisted_mq.broker.stored_message import StoredMessage
+from twisted_mq.protocol.errors import RecordError
+from twisted_mq.protocol.text.java import java_hash
+from twisted_mq.protocol.text.properties import PROPERTY_REAL_TOPIC, PROPERTY_TIMER_DEL_UNIQKEY, PROPERTY_TIMER_OUT_MS
+from twisted_mq.storage.errors import StoreFull
+from twisted_mq.storage.interfaces import GetStatus, IMessageStore
+from twisted_mq.storage.timer.timer_files import TimerFiles, TimerProgress
+from twisted_mq.storage.timer.timer_log import MAGIC_DEFAULT, MAGIC_DELETE, MAGIC_ROLL
 
 MESSAGES_A_TURN = 64
 TICKS_A_TURN = 20_000

@@ -11,13 +11,13 @@ from typing import Any
 
 from twisted.internet import defer
 
-from storage.timer_files import TimerFiles
-from twisted_mq.broker.counted_store import CountedStore
 from twisted_mq.broker.schedule.delivery_loop import DeliveryLoop
 from twisted_mq.broker.schedule.postpone import TIMER_TOPIC
 from twisted_mq.broker.schedule.schedule_service import ScheduleMessageService
 from twisted_mq.broker.schedule.timer_service import TimerService
-from twisted_mq.broker.topic_config_manager import SCHEDULE_TOPIC
+from twisted_mq.broker.statistics.counted_store import CountedStore
+from twisted_mq.broker.topics.topic_config_manager import SCHEDULE_TOPIC
+from twisted_mq.storage.timer.timer_files import TimerFiles
 
 SLAVE = "SLAVE"
 InThread = Callable[..., defer.Deferred[Any]]

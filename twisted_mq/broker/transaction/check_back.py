@@ -9,15 +9,15 @@ from typing import Any
 
 from twisted.logger import Logger
 
-from protocol.codes import RequestCode
-from protocol.command import RemotingCommand
-from protocol.header_codec import encode_header
-from protocol.headers import CheckTransactionStateRequestHeader
-from protocol.message_id import offset_message_id
-from protocol.message_properties import PROPERTY_PRODUCER_GROUP, PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX
-from storage.interfaces import PutResult
 from twisted_mq.broker.stored_message import StoredMessage
 from twisted_mq.broker.transaction.half_messages import HALF_TOPIC, check_body
+from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.headers import CheckTransactionStateRequestHeader
+from twisted_mq.protocol.layouts.message_id import offset_message_id
+from twisted_mq.protocol.text.properties import PROPERTY_PRODUCER_GROUP, PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.header_codec import encode_header
+from twisted_mq.storage.interfaces import PutResult
 
 _log = Logger()
 

@@ -13,9 +13,11 @@ from collections.abc import Mapping
 
 import attrs
 
-from protocol.flags import MessageSysFlag, reset_transaction_value
-from protocol.java import parse_int, utf8
-from protocol.message_properties import (
+from twisted_mq.broker.schedule.postpone import set_properties
+from twisted_mq.broker.stored_message import StoredMessage
+from twisted_mq.protocol.flags import MessageSysFlag, reset_transaction_value
+from twisted_mq.protocol.text.java import parse_int, utf8
+from twisted_mq.protocol.text.properties import (
     PROPERTY_CHECK_IMMUNITY_TIME_IN_SECONDS,
     PROPERTY_REAL_QUEUE_ID,
     PROPERTY_REAL_TOPIC,
@@ -27,9 +29,7 @@ from protocol.message_properties import (
     PROPERTY_WAIT_STORE_MSG_OK,
     encode_properties,
 )
-from storage.interfaces import InnerMessage
-from twisted_mq.broker.schedule.postpone import set_properties
-from twisted_mq.broker.stored_message import StoredMessage
+from twisted_mq.storage.interfaces import InnerMessage
 
 HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
 OP_TOPIC = "RMQ_SYS_TRANS_OP_HALF_TOPIC"

@@ -12,9 +12,6 @@ from typing import Any
 
 from twisted.logger import Logger
 
-from protocol.errors import RecordError
-from protocol.message_properties import PROPERTY_REAL_TOPIC, PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX
-from storage.interfaces import GetResult, GetStatus, InnerMessage, PutResult, PutStatus
 from twisted_mq.broker.stored_message import StoredMessage
 from twisted_mq.broker.transaction.check_back import check_back
 from twisted_mq.broker.transaction.half_messages import (
@@ -33,6 +30,9 @@ from twisted_mq.broker.transaction.half_messages import (
 from twisted_mq.broker.transaction.half_queue import HalfQueue
 from twisted_mq.broker.transaction.operations import OperationError, listed_halves
 from twisted_mq.broker.transaction.transaction_metrics import TransactionMetrics
+from twisted_mq.protocol.errors import RecordError
+from twisted_mq.protocol.text.properties import PROPERTY_REAL_TOPIC, PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX
+from twisted_mq.storage.interfaces import GetResult, GetStatus, InnerMessage, PutResult, PutStatus
 
 OPERATIONS_A_READ = 32
 _READ_BYTES = 1 << 20

@@ -7,8 +7,8 @@ from typing import Protocol
 
 import attrs
 
-from protocol.bodies import DataVersion
-from protocol.bodies.metrics import TransactionMetric
+from twisted_mq.protocol.bodies import DataVersion
+from twisted_mq.protocol.bodies.metrics import TransactionMetric
 
 
 class MetricsTable(Protocol):

@@ -5,13 +5,13 @@ A master's slaves are rows too. This project's brokers have them in their table;
 
 from __future__ import annotations
 
-from protocol.bodies import HARuntimeInfo, decode_body
-from protocol.codes import RequestCode
-from protocol.errors import BrokerError, ProtocolError
 from twisted_mq.broker.ha.slave_rows import PREFIX, slave_rows
 from twisted_mq.cli.admin.calls import AdminContext, broker_names
 from twisted_mq.cli.admin.command_line import CommandLine, Option
 from twisted_mq.cli.admin.java_format import hash_order
+from twisted_mq.protocol.bodies import HARuntimeInfo, decode_body
+from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.errors import BrokerError, ProtocolError
 from twisted_mq.remoting.errors import RemotingError
 
 OPTIONS = (

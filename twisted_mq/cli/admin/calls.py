@@ -8,12 +8,20 @@ from typing import Any, TypeVar
 import attrs
 from twisted.internet.defer import Deferred
 
-from protocol.bodies import ClusterInfo, GroupList, KVTable, TopicList, TopicRouteData, TopicStatsTable, decode_body
-from protocol.codes import RequestCode, ResponseCode
-from protocol.command import RemotingCommand
-from protocol.errors import BrokerError
-from protocol.header_codec import decode_header, encode_header
-from protocol.headers import (
+from twisted_mq.cli.admin.java_format import hash_order
+from twisted_mq.cli.errors import CliError
+from twisted_mq.protocol.bodies import (
+    ClusterInfo,
+    GroupList,
+    KVTable,
+    TopicList,
+    TopicRouteData,
+    TopicStatsTable,
+    decode_body,
+)
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.headers import (
     DeleteTopicFromNamesrvRequestHeader,
     DeleteTopicRequestHeader,
     GetKVConfigRequestHeader,
@@ -23,8 +31,8 @@ from protocol.headers import (
     PutKVConfigRequestHeader,
     QueryTopicConsumeByWhoRequestHeader,
 )
-from twisted_mq.cli.admin.java_format import hash_order
-from twisted_mq.cli.errors import CliError
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.header_codec import decode_header, encode_header
 from twisted_mq.remoting.client import RemotingClient
 from twisted_mq.remoting.errors import RemotingConnectError
 

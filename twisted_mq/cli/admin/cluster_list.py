@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from protocol.bodies import ClusterInfo
-from protocol.errors import ProtocolError
 from twisted_mq.cli.admin.calls import AdminContext
 from twisted_mq.cli.admin.command_line import CommandLine, Option
 from twisted_mq.cli.admin.java_format import fixed, hash_order, parse_number, text_or_null
+from twisted_mq.protocol.bodies import ClusterInfo
+from twisted_mq.protocol.errors import ProtocolError
 from twisted_mq.remoting.errors import RemotingError
 
 OPTIONS = (

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import datetime
 
-from protocol.bodies import HAClientRuntimeInfo, HARuntimeInfo, decode_body
-from protocol.codes import RequestCode
 from twisted_mq.cli.admin.calls import AdminContext, master_addresses
 from twisted_mq.cli.admin.command_line import CommandLine, Option, help_text
 from twisted_mq.cli.admin.java_format import time_text
+from twisted_mq.protocol.bodies import HAClientRuntimeInfo, HARuntimeInfo, decode_body
+from twisted_mq.protocol.codes import RequestCode
 
 DEFAULT_INTERVAL_SECONDS = 3
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
-from protocol.java import java_hash
+from twisted_mq.protocol.text.java import java_hash
 
 
 def hash_order(names: Iterable[str]) -> list[str]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from protocol.bodies import ClusterInfo
-from protocol.errors import BrokerError
 from twisted_mq.cli.admin.calls import AdminContext, select_address
 from twisted_mq.cli.admin.command_line import CommandLine, Option
 from twisted_mq.cli.admin.java_format import hash_order, text_or_null
 from twisted_mq.cli.errors import CliError
+from twisted_mq.protocol.bodies import ClusterInfo
+from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.remoting.errors import RemotingError
 
 OPTIONS = (Option("c", "clusterModel", "show each topic's cluster and consumer groups too", has_arg=False),)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from protocol.bodies import QueueData, TopicRouteData, encode_body
-from protocol.fastjson import loads
 from twisted_mq.cli.admin.calls import AdminContext
 from twisted_mq.cli.admin.command_line import CommandLine, Option
 from twisted_mq.cli.admin.java_format import map_text, pretty_json
+from twisted_mq.protocol.bodies import QueueData, TopicRouteData, encode_body
+from twisted_mq.protocol.text.fastjson import loads
 
 OPTIONS = (
     Option("t", "topic", "name of the topic", required=True),

@@ -5,11 +5,11 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping
 
-from protocol.bodies import MessageQueue, TopicOffset
 from twisted_mq.cli.admin.calls import AdminContext, select_address
 from twisted_mq.cli.admin.command_line import CommandLine, Option
 from twisted_mq.cli.admin.java_format import time_text
 from twisted_mq.cli.errors import CliError
+from twisted_mq.protocol.bodies import MessageQueue, TopicOffset
 
 OPTIONS = (
     Option("t", "topic", "name of the topic", required=True),

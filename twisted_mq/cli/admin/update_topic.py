@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 import attrs
 
-from protocol.bodies import ClusterInfo
-from protocol.codes import RequestCode
-from protocol.headers import CreateTopicRequestHeader
 from twisted_mq.cli.admin.calls import AdminContext, broker_names, master_addresses
 from twisted_mq.cli.admin.command_line import CommandLine, Option, UsageError
 from twisted_mq.cli.admin.java_format import hash_order, map_text
 from twisted_mq.cli.errors import CliError
+from twisted_mq.protocol.bodies import ClusterInfo
+from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.headers import CreateTopicRequestHeader
 
 OPTIONS = (
     Option("b", "brokerAddr", "the broker that gets the topic, as host:port", group="where"),

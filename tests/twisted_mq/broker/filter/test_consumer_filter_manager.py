@@ -7,11 +7,11 @@ import json
 import attrs
 import pytest
 
-from protocol.bodies import SubscriptionData
 from twisted_mq.broker.filter.bloom_filter import BloomFilter
 from twisted_mq.broker.filter.consumer_filter_data import ConsumerFilterData, ConsumerFilterTable
 from twisted_mq.broker.filter.consumer_filter_manager import CLEAN_AFTER_MS, ConsumerFilterManager
 from twisted_mq.broker.filter.errors import ExpressionError
+from twisted_mq.protocol.bodies import SubscriptionData
 
 NOW = 1_800_000_000_000
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from protocol.java import java_hash
-from protocol.subscription import build_subscription
 from tests.twisted_mq.broker.filter.test_consumer_filter_manager import NOW, MemoryTable, sql
 from twisted_mq.broker.filter.bloom_filter import BloomFilter
 from twisted_mq.broker.filter.consumer_filter_manager import ConsumerFilterManager
 from twisted_mq.broker.filter.errors import ExpressionError
 from twisted_mq.broker.filter.message_filter import MessageFilter, filter_bit_map, group_of_retry, request_filter
+from twisted_mq.protocol.messages.subscription import build_subscription
+from twisted_mq.protocol.text.java import java_hash
 
 SQL = sql("a > 5")
 

@@ -7,10 +7,10 @@ from typing import Any
 from twisted.logger import capturedLogs, formatEvent
 from twisted.trial.unittest import SynchronousTestCase
 
-from protocol.ha_frames import ConnectionState, encode_report
-from protocol.ha_handshake import PROOF_OFFSET
 from tests.support.ha import Replica, Stranger, join_by_hand, run, virtual_network
 from twisted_mq.broker.ha.accept_service import MAX_SLAVES
+from twisted_mq.protocol.layouts.ha import ConnectionState, encode_report
+from twisted_mq.protocol.layouts.ha_handshake import PROOF_OFFSET
 
 SECRET = "a long and random word"
 

@@ -9,9 +9,9 @@ from twisted.internet.interfaces import IPushProducer
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
-from protocol.bodies import HAConnectionRuntimeInfo, HARuntimeInfo
-from protocol.ha_frames import ConnectionState, encode_report
 from tests.support.ha import RECORD_BYTES, Replica, SlaveByHand, join_by_hand, run, virtual_network
+from twisted_mq.protocol.bodies import HAConnectionRuntimeInfo, HARuntimeInfo
+from twisted_mq.protocol.layouts.ha import ConnectionState, encode_report
 
 
 class MasterCase(SynchronousTestCase):

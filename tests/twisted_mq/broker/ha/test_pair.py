@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from storage.config import StoreConfig
-from storage.interfaces import InnerMessage
-from storage.message_store import FileMessageStore
 from tests.support.ha import Replica, run, virtual_network
 from tests.support.virtual_network import VirtualNetwork
+from twisted_mq.storage.config import StoreConfig
+from twisted_mq.storage.interfaces import InnerMessage
+from twisted_mq.storage.message_store import FileMessageStore
 
 LOG_FILE_BYTES = 16 * 1024
 

@@ -12,14 +12,14 @@ from twisted.internet.task import deferLater
 from twisted.logger import capturedLogs, formatEvent
 from twisted.trial.unittest import TestCase
 
-from protocol.command import RemotingCommand
-from storage.compare import compare_stores
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.service import BrokerService, make_broker
 from twisted_mq.namesrv.options import NamesrvOptions
 from twisted_mq.namesrv.service import make_namesrv
+from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.remoting.client import RemotingClient
 from twisted_mq.remoting.listen import PortError
+from twisted_mq.storage.tools.compare import compare_stores
 
 LOOK_SECONDS = 0.02
 LOG_FILE_BYTES = 1 << 20

@@ -11,13 +11,13 @@ import attrs
 from twisted.internet import protocol
 from twisted.trial.unittest import SynchronousTestCase
 
-from protocol.bodies import HAClientRuntimeInfo, HARuntimeInfo
-from protocol.ha_frames import ConnectionState, encode_transfer_header
-from protocol.record_layout import PHYSICAL_OFFSET_POSITION
-from storage.config import StoreConfig
-from storage.message_store import FileMessageStore
 from tests.support.captures import CAPTURES, HA_STREAMS, commit_log_files
 from tests.support.ha import HA_PORT, RECORD_BYTES, Replica, memory_store, run, virtual_network
+from twisted_mq.protocol.bodies import HAClientRuntimeInfo, HARuntimeInfo
+from twisted_mq.protocol.layouts.ha import ConnectionState, encode_transfer_header
+from twisted_mq.protocol.layouts.record import PHYSICAL_OFFSET_POSITION
+from twisted_mq.storage.config import StoreConfig
+from twisted_mq.storage.message_store import FileMessageStore
 
 HEARTBEAT_SECONDS = 5
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from protocol.bodies import DelayOffsetSerializeWrapper, HARuntimeInfo, decode_body
-from protocol.codes import RequestCode, ResponseCode
-from protocol.command import RemotingCommand
-from storage.interfaces import InnerMessage
-from storage.memory import MemoryMessageStore
 from tests.support.broker import BrokerInMemory, Peer
 from tests.support.captures import frame_index, frames
+from twisted_mq.protocol.bodies import DelayOffsetSerializeWrapper, HARuntimeInfo, decode_body
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.remoting.channel import REJECTED
+from twisted_mq.storage.interfaces import InnerMessage
+from twisted_mq.storage.memory.memory_store import MemoryMessageStore
 
 SLAVE = {"broker_role": "SLAVE", "broker_id": 1}
 

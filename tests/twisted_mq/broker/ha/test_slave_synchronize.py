@@ -7,13 +7,13 @@ from typing import Any
 from twisted.internet import defer
 from twisted.trial.unittest import SynchronousTestCase
 
-from protocol.bodies import DataVersion, SubscriptionGroupConfig, TopicConfig
-from protocol.codes import RequestCode
-from protocol.command import RemotingCommand
-from protocol.framing import FrameDecoder
 from tests.support.broker import BrokerInMemory, MemoryTable
 from tests.support.captures import frame_index, frames
 from twisted_mq.broker.ha.slave_synchronize import SlaveSynchronize
+from twisted_mq.protocol.bodies import DataVersion, SubscriptionGroupConfig, TopicConfig
+from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.framing import FrameDecoder
 from twisted_mq.remoting.errors import RemotingConnectError
 
 MASTER = "127.0.0.9:30911"

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from protocol.bodies import AckMsg, BatchAck, BatchAckMsg, decode_body
-from protocol.codes import RequestCode
-from protocol.message import MessageExt
 from tests.support.pop import BROKER_NAME, PopDesk, bits, bodies, messages
 from twisted_mq.broker.schedule.postpone import TIMER_TOPIC
+from twisted_mq.protocol.bodies import AckMsg, BatchAck, BatchAckMsg, decode_body
+from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.messages.message import MessageExt
 
 
 @pytest.fixture

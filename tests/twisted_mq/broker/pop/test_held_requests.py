@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from protocol.codes import RequestCode, ResponseCode
-from protocol.command import RemotingCommand
 from tests.support.broker import Peer
 from tests.support.pop import PopDesk, bodies, messages
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.wire.command import RemotingCommand
 
 NO_MESSAGE = {"hasMsg": "false", "pollingFull": "false"}
 MESSAGE = {"hasMsg": "true", "pollingFull": "false"}

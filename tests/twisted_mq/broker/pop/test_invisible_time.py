@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from protocol.bodies import AckMsg, PopCheckPoint, decode_body
-from protocol.message import MessageExt
 from tests.support.pop import BROKER_NAME, PopDesk, bodies, messages
 from twisted_mq.broker.schedule.postpone import TIMER_TOPIC
+from twisted_mq.protocol.bodies import AckMsg, PopCheckPoint, decode_body
+from twisted_mq.protocol.messages.message import MessageExt
 
 ZEROS = {"popTime": "0", "invisibleTime": "0", "reviveQid": "0"}
 

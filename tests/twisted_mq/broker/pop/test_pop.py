@@ -8,12 +8,12 @@ from typing import Any
 import attrs
 import pytest
 
-from protocol.bodies import BrokerStatsData, PopCheckPoint, TopicConfig, decode_body
-from protocol.codes import RequestCode
-from protocol.command import RemotingCommand
-from protocol.message_record import decode_message
 from tests.support.pop import PopDesk, bodies, messages
 from twisted_mq.broker.schedule.postpone import TIMER_TOPIC
+from twisted_mq.protocol.bodies import BrokerStatsData, PopCheckPoint, TopicConfig, decode_body
+from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.layouts.record_codec import decode_message
+from twisted_mq.protocol.wire.command import RemotingCommand
 
 ZEROS = {"popTime": "0", "invisibleTime": "0", "reviveQid": "0", "restNum": "0"}
 

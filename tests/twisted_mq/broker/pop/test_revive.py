@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from protocol.bodies import AckMsg, PopCheckPoint, SubscriptionGroupConfig
-from protocol.codes import RequestCode
-from protocol.pop_topics import REVIVE_GROUP
-from storage.interfaces import InnerMessage, PutResult, PutStatus
 from tests.support.pop import REVIVE_TOPIC, PopDesk, bodies, messages
 from twisted_mq.broker.pop.revive_log import ReviveLog
+from twisted_mq.protocol.bodies import AckMsg, PopCheckPoint, SubscriptionGroupConfig
+from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.names.pop_topics import REVIVE_GROUP
+from twisted_mq.storage.interfaces import InnerMessage, PutResult, PutStatus
 
 RETRY, RETRY_V2 = "%RETRY%G_T", "%RETRY%G+T"
 

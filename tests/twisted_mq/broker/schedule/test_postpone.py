@@ -6,11 +6,11 @@ import random
 
 import pytest
 
-from protocol.errors import BrokerError
-from protocol.message_properties import decode_properties, encode_properties
-from storage.interfaces import InnerMessage
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.schedule.postpone import Postponement, PostponeRefused, last_tick_before
+from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.text.properties import decode_properties, encode_properties
+from twisted_mq.storage.interfaces import InnerMessage
 
 NOW = 1_795_217_904_671
 

@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from protocol.bodies import KVTable, decode_body
-from protocol.command import RemotingCommand
-from protocol.message_record import decode_message, iterate_messages
-from protocol.registry import RequestCode
-from storage.config import StoreConfig
-from storage.delay_offset_table import DelayOffsetTable
-from storage.interfaces import GetResult, InnerMessage, PutResult, PutStatus
-from storage.memory import MemoryMessageStore
-from storage.message_store import FileMessageStore
 from tests.support.broker import BrokerInMemory, MemoryTable, Peer
 from tests.support.captures import unpack_store
 from twisted_mq.broker.schedule.schedule_service import MESSAGES_A_TURN, ScheduleMessageService
+from twisted_mq.protocol.bodies import KVTable, decode_body
+from twisted_mq.protocol.layouts.record_codec import decode_message, iterate_messages
+from twisted_mq.protocol.requests.registry import RequestCode
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.storage.config import StoreConfig
+from twisted_mq.storage.interfaces import GetResult, InnerMessage, PutResult, PutStatus
+from twisted_mq.storage.memory.memory_store import MemoryMessageStore
+from twisted_mq.storage.message_store import FileMessageStore
+from twisted_mq.storage.tables.delay_offset_table import DelayOffsetTable
 
 LEVELS = "1s 5s 10s"
 DELAYS = (1, 2, 3, 5, 8, 13)

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from protocol.message_record import decode_message, encode_record
-from storage.config import StoreConfig
-from storage.interfaces import InnerMessage
-from storage.memory import MemoryMessageStore
-from storage.timer_files import TimerFiles
 from twisted_mq.broker.schedule.timer_delivery import TimerDelivery, next_roll
 from twisted_mq.broker.stored_message import StoredMessage
+from twisted_mq.protocol.layouts.record_codec import decode_message, encode_record
+from twisted_mq.storage.config import StoreConfig
+from twisted_mq.storage.interfaces import InnerMessage
+from twisted_mq.storage.memory.memory_store import MemoryMessageStore
+from twisted_mq.storage.timer.timer_files import TimerFiles
 
 NOW = 1_795_217_217_000
 HOST = bytes([10, 0, 0, 1, 0, 0, 1, 2])

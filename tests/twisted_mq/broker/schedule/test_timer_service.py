@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from protocol.message import MessageExt
-from protocol.message_record import decode_message
-from storage.config import StoreConfig
-from storage.errors import StoreFull
-from storage.interfaces import InnerMessage, PutResult, PutStatus
-from storage.memory import MemoryMessageStore
-from storage.timer_files import TimerFiles
 from tests.twisted_mq.broker.schedule.test_schedule_service import SettableClock, takes
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.schedule.postpone import TIMER_TOPIC, Postponement, set_properties
 from twisted_mq.broker.schedule.timer_service import MESSAGES_A_TURN, TimerService
+from twisted_mq.protocol.layouts.record_codec import decode_message
+from twisted_mq.protocol.messages.message import MessageExt
+from twisted_mq.storage.config import StoreConfig
+from twisted_mq.storage.errors import StoreFull
+from twisted_mq.storage.interfaces import InnerMessage, PutResult, PutStatus
+from twisted_mq.storage.memory.memory_store import MemoryMessageStore
+from twisted_mq.storage.timer.timer_files import TimerFiles
 
 SLOTS = 1000
 """Instead of a week's; the roll window is then 940 s at most."""

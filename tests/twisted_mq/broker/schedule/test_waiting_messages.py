@@ -10,11 +10,11 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import deferLater
 from twisted.trial.unittest import TestCase
 
-from protocol.codes import RequestCode
-from protocol.command import RemotingCommand
-from storage.timer_checkpoint import TimerCheckpoint
 from tests.support.broker import BrokerInMemory, Peer
+from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.remoting.client import RemotingClient
+from twisted_mq.storage.timer.timer_checkpoint import TimerCheckpoint
 from twisted_mq.testing import EmbeddedCluster
 
 

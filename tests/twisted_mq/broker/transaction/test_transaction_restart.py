@@ -10,13 +10,13 @@ from typing import Any
 from twisted.internet import defer, reactor
 from twisted.trial.unittest import TestCase
 
-from protocol.bodies import ConsumerData, HeartbeatData, ProducerData, encode_body
-from protocol.codes import RequestCode
-from protocol.command import RemotingCommand
-from protocol.subscription import build_subscription
 from tests.support.transactions import half_fields
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.service import BrokerService, make_broker
+from twisted_mq.protocol.bodies import ConsumerData, HeartbeatData, ProducerData, encode_body
+from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.messages.subscription import build_subscription
+from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.remoting.client import RemotingClient
 
 

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 from twisted.internet import defer
 
-from protocol.bodies import HeartbeatData, ProducerData, encode_body
-from protocol.codes import RequestCode, ResponseCode
-from protocol.command import RemotingCommand
-from protocol.message_record import decode_message
-from storage.interfaces import InnerMessage, PutResult, PutStatus
 from tests.support.broker import BrokerInMemory, Peer
 from tests.support.transactions import half_fields
 from twisted_mq.broker.transaction.half_messages import CHECK_MAX_TIME_TOPIC, HALF_TOPIC, OP_TOPIC, TRANSACTION_GROUP
 from twisted_mq.broker.transaction.transaction_service import TransactionService
+from twisted_mq.protocol.bodies import HeartbeatData, ProducerData, encode_body
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.layouts.record_codec import decode_message
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.storage.interfaces import InnerMessage, PutResult, PutStatus
 
 UNKNOWN, COMMIT, ROLLBACK = 0, 8, 12
 

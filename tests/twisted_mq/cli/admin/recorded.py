@@ -8,11 +8,11 @@ from typing import Any
 
 from twisted.internet import defer
 
-from protocol.command import RemotingCommand
-from protocol.framing import FrameDecoder
 from twisted_mq.cli.admin.calls import AdminContext
 from twisted_mq.cli.admin.command_line import parse_command_line
 from twisted_mq.cli.admin.registry import find_sub_command
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.framing import FrameDecoder
 
 HERE = Path(__file__).parent
 CAPTURES = HERE.parents[3] / "interop" / "captures" / "remoting"

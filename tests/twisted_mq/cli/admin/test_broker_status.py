@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from protocol.bodies import BrokerData, ClusterInfo, HAConnectionRuntimeInfo, HARuntimeInfo, KVTable, encode_body
-from protocol.codes import RequestCode
-from protocol.command import RemotingCommand
 from tests.twisted_mq.cli.admin.recorded import RecordedPeers, run
+from twisted_mq.protocol.bodies import (
+    BrokerData,
+    ClusterInfo,
+    HAConnectionRuntimeInfo,
+    HARuntimeInfo,
+    KVTable,
+    encode_body,
+)
+from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.wire.command import RemotingCommand
 
 COMMAND = "brokerStatus -b 127.0.0.2:20911"
 SLAVE = HAConnectionRuntimeInfo("127.0.0.1:50001", 4000, 1000, True, 3072, 5000)

@@ -2,13 +2,13 @@ import attrs
 import pytest
 from twisted.internet import defer
 
-from protocol.bodies import BrokerData, ClusterInfo, KVTable, encode_body
-from protocol.codes import RequestCode
-from protocol.command import RemotingCommand
 from tests.twisted_mq.cli.admin.recorded import context, printed, run
 from twisted_mq.cli.admin.cluster_list import BASE_HEAD, base_row, brokers, more_row, timer_text
 from twisted_mq.cli.admin.command_line import parse_command_line
 from twisted_mq.cli.admin.registry import find_sub_command
+from twisted_mq.protocol.bodies import BrokerData, ClusterInfo, KVTable, encode_body
+from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.remoting.errors import RemotingConnectError
 
 NOW_MS = 1795217250000

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import datetime
 
-from protocol.bodies import HAClientRuntimeInfo, HAConnectionRuntimeInfo, HARuntimeInfo
 from twisted_mq.cli.admin.ha_status import lines
+from twisted_mq.protocol.bodies import HAClientRuntimeInfo, HAConnectionRuntimeInfo, HARuntimeInfo
 
 
 def test_master_with_two_slaves():

@@ -4,10 +4,10 @@ import datetime
 
 import pytest
 
-from protocol.codes import RequestCode
-from protocol.errors import BrokerError
 from tests.twisted_mq.cli.admin.recorded import RecordedPeers, exchanges, printed, run
 from twisted_mq.cli.admin import topic_status
+from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.errors import BrokerError
 
 COMMANDS = [
     "topicList",

@@ -1,5 +1,5 @@
-from protocol.bodies import BrokerData, QueueData, TopicRouteData
 from twisted_mq.cli.admin.topic_route import json_text, table
+from twisted_mq.protocol.bodies import BrokerData, QueueData, TopicRouteData
 
 ROUTE = TopicRouteData(
     queue_datas=[

@@ -1,9 +1,6 @@
 import pytest
 from twisted.internet import defer
 
-from protocol.bodies import BrokerData, ClusterInfo, encode_body
-from protocol.codes import RequestCode, ResponseCode
-from protocol.command import RemotingCommand
 from tests.twisted_mq.cli.admin.recorded import run
 from twisted_mq.cli.admin.calls import ClusterUnknown
 from twisted_mq.cli.admin.command_line import CommandLine, UsageError
@@ -16,6 +13,9 @@ from twisted_mq.cli.admin.update_topic import (
     read_settings,
 )
 from twisted_mq.cli.errors import CliError
+from twisted_mq.protocol.bodies import BrokerData, ClusterInfo, encode_body
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.wire.command import RemotingCommand
 
 CLUSTER = ClusterInfo(
     broker_addr_table={"b": BrokerData(cluster="C", broker_name="b", broker_addrs={0: "b:1", 1: "slave:1"})},

@@ -1,0 +1,1 @@
+"""Byte layouts, each declared once with construct, with its fast forms beside it."""

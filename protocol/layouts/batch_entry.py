@@ -1,0 +1,185 @@
+"""A batch as the body of one send request (Apache: MessageDecoder.encodeMessages), one entry a message:
+
+offset size name
+0      4    size               of the entry
+4      4    magic              0
+8      4    body_crc           0: the broker computes it
+12     4    flag
+16     4    body_length, then the body
+..     2    properties_length, then the properties
+
+An inner batch is a stored record with such a body: topics of the queue type BatchCQ keep what came as one send in one
+record. Its property INNER_NUM says how many messages it holds, INNER_BASE the queue offset of the first.
+"""
+
+from __future__ import annotations
+
+import functools
+import struct
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import attrs
+import construct
+
+from twisted_mq.protocol.errors import RecordError
+from twisted_mq.protocol.flags import MessageSysFlag
+from twisted_mq.protocol.layouts.derive import derive_fields, derive_struct
+from twisted_mq.protocol.layouts.queue_entry import MAX_BATCH_NUM
+from twisted_mq.protocol.messages.message import Message, MessageExt
+from twisted_mq.protocol.text.java import parse_int, utf8
+from twisted_mq.protocol.text.properties import (
+    MAX_PROPERTIES_BYTES,
+    PROPERTY_INNER_BASE,
+    PROPERTY_INNER_NUM,
+    decode_property_bytes,
+    encode_properties,
+)
+
+BATCH_MESSAGE = construct.Struct(
+    "size" / construct.Rebuild(construct.Int32sb, lambda this: 22 + len(this.body) + len(this.properties)),
+    "magic" / construct.Default(construct.Int32sb, 0),
+    "body_crc" / construct.Default(construct.Int32sb, 0),
+    "flag" / construct.Int32sb,
+    "body_length" / construct.Rebuild(construct.Int32sb, lambda this: len(this.body)),
+    "body" / construct.Bytes(construct.this.body_length),
+    "properties_length" / construct.Rebuild(construct.Int16sb, lambda this: len(this.properties)),
+    "properties" / construct.Bytes(construct.this.properties_length),
+)
+
+_HEAD = derive_struct(BATCH_MESSAGE)
+_FLAG_AND_LENGTH = derive_fields(BATCH_MESSAGE, "flag", "body_length")
+_LEAST_BYTES = _HEAD.size + 2
+_TO_UNWRAP = MessageSysFlag.INNER_BATCH_FLAG | MessageSysFlag.NEED_UNWRAP_FLAG
+
+
+class BatchEntry(NamedTuple):
+    """One message of a batch; `properties` is its text form in UTF-8."""
+
+    flag: int
+    body: bytes
+    properties: bytes
+
+
+def encode_entry(flag: int, body: bytes, properties: bytes) -> bytes:
+    """One message of a batch. Raises RecordError where the properties are longer than 32767 bytes."""
+    if len(properties) > 0x7FFF:
+        raise RecordError(f"properties of {len(properties)} bytes, a batch entry holds at most 32767", 0)
+    size = _LEAST_BYTES + len(body) + len(properties)
+    head = _HEAD.pack(size, 0, 0, flag, len(body))
+    return b"".join((head, body, len(properties).to_bytes(2, "big"), properties))
+
+
+def encode_batch(messages: Iterable[Message]) -> bytes:
+    """The body of a batch send. The messages' topics are not in it: they share the request's."""
+    return b"".join([encode_entry(m.flag, m.body, utf8(encode_properties(m.properties))) for m in messages])
+
+
+def read_batch(data: bytes) -> list[tuple[int, bytes, bytes]]:
+    """(flag, body, properties) of each message of a batch, in order. Raises RecordError where a length does not fit.
+
+    The sizes, magics and CRCs of the entries are not looked at, as in Apache's broker.
+    """
+    entries = []
+    offset, end = 0, len(data)
+    unpack, head_bytes = _FLAG_AND_LENGTH.unpack_from, _HEAD.size
+    while offset < end:
+        if end - offset < _LEAST_BYTES:
+            raise RecordError(f"{end - offset} bytes left, a batch entry has at least {_LEAST_BYTES}", offset)
+        flag, body_length = unpack(data, offset)
+        body_at = offset + head_bytes
+        body_end = body_at + body_length
+        properties_at = body_end + 2
+        if body_length < 0 or properties_at > end:
+            raise RecordError(f"a body of {body_length} bytes in a batch, {end - body_at} are left", offset)
+        size = data[body_end] << 8 | data[body_end + 1]
+        next_at = properties_at + size
+        if size > MAX_PROPERTIES_BYTES or next_at > end:
+            raise RecordError(f"properties of {size} bytes in a batch, {end - properties_at} are left", offset)
+        entries.append((flag, data[body_at:body_end], data[properties_at:next_at]))
+        offset = next_at
+    return entries
+
+
+Columns = tuple[Sequence[int], Sequence[bytes], Sequence[bytes], bool]
+"""Flags, bodies and properties of messages, and whether all bodies have one length and all properties, for all that is known."""
+
+
+def read_columns(data: bytes) -> Columns:
+    """The messages of a batch, see `read_batch`."""
+    alike = _read_alike(data)
+    if alike is not None:
+        return alike
+    entries = read_batch(data)
+    flags, bodies, properties = zip(*entries, strict=True) if entries else ((), (), ())
+    return flags, bodies, properties, False
+
+
+def _read_alike(data: bytes) -> Columns | None:
+    """The messages of a batch in which all bodies have one length, and all properties; None of others."""
+    if len(data) < _LEAST_BYTES:
+        return None
+    _, body_bytes = _FLAG_AND_LENGTH.unpack_from(data)
+    properties_at = _LEAST_BYTES + body_bytes
+    if body_bytes < 0 or properties_at > len(data):
+        return None
+    properties_bytes = int.from_bytes(data[properties_at - 2 : properties_at], "big")
+    size = properties_at + properties_bytes
+    if properties_bytes > MAX_PROPERTIES_BYTES or len(data) % size:
+        return None
+    flags, lengths, bodies, more_lengths, properties = zip(
+        *_entry_struct(body_bytes, properties_bytes).iter_unpack(data), strict=True
+    )
+    count = len(bodies)
+    if lengths.count(body_bytes) < count or more_lengths.count(properties_bytes) < count:
+        return None
+    return flags, bodies, properties, True
+
+
+@functools.lru_cache(maxsize=64)
+def _entry_struct(body_bytes: int, properties_bytes: int) -> struct.Struct:
+    """Flag, body and properties of an entry, each length before its field."""
+    return struct.Struct(f">12xii{body_bytes}sh{properties_bytes}s")
+
+
+def iterate_batch(data: bytes | memoryview) -> Iterator[BatchEntry]:
+    """The messages of a batch in order, see `read_batch`."""
+    return (BatchEntry(*entry) for entry in read_batch(bytes(data)))
+
+
+def decode_batch(data: bytes | memoryview, topic: str = "") -> list[Message]:
+    """The messages of a batch, with the topic that the request names. Raises RecordError."""
+    return [
+        Message(topic, entry.body, entry.flag, decode_property_bytes(entry.properties)) for entry in iterate_batch(data)
+    ]
+
+
+def inner_count(properties: Mapping[str, str]) -> int:
+    """How many messages a record counts for in a batch queue (Apache: CommitLog.setBatchSizeIfNeeded); 1 for plain ones."""
+    number = parse_int(properties.get(PROPERTY_INNER_NUM))
+    if number is None or PROPERTY_INNER_BASE not in properties or not 1 <= number <= MAX_BATCH_NUM:
+        return 1
+    return number
+
+
+def unwrapped(message: MessageExt) -> list[MessageExt]:
+    """The messages of an inner batch that a reader is to take apart, else the message itself. Raises RecordError.
+
+    Each has its own body, properties and flag, and its queue offset; the rest is the record's, but for the sizes and
+    the count of tries, which nobody knows (Apache: PullAPIWrapper, MessageDecoder.decodeMessage).
+    """
+    if message.sys_flag & _TO_UNWRAP != _TO_UNWRAP:
+        return [message]
+    return [
+        attrs.evolve(
+            message,
+            body=entry.body,
+            flag=entry.flag,
+            properties=decode_property_bytes(entry.properties),
+            queue_offset=message.queue_offset + index,
+            store_size=0,
+            body_crc=0,
+            reconsume_times=0,
+        )
+        for index, entry in enumerate(iterate_batch(message.body))
+    ]

@@ -1,0 +1,124 @@
+"""The two ids of a message: where it is stored (offset id), and the key its producer gave it (unique key).
+
+Offset message id (Apache: MessageDecoder.createMessageId), 16 or 28 bytes in upper hexadecimal:
+    store host's address 4 or 16, port 4, physical offset 8.
+    Example: 7F000002000051AF00000000000000F0 is offset 240 at 127.0.0.2:20911.
+
+Unique key (Apache: MessageClientIDSetter), 16 or 28 bytes in upper hexadecimal:
+    address 4 or 16, process id 2, salt 4 (Java: the class loader's hash), ms since the month began 4, counter 2.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+
+import attrs
+
+from twisted_mq.protocol.errors import ProtocolError
+from twisted_mq.protocol.layouts.host import unpack_host, unpack_ip
+
+_LENGTHS = (32, 56)
+_CLOCK_SET_BACK_MS = 1_000_000
+
+
+class MessageIdError(ProtocolError):
+    """Text that is no message id or unique key."""
+
+
+def _unhex(kind: str, text: str) -> bytes:
+    """The bytes of an id; hexadecimal digits only, no spaces, in one of the two lengths."""
+    if len(text) not in _LENGTHS or not text.isalnum():
+        raise MessageIdError(f"{kind} of {len(text)} characters, 32 or 56 hexadecimal digits are needed: {text[:60]!r}")
+    try:
+        return bytes.fromhex(text)
+    except ValueError as error:
+        raise MessageIdError(f"{kind} {text!r}: {error}") from error
+
+
+def offset_message_id(store_host: bytes | memoryview, physical_offset: int) -> str:
+    """The offset id from the record's 8 or 20 bytes of the store host."""
+    return f"{store_host.hex().upper()}{physical_offset & 0xFFFFFFFFFFFFFFFF:016X}"
+
+
+def decode_offset_message_id(message_id: str) -> tuple[str, int, int]:
+    """(broker address, port, physical offset). Raises MessageIdError."""
+    data = _unhex("message id", message_id)
+    host, port = unpack_host(data[:-8])
+    return host, port, int.from_bytes(data[-8:], "big", signed=True)
+
+
+def _month_start(now_ms: int, zone: datetime.tzinfo) -> datetime.datetime:
+    moment = datetime.datetime.fromtimestamp(now_ms / 1000, zone)
+    return moment.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+
+
+def _next_month(start: datetime.datetime) -> datetime.datetime:
+    return (start + datetime.timedelta(days=32)).replace(day=1)
+
+
+def _milliseconds(moment: datetime.datetime) -> int:
+    return round(moment.timestamp() * 1000)
+
+
+class UniqueKeyMaker:
+    """Makes unique keys for one process: 65536 different ones in the same millisecond."""
+
+    def __init__(
+        self,
+        ip: bytes,
+        pid: int,
+        now_ms: Callable[[], int],
+        salt: int = 0,
+        zone: datetime.tzinfo = datetime.UTC,
+    ) -> None:
+        """`ip` has 4 or 16 bytes; `salt` tells apart makers of one process id, e.g. in containers; 32 bits."""
+        self._prefix = (ip + (pid & 0xFFFF).to_bytes(2, "big") + (salt & 0xFFFFFFFF).to_bytes(4, "big")).hex().upper()
+        if len(ip) not in (4, 16):
+            raise MessageIdError(f"an address of {len(ip)} bytes, 4 or 16 are needed")
+        self._now_ms = now_ms
+        self._zone = zone
+        self._counter = 0
+        self._start_ms = 0
+        self._next_start_ms = 0
+
+    def make(self) -> str:
+        """The next key. A clock set back by less than 1000 s over the month's begin counts as the month's begin."""
+        now_ms = self._now_ms()
+        if now_ms >= self._next_start_ms:
+            start = _month_start(now_ms, self._zone)
+            self._start_ms, self._next_start_ms = _milliseconds(start), _milliseconds(_next_month(start))
+        elapsed = now_ms - self._start_ms
+        if -_CLOCK_SET_BACK_MS < elapsed < 0:
+            elapsed = 0
+        counter = self._counter
+        self._counter = (counter + 1) & 0xFFFF
+        return f"{self._prefix}{elapsed & 0xFFFFFFFF:08X}{counter:04X}"
+
+
+@attrs.frozen
+class UniqueKey:
+    """The parts of a unique key; `born_ms` is the likely time of its making."""
+
+    ip: str
+    pid: int
+    salt: int
+    born_ms: int
+    counter: int
+
+
+def decode_unique_key(key: str, now_ms: int, zone: datetime.tzinfo = datetime.UTC) -> UniqueKey:
+    """The parts of a key made within the last month before `now_ms`. Raises MessageIdError."""
+    data = _unhex("unique key", key)
+    ip, rest = data[:-12], data[-12:]
+    elapsed = int.from_bytes(rest[6:10], "big")
+    start = _month_start(now_ms, zone)
+    if _milliseconds(start) + elapsed >= now_ms:
+        start = (start - datetime.timedelta(days=1)).replace(day=1)
+    return UniqueKey(
+        ip=unpack_ip(ip),
+        pid=int.from_bytes(rest[0:2], "big"),
+        salt=int.from_bytes(rest[2:6], "big"),
+        born_ms=_milliseconds(start) + elapsed,
+        counter=int.from_bytes(rest[10:12], "big"),
+    )

@@ -1,0 +1,196 @@
+"""The stored message: what a commit log holds and a pull answer carries (Apache: MessageExtEncoder, MessageDecoder).
+
+All numbers are big-endian and signed:
+
+    offset size name
+    0      4    size                           of the whole record
+    4      4    magic                          version 1: 0xDAA320A7, version 2: 0xDAA320AB
+    8      4    body_crc                       CRC-32 of the stored body, without its highest bit
+    12     4    queue_id
+    16     4    flag                           the user's
+    20     8    queue_offset
+    28     8    physical_offset                of this record in the log
+    36     4    sys_flag                       bits 0x10 and 0x20: the born host, the store host is IPv6
+    40     8    born_timestamp                 ms
+    48     8|20 born_host                      address and port
+    ..     8    store_timestamp                ms
+    ..     8|20 store_host
+    ..     4    reconsume_times
+    ..     8    prepared_transaction_offset
+    ..     4    body_length, then the body
+    ..     1|2  topic_length, then the topic   2 bytes in version 2, for topics over 127 bytes
+    ..     2    properties_length, then the properties
+
+A blank record fills the rest of a log file: 4 size, 4 magic 0xCBD43194, then anything.
+
+MESSAGE and BLANK declare the layouts; the heads in use are derived from them. With enabledAppendPropCRC Apache's
+broker ends the properties with __CRC32#, a CRC of the record up to there, in ten decimal digits with the lowest first.
+"""
+
+from __future__ import annotations
+
+from mmap import mmap
+from typing import Any, NamedTuple, TypeAlias
+
+import construct
+
+from twisted_mq.protocol.errors import RecordError
+from twisted_mq.protocol.flags import MessageSysFlag
+from twisted_mq.protocol.layouts.derive import derive_struct, field_offset
+from twisted_mq.protocol.layouts.host import IPV4_HOST_BYTES, IPV6_HOST_BYTES
+
+Buffer: TypeAlias = bytes | bytearray | memoryview | mmap
+
+MAGIC_V1 = -626843481
+MAGIC_V2 = -626843477
+MAGIC_BLANK = -875286124
+BLANK_BYTES = 8
+"""The least size of a blank record (Apache: END_FILE_MIN_BLANK_LENGTH)."""
+
+V1_TOPIC_BYTES = 127
+"""A longer topic needs version 2: the length is a signed byte in version 1."""
+
+V6_FLAGS = MessageSysFlag.BORNHOST_V6_FLAG | MessageSysFlag.STOREHOSTADDRESS_V6_FLAG
+
+
+def _host(v6_flag: int) -> Any:
+    return construct.Bytes(lambda this: IPV6_HOST_BYTES if this.sys_flag & v6_flag else IPV4_HOST_BYTES)
+
+
+MESSAGE = construct.Struct(
+    "size" / construct.Int32sb,
+    "magic" / construct.Int32sb,
+    "body_crc" / construct.Int32sb,
+    "queue_id" / construct.Int32sb,
+    "flag" / construct.Int32sb,
+    "queue_offset" / construct.Int64sb,
+    "physical_offset" / construct.Int64sb,
+    "sys_flag" / construct.Int32sb,
+    "born_timestamp" / construct.Int64sb,
+    "born_host" / _host(MessageSysFlag.BORNHOST_V6_FLAG),
+    "store_timestamp" / construct.Int64sb,
+    "store_host" / _host(MessageSysFlag.STOREHOSTADDRESS_V6_FLAG),
+    "reconsume_times" / construct.Int32sb,
+    "prepared_transaction_offset" / construct.Int64sb,
+    "body_length" / construct.Rebuild(construct.Int32sb, lambda this: len(this.body)),
+    "body" / construct.Bytes(construct.this.body_length),
+    "topic_length"
+    / construct.Rebuild(
+        construct.IfThenElse(construct.this.magic == MAGIC_V2, construct.Int16sb, construct.Int8sb),
+        lambda this: len(this.topic),
+    ),
+    "topic" / construct.Bytes(construct.this.topic_length),
+    "properties_length" / construct.Rebuild(construct.Int16sb, lambda this: len(this.properties)),
+    "properties" / construct.Bytes(construct.this.properties_length),
+)
+
+BLANK = construct.Struct(
+    "size" / construct.Int32sb,
+    "magic" / construct.Const(MAGIC_BLANK, construct.Int32sb),
+)
+
+HEADS = {flags: derive_struct(MESSAGE, sys_flag=flags) for flags in (0, 0x10, 0x20, 0x30)}
+"""The fields up to body_length, by the two IPv6 bits of sys_flag."""
+HEAD_BYTES = HEADS[0].size
+SMALLEST_RECORD = HEAD_BYTES + 3
+"""A head, an empty topic's length and the length of no properties."""
+_HEAD_V4 = HEADS[0]
+_MARK = derive_struct(BLANK)
+
+QUEUE_OFFSET_POSITION = field_offset(MESSAGE, "queue_offset")
+PHYSICAL_OFFSET_POSITION = field_offset(MESSAGE, "physical_offset")
+SYS_FLAG_POSITION = field_offset(MESSAGE, "sys_flag")
+STORE_TIMESTAMP_POSITION = field_offset(MESSAGE, "store_timestamp", sys_flag=0)
+"""With an IPv4 born host; 12 bytes later with an IPv6 one."""
+
+
+class RecordHead(NamedTuple):
+    """The leading fields of a record, in MESSAGE's order and by its names (a test compares them)."""
+
+    size: int
+    magic: int
+    body_crc: int
+    queue_id: int
+    flag: int
+    queue_offset: int
+    physical_offset: int
+    sys_flag: int
+    born_timestamp: int
+    born_host: bytes
+    store_timestamp: int
+    store_host: bytes
+    reconsume_times: int
+    prepared_transaction_offset: int
+    body_length: int
+
+
+class RecordSpans(NamedTuple):
+    """Where the variable fields of a record lie in its buffer; the record ends at `end`."""
+
+    body: int
+    body_end: int
+    topic: int
+    topic_end: int
+    properties: int
+    end: int
+
+
+def record_size(sys_flag: int, body_length: int, topic_length: int, properties_length: int) -> int:
+    """The size of a record in bytes (Apache: MessageExtEncoder.calMsgLength)."""
+    topic_field = topic_length + (1 if topic_length <= V1_TOPIC_BYTES else 2)
+    return HEADS[sys_flag & V6_FLAGS].size + body_length + topic_field + 2 + properties_length
+
+
+def encode_blank(size: int) -> bytes:
+    """The first 8 bytes of a blank record that fills `size` bytes of its file."""
+    return _MARK.pack(size, MAGIC_BLANK)
+
+
+def read_mark(buffer: Buffer, offset: int = 0) -> tuple[int, int]:
+    """(size, magic) of what begins there; (0, 0) where nothing was written. Raises RecordError past the end."""
+    if offset < 0 or len(buffer) - offset < BLANK_BYTES:
+        raise RecordError(f"{max(len(buffer) - offset, 0)} bytes left, a record's size and magic need 8", offset)
+    size, magic = _MARK.unpack_from(buffer, offset)
+    return size, magic
+
+
+def read_head(buffer: Buffer, offset: int = 0) -> RecordHead:
+    """The leading fields of the message there. Raises RecordError unless all of the record is in the buffer."""
+    available = len(buffer) - offset
+    if offset < 0 or available < HEAD_BYTES:
+        raise RecordError(f"{max(available, 0)} bytes left, a record has at least {HEAD_BYTES}", offset)
+    fields = _HEAD_V4.unpack_from(buffer, offset)
+    size, magic, sys_flag = fields[0], fields[1], fields[7]
+    if magic != MAGIC_V1 and magic != MAGIC_V2:
+        raise RecordError(f"magic 0x{magic & 0xFFFFFFFF:08X} is not a message's", offset)
+    if size > available:
+        raise RecordError(f"a record of {size} bytes, {available} are left", offset)
+    if sys_flag & V6_FLAGS:
+        head = HEADS[sys_flag & V6_FLAGS]
+        if available < head.size:
+            raise RecordError(f"{available} bytes left, a record with IPv6 hosts has at least {head.size}", offset)
+        fields = head.unpack_from(buffer, offset)
+    return RecordHead._make(fields)
+
+
+def read_spans(buffer: Buffer, offset: int, head: RecordHead) -> RecordSpans:
+    """Where body, topic and properties lie. Raises RecordError unless their lengths add up to the record's size."""
+    end = offset + head.size
+    body = offset + HEAD_BYTES
+    if head.sys_flag & V6_FLAGS:
+        body = offset + HEADS[head.sys_flag & V6_FLAGS].size
+    body_end = body + head.body_length
+    topic = body_end + (1 if head.magic == MAGIC_V1 else 2)
+    if head.body_length < 0 or topic > end:
+        raise RecordError(f"a body of {head.body_length} bytes in a record of {head.size}", offset)
+    topic_length = int.from_bytes(buffer[body_end:topic], "big", signed=True)
+    topic_end = topic + topic_length
+    properties = topic_end + 2
+    if topic_length < 0 or properties > end:
+        raise RecordError(f"a topic of {topic_length} bytes in a record of {head.size}", offset)
+    properties_length = int.from_bytes(buffer[topic_end:properties], "big", signed=True)
+    if properties_length < 0 or properties + properties_length != end:
+        raise RecordError(
+            f"properties of {properties_length} bytes where {end - properties} are left of the record", offset
+        )
+    return RecordSpans(body, body_end, topic, topic_end, properties, end)

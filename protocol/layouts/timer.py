@@ -1,0 +1,54 @@
+"""Files of the timer for messages due at any time: its log's units and its wheel's slots (Apache: TimerLog, Slot).
+
+Log unit, 52 bytes:
+
+    offset size name
+    0      4    size
+    4      8    previous_position      of the unit before in the same slot, -1 for none
+    12     4    magic                  bits: 1 default, 2 rolled, 4 deletes
+    16     8    write_time             ms, rounded to the wheel's precision
+    24     4    delay_time             ms from write_time to the delivery
+    28     8    physical_offset        of the message
+    36     4    record_size
+    40     4    topic_hash             of the real topic
+    44     8    reserved
+
+Wheel slot, 32 bytes:
+
+    0      8    time                   delivery time in units of the wheel's precision
+    8      8    first_position         in the timer log
+    16     8    last_position
+    24     4    count
+    28     4    magic
+"""
+
+from __future__ import annotations
+
+import construct
+
+from twisted_mq.protocol.layouts.derive import derive_struct
+
+TIMER_LOG_UNIT = construct.Struct(
+    "size" / construct.Int32sb,
+    "previous_position" / construct.Int64sb,
+    "magic" / construct.Int32sb,
+    "write_time" / construct.Int64sb,
+    "delay_time" / construct.Int32sb,
+    "physical_offset" / construct.Int64sb,
+    "record_size" / construct.Int32sb,
+    "topic_hash" / construct.Int32sb,
+    "reserved" / construct.Int64sb,
+)
+
+TIMER_WHEEL_SLOT = construct.Struct(
+    "time" / construct.Int64sb,
+    "first_position" / construct.Int64sb,
+    "last_position" / construct.Int64sb,
+    "count" / construct.Int32sb,
+    "magic" / construct.Int32sb,
+)
+
+LOG_UNIT = derive_struct(TIMER_LOG_UNIT)
+LOG_UNIT_BYTES = LOG_UNIT.size
+WHEEL_SLOT = derive_struct(TIMER_WHEEL_SLOT)
+WHEEL_SLOT_BYTES = WHEEL_SLOT.size

@@ -1,0 +1,1 @@
+"""Messages as people meet them: values, compressed bodies, delay levels, subscriptions, traces."""

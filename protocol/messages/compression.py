@@ -1,0 +1,137 @@
+"""Compressed message bodies: LZ4 frames, ZSTD frames, ZLIB streams; which one stands in the message's sysFlag.
+
+Every decompression is bounded: a body that grows past the limit is refused after at most the limit's bytes.
+"""
+
+from __future__ import annotations
+
+import enum
+import zlib
+from collections.abc import Callable
+
+import lz4.frame
+import zstandard
+
+from twisted_mq.protocol.errors import ProtocolError
+from twisted_mq.protocol.flags import MessageSysFlag, is_compressed
+
+MAX_BODY_BYTES = 64 * 1024 * 1024
+"""Default limit of a decompressed body; Apache has none, its brokers take 4 MiB of stored body by default."""
+
+DEFAULT_LEVEL = 5
+"""Apache: DefaultMQProducer's rocketmq.message.compressLevel."""
+
+_FIRST_PIECE_BYTES = 64 * 1024
+_ZSTD_WINDOW_BYTES = 8 * 1024 * 1024
+"""The least window to accept: even a short ZSTD stream of Apache's writer announces some MiB."""
+_ZSTD_PIECE_BYTES = 256
+"""How much is fed at once: 4 bytes can become a block of 128 KiB, so the limit is passed by at most 8 MiB."""
+
+
+class CompressionError(ProtocolError):
+    """A body that cannot be decompressed, or would grow past the limit."""
+
+
+class CompressionType(enum.IntEnum):
+    """The number in bits 8 to 10 of sysFlag (Apache: CompressionType)."""
+
+    LZ4 = 1
+    ZSTD = 2
+    ZLIB = 3
+
+    @property
+    def sys_flag(self) -> int:
+        """The type's bits in sysFlag, without COMPRESSED_FLAG."""
+        return self << 8
+
+
+def compression_type(sys_flag: int) -> CompressionType:
+    """The type of a compressed message; without type bits it is ZLIB, as from clients before 5.0."""
+    number = (sys_flag & MessageSysFlag.COMPRESSION_TYPE_COMPARATOR) >> 8
+    if number > CompressionType.ZLIB:
+        raise CompressionError(f"compression type {number}, known are 1 (LZ4), 2 (ZSTD) and 3 (ZLIB)")
+    return CompressionType(number or CompressionType.ZLIB)
+
+
+def _compress_lz4(body: bytes, level: int) -> bytes:
+    return bytes(lz4.frame.compress(body))  # Apache's LZ4 writer has no level
+
+
+def _compress_zstd(body: bytes, level: int) -> bytes:
+    return zstandard.ZstdCompressor(level=level).compress(body)
+
+
+_COMPRESS: dict[CompressionType, Callable[[bytes, int], bytes]] = {
+    CompressionType.LZ4: _compress_lz4,
+    CompressionType.ZSTD: _compress_zstd,
+    CompressionType.ZLIB: zlib.compress,
+}
+
+
+def compress(body: bytes, kind: CompressionType = CompressionType.ZLIB, level: int = DEFAULT_LEVEL) -> bytes:
+    """The body as Apache's compressor of that type writes it (the bytes may differ, the content does not)."""
+    return _COMPRESS[kind](body, level)
+
+
+def _decompress_zlib(data: bytes | memoryview, limit: int) -> bytes:
+    stream = zlib.decompressobj()
+    body = stream.decompress(data, limit + 1)
+    if len(body) <= limit and not stream.eof:
+        body += stream.flush()
+        if not stream.eof:
+            raise CompressionError("the ZLIB stream ends early")
+    return body
+
+
+def _decompress_lz4(data: bytes | memoryview, limit: int) -> bytes:
+    stream = lz4.frame.LZ4FrameDecompressor()
+    pieces: list[bytes] = []
+    held, wanted = 0, max(_FIRST_PIECE_BYTES, 4 * len(data))
+    while held <= limit and not stream.eof:
+        piece = stream.decompress(data, max_length=min(wanted, limit + 1 - held))
+        if not piece and stream.needs_input and not stream.eof:
+            raise CompressionError("the LZ4 frame ends early")
+        pieces.append(piece)
+        held += len(piece)
+        data, wanted = b"", 2 * wanted
+    return b"".join(pieces)
+
+
+def _decompress_zstd(data: bytes | memoryview, limit: int) -> bytes:
+    if zstandard.frame_content_size(data) > limit:
+        raise CompressionError(f"a ZSTD frame announces more than the limit of {limit} bytes")
+    stream = zstandard.ZstdDecompressor(max_window_size=max(limit, _ZSTD_WINDOW_BYTES)).decompressobj()
+    pieces: list[bytes] = []
+    held, position = 0, 0
+    while held <= limit and not stream.eof:
+        if position >= len(data):
+            raise CompressionError("the ZSTD frame ends early")
+        pieces.append(stream.decompress(data[position : position + _ZSTD_PIECE_BYTES]))
+        held += len(pieces[-1])
+        position += _ZSTD_PIECE_BYTES
+    return b"".join(pieces)
+
+
+_DECOMPRESS: dict[CompressionType, Callable[[bytes | memoryview, int], bytes]] = {
+    CompressionType.LZ4: _decompress_lz4,
+    CompressionType.ZSTD: _decompress_zstd,
+    CompressionType.ZLIB: _decompress_zlib,
+}
+
+
+def decompress(data: bytes | memoryview, kind: CompressionType, limit: int = MAX_BODY_BYTES) -> bytes:
+    """The plain body. Raises CompressionError for damaged data and past `limit` bytes."""
+    try:
+        body = _DECOMPRESS[kind](data, limit)
+    except (zlib.error, RuntimeError, EOFError, zstandard.ZstdError) as error:
+        raise CompressionError(f"{kind.name}: {error}") from error
+    if len(body) > limit:
+        raise CompressionError(f"{kind.name}: the body grows past the limit of {limit} bytes")
+    return body
+
+
+def plain_body(body: bytes | memoryview, sys_flag: int, limit: int = MAX_BODY_BYTES) -> bytes:
+    """A stored body as its producer gave it: decompressed where sysFlag says so. Raises CompressionError."""
+    if is_compressed(sys_flag) and len(body):
+        return decompress(body, compression_type(sys_flag), limit)
+    return bytes(body)

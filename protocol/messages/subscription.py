@@ -1,0 +1,77 @@
+"""Subscriptions by tag expression, and which messages they select (Apache: FilterAPI, DefaultMessageFilter)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted_mq.protocol.bodies import SubscriptionData
+from twisted_mq.protocol.errors import ProtocolError
+from twisted_mq.protocol.text.java import java_hash
+
+SUB_ALL = "*"
+TAG = "TAG"
+SQL92 = "SQL92"
+
+_BLANKS = "".join(map(chr, range(0x21)))
+"""What String.trim() takes away."""
+
+
+class SubscriptionError(ProtocolError):
+    """An expression that selects nothing and cannot be meant."""
+
+
+def is_tag_type(expression_type: str | None) -> bool:
+    """Whether the expression is of tags; absent and empty count as such (Apache: ExpressionType.isTagType)."""
+    return expression_type in (None, "", TAG)
+
+
+def split_tags(expression: str) -> list[str]:
+    """The tags of `a || b`, without blanks around them, in order and each once."""
+    tags = (part.strip(_BLANKS) for part in expression.split("||"))
+    return list(dict.fromkeys(tag for tag in tags if tag))
+
+
+def build_subscription(
+    topic: str, expression: str | None, expression_type: str | None = TAG, *, sub_version: int = 0
+) -> SubscriptionData:
+    """The subscription as a client sends it. `sub_version` is the time of its making in ms.
+
+    A tag expression that is absent, empty or `*` selects all. Raises SubscriptionError for one of separators only
+    (`||`), and for an empty expression of another type.
+    """
+    if not is_tag_type(expression_type):
+        if not expression:
+            raise SubscriptionError(f"an empty {expression_type} expression for topic {topic}")
+        return _subscription(topic, expression, [], expression_type or TAG, sub_version)
+    if not expression or expression == SUB_ALL:
+        return _subscription(topic, SUB_ALL, [], TAG, sub_version)
+    if not expression.replace("||", ""):
+        raise SubscriptionError(f"no tag in the expression {expression!r} for topic {topic}")
+    return _subscription(topic, expression, split_tags(expression), TAG, sub_version)
+
+
+def _subscription(
+    topic: str, expression: str, tags: list[str], expression_type: str, sub_version: int
+) -> SubscriptionData:
+    sets: dict[str, Any] = {"tags_set": tags, "code_set": map(java_hash, tags)}
+    return SubscriptionData(
+        topic=topic, sub_string=expression, sub_version=sub_version, expression_type=expression_type, **sets
+    )
+
+
+def selected_codes(subscription: SubscriptionData) -> frozenset[int] | None:
+    """The tags codes that a queue's entries must have; None where every entry is selected."""
+    everything = subscription.class_filter_mode or subscription.sub_string == SUB_ALL
+    if everything or not is_tag_type(subscription.expression_type):
+        return None
+    return subscription.code_set
+
+
+def selects(subscription: SubscriptionData, tags: str | None) -> bool:
+    """Whether a message with these tags is selected: the consumer's exact check behind the broker's check of hashes.
+
+    Without tags in the subscription every message passes (Apache: PullAPIWrapper.processPullResult).
+    """
+    if subscription.class_filter_mode or not subscription.tags_set:
+        return True
+    return tags in subscription.tags_set

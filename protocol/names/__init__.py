@@ -1,0 +1,1 @@
+"""Names that mean something: topics, namespaces, handles, and which names are legal."""

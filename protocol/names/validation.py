@@ -1,0 +1,44 @@
+"""Which topic and group names are allowed (Apache: TopicValidator, Validators). Pure rules; remarks as Apache's."""
+
+from __future__ import annotations
+
+import re
+
+from twisted_mq.protocol.names.namespaces import DLQ_PREFIX as DLQ_PREFIX
+from twisted_mq.protocol.names.pop_topics import RETRY_PREFIX as RETRY_PREFIX
+from twisted_mq.protocol.names.system_topics import NOT_ALLOWED_SEND_TOPICS as NOT_ALLOWED_SEND_TOPICS
+from twisted_mq.protocol.names.system_topics import SYSTEM_TOPICS as SYSTEM_TOPICS
+from twisted_mq.protocol.names.system_topics import is_system_topic as is_system_topic
+
+AUTO_CREATE_TOPIC = "TBW102"
+TOPIC_MAX_LENGTH = 127
+GROUP_MAX_LENGTH = 255
+
+_legal = re.compile(r"[%|a-zA-Z0-9_-]+").fullmatch
+
+
+def topic_fault(topic: str | None) -> str | None:
+    """Why a topic name is refused; None for a good one. Any name that passes is safe as a directory's name."""
+    if not topic or not topic.strip():
+        return "The specified topic is blank."
+    if _legal(topic) is None:
+        return "The specified topic contains illegal characters, allowing only ^[%|a-zA-Z0-9_-]+$"
+    if len(topic) > TOPIC_MAX_LENGTH:
+        return "The specified topic is longer than topic max length."
+    return None
+
+
+def group_fault(group: str | None) -> str | None:
+    """Why a group name is refused; None for a good one."""
+    if not group or not group.strip():
+        return "the specified group is blank"
+    if _legal(group) is None:
+        return "the specified group contains illegal characters, allowing only ^[%|a-zA-Z0-9_-]+$"
+    if len(group) > GROUP_MAX_LENGTH:
+        return f"the specified group is longer than group max length: {GROUP_MAX_LENGTH}"
+    return None
+
+
+def retry_topic(group: str) -> str:
+    """Where messages of a group wait for their next try (Apache: MixAll.getRetryTopic)."""
+    return RETRY_PREFIX + group

@@ -1,0 +1,1 @@
+"""Remoting commands as bytes: frames, headers in both encodings, templates of answers."""

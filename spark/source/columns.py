@@ -1,0 +1,173 @@
+"""Arrow columns from records: a table of one function for each column, all of which work on whole batches.
+
+Two columns cannot avoid a step for each record, and only they are slow: `crcOk` (zlib.crc32 over the body) and `body`
+where it is compressed. A query that does not need them leaves them out with the option `columns`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from twisted_mq.protocol.flags import MessageSysFlag
+from twisted_mq.protocol.layouts.host import host_text
+from twisted_mq.protocol.messages.compression import CompressionError, plain_body
+from twisted_mq.protocol.text.properties import PROPERTY_KEYS, PROPERTY_TAGS, PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX
+from twisted_mq.spark.source.inner_batches import with_messages_of_batches
+from twisted_mq.spark.source.properties import Properties, parse_properties
+from twisted_mq.spark.source.records import Records, gather
+from twisted_mq.spark.source.schema import COLUMNS, TIMESTAMP_TYPE, arrow_schema
+from twisted_mq.spark.source.texts import as_text, replace_rows
+from twisted_mq.storage.columns.record_columns import RecordBatch
+
+MAX_BATCH_BODY_BYTES = 512 * 1024 * 1024
+"""A batch whose bodies decompress to more is cut in halves: an Arrow column holds 2 GiB at most."""
+_FIRST_MS = -62_135_596_800_000
+_LAST_MS = 253_402_300_799_999
+"""The years 1 to 9999, which Python's datetime knows; what lies outside is no time that a producer meant."""
+
+
+class BodiesTooLarge(Exception):
+    """The decompressed bodies of a batch pass MAX_BATCH_BODY_BYTES."""
+
+
+class Batch:
+    """Records with what several columns share, made at first use."""
+
+    def __init__(self, records: Records) -> None:
+        self.records = records
+        self.spans = records.spans
+
+    @functools.cached_property
+    def topics(self) -> pa.StringArray:
+        return as_text(gather(self.spans.log, self.spans.topic, self.spans.topic_end))
+
+    @functools.cached_property
+    def properties(self) -> Properties:
+        return parse_properties(gather(self.spans.log, self.spans.properties, self.spans.ends))
+
+
+def _number(field: str, batch: Batch) -> pa.Array:
+    return pa.array(batch.records.fields[field])
+
+
+def _timestamp(field: str, batch: Batch) -> pa.Array:
+    """Milliseconds as Spark's microseconds."""
+    ms = batch.records.fields[field]
+    unknown = (ms < _FIRST_MS) | (ms > _LAST_MS)
+    return pa.array(np.where(unknown, 0, ms) * 1000, mask=unknown).view(TIMESTAMP_TYPE)
+
+
+def _host(field: str, batch: Batch) -> pa.Array:
+    """Addresses are few: each different one is made into text once."""
+    rows, texts = [], []
+    for hosts in batch.records.hosts[field]:
+        width = hosts.packed.shape[1]
+        packed = pa.Array.from_buffers(pa.binary(width), len(hosts.rows), [None, pa.py_buffer(hosts.packed)])
+        different = packed.dictionary_encode()
+        names = pa.array([host_text(host) for host in different.dictionary.to_pylist()], pa.string())
+        rows.append(hosts.rows)
+        texts.append(names.take(different.indices))
+    if len(texts) == 1:
+        return texts[0]
+    return pa.concat_arrays(texts).take(pa.array(np.argsort(np.concatenate(rows))))
+
+
+def _topic(batch: Batch) -> pa.Array:
+    return batch.topics
+
+
+def _file(batch: Batch) -> pa.Array:
+    return pa.repeat(pa.scalar(batch.spans.log.name), len(batch.records))
+
+
+def _property(name: str, batch: Batch) -> pa.Array:
+    return batch.properties.value_of(name)
+
+
+def _properties(batch: Batch) -> pa.Array:
+    return batch.properties.as_map()
+
+
+def _crc_ok(batch: Batch) -> pa.Array:
+    right = np.ones(len(batch.records), np.bool_)
+    right[batch.spans.wrong_bodies()] = False
+    return pa.array(right)
+
+
+def _body(batch: Batch) -> pa.Array:
+    spans = batch.spans
+    stored = gather(spans.log, spans.body, spans.body_end)
+    compressed = np.flatnonzero(spans.sys_flag & MessageSysFlag.COMPRESSED_FLAG)
+    return replace_rows(stored, compressed, _decompressed(spans, compressed.tolist()))
+
+
+def _decompressed(spans: RecordBatch, rows: list[int]) -> list[bytes | None]:
+    """The plain bodies of these rows. Raises BodiesTooLarge unless there is one row only."""
+    view = memoryview(spans.log.data)
+    bodies: list[bytes | None] = []
+    total = 0
+    for row in rows:
+        try:
+            body = plain_body(view[spans.body[row] : spans.body_end[row]], int(spans.sys_flag[row]))
+        except CompressionError:
+            bodies.append(None)
+            continue
+        bodies.append(body)
+        total += len(body)
+        if total > MAX_BATCH_BODY_BYTES and len(spans) > 1:
+            raise BodiesTooLarge
+    return bodies
+
+
+ColumnMaker = Callable[[Batch], pa.Array]
+
+_DERIVED: dict[str, ColumnMaker] = {
+    "topic": _topic,
+    "file": _file,
+    "tags": functools.partial(_property, PROPERTY_TAGS),
+    "keys": functools.partial(_property, PROPERTY_KEYS),
+    "uniqKey": functools.partial(_property, PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX),
+    "properties": _properties,
+    "crcOk": _crc_ok,
+    "body": _body,
+}
+_COPIED: dict[str, Callable[[str, Batch], pa.Array]] = {
+    "int": _number,
+    "bigint": _number,
+    "timestamp": _timestamp,
+    "string": _host,
+}
+"""How a record's field becomes a column, by the column's type."""
+
+COLUMN_MAKERS: dict[str, ColumnMaker] = {
+    column.name: functools.partial(_COPIED[column.type], column.field) if column.field else _DERIVED[column.name]
+    for column in COLUMNS
+}
+
+
+def record_batches(records: Records, names: Sequence[str], topics: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
+    """These columns of the records, of the given topics only if there are any; mostly one batch, none without rows.
+
+    A row is a message: an inner batch has as many as it has messages.
+    """
+    batch = Batch(records)
+    if topics:
+        wanted = np.asarray(pc.is_in(batch.topics, pa.array(topics, pa.string())))
+        if not wanted.all():
+            batch = Batch(records.select(np.flatnonzero(wanted)))
+    if not len(batch.records):
+        return
+    try:
+        arrays = [COLUMN_MAKERS[name](batch) for name in names]
+    except BodiesTooLarge:
+        middle = len(batch.records) // 2
+        rows = np.arange(len(batch.records))
+        yield from record_batches(batch.records.select(rows[:middle]), names)
+        yield from record_batches(batch.records.select(rows[middle:]), names)
+        return
+    yield with_messages_of_batches(pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(names)), batch.spans)

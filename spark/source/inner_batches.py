@@ -1,0 +1,74 @@
+"""Messages of inner batches as rows: what a topic with batch queues keeps in one record, consumers take apart.
+
+Each message is a row with its own body, properties, flag and queue offset; the rest is its record's. So that sums over
+storeSize stay true, the first of them has the record's size and the others have 0. A batch that cannot be taken apart
+stays one row.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from twisted_mq.protocol.errors import RecordError
+from twisted_mq.protocol.flags import MessageSysFlag
+from twisted_mq.protocol.layouts.batch_entry import read_batch
+from twisted_mq.protocol.messages.compression import CompressionError, plain_body
+from twisted_mq.protocol.text.properties import (
+    PROPERTY_KEYS,
+    PROPERTY_TAGS,
+    PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
+    decode_property_bytes,
+)
+from twisted_mq.spark.source.texts import replace_rows
+from twisted_mq.storage.columns.record_columns import RecordBatch
+
+_TO_UNWRAP = MessageSysFlag.INNER_BATCH_FLAG | MessageSysFlag.NEED_UNWRAP_FLAG
+Row = dict[str, Any]
+
+
+def with_messages_of_batches(batch: pa.RecordBatch, records: RecordBatch) -> pa.RecordBatch:
+    """The rows of `batch`, one a record, with as many for each inner batch as it has messages."""
+    inner = np.flatnonzero(records.sys_flag & _TO_UNWRAP == _TO_UNWRAP)
+    messages = {row: _messages(records, row) for row in inner.tolist()}
+    messages = {row: found for row, found in messages.items() if found}
+    if not messages:
+        return batch
+    counts = np.ones(len(records), np.int64)
+    counts[list(messages)] = [len(found) for found in messages.values()]
+    places = np.repeat(np.arange(len(records)), counts)
+    replaced = np.flatnonzero(np.isin(places, list(messages)))
+    rows = [message for found in messages.values() for message in found]
+    expanded = batch.take(pa.array(places))
+    columns = [
+        replace_rows(column, replaced, [row[name] for row in rows]) if name in rows[0] else column
+        for name, column in zip(batch.schema.names, expanded.columns, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
+def _messages(records: RecordBatch, row: int) -> list[Row]:
+    """The columns in which the messages of a batch differ; none where its body is none of a batch."""
+    stored = records.log.data[int(records.body[row]) : int(records.body_end[row])]
+    try:
+        entries = read_batch(plain_body(bytes(stored), int(records.sys_flag[row])))
+    except (RecordError, CompressionError):
+        return []
+    base, size = int(records.queue_offset[row]), int(records.sizes[row])
+    return [_columns(*entry, base + index, 0 if index else size) for index, entry in enumerate(entries)]
+
+
+def _columns(flag: int, body: bytes, text: bytes, queue_offset: int, store_size: int) -> Row:
+    properties = decode_property_bytes(text)
+    return {
+        "flag": flag,
+        "body": body,
+        "queueOffset": queue_offset,
+        "storeSize": store_size,
+        "tags": properties.get(PROPERTY_TAGS),
+        "keys": properties.get(PROPERTY_KEYS),
+        "uniqKey": properties.get(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX),
+        "properties": list(properties.items()),
+    }

@@ -1,0 +1,160 @@
+"""The properties of many records, from their text form to an Arrow map column, without a step for each record.
+
+The text form is `name 0x01 value 0x02` for each property (twisted_mq.protocol.text.properties). In the texts of a whole batch
+laid back to back numpy finds all separators; names and values are the spans between them, and Arrow copies these out.
+
+Texts that need a rule beyond that are rare: equal names, empty names or values, separators in odd places, damaged
+UTF-8. Those rows alone are decoded by twisted_mq.protocol.text.properties and put in between the others, so that the columns
+always equal what the protocol's own decoder says.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from twisted_mq.protocol.text.properties import decode_property_bytes
+from twisted_mq.spark.source.texts import Rows, invalid_utf8_rows, replace_rows, spans, split_buffers
+
+MAP_TYPE = pa.map_(pa.string(), pa.string())
+_NAME_END = 1
+_VALUE_END = 2
+_MASK_BITS = 62
+"""So many different names fit as bits of a signed 64-bit number."""
+
+
+class Properties:
+    """The properties of a batch: names and values of all rows in a line; row i's begin at offsets[i]."""
+
+    def __init__(self, offsets: Rows, names: pa.StringArray, values: pa.StringArray, codes: pa.DictionaryArray) -> None:
+        self.offsets = offsets.astype(np.int32)
+        self.names = names
+        self.values = values
+        self._name_codes = np.asarray(codes.indices)
+        self._different_names = codes.dictionary.to_pylist()
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def as_map(self) -> pa.MapArray:
+        """One map a row; a record without properties has an empty one."""
+        return pa.MapArray.from_arrays(pa.array(self.offsets), self.names, self.values, type=MAP_TYPE)
+
+    def value_of(self, name: str) -> pa.StringArray:
+        """One property's value a row, null where the row has none."""
+        if name not in self._different_names:
+            return pa.nulls(len(self), pa.string())
+        items = np.flatnonzero(self._name_codes == self._different_names.index(name))
+        where = np.zeros(len(self), np.int64)
+        absent = np.ones(len(self), np.bool_)
+        rows = _rows_of(self.offsets, items)
+        where[rows] = items
+        absent[rows] = False
+        return self.values.take(pa.array(where, mask=absent))
+
+
+def parse_properties(texts: pa.BinaryArray) -> Properties:
+    """The properties of a batch of stored texts; an entry of `texts` is one record's properties field."""
+    odd = {row: texts[row].as_py() for row in invalid_utf8_rows(texts).tolist()}
+    rest = _without(texts, list(odd))
+    while not isinstance(parsed := _parse(rest), Properties):
+        odd |= {row: texts[row].as_py() for row in parsed.tolist()}
+        rest = _without(rest, parsed.tolist())
+    return _with_odd_rows(parsed, {row: decode_property_bytes(odd[row]) for row in sorted(odd)}) if odd else parsed
+
+
+def _without(texts: pa.BinaryArray, rows: list[int]) -> pa.BinaryArray:
+    return replace_rows(texts, np.array(rows, np.int64), [b""] * len(rows))
+
+
+def _with_odd_rows(parsed: Properties, odd: dict[int, dict[str, str]]) -> Properties:
+    """The batch with the properties of these rows, which have none so far, put in their places. `odd` is ascending."""
+    counts = np.diff(parsed.offsets).astype(np.int64)
+    items = len(parsed.names)
+    row_of_item = np.repeat(np.arange(len(counts)), counts)
+    counts[list(odd)] = [len(properties) for properties in odd.values()]
+    offsets = np.append(0, np.cumsum(counts))
+    order = np.empty(int(offsets[-1]), np.int64)
+    taken = np.arange(items) + (offsets[:-1] - parsed.offsets[:-1])[row_of_item]
+    order[taken] = np.arange(items)
+    free = np.ones(len(order), np.bool_)
+    free[taken] = False
+    order[free] = items + np.arange(len(order) - items)
+    where = pa.array(order)
+    more_names = pa.array([name for properties in odd.values() for name in properties], pa.string())
+    more_values = pa.array([value for properties in odd.values() for value in properties.values()], pa.string())
+    names = pa.concat_arrays([parsed.names, more_names]).take(where)
+    values = pa.concat_arrays([parsed.values, more_values]).take(where)
+    return Properties(offsets, names, values, names.dictionary_encode())
+
+
+def _parse(texts: pa.BinaryArray) -> Properties | Rows:
+    """The parsed batch, or rows for which its rules are not enough."""
+    offsets, data = split_buffers(texts)
+    name_ends = np.flatnonzero(data == _NAME_END)
+    begins, value_ends, lasts = _items(offsets, data)
+    odd = _uneven_rows(offsets, name_ends, lasts)
+    if len(odd):
+        return odd
+    misplaced = (name_ends <= begins) | (name_ends + 1 >= value_ends)
+    if misplaced.any():
+        return np.unique(_rows_of(offsets, lasts[misplaced]))
+    names = spans(data, begins, name_ends, pa.string())
+    values = spans(data, name_ends + 1, value_ends, pa.string())
+    codes = names.dictionary_encode()
+    firsts = np.searchsorted(begins, offsets)
+    odd = _rows_with_equal_names(firsts, codes)
+    return odd if len(odd) else Properties(firsts, names, values, codes)
+
+
+class _Items(NamedTuple):
+    """Where properties lie in a batch's texts: `lasts` is each one's last byte, the separator where there is one."""
+
+    begins: Rows
+    value_ends: Rows
+    lasts: Rows
+
+
+def _items(offsets: Rows, data: npt.NDArray[np.uint8]) -> _Items:
+    """The properties as the 0x02 separators cut them. A text's end stands for a last separator left out."""
+    separators = np.flatnonzero(data == _VALUE_END)
+    text_ends = offsets[1:][offsets[1:] > offsets[:-1]]
+    unclosed = text_ends[data[text_ends - 1] != _VALUE_END]
+    if not len(unclosed):
+        return _Items(np.append(0, separators + 1)[:-1], separators, separators)
+    # twice the position, odd where a separator stands there: at equal positions a text's end comes first
+    marks = np.sort(np.concatenate((2 * separators + 1, 2 * unclosed)), kind="stable")
+    value_ends, separator = marks >> 1, marks & 1
+    return _Items(np.append(0, value_ends + separator)[:-1], value_ends, value_ends + separator - 1)
+
+
+def _rows_of(offsets: npt.NDArray[np.integer], positions: Rows) -> Rows:
+    return np.searchsorted(offsets, positions, "right") - 1
+
+
+def _uneven_rows(offsets: Rows, name_ends: Rows, lasts: Rows) -> Rows:
+    """Rows with more or fewer 0x01 than properties."""
+    names = np.diff(np.searchsorted(name_ends, offsets))
+    return np.flatnonzero(names != np.diff(np.searchsorted(lasts, offsets)))
+
+
+def _rows_with_equal_names(firsts: Rows, codes: pa.DictionaryArray) -> Rows:
+    """Rows in which a name comes twice."""
+    indices = np.asarray(codes.indices)
+    filled = np.flatnonzero(firsts[1:] > firsts[:-1])
+    if not len(filled):
+        return filled
+    different = len(codes.dictionary)
+    if different <= _MASK_BITS:
+        bits = np.left_shift(np.int64(1), indices)
+        begins = firsts[filled]
+        twice = np.add.reduceat(bits, begins) != np.bitwise_or.reduceat(bits, begins)
+        rows: Rows = filled[twice]
+        return rows
+    row_of = np.repeat(np.arange(len(firsts) - 1), np.diff(firsts))
+    pairs = np.sort(row_of * different + indices)
+    twice_rows: Rows = np.unique(pairs[1:][pairs[1:] == pairs[:-1]] // different)
+    return twice_rows

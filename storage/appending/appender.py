@@ -1,0 +1,255 @@
+"""Appending messages: the store's hot path (Apache: CommitLog.asyncPutMessage, DefaultAppendMessageCallback).
+
+One message costs one record, one copy into the mapped log, and one tuple for the dispatcher; disk space for the record
+and its queue entry is there before either is written, so a full disk leaves nothing half-written.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Callable, Sequence
+
+from twisted_mq.protocol.flags import INNER_BATCH, OUT_OF_QUEUES
+from twisted_mq.protocol.layouts.batch_records import encode_records
+from twisted_mq.protocol.layouts.queue_entry import ENTRY_FIELDS
+from twisted_mq.protocol.layouts.record_codec import encode_record
+from twisted_mq.storage.appending.admission import MAX_PROPERTIES_BYTES, Admission, based, inner_number
+from twisted_mq.storage.appending.dispatch import Dispatcher
+from twisted_mq.storage.config import StoreConfig
+from twisted_mq.storage.errors import PoolExhausted, StoreFull
+from twisted_mq.storage.flushing.flush import FlushService
+from twisted_mq.storage.interfaces import InnerBatch, InnerMessage, PutResult, PutStatus
+from twisted_mq.storage.log.commit_log import CommitLog
+from twisted_mq.storage.queues.batch_consume_queue import BatchConsumeQueue
+from twisted_mq.storage.queues.consume_queue import ConsumeQueue
+from twisted_mq.storage.queues.queue_table import QueueTable
+
+logger = logging.getLogger(__name__)
+
+_UNUSUAL = OUT_OF_QUEUES | INNER_BATCH
+
+
+class Appender:
+    """Writes into one log and hands on to one dispatcher. `flush` is None while the store is closed."""
+
+    def __init__(
+        self,
+        config: StoreConfig,
+        now_ms: Callable[[], int],
+        log: CommitLog,
+        queues: QueueTable,
+        dispatcher: Dispatcher,
+    ) -> None:
+        self.flush: FlushService | None = None
+        self._now_ms = now_ms
+        self._log = log
+        self._queues = queues
+        self._dispatcher = dispatcher
+        self._admission = Admission(config)
+        self._max_body = config.max_message_size
+        self._store_host = config.store_host
+        self._full = False
+        self._writable = True
+
+    def set_writable(self, writable: bool) -> None:
+        """Refuse messages with SERVICE_NOT_AVAILABLE, or take them again; what was put stays."""
+        self._writable = writable
+        if not writable:
+            self._log.limit = 0
+
+    def configure(self, config: StoreConfig) -> None:
+        """Take over the limits of messages."""
+        self._max_body = config.max_message_size
+        self._admission.configure(config)
+
+    def put(self, message: InnerMessage) -> PutResult:
+        """Append one message. Its record is made once, except where it begins a new file."""
+        if len(message.body) > self._max_body or len(message.properties) > MAX_PROPERTIES_BYTES:
+            return PutResult(self._admission.verdict((message,)) or PutStatus.UNKNOWN_ERROR)
+        queue = self._queues.by_key.get((message.topic, message.queue_id))
+        if queue is None:
+            return self._put_elsewhere(message)
+        log = self._log
+        sys_flag = message.sys_flag
+        queue_offset = queue.next_offset
+        if sys_flag & _UNUSUAL:
+            if sys_flag & INNER_BATCH:
+                return PutResult(PutStatus.MESSAGE_ILLEGAL)
+            queue_offset = 0
+        offset = log.max_offset
+        timestamp = self._now_ms()
+        record = encode_record(  # in the order of its parameters: keywords cost a tenth of the whole
+            queue.topic_bytes,
+            message.body,
+            message.properties,
+            message.queue_id,
+            queue_offset,
+            offset,
+            message.born_timestamp,
+            message.born_host,
+            timestamp,
+            self._store_host,
+            message.flag,
+            sys_flag,
+            message.reconsume_times,
+            message.prepared_transaction_offset,
+        )
+        size = len(record)
+        end = offset + size
+        if end > log.limit or queue_offset >= queue.reserved_offset:
+            refused = self._make_room(queue, size, 1)
+            return PutResult(refused) if refused is not None else self.put(message)
+        log.view[offset - log.base : end - log.base] = record
+        log.max_offset = end
+        log.last_store_timestamp = timestamp
+        if not sys_flag & OUT_OF_QUEUES:
+            queue.next_offset = queue_offset + 1
+            tags_code = message.tags_code if not queue.is_schedule else self._admission.due_time(message, timestamp)
+            self._dispatcher.pending.append((queue, offset, size, tags_code, timestamp))
+        return PutResult(PutStatus.PUT_OK, queue_offset, offset, end, timestamp)
+
+    def _put_elsewhere(self, message: InnerMessage) -> PutResult:
+        batches = self._queues.batches.get((message.topic, message.queue_id))
+        if batches is not None:
+            return self._put_in_batch_queue(batches, message)
+        if self.flush is None:
+            return PutResult(PutStatus.SERVICE_NOT_AVAILABLE)
+        if not self._admission.may_have_queue(message.topic, message.queue_id):
+            return PutResult(PutStatus.MESSAGE_ILLEGAL)
+        self._queues.make(message.topic, message.queue_id)
+        return self.put(message)
+
+    def _put_in_batch_queue(self, queue: BatchConsumeQueue, message: InnerMessage) -> PutResult:
+        """Append one record; an inner batch counts for as many messages as it says, and learns the first one's offset."""
+        count = inner_number(message)
+        if count is None:
+            return PutResult(PutStatus.MESSAGE_ILLEGAL)
+        queued = not message.sys_flag & OUT_OF_QUEUES
+        queue_offset = queue.next_offset if queued else 0
+        properties = based(message, queue_offset)
+        if len(properties) > MAX_PROPERTIES_BYTES:
+            return PutResult(PutStatus.PROPERTIES_SIZE_EXCEEDED)
+        log, timestamp = self._log, self._now_ms()
+
+        def encoded() -> bytes:
+            return encode_record(
+                queue.topic_bytes,
+                message.body,
+                properties,
+                queue_id=message.queue_id,
+                queue_offset=queue_offset,
+                physical_offset=log.max_offset,
+                born_timestamp=message.born_timestamp,
+                born_host=message.born_host,
+                store_timestamp=timestamp,
+                store_host=self._store_host,
+                flag=message.flag,
+                sys_flag=message.sys_flag,
+                reconsume_times=message.reconsume_times,
+                prepared_transaction_offset=message.prepared_transaction_offset,
+            )
+
+        offset, record = log.max_offset, encoded()
+        size = len(record)
+        refused = self._make_room(queue, size, 1)
+        if refused is not None:
+            return PutResult(refused)
+        if log.max_offset != offset:
+            offset, record = log.max_offset, encoded()
+        log.view[offset - log.base : offset + size - log.base] = record
+        log.max_offset = offset + size
+        log.last_store_timestamp = timestamp
+        if queued:
+            queue.expect(queue_offset, count, timestamp)
+            self._dispatcher.pending.append((queue, offset, size, message.tags_code, timestamp))
+        return PutResult(PutStatus.PUT_OK, queue_offset, offset, offset + size, timestamp, count)
+
+    def _make_room(self, queue: ConsumeQueue, size: int, count: int) -> PutStatus | None:
+        """Take disk space for records of `size` bytes and `count` queue entries; answers why not, or None."""
+        if size > self._log.largest_record:
+            return PutStatus.MESSAGE_ILLEGAL
+        if self.flush is None or self.flush.error is not None or not self._writable:
+            return PutStatus.SERVICE_NOT_AVAILABLE
+        try:
+            queue.reserve(count)
+            self._log.make_room(size)
+        except StoreFull as error:
+            if not self._full:
+                logger.error("store takes no messages: %s", error)
+            self._full = True
+            return PutStatus.SERVICE_NOT_AVAILABLE
+        except PoolExhausted:
+            return PutStatus.OS_PAGE_CACHE_BUSY
+        self._full = False
+        if self.flush.error is not None:
+            self._log.limit = 0
+            return PutStatus.SERVICE_NOT_AVAILABLE
+        return None
+
+    def put_batch(self, batch: InnerBatch) -> PutResult:
+        """Append messages of one topic and queue in one piece."""
+        refused = self._admission.verdict_on_batch(batch)
+        if refused is not None:
+            return PutResult(refused)
+        key = batch.shared.topic, batch.shared.queue_id
+        queue = self._queues.get(*key)
+        if queue is None:
+            if self.flush is None:
+                return PutResult(PutStatus.SERVICE_NOT_AVAILABLE)
+            queue = self._queues.make(*key)
+        log, timestamp, count = self._log, self._now_ms(), len(batch)
+        records, sizes = self._encode_batch(queue, batch, timestamp)
+        size = len(records)
+        if log.max_offset + size > log.limit or queue.next_offset + count > queue.reserved_offset:
+            refused = self._make_room(queue, size, count)
+            if refused is not None:
+                return PutResult(refused)
+            records, _ = self._encode_batch(queue, batch, timestamp)
+        return self._write_batch(queue, batch.tags_codes, records, sizes, timestamp)
+
+    def _encode_batch(
+        self, queue: ConsumeQueue, batch: InnerBatch, timestamp: int
+    ) -> tuple[bytes | bytearray, list[int]]:
+        """The records as they are at the log's present end, and their sizes."""
+        shared = batch.shared
+        return encode_records(
+            queue.topic_bytes,
+            batch.flags,
+            batch.bodies,
+            batch.properties,
+            batch.suffix,
+            batch.alike,
+            queue_id=shared.queue_id,
+            queue_offset=queue.next_offset,
+            physical_offset=self._log.max_offset,
+            born_timestamp=shared.born_timestamp,
+            born_host=shared.born_host,
+            store_timestamp=timestamp,
+            store_host=self._store_host,
+            sys_flag=shared.sys_flag,
+            reconsume_times=shared.reconsume_times,
+        )
+
+    def _write_batch(
+        self,
+        queue: ConsumeQueue,
+        tags_codes: Sequence[int],
+        records: bytes | bytearray,
+        sizes: list[int],
+        timestamp: int,
+    ) -> PutResult:
+        log, first_queue_offset, count = self._log, queue.next_offset, len(sizes)
+        *offsets, end = itertools.accumulate(sizes, initial=log.max_offset)
+        begin = offsets[0]
+        log.view[begin - log.base : end - log.base] = records
+        numbers = [0] * (ENTRY_FIELDS * count)
+        numbers[::ENTRY_FIELDS], numbers[1::ENTRY_FIELDS], numbers[2::ENTRY_FIELDS] = offsets, sizes, tags_codes
+        self._dispatcher.pending.append((queue, begin, end - begin, numbers, timestamp))
+        log.max_offset = end
+        log.last_store_timestamp = timestamp
+        if isinstance(queue, BatchConsumeQueue):
+            for index in range(count):
+                queue.expect(first_queue_offset + index, 1, timestamp)
+        queue.next_offset = first_queue_offset + count
+        return PutResult(PutStatus.PUT_OK, first_queue_offset, begin, end, timestamp, count, offsets)

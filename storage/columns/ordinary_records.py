@@ -1,0 +1,110 @@
+"""Ordinary records of a mapped log, many at a time: what the queues take of them, without a look at the rest.
+
+Ordinary is a record of version 1 with IPv4 hosts that is no inner batch. The others are odd: both functions stop
+before one, and record_codec.dispatch_fields reads it, which is the readable twin of all here; a test holds
+both against each other. Positions count from the file's start.
+"""
+
+from __future__ import annotations
+
+import functools
+import zlib
+from mmap import mmap
+from typing import Final
+
+from twisted_mq.protocol.flags import MessageSysFlag
+from twisted_mq.protocol.layouts.derive import derive_fields
+from twisted_mq.protocol.layouts.record import HEAD_BYTES, MAGIC_V1, MESSAGE, SMALLEST_RECORD, V1_TOPIC_BYTES, V6_FLAGS
+from twisted_mq.protocol.text.java import from_utf8, tags_code
+from twisted_mq.protocol.text.properties import PROPERTY_TAGS
+
+Row = tuple[bytes, int, int, int, int, int, int, int]
+"""Topic, queue id, queue offset, position, size, tags code, store timestamp, sys flag."""
+QUEUE_ID: Final = 1
+QUEUE_OFFSET: Final = 2
+POSITION: Final = 3
+SIZE: Final = 4
+TIMESTAMP: Final = 6
+
+_ODD_FLAGS = V6_FLAGS | MessageSysFlag.INNER_BATCH_FLAG
+_LENGTH_BYTES = 2
+_LONGEST_TOPIC_END = 1 + V1_TOPIC_BYTES
+_TAGS = PROPERTY_TAGS.encode() + b"\x01"
+_TAGS_BYTES = len(_TAGS)
+_END = 2
+_LONGEST_CACHED = 64
+_CRC_MASK = 0x7FFFFFFF
+
+_mark = derive_fields(MESSAGE, "size", "magic", "physical_offset", sys_flag=0).unpack_from
+_read = derive_fields(
+    MESSAGE,
+    "size",
+    "magic",
+    "body_crc",
+    "queue_id",
+    "queue_offset",
+    "sys_flag",
+    "store_timestamp",
+    "body_length",
+    sys_flag=0,
+).unpack_from
+
+
+def pass_records(data: mmap, base: int, position: int, end: int) -> int:
+    """Behind the last of the records of version 1 from `position` on that are whole before `end`.
+
+    Each begins where the one before it ends and says that it is there; `base` is the physical offset of the file.
+    """
+    last = end - SMALLEST_RECORD
+    while position <= last:
+        size, magic, physical_offset = _mark(data, position)
+        behind = position + size
+        if magic != MAGIC_V1 or physical_offset != base + position or size < SMALLEST_RECORD or behind > end:
+            break
+        position = behind
+    return position
+
+
+def read_rows(data: mmap, position: int, stop: int, end: int, rows: list[Row], *, check_crc: bool = False) -> int:
+    """Add what the queues take of records that were passed before: that begin before `stop` and end before `end`.
+
+    Returns where it stopped, perhaps at an odd record. Odd here is also one whose lengths do not add up, that names no
+    queue, whose tags are not plain to see, or, where asked, whose body has another CRC. In the schedule topic a queue wants
+    the delivery time, which a row does not tell.
+    """
+    while position < stop:
+        size, magic, crc, queue_id, queue_offset, sys_flag, timestamp, length = _read(data, position)
+        behind = position + size
+        if magic != MAGIC_V1 or sys_flag & _ODD_FLAGS or behind > end or not 0 <= length <= size - SMALLEST_RECORD:
+            break
+        text = data[position + HEAD_BYTES + length : behind]
+        topic_end = 1 + text[0]
+        properties = topic_end + _LENGTH_BYTES
+        if (
+            queue_id < 0
+            or queue_offset < 0
+            or topic_end > _LONGEST_TOPIC_END
+            or int.from_bytes(text[topic_end:properties], "big", signed=True) != len(text) - properties
+        ):
+            break
+        if (
+            check_crc
+            and length
+            and zlib.crc32(data[position + HEAD_BYTES : position + HEAD_BYTES + length]) & _CRC_MASK != crc
+        ):
+            break
+        start, code = text.rfind(_TAGS), 0
+        if start > topic_end:
+            value, close = start + _TAGS_BYTES, text.find(b"\x02", start)
+            if close <= value or (text[start - 1] != _END and start != properties):
+                break
+            tags = text[value:close]
+            code = _cached_code(tags) if close - value <= _LONGEST_CACHED else tags_code(from_utf8(tags))
+        rows.append((text[1:topic_end], queue_id, queue_offset, position, size, code, timestamp, sys_flag))
+        position = behind
+    return position
+
+
+@functools.lru_cache(maxsize=4096)
+def _cached_code(tags: bytes) -> int:
+    return tags_code(from_utf8(tags))

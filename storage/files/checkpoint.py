@@ -1,0 +1,63 @@
+"""The checkpoint file: up to which store time log, queues and index are on disk (Apache: StoreCheckpoint)."""
+
+from __future__ import annotations
+
+import os
+import struct
+
+import attrs
+
+from twisted_mq.protocol.layouts.checkpoint import CHECKPOINT_FILE_BYTES, CHECKPOINT_STRUCT
+from twisted_mq.storage.files.mapped_file import Sync
+
+SAFETY_MS = 3000
+"""Apache: StoreCheckpoint.getMinTimestamp goes back three seconds."""
+
+
+@attrs.define
+class Checkpoint:
+    """Store times in ms and offsets, as CHECKPOINT declares them; 0 where nothing is known."""
+
+    path: str
+    physic_msg_timestamp: int = 0
+    logics_msg_timestamp: int = 0
+    index_msg_timestamp: int = 0
+    master_flushed_offset: int = 0
+    confirm_physical_offset: int = 0
+
+    @classmethod
+    def load(cls, path: str) -> Checkpoint:
+        """Read the file; one that is missing, too short, or holds times before 1970 counts as unknown."""
+        values = read_values(path, CHECKPOINT_STRUCT)
+        return cls(path, *values) if values and min(values[:3]) >= 0 else cls(path)
+
+    @property
+    def min_timestamp(self) -> int:
+        """Everything stored up to this time is on disk, in the log and in the queues."""
+        return max(0, min(self.physic_msg_timestamp, self.logics_msg_timestamp) - SAFETY_MS)
+
+    def save(self, sync: Sync = os.fdatasync) -> None:
+        """Write and flush the file; its 40 bytes lie in one disk sector. Raises OSError."""
+        write_values(self.path, CHECKPOINT_STRUCT.pack(*attrs.astuple(self)[1:]), sync)
+
+
+def read_values(path: str, layout: struct.Struct) -> tuple[int, ...]:
+    """The numbers that a checkpoint file begins with; none where it is missing or too short."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read(layout.size)
+    except FileNotFoundError:
+        return ()
+    return layout.unpack(data) if len(data) == layout.size else ()
+
+
+def write_values(path: str, data: bytes, sync: Sync) -> None:
+    """Write and flush a checkpoint file, which is made whole. Raises OSError."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        if os.fstat(descriptor).st_size != CHECKPOINT_FILE_BYTES:
+            os.ftruncate(descriptor, CHECKPOINT_FILE_BYTES)
+        os.pwrite(descriptor, data, 0)
+        sync(descriptor)
+    finally:
+        os.close(descriptor)

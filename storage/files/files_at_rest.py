@@ -1,0 +1,51 @@
+"""Files of a store read at rest: mapped at first use, changed nowhere, without the store's lock.
+
+A broker may be writing meanwhile: what is not written yet is simply not there. File sizes are taken from the files, so
+no configuration is needed. Views stay valid as long as somebody holds them.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Iterator
+
+from twisted_mq.storage.files.paths import file_offset
+
+
+class ReadOnlyFile:
+    """A file of a run of files, mapped for reading at first use; `first_offset` is what its name says."""
+
+    def __init__(self, path: str, first_offset: int) -> None:
+        self.path = path
+        self.first_offset = first_offset
+        self.size = os.stat(path).st_size
+        self._readable: memoryview | None = None
+
+    @property
+    def readable(self) -> memoryview:
+        """The whole file."""
+        if self._readable is None:
+            with open(self.path, "rb") as file:
+                mapped = mmap.mmap(file.fileno(), self.size, access=mmap.ACCESS_READ) if self.size else b""
+                self._readable = memoryview(mapped)
+        return self._readable
+
+    def find_all(self, data: bytes, position: int) -> Iterator[int]:
+        """The positions from `position` on where these bytes lie."""
+        mapped = self.readable.obj
+        assert isinstance(mapped, mmap.mmap | bytes)
+        found = mapped.find(data, position)
+        while found >= 0:
+            yield found
+            found = mapped.find(data, found + 1)
+
+
+def files_in(directory: str) -> list[ReadOnlyFile]:
+    """The files whose names are offsets, in order; empty files and missing directories have none."""
+    try:
+        names = sorted(name for name in os.listdir(directory) if file_offset(name) is not None)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    files = [ReadOnlyFile(os.path.join(directory, name), int(name)) for name in names]
+    return [file for file in files if file.size]

@@ -1,0 +1,245 @@
+"""One file of fixed size, mapped into memory (Apache: DefaultMappedFile).
+
+The file is sparse when made, as Apache's. Before a byte behind `allocated` is written its disk block is taken with
+posix_fallocate: a full disk is an OSError there, where writing to the mapping would kill the process with SIGBUS.
+
+A mapping is never closed by hand: views of it travel in answers, and Python frees it with the last of them. Nothing
+here ever makes a file shorter, because a view behind the new end would be a SIGBUS as well. No file descriptor is kept
+open but the mapping's own, so the flush thread and the reactor share none.
+"""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from twisted_mq.storage.errors import StoreFull
+from twisted_mq.storage.files.directory import sync_directory
+
+Allocate = Callable[[int, int, int], None]
+"""Take disk blocks: file descriptor, first byte, count; raises OSError. `os.posix_fallocate` outside tests."""
+
+Sync = Callable[[int], None]
+"""Put a file's data on disk: file descriptor; raises OSError. `os.fdatasync` outside tests."""
+
+NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
+_CLEAR_CHUNK = 1 << 20
+_NAME_DEPTH = 2
+"""Directories above a file that may be as new as the file."""
+
+
+class MappedFile:
+    """A file of `size` bytes that covers the offsets from `first_offset` on.
+
+    `view` is writable, `readable` is not; both are mapped at first use. `wrote` is the position behind the last byte
+    written (of the file in use its owner knows it better), `allocated` the one behind the last byte that may be.
+    `unsafe_names` is how many of the last parts of the path may not be on disk: an fdatasync puts no name there.
+    """
+
+    __slots__ = (
+        "_allocate",
+        "_readable",
+        "_view",
+        "allocated",
+        "first_offset",
+        "path",
+        "size",
+        "unsafe_names",
+        "wrote",
+    )
+
+    def __init__(self, path: str, first_offset: int, size: int, allocate: Allocate = os.posix_fallocate) -> None:
+        self.path = path
+        self.first_offset = first_offset
+        self.size = size
+        self.wrote = 0
+        self.allocated = 0
+        self.unsafe_names = _NAME_DEPTH
+        self._allocate = allocate
+        self._view: memoryview | None = None
+        self._readable: memoryview | None = None
+
+    @classmethod
+    def create(cls, path: str, first_offset: int, size: int, allocate: Allocate = os.posix_fallocate) -> MappedFile:
+        """A new sparse file. Raises StoreFull, OSError; then there is no file."""
+        created = cls(path, first_offset, size, allocate)
+        try:
+            with created._open(os.O_CREAT | os.O_EXCL) as descriptor:
+                os.ftruncate(descriptor, size)
+        except OSError as error:
+            if error.errno in NO_SPACE:
+                created.delete()
+                raise StoreFull(path, error) from error
+            raise
+        return created
+
+    @contextmanager
+    def _open(self, flags: int = 0) -> Iterator[int]:
+        descriptor = os.open(self.path, os.O_RDWR | os.O_CLOEXEC | flags, 0o644)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    @property
+    def view(self) -> memoryview:
+        """The whole file, writable; only bytes before `allocated` may be written."""
+        if self._view is None:
+            with self._open() as descriptor:
+                self._view = memoryview(mmap.mmap(descriptor, self.size))
+        return self._view
+
+    @property
+    def readable(self) -> memoryview:
+        """The whole file, read-only; readable too on a disk that is no longer writable."""
+        if self._readable is None:
+            self._readable = self._view.toreadonly() if self._view is not None else self._map_to_read()
+        return self._readable
+
+    def _map_to_read(self) -> memoryview:
+        descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return memoryview(mmap.mmap(descriptor, self.size, access=mmap.ACCESS_READ))
+        finally:
+            os.close(descriptor)
+
+    @property
+    def end_offset(self) -> int:
+        """The offset behind the last byte written."""
+        return self.first_offset + self.wrote
+
+    def reserve(self, needed: int, step: int) -> int:
+        """Take disk space up to position `needed` at least, in steps; returns `allocated`. Raises StoreFull.
+
+        Where less than a step is left on the disk, just `needed` is tried.
+        """
+        if needed <= self.allocated:
+            return self.allocated
+        target = min(self.size, max(needed, self.allocated + step))
+        if target > needed and not self._try_to_take(target):
+            target = needed
+        if target == needed:
+            self._take(needed)
+        self.allocated = target
+        return target
+
+    def _try_to_take(self, end: int) -> bool:
+        try:
+            self._take(end)
+        except StoreFull:
+            return False
+        return True
+
+    def _take(self, end: int) -> None:
+        try:
+            with self._open() as descriptor:
+                self._allocate(descriptor, self.allocated, end - self.allocated)
+        except OSError as error:
+            raise StoreFull(self.path, error) from error
+
+    def set_position(self, position: int) -> None:
+        """Say where writing goes on; space behind it is taken anew."""
+        self.wrote = position
+        self.allocated = position
+
+    def data_end(self) -> int:
+        """The position behind the file's first run of disk blocks that hold data; behind it all may be zeros."""
+        with self._open() as descriptor:
+            return os.lseek(descriptor, 0, os.SEEK_HOLE)
+
+    def clear_from(self, position: int, before: Callable[[], None] = lambda: None) -> int:
+        """Zero what is behind `position`, so that no later recovery takes it for data; returns the bytes cleared.
+
+        Only blocks that hold data are touched, so no disk space is needed and none is given back. `before` is called
+        first where anything is not zero yet.
+        """
+        with self._open() as descriptor:
+            ranges = _data_ranges(descriptor, position, self.size)
+            return sum(self._clear(start, end, before) for start, end in ranges)
+
+    def _clear(self, start: int, end: int, before: Callable[[], None]) -> int:
+        cleared = 0
+        for data in self._chunks(start, end):
+            if data.count(0) != len(data):
+                before()
+                self.view[start : start + len(data)] = bytes(len(data))
+                cleared += len(data.rstrip(b"\0"))
+            start += len(data)
+        return cleared
+
+    def has_data(self) -> bool:
+        """Whether any byte of the file is not zero."""
+        with self._open() as descriptor:
+            ranges = list(_data_ranges(descriptor, 0, self.size))
+        return any(chunk.count(0) != len(chunk) for start, end in ranges for chunk in self._chunks(start, end))
+
+    def _chunks(self, start: int, end: int) -> Iterator[bytes]:
+        for first in range(start, end, _CLEAR_CHUNK):
+            yield bytes(self.view[first : min(end, first + _CLEAR_CHUNK)])
+
+    def find_all(self, data: bytes, position: int) -> Iterator[int]:
+        """The positions from `position` on where these bytes lie; blocks without data are passed over."""
+        mapping = self.view.obj
+        assert isinstance(mapping, mmap.mmap)
+        with self._open() as descriptor:
+            ranges = list(_data_ranges(descriptor, position, self.size))
+        for start, end in ranges:
+            found = mapping.find(data, start, end)
+            while found >= 0:
+                yield found
+                found = mapping.find(data, found + 1, end)
+
+    def sync(self, sync: Sync = os.fdatasync) -> None:
+        """Put everything written on disk, and the first time the names that lead to it. Raises OSError.
+
+        A file that was deleted meanwhile has nothing to put.
+
+        Safe in any thread: it uses a descriptor of its own. The interpreter is free for other threads meanwhile.
+        """
+        try:
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return
+        try:
+            sync(descriptor)
+        finally:
+            os.close(descriptor)
+        self._sync_names()
+
+    def _sync_names(self) -> None:
+        directory = self.path
+        for _ in range(self.unsafe_names):
+            directory = os.path.dirname(directory)
+            try:
+                sync_directory(directory)
+            except FileNotFoundError:
+                return
+        self.unsafe_names = 0
+
+    def release(self) -> None:
+        """Give back the mapping; views that others hold stay valid. A second call does nothing."""
+        self._view = self._readable = None
+
+    def delete(self) -> None:
+        """Remove the file from its directory and release it; a file that is gone already is no error."""
+        self.release()
+        try:
+            os.unlink(self.path)
+        except FileNotFoundError:
+            return
+
+
+def _data_ranges(descriptor: int, start: int, size: int) -> Iterator[tuple[int, int]]:
+    """(start, end) of the runs of blocks behind `start` that hold data."""
+    while start < size:
+        try:
+            first = max(start, os.lseek(descriptor, start, os.SEEK_DATA))
+        except OSError as error:
+            if error.errno == errno.ENXIO:
+                return
+            raise
+        start = os.lseek(descriptor, first, os.SEEK_HOLE)
+        yield first, min(start, size)

@@ -1,0 +1,151 @@
+"""A commit log file, mapped for reading: what begins at a position, and where the next record proves itself.
+
+A record proves itself: magic, lengths that add up, and its own physical offset, which must say where it lies. So a
+reader that lost its way in damaged bytes finds the next record by searching for the magic, and knows that it is one.
+Nothing here writes or takes the store's lock: a broker may be writing meanwhile.
+"""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+from collections.abc import Iterator
+
+from twisted_mq.protocol.errors import RecordError
+from twisted_mq.protocol.layouts.derive import derive_fields
+from twisted_mq.protocol.layouts.record import (
+    MAGIC_BLANK,
+    MAGIC_V1,
+    MESSAGE,
+    SMALLEST_RECORD,
+    RecordHead,
+    read_head,
+    read_mark,
+    read_spans,
+)
+
+MARK_BYTES = 8
+"""Size and magic, which begin every record and every blank."""
+MAGIC_POSITION = 4
+_MAGIC_PREFIX = (MAGIC_V1 & 0xFFFFFFFF).to_bytes(4, "big")[:3]
+"""What both versions' magic codes begin with: they differ in the fourth byte only."""
+_CHUNK_BYTES = 1 << 20
+
+_unpack_size = derive_fields(MESSAGE, "size", sys_flag=0).unpack_from
+
+
+class MappedLog:
+    """One commit log file. Positions count from the file's start. Views of `data` keep the mapping alive.
+
+    Behind `data_end` there are only zero bytes: files are made sparse, at full size.
+    """
+
+    def __init__(self, path: str, first_offset: int, limit: int = 0) -> None:
+        """`limit` is how many bytes of a longer file are looked at; 0 for all.
+
+        Raises FileNotFoundError; ValueError for an empty file.
+        """
+        self.path = path
+        self.name = os.path.basename(path)
+        self.first_offset = first_offset
+        with open(path, "rb") as file:
+            length = min(limit, os.fstat(file.fileno()).st_size)
+            self.data = mmap.mmap(file.fileno(), length, access=mmap.ACCESS_READ)
+            self.size = len(self.data)
+            self.data_end = min(_data_end(file.fileno()), self.size)
+
+    def record_at(self, position: int) -> RecordHead:
+        """The head of the record there. Raises RecordError unless a whole record of this very place is there."""
+        head = read_head(self.data, position)
+        if head.physical_offset != self.first_offset + position:
+            raise RecordError(
+                f"the record says it lies at {head.physical_offset}, not at {self.first_offset + position}", position
+            )
+        read_spans(self.data, position, head)
+        return head
+
+    def is_record(self, position: int) -> bool:
+        """Whether a whole record of this very place begins there."""
+        try:
+            self.record_at(position)
+        except RecordError:
+            return False
+        return True
+
+    def is_blank(self, position: int) -> bool:
+        """Whether the blank record begins there that fills the rest of the file."""
+        if self.size - position < MARK_BYTES:
+            return False
+        return read_mark(self.data, position) == (self.size - position, MAGIC_BLANK)
+
+    def next_record(self, position: int, end: int) -> int | None:
+        """Where the first record at or behind `position` begins, before `end`; None where there is none.
+
+        Searches for the magic, so it costs no more than reading the bytes passed over.
+        """
+        return next((place for place in self.marks(position, end) if self.is_record(place)), None)
+
+    def chained(self, position: int, end: int, most: int) -> list[int]:
+        """Where at most `most` records should begin before `end` by their sizes alone; nothing is proved yet."""
+        starts: list[int] = []
+        append, data, unpack = starts.append, self.data, _unpack_size
+        end = min(end, self.size - SMALLEST_RECORD + 1)
+        while position < end and len(starts) < most:
+            (size,) = unpack(data, position)
+            if size < SMALLEST_RECORD:
+                break
+            append(position)
+            position += size
+        return starts
+
+    def marks(self, position: int, end: int) -> Iterator[int]:
+        """Where in [position, end) a record may begin, because its magic follows there; nothing is proved."""
+        for magic in self._places_of(_MAGIC_PREFIX, position + MAGIC_POSITION, end + MAGIC_POSITION):
+            yield magic - MAGIC_POSITION
+
+    def _places_of(self, pattern: bytes, position: int, end: int) -> Iterator[int]:
+        """Where the pattern begins in [position, end). In chunks: `bytes.find` is ten times faster than `mmap.find`."""
+        end = min(end, self.data_end)
+        while position < end:
+            chunk_end = min(end, position + _CHUNK_BYTES)
+            chunk = self.data[position : chunk_end + len(pattern) - 1]
+            found = chunk.find(pattern)
+            while found >= 0:
+                yield position + found
+                found = chunk.find(pattern, found + 1)
+            position = chunk_end
+
+    def written_end(self, start: int, end: int) -> int:
+        """The position behind the last byte that is not zero; `start` where there is none.
+
+        Files are made at full size, all zero, and filled bit by bit.
+        """
+        end = max(start, min(end, self.data_end))
+        while start < end:
+            chunk_start = max(start, end - _CHUNK_BYTES)
+            chunk = self.data[chunk_start:end].rstrip(b"\0")
+            if chunk:
+                return chunk_start + len(chunk)
+            end = chunk_start
+        return start
+
+    def fault_at(self, position: int) -> str:
+        """What is wrong with the bytes there, in words."""
+        try:
+            self.record_at(position)
+        except RecordError as error:
+            return error.reason
+        return "no fault"
+
+
+def _data_end(descriptor: int) -> int:
+    """Where the last hole of a sparse file begins, or its size where it does not end with one."""
+    end = 0
+    while True:
+        try:
+            end = os.lseek(descriptor, os.lseek(descriptor, end, os.SEEK_DATA), os.SEEK_HOLE)
+        except OSError as error:
+            if error.errno == errno.ENXIO:
+                return end
+            raise

@@ -1,0 +1,1 @@
+"""Putting what was written on disk, in threads of its own."""

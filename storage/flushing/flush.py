@@ -1,0 +1,272 @@
+"""Getting data on disk in one thread (Apache: FlushRealTimeService, GroupCommitService, FlushConsumeQueueService).
+
+The reactor appends and never waits for a disk. The thread flushes at intervals, or at once when somebody waits: all
+that wait at that moment are answered by one fdatasync. It touches no mapping, only paths and numbers.
+
+Group commit is Apache's. There are two lists of requests: new ones go into one, and each turn takes it whole, leaving an
+empty one in its place, so that nobody waits for a lock while the disk works. Apache swaps them every 10 ms, but a request
+ends that wait at once (putRequest calls wakeup), so its latency is a flush's and not 10 ms; here too. The 10 ms are for
+what nobody waits for: under synchronous flush it is on disk that soon.
+
+A failed flush of log or queues is final: the kernel may have dropped the data, so a second try proves nothing. `error`
+holds it, all that wait get False, and the store takes no more messages.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable
+
+import attrs
+
+from twisted_mq.storage.config import FlushDiskType, StoreConfig
+from twisted_mq.storage.files.checkpoint import Checkpoint
+from twisted_mq.storage.files.mapped_file import Sync
+from twisted_mq.storage.flushing.index_flush import IndexFlush
+from twisted_mq.storage.log.commit_log import CommitLog
+from twisted_mq.storage.queues.consume_queue import ConsumeQueue
+
+logger = logging.getLogger(__name__)
+
+PAGE_BYTES = 4096
+GROUP_COMMIT_SECONDS = 0.01
+"""How long a turn waits for requests at most under synchronous flush (Apache: GroupCommitService.run)."""
+_LONGEST_WATCH_SECONDS = 1.0
+
+FlushCallback = Callable[[bool], None]
+
+
+@attrs.define(eq=False)
+class _Request:
+    """Somebody waits for the log to be on disk up to `offset`; `callback` is None once answered."""
+
+    offset: int
+    deadline: float
+    callback: FlushCallback | None
+
+
+class FlushService:
+    """The flush thread of one store. `start`, then `stop`; between them `request` and `wake` from any thread.
+
+    `queues` lists the queues at call time; `dispatched_timestamp` gives the store time of the last visible message.
+    """
+
+    def __init__(
+        self,
+        config: StoreConfig,
+        log: CommitLog,
+        checkpoint: Checkpoint,
+        queues: Callable[[], Iterable[ConsumeQueue]],
+        dispatched_timestamp: Callable[[], int],
+        *,
+        index: IndexFlush | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+        sync: Sync = os.fdatasync,
+    ) -> None:
+        self.error: OSError | None = None
+        self._config = config
+        self._log = log
+        self._checkpoint = checkpoint
+        self._queues = queues
+        self._dispatched_timestamp = dispatched_timestamp
+        self._index = index
+        self._monotonic = monotonic
+        self._sync = sync
+        self._is_synchronous = config.flush_disk_type is FlushDiskType.SYNC_FLUSH
+        self._wanted = threading.Condition()
+        self._stopped = threading.Event()
+        self._woken = False
+        self._requests: list[_Request] = []
+        self._in_flight: list[_Request] = []
+        self._threads: list[threading.Thread] = []
+        self._checkpoint_failed = False
+        self._saved: Checkpoint = attrs.evolve(checkpoint)
+        now = monotonic()
+        self._last_log_flush = self._last_queue_flush = self._last_thorough_flush = self._last_save = now
+
+    def start(self) -> None:
+        """Start the flush thread and the one that watches for requests that wait too long."""
+        for name, run in (("flush", self._run), ("flush-watcher", self._watch)):
+            thread = threading.Thread(target=run, name=f"store-{name}", daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def stop(self) -> None:
+        """End the threads, then flush everything and save the checkpoint in the caller's thread. Raises OSError."""
+        with self._wanted:
+            self._stopped.set()
+            self._wanted.notify_all()
+        for thread in self._threads:
+            thread.join()
+        self._threads.clear()
+        self._serve_requests()
+        if self.error is not None:
+            raise self.error
+        self.flush_log()
+        self._flush_queues(0)
+        if self._index is not None:
+            self._index.finish()
+        self._save_checkpoint()
+
+    def request(self, offset: int, callback: FlushCallback) -> None:
+        """Ask for the log to be on disk up to `offset`; answered in a thread of this service."""
+        deadline = self._monotonic() + self._config.sync_flush_timeout_ms / 1000
+        with self._wanted:
+            self._requests.append(_Request(offset, deadline, callback))
+            self._wanted.notify()
+
+    def wake(self) -> None:
+        """Flush the log soon, though nobody waits for it."""
+        with self._wanted:
+            self._woken = True
+            self._wanted.notify()
+
+    def nudge(self) -> None:
+        """Flush now what is due, without waiting for the interval's end (Apache: flushCommitLogTimed=false)."""
+        if self._log_is_due(self._monotonic()):
+            with self._wanted:
+                self._wanted.notify()
+
+    # The flush thread
+
+    def _run(self) -> None:
+        while not self._stopped.is_set():
+            with self._wanted:
+                if not self._requests and not self._woken:
+                    self._wanted.wait(self.turn_seconds)
+            self.turn()
+
+    @property
+    def turn_seconds(self) -> float:
+        """How long a turn waits at most for somebody who waits."""
+        return GROUP_COMMIT_SECONDS if self._is_synchronous else self._config.flush_interval_commit_log_ms / 1000
+
+    def turn(self) -> None:
+        """One turn of the flush thread: answer who waits now, then flush what is due."""
+        with self._wanted:
+            wanted, self._woken = self._woken or self._is_synchronous, False
+        try:
+            if wanted and not self._requests and self.error is None:
+                self.flush_log()
+            self._serve_requests()
+            self._flush_what_is_due()
+        except OSError as error:
+            self.fail(error)
+
+    def fail(self, error: OSError) -> None:
+        """Take no more messages: the disk lost some, or did not take them."""
+        if self.error is None:
+            self.error = error
+            self._log.limit = 0
+            logger.error("flush failed, the store takes no more messages: %s", error)
+
+    def _serve_requests(self) -> None:
+        """Answer all that wait now with one flush."""
+        with self._wanted:
+            self._in_flight, self._requests = self._requests, []
+        if not self._in_flight:
+            return
+        if self.error is None and any(request.offset > self._log.flushed_offset for request in self._in_flight):
+            try:
+                self.flush_log()
+            except OSError as error:
+                self.fail(error)
+        for request in self._in_flight:
+            self._answer(request, self.error is None and request.offset <= self._log.flushed_offset)
+        self._in_flight = []
+
+    def _answer(self, request: _Request, done: bool) -> None:
+        with self._wanted:
+            callback, request.callback = request.callback, None
+        if callback is not None:
+            callback(done)
+
+    def flush_log(self) -> None:
+        """Commit the log and put it on disk as far as it is written now. Raises OSError."""
+        timestamp = self._log.last_store_timestamp
+        end = self._log.begin_flush()
+        start = self._log.flushed_offset
+        if end > start:
+            for file in tuple(self._log.files.files):
+                if file.first_offset < end and file.first_offset + file.size > start:
+                    file.sync(self._sync)
+            self._log.end_flush(end)
+        if timestamp:
+            self._checkpoint.physic_msg_timestamp = timestamp
+        self._last_log_flush = self._monotonic()
+
+    def _flush_what_is_due(self) -> None:
+        if self.error is not None:
+            return
+        config, now = self._config, self._monotonic()
+        if self._log_is_due(now):
+            self.flush_log()
+        if now - self._last_queue_flush >= config.flush_interval_consume_queue_ms / 1000:
+            thorough = now - self._last_thorough_flush >= config.flush_consume_queue_thorough_interval_ms / 1000
+            self._flush_queues(0 if thorough else config.flush_consume_queue_least_pages)
+        if self._index is not None:
+            self._index.begin(self.flush_log)
+        if now - self._last_save >= config.flush_checkpoint_interval_ms / 1000:
+            self._try_to_save_checkpoint()
+
+    def _log_is_due(self, now: float) -> bool:
+        behind = self._log.max_offset - self._log.flushed_offset
+        if behind >= self._config.flush_commit_log_least_pages * PAGE_BYTES:
+            return True
+        thorough = self._config.flush_commit_log_thorough_interval_ms / 1000
+        return behind > 0 and now - self._last_log_flush >= thorough
+
+    def _flush_queues(self, least_pages: int) -> None:
+        """Put queues on disk that have as many unflushed pages; with 0 all, which the checkpoint then says.
+
+        Who waits for the log is served between two queues.
+        """
+        timestamp = self._dispatched_timestamp()
+        for queue in self._queues():
+            queue.flush(least_pages * PAGE_BYTES, self._sync)
+            if self._requests:
+                self._serve_requests()
+        self._last_queue_flush = self._monotonic()
+        if least_pages == 0:
+            self._last_thorough_flush = self._last_queue_flush
+            if timestamp:
+                self._checkpoint.logics_msg_timestamp = timestamp
+
+    def _save_checkpoint(self) -> None:
+        self._last_save = self._monotonic()
+        if self._checkpoint != self._saved:
+            saved = attrs.evolve(self._checkpoint)
+            saved.save(self._sync)
+            self._saved = saved
+            self._checkpoint_failed = False
+
+    def _try_to_save_checkpoint(self) -> None:
+        """A checkpoint that cannot be written loses nothing, a start walks further: it is tried again."""
+        try:
+            self._save_checkpoint()
+        except OSError as error:
+            if not self._checkpoint_failed:
+                logger.error("checkpoint not written, tried again from now on: %s", error)
+            self._checkpoint_failed = True
+
+    # The watcher thread
+
+    def _watch(self) -> None:
+        """Answer those in time for whom the disk takes too long, even while it hangs (Apache: FlushDiskWatcher)."""
+        seconds = 0.0
+        while not self._stopped.wait(seconds):
+            seconds = self.answer_late()
+
+    def answer_late(self) -> float:
+        """Answer False to those whose time is over; returns after how many seconds to look again."""
+        now, allowed = self._monotonic(), self._config.sync_flush_timeout_ms / 1000
+        soonest = now + min(allowed, _LONGEST_WATCH_SECONDS)
+        for request in (*self._in_flight, *self._requests):
+            if now >= request.deadline:
+                self._answer(request, False)
+            else:
+                soonest = min(soonest, request.deadline)
+        return soonest - now

@@ -1,0 +1,79 @@
+"""Putting full index files on disk in a thread of their own (Apache: FlushIndexFileThread).
+
+Such a file may have hundreds of MB that no disk has seen yet: whoever waits for the log must not wait for it too.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from twisted_mq.storage.files.checkpoint import Checkpoint
+from twisted_mq.storage.files.mapped_file import Sync
+from twisted_mq.storage.index.index_service import IndexService
+from twisted_mq.storage.index.index_writer import IndexFile
+
+logger = logging.getLogger(__name__)
+
+
+class IndexFlush:
+    """Flushes one index. `begin` and `finish` come from one thread; the checkpoint is changed, not saved.
+
+    A file that fails leaves the checkpoint where it is from then on, so that a start after a crash builds it anew; the
+    store goes on.
+    """
+
+    def __init__(self, index: IndexService, checkpoint: Checkpoint, sync: Sync) -> None:
+        self._index = index
+        self._checkpoint = checkpoint
+        self._sync = sync
+        self._failed = False
+        self._thread: threading.Thread | None = None
+
+    def begin(self, flush_log: Callable[[], None]) -> None:
+        """Flush the files that are full now, unless that is under way; the log first, so that no file leads behind it.
+
+        Raises OSError where the log cannot be flushed.
+        """
+        if not self._index.full_files or self._failed or (self._thread is not None and self._thread.is_alive()):
+            return
+        flush_log()
+        self._launch(self._take())
+
+    def _take(self) -> list[IndexFile]:
+        files = list(self._index.full_files)
+        for _ in files:
+            self._index.full_files.popleft()
+        return files
+
+    def _launch(self, files: list[IndexFile]) -> None:
+        self._thread = threading.Thread(target=self._flush, args=(files,), name="store-index-flush", daemon=True)
+        self._thread.start()
+
+    def wait(self) -> None:
+        """Return when nothing is under way."""
+        if self._thread is not None:
+            self._thread.join()
+
+    def finish(self) -> None:
+        """Flush all files in the caller's thread, the last one too; the log is on disk already."""
+        self.wait()
+        self._flush(self._take())
+        for file in self._index.files[-1:]:
+            self._put_on_disk(file)
+
+    def _flush(self, files: list[IndexFile]) -> None:
+        for file in files:
+            if self._failed or not self._put_on_disk(file):
+                return
+            self._checkpoint.index_msg_timestamp = file.end_timestamp
+
+    def _put_on_disk(self, file: IndexFile) -> bool:
+        try:
+            file.sync(self._sync)
+        except OSError as error:
+            self._failed = True
+            logger.error("index file not flushed, it is built anew after a crash: file=%s %s", file.path, error)
+            return False
+        return True

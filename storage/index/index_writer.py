@@ -1,0 +1,141 @@
+"""Writing an index file (Apache: IndexFile.putKey). A new entry becomes its slot's newest and points to the one before it.
+
+Many entries are written at once, as numpy columns: the slots of an index lie far apart, and the processor fetches
+them side by side. numpy is loaded by who keeps a store, never by who reads one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from twisted_mq.protocol.layouts.derive import derive_dtype
+from twisted_mq.protocol.layouts.index import (
+    HEADER,
+    HEADER_BYTES,
+    INDEX_ENTRY,
+    INDEX_SLOT,
+    INVALID_INDEX,
+    IndexSizes,
+    entry_position,
+)
+from twisted_mq.storage.files.mapped_file import Allocate, MappedFile
+from twisted_mq.storage.index.index_file import IndexView, KeyEntry
+
+ALLOCATION_STEP = 1 << 20
+"""How far ahead of the last entry disk space is taken, in bytes; the slots get theirs at once."""
+
+_MOST_SECONDS = 0x7FFFFFFF
+
+KEY = np.dtype([("key_hash", np.int64), ("physical_offset", np.int64), ("store_timestamp", np.int64)])
+Keys = npt.NDArray[np.void]
+"""Many a KeyEntry, of dtype KEY."""
+
+_SLOT = derive_dtype(INDEX_SLOT)["newest_index"]
+_ENTRY = derive_dtype(INDEX_ENTRY)
+
+
+class IndexFile(IndexView):
+    """An index file that is written. Only what `put` was given is in it; the header follows at the end of each put."""
+
+    def __init__(self, file: MappedFile, sizes: IndexSizes) -> None:
+        super().__init__(file.path, file.view, sizes)
+        self._file = file
+
+    @classmethod
+    def create(cls, path: str, sizes: IndexSizes, before: IndexView | None, allocate: Allocate) -> IndexFile:
+        """A new file behind `before`, whose end it remembers until its first entry. Raises StoreFull, OSError."""
+        file = MappedFile.create(path, 0, sizes.file_bytes, allocate)
+        created = cls(file, sizes)
+        try:
+            created._reserve(1)
+        except BaseException:
+            file.delete()
+            raise
+        if before is not None:
+            created.begin_timestamp = created.end_timestamp = before.end_timestamp
+            created.begin_physical_offset = created.end_physical_offset = before.end_physical_offset
+        created.write_header()
+        return created
+
+    @classmethod
+    def open(cls, path: str, sizes: IndexSizes, allocate: Allocate) -> IndexFile:
+        """A file that is there and has the right size."""
+        return cls(MappedFile(path, 0, sizes.file_bytes, allocate), sizes)
+
+    def _reserve(self, count: int) -> None:
+        self._file.reserve(entry_position(self.index_count + count, self.sizes.slots), ALLOCATION_STEP)
+
+    def put(self, keys: Keys | Sequence[KeyEntry]) -> int:
+        """Write the first of `keys`, as many as fit; returns how many. Raises StoreFull; then none was written."""
+        count = min(len(keys), self.sizes.entries - self.index_count)
+        if count <= 0:
+            return 0
+        keys = np.asarray(keys, KEY)[:count]
+        self._reserve(count)
+        if self.index_count == 1:
+            self._put(keys[:1])
+            _, self.begin_physical_offset, self.begin_timestamp = keys[0].tolist()
+            self.write_header()
+            keys = keys[1:]
+        if len(keys):
+            self._put(keys)
+        self.write_header()
+        return count
+
+    def _put(self, keys: Keys) -> None:
+        """Write keys that fit. Of those that share a slot each one follows the one before it."""
+        first, count = self.index_count, len(keys)
+        numbers = np.arange(first, first + count)
+        slots = keys["key_hash"] % self.sizes.slots
+        table = np.frombuffer(self.view, _SLOT, self.sizes.slots, HEADER_BYTES)
+        newest = table[slots].astype(np.int64)
+        previous = np.where((newest > INVALID_INDEX) & (newest < first), newest, INVALID_INDEX)
+        order = np.argsort(slots, kind="stable")
+        follows = np.flatnonzero(slots[order[1:]] == slots[order[:-1]])
+        previous[order[follows + 1]] = numbers[order[follows]]
+        entries = np.frombuffer(self.view, _ENTRY, count, entry_position(first, self.sizes.slots))
+        entries["key_hash"] = keys["key_hash"]
+        entries["physical_offset"] = keys["physical_offset"]
+        entries["time_diff_seconds"] = self._seconds(keys["store_timestamp"])
+        entries["previous_index"] = previous
+        table[slots] = numbers
+        self.index_count = first + count
+        self.hash_slot_count += count - int(np.count_nonzero(previous))
+        _, self.end_physical_offset, self.end_timestamp = keys[-1].tolist()
+
+    def _seconds(self, timestamps: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """`time_diff_seconds` of each."""
+        if self.begin_timestamp <= 0:
+            return np.zeros(len(timestamps), np.int64)
+        return np.clip((timestamps - self.begin_timestamp) // 1000, 0, _MOST_SECONDS)
+
+    def write_header(self) -> None:
+        """Bring the file's header up to date."""
+        HEADER.pack_into(
+            self.view,
+            0,
+            self.begin_timestamp,
+            self.end_timestamp,
+            self.begin_physical_offset,
+            self.end_physical_offset,
+            self.hash_slot_count,
+            self.index_count,
+        )
+
+    def sync(self, sync: Callable[[int], None] = os.fdatasync) -> None:
+        """Put the file on disk; safe in any thread. Raises OSError."""
+        self._file.sync(sync)
+
+    def release(self) -> None:
+        """Give back the mapping."""
+        self.view = memoryview(b"")
+        self._file.release()
+
+    def delete(self) -> None:
+        """Remove the file."""
+        self.view = memoryview(b"")
+        self._file.delete()

@@ -1,0 +1,1 @@
+"""The commit log: all records of all topics in the order of arrival."""

@@ -1,0 +1,230 @@
+"""The log of all records, of all topics, in the order of arrival (Apache: CommitLog).
+
+Records never cross a file's end: where the next one and 8 bytes more do not fit, a blank record fills the file and
+the record begins the next one. The 8 bytes are the blank record's own, so it always fits.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+
+from twisted_mq.protocol.layouts.record import (
+    BLANK_BYTES,
+    MAGIC_V1,
+    MAGIC_V2,
+    PHYSICAL_OFFSET_POSITION,
+    encode_blank,
+    read_mark,
+)
+from twisted_mq.storage.errors import MissingLogFile, StoreFull, WrongFileSize
+from twisted_mq.storage.files.mapped_file import Allocate, MappedFile
+from twisted_mq.storage.files.mapped_file_queue import MappedFileQueue, OddFile, Truncation
+from twisted_mq.storage.files.next_file import NextFile
+
+_OFFSET_BYTES = 8
+_NOWHERE = 1 << 63
+"""The base while no file is open for writing: no offset is behind it."""
+
+
+COMMITTED = 1 << 63
+"""Behind every offset: what is written through a mapping can be read at once."""
+
+
+class CommitLog:
+    """Append and read records by physical offset.
+
+    The hot path of the store works on three fields: a record may be written to `view[max_offset - base:]` while its
+    end is not past `limit`; otherwise `make_room` comes first. Whoever writes moves `max_offset`. Readers get what is
+    before `committed_offset`.
+    """
+
+    def __init__(
+        self, directory: str, file_size: int, allocation_step: int, allocate: Allocate = os.posix_fallocate
+    ) -> None:
+        self.files = MappedFileQueue(directory, file_size, allocate)
+        self.file_size = file_size
+        self.max_offset = 0
+        self.committed_offset = COMMITTED
+        self.flushed_offset = 0
+        self.last_store_timestamp = 0
+        self.lengthened: OddFile | None = None
+        self.base = _NOWHERE
+        self.limit = 0
+        self.view = memoryview(b"")
+        self._readable = memoryview(b"")
+        self._allocation_step = allocation_step
+        self._flushing = threading.Lock()
+        self._flush_end = COMMITTED
+        self._next_file: NextFile | None = None
+        self._prepare_bytes = 0
+
+    def prepare_files(self, next_file: NextFile, near_end_bytes: int) -> None:
+        """From now on have the next file made ahead when the end of the last one is so near."""
+        self._next_file = next_file
+        self._prepare_bytes = near_end_bytes
+
+    @property
+    def largest_record(self) -> int:
+        """The longest record that a file can hold, in bytes."""
+        return self.file_size - BLANK_BYTES
+
+    @property
+    def min_offset(self) -> int:
+        """The first byte that is still there."""
+        return self.files.min_offset
+
+    def load(self) -> None:
+        """Find the files. Raises WrongFileSize, MissingLogFile.
+
+        A last file that was cut off behind others of the right size is made whole again with zeros, see `lengthened`.
+        """
+        odd = self.files.load()
+        self.lengthened = odd[0] if len(odd) == 1 and self.files.lengthen_last(odd[0]) else None
+        if odd and self.lengthened is None:
+            raise WrongFileSize(odd[0].path, odd[0].actual_bytes, self.file_size)
+        missing = self.files.missing()
+        if missing is not None:
+            raise MissingLogFile(missing)
+        self.max_offset = self.flushed_offset = self.files.max_offset
+
+    def truncate(self, offset: int) -> Truncation:
+        """Drop everything from `offset` on and go on writing there."""
+        truncation = self.files.truncate(offset)
+        with self._flushing:
+            self.max_offset = offset
+            self._flush_end = min(self._flush_end, offset)
+            self.flushed_offset = min(self.flushed_offset, offset)
+        files = self.files.files
+        if files and offset < files[-1].first_offset + self.file_size:
+            self._activate(files[-1])
+        else:
+            self.base, self.limit = _NOWHERE, 0
+        return truncation
+
+    def _activate(self, file: MappedFile) -> None:
+        self.base = file.first_offset
+        self.view = file.view
+        self._readable = file.readable
+        self.limit = self.base + max(0, file.allocated - BLANK_BYTES)
+
+    def make_room(self, size: int) -> None:
+        """Make `size` bytes at `max_offset` writable, in one file; rolls to the next file where needed.
+
+        Nothing changes where it raises StoreFull. `size` is at most `largest_record`.
+        """
+        files = self.files.files
+        if files and self.max_offset + size + BLANK_BYTES <= files[-1].first_offset + self.file_size:
+            file = files[-1]
+            file.reserve(self.max_offset - file.first_offset + size + BLANK_BYTES, self._allocation_step)
+            self._activate(file)
+            if self._next_file is not None and file.allocated >= file.size - self._prepare_bytes:
+                self._next_file.request(file.first_offset + file.size)
+            return
+        self._roll(size)
+
+    def _roll(self, size: int) -> None:
+        files = self.files.files
+        full = files[-1] if files else None
+        start = full.first_offset + self.file_size if full is not None else 0
+        if full is not None and self.max_offset < start:
+            full.reserve(self.max_offset - full.first_offset + BLANK_BYTES, BLANK_BYTES)
+        created = self._file_for(start)
+        try:
+            created.reserve(size + BLANK_BYTES, self._allocation_step)
+        except StoreFull:
+            files.pop()
+            created.delete()
+            raise
+        if full is not None and self.max_offset < start:
+            self._fill(full)
+        self.max_offset = start
+        self._activate(created)
+
+    def _file_for(self, start: int) -> MappedFile:
+        made = self._next_file.take(start) if self._next_file is not None else None
+        if made is None:
+            return self.files.append_file(start)
+        self.files.files.append(made)
+        return made
+
+    def _fill(self, file: MappedFile) -> None:
+        position = self.max_offset - file.first_offset
+        file.view[position : position + BLANK_BYTES] = encode_blank(self.file_size - position)
+        file.wrote = self.file_size
+
+    def commit(self) -> int:
+        """The offset before which everything is in the files: here all that was written."""
+        return self.max_offset
+
+    def begin_flush(self) -> int:
+        """Commit what is to be put on disk now, and say where it ends; then `end_flush`. For the flush thread."""
+        with self._flushing:
+            self._flush_end = COMMITTED
+        return self.commit()
+
+    def end_flush(self, end: int) -> None:
+        """What lies before `end` is on disk, unless it was truncated meanwhile: other bytes may be there now."""
+        with self._flushing:
+            self.flushed_offset = min(end, self._flush_end)
+
+    def append_bytes(self, data: bytes | memoryview) -> None:
+        """Write a master's bytes at `max_offset`, over as many files as they need. Raises StoreFull.
+
+        What was written before it raised stays; nothing rolls and no blank record is made: the bytes have their own.
+        """
+        position = 0
+        while position < len(data):
+            file = self.files.find(self.max_offset) or self.files.append_file(self.max_offset)
+            start = self.max_offset - file.first_offset
+            end = min(file.size, start + len(data) - position)
+            file.reserve(end, self._allocation_step)
+            file.view[start:end] = data[position : position + end - start]
+            file.wrote = end
+            self.max_offset += end - start
+            position += end - start
+            self._activate(file)
+
+    def read_bytes(self, offset: int, max_bytes: int) -> memoryview | None:
+        """The log's bytes from `offset` on, not copied, at most to the end of their file; None outside of the log."""
+        if not self.min_offset <= offset <= self.max_offset:
+            return None
+        end = min(offset + max_bytes, self.max_offset, self.committed_offset, self.next_file_offset(offset))
+        file = self.files.find(offset)
+        if file is None or end <= offset:
+            return memoryview(b"")
+        return file.readable[offset - file.first_offset : end - file.first_offset]
+
+    def read(self, offset: int, size: int) -> memoryview | None:
+        """`size` bytes from `offset`, not copied; None unless all of them are written and in one file."""
+        end = offset + size
+        if end > self.max_offset or size < 0:
+            return None
+        if offset >= self.base:
+            return self._readable[offset - self.base : end - self.base]
+        file = self.files.find(offset)
+        if file is None or end > file.first_offset + self.file_size:
+            return None
+        return file.readable[offset - file.first_offset : end - file.first_offset]
+
+    def record_at(self, offset: int) -> memoryview | None:
+        """The record that begins at `offset`; None where none does: the record's own offset must say so."""
+        head = self.read(offset, PHYSICAL_OFFSET_POSITION + _OFFSET_BYTES)
+        if head is None:
+            return None
+        size, magic = read_mark(head)
+        if magic not in (MAGIC_V1, MAGIC_V2) or int.from_bytes(head[PHYSICAL_OFFSET_POSITION:], "big") != offset:
+            return None
+        return self.read(offset, size)
+
+    def next_file_offset(self, offset: int) -> int:
+        """Where the file behind the one that covers `offset` begins (Apache: rollNextFile)."""
+        return offset + self.file_size - offset % self.file_size
+
+    def release(self) -> None:
+        """Give back all files; views that others hold stay valid."""
+        self.view = self._readable = memoryview(b"")
+        self.base, self.limit = _NOWHERE, 0
+        if self._next_file is not None:
+            self._next_file.discard()
+        self.files.release()

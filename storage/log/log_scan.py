@@ -1,0 +1,216 @@
+"""Walking the log record by record, and knowing where it stops being sound."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Mapping, Sequence
+from mmap import mmap
+from typing import NamedTuple, Protocol
+
+import attrs
+
+from twisted_mq.protocol.errors import RecordError
+from twisted_mq.protocol.layouts.derive import field_offset
+from twisted_mq.protocol.layouts.record import (
+    BLANK_BYTES,
+    MAGIC_BLANK,
+    MAGIC_V1,
+    MAGIC_V2,
+    MESSAGE,
+    Buffer,
+    read_head,
+    read_mark,
+    read_spans,
+)
+from twisted_mq.protocol.layouts.record_codec import DispatchFields, dispatch_fields
+from twisted_mq.protocol.messages.delay_levels import DEFAULT_DELAY_TABLE
+from twisted_mq.protocol.text.java import from_utf8
+from twisted_mq.storage.columns.ordinary_records import POSITION, SIZE, Row, pass_records, read_rows
+
+_STEP_BYTES = 128 << 10
+"""How much of the log is read as rows at once."""
+_MAGIC_POSITION = field_offset(MESSAGE, "magic")
+
+
+class LogFile(Protocol):
+    """A commit log file, open for writing or only for reading."""
+
+    path: str
+    first_offset: int
+    size: int
+
+    @property
+    def readable(self) -> memoryview:
+        """The whole file."""
+
+    def find_all(self, data: bytes, position: int) -> Iterator[int]:
+        """The positions from `position` on where these bytes lie."""
+
+
+class StopReason(enum.Enum):
+    """Why a scan ended."""
+
+    NOTHING_WRITTEN = "nothing was written behind"
+    FILE_END = "the last file is full"
+    DAMAGED = "damaged"
+
+
+class Rows(NamedTuple):
+    """Records of the file that begins at an offset."""
+
+    first_offset: int
+    rows: list[Row]
+
+
+@attrs.define
+class LogScan:
+    """Iterate over the records from a record's first byte on; afterwards `end_offset` is behind the last intact one.
+
+    Intact: a known magic, lengths that add up, the body's CRC, an own offset equal to the place, a printable topic.
+    A blank record leads to the next file, whatever its size says, as in Apache's checkMessageAndReturnSize.
+    """
+
+    files: Sequence[LogFile]
+    start: int
+    delay_table: Mapping[int, int] = DEFAULT_DELAY_TABLE
+    check_crc: bool = True
+    end_offset: int = attrs.field(init=False, default=0)
+    stop_reason: StopReason = attrs.field(init=False, default=StopReason.FILE_END)
+    problem: str = attrs.field(init=False, default="")
+
+    def __iter__(self) -> Iterator[DispatchFields]:
+        for part in self._parts(0):
+            assert isinstance(part, DispatchFields)
+            yield part
+
+    def parts(self) -> Iterator[Rows | DispatchFields]:
+        """The same records: ordinary ones as rows, many at a time, the others one by one."""
+        return self._parts(_STEP_BYTES)
+
+    def _parts(self, step_bytes: int) -> Iterator[Rows | DispatchFields]:
+        self.end_offset = self.start
+        for file in self.files:
+            if file.first_offset + file.size <= self.start:
+                continue
+            position = max(0, self.start - file.first_offset)
+            yield from self._file(file, position, step_bytes)
+            if self.problem or self.stop_reason is StopReason.NOTHING_WRITTEN:
+                return
+
+    def _file(self, file: LogFile, position: int, step_bytes: int) -> Iterator[Rows | DispatchFields]:
+        view = file.readable
+        while True:
+            rows = self._rows(file, position, step_bytes) if step_bytes else []
+            if rows:
+                position = rows[-1][POSITION] + rows[-1][SIZE]
+                self.end_offset = file.first_offset + position
+                yield Rows(file.first_offset, rows)
+                continue
+            self.end_offset = file.first_offset + position
+            if file.size - position < BLANK_BYTES:
+                return
+            size, magic = read_mark(view, position)
+            if magic == MAGIC_BLANK:
+                return
+            if size == 0 and magic == 0:
+                self.stop_reason = StopReason.NOTHING_WRITTEN
+                return
+            record = self._record(view, position)
+            if record is None:
+                return
+            yield record
+            position += record.size
+
+    def _rows(self, file: LogFile, position: int, step_bytes: int) -> list[Row]:
+        """The intact ordinary records from a position on."""
+        view, rows = file.readable, list[Row]()
+        data = view.obj
+        assert isinstance(data, mmap)
+        passed = pass_records(data, file.first_offset, position, min(file.size, position + step_bytes))
+        read_rows(data, position, passed, passed, rows, check_crc=self.check_crc)
+        if not all(from_utf8(topic).isprintable() for topic in {row[0] for row in rows}):
+            return []
+        if rows and _torn(view, rows[-1][POSITION], rows[-1][SIZE]):
+            rows.pop()
+        return rows
+
+    def _record(self, view: memoryview, position: int) -> DispatchFields | None:
+        try:
+            record = dispatch_fields(view, position, check_crc=self.check_crc, delay_table=self.delay_table)
+        except RecordError as error:
+            self._damaged(error.reason)
+            return None
+        problem = self._wrong(record) or _torn(view, position, record.size)
+        if problem:
+            self._damaged(problem)
+            return None
+        return record
+
+    def _wrong(self, record: DispatchFields) -> str:
+        """What the lengths and the body's CRC cannot tell: no CRC covers the rest of a record."""
+        if record.physical_offset != self.end_offset:
+            return f"the record says it is at {record.physical_offset}"
+        if not record.topic.isprintable() or record.queue_id < 0 or record.queue_offset < 0:
+            return f"the record says it is {record.topic!r}, queue {record.queue_id}, offset {record.queue_offset}"
+        return ""
+
+    def _damaged(self, problem: str) -> None:
+        self.stop_reason = StopReason.DAMAGED
+        self.problem = problem
+
+
+def _torn(view: memoryview, position: int, size: int) -> str:
+    """What is wrong with the last record where a kill came between its parts: a slave writes bytes as they arrive.
+
+    No CRC covers properties; those that were not written are zeros, with which none end. Apache's recovery passes them.
+    """
+    end = position + size
+    if view[end - 1] or any(view[end : end + BLANK_BYTES]):
+        return ""
+    spans = read_spans(view, position, read_head(view, position))
+    return "its properties end in zeros, they were not written whole" if spans.properties < spans.end else ""
+
+
+def first_store_timestamp(view: Buffer) -> int:
+    """When the record was stored that begins a log file, in ms; 0 where none does."""
+    try:
+        return read_head(view).store_timestamp
+    except RecordError:
+        return 0
+
+
+def intact_behind(files: Sequence[LogFile], offset: int) -> int | None:
+    """The physical offset of an intact record behind `offset`, where the log is damaged; None where none follows."""
+    for file in files:
+        if file.first_offset + file.size > offset:
+            found = _intact_in(file, max(0, offset + 1 - file.first_offset))
+            if found is not None:
+                return file.first_offset + found
+    return None
+
+
+def _intact_in(file: LogFile, start: int) -> int | None:
+    """The position of an intact record in a file that begins at `start` or behind it."""
+    for magic in (MAGIC_V1, MAGIC_V2):
+        mark = magic.to_bytes(4, "big", signed=True)
+        for found in file.find_all(mark, start + _MAGIC_POSITION):
+            if _is_intact(file, found - _MAGIC_POSITION):
+                return found - _MAGIC_POSITION
+    return None
+
+
+def _is_intact(file: LogFile, position: int) -> bool:
+    try:
+        record = dispatch_fields(file.readable, position, check_crc=True)
+    except RecordError:
+        return False
+    return record.physical_offset == file.first_offset + position
+
+
+def record_matches(record: memoryview, topic: str, queue_id: int, queue_offset: int, size: int) -> bool:
+    """Whether a record is the one that a queue entry means."""
+    try:
+        found = dispatch_fields(record)
+    except RecordError:
+        return False
+    return (found.topic, found.queue_id, found.queue_offset, found.size) == (topic, queue_id, queue_offset, size)

@@ -1,0 +1,210 @@
+"""Writing past the page cache's mapping: records first go to memory of the process (Apache: TransientStorePool).
+
+A commit writes them to the file with pwrite, later a flush puts them on disk. Readers see only what is committed. What
+is not committed when the process dies is lost, so this is for brokers whose slaves or asynchronous flush may lose as
+much; under synchronous flush the flush commits first. Apache locks the buffers in memory (mlock); these may be swapped.
+"""
+
+from __future__ import annotations
+
+import logging
+import mmap
+import os
+import threading
+from collections import deque
+
+from twisted_mq.protocol.layouts.record import BLANK_BYTES, encode_blank
+from twisted_mq.storage.errors import PoolExhausted, StoreFull
+from twisted_mq.storage.files.mapped_file import Allocate, MappedFile
+from twisted_mq.storage.files.mapped_file_queue import Truncation
+from twisted_mq.storage.log.commit_log import CommitLog
+
+logger = logging.getLogger(__name__)
+
+
+class TransientStorePool:
+    """`count` buffers of one commit log file's size. Memory is taken when a buffer is first written to."""
+
+    def __init__(self, count: int, buffer_bytes: int) -> None:
+        private = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+        self._free = deque(memoryview(mmap.mmap(-1, buffer_bytes, flags=private)) for _ in range(count))
+
+    @property
+    def available(self) -> int:
+        """How many buffers nobody uses."""
+        return len(self._free)
+
+    def borrow(self) -> memoryview | None:
+        """A buffer with whatever it last held; None where all are in use."""
+        return self._free.popleft() if self._free else None
+
+    def give_back(self, buffer: memoryview) -> None:
+        """Take a buffer back; safe in any thread."""
+        self._free.append(buffer)
+
+
+class BufferedCommitLog(CommitLog):
+    """A commit log whose `view` is a borrowed buffer. `commit` may be called from any thread, all else from one.
+
+    Without a free buffer a file is written through its mapping, or with `fast_fail` PoolExhausted is raised until a
+    commit has freed one.
+    """
+
+    def __init__(
+        self,
+        directory: str,
+        file_size: int,
+        allocation_step: int,
+        pool: TransientStorePool,
+        *,
+        fast_fail: bool,
+        allocate: Allocate = os.posix_fallocate,
+    ) -> None:
+        super().__init__(directory, file_size, allocation_step, allocate)
+        self.committed_offset = 0
+        self._pool = pool
+        self._fast_fail = fast_fail
+        self._buffers: dict[int, memoryview | None] = {}
+        """By a file's first offset; None for a file that is written through its mapping."""
+        self._data_ends: dict[int, int] = {}
+        """Of files that were rolled away from: where their blank record's 8 bytes end."""
+        self._committing = threading.Lock()
+
+    # Writing
+
+    def load(self) -> None:
+        """Find the files; all of them count as committed. Raises WrongFileSize, MissingLogFile."""
+        super().load()
+        self.committed_offset = self.max_offset
+
+    def truncate(self, offset: int) -> Truncation:
+        """Drop everything from `offset` on; what is before it is committed. Raises OSError."""
+        self.commit()
+        truncation = super().truncate(offset)
+        self.committed_offset = offset
+        return truncation
+
+    def _activate(self, file: MappedFile) -> None:
+        super()._activate(file)
+        buffer = self._buffers.get(file.first_offset)
+        if buffer is not None:
+            self.view = buffer
+
+    def make_room(self, size: int) -> None:
+        """Make `size` bytes writable in one buffer. Raises StoreFull, PoolExhausted."""
+        files = self.files.files
+        end = files[-1].first_offset + self.file_size if files else 0
+        rolls = not files or self.max_offset + size + BLANK_BYTES > end
+        first = end if rolls else files[-1].first_offset
+        borrowed = first not in self._buffers and self._borrow(first)
+        try:
+            super().make_room(size)
+        except StoreFull:
+            if borrowed:
+                self._return(first)
+            raise
+
+    def _borrow(self, first: int) -> bool:
+        buffer = self._pool.borrow()
+        if buffer is None and self._fast_fail:
+            self._end_file()
+            raise PoolExhausted(self.files.directory)
+        if buffer is None:
+            logger.warning("no buffer left, file is written through its mapping: offset=%d", first)
+        self._buffers[first] = buffer
+        return True
+
+    def _return(self, first: int) -> None:
+        buffer = self._buffers.pop(first, None)
+        self._data_ends.pop(first, None)
+        if buffer is not None:
+            self._pool.give_back(buffer)
+
+    def _end_file(self) -> None:
+        """Finish the file that a record did not fit into, so that a commit frees its buffer. Raises StoreFull."""
+        files = self.files.files
+        if files and files[-1].first_offset in self._buffers:
+            full = files[-1]
+            start = full.first_offset + self.file_size
+            if self.max_offset < start:
+                full.reserve(self.max_offset - full.first_offset + BLANK_BYTES, BLANK_BYTES)
+                self._fill(full)
+                self.max_offset = start
+
+    def _fill(self, file: MappedFile) -> None:
+        buffer = self._buffers.get(file.first_offset)
+        if buffer is None:
+            super()._fill(file)
+            return
+        position = self.max_offset - file.first_offset
+        buffer[position : position + BLANK_BYTES] = encode_blank(self.file_size - position)
+        self._data_ends[file.first_offset] = self.max_offset + BLANK_BYTES
+        file.wrote = self.file_size
+
+    def append_bytes(self, data: bytes | memoryview) -> None:
+        """Write a master's bytes through the mapping. Raises StoreFull, OSError."""
+        self.commit()
+        super().append_bytes(data)
+        self.committed_offset = self.max_offset
+
+    # Committing
+
+    def commit(self) -> int:
+        """Write to the files what was put so far; everything before the answer is in them. Raises OSError."""
+        with self._committing:
+            end = self.max_offset
+            for file in tuple(self.files.files):
+                if self.committed_offset < end and file.first_offset + file.size > self.committed_offset:
+                    self._commit_file(file, end)
+            self._free_committed()
+            return self.committed_offset
+
+    def _commit_file(self, file: MappedFile, end: int) -> None:
+        start = max(self.committed_offset, file.first_offset)
+        stop = min(end, file.first_offset + file.size)
+        buffer = self._buffers.get(file.first_offset)
+        if buffer is not None:
+            data_end = min(stop, self._data_ends.get(file.first_offset, stop))
+            _write(
+                file.path, start - file.first_offset, buffer[start - file.first_offset : data_end - file.first_offset]
+            )
+        self.committed_offset = stop
+
+    def _free_committed(self) -> None:
+        for first in tuple(self._buffers):
+            if first + self.file_size <= self.committed_offset:
+                self._return(first)
+
+    # Reading
+
+    def read(self, offset: int, size: int) -> memoryview | None:
+        """`size` bytes from `offset`; None unless all of them are committed and in one file."""
+        return super().read(offset, size) if offset + size <= self.committed_offset else None
+
+    def read_bytes(self, offset: int, max_bytes: int) -> memoryview | None:
+        """The log's committed bytes from `offset` on, at most to the end of their file."""
+        if offset > self.committed_offset:
+            return None
+        return super().read_bytes(offset, min(max_bytes, self.committed_offset - offset))
+
+    def release(self) -> None:
+        """Give back files and buffers; what is not committed is lost."""
+        for first in tuple(self._buffers):
+            self._return(first)
+        super().release()
+
+
+def _write(path: str, position: int, data: memoryview) -> None:
+    """Write all of `data` into a file that has its disk space already; nowhere if it expired meanwhile. Raises OSError."""
+    if not data:
+        return
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    try:
+        while data:
+            written = os.pwrite(descriptor, data, position)
+            data, position = data[written:], position + written
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,307 @@
+"""What a queue's entry has no room for: store time and filter bit map of its message (Apache: ConsumeQueueExt).
+
+With enableConsumeQueueExt an entry's tags code is the address of a unit in <root>/consumequeue_ext/<topic>/<queue>:
+the unit's byte offset with the highest bit set, so -9223372036854775808 for the first one. The tags code itself is in
+the unit. Units are never cut by a file's end: where one and 4 bytes more do not fit, a size of -1 ends the file.
+
+The entries say how far the units go; a unit behind the last entry's is none.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Protocol, runtime_checkable
+
+import attrs
+
+from twisted_mq.protocol.layouts.queue_entry import (
+    ENTRY_BYTES,
+    EXTENSION_HEAD,
+    FILLER_SIZE,
+    MAX_EXTENSION_ADDRESS,
+    iterate_entries,
+    pack_entry,
+)
+from twisted_mq.protocol.layouts.record import read_head, read_spans
+from twisted_mq.protocol.text.properties import decode_property_bytes
+from twisted_mq.storage.errors import StoreFull
+from twisted_mq.storage.files.mapped_file import Allocate, Sync
+from twisted_mq.storage.files.mapped_file_queue import MappedFileQueue, Truncation
+from twisted_mq.storage.interfaces import RecordTest
+from twisted_mq.storage.queues.consume_queue import ConsumeQueue, Entry, QueueLoad
+
+LONGEST_UNIT_BYTES = 32767
+_END_BYTES = 4
+_END_OF_FILE = (-1).to_bytes(2, "big", signed=True)
+_ADDRESS_BASE = -1 << 63
+
+
+def is_address(tags_code: int) -> bool:
+    """Whether an entry's tags code is the address of a unit."""
+    return tags_code <= MAX_EXTENSION_ADDRESS
+
+
+@attrs.frozen
+class Unit:
+    """One entry's extension; `bit_map` is None where no group filters the topic."""
+
+    tags_code: int
+    store_timestamp: int
+    bit_map: bytes | None = None
+
+
+Describe = Callable[[str, int, int], tuple[int, bytes | None]]
+"""Store time and filter bit map of a record: topic, physical offset, size."""
+
+
+BitMapOf = Callable[[str, Mapping[str, str]], bytes | None]
+"""The filter bit map of a message: topic and properties."""
+
+
+def describe(topic: str, record: memoryview, bit_map_of: BitMapOf | None) -> tuple[int, bytes | None]:
+    """A whole record's store time and bit map."""
+    head = read_head(record, 0)
+    if bit_map_of is None:
+        return head.store_timestamp, None
+    spans = read_spans(record, 0, head)
+    return head.store_timestamp, bit_map_of(topic, decode_property_bytes(record[spans.properties : spans.end]))
+
+
+@runtime_checkable
+class BitMapTest(Protocol):
+    """A test of records that can tell from a bit map that a record will fail it."""
+
+    def __call__(self, record: memoryview | bytes) -> bool:
+        """Whether the record is wanted."""
+
+    def may_match(self, store_timestamp: int, bit_map: bytes) -> bool:
+        """False only where it is not."""
+
+
+class QueueExtension:
+    """The units of one queue."""
+
+    def __init__(self, directory: str, file_size: int, step: int, allocate: Allocate = os.posix_fallocate) -> None:
+        self.files = MappedFileQueue(directory, file_size, allocate)
+        self.end = 0
+        self._flushed = 0
+        self._step = step
+
+    def append(self, unit: Unit) -> int | None:
+        """Write a unit; its address, or None where it is too long or the disk is full."""
+        bit_map = unit.bit_map or b""
+        size = EXTENSION_HEAD.size + len(bit_map)
+        if size > min(LONGEST_UNIT_BYTES, self.files.file_size - _END_BYTES):
+            return None
+        try:
+            offset = self._room_for(size)
+        except StoreFull:
+            return None
+        file = self.files.files[-1]
+        position = offset - file.first_offset
+        head = EXTENSION_HEAD.pack(size, unit.tags_code, unit.store_timestamp, len(bit_map))
+        file.view[position : position + size] = head + bit_map
+        self.end = offset + size
+        return offset + _ADDRESS_BASE
+
+    def _room_for(self, size: int) -> int:
+        """Where a unit of `size` bytes may be written, in the last file. Raises StoreFull."""
+        file_size, files = self.files.file_size, self.files.files
+        offset = self.end
+        if files and offset < files[-1].first_offset + file_size and offset % file_size + size + _END_BYTES > file_size:
+            position = offset % file_size
+            files[-1].reserve(position + len(_END_OF_FILE), self._step)
+            files[-1].view[position : position + len(_END_OF_FILE)] = _END_OF_FILE
+            offset += file_size - position
+        if not files or offset >= files[-1].first_offset + file_size:
+            self.files.append_file(offset)
+        files[-1].reserve(offset - files[-1].first_offset + size, self._step)
+        return offset
+
+    def get(self, address: int) -> Unit | None:
+        """The unit at an address; None where none is."""
+        offset = address - _ADDRESS_BASE
+        file = self.files.find(offset)
+        if (
+            not is_address(address)
+            or file is None
+            or offset + EXTENSION_HEAD.size > min(self.end, file.first_offset + file.size)
+        ):
+            return None
+        position = offset - file.first_offset
+        size, tags_code, timestamp, length = EXTENSION_HEAD.unpack_from(file.readable, position)
+        if length < 0 or size != EXTENSION_HEAD.size + length or position + size > file.size:
+            return None
+        start = position + EXTENSION_HEAD.size
+        return Unit(tags_code, timestamp, bytes(file.readable[start : start + length]) if length else None)
+
+    def load(self) -> None:
+        """Find the files; all that is in them may be units until `cut` says otherwise."""
+        odd = self.files.load()
+        if odd or self.files.missing() is not None:
+            self.files.destroy_all()
+        self.end = self._flushed = self.files.max_offset
+
+    def cut(self, address: int | None) -> None:
+        """Drop what is behind the unit at `address`, everything for None."""
+        unit = self.get(address) if address is not None else None
+        end = 0
+        if unit is not None and address is not None:
+            end = address - _ADDRESS_BASE + EXTENSION_HEAD.size + len(unit.bit_map or b"")
+        self.files.truncate(end)
+        if unit is None:
+            self.files.destroy()
+        self.end = end
+        self._flushed = min(self._flushed, end)
+
+    def trim(self, address: int) -> list[str]:
+        """Forget files that end before a unit; their paths."""
+        offset = address - _ADDRESS_BASE
+        count = sum(file.first_offset + file.size <= offset for file in self.files.files[:-1])
+        return self.files.drop_first(count)
+
+    def flush(self, sync: Sync) -> None:
+        """Put all units on disk. Raises OSError."""
+        start, end = self._flushed, self.end
+        for file in tuple(self.files.files):
+            if file.first_offset < end and file.first_offset + file.size > start:
+                file.sync(sync)
+        self._flushed = end
+
+
+class ExtendedConsumeQueue(ConsumeQueue):
+    """A queue whose entries lead to units; readers of entries get the tags codes out of them.
+
+    An entry that is made while `writes` is off, or whose unit finds no room, has its plain tags code.
+    """
+
+    __slots__ = ("_describe", "_writes", "extension")
+
+    def __init__(
+        self,
+        topic: str,
+        queue_id: int,
+        directory: str,
+        file_size: int,
+        allocation_step: int,
+        allocate: Allocate,
+        *,
+        extension: QueueExtension,
+        describe: Describe,
+        writes: bool,
+    ) -> None:
+        self.extension = extension
+        self._describe = describe
+        self._writes = writes
+        super().__init__(topic, queue_id, directory, file_size, allocation_step, allocate)
+
+    def append(self, physical_offset: int, size: int, tags_code: int) -> None:
+        """Write the next entry and its unit."""
+        if self._writes:
+            unit = Unit(tags_code, *self._describe(self.topic, physical_offset, size))
+            address = self.extension.append(unit)
+            tags_code = tags_code if address is None else address
+        super().append(physical_offset, size, tags_code)
+
+    append_many = ConsumeQueue._append_each
+
+    def entry(self, offset: int) -> Entry | None:
+        """The entry at an offset, its tags code taken out of its unit."""
+        return self._resolved(super().entry(offset))
+
+    def _resolved(self, entry: Entry | None) -> Entry | None:
+        if entry is None or not is_address(entry[2]):
+            return entry
+        unit = self.extension.get(entry[2])
+        return entry if unit is None else (entry[0], entry[1], unit.tags_code)
+
+    def entries_in_file(self, offset: int, count: int) -> memoryview:
+        """At most `count` entries from `offset` on, with the tags codes out of their units."""
+        made = bytearray()
+        for entry in iterate_entries(super().entries_in_file(offset, count)):
+            made += pack_entry(*(self._resolved(entry) or entry))
+        return memoryview(bytes(made))
+
+    def units(self, offset: int, count: int) -> list[tuple[int, Unit]]:
+        """(physical offset, unit) of the entries from `offset` on that have one, at most `count`, out of one file."""
+        entries = iterate_entries(super().entries_in_file(offset, count))
+        found = ((physical_offset, self.extension.get(tags_code)) for physical_offset, _, tags_code in entries)
+        return [(physical_offset, unit) for physical_offset, unit in found if unit is not None]
+
+    def narrowed(self, test: RecordTest, offset: int, count: int) -> RecordTest:
+        """The same test for records from `offset` on, which does not look at those whose bit map refuses them."""
+        if not isinstance(test, BitMapTest):
+            return test
+        refused = {
+            physical_offset
+            for physical_offset, unit in self.units(offset, count)
+            if unit.bit_map is not None and not test.may_match(unit.store_timestamp, unit.bit_map)
+        }
+        return lambda record: read_head(record, 0).physical_offset not in refused and test(record)
+
+    def flush(self, least_bytes: int, sync: Sync = os.fdatasync) -> None:
+        """Put the visible entries on disk, the units before them. Raises OSError."""
+        unflushed = (self.max_offset - self.flushed_offset) * ENTRY_BYTES
+        if unflushed and unflushed >= least_bytes:
+            self.extension.flush(sync)
+        super().flush(least_bytes, sync)
+
+    def load(self) -> QueueLoad:
+        """Find entries and units; entries from the first on whose unit is lost are dropped, to be written anew."""
+        load = super().load()
+        self.extension.load()
+        if load.damaged:
+            return load
+        keep = self.max_offset
+        while keep > self.min_offset and self._lacks_unit(keep - 1):
+            keep -= 1
+        dropped = self.max_offset - keep
+        self.truncate(keep)
+        if dropped and not load.truncation:
+            return attrs.evolve(load, truncation=Truncation(cleared_bytes=dropped * ENTRY_BYTES))
+        return load
+
+    def _lacks_unit(self, offset: int) -> bool:
+        entry = super().entry(offset)
+        return entry is not None and is_address(entry[2]) and self.extension.get(entry[2]) is None
+
+    def truncate(self, offset: int) -> int:
+        """Drop the entries from `offset` on; returns how many. Their units go too, as long as units are written at all."""
+        dropped = super().truncate(offset)
+        if self._writes and self.extension.files.files:
+            self.extension.cut(self._last_address())
+        return dropped
+
+    def _last_address(self) -> int | None:
+        """The address in the last entry that has one."""
+        for offset in range(self.max_offset - 1, self.min_offset - 1, -1):
+            entry = super().entry(offset)
+            if entry is not None and entry[1] != FILLER_SIZE and is_address(entry[2]):
+                return entry[2]
+        return None
+
+    def trim(self, min_physical_offset: int) -> list[str]:
+        """Forget the files of entries and units whose records the log no longer has; their paths."""
+        paths = super().trim(min_physical_offset)
+        entry = super().entry(self.min_offset)
+        if entry is not None and is_address(entry[2]):
+            paths += self.extension.trim(entry[2])
+        return paths
+
+    def release(self) -> None:
+        """Give back all files."""
+        super().release()
+        self.extension.files.release()
+
+    def destroy(self) -> None:
+        """Delete the queue's files, those of its units too."""
+        super().destroy()
+        self.extension.files.destroy()
+        self.extension.end = 0
+
+    def destroy_directory(self) -> None:
+        """Delete the files of a damaged queue."""
+        super().destroy_directory()
+        self.extension.files.destroy_all()
+        self.extension.end = 0

@@ -1,0 +1,184 @@
+"""Reading a queue: which records a pull gets, and where the reader goes on (Apache: DefaultMessageStore.getMessage)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from twisted_mq.protocol.layouts.queue_entry import ENTRY_BYTES, FILLER_SIZE, iterate_entries
+from twisted_mq.protocol.layouts.record import STORE_TIMESTAMP_POSITION, SYS_FLAG_POSITION
+from twisted_mq.protocol.text.java import to_int
+from twisted_mq.storage.config import StoreConfig
+from twisted_mq.storage.interfaces import Boundary, GetResult, GetStatus, RecordTest
+from twisted_mq.storage.log.commit_log import CommitLog
+from twisted_mq.storage.queues.consume_queue import ConsumeQueue
+from twisted_mq.storage.queues.queue_extension import ExtendedConsumeQueue
+
+LEAST_PULL_BYTES = 100
+MOST_PULL_BYTES = 128 << 20
+"""Apache: DefaultMessageStore.MAX_PULL_MSG_SIZE."""
+_BORNHOST_V6_FLAG = 0x10
+_IPV6_EXTRA_BYTES = 12
+_STORED_TIME_BYTES = STORE_TIMESTAMP_POSITION + _IPV6_EXTRA_BYTES + 8
+_LOW, _HIGH = -0x80000000, 0x7FFFFFFF
+
+
+def out_of_range(queue_min: int, queue_max: int, offset: int) -> GetResult | None:
+    """The answer where nothing can be read at `offset`; None where something can."""
+    if queue_max == 0:
+        return GetResult(GetStatus.NO_MESSAGE_IN_QUEUE, 0, queue_min, queue_max)
+    if offset < queue_min:
+        return GetResult(GetStatus.OFFSET_TOO_SMALL, queue_min, queue_min, queue_max)
+    if offset == queue_max:
+        return GetResult(GetStatus.OFFSET_OVERFLOW_ONE, offset, queue_min, queue_max)
+    if offset > queue_max:
+        return GetResult(GetStatus.OFFSET_OVERFLOW_BADLY, queue_max, queue_min, queue_max)
+    return None
+
+
+def matches(tags_code: int, wanted: Collection[int] | None) -> bool:
+    """Whether an entry is wanted; only the tags code's low 32 bits count (Apache: DefaultMessageFilter)."""
+    return wanted is None or tags_code in wanted or (not _LOW <= tags_code <= _HIGH and to_int(tags_code) in wanted)
+
+
+class QueueReader:
+    """Pulls, times and single records out of one log and its queues."""
+
+    def __init__(self, config: StoreConfig, log: CommitLog) -> None:
+        self._log = log
+        self.configure(config)
+
+    def configure(self, config: StoreConfig) -> None:
+        """Take over the limits of reads."""
+        self._hot_bytes = config.hot_bytes
+        self._least_scanned = config.max_filter_message_size
+        self._memory_limits = (
+            config.max_transfer_bytes_on_message_in_memory,
+            config.max_transfer_count_on_message_in_memory,
+        )
+        self._disk_limits = (
+            config.max_transfer_bytes_on_message_in_disk,
+            config.max_transfer_count_on_message_in_disk,
+        )
+
+    def get(
+        self,
+        queue: ConsumeQueue,
+        offset: int,
+        max_count: int,
+        max_bytes: int,
+        wanted: Collection[int] | None,
+        test: RecordTest | None = None,
+    ) -> GetResult:
+        """Records from `offset` on, out of one queue file. The first match is given whatever its size.
+
+        A pull ends at `max_count`, at `max_bytes` (100 bytes to 128 MiB), at the transfer limits for memory or disk,
+        and after 800 entries, or `max_count` if that is more.
+        """
+        queue_min, queue_max = queue.min_offset, queue.max_offset
+        refused = out_of_range(queue_min, queue_max, offset)
+        if refused is not None:
+            return refused
+        scanned = -(-max(self._least_scanned, max_count * ENTRY_BYTES) // ENTRY_BYTES)
+        entries = queue.entries_in_file(offset, scanned)
+        if test is not None and isinstance(queue, ExtendedConsumeQueue):
+            test = queue.narrowed(test, offset, scanned)
+        result = GetResult(GetStatus.NO_MATCHED_MESSAGE, offset, queue_min, queue_max)
+        last_physical = 0
+        if entries:
+            last_physical = self._fill(result, entries, max_count, max_bytes, wanted, test)
+        else:
+            result.status = GetStatus.OFFSET_FOUND_NULL
+            result.next_begin_offset = queue.next_file_offset(offset)
+        result.suggest_pulling_from_slave = self._log.max_offset - last_physical > self._hot_bytes
+        return result
+
+    def _fill(
+        self,
+        result: GetResult,
+        entries: memoryview,
+        max_count: int,
+        max_bytes: int,
+        wanted: Collection[int] | None,
+        test: RecordTest | None,
+    ) -> int:
+        """Put records into `result`; returns the physical offset of the last entry looked at."""
+        log = self._log
+        read = log.read
+        records = result.records
+        pull_bytes = min(max(max_bytes, LEAST_PULL_BYTES), MOST_PULL_BYTES)
+        hot_from = log.max_offset - self._hot_bytes
+        next_offset = result.next_begin_offset
+        total = count = last_physical = removed_before = 0
+        for physical_offset, size, tags_code in iterate_entries(entries):
+            if count:
+                most_bytes, most_count = self._memory_limits if physical_offset >= hot_from else self._disk_limits
+                if count >= max_count or count >= most_count or total + size > pull_bytes or total + size > most_bytes:
+                    break
+            last_physical = physical_offset
+            next_offset += 1
+            if physical_offset < removed_before:
+                continue
+            if wanted is not None and tags_code not in wanted and not matches(tags_code, wanted):
+                if not count:
+                    result.status = GetStatus.NO_MATCHED_MESSAGE
+                continue
+            record = read(physical_offset, size)
+            if record is None:
+                if not count:
+                    result.status = GetStatus.MESSAGE_WAS_REMOVING
+                removed_before = 0 if size == FILLER_SIZE else log.next_file_offset(physical_offset)
+                continue
+            if test is not None and not test(record):
+                if not count:
+                    result.status = GetStatus.NO_MATCHED_MESSAGE
+                removed_before = 0
+                continue
+            records.append(record)
+            total += size
+            count += 1
+            removed_before = 0
+        if count:
+            result.status = GetStatus.FOUND
+        result.size_bytes = total
+        result.next_begin_offset = next_offset
+        return last_physical
+
+    def store_timestamp(self, queue: ConsumeQueue, offset: int) -> int:
+        """When the message at a queue offset was stored, in ms; -1 where the log has none."""
+        entry = queue.entry(offset)
+        return -1 if entry is None else self._stored_at(entry[0], entry[1])
+
+    def _stored_at(self, physical_offset: int, size: int) -> int:
+        """The store time in a record (Apache: CommitLog.pickupStoreTimestamp); -1 where there is none."""
+        record = self._log.read(physical_offset, size)
+        if record is None or size < _STORED_TIME_BYTES:
+            return -1
+        sys_flag = int.from_bytes(record[SYS_FLAG_POSITION : SYS_FLAG_POSITION + 4], "big")
+        position = STORE_TIMESTAMP_POSITION + (_IPV6_EXTRA_BYTES if sys_flag & _BORNHOST_V6_FLAG else 0)
+        return int.from_bytes(record[position : position + 8], "big", signed=True)
+
+    def offset_by_time(self, queue: ConsumeQueue, timestamp_ms: int, boundary: Boundary) -> int:
+        """Where reading from a time begins (Apache: ConsumeQueue.getOffsetInQueueByTime).
+
+        LOWER: the first message stored then or later, the queue's end where all are older. UPPER: the last one stored
+        then or earlier, the queue's beginning where all are younger. For times t1 t1 t3 and a search for t2 that is
+        2 and 1. Always within the queue's minimum and maximum.
+        """
+        if boundary is Boundary.LOWER:
+            return self._first_not_before(queue, timestamp_ms)
+        return max(queue.min_offset, self._first_not_before(queue, timestamp_ms + 1) - 1)
+
+    def _first_not_before(self, queue: ConsumeQueue, timestamp_ms: int) -> int:
+        low, high = queue.min_offset, queue.max_offset
+        while low < high:
+            middle = (low + high) // 2
+            if self.store_timestamp(queue, middle) < timestamp_ms:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def is_in_memory(self, queue: ConsumeQueue, offset: int) -> bool:
+        """Whether the message at a queue offset lies near enough to the log's end; False where there is none."""
+        entry = queue.entry(offset)
+        return entry is not None and self._log.max_offset - entry[0] <= self._hot_bytes

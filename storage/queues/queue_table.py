@@ -1,0 +1,135 @@
+"""All consume queues of a store by topic and queue id (Apache: ConsumeQueueStore)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterator
+
+from twisted_mq.storage.config import StoreConfig
+from twisted_mq.storage.errors import StoreFull
+from twisted_mq.storage.files.mapped_file import Allocate
+from twisted_mq.storage.interfaces import IsBatchTopic
+from twisted_mq.storage.queues.batch_consume_queue import BatchConsumeQueue
+from twisted_mq.storage.queues.consume_queue import ConsumeQueue
+from twisted_mq.storage.queues.queue_extension import Describe, ExtendedConsumeQueue, QueueExtension
+
+
+class QueueTable:
+    """The queues that exist: `by_key` the simple ones, which the hot path looks into, `batches` the others."""
+
+    def __init__(
+        self,
+        config: StoreConfig,
+        allocate: Allocate = os.posix_fallocate,
+        describe: Describe = lambda *_: (0, None),
+        is_batch_topic: IsBatchTopic = lambda topic: None,
+    ) -> None:
+        self.by_key: dict[tuple[str, int], ConsumeQueue] = {}
+        self.batches: dict[tuple[str, int], BatchConsumeQueue] = {}
+        self.is_batch_topic = is_batch_topic
+        self._config = config
+        self._paths = config.paths
+        self._allocate = allocate
+        self._describe = describe
+
+    def __iter__(self) -> Iterator[ConsumeQueue]:
+        """The queues at this moment; safe in any thread."""
+        return iter((*tuple(self.by_key.values()), *tuple(self.batches.values())))
+
+    def get(self, topic: str, queue_id: int) -> ConsumeQueue | None:
+        """The queue, if there is one."""
+        key = topic, queue_id
+        return self.by_key.get(key) or self.batches.get(key)
+
+    def make(self, topic: str, queue_id: int, *, batched: bool = False) -> ConsumeQueue:
+        """A new, empty queue; its directory is made with its first entry. Raises IllegalTopicName, ValueError.
+
+        `batched` is for topics that nobody knows. A simple queue has extension units where those are switched on, or
+        where it has some from before.
+        """
+        known = self.is_batch_topic(topic)
+        if batched if known is None else known:
+            return self._make_batched(topic, queue_id)
+        return self._make_simple(topic, queue_id)
+
+    def _make_simple(self, topic: str, queue_id: int) -> ConsumeQueue:
+        config = self._config
+        directory, extension = self._paths.queue(topic, queue_id), self._paths.queue_extension(topic, queue_id)
+        size, step = config.mapped_file_size_consume_queue, config.consume_queue_allocation_step
+        queue: ConsumeQueue
+        if config.enable_consume_queue_ext or os.path.isdir(extension):
+            units = QueueExtension(extension, config.mapped_file_size_consume_queue_ext, step, self._allocate)
+            queue = ExtendedConsumeQueue(
+                topic, queue_id, directory, size, step, self._allocate,
+                extension=units, describe=self._describe, writes=config.enable_consume_queue_ext,
+            )  # fmt: skip
+        else:
+            queue = ConsumeQueue(topic, queue_id, directory, size, step, self._allocate)
+        self.by_key[topic, queue_id] = queue
+        return queue
+
+    def _make_batched(self, topic: str, queue_id: int) -> BatchConsumeQueue:
+        config, directory = self._config, self._paths.batch_queue(topic, queue_id)
+        size, step = config.mapper_file_size_batch_consume_queue, config.consume_queue_allocation_step
+        queue = BatchConsumeQueue(topic, queue_id, directory, size, step, self._allocate)
+        self.batches[topic, queue_id] = queue
+        return queue
+
+    def on_disk(self) -> Iterator[ConsumeQueue]:
+        """A new queue for each directory of entries, of the kind that the directory is for; none is loaded yet."""
+        for topic, queue_id in self._paths.queue_directories():
+            yield self._make_simple(topic, queue_id)
+        for topic, queue_id in self._paths.batch_queue_directories():
+            yield self._make_batched(topic, queue_id)
+
+    def batched_anew(self, queue: ConsumeQueue, stored_at: Callable[[int, int], int]) -> BatchConsumeQueue:
+        """A batch queue in the place of a simple one, whose records hold one message each. Raises StoreFull; then it stays.
+
+        `stored_at` gives the store time of the record at a physical offset, of a size.
+        """
+        key = queue.topic, queue.queue_id
+        batch = self._make_batched(*key)
+        try:
+            for offset, (physical_offset, size, tags_code) in queue.entries():
+                batch.append_at(offset, physical_offset, size, tags_code, stored_at(physical_offset, size))
+        except StoreFull:
+            batch.destroy()
+            del self.batches[key]
+            raise
+        del self.by_key[key]
+        queue.destroy()
+        return batch
+
+    def queue_ids(self, topic: str) -> list[int]:
+        """The queues of a topic, in order."""
+        return sorted(queue_id for name, queue_id in (*self.by_key, *self.batches) if name == topic)
+
+    def topics(self) -> list[str]:
+        """All topics that have a queue, sorted."""
+        return sorted({topic for topic, _ in (*self.by_key, *self.batches)})
+
+    def remove(self, topics: Collection[str]) -> list[ConsumeQueue]:
+        """Take the queues of these topics out of the table, delete their files; returns them."""
+        return self.remove_queues([key for key in (*self.by_key, *self.batches) if key[0] in topics])
+
+    def remove_queues(self, keys: Collection[tuple[str, int]]) -> list[ConsumeQueue]:
+        """Take these queues out of the table, delete their files, and the directories of topics that have none left."""
+        found = [table.pop(key, None) for key in keys for table in (self.by_key, self.batches)]
+        removed = [queue for queue in found if queue is not None]
+        for queue in removed:
+            queue.destroy()
+        for topic in {queue.topic for queue in removed}:
+            self._remove_empty_directory(topic)
+        return removed
+
+    def _remove_empty_directory(self, topic: str) -> None:
+        paths = self._paths
+        for parent in (paths.consume_queues, paths.queue_extensions, paths.batch_consume_queues):
+            directory = os.path.join(parent, topic)
+            if os.path.isdir(directory) and not os.listdir(directory):
+                os.rmdir(directory)
+
+    def release(self) -> None:
+        """Give back all files."""
+        for queue in self:
+            queue.release()

@@ -1,0 +1,1 @@
+"""Making a store sound before it serves."""

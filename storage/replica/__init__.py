@@ -1,0 +1,1 @@
+"""A slave's side of the log and the queues."""

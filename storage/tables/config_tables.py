@@ -1,0 +1,127 @@
+"""The broker's tables in `config/`: topics.json, subscriptionGroup.json, consumerOffset.json.
+
+    {"dataVersion":{"counter":15,"stateVersion":0,"timestamp":1795216968628},"topicConfigTable":{"TopicA":{...}}}
+    {"dataVersion":{...},"forbiddenTable":{},"subscriptionGroupTable":{"GroupA":{...}}}
+    {"dataVersion":{...},"groupTopicMap":{"GroupA":["TopicA"]},"offsetTable":{"TopicA@GroupA":{0:8,1:8}}}
+
+Written as Apache's writer does: one member a line, tabs, integer keys bare. Read in that form and as standard JSON.
+Tables are plain dicts that their owner changes and then saves; they know no clock.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from twisted_mq.protocol.bodies import (
+    ConsumerOffsetSerializeWrapper,
+    DataVersion,
+    SubscriptionGroupConfig,
+    SubscriptionGroupWrapper,
+    TopicConfig,
+    TopicConfigSerializeWrapper,
+)
+from twisted_mq.protocol.bodies.codec import decode_body, to_value
+from twisted_mq.protocol.text.fastjson import dumps
+from twisted_mq.storage.files.json_file import JsonFile, LoadAction
+
+TOPIC_GROUP_SEPARATOR = "@"
+
+Body = TypeVar("Body")
+
+
+class ConfigTable(abc.ABC, Generic[Body]):
+    """A table in one file. `load` fills it, `save` writes it if it changed."""
+
+    def __init__(self, path: str, decode: Callable[[bytes], Body]) -> None:
+        self.path = path
+        self.data_version = DataVersion()
+        self._file = JsonFile(path, decode)
+
+    def load(self) -> list[LoadAction]:
+        """Read the file, or its backup; what went wrong is returned and logged. Raises OSError."""
+        body, actions = self._file.load()
+        if body is not None:
+            self._fill(body)
+        return actions
+
+    def save(self) -> bool:
+        """Write the file if it would differ. Raises OSError; then the file is as it was."""
+        return self._file.save(pretty(to_value(self._body())))
+
+    @abc.abstractmethod
+    def _fill(self, body: Body) -> None:
+        """Take over what was read."""
+
+    @abc.abstractmethod
+    def _body(self) -> Body:
+        """What to write."""
+
+
+class TopicTable(ConfigTable[TopicConfigSerializeWrapper]):
+    """topics.json (Apache: TopicConfigManager)."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, lambda data: decode_body(TopicConfigSerializeWrapper, data))
+        self.topics: dict[str, TopicConfig] = {}
+
+    def _fill(self, body: TopicConfigSerializeWrapper) -> None:
+        self.topics = dict(body.topic_config_table)
+        self.data_version = body.data_version
+
+    def _body(self) -> TopicConfigSerializeWrapper:
+        return TopicConfigSerializeWrapper(self.topics, self.data_version)
+
+
+class SubscriptionGroupTable(ConfigTable[SubscriptionGroupWrapper]):
+    """subscriptionGroup.json (Apache: SubscriptionGroupManager). `forbidden` is group to topic to bits, see the body."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, lambda data: decode_body(SubscriptionGroupWrapper, data))
+        self.groups: dict[str, SubscriptionGroupConfig] = {}
+        self.forbidden: dict[str, dict[str, int]] = {}
+
+    def _fill(self, body: SubscriptionGroupWrapper) -> None:
+        self.groups = dict(body.subscription_group_table)
+        self.forbidden = {group: dict(topics) for group, topics in (body.forbidden_table or {}).items()}
+        self.data_version = body.data_version
+
+    def _body(self) -> SubscriptionGroupWrapper:
+        return SubscriptionGroupWrapper(self.groups, self.data_version, self.forbidden)
+
+
+class ConsumerOffsetTable(ConfigTable[ConsumerOffsetSerializeWrapper]):
+    """consumerOffset.json (Apache: ConsumerOffsetManager). `offsets` is "topic@group" to queue id to offset."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, lambda data: decode_body(ConsumerOffsetSerializeWrapper, data))
+        self.offsets: dict[str, dict[int, int]] = {}
+
+    def _fill(self, body: ConsumerOffsetSerializeWrapper) -> None:
+        self.offsets = {key: dict(queues) for key, queues in body.offset_table.items()}
+        self.data_version = body.data_version or DataVersion()
+
+    def _body(self) -> ConsumerOffsetSerializeWrapper:
+        return ConsumerOffsetSerializeWrapper(self.offsets, self.data_version, self._topics_of_groups())
+
+    def _topics_of_groups(self) -> dict[str, list[str]]:
+        topics: dict[str, list[str]] = {}
+        for key in self.offsets:
+            topic, separator, group = key.partition(TOPIC_GROUP_SEPARATOR)
+            if separator:
+                topics.setdefault(group, []).append(topic)
+        return topics
+
+
+def pretty(value: Any) -> bytes:
+    """JSON with a member a line and tabs, as fastjson's PrettyFormat; maps of integer keys stand in one line."""
+    return _pretty(value, b"\n")
+
+
+def _pretty(value: Any, line: bytes) -> bytes:
+    if not isinstance(value, dict) or not value or all(isinstance(key, int) for key in value):
+        return dumps(value)
+    inner = line + b"\t"
+    members = [dumps(str(key)) + b":" + _pretty(member, inner) for key, member in value.items()]
+    return b"{" + inner + (b"," + inner).join(members) + line + b"}"

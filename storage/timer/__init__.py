@@ -1,0 +1,1 @@
+"""Files of the messages that wait for their time."""

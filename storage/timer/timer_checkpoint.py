@@ -1,0 +1,43 @@
+"""config/timercheck: how far the timer came, on disk (Apache: TimerCheckpoint)."""
+
+from __future__ import annotations
+
+import os
+
+import attrs
+
+from twisted_mq.protocol.layouts.checkpoint import TIMER_CHECKPOINT_STRUCT
+from twisted_mq.storage.files.checkpoint import read_values, write_values
+from twisted_mq.storage.files.mapped_file import Sync
+
+
+@attrs.frozen
+class TimerCheckpoint:
+    """In the layout's order; all 0 where nothing is known.
+
+    Ticks before `last_read_time_ms` are delivered, messages before `last_timer_queue_offset` of the timer's topic are
+    in the timer's log, and both are on disk.
+    """
+
+    last_read_time_ms: int = 0
+    last_timer_log_flush_position: int = 0
+    last_timer_queue_offset: int = 0
+    master_timer_queue_offset: int = 0
+    state_version: int = 0
+    timestamp: int = 0
+    counter: int = 0
+
+    @classmethod
+    def load(cls, path: str) -> TimerCheckpoint:
+        """Read the file; one that is missing, too short or holds negative numbers counts as unknown."""
+        values = read_values(path, TIMER_CHECKPOINT_STRUCT)
+        return cls(*values) if values and min(values) >= 0 else cls()
+
+    def encode(self) -> bytes:
+        """The 56 bytes in use."""
+        return TIMER_CHECKPOINT_STRUCT.pack(*attrs.astuple(self))
+
+    def save(self, path: str, sync: Sync = os.fdatasync) -> None:
+        """Write and flush the file; what it holds lies in one disk sector. Raises OSError."""
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        write_values(path, self.encode(), sync)

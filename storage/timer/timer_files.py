@@ -1,0 +1,211 @@
+"""The files of messages that wait for their time: log, wheel, checkpoint and counters, opened and brought in line.
+
+    <root>/timerlog/00000000000000000000   which messages wait       <root>/config/timercheck     how far delivered
+    <root>/timerwheel                      chains by tick            <root>/config/timermetrics   counters by topic
+
+At a start the log is the truth as far as its messages are in the commit log; the wheel is taken as it is only where
+the broker was stopped cleanly and the wheel agrees with the log's last unit.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from array import array
+from collections import Counter
+
+import attrs
+
+from twisted_mq.protocol.bodies import TimerMetricsSerializeWrapper
+from twisted_mq.protocol.layouts.timer import LOG_UNIT_BYTES
+from twisted_mq.protocol.text.java import java_hash
+from twisted_mq.storage.files.mapped_file import Allocate, Sync
+from twisted_mq.storage.timer.timer_checkpoint import TimerCheckpoint
+from twisted_mq.storage.timer.timer_log import MAGIC_DELETE, MAGIC_ROLL, NO_POSITION, TimerLog
+from twisted_mq.storage.timer.timer_metrics import TimerMetrics
+from twisted_mq.storage.timer.timer_wheel import SLOTS, Slot, TimerWheel
+
+logger = logging.getLogger(__name__)
+
+LOG_FILE_BYTES = 100 << 20
+"""Apache: mappedFileSizeTimerLog."""
+
+
+@attrs.frozen
+class TimerProgress:
+    """A moment of the timer, to be written once the commit log is on disk up to that moment."""
+
+    checkpoint: TimerCheckpoint
+    metrics: TimerMetricsSerializeWrapper
+
+
+class TimerFiles:
+    """Used by one thread; `write` may run in another. Nothing is made on disk before a message waits.
+
+    `rebuilt` after `open`: there is no log, so all messages that the timer's topic may hold have to be added anew.
+    """
+
+    def __init__(
+        self,
+        root: str,
+        precision_ms: int,
+        file_size: int = LOG_FILE_BYTES,
+        slots: int = SLOTS,
+        allocate: Allocate = os.posix_fallocate,
+        sync: Sync = os.fdatasync,
+    ) -> None:
+        self.log = TimerLog(os.path.join(root, "timerlog"), file_size, allocate)
+        self.wheel = TimerWheel(os.path.join(root, "timerwheel"), precision_ms, slots, allocate)
+        self.metrics = TimerMetrics(os.path.join(root, "config", "timermetrics"))
+        self.checkpoint = TimerCheckpoint()
+        self.rebuilt = False
+        self._checkpoint_path = os.path.join(root, "config", "timercheck")
+        self._sync = sync
+        self._flushed = self._built_from = 0
+        self._open = False
+
+    # at start
+
+    def open(self, *, clean: bool, end_of_commit_log: int) -> None:
+        """Read everything, cut the log where its messages are lost, fill the wheel if need be. Raises OSError."""
+        self.checkpoint = TimerCheckpoint.load(self._checkpoint_path)
+        self.metrics.load()
+        odd = self.log.load()
+        half_built = self.checkpoint.last_timer_log_flush_position == 0 < self.checkpoint.last_timer_queue_offset
+        if self.log.end and (odd or half_built):
+            logger.error("timer log made anew from its topic: path=%s", odd[0] if odd else self.log.directory)
+            self.log.clear()
+        self.rebuilt = self.log.end == 0
+        if self.rebuilt:
+            self._begin_anew()
+            return
+        known = self.wheel.open()
+        self._open = True
+        if not (clean and known and self._agrees()):
+            self._replay(end_of_commit_log)
+        self._flushed = self.log.end
+
+    def _begin_anew(self) -> None:
+        """An empty wheel; and a mark on disk, position 0, that the log does not hold what the checkpoint says."""
+        if os.path.exists(self.wheel.path):
+            self.wheel.open()
+            self.wheel.clear()
+            self._open = True
+        self._built_from = self.checkpoint.last_timer_queue_offset
+        self.checkpoint = attrs.evolve(self.checkpoint, last_timer_log_flush_position=0)
+        if self._built_from:
+            self.checkpoint.save(self._checkpoint_path, self._sync)
+        for topic, metric in self.metrics.counts.items():
+            self.metrics.counts[topic] = attrs.evolve(metric, count=0)
+
+    def _agrees(self) -> bool:
+        """Whether the wheel knows the last unit that the checkpoint speaks of, and the log ends behind it."""
+        end = self.checkpoint.last_timer_log_flush_position
+        last = self.log.unit(end - LOG_UNIT_BYTES)
+        if last is None or self.log.unit(end) is not None:
+            return False
+        if self.wheel.get(last.slot_ms).last_position != end - LOG_UNIT_BYTES:
+            return False
+        self.log.cut(end)
+        return True
+
+    def _replay(self, end_of_commit_log: int) -> None:
+        """Fill the wheel from the log; ticks that were delivered are left out."""
+        read_ms = self.checkpoint.last_read_time_ms
+        self.wheel.clear()
+        hashes: Counter[int] = Counter()
+        end = self.log.start
+        for position, unit in self.log.units():
+            if unit.physical_offset + unit.record_size > end_of_commit_log:
+                break
+            end = position + LOG_UNIT_BYTES
+            if unit.slot_ms >= read_ms:
+                hashes[unit.topic_hash] += self._link(position, unit.slot_ms, unit.magic)
+        logger.info("timer wheel filled: logEnd=%d messages=%d", end, sum(hashes.values()))
+        self.log.cut(end)
+        for topic, metric in self.metrics.counts.items():
+            count = hashes.get(java_hash(topic), 0)
+            self.metrics.counts[topic] = attrs.evolve(metric, count=count)
+
+    def _link(self, position: int, slot_ms: int, magic: int) -> int:
+        """Make a unit the last of its slot; returns what it counts: a recall takes one away."""
+        slot = self.wheel.get(slot_ms)
+        number = -1 if magic & MAGIC_DELETE else 1
+        first = position if slot.first_position == NO_POSITION else slot.first_position
+        self.wheel.put(slot_ms, Slot(first, position, slot.waiting + number))
+        return number
+
+    # use
+
+    def add(
+        self, slot_ms: int, write_ms: int, magic: int, physical_offset: int, record_size: int, topic_hash: int
+    ) -> None:
+        """Let a message wait for a tick. Raises StoreFull; then it does not."""
+        if not self._open:
+            self.wheel.open()
+            self._open = True
+        self.wheel.reserve(slot_ms)
+        last = self.wheel.get(slot_ms).last_position
+        position = self.log.append(last, magic, write_ms, slot_ms - write_ms, physical_offset, record_size, topic_hash)
+        self._link(position, slot_ms, magic)
+
+    def count(self, slot_ms: int) -> int:
+        """How many messages wait for a tick, less those that are recalled."""
+        return self.wheel.get(slot_ms).waiting if self._open else 0
+
+    def positions(self, slot_ms: int) -> tuple[array[int], list[int]]:
+        """The units of a tick, the first one first, 8 bytes a message; and those among them that are recalls."""
+        found, recalls = array("q"), list[int]()
+        position = self.wheel.get(slot_ms).last_position if self._open else NO_POSITION
+        while position != NO_POSITION:
+            unit = self.log.unit(position)
+            if unit is None:
+                break
+            found.append(position)
+            if is_recall(unit.magic):
+                recalls.append(position)
+            position = unit.previous_position
+        found.reverse()
+        return found, recalls
+
+    def last_physical_offset(self) -> int | None:
+        """Where the last message that was added lies in the commit log; None where none was."""
+        unit = self.log.unit(self.log.end - LOG_UNIT_BYTES)
+        return None if unit is None else unit.physical_offset
+
+    # on disk
+
+    def progress(self, read_ms: int, queue_offset: int, now_ms: int) -> TimerProgress:
+        """What to write: taken in the owner's thread. The mark stays until the log is as far as it was."""
+        before = self.checkpoint
+        if queue_offset < self._built_from:
+            return TimerProgress(before, self.metrics.body())
+        self.checkpoint = TimerCheckpoint(
+            read_ms, self.log.end, queue_offset, queue_offset, 0, now_ms, before.counter + 1
+        )
+        return TimerProgress(self.checkpoint, self.metrics.body())
+
+    def write(self, progress: TimerProgress) -> None:
+        """Put the log, then the rest on disk. Raises OSError."""
+        self.log.flush(self._flushed, self._sync)
+        self._flushed = max(self._flushed, progress.checkpoint.last_timer_log_flush_position)
+        progress.checkpoint.save(self._checkpoint_path, self._sync)
+        self.metrics.save(progress.metrics)
+
+    def close(self) -> None:
+        """Put the wheel on disk and give back the mappings. A second call does nothing."""
+        if self._open:
+            self.wheel.flush()
+        self.wheel.close()
+        self.log.release()
+        self._open = False
+
+
+def is_roll(magic: int) -> bool:
+    """Whether the tick is only a stop on the way to the message's time."""
+    return bool(magic & MAGIC_ROLL)
+
+
+def is_recall(magic: int) -> bool:
+    """Whether the unit takes another message back at this very tick."""
+    return bool(magic & MAGIC_DELETE) and not magic & MAGIC_ROLL

@@ -1,0 +1,169 @@
+"""The timer's log: which messages wait, in the order in which the timer took them (Apache: TimerLog).
+
+Units of 52 bytes (twisted_mq.protocol.layouts.timer) in files of one size below `timerlog/`; a unit never lies in two files, the
+rest of a file is a blank: 4 bytes size, 8 zeros, 4 bytes magic. A position is the byte offset of a unit in the log.
+Each unit names the one before it in its slot, so a slot is a chain that ends in its last unit.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from twisted_mq.protocol.layouts.record import MAGIC_BLANK
+from twisted_mq.protocol.layouts.timer import LOG_UNIT, LOG_UNIT_BYTES
+from twisted_mq.storage.files.mapped_file import Allocate, Sync
+from twisted_mq.storage.files.mapped_file_queue import MappedFileQueue
+
+MAGIC_DEFAULT, MAGIC_ROLL, MAGIC_DELETE = 1, 2, 4
+_BLANK = struct.Struct(">iqi")
+_STEP = 1 << 20
+_KNOWN_MAGIC_BITS = 0xF
+NO_POSITION = -1
+
+
+class LogUnit(NamedTuple):
+    """One waiting message, in the layout's order: times in ms, the message's place in the commit log."""
+
+    size: int
+    previous_position: int
+    magic: int
+    write_time: int
+    delay_time: int
+    physical_offset: int
+    record_size: int
+    topic_hash: int
+    reserved: int = 0
+
+    @property
+    def slot_ms(self) -> int:
+        """When the timer looks at it."""
+        return self.write_time + self.delay_time
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it can have been written by a broker (Apache: isMagicOK)."""
+        return self.size == LOG_UNIT_BYTES and 0 < self.magic <= _KNOWN_MAGIC_BITS
+
+
+class TimerLog:
+    """Appended to and read by one thread; `flush` may run in another."""
+
+    def __init__(self, directory: str, file_size: int, allocate: Allocate = os.posix_fallocate) -> None:
+        self.directory = directory
+        self.end = 0
+        self._files = MappedFileQueue(directory, file_size, allocate)
+
+    def load(self) -> list[str]:
+        """Find the files; `cut` then says where the log ends. Paths of those that do not fit are returned."""
+        odd = self._files.load()
+        self.end = self._files.max_offset
+        return [one.path for one in odd] + ([gap] if (gap := self._files.missing()) else [])
+
+    @property
+    def start(self) -> int:
+        """The position of the first unit that is still kept."""
+        return self._files.min_offset
+
+    def append(
+        self,
+        previous: int,
+        magic: int,
+        write_time: int,
+        delay_time: int,
+        physical_offset: int,
+        size: int,
+        topic_hash: int,
+    ) -> int:
+        """The position of a new unit. Raises StoreFull; then nothing was written."""
+        file_size = self._files.file_size
+        position = self.end
+        room = file_size - position % file_size
+        file = self._files.find(position)
+        if file is not None and room < LOG_UNIT_BYTES + _BLANK.size:
+            if room >= _BLANK.size:
+                file.reserve(file_size, _STEP)
+                _BLANK.pack_into(file.view, file_size - room, room, 0, MAGIC_BLANK)
+            file.wrote = file_size
+            position += room
+            file = None
+        if file is None:
+            file = self._files.find(position) or self._files.append_file(position)
+        start = position - file.first_offset
+        if start + LOG_UNIT_BYTES > file.allocated:
+            file.reserve(start + LOG_UNIT_BYTES, _STEP)
+        LOG_UNIT.pack_into(
+            file.view,
+            start,
+            LOG_UNIT_BYTES,
+            previous,
+            magic,
+            write_time,
+            delay_time,
+            physical_offset,
+            size,
+            topic_hash,
+            0,
+        )
+        file.wrote = start + LOG_UNIT_BYTES
+        self.end = position + LOG_UNIT_BYTES
+        return position
+
+    def unit(self, position: int) -> LogUnit | None:
+        """The unit there; None where the log holds none (any more)."""
+        file = self._files.find(position) if 0 <= position < self.end else None
+        if file is None:
+            return None
+        found = LogUnit._make(LOG_UNIT.unpack_from(file.readable, position - file.first_offset))
+        return found if found.is_whole else None
+
+    def units(self) -> Iterator[tuple[int, LogUnit]]:
+        """(position, unit) from the first on, up to what no broker wrote."""
+        for file in list(self._files.files):
+            whole = file.size - file.size % LOG_UNIT_BYTES
+            position = file.first_offset
+            for values in LOG_UNIT.iter_unpack(file.readable[:whole]):
+                unit = LogUnit._make(values)
+                if not unit.is_whole:
+                    if unit.magic == MAGIC_BLANK:
+                        break
+                    return
+                yield position, unit
+                position += LOG_UNIT_BYTES
+
+    def cut(self, position: int) -> None:
+        """Forget everything from a position on: the log goes on there."""
+        self._files.truncate(position)
+        self.end = position
+
+    def clear(self) -> None:
+        """Delete all files."""
+        self._files.destroy_all()
+        self.end = 0
+
+    def delete_before(self, physical_offset: int) -> int:
+        """Delete the files whose messages all lie before an offset of the commit log; returns how many."""
+        files, deleted = self._files.files, 0
+        while len(files) > 1:
+            unit = self._last_unit_of_first_file()
+            if unit is None or unit.physical_offset >= physical_offset:
+                break
+            files.pop(0).delete()
+            deleted += 1
+        return deleted
+
+    def _last_unit_of_first_file(self) -> LogUnit | None:
+        file = self._files.files[0]
+        count = (file.size - _BLANK.size) // LOG_UNIT_BYTES
+        return self.unit(file.first_offset + (count - 1) * LOG_UNIT_BYTES)
+
+    def flush(self, begin: int, sync: Sync = os.fdatasync) -> None:
+        """Put what was appended from a position on on disk. Raises OSError."""
+        for file in list(self._files.from_offset(begin)):
+            file.sync(sync)
+
+    def release(self) -> None:
+        """Give back the mappings."""
+        self._files.release()

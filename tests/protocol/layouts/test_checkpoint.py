@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.support.captures import STORES, expected, stored_file
+from twisted_mq.protocol.layouts.checkpoint import (
+    CHECKPOINT,
+    CHECKPOINT_FILE_BYTES,
+    CHECKPOINT_STRUCT,
+    TIMER_CHECKPOINT_STRUCT,
+)
+
+
+@pytest.mark.parametrize("store", [store for store in STORES if store not in ("cut_tail", "livecopy")])
+def test_a_recorded_checkpoint_reads_as_apache_read_it(store: str) -> None:
+    content = stored_file(store, "checkpoint")
+    (line,) = [line for line in expected(store) if line["kind"] == "store"]
+    parsed = CHECKPOINT.parse(content)
+    assert (parsed.physic_msg_timestamp, parsed.logics_msg_timestamp, parsed.index_msg_timestamp) == (
+        line["checkpoint_physicMsgTimestamp"],
+        line["checkpoint_logicsMsgTimestamp"],
+        line["checkpoint_indexMsgTimestamp"],
+    )
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_a_recorded_checkpoint_packs_again(store: str) -> None:
+    content = stored_file(store, "checkpoint")
+    packed = CHECKPOINT_STRUCT.pack(*CHECKPOINT_STRUCT.unpack_from(content))
+    assert packed.ljust(CHECKPOINT_FILE_BYTES, b"\0") == content
+
+
+def test_the_timer_s_checkpoint_has_seven_numbers() -> None:
+    assert TIMER_CHECKPOINT_STRUCT.unpack(bytes(55) + b"\x07") == (0, 0, 0, 0, 0, 0, 7)

@@ -1,0 +1,156 @@
+"""Every derived form equals its construct declaration byte for byte."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import construct
+import numpy
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from twisted_mq.protocol.layouts import batch_entry as message_batch
+from twisted_mq.protocol.layouts import checkpoint, ha, index, queue_entry, timer
+from twisted_mq.protocol.layouts import record as record_layout
+from twisted_mq.protocol.layouts.derive import (
+    Field,
+    LayoutError,
+    derive_dtype,
+    derive_fields,
+    derive_struct,
+    field_offset,
+    field_table,
+)
+
+FIXED = {
+    f"{module.__name__.rpartition('.')[2]}.{name}": layout
+    for module in (queue_entry, index, checkpoint, ha, timer)
+    for name, layout in vars(module).items()
+    if isinstance(layout, construct.Struct) and name != "QUEUE_EXTENSION_UNIT"
+}
+SIZES = {
+    "queue_entry.QUEUE_ENTRY": 20,
+    "queue_entry.BATCH_QUEUE_ENTRY": 46,
+    "index.INDEX_HEADER": 40,
+    "index.INDEX_SLOT": 4,
+    "index.INDEX_ENTRY": 20,
+    "checkpoint.CHECKPOINT": 40,
+    "checkpoint.TIMER_CHECKPOINT": 56,
+    "ha.SLAVE_REPORT": 8,
+    "ha.TRANSFER_HEADER": 12,
+    "ha.SWITCH_SLAVE_HANDSHAKE": 16,
+    "ha.SWITCH_SLAVE_REPORT": 12,
+    "ha.SWITCH_MASTER_HANDSHAKE": 20,
+    "ha.EPOCH_ENTRY": 12,
+    "ha.SWITCH_TRANSFER_HEADER": 36,
+    "timer.TIMER_LOG_UNIT": 52,
+    "timer.TIMER_WHEEL_SLOT": 32,
+}
+"""As Apache's classes declare them."""
+
+HEAD_FLAGS = (0, 0x10, 0x20, 0x30)
+
+
+def test_every_fixed_layout_has_apache_s_size() -> None:
+    assert {name: layout.sizeof() for name, layout in FIXED.items()} == SIZES
+    assert {name: derive_struct(layout).size for name, layout in FIXED.items()} == SIZES
+    assert {name: derive_dtype(layout).itemsize for name, layout in FIXED.items()} == SIZES
+
+
+@given(st.sampled_from(sorted(FIXED)), st.data())
+def test_any_bytes_of_a_fixed_layout_read_alike_in_all_forms(name: str, data: st.DataObject) -> None:
+    layout = FIXED[name]
+    raw = data.draw(st.binary(min_size=layout.sizeof(), max_size=layout.sizeof()))
+    parsed = layout.parse(raw)
+    values = [parsed[field.name] for field in field_table(layout)]
+    assert list(derive_struct(layout).unpack(raw)) == values
+    assert derive_struct(layout).pack(*values) == raw == layout.build(parsed)
+    record = numpy.frombuffer(raw, derive_dtype(layout))
+    assert list(record[0].item()) == values
+    assert record.tobytes() == raw
+
+
+def head_values(raw: bytes) -> tuple[dict[str, Any], int]:
+    """The leading fields as construct reads them one by one, and where it stopped."""
+    stream = io.BytesIO(raw)
+    context = construct.Container(_parsing=True, _building=False, _sizing=False, _params=construct.Container())
+    for subcon in record_layout.MESSAGE.subcons:
+        if subcon.name == "body":
+            break
+        context[subcon.name] = subcon._parsereport(stream, context, "")
+    names = [name for name in context if not name.startswith("_")]
+    return {name: context[name] for name in names}, stream.tell()
+
+
+@given(st.sampled_from(HEAD_FLAGS), st.binary(min_size=112, max_size=112))
+def test_any_record_head_reads_alike_in_all_forms(flags: int, raw: bytes) -> None:
+    raw = raw[:36] + flags.to_bytes(4, "big") + raw[40:]
+    values, size = head_values(raw)
+    head = derive_struct(record_layout.MESSAGE, sys_flag=flags)
+    assert [field.name for field in field_table(record_layout.MESSAGE, sys_flag=flags)] == list(values)
+    assert head.size == size
+    assert list(head.unpack_from(raw)) == list(values.values())
+    assert head.pack(*values.values()) == raw[:size]
+    record = numpy.frombuffer(raw, derive_dtype(record_layout.MESSAGE, sys_flag=flags), count=1)
+    assert record.tobytes() == raw[:size]
+    for name, value in values.items():
+        column = record[name][0]
+        assert (column.tobytes() if isinstance(value, bytes) else column.item()) == value
+
+
+@given(st.sets(st.sampled_from([field.name for field in field_table(record_layout.MESSAGE, sys_flag=0)]), min_size=1))
+def test_chosen_fields_read_as_among_all(names: set[str]) -> None:
+    raw = bytes(range(88))
+    head = zip(field_table(record_layout.MESSAGE, sys_flag=0), record_layout.HEADS[0].unpack(raw), strict=True)
+    chosen = derive_fields(record_layout.MESSAGE, *names, sys_flag=0)
+    assert list(chosen.unpack_from(raw)) == [value for field, value in head if field.name in names]
+
+
+@given(st.binary(min_size=20, max_size=20))
+def test_batch_and_extension_heads_read_alike(raw: bytes) -> None:
+    for layout, names in (
+        (message_batch.BATCH_MESSAGE, ["size", "magic", "body_crc", "flag", "body_length"]),
+        (queue_entry.QUEUE_EXTENSION_UNIT, ["size", "tags_code", "msg_store_time", "bit_map_size"]),
+    ):
+        head = construct.Struct(*[subcon for subcon in layout.subcons if subcon.name in names])
+        parsed = head.parse(raw)
+        assert [field.name for field in field_table(layout)] == names
+        assert list(derive_struct(layout).unpack_from(raw)) == [parsed[name] for name in names]
+
+
+def test_the_record_head_sizes_are_apache_s() -> None:
+    assert [derive_struct(record_layout.MESSAGE, sys_flag=flags).size for flags in HEAD_FLAGS] == [88, 100, 100, 112]
+
+
+def test_the_field_table_names_offset_size_and_format() -> None:
+    assert field_table(queue_entry.QUEUE_ENTRY) == [
+        Field(0, 8, "physical_offset", "q"),
+        Field(8, 4, "size", "l"),
+        Field(12, 8, "tags_code", "q"),
+    ]
+
+
+def test_an_offset_is_looked_up_by_name() -> None:
+    assert field_offset(record_layout.MESSAGE, "store_host", sys_flag=0x10) == 76
+    with pytest.raises(LayoutError, match="'body'"):
+        field_offset(record_layout.MESSAGE, "body", sys_flag=0)
+
+
+def test_without_the_flag_the_head_ends_before_the_hosts() -> None:
+    assert field_table(record_layout.MESSAGE)[-1] == Field(40, 8, "born_timestamp", "q")
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        construct.Struct("a" / construct.Int32sl),
+        construct.Struct("a" / construct.Int24ub),
+        construct.Struct("a" / construct.PascalString(construct.Int8ub, "utf8")),
+    ],
+    ids=["little-endian", "three bytes", "no fixed field"],
+)
+def test_a_layout_without_a_fast_form_is_refused(layout: construct.Struct) -> None:
+    with pytest.raises(LayoutError):
+        derive_struct(layout)

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from twisted_mq.protocol.layouts.host import host_text, pack_host, parse_host_text, unpack_host
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "packed", "text"),
+    [
+        ("127.0.0.2", 20911, "7f000002000051af", "127.0.0.2:20911"),
+        ("::1", 10911, "00000000000000000000000000000001" + "00002a9f", "[::1]:10911"),
+        ("2001:db8::a", 1, "20010db800000000000000000000000a" + "00000001", "[2001:db8::a]:1"),
+    ],
+)
+def test_hosts_pack_and_read_back(host: str, port: int, packed: str, text: str) -> None:
+    data = bytes.fromhex(packed)
+    assert pack_host(host, port) == data
+    assert unpack_host(data) == (host, port)
+    assert host_text(data) == text
+    assert parse_host_text(text) == (host, port)
+
+
+def test_an_ipv4_address_inside_ipv6_packs_as_ipv4() -> None:
+    assert pack_host("::ffff:10.0.0.1", 1) == bytes.fromhex("0a00000100000001")
+
+
+@pytest.mark.parametrize("size", [0, 7, 9, 16, 21])
+def test_other_lengths_are_refused(size: int) -> None:
+    with pytest.raises(ValueError, match="4 or 16 are needed"):
+        unpack_host(bytes(size))
+
+
+def test_a_name_is_no_address() -> None:
+    with pytest.raises(ValueError, match="broker-a"):
+        pack_host("broker-a", 10911)
+    with pytest.raises(ValueError, match="has no port"):
+        parse_host_text("10.0.0.1")
+
+
+@given(st.one_of(st.binary(min_size=8, max_size=8), st.binary(min_size=20, max_size=20)))
+def test_every_packed_host_has_a_text(packed: bytes) -> None:
+    host, port = parse_host_text(host_text(packed))
+    assert (host, port) == unpack_host(packed)

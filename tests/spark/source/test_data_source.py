@@ -1,0 +1,168 @@
+"""The format "rocketmq" inside Spark."""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import hashlib
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from tests.spark.stores import StoreWriter
+from tests.support.captures import STORES, expected_messages
+from twisted_mq.spark.source.schema import COLUMN_NAMES
+
+
+def read(session: SparkSession, store: str, **options: str) -> DataFrame:
+    return session.read.format("rocketmq").options(**options).load(store)
+
+
+def in_order(frame: DataFrame) -> list[dict[str, Any]]:
+    return [row.asDict() for row in frame.orderBy("physicalOffset").collect()]
+
+
+def ms(time: datetime.datetime) -> int:
+    return round(time.astimezone(datetime.UTC).timestamp() * 1000)
+
+
+def as_apache_prints(row: dict[str, Any]) -> dict[str, Any]:
+    """A row in the words of the recorded expectation."""
+    copied = ("topic", "queueId", "queueOffset", "storeSize", "bodyCRC", "sysFlag", "flag", "bornHost", "storeHost")
+    more = ("reconsumeTimes", "preparedTransactionOffset", "properties")
+    return {
+        **{name: row[name] for name in (*copied, *more)},
+        "commitLogOffset": row["physicalOffset"],
+        "bornTimestamp": ms(row["bornTimestamp"]),
+        "storeTimestamp": ms(row["storeTimestamp"]),
+        "bodyLength": len(row["body"]),
+        "bodySha256": hashlib.sha256(row["body"]).hexdigest(),
+        "bodyBase64": base64.b64encode(row["body"]).decode() if len(row["body"]) <= 64 else None,
+    }
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_recorded_stores_equal_what_apache_read(
+    session: SparkSession, captured: Callable[[str], str], store: str
+) -> None:
+    frame = read(session, captured(store), split="32k")
+    assert tuple(frame.columns) == COLUMN_NAMES
+    found = in_order(frame)
+    rows = [as_apache_prints(row) for row in found]
+    expected = expected_messages(store)
+    assert rows == [{name: message.get(name) for name in rows[0]} for message in expected]
+    assert all(row["crcOk"] for row in found)
+    assert [row["tags"] for row in found] == [message["properties"].get("TAGS") for message in expected]
+
+
+def test_a_file_gives_several_tasks(session: SparkSession, writer: StoreWriter) -> None:
+    for _ in range(100):
+        writer.append(body=b"x" * 200)
+    store = writer.write()
+    assert read(session, store).rdd.getNumPartitions() == 1
+    assert read(session, store, split="8k").rdd.getNumPartitions() == 4
+    assert read(session, store, split="8k").count() == 100
+
+
+def test_topic_and_columns_and_range(session: SparkSession, writer: StoreWriter) -> None:
+    for number in range(6):
+        writer.append(topic=("Orders", "Payments")[number % 2], properties={"TAGS": f"t{number}"})
+    store = writer.write()
+    some = read(session, store, topic="Payments", columns="tags,physicalOffset", startOffset=str(writer.positions[3]))
+    assert in_order(some) == [
+        {"tags": "t3", "physicalOffset": writer.positions[3]},
+        {"tags": "t5", "physicalOffset": writer.positions[5]},
+    ]
+
+
+def test_a_schema_chooses_columns(session: SparkSession, writer: StoreWriter) -> None:
+    writer.append(properties={"KEYS": "k"})
+    frame = session.read.format("rocketmq").schema("keys string, storeSize int").load(writer.write())
+    assert [row.asDict() for row in frame.collect()] == [{"keys": "k", "storeSize": 108}]
+
+
+def test_ipv6_hosts_and_version_2(session: SparkSession, writer: StoreWriter) -> None:
+    from tests.spark.stores import IPV6_BORN, IPV6_STORE
+
+    long_topic = "%RETRY%" + "g" * 140
+    writer.append(topic=long_topic, born_host=IPV6_BORN, store_host=IPV6_STORE)
+    writer.append(store_host=IPV6_STORE)
+    frame = read(session, writer.write(), columns="physicalOffset,topic,bornHost,storeHost")
+    assert [tuple(row.values())[1:] for row in in_order(frame)] == [
+        (long_topic, "[2001:db8::7]:49084", "[2001:db8::1]:10911"),
+        ("Orders", "10.0.0.7:49084", "[2001:db8::1]:10911"),
+    ]
+
+
+def test_damage_is_passed_over_or_an_error(session: SparkSession, writer: StoreWriter) -> None:
+    for _ in range(3):
+        writer.append()
+    writer.overwrite(writer.positions[1], b"\xee" * 8)
+    store = writer.write()
+    assert [row["queueOffset"] for row in in_order(read(session, store))] == [0, 2]
+    with pytest.raises(PySparkException, match="damaged bytes at physical offset 101: magic 0xEEEEEEEE"):
+        read(session, store, failOnDamage="true").collect()
+
+
+def test_empty_store_and_missing_directory(session: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "commitlog").mkdir()
+    empty = read(session, str(tmp_path))
+    assert (empty.columns, empty.collect()) == (list(COLUMN_NAMES), [])
+    with pytest.raises(PySparkException, match="no such directory; give the directory that holds commitlog/"):
+        read(session, str(tmp_path / "absent")).collect()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"topics": "Orders"}, "no such option; there are path, topic"),
+        ({"columns": "topics"}, "no such column; there are topic, queueId"),
+    ],
+)
+def test_wrong_options_fail_before_reading(
+    session: SparkSession, writer: StoreWriter, options: dict[str, str], message: str
+) -> None:
+    with pytest.raises(PySparkException, match=message):
+        read(session, writer.write(), **options)
+
+
+def test_a_schema_of_other_types_fails(session: SparkSession, writer: StoreWriter) -> None:
+    frame = session.read.format("rocketmq").schema("queueId string")
+    with pytest.raises(PySparkException, match=r"queueId string'?: is of type int"):
+        frame.load(writer.write()).collect()
+
+
+def test_a_store_that_is_being_written(session: SparkSession, tmp_path: Path) -> None:
+    """Each read sees a run of whole records from the first one on, whatever the writer does meanwhile."""
+    writer = StoreWriter(tmp_path / "store", file_size=1 << 20)
+    for _ in range(4000):
+        writer.append(body=b"x" * 100)
+    content = bytes(writer._log[0])
+    path = tmp_path / "store" / "commitlog" / f"{0:020d}"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(bytes(1 << 20))
+    done = threading.Event()
+
+    def write() -> None:
+        with open(path, "r+b", buffering=0) as file:
+            for start in range(0, writer.position, 777):
+                file.write(content[start : start + 777])
+        done.set()
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    counts = []
+    while not done.is_set() or not counts:
+        offsets = [
+            row["physicalOffset"] for row in in_order(read(session, str(tmp_path / "store"), columns="physicalOffset"))
+        ]
+        assert offsets == writer.positions[: len(offsets)]
+        counts.append(len(offsets))
+    thread.join()
+    assert counts == sorted(counts)
+    assert read(session, str(tmp_path / "store")).count() == 4000

@@ -1,0 +1,112 @@
+"""Heads and spans of many records equal what the protocol's own reader says of each."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.spark.stores import IPV6_BORN, IPV6_STORE, StoreWriter
+from twisted_mq.protocol.layouts.record import read_head, read_spans
+from twisted_mq.spark.source.log_file import LogFile, list_log_files
+from twisted_mq.spark.source.records import gather, load_records
+from twisted_mq.storage.columns.record_columns import intact_records
+
+
+def open_first(store: str) -> LogFile:
+    file = list_log_files(store)[0]
+    return LogFile(file.path, file.first_offset)
+
+
+def mixed_store(writer: StoreWriter) -> LogFile:
+    """All four kinds of heads, both versions, empty and filled fields, in one file."""
+    for number, hosts in enumerate([{}, {"born_host": IPV6_BORN}, {"store_host": IPV6_STORE}] * 2):
+        writer.append(body=b"x" * number, properties={"TAGS": "t"} if number % 2 else b"", flag=-number, **hosts)
+    writer.append(topic="long" * 40, born_host=IPV6_BORN, store_host=IPV6_STORE, reconsume_times=3)
+    writer.append(topic="", body=b"")
+    return open_first(writer.write())
+
+
+def test_fields_and_spans_equal_the_protocols_reader(writer: StoreWriter) -> None:
+    log = mixed_store(writer)
+    spans = intact_records(log, np.array(writer.positions))
+    assert spans.starts.tolist() == writer.positions
+    records = load_records(spans)
+    assert len(records) == 8
+    hosts = {name: dict(_host_rows(groups)) for name, groups in records.hosts.items()}
+    for row, start in enumerate(writer.positions):
+        head = read_head(log.data, start)
+        found = {name: column[row].item() for name, column in records.fields.items()}
+        found |= {name: rows[row] for name, rows in hosts.items()}
+        assert found == head._asdict()
+        columns = (spans.body, spans.body_end, spans.topic, spans.topic_end, spans.properties, spans.ends)
+        assert [int(column[row]) for column in columns] == list(read_spans(log.data, start, head))
+
+
+def _host_rows(groups):  # type: ignore[no-untyped-def]
+    return [
+        (int(row), packed.tobytes()) for group in groups for row, packed in zip(group.rows, group.packed, strict=True)
+    ]
+
+
+def test_selected_rows(writer: StoreWriter) -> None:
+    log = mixed_store(writer)
+    records = load_records(intact_records(log, np.array(writer.positions))).select(np.array([1, 6]))
+    assert records.spans.starts.tolist() == [writer.positions[1], writer.positions[6]]
+    assert records.fields["flag"].tolist() == [-1, 0]
+    assert gather(log, records.spans.topic, records.spans.topic_end).to_pylist() == [b"Orders", b"long" * 40]
+
+
+def test_nothing_to_load(writer: StoreWriter) -> None:
+    log = mixed_store(writer)
+    none = np.array([], np.int64)
+    assert len(load_records(intact_records(log, none))) == 0
+    assert gather(log, none, none).to_pylist() == []
+
+
+@pytest.mark.parametrize(
+    ("position", "data"),
+    [
+        (0, b"\x00\x00\x00\x10"),
+        (0, b"\xff\xff\xff\xff"),
+        (0, b"\x7f\xff\xff\xff"),
+        (4, b"\xda\xa3\x20\xa8"),
+        (4, b"\xda\xa3\x20\xab"),
+        (28, bytes(8)),
+        (36, b"\x00\x00\x00\x30"),
+        (84, b"\xff\xff\xff\xff"),
+        (84, b"\x7f\xff\xff\xff"),
+        (92, b"\xff"),
+        (92, b"\x7f"),
+        (99, b"\xff\xff"),
+        (99, b"\x00\x01"),
+    ],
+    ids=[
+        "size smaller than a head",
+        "negative size",
+        "size beyond the file",
+        "other magic",
+        "wrong version",
+        "other offset",
+        "IPv6 hosts that are not there",
+        "negative body",
+        "body beyond the record",
+        "negative topic",
+        "topic beyond the record",
+        "negative properties",
+        "properties beyond the record",
+    ],
+)
+def test_a_damaged_record_ends_the_intact_ones(writer: StoreWriter, position: int, data: bytes) -> None:
+    for _ in range(3):
+        writer.append()
+    writer.overwrite(writer.positions[1] + position, data)
+    log = open_first(writer.write())
+    starts = np.array(writer.positions)
+    assert not log.is_record(writer.positions[1])
+    assert intact_records(log, starts).starts.tolist() == writer.positions[:1]
+
+
+def test_starts_too_close_to_the_end_are_not_read(writer: StoreWriter) -> None:
+    writer.append()
+    log = open_first(writer.write())
+    assert intact_records(log, np.array([0, log.size - 90])).starts.tolist() == [0]

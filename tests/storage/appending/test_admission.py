@@ -1,0 +1,43 @@
+"""The rules for messages that the contract tests do not reach."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.storage.conftest import START_MS, config, message
+from tests.support.batches import batched
+from twisted_mq.storage.appending.admission import Admission
+from twisted_mq.storage.interfaces import PutStatus
+
+
+@pytest.fixture
+def admission(tmp_path: Path) -> Admission:
+    return Admission(config(tmp_path, max_message_size=1000, message_delay_level="1s 1m"))
+
+
+def test_batch_as_a_whole_has_the_limit_of_one_message(admission: Admission) -> None:
+    assert admission.verdict_on_batch(batched([message(body=bytes(500))] * 2)) is None
+    assert admission.verdict_on_batch(batched([message(body=bytes(501))] * 2)) is PutStatus.MESSAGE_ILLEGAL
+
+
+def test_properties_are_judged_before_the_body(admission: Admission) -> None:
+    wrong = message(body=bytes(1001), properties=bytes(32768))
+    assert admission.verdict([message(), wrong]) is PutStatus.PROPERTIES_SIZE_EXCEEDED
+
+
+@pytest.mark.parametrize(
+    ("properties", "due"),
+    [
+        ({"DELAY": "1"}, START_MS + 1000),
+        ({"DELAY": "2"}, START_MS + 60_000),
+        ({"DELAY": "9"}, START_MS + 60_000),
+        ({"DELAY": "0"}, 7),
+        ({"DELAY": "x"}, 7),
+        ({}, 7),
+    ],
+    ids=str,
+)
+def test_due_time(admission: Admission, properties: dict[str, str], due: int) -> None:
+    assert admission.due_time(message(property_map=properties, tags_code=7), START_MS) == due

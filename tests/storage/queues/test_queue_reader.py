@@ -1,0 +1,125 @@
+"""Pulls at the limits that the contract tests leave out: memory and disk, removed records, fillers, long scans."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.storage.conftest import OpenFileStore, message, put
+from twisted_mq.protocol.layouts.queue_entry import ENTRY, FILLER_ENTRY
+from twisted_mq.storage.interfaces import GetResult, GetStatus
+from twisted_mq.storage.queues.queue_reader import matches
+
+RECORD = 91 + 6 + 100
+LARGE = {"mapped_file_size_consume_queue": 20_000, "mapped_file_size_commit_log": 1 << 20}
+
+
+def brief(result: GetResult) -> tuple[Any, ...]:
+    return result.status, result.next_begin_offset, len(result.records), result.size_bytes
+
+
+def fill(store: Any, count: int, **fields: Any) -> None:
+    put(store, *[message(body=bytes(100), **fields) for _ in range(count)])
+
+
+def test_pull_from_memory_has_its_limits(open_store: OpenFileStore) -> None:
+    store = open_store(**LARGE)
+    fill(store, 50)
+    assert brief(store.get_message("TopicA", 0, 0, 100, 1 << 20, None)) == (GetStatus.FOUND, 32, 32, 32 * RECORD)
+    limited = open_store(
+        Path(store.config.store_path_root_dir + "2"), **LARGE, max_transfer_bytes_on_message_in_memory=999
+    )
+    fill(limited, 50)
+    assert brief(limited.get_message("TopicA", 0, 0, 100, 1 << 20, None)) == (GetStatus.FOUND, 5, 5, 5 * RECORD)
+
+
+def test_pull_from_disk_has_its_own_limits_and_points_to_the_slave(open_store: OpenFileStore) -> None:
+    store = open_store(**LARGE, physical_memory=10 * RECORD, access_message_in_memory_max_ratio=100)
+    fill(store, 50)
+    cold = store.get_message("TopicA", 0, 0, 100, 1 << 20, None)
+    assert (brief(cold), cold.suggest_pulling_from_slave) == ((GetStatus.FOUND, 8, 8, 8 * RECORD), True)
+    # from the ninth message on the entries are hot, so the limits are those for memory
+    border = store.get_message("TopicA", 0, 35, 100, 1 << 20, None)
+    assert (brief(border), border.suggest_pulling_from_slave) == ((GetStatus.FOUND, 50, 15, 15 * RECORD), False)
+    hot = store.get_message("TopicA", 0, 40, 100, 1 << 20, None)
+    assert (brief(hot), hot.suggest_pulling_from_slave) == ((GetStatus.FOUND, 50, 10, 10 * RECORD), False)
+    assert [store.is_in_memory("TopicA", 0, offset) for offset in (39, 40)] == [False, True]
+
+
+def test_bytes_from_disk_are_limited(open_store: OpenFileStore) -> None:
+    store = open_store(**LARGE, physical_memory=1, max_transfer_bytes_on_message_in_disk=3 * RECORD)
+    fill(store, 50)
+    assert brief(store.get_message("TopicA", 0, 0, 100, 1 << 20, None)) == (GetStatus.FOUND, 3, 3, 3 * RECORD)
+
+
+def test_scan_for_tags_ends_after_800_entries(open_store: OpenFileStore) -> None:
+    store = open_store(**LARGE)
+    fill(store, 900)
+    assert brief(store.get_message("TopicA", 0, 0, 32, 1 << 20, {5})) == (GetStatus.NO_MATCHED_MESSAGE, 800, 0, 0)
+    assert brief(store.get_message("TopicA", 0, 0, 850, 1 << 20, {5})) == (GetStatus.NO_MATCHED_MESSAGE, 850, 0, 0)
+
+
+def test_records_that_are_gone_are_passed_over(open_store: OpenFileStore) -> None:
+    """The queue still has entries of a log file that is deleted: all of that file are skipped."""
+    store = open_store()
+    fill(store, 45)
+    gone = store._log.files.files.pop(0)
+    assert brief(store.get_message("TopicA", 0, 5, 32, 1 << 20, None)) == (GetStatus.MESSAGE_WAS_REMOVING, 10, 0, 0)
+    assert brief(store.get_message("TopicA", 0, 17, 32, 1 << 20, None)) == (GetStatus.MESSAGE_WAS_REMOVING, 20, 0, 0)
+    store._log.files.files.insert(0, gone)
+
+
+def test_first_entries_gone_and_the_next_ones_found(open_store: OpenFileStore) -> None:
+    store = open_store(mapped_file_size_consume_queue=2000)
+    fill(store, 45)
+    gone = store._log.files.files.pop(0)
+    per_file = 4096 // RECORD
+    assert brief(store.get_message("TopicA", 0, 5, 3, 1 << 20, None)) == (GetStatus.FOUND, per_file + 3, 3, 3 * RECORD)
+    store._log.files.files.insert(0, gone)
+
+
+def test_fillers_are_passed_over_one_by_one(open_store: OpenFileStore) -> None:
+    store = open_store()
+    fill(store, 4)
+    (queue,) = store._queues
+    right = bytes(queue.files.files[0].view[20:60])
+    queue.files.files[0].view[20:60] = FILLER_ENTRY * 2
+    assert brief(store.get_message("TopicA", 0, 1, 32, 1 << 20, None)) == (GetStatus.FOUND, 4, 1, RECORD)
+    queue.files.files[0].view[20:60] = right
+
+
+def test_queue_file_that_is_gone_sends_the_reader_to_the_next(open_store: OpenFileStore) -> None:
+    store = open_store()
+    fill(store, 25)
+    (queue,) = store._queues
+    files, queue.files.files = queue.files.files, []
+    assert brief(store.get_message("TopicA", 0, 3, 32, 1 << 20, None)) == (GetStatus.OFFSET_FOUND_NULL, 10, 0, 0)
+    queue.files.files = files
+
+
+@pytest.mark.parametrize(
+    ("tags_code", "wanted", "expected"),
+    [
+        pytest.param(5, None, True, id="all"),
+        pytest.param(5, {5}, True, id="equal"),
+        pytest.param(5, {6}, False, id="other"),
+        pytest.param(-5, {-5}, True, id="negative"),
+        pytest.param((1 << 40) + 5, {5}, True, id="low word"),
+        pytest.param((1 << 40) + (1 << 32) - 5, {-5}, True, id="negative low word"),
+        pytest.param(5, set(), False, id="none"),
+    ],
+)
+def test_only_the_low_word_of_a_tags_code_counts(tags_code: int, wanted: set[int] | None, expected: bool) -> None:
+    assert matches(tags_code, wanted) is expected
+
+
+def test_entry_beyond_the_log_has_no_time(open_store: OpenFileStore) -> None:
+    store = open_store()
+    fill(store, 1)
+    (queue,) = store._queues
+    right = bytes(queue.files.files[0].view[:20])
+    ENTRY.pack_into(queue.files.files[0].view, 0, 1 << 30, 100, 0)
+    assert store.store_timestamp("TopicA", 0, 0) == -1
+    queue.files.files[0].view[:20] = right

@@ -1,0 +1,45 @@
+from twisted_mq.broker.clients.rebalance_lock import RebalanceLockManager
+
+
+def test_first_client_gets_all_queues() -> None:
+    locks = RebalanceLockManager()
+    assert locks.try_lock("g", ["q0", "q1"], "a", 0) == ["q0", "q1"]
+
+
+def test_second_client_gets_only_what_is_free() -> None:
+    locks = RebalanceLockManager()
+    locks.try_lock("g", ["q0"], "a", 0)
+    assert locks.try_lock("g", ["q0", "q1"], "b", 1) == ["q1"]
+
+
+def test_renewed_lock_is_kept_past_its_first_expiry() -> None:
+    locks = RebalanceLockManager()
+    locks.try_lock("g", ["q0"], "a", 0)
+    locks.try_lock("g", ["q0"], "a", 50_000)
+    assert locks.try_lock("g", ["q0"], "b", 100_000) == []
+    assert locks.owner("g", "q0", 100_000) == "a"
+
+
+def test_expired_lock_changes_its_owner() -> None:
+    locks = RebalanceLockManager()
+    locks.try_lock("g", ["q0"], "a", 0)
+    assert locks.try_lock("g", ["q0"], "b", 60_000) == []
+    assert locks.try_lock("g", ["q0"], "b", 60_001) == ["q0"]
+    assert locks.owner("g", "q0", 60_001) == "b"
+
+
+def test_unlock_frees_own_locks_alone() -> None:
+    locks = RebalanceLockManager()
+    locks.try_lock("g", ["q0", "q1"], "a", 0)
+    locks.unlock("g", ["q0", "q1"], "b")
+    assert locks.owner("g", "q0", 1) == "a"
+    locks.unlock("g", ["q0"], "a")
+    assert (locks.owner("g", "q0", 1), locks.owner("g", "q1", 1)) == (None, "a")
+
+
+def test_groups_lock_apart_and_all_expired_is_seen() -> None:
+    locks = RebalanceLockManager()
+    locks.try_lock("g", ["q0"], "a", 0)
+    assert locks.try_lock("h", ["q0"], "b", 0) == ["q0"]
+    assert [locks.is_all_expired("g", now) for now in (60_000, 60_001)] == [False, True]
+    assert locks.is_all_expired("unknown", 0)

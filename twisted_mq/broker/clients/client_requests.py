@@ -1,0 +1,127 @@
+"""What a broker asks of connected consumers: 220, 221, 307, 309 (Apache: Broker2Client)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.internet import defer
+from twisted.logger import Logger
+
+from twisted_mq.broker.clients.producer_manager import ClientChannelInfo
+from twisted_mq.protocol.bodies import (
+    GetConsumerStatusBody,
+    MessageQueue,
+    MessageQueueForC,
+    ResetOffsetBody,
+    ResetOffsetBodyForC,
+    decode_body,
+    encode_body,
+)
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.errors import BrokerError, ProtocolError
+from twisted_mq.protocol.headers import GetConsumerStatusRequestHeader, ResetOffsetRequestHeader
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.header_codec import encode_header
+from twisted_mq.remoting.errors import RemotingError, RemotingTimeoutError
+
+CALL_SECONDS = 10.0
+STATUS_SECONDS = 5.0
+CPP = "CPP"
+
+log = Logger()
+
+
+def online_client(broker: Any, group: str, client_id: str | None) -> ClientChannelInfo:
+    """A consumer of a group by its id. Raises BrokerError where none is connected by that name."""
+    info = broker.consumers.groups.get(group)
+    for client in info.clients.values() if info is not None else ():
+        if client.client_id == client_id:
+            return client  # type: ignore[no-any-return]
+    raise BrokerError(ResponseCode.SYSTEM_ERROR, f"The Consumer <{group}> <{client_id}> not online")
+
+
+async def call_consumer(broker: Any, request: RemotingCommand, group: str, client_id: str | None) -> RemotingCommand:
+    """Hand a request on to a consumer; its answer is the answer. Raises BrokerError where none comes."""
+    client = online_client(broker, group, client_id)
+    passed_on = RemotingCommand.request(request.code, dict(request.ext_fields), request.body)
+    try:
+        answer = await client.channel.send_request(passed_on, CALL_SECONDS)
+    except RemotingTimeoutError as error:
+        remark = f"consumer <{group}> <{client_id}> Timeout: {error}"
+        raise BrokerError(ResponseCode.CONSUME_MSG_TIMEOUT, remark) from error
+    except RemotingError as error:
+        remark = f"invoke consumer <{group}> <{client_id}> Exception: {error}"
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, remark) from error
+    return request.answer(answer.code, answer.remark, dict(answer.ext_fields), answer.body)
+
+
+def push_reset(broker: Any, header: ResetOffsetRequestHeader, offsets: dict[MessageQueue, int]) -> None:
+    """Tell all of a group's consumers to go on at these offsets (220, one-way). Raises BrokerError without consumers."""
+    info = broker.consumers.groups.get(header.group)
+    if info is None:
+        raise BrokerError(
+            ResponseCode.CONSUMER_NOT_ONLINE,
+            "Consumer not online, so can not reset offset,"
+            f" Group: {header.group} Topic: {header.topic} Timestamp: {header.timestamp}",
+        )
+    fields = encode_header(
+        ResetOffsetRequestHeader(
+            topic=header.topic, group=header.group, timestamp=header.timestamp, is_force=header.is_force
+        )
+    )
+    bodies = {False: encode_body(ResetOffsetBody(offset_table=offsets)), True: encode_body(_for_cpp(offsets))}
+    for client in info.clients.values():
+        body = bodies[client.language == CPP]
+        client.channel.send_one_way(RemotingCommand.request(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, fields, body))
+        log.info(
+            "consumer told of reset: group={group} topic={topic} client={client}",
+            group=header.group, topic=header.topic, client=client.client_id,
+        )  # fmt: skip
+
+
+def _for_cpp(offsets: dict[MessageQueue, int]) -> ResetOffsetBodyForC:
+    """The C++ client reads no objects as keys."""
+    queues = [
+        MessageQueueForC(topic=queue.topic, broker_name=queue.broker_name, queue_id=queue.queue_id, offset=offset)
+        for queue, offset in offsets.items()
+    ]
+    return ResetOffsetBodyForC(offset_table=queues)
+
+
+async def consumer_status(
+    broker: Any, topic: str, group: str, client_id: str | None
+) -> dict[str, dict[MessageQueue, int]]:
+    """Where each consumer of a group stands on a topic, by client id; asked of one consumer where that is named (221).
+
+    Consumers that do not answer are left out and logged. Raises BrokerError where none is connected.
+    """
+    info = broker.consumers.groups.get(group)
+    if info is None:
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, f"No Any Consumer online in the consumer group: [{group}]")
+    fields = encode_header(GetConsumerStatusRequestHeader(topic=topic, group=group))
+    clients = [one for one in info.clients.values() if not client_id or one.client_id == client_id]
+    asked = [
+        client.channel.send_request(
+            RemotingCommand.request(RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT, fields), STATUS_SECONDS
+        )
+        for client in clients
+    ]
+    answers = await defer.DeferredList(asked, consumeErrors=True)
+    tables: dict[str, dict[MessageQueue, int]] = {}
+    for client, (succeeded, answer) in zip(clients, answers, strict=True):
+        table = _status_of(answer) if succeeded else None
+        if table is not None:
+            tables[client.client_id] = table
+        else:
+            log.warn("consumer gave no status: group={group} client={client}", group=group, client=client.client_id)
+    return tables
+
+
+def _status_of(answer: RemotingCommand) -> dict[MessageQueue, int] | None:
+    if answer.code != ResponseCode.SUCCESS or not answer.body:
+        return None
+    try:
+        return dict(decode_body(GetConsumerStatusBody, answer.body).message_queue_table)
+    except ProtocolError as error:
+        log.warn("status of a consumer cannot be read: {error}", error=error)
+        return None

@@ -1,0 +1,108 @@
+"""The broker's consumer groups: looked up by each heartbeat and pull, created on demand (Apache: SubscriptionGroupManager)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from twisted.logger import Logger
+
+from twisted_mq.protocol.bodies import DataVersion, SubscriptionGroupConfig
+from twisted_mq.protocol.names.validation import group_fault
+
+FORBIDDEN_TO_READ = 1 << 2
+"""The bit of a group's forbidden topics that stands for reading (Apache: PermName.INDEX_PERM_READ)."""
+
+_BUILT_IN = {
+    "TOOLS_CONSUMER": False,
+    "FILTERSRV_CONSUMER": False,
+    "SELF_TEST_C_GROUP": False,
+    "CID_ONS-HTTP-PROXY": True,
+    "CID_ONSAPI_PULL": True,
+    "CID_ONSAPI_PERMISSION": True,
+    "CID_ONSAPI_OWNER": True,
+    "CID_RMQ_SYS_TRANS": True,
+}
+"""Groups of every broker, and whether they may consume by broadcast beyond the default."""
+
+
+class SubscriptionGroupManager:
+    """Groups by name; `auto_create` makes unknown ones at their first use."""
+
+    log = Logger()
+
+    def __init__(self, table: Any, now_ms: Callable[[], int], *, auto_create: bool) -> None:
+        self._table = table
+        self._now_ms = now_ms
+        self.auto_create = auto_create
+
+    @property
+    def groups(self) -> dict[str, SubscriptionGroupConfig]:
+        """All groups by name; not to be changed by callers."""
+        groups: dict[str, SubscriptionGroupConfig] = self._table.groups
+        return groups
+
+    @property
+    def data_version(self) -> DataVersion:
+        """Counts the changes of the table, for slaves."""
+        version: DataVersion = self._table.data_version
+        return version
+
+    def add_built_in_groups(self) -> None:
+        """Make the groups that every broker has, where they are missing."""
+        missing = [name for name in _BUILT_IN if name not in self.groups]
+        for name in missing:
+            self.groups[name] = SubscriptionGroupConfig(group_name=name)
+        if missing:
+            self._save()
+
+    def find(self, group: str) -> SubscriptionGroupConfig | None:
+        """The group's configuration, made where that is allowed; None for a bad or unknown name."""
+        config = self.groups.get(group)
+        if config is None and self.auto_create and group_fault(group) is None:
+            config = SubscriptionGroupConfig(group_name=group)
+            self.log.info("consumer group created: group={g}", g=group)
+            self.update(config)
+        return config
+
+    def update(self, config: SubscriptionGroupConfig) -> None:
+        """Create or alter a group and save it."""
+        self.groups[config.group_name] = config
+        self._save()
+
+    def replace_all(self, configs: Mapping[str, SubscriptionGroupConfig], version: DataVersion) -> None:
+        """Take over another broker's table as it is, version included."""
+        self.groups.clear()
+        self.groups.update(configs)
+        self._table.data_version = version
+        self._table.save()
+
+    def delete(self, group: str) -> bool:
+        """Forget a group; False where there was none."""
+        if self.groups.pop(group, None) is None:
+            return False
+        self._table.forbidden.pop(group, None)
+        self._save()
+        return True
+
+    # groups that may not read a topic, though they may read others
+
+    def may_not_read(self, group: str, topic: str) -> bool:
+        """Whether reading the topic is forbidden to the group."""
+        forbidden: dict[str, dict[str, int]] = self._table.forbidden
+        return bool(forbidden) and bool(forbidden.get(group, {}).get(topic, 0) & FORBIDDEN_TO_READ)
+
+    def forbid_reading(self, group: str, topic: str, *, forbidden: bool) -> None:
+        """Forbid or allow a group to read a topic, and save it."""
+        topics = self._table.forbidden.setdefault(group, {})
+        bits = topics.get(topic, 0) & ~FORBIDDEN_TO_READ | (FORBIDDEN_TO_READ if forbidden else 0)
+        topics[topic] = bits
+        if not bits:
+            del topics[topic]
+        if not topics:
+            del self._table.forbidden[group]
+        self._save()
+
+    def _save(self) -> None:
+        self._table.data_version = self.data_version.next_version(self._now_ms(), self.data_version.state_version)
+        self._table.save()

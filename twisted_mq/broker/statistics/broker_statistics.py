@@ -1,0 +1,278 @@
+"""What the broker has done: totals that the hot paths count up, rates of the totals, and counters by topic and group.
+
+Apache: StoreStatsService, BrokerStats, BrokerStatsManager. Rates of totals are messages (or calls) a second over the
+last 10 s, 1 min and 10 min, as far back as the broker runs, from a snapshot each second; counters by topic and group
+are sampled each 10 s, see `counters`.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator
+
+import attrs
+
+from twisted_mq.broker.statistics.call_times import CallTimes
+from twisted_mq.broker.statistics.counters import Counter, Counters, Rate, Sampler
+from twisted_mq.protocol.names.validation import is_system_topic
+from twisted_mq.protocol.text.java import parse_int
+
+WINDOWS_SECONDS = (10, 60, 600)
+SNAPSHOT_SECONDS = 1.0
+SAMPLE_SECONDS = 10.0
+"""How often `sample` is called."""
+
+MESSAGES, BYTES, ELAPSED_MS = 0, 1, 2
+
+
+@attrs.define
+class Day:
+    """Totals of messages without those of system topics, at this morning and the one before (Apache: BrokerStats)."""
+
+    date: datetime.date
+    put_this_morning: int = 0
+    get_this_morning: int = 0
+    put_yesterday_morning: int = 0
+    get_yesterday_morning: int = 0
+
+
+@attrs.define(eq=False)
+class BrokerStatistics:
+    """Totals since start; `started_seconds` and snapshots are in seconds of the broker's clock.
+
+    `puts` has a counter for each topic, `queue_puts` for each of its queue ids, `queue_gets` for "topic@queue@group";
+    `gets`, `sent_back`, `acks`, `checkpoints` and `conflicts` (of subscriptions) for each "topic@group"; `dead_letters`
+    for Apache's own key, see `count_dead_letter`; `activity` for what happens to channels: CONNECT, CLOSE, IDLE,
+    EXCEPTION; `registrations` for CONSUMER and PRODUCER. `zone` is where mornings begin, None for the machine's zone.
+    """
+
+    started_seconds: float
+    put_failed: int = 0
+    get_found: int = 0
+    get_missed: int = 0
+    get_messages: int = 0
+    get_bytes: int = 0
+    puts: Counters = attrs.field(factory=Counters, repr=False)
+    queue_puts: defaultdict[str, Counters] = attrs.field(factory=lambda: defaultdict(Counters), repr=False)
+    gets: Counters = attrs.field(factory=Counters, repr=False)
+    queue_gets: Counters = attrs.field(factory=Counters, repr=False)
+    sent_back: Counters = attrs.field(factory=Counters, repr=False)
+    acks: Counters = attrs.field(factory=Counters, repr=False)
+    checkpoints: Counters = attrs.field(factory=Counters, repr=False)
+    dead_letters: Counters = attrs.field(factory=Counters, repr=False)
+    conflicts: Counters = attrs.field(factory=Counters, repr=False)
+    activity: Counters = attrs.field(factory=Counters, repr=False)
+    registrations: Counters = attrs.field(factory=Counters, repr=False)
+    put_times: CallTimes = attrs.field(factory=CallTimes, repr=False)
+    get_times: CallTimes = attrs.field(factory=CallTimes, repr=False)
+    zone: datetime.tzinfo | None = None
+    day: Day = attrs.field(init=False)
+    _whole: dict[str, Counter] = attrs.field(init=False, repr=False)
+    _sampler: Sampler = attrs.field(init=False, repr=False)
+    _snapshots: deque[tuple[float, dict[str, int]]] = attrs.field(
+        factory=lambda: deque(maxlen=WINDOWS_SECONDS[-1] + 1), repr=False
+    )
+
+    def __attrs_post_init__(self) -> None:
+        self._sampler = Sampler(int(self.started_seconds * 1000))
+        self._whole = {name: Counter() for name in _OF_BROKER}
+        self.day = Day(self._date(self.started_seconds))
+        self.take_snapshot(self.started_seconds)
+
+    @property
+    def put_messages(self) -> int:
+        """Messages that were stored."""
+        return sum(counter.messages for counter in self.puts.values())
+
+    @property
+    def put_bytes(self) -> int:
+        """Bytes of their records."""
+        return sum(counter.bytes for counter in self.puts.values())
+
+    # counting, outside of the hottest path
+
+    def count_put(self, topic: str, messages: int, size_bytes: int, *, queue_id: int) -> None:
+        """A request or the broker itself stored messages."""
+        self.puts[topic].add(messages, size_bytes)
+        self.queue_puts[topic][queue_id].add(messages, size_bytes)
+
+    def count_get(
+        self, topic: str, group: str, messages: int, size_bytes: int, *, queue_id: int, elapsed_ms: int = 0
+    ) -> None:
+        """A consumer was handed messages, which took `elapsed_ms` to read."""
+        self.get_found += 1
+        self.get_messages += messages
+        self.get_bytes += size_bytes
+        self.gets[f"{topic}@{group}"].add(messages, size_bytes)
+        self.queue_gets[f"{topic}@{queue_id}@{group}"].add(messages, size_bytes, elapsed_ms)
+
+    def count_dead_letter(self, owner: str | None, topic: str | None, group: str) -> None:
+        """A group gave up on a message of a topic; `owner` is what the request's field of that name says."""
+        key = "@".join((str(owner or "null"), str(topic or "null"), group, "SEND_BACK_TO_DLQ"))
+        self.dead_letters[key].add(1, 0)
+
+    def forget_topic(self, topic: str) -> None:
+        """A topic was deleted."""
+        self.puts.forget(topic)
+        self.queue_puts.pop(topic, None)
+        for counters in self._by_group():
+            counters.forget_prefix(f"{topic}@")
+
+    def forget_group(self, group: str) -> None:
+        """A group was deleted."""
+        for counters in self._by_group():
+            counters.forget_suffix(f"@{group}")
+
+    # rates of totals
+
+    def take_snapshot(self, now_seconds: float) -> None:
+        """Remember the totals of this moment, and time the next calls; called each second."""
+        self.put_times.arm()
+        self.get_times.arm()
+        self._snapshots.append((now_seconds, {name: getattr(self, name) for name in _COUNTED}))
+
+    def rate(self, name: str, window_seconds: int) -> float:
+        """Average a second of a total over a window that ends at the last snapshot; 0.0 without two snapshots."""
+        last, totals = self._snapshots[-1]
+        index = max(0, len(self._snapshots) - 1 - window_seconds)
+        first, before = self._snapshots[index]
+        return (totals[name] - before[name]) / (last - first) if last > first else 0.0
+
+    def rates(self, *names: str) -> str:
+        """The three windows as Apache prints them, "10.0 2.5 0.3"; several totals are added up."""
+        return " ".join(str(sum(self.rate(name, window) for name in names)) for window in WINDOWS_SECONDS)
+
+    # counters over a minute, an hour and a day
+
+    def sample(self, now_seconds: float) -> None:
+        """Sample the counters and notice a new day; called each 10 s."""
+        for name, total in _OF_BROKER.items():
+            self._whole[name].messages = total(self)
+        self._sampler.sample(int(now_seconds * 1000), self._counters())
+        if self._date(now_seconds) != self.day.date:
+            self.day = Day(
+                self._date(now_seconds),
+                self.user_messages(self.puts),
+                self.user_messages(self.gets),
+                self.day.put_this_morning,
+                self.day.get_this_morning,
+            )
+
+    def topic_put_tps(self, topic: str) -> float:
+        """Messages a second that a topic took in the last minute."""
+        return self._tps(self.puts.get(topic))
+
+    def group_get_tps(self, group: str, topic: str) -> float:
+        """Messages a second that a group was handed of a topic in the last minute."""
+        return self._tps(self.gets.get(f"{topic}@{group}"))
+
+    def windows(self, name: str, key: str, cluster: str) -> list[Rate] | None:
+        """Minute, hour and day of Apache's statistic of that name; None where nothing is counted under the key.
+
+        The key is a topic, "topic@group", or for the whole broker the name of its cluster.
+        """
+        counter, field = self._whole.get(name) if key == cluster else None, MESSAGES
+        if name in _BY_KEY:
+            find, field = _BY_KEY[name]
+            counter = find(self, key)
+        elif name in _REGISTRATIONS and key == cluster:
+            counter, field = self.registrations.get(_REGISTRATIONS[name]), ELAPSED_MS
+        if counter is None:
+            return None
+        return [self._sampler.rate(counter, window, field) for window in range(3)]
+
+    @staticmethod
+    def user_messages(counters: Counters) -> int:
+        """Messages without those of system topics."""
+        return sum(counter.messages for key, counter in counters.items() if not is_system_topic(key.partition("@")[0]))
+
+    def _tps(self, counter: Counter | None) -> float:
+        return self._sampler.rate(counter, 0, MESSAGES).tps if counter is not None else 0.0
+
+    def _by_group(self) -> tuple[Counters, ...]:
+        return self.gets, self.queue_gets, self.sent_back, self.acks, self.checkpoints, self.conflicts
+
+    def _counters(self) -> Iterator[Counter]:
+        others = (self.dead_letters, self.activity, self.registrations, self._whole)
+        for counters in (self.puts, *self.queue_puts.values(), *self._by_group(), *others):
+            yield from counters.values()
+
+    def _date(self, seconds: float) -> datetime.date:
+        return datetime.datetime.fromtimestamp(seconds, self.zone).date()
+
+
+_COUNTED = (
+    "put_messages", "get_found", "get_missed", "get_messages",
+)  # fmt: skip
+
+
+_Find = Callable[[BrokerStatistics, str], Counter | None]
+
+
+def _keyed(counters: str) -> _Find:
+    return lambda statistics, key: getattr(statistics, counters).get(key)  # type: ignore[no-any-return]
+
+
+def _queue_put(statistics: BrokerStatistics, key: str) -> Counter | None:
+    """The key is "topic@queue"."""
+    topic, _, queue_id = key.rpartition("@")
+    by_queue = statistics.queue_puts.get(topic)
+    return by_queue.get(parse_int(queue_id)) if by_queue is not None else None
+
+
+def _put_latency(statistics: BrokerStatistics, key: str) -> Counter | None:
+    """The key is "queue@topic"."""
+    queue_id, _, topic = key.partition("@")
+    return _queue_put(statistics, f"{topic}@{queue_id}")
+
+
+def _get_latency(statistics: BrokerStatistics, key: str) -> Counter | None:
+    """The key is "queue@topic@group"."""
+    queue_id, _, rest = key.partition("@")
+    topic, _, group = rest.partition("@")
+    return statistics.queue_gets.get(f"{topic}@{queue_id}@{group}")
+
+
+_BY_KEY: dict[str, tuple[_Find, int]] = {
+    "TOPIC_PUT_NUMS": (_keyed("puts"), MESSAGES),
+    "TOPIC_PUT_SIZE": (_keyed("puts"), BYTES),
+    "TOPIC_PUT_LATENCY": (_put_latency, ELAPSED_MS),
+    "QUEUE_PUT_NUMS": (_queue_put, MESSAGES),
+    "QUEUE_PUT_SIZE": (_queue_put, BYTES),
+    "GROUP_GET_NUMS": (_keyed("gets"), MESSAGES),
+    "GROUP_GET_SIZE": (_keyed("gets"), BYTES),
+    "GROUP_GET_LATENCY": (_get_latency, ELAPSED_MS),
+    "QUEUE_GET_NUMS": (_keyed("queue_gets"), MESSAGES),
+    "QUEUE_GET_SIZE": (_keyed("queue_gets"), BYTES),
+    "SNDBCK_PUT_NUMS": (_keyed("sent_back"), MESSAGES),
+    "SNDBCK2DLQ_TIMES": (_keyed("dead_letters"), MESSAGES),
+    "GROUP_ACK_NUMS": (_keyed("acks"), MESSAGES),
+    "GROUP_CK_NUMS": (_keyed("checkpoints"), MESSAGES),
+    "CHANNEL_ACTIVITY": (_keyed("activity"), MESSAGES),
+    "SUBSCRIPTION_CONFLICT_NUMS": (_keyed("conflicts"), MESSAGES),
+}
+"""Apache's name of a statistic, what it is read from, and which field of it.
+
+Apache counts by queue only what passes through SCHEDULE_TOPIC_XXXX; here every topic has these counters, and conflicts
+of subscriptions are counted. Names that
+5.3.3 declares and nothing there fills have none: reads from disk, DLQ_PUT_NUMS, the commercial ones.
+"""
+
+_REGISTRATIONS = {"CONSUMER_REGISTER_TIME": "CONSUMER", "PRODUCER_REGISTER_TIME": "PRODUCER"}
+"""Names whose key is the cluster's name: how many ms registrations took."""
+
+
+def _sum(counters: Counters) -> int:
+    return sum(counter.messages for counter in counters.values())
+
+
+_OF_BROKER: dict[str, Callable[[BrokerStatistics], int]] = {
+    "BROKER_PUT_NUMS": lambda statistics: statistics.put_messages,
+    "BROKER_GET_NUMS": lambda statistics: statistics.get_messages,
+    "BROKER_ACK_NUMS": lambda statistics: _sum(statistics.acks),
+    "BROKER_CK_NUMS": lambda statistics: _sum(statistics.checkpoints),
+    "BROKER_PUT_NUMS_WITHOUT_SYSTEM_TOPIC": lambda statistics: statistics.user_messages(statistics.puts),
+    "BROKER_GET_NUMS_WITHOUT_SYSTEM_TOPIC": lambda statistics: statistics.user_messages(statistics.gets),
+}
+"""Apache's statistics of the whole broker, and how each is counted; their key is the cluster's name."""

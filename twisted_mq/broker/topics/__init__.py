@@ -1,0 +1,1 @@
+"""Topics of a broker: their table, attributes, routes and dead letters."""

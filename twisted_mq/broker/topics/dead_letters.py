@@ -1,0 +1,41 @@
+"""Retry and dead-letter topics of a consumer group, and when a message goes from the one to the other.
+
+Apache: AbstractSendMessageProcessor.consumerSendMsgBack, SendMessageProcessor.handleRetryAndDLQ.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted_mq.protocol.codes import ResponseCode
+from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.names.validation import DLQ_PREFIX
+
+DEAD_LETTER_QUEUES = 1
+"""Apache: DLQ_NUMS_PER_GROUP."""
+MAX_TIMES_SINCE_VERSION = 121
+"""From V3_4_9 on a client says itself how often it wants a message again."""
+FAQ = "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
+
+
+def subscription_group(broker: Any, name: str) -> Any:
+    """The group's configuration. Raises BrokerError where there is none and none may be made."""
+    group = broker.groups.find(name)
+    if group is None:
+        remark = f"subscription group not exist, {name} {FAQ}"
+        raise BrokerError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, remark)
+    return group
+
+
+def most_times(group: Any, version: int, asked: int | None) -> int:
+    """How often a message may be consumed again: what the client says, or the group's retryMaxTimes."""
+    if asked is not None and version >= MAX_TIMES_SINCE_VERSION:
+        return asked
+    return int(group.retry_max_times)
+
+
+def dead_letter_topic(broker: Any, group: str) -> str:
+    """%DLQ%group, made where it is missing."""
+    topic = DLQ_PREFIX + group
+    broker.topics.create_for_group(topic, DEAD_LETTER_QUEUES)
+    return topic

@@ -1,0 +1,170 @@
+"""The broker's topics: looked up by each send and pull, created on demand, saved and registered on change.
+
+Apache: TopicConfigManager. Topics that every broker has: constants.json `broker_startup_topics`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import attrs
+from twisted.logger import Logger
+
+from twisted_mq.protocol.bodies import DataVersion, TopicConfig
+from twisted_mq.protocol.names.validation import AUTO_CREATE_TOPIC
+
+PERM_READ, PERM_WRITE, PERM_INHERIT = 4, 2, 1
+PERM_READ_WRITE = PERM_READ | PERM_WRITE
+SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
+SCHEDULE_QUEUES = 18
+
+
+class TopicConfigManager:
+    """Topics by name. `changed(configs)` is called after topics were created or altered, `None` after a deletion."""
+
+    log = Logger()
+
+    def __init__(
+        self, table: Any, now_ms: Callable[[], int], changed: Callable[[list[TopicConfig] | None], None]
+    ) -> None:
+        self._table = table
+        self._now_ms = now_ms
+        self._changed = changed
+        self.on_change: list[Callable[[], None]] = []
+
+    @property
+    def topics(self) -> dict[str, TopicConfig]:
+        """All topics by name; not to be changed by callers."""
+        topics: dict[str, TopicConfig] = self._table.topics
+        return topics
+
+    @property
+    def data_version(self) -> DataVersion:
+        """Counts the changes of the table, for name servers and slaves."""
+        version: DataVersion = self._table.data_version
+        return version
+
+    def get(self, topic: str) -> TopicConfig | None:
+        """The configuration of a topic, or None."""
+        return self.topics.get(topic)
+
+    def is_batch_topic(self, topic: str) -> bool | None:
+        """Whether a topic has batch queues; None for one that is not there."""
+        config = self.topics.get(topic)
+        return None if config is None else config.has_batch_queues
+
+    def add_startup_topics(self, options: Any) -> None:
+        """Make the topics that every broker has, where they are missing."""
+        missing = [config for config in startup_topics(options) if config.topic_name not in self.topics]
+        if missing:
+            self._store(missing)
+
+    def create_by_default_topic(
+        self, topic: str, default_topic: str, queue_count: int, sys_flag: int, options: Any
+    ) -> TopicConfig | None:
+        """A topic inherited from a default topic (Apache: createTopicInSendMessageMethod); None where that is not allowed."""
+        default = self.get(default_topic)
+        if default is None or not default.perm & PERM_INHERIT:
+            return None
+        if default_topic == AUTO_CREATE_TOPIC and not options.auto_create_topic_enable:
+            return None
+        queues = max(0, min(queue_count, default.write_queue_nums))
+        config = TopicConfig(
+            topic_name=topic,
+            read_queue_nums=queues,
+            write_queue_nums=queues,
+            perm=default.perm & ~PERM_INHERIT,
+            topic_sys_flag=sys_flag,
+        )
+        self.log.info("topic created: topic={t} queues={q} by={d}", t=topic, q=queues, d=default_topic)
+        self.update([config])
+        return config
+
+    def create_for_group(self, topic: str, queue_count: int, sys_flag: int = 0, order: bool = False) -> TopicConfig:
+        """A group's retry or dead-letter topic (Apache: createTopicInSendMessageBackMethod)."""
+        config = self.get(topic)
+        if config is not None and config.order == order:
+            return config
+        if config is not None:
+            config = attrs.evolve(config, order=order)
+        else:
+            config = TopicConfig(
+                topic_name=topic,
+                read_queue_nums=queue_count,
+                write_queue_nums=queue_count,
+                perm=PERM_READ_WRITE,
+                topic_sys_flag=sys_flag,
+                order=order,
+            )
+        self.update([config])
+        return config
+
+    def update(self, configs: Iterable[TopicConfig]) -> None:
+        """Create or alter topics, save them, and have them registered."""
+        changed = list(configs)
+        self._store(changed)
+        self._changed(changed)
+
+    def changed_as_a_whole(self) -> None:
+        """What is true of all topics changed (the broker's permission): a new version, registered at once."""
+        self._save()
+        self._changed(None)
+
+    def replace_all(self, configs: Mapping[str, TopicConfig], version: DataVersion) -> None:
+        """Take over another broker's table as it is, version included, and have it registered."""
+        self.topics.clear()
+        self.topics.update(configs)
+        self._save(version)
+        self._changed(None)
+
+    def delete(self, topic: str) -> bool:
+        """Forget a topic; False where there was none."""
+        if self.topics.pop(topic, None) is None:
+            return False
+        self._save()
+        self._changed(None)
+        return True
+
+    def _store(self, configs: list[TopicConfig]) -> None:
+        for config in configs:
+            self.topics[config.topic_name] = config
+        self._save()
+
+    def _save(self, version: DataVersion | None = None) -> None:
+        self._table.data_version = version or self.data_version.next_version(
+            self._now_ms(), self.data_version.state_version
+        )
+        self._table.save()
+        for tell in self.on_change:
+            tell()
+
+
+def startup_topics(options: Any) -> list[TopicConfig]:
+    """The topics that a broker with these options starts with."""
+    cluster, name = options.broker_cluster_name, options.broker_name
+    default_queues = options.default_topic_queue_nums
+    inherit = PERM_READ_WRITE | PERM_INHERIT
+    rows = [
+        ("SELF_TEST_TOPIC", 1, PERM_READ_WRITE),
+        (AUTO_CREATE_TOPIC, default_queues, inherit),
+        ("BenchmarkTest", 1024, PERM_READ_WRITE),
+        (cluster, 16, inherit if options.cluster_topic_enable else PERM_INHERIT),
+        (name, 1, inherit if options.broker_topic_enable else PERM_INHERIT),
+        ("OFFSET_MOVED_EVENT", 1, PERM_READ_WRITE),
+        (SCHEDULE_TOPIC, SCHEDULE_QUEUES, PERM_READ_WRITE),
+        (f"{cluster}_REPLY_TOPIC", 1, PERM_READ_WRITE),
+        (f"rmq_sys_REVIVE_LOG_{cluster}", options.revive_queue_num, PERM_READ_WRITE),
+        (f"rmq_sys_SYNC_BROKER_MEMBER_{name}", 1, PERM_INHERIT),
+        ("RMQ_SYS_TRANS_HALF_TOPIC", 1, PERM_READ_WRITE),
+        ("RMQ_SYS_TRANS_OP_HALF_TOPIC", 1, PERM_READ_WRITE),
+        ("rmq_sys_wheel_timer", 1, PERM_READ_WRITE),
+    ]
+    if options.trace_topic_enable:
+        rows.append((options.msg_trace_topic_name, 1, PERM_READ_WRITE))
+    if not options.auto_create_topic_enable:
+        rows = [row for row in rows if row[0] != AUTO_CREATE_TOPIC]
+    return [
+        TopicConfig(topic_name=topic, read_queue_nums=queues, write_queue_nums=queues, perm=perm)
+        for topic, queues, perm in rows
+    ]

@@ -1,0 +1,70 @@
+"""The queues of a topic on all its brokers, as the name servers know them (Apache: TopicRouteInfoManager).
+
+A topic is asked for once and looked up anew at each `refresh`. A broker that was given no name server knows its own
+queues only.
+"""
+
+from __future__ import annotations
+
+from twisted.internet import defer
+from twisted.logger import Logger
+
+from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
+from twisted_mq.protocol.bodies import MessageQueue
+from twisted_mq.protocol.errors import ProtocolError
+from twisted_mq.protocol.flags import PermName
+from twisted_mq.protocol.names.validation import RETRY_PREFIX
+from twisted_mq.remoting.errors import RemotingError
+from twisted_mq.routing.errors import ClientError, TopicNotFound
+from twisted_mq.routing.route_cache import RouteCache
+from twisted_mq.routing.topic_route import queues_of, subscribe_queues
+
+
+class TopicRoutes:
+    """Where consumers of a topic find it. `cache` asks the name servers; None where there are none."""
+
+    log = Logger()
+
+    def __init__(self, topics: TopicConfigManager, broker_name: str) -> None:
+        self._topics = topics
+        self._broker_name = broker_name
+        self._asked: set[str] = set()
+        self.cache: RouteCache | None = None
+
+    async def queues(self, topic: str) -> list[MessageQueue] | None:
+        """The readable queues, sorted; None where no name server knows the topic or none answers."""
+        if self.cache is None:
+            return self._own_queues(topic)
+        route = self.cache.get(topic)
+        queues = [] if route is None else subscribe_queues(topic, route)
+        if not queues:
+            await self._ask(self.cache, topic)
+            route = self.cache.get(topic)
+        return queues if queues or route is None else subscribe_queues(topic, route)
+
+    def refresh(self) -> defer.Deferred[None]:
+        """Ask anew for each topic that was asked for; one that is gone is forgotten, unless it is a retry topic."""
+        return defer.Deferred.fromCoroutine(self._refresh())
+
+    async def _refresh(self) -> None:
+        for topic in sorted(self._asked):
+            if self.cache is not None:
+                await self._ask(self.cache, topic)
+
+    async def _ask(self, cache: RouteCache, topic: str) -> None:
+        try:
+            await cache.update(topic)
+            self._asked.add(topic)
+        except TopicNotFound:
+            if not topic.startswith(RETRY_PREFIX):
+                cache.forget(topic)
+                self._asked.discard(topic)
+        except (ClientError, RemotingError, ProtocolError) as error:
+            self.log.warn("route not updated: topic={topic} {error}", topic=topic, error=error)
+
+    def _own_queues(self, topic: str) -> list[MessageQueue] | None:
+        config = self._topics.get(topic)
+        if config is None:
+            return None
+        count = config.read_queue_nums if config.perm & PermName.PERM_READ else 0
+        return queues_of(topic, self._broker_name, count)

@@ -1,0 +1,277 @@
+"""What all consumers share: membership of a group, subscriptions, the queues that are theirs and their offsets.
+
+How messages come to the user is the subclasses' part: push_consumer.py calls a listener, lite_pull_consumer.py is asked.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from twisted.internet import defer, threads
+from twisted.logger import Logger
+from twisted.python import failure
+
+from twisted_mq.client.consuming.consumer_options import ConsumerOptions, MessageModel
+from twisted_mq.client.consuming.offset_store import LocalOffsetStore, OffsetStore, RemoteOffsetStore
+from twisted_mq.client.consuming.pull_service import Consumes, QueuePull
+from twisted_mq.client.consuming.rebalance import Rebalance, RebalanceTimer
+from twisted_mq.client.core.errors import ClientStateError
+from twisted_mq.client.core.mq_client import MQClient
+from twisted_mq.client.producing.send_rules import check_group, check_topic
+from twisted_mq.protocol.bodies import (
+    ConsumeMessageDirectlyResult,
+    ConsumerData,
+    ConsumerRunningInfo,
+    MessageQueue,
+    ProcessQueueInfo,
+    SubscriptionData,
+    TopicRouteData,
+)
+from twisted_mq.protocol.codes import ResponseCode
+from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.messages.message import MessageExt
+from twisted_mq.protocol.messages.subscription import SUB_ALL, TAG, build_subscription
+from twisted_mq.protocol.names.namespaces import with_namespace
+
+BROADCAST_INSTANCE = "DEFAULT"
+"""Instance name of a broadcasting client: its offset file must be found again by the next process."""
+
+
+class Consumer:
+    """One member of a consumer group. Give it the name servers' addresses, or an MQClient to share."""
+
+    log = Logger()
+
+    consume_type = "CONSUME_PASSIVELY"
+    """What heartbeats say of how messages are taken."""
+    lite = False
+    """Whether pulls carry their subscription with them (361) instead of naming the one of the heartbeats (11)."""
+    orderly = False
+
+    consume_service: Consumes
+
+    def __init__(
+        self,
+        reactor: Any,
+        group: str,
+        namesrv: str | Sequence[str] | None = None,
+        *,
+        client: MQClient | None = None,
+        options: ConsumerOptions | None = None,
+        namespace: str = "",
+        **client_arguments: Any,
+    ) -> None:
+        """Raises ClientOptionIllegal for a bad group or address; nothing is connected before `start`.
+
+        With a `namespace` the brokers' names of the group and of all topics begin with it; queues have these names,
+        messages the topics without it.
+        """
+        self.group = with_namespace(namespace, group)
+        check_group(self.group)
+        self.namespace = namespace
+        self.options = options or ConsumerOptions()
+        if self._broadcasting:
+            client_arguments.setdefault("instance_name", BROADCAST_INSTANCE)
+        self.client = client or MQClient(reactor, namesrv or (), **client_arguments)
+        self.subscriptions: dict[str, SubscriptionData] = {}
+        self._all_paused = False
+        self._paused: set[MessageQueue] = set()
+        self._clock = reactor
+        self._state = "CREATED"
+
+    @property
+    def _broadcasting(self) -> bool:
+        return self.options.message_model is MessageModel.BROADCASTING
+
+    # what users call
+
+    def subscribe(self, topic: str, expression: str = SUB_ALL, expression_type: str = TAG) -> None:
+        """Consume a topic: all of it, or tags as "A || B", or by another expression type the brokers know.
+
+        All members of a group must subscribe to the same. Raises ClientOptionIllegal or SubscriptionError.
+        """
+        topic = with_namespace(self.namespace, topic)
+        check_topic(topic)
+        self.subscriptions[topic] = build_subscription(
+            topic, expression, expression_type, sub_version=self.client.now_ms()
+        )
+        self._rebalance_now()
+
+    def unsubscribe(self, topic: str) -> None:
+        """Consume a topic no longer; its queues go to others of the group soon."""
+        self.subscriptions.pop(with_namespace(self.namespace, topic), None)
+        self._rebalance_now()
+
+    def start(self) -> defer.Deferred[None]:
+        """Join the group. Fires when the brokers known so far have been told; pulling begins a moment later."""
+        return defer.Deferred.fromCoroutine(self._start())
+
+    def stop(self, finish_seconds: float = 5.0) -> defer.Deferred[None]:
+        """Let open listener calls finish for that long, commit, and leave the group. Harmless twice."""
+        return defer.Deferred.fromCoroutine(self._stop(finish_seconds))
+
+    def pause(self, *queues: MessageQueue) -> None:
+        """Pull no more of these queues, without any of all, until `resume`; what was pulled is consumed."""
+        self._all_paused |= not queues
+        self._paused.update(queues)
+
+    def resume(self, *queues: MessageQueue) -> None:
+        """Pull again, without any queue from all."""
+        self._all_paused &= bool(queues)
+        self._paused = self._paused - set(queues) if queues else set()
+
+    def is_paused(self, queue: MessageQueue) -> bool:
+        """Whether nothing is pulled of it for now."""
+        return self._all_paused or queue in self._paused
+
+    @property
+    def queues(self) -> list[MessageQueue]:
+        """The queues that are ours now."""
+        return sorted(self._rebalance.pulls) if self._state != "CREATED" else []
+
+    # life cycle
+
+    def _check_ready(self) -> None:
+        """Raises ClientStateError where something is missing for a start."""
+        if not self.subscriptions:
+            raise ClientStateError(f"consumer {self.group} has no subscription; call subscribe() before start()")
+
+    def _running(self) -> None:
+        """Called once when the group is joined."""
+
+    async def _start(self) -> None:
+        self.client.check_process()
+        if self._state != "CREATED":
+            raise ClientStateError(f"consumer {self.group} is {self._state.lower()}; make a new one to start again")
+        self._check_ready()
+        self._assemble()
+        self._state = "STARTING"
+        try:
+            await self.client.join_consumer(self)
+        except BaseException:
+            self._state = "CREATED"
+            await self.client.leave_consumer(self)
+            raise
+        if self._state != "STARTING":  # stopped meanwhile
+            await self.client.leave_consumer(self)
+            return
+        self._state = "RUNNING"
+        self._timer.now()
+        self._running()
+
+    def _assemble(self) -> None:
+        """Make the parts that know the subscriptions. Subclasses add who consumes."""
+        self._started_ms = self.client.now_ms()
+        self.offsets = self._offset_store()
+        self._rebalance = Rebalance(
+            self.client, self.group, self.options, self.offsets, self.subscriptions, functools.partial(QueuePull, self)
+        )
+        self._timer = RebalanceTimer(self._clock, self.options.rebalance_seconds, self._rebalance.run)
+
+    def _rebalance_now(self) -> None:
+        if self._state == "RUNNING":
+            self._timer.now()
+
+    def _offset_store(self) -> OffsetStore:
+        if not self._broadcasting:
+            return RemoteOffsetStore(self.group, self.client)
+        path = self.options.offset_directory / self.client.client_id / self.group / "offsets.json"
+        return LocalOffsetStore(path, self._in_thread)
+
+    def _in_thread(self, function: Any, *arguments: Any) -> defer.Deferred[Any]:
+        pool = getattr(self._clock, "getThreadPool", None)
+        if pool is None:  # a Clock has no threads
+            return defer.execute(function, *arguments)
+        return threads.deferToThreadPool(self._clock, pool(), function, *arguments)
+
+    async def _stop(self, finish_seconds: float) -> None:
+        if self._state not in ("STARTING", "RUNNING"):
+            return
+        self._state = "STOPPED"
+        self._timer.stop()
+        for pull in self._rebalance.pulls.values():
+            pull.stop()
+        await self.consume_service.stop(finish_seconds)
+        await self._rebalance.drop_all()
+        await self.client.leave_consumer(self)
+
+    # owner of pulls
+
+    def skipped(self, queue: MessageQueue, next_offset: int) -> None:
+        """Called by a pull: nothing is held of the queue, and nothing before that offset was selected."""
+        self.offsets.update(queue, next_offset, increase_only=True)
+
+    def offset_illegal(self, queue: MessageQueue, next_offset: int) -> None:
+        """Called by a pull: go on from the offset the broker named."""
+        corrected = defer.Deferred.fromCoroutine(self._rebalance.give_up(queue, next_offset))
+        corrected.addCallbacks(lambda _: self._timer.now(), self._report)
+
+    def _report(self, reason: failure.Failure) -> None:
+        self.log.failure("offset not corrected: group={group}", reason, group=self.group)
+
+    # member of the client
+
+    def topics(self) -> Iterable[str]:
+        return list(self.subscriptions)
+
+    def route_changed(self, topic: str, route: TopicRouteData) -> None:
+        if topic in self.subscriptions:
+            self._rebalance_now()
+
+    def members_changed(self) -> None:
+        self._rebalance_now()
+
+    def consumer_data(self) -> ConsumerData:
+        return ConsumerData(
+            group_name=self.group,
+            consume_type=self.consume_type,
+            message_model=self.options.message_model.value,
+            consume_from_where=self.options.consume_from_where.value,
+            subscription_data_set=[self.subscriptions[topic] for topic in sorted(self.subscriptions)],
+        )
+
+    async def persist_offsets(self) -> None:
+        await self.offsets.persist(list(self._rebalance.pulls))
+
+    async def reset_offsets(self, topic: str, offsets: Mapping[MessageQueue, int]) -> None:
+        for queue, offset in offsets.items():
+            if queue.topic == topic and queue in self._rebalance.pulls:
+                await self._rebalance.give_up(queue, offset)
+        self._timer.now()
+
+    def consumed_offsets(self, topic: str) -> dict[MessageQueue, int]:
+        return {queue: offset for queue, offset in self.offsets.all().items() if queue.topic == topic}
+
+    def running_info(self) -> ConsumerRunningInfo:
+        properties = {
+            "PROP_CONSUMEORDERLY": str(self.orderly).lower(),
+            "PROP_CONSUME_TYPE": self.consume_type,
+            "PROP_THREADPOOL_CORE_SIZE": str(self.options.concurrency),
+            "PROP_CONSUMER_START_TIMESTAMP": str(self._started_ms),
+            "PROP_NAMESERVER_ADDR": ";".join(self.client.name_servers.addresses),
+            "consumerGroup": self.group,
+        }
+        return ConsumerRunningInfo(
+            properties=properties,
+            subscription_set=[self.subscriptions[topic] for topic in sorted(self.subscriptions)],
+            mq_table={queue: self._queue_info(queue, pull) for queue, pull in self._rebalance.pulls.items()},
+        )
+
+    def _queue_info(self, queue: MessageQueue, pull: QueuePull) -> ProcessQueueInfo:
+        held = pull.process_queue
+        return ProcessQueueInfo(
+            commit_offset=self.offsets.remembered(queue) or 0,
+            cached_msg_min_offset=max(0, held.min_offset),
+            cached_msg_max_offset=max(0, held.max_offset) if held.count else 0,
+            cached_msg_count=held.count,
+            cached_msg_size_in_mib=held.size_bytes >> 20,
+            locked=held.locked_at is not None,
+            last_lock_timestamp=int((held.locked_at or 0) * 1000),
+            dropped=held.dropped,
+            last_pull_timestamp=int(held.last_pull_seconds * 1000),
+        )
+
+    async def consume_directly(self, message: MessageExt, broker_name: str | None) -> ConsumeMessageDirectlyResult:
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, f"consumer {self.group} has no listener to call")

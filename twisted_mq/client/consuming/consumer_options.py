@@ -1,0 +1,113 @@
+"""Settings of a push consumer (Apache: DefaultMQPushConsumer), and the words they use."""
+
+from __future__ import annotations
+
+import enum
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import attrs
+
+from twisted_mq.client.consuming.process_queue import FlowLimits
+from twisted_mq.protocol.bodies import MessageQueue
+from twisted_mq.protocol.messages.message import MessageExt
+from twisted_mq.protocol.messages.trace import TRACE_TOPIC
+from twisted_mq.routing.allocate_strategies import AllocateStrategy, allocate_averagely
+
+
+class ConsumeFromWhere(enum.Enum):
+    """Where a group without a committed offset begins; the names are Apache's."""
+
+    LAST_OFFSET = "CONSUME_FROM_LAST_OFFSET"
+    FIRST_OFFSET = "CONSUME_FROM_FIRST_OFFSET"
+    TIMESTAMP = "CONSUME_FROM_TIMESTAMP"
+
+
+class MessageModel(enum.Enum):
+    """Whether the members of a group share the messages or each get all of them."""
+
+    CLUSTERING = "CLUSTERING"
+    BROADCASTING = "BROADCASTING"
+
+
+class ConsumeStatus(enum.Enum):
+    """What a listener answers (Apache: ConsumeConcurrentlyStatus)."""
+
+    CONSUME_SUCCESS = "CONSUME_SUCCESS"
+    RECONSUME_LATER = "RECONSUME_LATER"
+
+
+class ConsumeOrderlyStatus(enum.Enum):
+    """What a listener answers that consumes each queue in order (Apache: ConsumeOrderlyStatus)."""
+
+    SUCCESS = "SUCCESS"
+    SUSPEND_CURRENT_QUEUE_A_MOMENT = "SUSPEND_CURRENT_QUEUE_A_MOMENT"
+
+
+@attrs.define
+class ConsumeContext:
+    """Handed to the listener with its messages, which may change it (Apache: ConsumeConcurrentlyContext)."""
+
+    queue: MessageQueue
+    delay_level_when_next_consume: int = 0
+    """For RECONSUME_LATER: 0 lets the broker wait longer with each try, -1 makes the message a dead letter at once."""
+    ack_index: int | None = None
+    """For CONSUME_SUCCESS of several messages: index of the last one that succeeded; None for all."""
+
+
+@attrs.define
+class ConsumeOrderlyContext:
+    """As ConsumeContext, for a listener that consumes in order (Apache: ConsumeOrderlyContext)."""
+
+    queue: MessageQueue
+    suspend_current_queue_seconds: float | None = None
+    """For SUSPEND_CURRENT_QUEUE_A_MOMENT: how long, from 0.01 to 30; None for the consumer's option."""
+
+
+Listener = Callable[[list[MessageExt], ConsumeContext], ConsumeStatus | Awaitable[ConsumeStatus]]
+"""A function or an `async def`. It runs on the reactor's thread: blocking work goes through deferToThread."""
+
+OrderlyListener = Callable[
+    [list[MessageExt], ConsumeOrderlyContext], ConsumeOrderlyStatus | Awaitable[ConsumeOrderlyStatus]
+]
+"""The same for consuming in order."""
+
+TRIES = 16
+"""Tries of a group that names no limit, before a message becomes a dead letter."""
+
+
+@attrs.frozen(kw_only=True)
+class ConsumerOptions:
+    """Defaults are Apache's. Times in seconds."""
+
+    message_model: MessageModel = MessageModel.CLUSTERING
+    consume_from_where: ConsumeFromWhere = ConsumeFromWhere.LAST_OFFSET
+    consume_timestamp_ms: int | None = None
+    """For ConsumeFromWhere.TIMESTAMP: ms since 1970; None for half an hour before the start."""
+    consume_message_batch_max_size: int = 1
+    """Messages a listener call gets at most."""
+    concurrency: int = 20
+    """Listener calls that may be open at the same time (consumeThreadMax)."""
+    consume_timeout_seconds: float = 15 * 60
+    """A listener's Deferred that has not fired by then is cancelled and its messages are consumed later."""
+    max_reconsume_times: int = -1
+    """Tries before a message becomes a dead letter; -1 for 16, and for no end where queues are consumed in order."""
+    suspend_queue_seconds: float = 1.0
+    """In order: how long a queue rests after its messages were refused (suspendCurrentQueueTimeMillis)."""
+    pull_batch_size: int = 32
+    pull_batch_size_bytes: int = 256 * 1024
+    flow_limits: FlowLimits = attrs.Factory(FlowLimits)
+    rebalance_seconds: float = 20
+    allocate: AllocateStrategy = allocate_averagely
+    message_trace: bool = False
+    """enableTrace: tell the brokers' trace topic of each listener call."""
+    trace_topic: str = TRACE_TOPIC
+    offset_directory: Path = attrs.field(factory=lambda: Path.home() / ".rocketmq_offsets")
+    """Broadcasting only: where the offset files lie (rocketmq.client.localOffsetStoreDir)."""
+
+    def most_tries(self, *, orderly: bool) -> int:
+        """The limit that `max_reconsume_times` stands for."""
+        if self.max_reconsume_times != -1:
+            return self.max_reconsume_times
+        return sys.maxsize if orderly else TRIES

@@ -1,0 +1,122 @@
+"""Calls to a user's listener: the messages as it sees them, and what its answer means.
+
+Shared by the concurrent and the orderly way to consume. The listener may answer at once or later; whatever it raises,
+and an answer that means nothing, count as a refusal and are logged.
+"""
+
+from __future__ import annotations
+
+import enum
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import attrs
+from twisted.internet import defer, interfaces
+from twisted.logger import Logger, LogLevel
+
+from twisted_mq.client.producing.message_trace import TraceDispatcher
+from twisted_mq.protocol.messages.message import MessageExt
+from twisted_mq.protocol.names.namespaces import without_namespace
+from twisted_mq.protocol.names.validation import retry_topic
+from twisted_mq.protocol.text.properties import PROPERTY_CONSUME_START_TIMESTAMP, PROPERTY_RETRY_TOPIC
+
+
+class CallOutcome(enum.IntEnum):
+    """How a call ended, as traces have it (Apache: ConsumeReturnType)."""
+
+    SUCCESS = 0
+    TIME_OUT = 1
+    EXCEPTION = 2
+    RETURNNULL = 3
+    FAILED = 4
+
+
+@attrs.define(eq=False)
+class ListenerCalls:
+    """`refusal` is the answer that stands for failed calls; its class is that of all answers."""
+
+    log = Logger()
+
+    clock: interfaces.IReactorTime
+    listener: Callable[..., Any]
+    group: str
+    timeout_seconds: float
+    refusal: enum.Enum
+    traces: TraceDispatcher | None = None
+    namespace: str = ""
+    """Taken off the topics of messages."""
+    stopped: bool = False
+
+    def delivered(self, messages: Sequence[MessageExt]) -> list[MessageExt]:
+        """Messages as the listener sees them: those of the retry topic under the topic they were sent to."""
+        now_ms = str(int(self.clock.seconds() * 1000))
+        return [self._delivered(message, now_ms) for message in messages]
+
+    def _delivered(self, message: MessageExt, now_ms: str) -> MessageExt:
+        message.properties[PROPERTY_CONSUME_START_TIMESTAMP] = now_ms
+        topic, origin = message.topic, message.properties.get(PROPERTY_RETRY_TOPIC)
+        if origin and topic == retry_topic(self.group):
+            topic = origin
+        if self.namespace:
+            topic = without_namespace(self.namespace, topic)
+        return message if topic == message.topic else attrs.evolve(message, topic=topic)
+
+    def begin(self, messages: list[MessageExt], context: Any) -> Any:
+        """The listener's answer, or a Deferred of it that fails past the consume timeout. Raises what it raises."""
+        result = self.listener(messages, context)
+        if inspect.isawaitable(result):
+            waiting: defer.Deferred[Any] = defer.ensureDeferred(result)  # type: ignore[arg-type]
+            return waiting.addTimeout(self.timeout_seconds, self.clock)
+        return result
+
+    async def call(self, messages: list[MessageExt], context: Any) -> Any:
+        """The listener's answer; raises what it raises, and TimeoutError past the consume timeout."""
+        result = self.begin(messages, context)
+        return await result if isinstance(result, defer.Deferred) else result
+
+    async def close(self, finish_seconds: float) -> None:
+        """No call is open any more: let the traces leave."""
+        if self.traces is not None:
+            await self.traces.stop(finish_seconds)
+
+    async def status(self, messages: list[MessageExt], context: Any) -> Any:
+        """The listener's answer, or the refusal in its place. Raises CancelledError only once `stopped`."""
+        if self.traces is None:
+            return (await self._outcome(messages, context))[0]
+        begun = self.traces.call_began(messages)
+        status, outcome = await self._outcome(messages, context)
+        self.traces.call_ended(begun, outcome.value)
+        return status
+
+    async def _outcome(self, messages: list[MessageExt], context: Any) -> tuple[Any, CallOutcome]:
+        try:
+            status = self.begin(list(messages), context)
+            if isinstance(status, defer.Deferred):
+                status = await status
+        except defer.CancelledError:
+            if self.stopped:
+                raise
+            self.log.warn("listener's Deferred was cancelled: group={group}", group=self.group)
+            return self.refusal, CallOutcome.EXCEPTION
+        except Exception as error:
+            self.log.failure(
+                "listener failed, consumed again later: group={group} topic={topic} messages={ids}",
+                level=LogLevel.warn, group=self.group, topic=context.queue.topic, ids=message_ids(messages),
+            )  # fmt: skip
+            late = isinstance(error, defer.TimeoutError)
+            return self.refusal, CallOutcome.TIME_OUT if late else CallOutcome.EXCEPTION
+        if isinstance(status, type(self.refusal)):
+            return status, CallOutcome.FAILED if status is self.refusal else CallOutcome.SUCCESS
+        self.log.warn(
+            "listener answered {status!r}, consumed again later; it must return one of {answers}: group={group} "
+            "messages={ids}",
+            status=status, answers=", ".join(map(str, type(self.refusal))), group=self.group,
+            ids=message_ids(messages),
+        )  # fmt: skip
+        return self.refusal, CallOutcome.RETURNNULL
+
+
+def message_ids(messages: Sequence[MessageExt]) -> str:
+    """The messages' ids, for logs."""
+    return ", ".join(message.unique_key or message.msg_id for message in messages)

@@ -1,0 +1,156 @@
+"""How far a group has consumed: with the broker for clustering, in a local file for broadcasting.
+
+Offsets are remembered here and brought to their store by `persist`. A frozen offset takes no update until it is removed:
+the queue's position was just corrected, and late results must not spoil it (Apache: ControllableOffset).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from twisted.logger import Logger
+
+from twisted_mq.client.core.errors import ClientError
+from twisted_mq.client.core.mq_client import MQClient
+from twisted_mq.protocol.bodies import MessageQueue, OffsetSerializeWrapper, decode_body, encode_body
+from twisted_mq.protocol.errors import BodyError, ProtocolError
+from twisted_mq.remoting.errors import RemotingError
+
+
+class OffsetStore:
+    """What both kinds share: the offsets in memory."""
+
+    log = Logger()
+
+    def __init__(self) -> None:
+        self._offsets: dict[MessageQueue, int] = {}
+        self._frozen: set[MessageQueue] = set()
+
+    def remembered(self, queue: MessageQueue) -> int | None:
+        """The offset in memory."""
+        return self._offsets.get(queue)
+
+    def all(self) -> dict[MessageQueue, int]:
+        """All offsets in memory."""
+        return dict(self._offsets)
+
+    def update(self, queue: MessageQueue, offset: int, *, increase_only: bool = False) -> None:
+        """Remember; with `increase_only` a smaller offset than the known one changes nothing."""
+        if queue in self._frozen:
+            return
+        known = self._offsets.get(queue)
+        if not increase_only or known is None or offset > known:
+            self._offsets[queue] = offset
+
+    def freeze(self, queue: MessageQueue, offset: int) -> None:
+        """Set the offset for good, until `remove`."""
+        self._offsets[queue] = offset
+        self._frozen.add(queue)
+
+    def remove(self, queue: MessageQueue) -> None:
+        """Forget the queue: it went to another member, or starts anew."""
+        self._offsets.pop(queue, None)
+        self._frozen.discard(queue)
+
+    async def read(self, queue: MessageQueue) -> int | None:
+        """The stored offset, remembered from now on; None where the group has none yet."""
+        raise TypeError(f"{type(self).__name__} stores nothing")
+
+    async def persist(self, queues: Iterable[MessageQueue]) -> None:
+        """Bring these queues' offsets to the store; a failure is logged and the offset stays remembered."""
+        raise TypeError(f"{type(self).__name__} stores nothing")
+
+
+class RemoteOffsetStore(OffsetStore):
+    """Offsets of a clustering group, kept by each queue's broker (Apache: RemoteBrokerOffsetStore)."""
+
+    def __init__(self, group: str, client: MQClient) -> None:
+        super().__init__()
+        self._group = group
+        self._client = client
+
+    async def read(self, queue: MessageQueue) -> int | None:
+        address = await self._client.routes.master(queue.broker_name, queue.topic)
+        offset = await self._client.calls.consumer_offset(address, self._group, queue)
+        if offset is not None:
+            self.update(queue, offset)
+        return offset
+
+    async def persist(self, queues: Iterable[MessageQueue]) -> None:
+        for queue in queues:
+            offset = self._offsets.get(queue)
+            if offset is None:
+                continue
+            try:
+                address = await self._client.routes.master(queue.broker_name, queue.topic)
+                await self._client.calls.update_consumer_offset(address, self._group, queue, offset)
+            except (ClientError, RemotingError, ProtocolError) as error:
+                self.log.warn(
+                    "offset not committed: group={group} topic={topic} queue={queue} offset={offset} {error}",
+                    group=self._group, topic=queue.topic, queue=queue.queue_id, offset=offset, error=error,
+                )  # fmt: skip
+
+
+InThread = Callable[..., Awaitable[Any]]
+"""deferToThread, or a stand-in: (function, *arguments) -> Deferred of its result."""
+
+
+class LocalOffsetStore(OffsetStore):
+    """Offsets of a broadcasting group on this machine, in `offsets.json` (Apache: LocalFileOffsetStore).
+
+    A damaged file is put aside as `offsets.json.damaged`, and the copy before it (`.bak`) is read.
+    """
+
+    def __init__(self, path: Path, in_thread: InThread) -> None:
+        super().__init__()
+        self._path = path
+        self._in_thread = in_thread
+        self._stored: dict[MessageQueue, int] | None = None
+
+    async def read(self, queue: MessageQueue) -> int | None:
+        if self._stored is None:
+            self._stored = await self._in_thread(self._load)
+        offset = self._stored.get(queue)
+        if offset is not None:
+            self.update(queue, offset)
+        return offset
+
+    async def persist(self, queues: Iterable[MessageQueue]) -> None:
+        if self._stored is None:
+            self._stored = await self._in_thread(self._load)
+        now = {**self._stored, **{queue: self._offsets[queue] for queue in queues if queue in self._offsets}}
+        if now == self._stored:
+            return
+        try:
+            await self._in_thread(self._save, encode_body(OffsetSerializeWrapper(offset_table=now)))
+        except OSError as error:
+            self.log.warn("offsets not saved: path={path} {error}", path=str(self._path), error=error)
+            return
+        self._stored = now
+
+    def _load(self) -> dict[MessageQueue, int]:
+        for path in (self._path, self._backup):
+            try:
+                return decode_body(OffsetSerializeWrapper, path.read_bytes()).offset_table
+            except FileNotFoundError:
+                continue
+            except BodyError as error:
+                aside = path.with_name(path.name + ".damaged")
+                os.replace(path, aside)
+                self.log.warn("offset file damaged: put aside as {aside}: {error}", aside=str(aside), error=error)
+        return {}
+
+    def _save(self, data: bytes) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        fresh = self._path.with_name(self._path.name + ".tmp")
+        fresh.write_bytes(data)
+        if self._path.exists():
+            os.replace(self._path, self._backup)
+        os.replace(fresh, self._path)
+
+    @property
+    def _backup(self) -> Path:
+        return self._path.with_name(self._path.name + ".bak")

@@ -1,0 +1,232 @@
+"""Pulls one queue: a loop of long polls, held back while too much waits to be consumed (Apache: PullMessageService)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from twisted.internet import defer, task
+from twisted.logger import Logger
+from twisted.python import failure
+
+from twisted_mq.client.consuming.consumer_options import ConsumerOptions, MessageModel
+from twisted_mq.client.consuming.offset_store import OffsetStore
+from twisted_mq.client.consuming.process_queue import ProcessQueue
+from twisted_mq.client.core.broker_calls import PullResult, PullStatus
+from twisted_mq.client.core.errors import BrokerGone, ClientError
+from twisted_mq.client.core.mq_client import MQClient
+from twisted_mq.protocol.bodies import MessageQueue, SubscriptionData
+from twisted_mq.protocol.codes import ResponseCode
+from twisted_mq.protocol.errors import BrokerError, ProtocolError
+from twisted_mq.protocol.flags import build_pull_sys_flag
+from twisted_mq.protocol.headers import PullMessageRequestHeader
+from twisted_mq.protocol.messages.message import MessageExt
+from twisted_mq.protocol.messages.subscription import selects
+from twisted_mq.protocol.names.validation import RETRY_PREFIX
+from twisted_mq.protocol.text.properties import PROPERTY_MAX_OFFSET, PROPERTY_MIN_OFFSET
+from twisted_mq.remoting.errors import RemotingError
+from twisted_mq.routing.topic_route import MASTER_ID, pull_address
+
+SUSPEND_SECONDS = 15
+"""How long a broker holds a pull that finds nothing (BROKER_SUSPEND_MAX_TIME_MILLIS)."""
+TIMEOUT_SECONDS = 30.0
+"""How long a pull may take (CONSUMER_TIMEOUT_MILLIS_WHEN_SUSPEND)."""
+AFTER_ERROR_SECONDS = 3.0
+"""pullTimeDelayMillsWhenException"""
+FLOW_CONTROL_SECONDS = 0.05
+"""PULL_TIME_DELAY_MILLS_WHEN_CACHE_FLOW_CONTROL"""
+BROKER_FLOW_CONTROL_SECONDS = 0.02
+"""PULL_TIME_DELAY_MILLS_WHEN_BROKER_FLOW_CONTROL"""
+PAUSED_SECONDS = 1.0
+"""PULL_TIME_DELAY_MILLS_WHEN_SUSPEND"""
+
+
+class Consumes(Protocol):
+    """Who takes what was pulled."""
+
+    def submit(self, messages: Sequence[MessageExt], process_queue: ProcessQueue, queue: MessageQueue) -> None:
+        """The messages were put into the process queue."""
+
+    async def stop(self, finish_seconds: float) -> None:
+        """Begin no further call of a listener; let open ones finish for that long."""
+
+
+class PullOwner(Protocol):
+    """What pulls need of their consumer."""
+
+    group: str
+    client: MQClient
+    options: ConsumerOptions
+    offsets: OffsetStore
+    consume_service: Consumes
+    subscriptions: dict[str, SubscriptionData]
+    orderly: bool
+    lite: bool
+
+    def is_paused(self, queue: MessageQueue) -> bool:
+        """Whether the queue is not to be pulled for now."""
+
+    def skipped(self, queue: MessageQueue, next_offset: int) -> None:
+        """Nothing is held of the queue, and nothing before that offset was selected."""
+
+    def offset_illegal(self, queue: MessageQueue, next_offset: int) -> None:
+        """The broker has no message at the offset pulled and names another one."""
+
+
+class QueuePull:
+    """The pulling of one queue by one consumer, from the queue's assignment until `stop`."""
+
+    log = Logger()
+
+    def __init__(self, owner: PullOwner, queue: MessageQueue, next_offset: int) -> None:
+        self.queue = queue
+        self.next_offset = next_offset
+        self.process_queue = ProcessQueue(last_pull_seconds=owner.client.reactor.seconds())
+        self._owner = owner
+        self._clock = owner.client.reactor
+        self._broker_id = MASTER_ID
+        self._held_back = 0
+        self._running: defer.Deferred[None] | None = None
+
+    def start(self, delay_seconds: float) -> None:
+        """Pull from now on, after a delay in which the queue's last owner may finish."""
+        self._running = defer.Deferred.fromCoroutine(self._run(delay_seconds))
+        self._running.addErrback(self._report)
+
+    def stop(self) -> None:
+        """Pull no more; a pull in flight is forgotten. What was pulled may still be consumed."""
+        if self._running is not None:
+            self._running.cancel()
+
+    def drop(self) -> None:
+        """The queue is no longer ours: pull no more, and let no result of it commit."""
+        self.process_queue.dropped = True
+        self.stop()
+
+    def expired(self, now_seconds: float) -> bool:
+        """Whether pulling has come to a halt, against all expectation."""
+        return self.process_queue.pull_expired(now_seconds)
+
+    def _report(self, reason: failure.Failure) -> None:
+        if not reason.check(defer.CancelledError):
+            self.log.failure("pulling ended: queue={queue}", reason, queue=self.queue)
+
+    async def _run(self, delay_seconds: float) -> None:
+        while not self.process_queue.dropped:
+            if delay_seconds:
+                await task.deferLater(self._clock, delay_seconds)
+            delay_seconds = await self._step()
+
+    async def _step(self) -> float:
+        """One pull, or none; return the seconds to wait before the next."""
+        self.process_queue.last_pull_seconds = self._clock.seconds()
+        if self._owner.is_paused(self.queue):
+            return PAUSED_SECONDS
+        exceeded = self._owner.options.flow_limits.exceeded(self.process_queue, spread=not self._owner.orderly)
+        if exceeded is not None:
+            self._note_held_back(exceeded)
+            return FLOW_CONTROL_SECONDS
+        subscription = self._owner.subscriptions.get(self.queue.topic)
+        if subscription is None:
+            return AFTER_ERROR_SECONDS
+        try:
+            result = await self._pull(subscription)
+        except (ClientError, RemotingError, ProtocolError) as error:
+            return self._after(error)
+        return self._take(result, subscription)
+
+    def _note_held_back(self, exceeded: str) -> None:
+        if self._held_back % 1000 == 0:
+            self.log.warn(
+                "pulling held back: group={group} topic={topic} queue={queue} {exceeded}",
+                group=self._owner.group, topic=self.queue.topic, queue=self.queue.queue_id, exceeded=exceeded,
+            )  # fmt: skip
+        self._held_back += 1
+
+    def _after(self, error: Exception) -> float:
+        code = error.response_code if isinstance(error, BrokerError) else None
+        if code == ResponseCode.FLOW_CONTROL:
+            return BROKER_FLOW_CONTROL_SECONDS
+        if not self.queue.topic.startswith(RETRY_PREFIX):
+            self.log.warn(
+                "pull failed: group={group} topic={topic} queue={queue} {error}",
+                group=self._owner.group, topic=self.queue.topic, queue=self.queue.queue_id, error=error,
+            )  # fmt: skip
+        return AFTER_ERROR_SECONDS
+
+    async def _pull(self, subscription: SubscriptionData) -> PullResult:
+        client = self._owner.client
+        broker = client.routes.broker(self.queue.broker_name)
+        if broker is None:
+            await client.routes.update(self.queue.topic)
+            broker = client.routes.broker(self.queue.broker_name)
+        found = None if broker is None else pull_address(broker, self._broker_id)
+        if found is None:
+            raise BrokerGone(self.queue.broker_name, client.name_servers.addresses)
+        address, broker_id = found
+        header = self._header(subscription, from_master=broker_id == MASTER_ID)
+        return await client.calls.pull(address, header, TIMEOUT_SECONDS, lite=self._owner.lite)
+
+    def _header(self, subscription: SubscriptionData, *, from_master: bool) -> PullMessageRequestHeader:
+        owner = self._owner
+        commit_offset = 0
+        if owner.options.message_model is MessageModel.CLUSTERING:
+            commit_offset = owner.offsets.remembered(self.queue) or 0
+        return PullMessageRequestHeader(
+            consumer_group=owner.group,
+            topic=self.queue.topic,
+            queue_id=self.queue.queue_id,
+            queue_offset=self.next_offset,
+            max_msg_nums=owner.options.pull_batch_size,
+            sys_flag=build_pull_sys_flag(
+                commit_offset=commit_offset > 0 and from_master,
+                suspend=True,
+                subscription=owner.lite,
+                lite_pull=owner.lite,
+            ),
+            commit_offset=commit_offset,
+            suspend_timeout_millis=SUSPEND_SECONDS * 1000,
+            subscription=subscription.sub_string if owner.lite else None,
+            sub_version=subscription.sub_version,
+            expression_type=subscription.expression_type,
+            max_msg_bytes=owner.options.pull_batch_size_bytes,
+            bname=self.queue.broker_name,
+        )
+
+    def _take(self, result: PullResult, subscription: SubscriptionData) -> float:
+        self._broker_id = result.suggested_broker_id
+        self.next_offset = result.next_begin_offset
+        if result.status is PullStatus.OFFSET_ILLEGAL:
+            self.log.warn(
+                "offset illegal, corrected: topic={topic} queue={queue} offset={offset}",
+                topic=self.queue.topic, queue=self.queue.queue_id, offset=self.next_offset,
+            )  # fmt: skip
+            self.process_queue.dropped = True  # which ends the loop; nothing is to be cancelled
+            self._running = None
+            self._owner.offset_illegal(self.queue, self.next_offset)
+        elif result.status is PullStatus.FOUND:
+            self._consume(_selected(result, subscription))
+        else:
+            self._pass_over()
+        return 0.0
+
+    def _pass_over(self) -> None:
+        """With nothing in flight, what was not selected counts as consumed."""
+        if self.process_queue.count == 0:
+            self._owner.skipped(self.queue, self.next_offset)
+
+    def _consume(self, messages: list[MessageExt]) -> None:
+        if not messages:
+            self._pass_over()
+            return
+        self.process_queue.put(messages)
+        self._owner.consume_service.submit(messages, self.process_queue, self.queue)
+
+
+def _selected(result: PullResult, subscription: SubscriptionData) -> list[MessageExt]:
+    """The messages whose tags are really subscribed (the broker compared hashes), with the queue's bounds noted."""
+    messages = [one for one in result.messages if selects(subscription, one.tags)]
+    for message in messages:
+        message.properties[PROPERTY_MIN_OFFSET] = str(result.min_offset)
+        message.properties[PROPERTY_MAX_OFFSET] = str(result.max_offset)
+    return messages

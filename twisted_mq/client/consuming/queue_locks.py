@@ -1,0 +1,78 @@
+"""Which queues a group's member holds alone, so that their order is kept (Apache: RebalanceImpl.lock, lockAll, unlock).
+
+A broker gives a queue to one client of a group and takes it back 60 s after the last renewal. This side counts on a
+lock for 30 s, and renews all of them every 20 s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from twisted.logger import Logger
+
+from twisted_mq.client.consuming.process_queue import ProcessQueue
+from twisted_mq.client.core.errors import ClientError
+from twisted_mq.client.core.mq_client import MQClient
+from twisted_mq.protocol.bodies import MessageQueue
+from twisted_mq.protocol.errors import ProtocolError
+from twisted_mq.remoting.errors import RemotingError
+
+RENEW_SECONDS = 20.0
+"""rocketmq.client.rebalance.lockInterval"""
+
+
+class QueueLocks:
+    """The locks of one consumer. `held` gives the queues that are consumed now."""
+
+    log = Logger()
+
+    def __init__(self, client: MQClient, group: str, held: Callable[[], Mapping[MessageQueue, ProcessQueue]]) -> None:
+        self._client = client
+        self._group = group
+        self._held = held
+
+    async def lock(self, queue: MessageQueue) -> bool:
+        """Whether the queue is ours alone from now on; what was pulled of it is told."""
+        got = queue in await self._ask(queue.broker_name, [queue])
+        self._note(queue, got=got)
+        return got
+
+    async def renew(self) -> None:
+        """Lock all queues again; those that another client has got meanwhile are marked as not ours."""
+        for broker_name, queues in _by_broker(self._held()).items():
+            got = await self._ask(broker_name, queues)
+            for queue in queues:
+                self._note(queue, got=queue in got)
+
+    async def unlock(self, queues: Iterable[MessageQueue]) -> None:
+        """Let the next members have the queues. Where a broker is not reached its locks end by themselves."""
+        for broker_name, theirs in _by_broker(queues).items():
+            try:
+                address = await self._client.routes.master(broker_name, theirs[0].topic)
+                await self._client.calls.unlock_queues(address, self._group, self._client.client_id, theirs)
+            except (ClientError, RemotingError, ProtocolError) as error:
+                self.log.info(
+                    "queues not unlocked: group={group} broker={broker} {error}",
+                    group=self._group, broker=broker_name, error=error,
+                )  # fmt: skip
+
+    async def _ask(self, broker_name: str, queues: list[MessageQueue]) -> set[MessageQueue]:
+        try:
+            address = await self._client.routes.master(broker_name, queues[0].topic)
+            return await self._client.calls.lock_queues(address, self._group, self._client.client_id, queues)
+        except (ClientError, RemotingError, ProtocolError) as error:
+            self.log.warn("queues not locked: group={group} broker={broker} {error}", group=self._group,
+                          broker=broker_name, error=error)  # fmt: skip
+            return set()
+
+    def _note(self, queue: MessageQueue, *, got: bool) -> None:
+        held = self._held().get(queue)
+        if held is not None:
+            held.locked_at = self._client.reactor.seconds() if got else None
+
+
+def _by_broker(queues: Iterable[MessageQueue]) -> dict[str, list[MessageQueue]]:
+    found: dict[str, list[MessageQueue]] = {}
+    for queue in sorted(queues):
+        found.setdefault(queue.broker_name, []).append(queue)
+    return found

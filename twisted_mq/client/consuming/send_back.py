@@ -1,0 +1,82 @@
+"""How a message that was not consumed comes again: its broker delivers it later, in the group's retry topic.
+
+Where that broker cannot, the message is sent anew to the retry topic, on whichever broker takes it (Apache:
+DefaultMQPushConsumerImpl.sendMessageBack).
+"""
+
+from __future__ import annotations
+
+import attrs
+from twisted.logger import Logger
+
+from twisted_mq.client.core.errors import NoRoute
+from twisted_mq.client.core.mq_client import MQClient
+from twisted_mq.client.producing.send_rules import outgoing
+from twisted_mq.client.producing.sender import ProducerOptions, Sender
+from twisted_mq.protocol.bodies import MessageQueue
+from twisted_mq.protocol.errors import ProtocolError
+from twisted_mq.protocol.messages.message import Message, MessageExt
+from twisted_mq.protocol.names.namespaces import with_namespace
+from twisted_mq.protocol.names.validation import retry_topic
+from twisted_mq.protocol.text.properties import (
+    PROPERTY_DELAY_TIME_LEVEL,
+    PROPERTY_MAX_RECONSUME_TIMES,
+    PROPERTY_ORIGIN_MESSAGE_ID,
+    PROPERTY_RECONSUME_TIME,
+    PROPERTY_RETRY_TOPIC,
+    PROPERTY_TRANSACTION_PREPARED,
+)
+from twisted_mq.remoting.errors import RemotingError
+
+INNER_PRODUCER = "CLIENT_INNER_PRODUCER"
+"""MixAll.CLIENT_INNER_PRODUCER_GROUP"""
+
+FIRST_DELAY_LEVEL = 3
+"""Delay level of the first further try; each next try has one more."""
+
+
+def retry_message(message: MessageExt, group: str, max_tries: int) -> Message:
+    """The message as it is sent to the group's retry topic."""
+    properties = dict(message.properties)
+    properties.setdefault(PROPERTY_ORIGIN_MESSAGE_ID, message.unique_key or message.msg_id)
+    properties[PROPERTY_RETRY_TOPIC] = message.topic
+    properties[PROPERTY_RECONSUME_TIME] = str(message.reconsume_times + 1)
+    properties[PROPERTY_MAX_RECONSUME_TIMES] = str(max_tries)
+    properties[PROPERTY_DELAY_TIME_LEVEL] = str(FIRST_DELAY_LEVEL + message.reconsume_times)
+    properties.pop(PROPERTY_TRANSACTION_PREPARED, None)
+    return Message(retry_topic(group), message.body, message.flag, properties)
+
+
+class SendBack:
+    """The way back of one consumer group's messages."""
+
+    log = Logger()
+
+    def __init__(self, client: MQClient, group: str, max_tries: int, namespace: str = "") -> None:
+        """`namespace` was taken off the messages' topics."""
+        self._client = client
+        self._group = group
+        self._max_tries = max_tries
+        self._namespace = namespace
+        self._options = ProducerOptions()
+        self._sender = Sender(client, INNER_PRODUCER, self._options)
+
+    async def give_back(self, message: MessageExt, queue: MessageQueue, delay_level: int) -> None:
+        """Have the message delivered later. Raises ClientError, RemotingError or BrokerError where no way works.
+
+        `delay_level` 0 lets the broker choose by the number of tries; -1 makes a dead letter.
+        """
+        message = attrs.evolve(message, topic=with_namespace(self._namespace, message.topic))
+        try:
+            address = await self._client.routes.master(queue.broker_name, queue.topic)
+            await self._client.calls.send_back(
+                address, self._group, queue, message, delay_level=delay_level, max_tries=self._max_tries
+            )
+        except (NoRoute, RemotingError, ProtocolError) as error:
+            self.log.info(
+                "message not taken back, sent to the retry topic: group={group} broker={broker} {error}",
+                group=self._group, broker=queue.broker_name, error=error,
+            )  # fmt: skip
+            again = retry_message(message, self._group, self._max_tries)
+            ready = outgoing(again, self._client.unique_key(), self._options.limits)
+            await self._sender.deliver(ready, None, None)

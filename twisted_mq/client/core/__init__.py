@@ -1,0 +1,1 @@
+"""What producers and consumers share: one client of name servers and brokers."""

@@ -1,0 +1,237 @@
+"""What a client asks of a broker, one method a request (Apache: MQClientAPIImpl). Knows no routes and no retries.
+
+Every method is a coroutine that raises RemotingError (no answer) or BrokerError (the broker refuses).
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import attrs
+from twisted.logger import Logger
+
+from twisted_mq.protocol.bodies import (
+    CheckClientRequestBody,
+    GetConsumerListByGroupResponseBody,
+    HeartbeatData,
+    LockBatchRequestBody,
+    LockBatchResponseBody,
+    MessageQueue,
+    SubscriptionData,
+    UnlockBatchRequestBody,
+    decode_body,
+    encode_body,
+)
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.errors import BrokerError, RecordError
+from twisted_mq.protocol.headers import (
+    ConsumerSendMsgBackRequestHeader,
+    GetConsumerListByGroupRequestHeader,
+    GetMaxOffsetRequestHeader,
+    GetMaxOffsetResponseHeader,
+    GetMinOffsetRequestHeader,
+    GetMinOffsetResponseHeader,
+    PullMessageRequestHeader,
+    PullMessageResponseHeader,
+    QueryConsumerOffsetRequestHeader,
+    QueryConsumerOffsetResponseHeader,
+    RecallMessageRequestHeader,
+    RecallMessageResponseHeader,
+    SearchOffsetRequestHeader,
+    SearchOffsetResponseHeader,
+    UnregisterClientRequestHeader,
+    UpdateConsumerOffsetRequestHeader,
+)
+from twisted_mq.protocol.layouts.batch_entry import unwrapped
+from twisted_mq.protocol.layouts.record_codec import iterate_messages
+from twisted_mq.protocol.messages.message import MessageExt
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.header_codec import decode_header, encode_header
+from twisted_mq.remoting.client import RemotingClient
+
+log = Logger()
+
+
+class PullStatus(enum.Enum):
+    """How a pull ended (Apache: PullStatus)."""
+
+    FOUND = ResponseCode.SUCCESS
+    NO_NEW_MSG = ResponseCode.PULL_NOT_FOUND
+    NO_MATCHED_MSG = ResponseCode.PULL_RETRY_IMMEDIATELY
+    OFFSET_ILLEGAL = ResponseCode.PULL_OFFSET_MOVED
+
+
+_PULL_STATUS_BY_CODE = {int(status.value): status for status in PullStatus}
+
+
+@attrs.frozen
+class PullResult:
+    """What a pull brought, and where to go on: `next_begin_offset`, at the broker with `suggested_broker_id`."""
+
+    status: PullStatus
+    next_begin_offset: int
+    min_offset: int
+    max_offset: int
+    suggested_broker_id: int
+    messages: tuple[MessageExt, ...] = ()
+
+
+def pull_result(answer: RemotingCommand) -> PullResult:
+    """The pull result of an answer. Raises BrokerError for any code but the four results', RecordError for damage."""
+    status = _PULL_STATUS_BY_CODE.get(answer.code)
+    if status is None:
+        raise BrokerError(answer.code, answer.remark or "")
+    header = decode_header(PullMessageResponseHeader, answer)
+    found = status is PullStatus.FOUND
+    return PullResult(
+        status=status,
+        next_begin_offset=header.next_begin_offset,
+        min_offset=header.min_offset,
+        max_offset=header.max_offset,
+        suggested_broker_id=header.suggest_which_broker_id,
+        messages=tuple(_messages(answer.body)) if found else (),
+    )
+
+
+def _messages(body: bytes) -> Iterator[MessageExt]:
+    """The messages of an answer, inner batches taken apart; one that cannot be is given whole, as by Apache's client."""
+    for record in iterate_messages(body):
+        try:
+            yield from unwrapped(record)
+        except RecordError as error:
+            log.warn(
+                "batch not taken apart: topic={topic} queue={queue} offset={offset} {error}",
+                topic=record.topic, queue=record.queue_id, offset=record.queue_offset, error=error,
+            )  # fmt: skip
+            yield record
+
+
+class BrokerCalls:
+    """Requests to brokers by address. `timeout_seconds` is mqClientApiTimeout."""
+
+    def __init__(self, remoting: RemotingClient, timeout_seconds: float = 3.0) -> None:
+        self._remoting = remoting
+        self._timeout_seconds = timeout_seconds
+
+    async def heartbeat(self, address: str, data: HeartbeatData) -> None:
+        await self._call(address, RequestCode.HEART_BEAT, body=encode_body(data))
+
+    async def unregister(
+        self, address: str, client_id: str, *, producer_group: str | None = None, consumer_group: str | None = None
+    ) -> None:
+        """Tell a broker that a member of a group stops."""
+        header = UnregisterClientRequestHeader(
+            client_id=client_id, producer_group=producer_group, consumer_group=consumer_group
+        )
+        await self._call(address, RequestCode.UNREGISTER_CLIENT, header)
+
+    async def check_client(self, address: str, client_id: str, group: str, subscription: SubscriptionData) -> None:
+        """Raises BrokerError for a subscription that the broker cannot filter by."""
+        body = CheckClientRequestBody(client_id=client_id, group=group, subscription_data=subscription)
+        await self._call(address, RequestCode.CHECK_CLIENT_CONFIG, body=encode_body(body))
+
+    async def recall(self, address: str, group: str, broker_name: str, topic: str, handle: str) -> str:
+        """Have a message that waits for its time not delivered; its unique key."""
+        header = RecallMessageRequestHeader(producer_group=group, topic=topic, recall_handle=handle, bname=broker_name)
+        answer = await self._call(address, RequestCode.RECALL_MESSAGE, header)
+        return decode_header(RecallMessageResponseHeader, answer).msg_id
+
+    async def consumer_ids(self, address: str, group: str) -> list[str]:
+        """Client ids of a group's members. Raises BrokerError for a group the broker does not know."""
+        header = GetConsumerListByGroupRequestHeader(consumer_group=group)
+        answer = await self._call(address, RequestCode.GET_CONSUMER_LIST_BY_GROUP, header)
+        return list(decode_body(GetConsumerListByGroupResponseBody, answer.body).consumer_id_list)
+
+    async def consumer_offset(self, address: str, group: str, queue: MessageQueue) -> int | None:
+        """The offset a group has committed; None where it has none yet."""
+        header = QueryConsumerOffsetRequestHeader(consumer_group=group, **_queue_fields(queue))
+        try:
+            answer = await self._call(address, RequestCode.QUERY_CONSUMER_OFFSET, header)
+        except BrokerError as error:
+            if error.response_code == ResponseCode.QUERY_NOT_FOUND:
+                return None
+            raise
+        return decode_header(QueryConsumerOffsetResponseHeader, answer).offset
+
+    async def update_consumer_offset(self, address: str, group: str, queue: MessageQueue, offset: int) -> None:
+        """Commit, one-way as Apache's client does: the next commit repairs a lost one."""
+        header = UpdateConsumerOffsetRequestHeader(consumer_group=group, commit_offset=offset, **_queue_fields(queue))
+        request = RemotingCommand.request(RequestCode.UPDATE_CONSUMER_OFFSET, encode_header(header))
+        await self._remoting.invoke_one_way(address, request)
+
+    async def max_offset(self, address: str, queue: MessageQueue) -> int:
+        """The offset that the queue's next message will have."""
+        answer = await self._call(
+            address, RequestCode.GET_MAX_OFFSET, GetMaxOffsetRequestHeader(**_queue_fields(queue))
+        )
+        return decode_header(GetMaxOffsetResponseHeader, answer).offset
+
+    async def min_offset(self, address: str, queue: MessageQueue) -> int:
+        """The offset of the queue's first message that is still kept."""
+        answer = await self._call(
+            address, RequestCode.GET_MIN_OFFSET, GetMinOffsetRequestHeader(**_queue_fields(queue))
+        )
+        return decode_header(GetMinOffsetResponseHeader, answer).offset
+
+    async def search_offset(self, address: str, queue: MessageQueue, timestamp_ms: int) -> int:
+        """The offset of the first message stored at that time or later."""
+        header = SearchOffsetRequestHeader(timestamp=timestamp_ms, **_queue_fields(queue))
+        answer = await self._call(address, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, header)
+        return decode_header(SearchOffsetResponseHeader, answer).offset
+
+    async def send_back(
+        self, address: str, group: str, queue: MessageQueue, message: MessageExt, *, delay_level: int, max_tries: int
+    ) -> None:
+        """Have the broker deliver a message again later, or put it among the dead ones after `max_tries`."""
+        header = ConsumerSendMsgBackRequestHeader(
+            offset=message.physical_offset,
+            group=group,
+            delay_level=delay_level,
+            origin_msg_id=message.unique_key or message.msg_id,
+            origin_topic=message.topic,
+            max_reconsume_times=max_tries,
+            bname=queue.broker_name,
+        )
+        await self._call(address, RequestCode.CONSUMER_SEND_MSG_BACK, header, timeout_seconds=5.0)
+
+    async def lock_queues(
+        self, address: str, group: str, client_id: str, queues: Sequence[MessageQueue]
+    ) -> set[MessageQueue]:
+        """Those of the queues that are the client's alone from now on."""
+        body = LockBatchRequestBody(consumer_group=group, client_id=client_id, mq_set=list(queues))
+        answer = await self._call(address, RequestCode.LOCK_BATCH_MQ, body=encode_body(body))
+        return set(decode_body(LockBatchResponseBody, answer.body).lock_ok_mq_set)
+
+    async def unlock_queues(self, address: str, group: str, client_id: str, queues: Sequence[MessageQueue]) -> None:
+        """Let others have the queues."""
+        body = UnlockBatchRequestBody(consumer_group=group, client_id=client_id, mq_set=list(queues))
+        await self._call(address, RequestCode.UNLOCK_BATCH_MQ, body=encode_body(body))
+
+    async def pull(
+        self, address: str, header: PullMessageRequestHeader, timeout_seconds: float, *, lite: bool = False
+    ) -> PullResult:
+        """Messages, at once or when some arrive within the header's suspend time."""
+        code = RequestCode.LITE_PULL_MESSAGE if lite else RequestCode.PULL_MESSAGE
+        request = RemotingCommand.request(code, encode_header(header))
+        return pull_result(await self._remoting.invoke(address, request, timeout_seconds))
+
+    async def _call(
+        self,
+        address: str,
+        code: RequestCode,
+        header: Any = None,
+        body: bytes = b"",
+        timeout_seconds: float | None = None,
+    ) -> RemotingCommand:
+        fields = {} if header is None else encode_header(header)
+        request = RemotingCommand.request(code, fields, body)
+        answer = await self._remoting.invoke(address, request, timeout_seconds or self._timeout_seconds)
+        if answer.code != ResponseCode.SUCCESS:
+            raise BrokerError(answer.code, answer.remark or "")
+        return answer
+
+
+def _queue_fields(queue: MessageQueue) -> dict[str, Any]:
+    return {"topic": queue.topic, "queue_id": queue.queue_id, "bname": queue.broker_name}

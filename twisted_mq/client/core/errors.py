@@ -1,0 +1,82 @@
+"""What can go wrong for a user of the client, each with the next step in its text.
+
+What a broker refuses is `twisted_mq.protocol.errors.BrokerError`; a lost connection or a missing answer is a
+`twisted_mq.remoting.errors.RemotingError`. Everything else is a ClientError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.remoting.errors import RemotingError
+from twisted_mq.routing.errors import (
+    BrokerGone,
+    ClientError,
+    ClientOptionIllegal,
+    NameServerUnreachable,
+    NoRoute,
+    TopicNotFound,
+    TopicNotWritable,
+)
+
+__all__ = [
+    "BrokerError",
+    "BrokerGone",
+    "ClientError",
+    "ClientOptionIllegal",
+    "ClientStateError",
+    "ForkedProcess",
+    "MessageIllegal",
+    "NameServerUnreachable",
+    "NoRoute",
+    "RemotingError",
+    "RequestTimeout",
+    "SendFailed",
+    "TopicNotFound",
+    "TopicNotWritable",
+]
+
+
+class ClientStateError(ClientError):
+    """Used before start, after stop, or started twice; or two members of one group in one client."""
+
+
+class ForkedProcess(ClientStateError):
+    """The process was forked after the client was made: sockets and timers belong to the parent."""
+
+    def __init__(self, made_in: int, used_in: int) -> None:
+        super().__init__(
+            f"this client was made in process {made_in} and is used in its fork {used_in}; "
+            "make and start the client after the fork, in each process"
+        )
+        self.made_in = made_in
+        self.used_in = used_in
+
+
+class MessageIllegal(ClientError):
+    """A message that no broker would take: nothing was sent."""
+
+
+class RequestTimeout(ClientError):
+    """A request was sent and nobody replied in time."""
+
+    def __init__(self, topic: str, correlation_id: str, seconds: float) -> None:
+        super().__init__(
+            f"no reply to the request {correlation_id} to topic {topic} within {seconds:g} s. Does a consumer of that "
+            "topic send reply_message(request, body)? A larger timeout_seconds waits longer"
+        )
+        self.topic = topic
+
+
+class SendFailed(ClientError):
+    """Every attempt failed; `__cause__` is the error of the last one."""
+
+    def __init__(self, topic: str, brokers: Sequence[str], elapsed_seconds: float, last: BaseException) -> None:
+        super().__init__(
+            f"sent {len(brokers)} times in {elapsed_seconds * 1000:.0f} ms and still failed, topic {topic}, "
+            f"brokers tried: {', '.join(brokers)}; last error: {last}"
+        )
+        self.topic = topic
+        self.brokers = tuple(brokers)
+        self.__cause__ = last

@@ -1,0 +1,288 @@
+"""What producers and consumers of one client share: connections, routes, heartbeats (Apache: MQClientInstance).
+
+It lives while members use it: the first to join starts its timers and connections, the last to leave ends them. Made
+before a fork and used after it, it raises ForkedProcess.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import random
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from typing import Any
+
+import attrs
+from twisted.internet import defer, task
+from twisted.logger import Logger
+from twisted.python import failure
+
+from twisted_mq.client.core.broker_calls import BrokerCalls
+from twisted_mq.client.core.client_id import client_id, local_ip, unique_instance_name
+from twisted_mq.client.core.client_processor import ClientProcessor
+from twisted_mq.client.core.errors import ClientError, ClientStateError, ForkedProcess, TopicNotFound
+from twisted_mq.client.core.group_members import ConsumerMember, Member
+from twisted_mq.client.core.request_and_reply import PendingRequests
+from twisted_mq.protocol.bodies import HeartbeatData, ProducerData, TopicRouteData
+from twisted_mq.protocol.errors import ProtocolError
+from twisted_mq.protocol.layouts.host import pack_ip
+from twisted_mq.protocol.layouts.message_id import UniqueKeyMaker
+from twisted_mq.protocol.messages.subscription import is_tag_type
+from twisted_mq.remoting.client import Connect, RemotingClient
+from twisted_mq.remoting.errors import RemotingError
+from twisted_mq.routing.name_servers import NameServers, parse_addresses
+from twisted_mq.routing.route_cache import BrokerAddress, RouteCache
+from twisted_mq.routing.topic_route import MASTER_ID
+
+EXPECTED_ERRORS = (ClientError, RemotingError, ProtocolError)
+"""What a peer or the network can do to a periodic task: logged in one line, and tried again at the next turn."""
+
+
+@attrs.frozen
+class ClientOptions:
+    """Times of a client, in seconds (Apache: ClientConfig)."""
+
+    poll_name_server_seconds: float = 30
+    heartbeat_seconds: float = 30
+    persist_offsets_seconds: float = 5
+    api_timeout_seconds: float = 3
+    connect_timeout_seconds: float = 3
+
+
+class MQClient:
+    """One client of a cluster. Give it to several producers and consumers to share its connections."""
+
+    log = Logger()
+
+    def __init__(
+        self,
+        reactor: Any,
+        namesrv: str | Sequence[str],
+        *,
+        options: ClientOptions | None = None,
+        instance_name: str | None = None,
+        ip: str | None = None,
+        connect: Connect | None = None,
+        rng: random.Random | None = None,
+        get_pid: Callable[[], int] = os.getpid,
+    ) -> None:
+        addresses = parse_addresses(namesrv)
+        self.reactor = reactor
+        self.options = options or ClientOptions()
+        self.rng = rng or random.Random()
+        self.ip = ip or local_ip()
+        self.client_id = client_id(self.ip, instance_name or unique_instance_name())
+        self._get_pid = get_pid
+        self._pid = get_pid()
+        self._connect = connect
+        self._addresses = addresses
+        self._first = self.rng.randrange(len(addresses))
+        self._unique_keys = UniqueKeyMaker(pack_ip(self.ip), self._pid, self.now_ms, self.rng.getrandbits(32))
+        self._producers: dict[str, Member] = {}
+        self._consumers: dict[str, ConsumerMember] = {}
+        self._timers: list[task.LoopingCall] = []
+        self._running: set[defer.Deferred[None]] = set()
+        self.requests = PendingRequests(reactor)
+        self._open()
+
+    def _open(self) -> None:
+        options = self.options
+        self.remoting = RemotingClient(
+            self.reactor,
+            connect=self._connect,
+            connect_timeout_seconds=options.connect_timeout_seconds,
+            channel_made=self._connected,
+        )
+        self.remoting.processors.update(ClientProcessor(self._consumers, self._producers, self.requests).table())
+        self.name_servers = NameServers(
+            self.remoting, self._addresses, first=self._first, timeout_seconds=options.api_timeout_seconds
+        )
+        self.calls = BrokerCalls(self.remoting, options.api_timeout_seconds)
+        self.routes = RouteCache(self.name_servers, self._route_changed)
+        self._greeted: set[str] = set()  # addresses that a heartbeat was sent to
+        self._was_connected: set[str] = set()
+
+    def now_ms(self) -> int:
+        """Wall clock in ms; the reactor's, so that tests own it."""
+        return int(self.reactor.seconds() * 1000)
+
+    def unique_key(self) -> str:
+        """A new unique key for a message."""
+        return self._unique_keys.make()
+
+    def check_process(self) -> None:
+        """Raises ForkedProcess in a child of the process that made this client."""
+        pid = self._get_pid()
+        if pid != self._pid:
+            raise ForkedProcess(self._pid, pid)
+
+    # members
+
+    async def join_producer(self, member: Member) -> None:
+        """A producer begins. Raises ClientStateError where its group has one here already."""
+        self._join(self._producers, member, "producer")
+        self._run(self.heartbeat)  # the brokers known so far can ask and answer it from now on
+
+    async def join_consumer(self, member: ConsumerMember) -> None:
+        """A consumer begins: its topics' routes are fetched and its group is told to the brokers.
+
+        Raises BrokerError where a broker cannot filter as a subscription asks.
+        """
+        self.check_process()
+        try:
+            await self._check_filters(member)
+        except BaseException:
+            await self._close_if_unused()
+            raise
+        self._join(self._consumers, member, "consumer")
+        await self.update_routes()
+        await self.heartbeat()
+
+    async def _check_filters(self, member: ConsumerMember) -> None:
+        """Ask one broker of each topic about its expression (Apache: checkClientInBroker).
+
+        No heartbeat has shown the member by then: Apache's broker may count it after it went, and give it queues.
+        """
+        for subscription in member.consumer_data().subscription_data_set:
+            if is_tag_type(subscription.expression_type):
+                continue
+            await self._update_route(subscription.topic)
+            for address in self.routes.addresses_of(subscription.topic)[:1]:
+                try:
+                    await self.calls.check_client(address, self.client_id, member.group, subscription)
+                except RemotingError as error:
+                    self.log.warn("filter not checked: topic={topic} {error}", topic=subscription.topic, error=error)
+
+    async def leave_producer(self, member: Member) -> None:
+        """A producer ends; the brokers are told. Harmless for one that is not here."""
+        if self._producers.get(member.group) is member:
+            del self._producers[member.group]
+            await self._unregister(producer_group=member.group)
+            await self._close_if_unused()
+
+    async def leave_consumer(self, member: ConsumerMember) -> None:
+        """A consumer ends; the brokers tell the rest of its group. Harmless for one that is not here."""
+        if self._consumers.get(member.group) is member:
+            del self._consumers[member.group]
+            await self._unregister(consumer_group=member.group)
+            await self._close_if_unused()
+
+    def _join(self, table: dict[str, Any], member: Member, kind: str) -> None:
+        self.check_process()
+        if member.group in table:
+            raise ClientStateError(
+                f"{kind} group {member.group} is in use in this client already; "
+                "use that one, or give the second a client of its own"
+            )
+        table[member.group] = member
+        if not self._timers:
+            self._start_timers()
+
+    def _start_timers(self) -> None:
+        options = self.options
+        for seconds, work in (
+            (options.poll_name_server_seconds, self.update_routes),
+            (options.heartbeat_seconds, self.heartbeat),
+            (options.persist_offsets_seconds, self.persist_offsets),
+        ):
+            timer = task.LoopingCall(self._run, work)
+            timer.clock = self.reactor
+            timer.start(seconds, now=False)
+            self._timers.append(timer)
+
+    def _run(self, work: Callable[[], Any]) -> defer.Deferred[None]:
+        """Start periodic work; what it raises unexpectedly is logged and does not end its timer."""
+        running: defer.Deferred[None] = defer.Deferred.fromCoroutine(work())
+        self._running.add(running)
+        running.addErrback(self._report)
+        running.addBoth(lambda _: self._running.discard(running))
+        return running
+
+    def _report(self, reason: failure.Failure) -> None:
+        if not reason.check(defer.CancelledError):
+            self.log.failure("client task failed: client={client}", reason, client=self.client_id)
+
+    async def _close_if_unused(self) -> None:
+        if self._producers or self._consumers:
+            return
+        timers, self._timers = self._timers, []
+        for timer in timers:
+            timer.stop()
+        for running in list(self._running):
+            running.cancel()
+        remoting = self.remoting
+        self._open()  # a member may join again later
+        await remoting.close()
+
+    # periodic work
+
+    async def update_routes(self) -> None:
+        """Fetch the routes of all members' topics anew; a failure is logged and leaves what is known."""
+        topics = {topic for member in self._members() for topic in member.topics()}
+        await _gather(self._update_route(topic) for topic in sorted(topics))
+
+    async def _update_route(self, topic: str) -> None:
+        try:
+            await self.routes.update(topic)
+        except TopicNotFound:
+            self.log.debug("topic has no route: topic={topic}", topic=topic)
+        except EXPECTED_ERRORS as error:
+            self.log.warn("route not updated: topic={topic} {error}", topic=topic, error=error)
+
+    async def heartbeat(self) -> None:
+        """Show all members to all known brokers; producers alone only to the masters."""
+        if not self._members():
+            return
+        brokers = [one for one in self.routes.brokers() if self._consumers or one.broker_id == MASTER_ID]
+        self._greeted |= {one.address for one in brokers}
+        await _gather(self._heartbeat_to(broker) for broker in brokers)
+
+    async def _heartbeat_to(self, broker: BrokerAddress) -> None:
+        data = HeartbeatData(
+            client_id=self.client_id,
+            producer_data_set=[ProducerData(group_name=group) for group in sorted(self._producers)],
+            consumer_data_set=[self._consumers[group].consumer_data() for group in sorted(self._consumers)],
+        )
+        try:
+            await self.calls.heartbeat(broker.address, data)
+        except EXPECTED_ERRORS as error:
+            self.log.warn("heartbeat failed: broker={broker} {error}", broker=broker.broker_name, error=error)
+
+    async def persist_offsets(self) -> None:
+        """Have all consumers bring their offsets to their stores."""
+        await _gather(member.persist_offsets() for member in list(self._consumers.values()))
+
+    async def _unregister(self, **group: str) -> None:
+        await _gather(self._unregister_from(broker, group) for broker in self.routes.brokers())
+
+    async def _unregister_from(self, broker: BrokerAddress, group: dict[str, str]) -> None:
+        try:
+            await self.calls.unregister(broker.address, self.client_id, **group)
+        except EXPECTED_ERRORS as error:
+            self.log.info("not unregistered: broker={broker} {error}", broker=broker.broker_name, error=error)
+
+    def _members(self) -> list[Member]:
+        return [*self._producers.values(), *self._consumers.values()]
+
+    def _connected(self, address: str) -> None:
+        """A broker forgot us with the connection that was lost: the new one begins with a heartbeat."""
+        if address not in self._was_connected:
+            self._was_connected.add(address)
+            return
+        for broker in self.routes.brokers():
+            if broker.address == address and self._timers:
+                self._run(functools.partial(self._heartbeat_to, broker))
+
+    def _route_changed(self, topic: str, route: TopicRouteData) -> None:
+        if self._timers and {one.address for one in self.routes.brokers()} - self._greeted:
+            self._run(self.heartbeat)  # before anything else is asked of a new broker
+        for member in self._members():
+            member.route_changed(topic, route)
+
+
+async def _gather(works: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Run all at the same time; each handles what it can, the first other error is raised when all are done."""
+    results = await defer.DeferredList([defer.Deferred.fromCoroutine(work) for work in works], consumeErrors=True)
+    for succeeded, result in results:
+        if not succeeded:
+            result.raiseException()

@@ -1,0 +1,296 @@
+"""Sends messages: one API for sync and async, since every call returns a Deferred that `await` takes.
+
+producer = Producer(reactor, group="g", namesrv="127.0.0.1:9876")
+await producer.start()
+result = await producer.send(Message(topic="T", body=b"hello", tags="A", keys="order-1"))
+await producer.stop()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from typing import Any, TypeVar
+
+from twisted.internet import defer
+from twisted.python import failure
+
+from twisted_mq.client.core.errors import ClientStateError, MessageIllegal
+from twisted_mq.client.core.mq_client import MQClient
+from twisted_mq.client.core.request_and_reply import REPLY, request_message
+from twisted_mq.client.producing.message_trace import TraceDispatcher
+from twisted_mq.client.producing.send_rules import (
+    Outgoing,
+    SendResult,
+    check_batch,
+    check_group,
+    check_message,
+    outgoing,
+    outgoing_batch,
+)
+from twisted_mq.client.producing.sender import ProducerOptions, Sender
+from twisted_mq.protocol.bodies import MessageQueue, TopicRouteData
+from twisted_mq.protocol.messages.message import Message, MessageExt
+from twisted_mq.protocol.names.namespaces import with_namespace
+from twisted_mq.protocol.names.recall_handle import RecallHandle
+from twisted_mq.protocol.text.java import java_hash
+from twisted_mq.protocol.text.properties import PROPERTY_MESSAGE_TYPE
+
+QueueSelector = Callable[[Sequence[MessageQueue], Message, Any], MessageQueue]
+"""(all queues, message, argument) -> queue (Apache: MessageQueueSelector)."""
+
+Result = TypeVar("Result")
+
+
+def select_by_hash(queues: Sequence[MessageQueue], message: Message, key: Any) -> MessageQueue:
+    """The queue of a key, the same as Apache's SelectMessageQueueByHash chooses for that text."""
+    return queues[abs(java_hash(str(key))) % len(queues)]
+
+
+class Producer:
+    """A producer of one group. Give it the name servers' addresses, or an MQClient to share."""
+
+    def __init__(
+        self,
+        reactor: Any,
+        group: str,
+        namesrv: str | Sequence[str] | None = None,
+        *,
+        client: MQClient | None = None,
+        options: ProducerOptions | None = None,
+        namespace: str = "",
+        **client_arguments: Any,
+    ) -> None:
+        """Raises ClientOptionIllegal for a bad group or address; nothing is connected before `start`.
+
+        With a `namespace` the brokers' names of the group and of all topics begin with it; queues have these names.
+        """
+        self.group = with_namespace(namespace, group)
+        check_group(self.group)
+        self._namespace = namespace
+        self.options = options or ProducerOptions()
+        self.client = client or MQClient(reactor, namesrv or (), **client_arguments)
+        self._clock = reactor
+        self._sender = Sender(self.client, self.group, self.options)
+        self._traces: TraceDispatcher | None = None
+        if self.options.message_trace:
+            self._traces = TraceDispatcher(self.client, group, self.options.trace_topic, "PRODUCE")
+        self._started = False
+        self._in_flight: set[defer.Deferred[Any]] = set()
+
+    # life cycle
+
+    def start(self) -> defer.Deferred[None]:
+        """Begin. Asks nothing of the network yet; raises ClientStateError when started already."""
+        return defer.Deferred.fromCoroutine(self._start())
+
+    async def _start(self) -> None:
+        self.client.check_process()
+        if self._started:
+            raise ClientStateError(f"producer {self.group} is started already")
+        await self.client.join_producer(self)
+        self._started = True
+        if self._traces is not None:
+            self._traces.start()
+
+    def stop(self, finish_seconds: float = 3.0) -> defer.Deferred[None]:
+        """Let sends in flight finish for that long, then end. Those that do not finish fail with ClientStateError."""
+        return defer.Deferred.fromCoroutine(self._stop(finish_seconds))
+
+    async def _stop(self, finish_seconds: float) -> None:
+        if not self._started:
+            return
+        self._started = False
+        if self._in_flight:
+            finished = defer.DeferredList([_follow(one) for one in self._in_flight], consumeErrors=True)
+            await finished.addTimeout(finish_seconds, self._clock, onTimeoutCancel=lambda *_: None)
+        for one in list(self._in_flight):
+            one.cancel()
+        if self._traces is not None:
+            await self._traces.stop(finish_seconds)
+        await self.client.leave_producer(self)
+
+    # what users call
+
+    def send(
+        self, message: Message, queue: MessageQueue | None = None, *, timeout_seconds: float | None = None
+    ) -> defer.Deferred[SendResult]:
+        """Send one message, to `queue` if given (then without another try), else round the topic's queues.
+
+        Fails with MessageIllegal, NoRoute, SendFailed (all attempts failed), BrokerError (refused), RemotingError
+        (no answer from the given queue's broker) or ClientStateError.
+        """
+        return self._run(self._send(message, queue, timeout_seconds))
+
+    def send_by_key(
+        self,
+        message: Message,
+        key: Any,
+        selector: QueueSelector = select_by_hash,
+        *,
+        timeout_seconds: float | None = None,
+    ) -> defer.Deferred[SendResult]:
+        """Send to the queue the selector takes for `key`: messages of one key stay in order in one queue."""
+        return self._run(self._send_by_key(message, key, selector, timeout_seconds))
+
+    def send_batch(
+        self, messages: Iterable[Message], queue: MessageQueue | None = None, *, timeout_seconds: float | None = None
+    ) -> defer.Deferred[SendResult]:
+        """Send several messages of one topic in one request, to one queue."""
+        return self._run(self._send_batch(list(messages), queue, timeout_seconds))
+
+    def send_one_way(self, message: Message, queue: MessageQueue | None = None) -> defer.Deferred[None]:
+        """Send without an answer: fires when the message is handed to the connection, which promises nothing."""
+        return self._run(self._send_one_way(message, queue))
+
+    def request(
+        self,
+        message: Message,
+        queue: MessageQueue | None = None,
+        *,
+        key: Any = None,
+        selector: QueueSelector = select_by_hash,
+        timeout_seconds: float = 3.0,
+    ) -> defer.Deferred[MessageExt]:
+        """Send a message and wait for its consumer's reply, `timeout_seconds` for both together.
+
+        It goes to `queue`, or to the one that `selector` takes for `key`, or round the topic's queues. Fails as `send`
+        does, and with RequestTimeout. The reply comes from whoever sends `reply_message(...)` for what it consumed.
+        """
+        return self._run(self._request(message, queue, key, selector, timeout_seconds))
+
+    def recall(self, topic: str, handle: str) -> defer.Deferred[str]:
+        """Call back a message that waits for its time, by the `recall_handle` of its SendResult; fires with its id.
+
+        Fails with MessageIllegal for what is no handle, NoRoute, BrokerError (refused, or too late) or RemotingError.
+        """
+        return self._run(self._recall(topic, handle))
+
+    def publish_queues(self, topic: str) -> defer.Deferred[tuple[MessageQueue, ...]]:
+        """The queues of a topic that take messages, in the order every client has them."""
+        return self._run(self._publish_queues(topic))
+
+    # member of the client
+
+    def topics(self) -> Iterable[str]:
+        return self._sender.topics()
+
+    def route_changed(self, topic: str, route: TopicRouteData) -> None:
+        self._sender.route_changed(topic, route)
+
+    # sending
+
+    def _run(self, work: Coroutine[Any, Any, Result]) -> defer.Deferred[Result]:
+        """Start a user's call; it counts as in flight until it ends."""
+        if not self._started:
+            work.close()
+            return defer.fail(ClientStateError(f"producer {self.group} is not running; start() comes first"))
+        running = defer.Deferred.fromCoroutine(work)
+        if not running.called:
+            self._in_flight.add(running)
+            running.addBoth(self._ended, running)
+        return running
+
+    def _ended(self, result: Any, running: defer.Deferred[Any]) -> Any:
+        self._in_flight.discard(running)
+        if not self._started and isinstance(result, failure.Failure) and result.check(defer.CancelledError):
+            raise ClientStateError(f"producer {self.group} was stopped before an answer came; it may have been sent")
+        return result
+
+    def _named(self, message: Message) -> Message:
+        """The message under its topic's whole name; a reply's topic has no namespace."""
+        if not self._namespace or message.properties.get(PROPERTY_MESSAGE_TYPE) == REPLY:
+            return message
+        topic = with_namespace(self._namespace, message.topic)
+        return Message(topic, message.body, message.flag, message.properties)
+
+    async def _send(self, message: Message, queue: MessageQueue | None, timeout_seconds: float | None) -> SendResult:
+        self.client.check_process()
+        named = self._named(message)
+        check_message(named, self.options.limits)
+        ready = outgoing(named, self.client.unique_key(), self.options.limits)
+        return await self._deliver([message], ready, len(message.body), queue, timeout_seconds)
+
+    async def _deliver(
+        self,
+        messages: Sequence[Message],
+        ready: Outgoing,
+        body_length: int,
+        queue: MessageQueue | None,
+        timeout_seconds: float | None,
+    ) -> SendResult:
+        began_ms = self.client.now_ms()
+        result = await self._sender.deliver(ready, queue, timeout_seconds)
+        if self._traces is not None:
+            self._traces.published(messages, result, began_ms, body_length)
+        return result
+
+    async def _send_by_key(
+        self, message: Message, key: Any, selector: QueueSelector, timeout_seconds: float | None
+    ) -> SendResult:
+        check_message(message, self.options.limits)
+        queue = selector((await self._sender.info(self._named(message).topic)).queues, message, key)
+        return await self._send(message, queue, timeout_seconds)
+
+    async def _request(
+        self,
+        message: Message,
+        queue: MessageQueue | None,
+        key: Any,
+        selector: QueueSelector,
+        timeout_seconds: float,
+    ) -> MessageExt:
+        request = request_message(message, self.client.client_id, timeout_seconds)
+        reply = self.client.requests.expect(request, timeout_seconds)
+        try:
+            if key is None:
+                await self._send(request, queue, timeout_seconds)
+            else:
+                await self._send_by_key(request, key, selector, timeout_seconds)
+        except BaseException:
+            reply.addErrback(lambda _: None)
+            reply.cancel()
+            raise
+        return await reply
+
+    async def _send_batch(
+        self, messages: list[Message], queue: MessageQueue | None, timeout_seconds: float | None
+    ) -> SendResult:
+        self.client.check_process()
+        named = [self._named(message) for message in messages]
+        check_batch(named, self.options.limits)
+        keys = [self.client.unique_key() for _ in messages]
+        ready = outgoing_batch(named, keys, self.client.unique_key() if self.options.batch_unique_key else None)
+        return await self._deliver(messages, ready, len(ready.body), queue, timeout_seconds)
+
+    async def _send_one_way(self, message: Message, queue: MessageQueue | None) -> None:
+        self.client.check_process()
+        named = self._named(message)
+        check_message(named, self.options.limits)
+        ready = outgoing(named, self.client.unique_key(), self.options.limits)
+        await self._sender.deliver_one_way(ready, queue)
+
+    async def _recall(self, topic: str, handle: str) -> str:
+        try:
+            broker_name = RecallHandle.decode(handle).broker_name
+        except ValueError as error:
+            raise MessageIllegal(f"{error}: {handle!r}") from error
+        topic = with_namespace(self._namespace, topic)
+        await self._sender.info(topic)
+        address = await self.client.routes.master(broker_name, topic)
+        return await self.client.calls.recall(address, self.group, broker_name, topic, handle)
+
+    async def _publish_queues(self, topic: str) -> tuple[MessageQueue, ...]:
+        return (await self._sender.info(with_namespace(self._namespace, topic))).queues
+
+
+def _follow(watched: defer.Deferred[Any]) -> defer.Deferred[None]:
+    """Fires when `watched` ends, and leaves its result alone."""
+    follower: defer.Deferred[None] = defer.Deferred()
+
+    def ended(result: Any) -> Any:
+        if not follower.called:
+            follower.callback(None)
+        return result
+
+    watched.addBoth(ended)
+    return follower

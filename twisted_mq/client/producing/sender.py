@@ -1,0 +1,181 @@
+"""Brings a message to a queue's broker, and to another broker where that fails (Apache: DefaultMQProducerImpl)."""
+
+from __future__ import annotations
+
+import attrs
+
+from twisted_mq.client.core.errors import BrokerGone, SendFailed, TopicNotWritable
+from twisted_mq.client.core.mq_client import MQClient
+from twisted_mq.client.producing.latency_fault import LatencyFault
+from twisted_mq.client.producing.send_rules import (
+    Outgoing,
+    SendLimits,
+    SendResult,
+    SendStatus,
+    send_request,
+    send_result,
+)
+from twisted_mq.protocol.bodies import MessageQueue, TopicRouteData
+from twisted_mq.protocol.codes import ResponseCode
+from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.messages.trace import TRACE_TOPIC
+from twisted_mq.protocol.names.validation import AUTO_CREATE_TOPIC
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.remoting.errors import RemotingError
+from twisted_mq.routing.topic_route import TopicPublishInfo, publish_info
+
+RETRY_RESPONSE_CODES = frozenset(
+    {
+        ResponseCode.TOPIC_NOT_EXIST,
+        ResponseCode.SERVICE_NOT_AVAILABLE,
+        ResponseCode.SYSTEM_ERROR,
+        ResponseCode.SYSTEM_BUSY,
+        ResponseCode.NO_PERMISSION,
+        ResponseCode.NO_BUYER_ID,
+        ResponseCode.NOT_IN_CURRENT_UNIT,
+        ResponseCode.GO_AWAY,
+    }
+)
+"""Refusals that another broker might not give (Apache: DefaultMQProducer.retryResponseCodes)."""
+
+
+@attrs.frozen
+class ProducerOptions:
+    """Settings of a producer (Apache: DefaultMQProducer)."""
+
+    send_timeout_seconds: float = 3.0
+    """sendMsgTimeout: for all attempts of one send together."""
+    retry_times: int = 2
+    """retryTimesWhenSendFailed: further attempts after the first, on another broker where there is one."""
+    retry_when_not_stored_ok: bool = False
+    """retryAnotherBrokerWhenNotStoreOK: also try again when the status is not SEND_OK."""
+    default_topic_queue_nums: int = 4
+    """Queues of a topic that the first send creates."""
+    batch_unique_key: bool = False
+    """Give a batch one unique key in place of its messages' own, as topics of the queue type BatchCQ need it."""
+    send_latency_fault: bool = False
+    """sendLatencyFaultEnable: leave slow and failing brokers out for a while."""
+    limits: SendLimits = attrs.Factory(SendLimits)
+    message_trace: bool = False
+    """enableTrace: tell the brokers' trace topic what became of each message."""
+    trace_topic: str = TRACE_TOPIC
+    vip_channel: bool = False
+    """vipChannelEnabled: send to the broker's fast port, two below the one it announces."""
+
+
+class Sender:
+    """The sending of one group: its topics' queues, and how their brokers fared. It needs no joining of the client."""
+
+    def __init__(self, client: MQClient, group: str, options: ProducerOptions) -> None:
+        self._client = client
+        self._group = group
+        self._options = options
+        self._clock = client.reactor
+        self._infos: dict[str, TopicPublishInfo] = {}
+        self._latency = LatencyFault(enabled=options.send_latency_fault)
+
+    def topics(self) -> list[str]:
+        """The topics sent to so far."""
+        return list(self._infos)
+
+    def route_changed(self, topic: str, route: TopicRouteData) -> None:
+        """Send by this route from now on."""
+        known = self._infos.get(topic)
+        if known is not None:
+            self._infos[topic] = publish_info(topic, route, known.turn)
+
+    async def info(self, topic: str) -> TopicPublishInfo:
+        """Where the topic can be sent to. Raises NoRoute."""
+        info = self._infos.get(topic)
+        if info is None or not info.queues:
+            route = await self._client.routes.find_or_default(topic, self._options.default_topic_queue_nums)
+            info = self._infos.setdefault(topic, publish_info(topic, route, self._client.rng.randrange(1 << 16)))
+        if not info.queues:  # the route may have changed since it was heard
+            info = self._infos[topic] = publish_info(topic, await self._client.routes.update(topic), info.turn)
+        if not info.queues:
+            raise TopicNotWritable(topic, self._client.name_servers.addresses)
+        return info
+
+    async def deliver(self, message: Outgoing, queue: MessageQueue | None, timeout_seconds: float | None) -> SendResult:
+        """Send to the queue given, or round the topic's queues with further tries; fails as Producer.send does."""
+        total = self._options.send_timeout_seconds if timeout_seconds is None else timeout_seconds
+        deadline = self._clock.seconds() + total
+        if queue is not None:
+            return await self._attempt(message, queue, deadline)
+        return await self._deliver_anywhere(message, deadline, total)
+
+    async def deliver_one_way(self, message: Outgoing, queue: MessageQueue | None) -> None:
+        """Hand the message to a connection; no answer will come."""
+        chosen = queue or self._choose(await self.info(message.topic), None)
+        await self._client.remoting.invoke_one_way(await self._address(chosen), self._request(message, chosen))
+
+    async def _deliver_anywhere(self, message: Outgoing, deadline: float, total: float) -> SendResult:
+        """Try brokers one after another, while time remains (Apache: DefaultMQProducerImpl.sendDefaultImpl)."""
+        info = await self.info(message.topic)
+        tried: list[str] = []
+        unsafe: SendResult | None = None
+        last: Exception | None = None
+        for _ in range(1 + self._options.retry_times):
+            if tried and self._clock.seconds() >= deadline:
+                break
+            queue = self._choose(self._infos.get(message.topic, info), tried[-1] if tried else None)
+            tried.append(queue.broker_name)
+            try:
+                result = await self._attempt_and_note(message, queue, deadline)
+            except BrokerError as error:
+                if error.response_code not in RETRY_RESPONSE_CODES:
+                    raise
+                last = error
+            except (RemotingError, BrokerGone) as error:
+                last = error
+            else:
+                if result.status is SendStatus.SEND_OK or not self._options.retry_when_not_stored_ok:
+                    return result
+                unsafe = result
+        if unsafe is not None:
+            return unsafe
+        assert last is not None
+        raise SendFailed(message.topic, tried, total - (deadline - self._clock.seconds()), last) from last
+
+    async def _attempt_and_note(self, message: Outgoing, queue: MessageQueue, deadline: float) -> SendResult:
+        began = self._client.now_ms()
+        failed = True
+        try:
+            result = await self._attempt(message, queue, deadline)
+            failed = False
+        finally:
+            now = self._client.now_ms()
+            self._latency.record(queue.broker_name, now - began, now, failed=failed)
+        return result
+
+    async def _attempt(self, message: Outgoing, queue: MessageQueue, deadline: float) -> SendResult:
+        address = await self._address(queue)
+        remaining = max(0.0, deadline - self._clock.seconds())
+        answer = await self._client.remoting.invoke(address, self._request(message, queue), remaining)
+        return send_result(message, queue, answer)
+
+    async def _address(self, queue: MessageQueue) -> str:
+        master = await self._client.routes.master(queue.broker_name, queue.topic)
+        return vip_address(master) if self._options.vip_channel else master
+
+    def _request(self, message: Outgoing, queue: MessageQueue) -> RemotingCommand:
+        return send_request(
+            message,
+            queue,
+            group=self._group,
+            default_topic=AUTO_CREATE_TOPIC,
+            queue_nums=self._options.default_topic_queue_nums,
+            now_ms=self._client.now_ms(),
+        )
+
+    def _choose(self, info: TopicPublishInfo, last_broker: str | None) -> MessageQueue:
+        queue = self._latency.select(info, last_broker, self._client.now_ms())
+        if queue is None:
+            raise TopicNotWritable(info.topic, self._client.name_servers.addresses)
+        return queue
+
+
+def vip_address(address: str) -> str:
+    """The fast port of a broker (Apache: MixAll.brokerVIPChannel)."""
+    host, _, port = address.rpartition(":")
+    return f"{host}:{int(port) - 2}"

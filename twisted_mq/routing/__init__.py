@@ -1,0 +1,1 @@
+"""Routes of topics and who takes which queues: what client and broker share."""

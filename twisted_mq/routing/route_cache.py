@@ -1,0 +1,142 @@
+"""Routes of the topics a client uses, and the brokers they name. One query at a time for a topic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import attrs
+from twisted.internet import defer
+from twisted.python import failure
+
+from twisted_mq.protocol.bodies import BrokerData, TopicRouteData, decode_body
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.headers import GetRouteInfoRequestHeader
+from twisted_mq.protocol.names.validation import AUTO_CREATE_TOPIC
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.header_codec import encode_header
+from twisted_mq.routing.errors import BrokerGone, TopicNotFound
+from twisted_mq.routing.name_servers import NameServers
+from twisted_mq.routing.topic_route import MASTER_ID, route_for_new_topic
+
+RouteChanged = Callable[[str, TopicRouteData], None]
+
+
+@attrs.frozen
+class BrokerAddress:
+    """One broker process as the routes name it; id 0 is the master."""
+
+    broker_name: str
+    broker_id: int
+    address: str
+
+
+class RouteCache:
+    """Asks the name servers and remembers. A topic that vanished keeps its last route, as in Apache's client."""
+
+    def __init__(self, name_servers: NameServers, changed: RouteChanged) -> None:
+        self._name_servers = name_servers
+        self._changed = changed
+        self._routes: dict[str, TopicRouteData] = {}
+        self._brokers: dict[str, BrokerData] = {}
+        self._asked: dict[str, list[defer.Deferred[TopicRouteData]]] = {}
+
+    def get(self, topic: str) -> TopicRouteData | None:
+        """The route as last heard; None where it was never heard."""
+        return self._routes.get(topic)
+
+    async def find(self, topic: str) -> TopicRouteData:
+        """The route, asked for if it is not known. Raises NoRoute."""
+        known = self._routes.get(topic)
+        return known if known is not None else await self.update(topic)
+
+    async def find_or_default(self, topic: str, queue_nums: int) -> TopicRouteData:
+        """As `find`; a topic that does not exist yet gets the route on which its first send creates it."""
+        try:
+            return await self.find(topic)
+        except TopicNotFound:
+            try:
+                default = await self._query(AUTO_CREATE_TOPIC)
+            except TopicNotFound:
+                raise TopicNotFound(topic, self._name_servers.addresses, creatable=False) from None
+        route = route_for_new_topic(default, queue_nums)
+        self._remember(topic, route)
+        return route
+
+    def update(self, topic: str) -> defer.Deferred[TopicRouteData]:
+        """Ask now. Who asks for the same topic meanwhile gets the same answer. Fails with NoRoute."""
+        waiting: defer.Deferred[TopicRouteData] = defer.Deferred()
+        if topic in self._asked:
+            self._asked[topic].append(waiting)
+            return waiting
+        self._asked[topic] = [waiting]
+        asked = defer.Deferred.fromCoroutine(self._query(topic))
+        asked.addCallback(lambda route: self._remember(topic, route))
+        asked.addBoth(self._tell, topic)
+        return waiting
+
+    def brokers(self) -> Iterator[BrokerAddress]:
+        """Every broker process of every known route."""
+        for name, broker in sorted(self._brokers.items()):
+            for broker_id, address in sorted(broker.broker_addrs.items()):
+                yield BrokerAddress(name, broker_id, address)
+
+    def broker(self, broker_name: str) -> BrokerData | None:
+        """The addresses of a broker name; None where no route names it."""
+        return self._brokers.get(broker_name)
+
+    async def master(self, broker_name: str, topic: str) -> str:
+        """Address of a broker's master; the topic's route is asked for anew where it is not known. Raises NoRoute."""
+        address = self.master_now(broker_name)
+        if address is None:
+            await self.update(topic)
+            address = self.master_now(broker_name)
+        if address is None:
+            raise BrokerGone(broker_name, self._name_servers.addresses)
+        return address
+
+    def master_now(self, broker_name: str) -> str | None:
+        broker = self._brokers.get(broker_name)
+        return None if broker is None else broker.broker_addrs.get(MASTER_ID)
+
+    def addresses_of(self, topic: str) -> list[str]:
+        """One address for each broker of a topic, the master where there is one."""
+        route = self._routes.get(topic)
+        if route is None:
+            return []
+        return [
+            one.broker_addrs.get(MASTER_ID, next(iter(one.broker_addrs.values())))
+            for one in route.broker_datas
+            if one.broker_addrs
+        ]
+
+    def forget(self, topic: str) -> None:
+        """Nobody uses the topic any more."""
+        if self._routes.pop(topic, None) is not None:
+            self._collect_brokers()
+
+    async def _query(self, topic: str) -> TopicRouteData:
+        header = GetRouteInfoRequestHeader(topic=topic, accept_standard_json_only=True)
+        request = RemotingCommand.request(RequestCode.GET_ROUTEINFO_BY_TOPIC, encode_header(header))
+        answer = await self._name_servers.ask(request)
+        if answer.code == ResponseCode.TOPIC_NOT_EXIST:
+            raise TopicNotFound(topic, self._name_servers.addresses)
+        if answer.code != ResponseCode.SUCCESS:
+            raise BrokerError(answer.code, answer.remark or "")
+        return decode_body(TopicRouteData, answer.body)
+
+    def _remember(self, topic: str, route: TopicRouteData) -> TopicRouteData:
+        changed = self._routes.get(topic) != route
+        self._routes.pop(topic, None)  # the newest stands last: what it says of a broker counts
+        self._routes[topic] = route
+        if changed:
+            self._collect_brokers()
+            self._changed(topic, route)
+        return route
+
+    def _tell(self, result: TopicRouteData | failure.Failure, topic: str) -> None:
+        for waiting in self._asked.pop(topic):
+            waiting.callback(result)  # with a Failure this starts the errback chain
+
+    def _collect_brokers(self) -> None:
+        self._brokers = {one.broker_name: one for route in self._routes.values() for one in route.broker_datas}
