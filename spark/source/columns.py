@@ -22,7 +22,7 @@ from twisted_mq.spark.source.properties import Properties, parse_properties
 from twisted_mq.spark.source.records import Records, gather
 from twisted_mq.spark.source.schema import COLUMNS, TIMESTAMP_TYPE, arrow_schema
 from twisted_mq.spark.source.texts import as_text, replace_rows
-from twisted_mq.storage.columns.record_columns import RecordBatch
+from twisted_mq.storage.columns.record_columns import RecordColumns
 
 MAX_BATCH_BODY_BYTES = 512 * 1024 * 1024
 """A batch whose bodies decompress to more is cut in halves: an Arrow column holds 2 GiB at most."""
@@ -106,7 +106,7 @@ def _body(batch: Batch) -> pa.Array:
     return replace_rows(stored, compressed, _decompressed(spans, compressed.tolist()))
 
 
-def _decompressed(spans: RecordBatch, rows: list[int]) -> list[bytes | None]:
+def _decompressed(spans: RecordColumns, rows: list[int]) -> list[bytes | None]:
     """The plain bodies of these rows. Raises BodiesTooLarge unless there is one row only."""
     view = memoryview(spans.log.data)
     bodies: list[bytes | None] = []

@@ -23,13 +23,13 @@ from twisted_mq.protocol.text.properties import (
     decode_property_bytes,
 )
 from twisted_mq.spark.source.texts import replace_rows
-from twisted_mq.storage.columns.record_columns import RecordBatch
+from twisted_mq.storage.columns.record_columns import RecordColumns
 
 _TO_UNWRAP = MessageSysFlag.INNER_BATCH_FLAG | MessageSysFlag.NEED_UNWRAP_FLAG
 Row = dict[str, Any]
 
 
-def with_messages_of_batches(batch: pa.RecordBatch, records: RecordBatch) -> pa.RecordBatch:
+def with_messages_of_batches(batch: pa.RecordBatch, records: RecordColumns) -> pa.RecordBatch:
     """The rows of `batch`, one a record, with as many for each inner batch as it has messages."""
     inner = np.flatnonzero(records.sys_flag & _TO_UNWRAP == _TO_UNWRAP)
     messages = {row: _messages(records, row) for row in inner.tolist()}
@@ -49,7 +49,7 @@ def with_messages_of_batches(batch: pa.RecordBatch, records: RecordBatch) -> pa.
     return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
-def _messages(records: RecordBatch, row: int) -> list[Row]:
+def _messages(records: RecordColumns, row: int) -> list[Row]:
     """The columns in which the messages of a batch differ; none where its body is none of a batch."""
     stored = records.log.data[int(records.body[row]) : int(records.body_end[row])]
     try:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from twisted_mq.protocol.layouts.record import V6_FLAGS
 from twisted_mq.protocol.text.java_hash_columns import Positions
-from twisted_mq.storage.columns.record_columns import HEAD_DTYPES, Column, RecordBatch, bytes_at
+from twisted_mq.storage.columns.record_columns import HEAD_DTYPES, Column, RecordColumns, bytes_at
 from twisted_mq.storage.files.mapped_log import MappedLog
 
 HOST_FIELDS = ("born_host", "store_host")
@@ -34,7 +34,7 @@ class Hosts:
 class Records:
     """Intact records of one file, in order: where they and their parts lie, and their leading fields, a row each."""
 
-    spans: RecordBatch
+    spans: RecordColumns
     fields: dict[str, Column]
     hosts: dict[str, list[Hosts]]
 
@@ -61,7 +61,7 @@ def gather(log: MappedLog, begins: Positions, ends: Positions) -> pa.BinaryArray
     return both.take(pa.array(np.arange(0, 2 * count, 2, dtype=np.int32)))
 
 
-def load_records(spans: RecordBatch) -> Records:
+def load_records(spans: RecordColumns) -> Records:
     """These records, with all their leading fields."""
     flags = spans.sys_flag & V6_FLAGS
     variants = np.unique(flags).tolist() or [0]

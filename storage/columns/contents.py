@@ -14,7 +14,7 @@ from twisted_mq.protocol.messages.delay_levels import DEFAULT_DELAY_TABLE
 from twisted_mq.protocol.text.java import tags_code
 from twisted_mq.protocol.text.properties import PROPERTY_TAGS, decode_property_bytes
 from twisted_mq.storage.columns.property_shapes import Shapes, distinct, java_hashes, rows_by_length
-from twisted_mq.storage.columns.record_columns import RecordBatch, bytes_at
+from twisted_mq.storage.columns.record_columns import RecordColumns, bytes_at
 
 Numbers = npt.NDArray[Any]
 """The bit that prepared and rolled back messages have: they enter no queue."""
@@ -35,7 +35,7 @@ class Names(dict[bytes, int]):
         self.texts.append(topic.decode("utf-8", "replace"))
         return number
 
-    def numbers_of(self, batch: RecordBatch) -> Numbers:
+    def numbers_of(self, batch: RecordColumns) -> Numbers:
         """The number of each record's topic."""
         numbers = np.zeros(len(batch), np.int64)
         lengths = batch.topic_end - batch.topic
@@ -62,7 +62,7 @@ class TagsCodes(dict[bytes, int]):
             return tags_code(decode_property_bytes(properties).get(PROPERTY_TAGS))
         return self[behind.partition(_PROPERTY_END)[0]]
 
-    def of_batch(self, batch: RecordBatch, shapes: Shapes) -> Numbers:
+    def of_batch(self, batch: RecordColumns, shapes: Shapes) -> Numbers:
         """What the records' queue entries carry; in the schedule topic see `scheduled_codes`."""
         codes = np.zeros(len(batch), np.int64)
         for shape in shapes.shapes:
@@ -72,13 +72,13 @@ class TagsCodes(dict[bytes, int]):
         return codes
 
 
-def in_queues(batch: RecordBatch) -> npt.NDArray[np.bool_]:
+def in_queues(batch: RecordColumns) -> npt.NDArray[np.bool_]:
     """Which rows queues lead to."""
     inside: npt.NDArray[np.bool_] = (batch.sys_flag & OUT_OF_QUEUES) == 0
     return inside
 
 
-def entry_codes(batch: RecordBatch, topics: Numbers, names: Names, tags: TagsCodes, shapes: Shapes) -> Numbers:
+def entry_codes(batch: RecordColumns, topics: Numbers, names: Names, tags: TagsCodes, shapes: Shapes) -> Numbers:
     """The tags codes of the records' queue entries: of delayed messages the time they are due (Apache's rule)."""
     codes = tags.of_batch(batch, shapes)
     schedule = names.get(SCHEDULE_TOPIC.encode())
@@ -88,14 +88,14 @@ def entry_codes(batch: RecordBatch, topics: Numbers, names: Names, tags: TagsCod
     return codes
 
 
-def _scheduled_code(batch: RecordBatch, row: int) -> int:
+def _scheduled_code(batch: RecordColumns, row: int) -> int:
     try:
         return dispatch_fields(batch.log.data, int(batch.starts[row]), delay_table=DEFAULT_DELAY_TABLE).tags_code
     except RecordError:
         return 0
 
 
-def odd_records(batch: RecordBatch, topics: Numbers, names: Names) -> Numbers:
+def odd_records(batch: RecordColumns, topics: Numbers, names: Names) -> Numbers:
     """Rows that say impossible things: a topic that cannot be printed, a negative queue or queue offset."""
     odd = (batch.queue_id < 0) | (batch.queue_offset < 0)
     for number in np.unique(topics).tolist():

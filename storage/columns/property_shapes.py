@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from twisted_mq.protocol.text.java_hash_columns import Positions
 from twisted_mq.protocol.text.properties import PROPERTY_KEYS
-from twisted_mq.storage.columns.record_columns import RecordBatch, bytes_at
+from twisted_mq.storage.columns.record_columns import RecordColumns, bytes_at
 
 Bytes = npt.NDArray[np.uint8]
 Words = dict[bytes, list[slice]]
@@ -51,7 +51,7 @@ class Shapes:
     others: Positions
 
     @classmethod
-    def of(cls, batch: RecordBatch) -> Shapes:
+    def of(cls, batch: RecordColumns) -> Shapes:
         """Sort a batch's records."""
         shapes: list[Shape] = []
         others = [np.zeros(0, np.int64)]

@@ -33,7 +33,7 @@ _STORE_TIMESTAMP = {flags: field_offset(MESSAGE, "store_timestamp", sys_flag=fla
 
 
 @attrs.frozen(eq=False)
-class RecordBatch:
+class RecordColumns:
     """Intact records of one file, in order, a row each. Positions count from the file's start."""
 
     log: MappedLog
@@ -64,10 +64,10 @@ class RecordBatch:
         """Bytes of each record."""
         return self.ends - self.starts
 
-    def rows(self, chosen: slice | Column) -> RecordBatch:
+    def rows(self, chosen: slice | Column) -> RecordColumns:
         """The records of these rows."""
-        columns = {field.name: getattr(self, field.name) for field in attrs.fields(RecordBatch)}
-        return RecordBatch(**{name: one if name == "log" else one[chosen] for name, one in columns.items()})
+        columns = {field.name: getattr(self, field.name) for field in attrs.fields(RecordColumns)}
+        return RecordColumns(**{name: one if name == "log" else one[chosen] for name, one in columns.items()})
 
     def texts(self, begins: Positions, ends: Positions) -> list[bytes]:
         """The bytes of each span."""
@@ -99,7 +99,7 @@ def heads_at(log: MappedLog, starts: Positions) -> Column:
     return window(log.data, f"V{HEAD_BYTES}")[starts].view(HEAD_DTYPES[0])
 
 
-def intact_records(log: MappedLog, starts: Positions) -> RecordBatch:
+def intact_records(log: MappedLog, starts: Positions) -> RecordColumns:
     """The leading ones of `starts` at which a whole record begins that does not reach into the next of them.
 
     `starts` ascend by at least SMALLEST_RECORD. The rules are those of twisted_mq.protocol.layouts.record.read_head and
@@ -143,9 +143,9 @@ def _batch(
     topic: Positions,
     topic_end: Positions,
     properties: Positions,
-) -> RecordBatch:
+) -> RecordColumns:
     early = {name: heads[name].astype(heads[name].dtype.newbyteorder("=")) for name in _EARLY_FIELDS}
-    return RecordBatch(
+    return RecordColumns(
         log,
         starts,
         ends,

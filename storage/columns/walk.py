@@ -16,7 +16,7 @@ import attrs
 import numpy as np
 
 from twisted_mq.protocol.layouts.record import BLANK_BYTES
-from twisted_mq.storage.columns.record_columns import RecordBatch, intact_records
+from twisted_mq.storage.columns.record_columns import RecordColumns, intact_records
 from twisted_mq.storage.errors import NoStore
 from twisted_mq.storage.files.files_at_rest import files_in
 from twisted_mq.storage.files.mapped_log import MappedLog
@@ -102,7 +102,7 @@ def _whole_pages(size: int) -> int:
     return size - odd + (_PAGE if odd > _PAGE // 2 else 0) or size
 
 
-def walk_log(files: LogFiles, *, check_bodies: bool = True, start: int = 0) -> Iterator[RecordBatch | Gap]:
+def walk_log(files: LogFiles, *, check_bodies: bool = True, start: int = 0) -> Iterator[RecordColumns | Gap]:
     """Everything of the log from the file on that holds `start`; neighbouring gaps come as one.
 
     A gap at the log's very end has nothing behind it; one of zeros there is no gap but the end. A file that is gone
@@ -146,7 +146,7 @@ def _join(waiting: collections.deque[Gap], gap: Gap) -> None:
     waiting.append(attrs.evolve(before, length=before.length + gap.length, written=written))
 
 
-def walk_file(log: MappedLog, start: int = 0, *, check_bodies: bool = True) -> Iterator[RecordBatch | Gap]:
+def walk_file(log: MappedLog, start: int = 0, *, check_bodies: bool = True) -> Iterator[RecordColumns | Gap]:
     """Everything in one file from a position on, up to its blank record or its end."""
     position = start
     while log.size - position >= BLANK_BYTES:
@@ -171,7 +171,7 @@ def _gap(log: MappedLog, start: int, end: int, reason: str) -> Gap:
     )
 
 
-def _with_sound_bodies(batch: RecordBatch) -> Iterator[RecordBatch | Gap]:
+def _with_sound_bodies(batch: RecordColumns) -> Iterator[RecordColumns | Gap]:
     """The batch, or the runs of its records with right bodies and the others as gaps."""
     begin = 0
     for row in batch.wrong_bodies().tolist():

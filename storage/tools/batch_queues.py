@@ -20,7 +20,7 @@ from twisted_mq.protocol.layouts.batch_entry import inner_count
 from twisted_mq.protocol.layouts.derive import derive_dtype
 from twisted_mq.protocol.layouts.queue_entry import BATCH_ENTRY, BATCH_ENTRY_BYTES, BATCH_QUEUE_ENTRY, NO_COMPACT_OFFSET
 from twisted_mq.protocol.text.properties import decode_property_bytes
-from twisted_mq.storage.columns.record_columns import RecordBatch
+from twisted_mq.storage.columns.record_columns import RecordColumns
 from twisted_mq.storage.files.directory import sync_directory
 from twisted_mq.storage.files.paths import file_name
 from twisted_mq.storage.queues.queue_files import BatchQueueFiles
@@ -33,7 +33,7 @@ LARGEST_HOLE = 50_000_000
 """A record that is so many messages further than the one before it has a damaged queue offset."""
 
 
-def message_counts(batch: RecordBatch) -> Rows:
+def message_counts(batch: RecordColumns) -> Rows:
     """How many messages each record holds: more than one only in inner batches."""
     counts = np.ones(len(batch), np.int64)
     inner = np.flatnonzero(batch.sys_flag & MessageSysFlag.INNER_BATCH_FLAG)
@@ -42,7 +42,7 @@ def message_counts(batch: RecordBatch) -> Rows:
     return counts
 
 
-def batch_columns(batch: RecordBatch, rows: Rows, records: Rows) -> Rows:
+def batch_columns(batch: RecordColumns, rows: Rows, records: Rows) -> Rows:
     """The six columns of these rows, whose first four are `records`."""
     return np.column_stack((records, batch.store_timestamp[rows], message_counts(batch.rows(rows))))
 

@@ -12,7 +12,7 @@ from twisted_mq.protocol.errors import RecordError
 from twisted_mq.protocol.layouts.record_codec import decode_message
 from twisted_mq.protocol.messages.message import MessageExt
 from twisted_mq.storage.columns.contents import Names
-from twisted_mq.storage.columns.record_columns import RecordBatch
+from twisted_mq.storage.columns.record_columns import RecordColumns
 from twisted_mq.storage.columns.walk import Gap, LogFiles, walk_log
 from twisted_mq.storage.tools.findings import Finding
 from twisted_mq.storage.tools.verify import gap_finding
@@ -38,7 +38,7 @@ class MessageFilter:
     queue_offset_from: int = 0
     queue_offset_until: int = _NEVER
 
-    def rows(self, batch: RecordBatch, names: Names) -> npt.NDArray[np.int64]:
+    def rows(self, batch: RecordColumns, names: Names) -> npt.NDArray[np.int64]:
         """The rows of a batch that may be taken; only keys are not looked at exactly."""
         places = batch.physical_offsets
         taken = (places >= self.offset_from) & (places < self.offset_until)
@@ -85,7 +85,7 @@ class Selection:
             yield from self._messages(part, names)
             self.advance(int(part.sizes.sum()))
 
-    def _messages(self, batch: RecordBatch, names: Names) -> Iterator[MessageExt]:
+    def _messages(self, batch: RecordColumns, names: Names) -> Iterator[MessageExt]:
         ids = any(len(key) in (32, 56) for key in self.wanted.keys)
         for row in self.wanted.rows(batch, names).tolist():
             properties = batch.log.data[int(batch.properties[row]) : int(batch.ends[row])]

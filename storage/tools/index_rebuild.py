@@ -7,7 +7,7 @@ import os
 from twisted_mq.protocol.layouts.index import IndexSizes
 from twisted_mq.storage.columns.contents import Names, Numbers
 from twisted_mq.storage.columns.property_shapes import Shapes
-from twisted_mq.storage.columns.record_columns import RecordBatch
+from twisted_mq.storage.columns.record_columns import RecordColumns
 from twisted_mq.storage.files.paths import StorePaths
 from twisted_mq.storage.index.index_file import KeyEntry
 from twisted_mq.storage.index.index_service import IndexService
@@ -27,7 +27,7 @@ class IndexRebuild:
         self._timestamp = 0
         self._service = IndexService(directory, sizes, lambda: self._timestamp)
 
-    def add(self, batch: RecordBatch, topics: Numbers, shapes: Shapes) -> None:
+    def add(self, batch: RecordColumns, topics: Numbers, shapes: Shapes) -> None:
         """Write the keys of a batch; `topics` has each row's number. Raises StoreFull."""
         rows, hashes = self._keys.of(batch, topics, shapes)
         self._timestamp = int(batch.store_timestamp[0])

@@ -33,7 +33,7 @@ from twisted_mq.protocol.text.java_hash_columns import hashes_of, window
 from twisted_mq.protocol.text.properties import PROPERTY_KEYS, PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX
 from twisted_mq.storage.columns.contents import Names
 from twisted_mq.storage.columns.property_shapes import Shapes, java_hashes
-from twisted_mq.storage.columns.record_columns import RecordBatch
+from twisted_mq.storage.columns.record_columns import RecordColumns
 from twisted_mq.storage.files.paths import StorePaths
 from twisted_mq.storage.index.index_file import IndexView
 from twisted_mq.storage.index.index_keys import keys_of
@@ -107,7 +107,7 @@ class BatchKeys:
         self._topic_hashes: list[int] = []
         """Of `topic#`, by the topic's number."""
 
-    def of(self, batch: RecordBatch, topics: Numbers, shapes: Shapes) -> tuple[Numbers, Numbers]:
+    def of(self, batch: RecordColumns, topics: Numbers, shapes: Shapes) -> tuple[Numbers, Numbers]:
         """(row, hash) of every key, in order; `topics` has each row's number. Rolled back messages have none."""
         kinds = batch.sys_flag & MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
         kept = kinds != MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
@@ -122,7 +122,7 @@ class BatchKeys:
         return (rows, hashes) if chosen.all() else (rows[chosen], hashes[chosen])
 
     @staticmethod
-    def _odd_keys(batch: RecordBatch, others: Numbers, topic_hashes: Numbers) -> tuple[Numbers, Numbers]:
+    def _odd_keys(batch: RecordColumns, others: Numbers, topic_hashes: Numbers) -> tuple[Numbers, Numbers]:
         """The keys of records that have no common shape."""
         rows: list[int] = []
         keys: list[bytes] = []
@@ -229,7 +229,7 @@ class IndexCheck:
         """How many entries all files have."""
         return sum(len(file.entries) for file in self._files)
 
-    def add(self, batch: RecordBatch, topics: Numbers, shapes: Shapes) -> None:
+    def add(self, batch: RecordColumns, topics: Numbers, shapes: Shapes) -> None:
         """Compare a batch; `topics` has each row's number."""
         if not self._files:
             return

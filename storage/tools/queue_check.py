@@ -16,7 +16,7 @@ import numpy.typing as npt
 from twisted_mq.protocol.bodies import TopicConfig
 from twisted_mq.storage.columns.contents import Names, TagsCodes, entry_codes, groups, in_queues
 from twisted_mq.storage.columns.property_shapes import Shapes
-from twisted_mq.storage.columns.record_columns import RecordBatch
+from twisted_mq.storage.columns.record_columns import RecordColumns
 from twisted_mq.storage.queues.queue_files import BatchQueueFiles, QueueFiles
 from twisted_mq.storage.tools.batch_queues import BatchQueueEntries, batch_columns
 from twisted_mq.storage.tools.findings import QUEUE, Finding, runs
@@ -83,7 +83,7 @@ class QueueCheck:
                 entries[queue.topic, queue.queue_id] = QueueEntries(queue)
         return cls(entries, topics, in_use)
 
-    def add(self, batch: RecordBatch, shapes: Shapes) -> Numbers:
+    def add(self, batch: RecordColumns, shapes: Shapes) -> Numbers:
         """Compare a batch; returns the numbers of its topics in `names`."""
         topics = self._names.numbers_of(batch)
         codes = entry_codes(batch, topics, self._names, self._tags, shapes)

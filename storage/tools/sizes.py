@@ -12,7 +12,7 @@ import attrs
 import numpy as np
 
 from twisted_mq.storage.columns.contents import Names, Numbers, groups, in_queues
-from twisted_mq.storage.columns.record_columns import RecordBatch
+from twisted_mq.storage.columns.record_columns import RecordColumns
 from twisted_mq.storage.columns.walk import Gap, LogFiles, walk_log
 from twisted_mq.storage.store_reader import StoreReader
 from twisted_mq.storage.tables.config_tables import TOPIC_GROUP_SEPARATOR
@@ -128,7 +128,7 @@ class _Measure:
     def _topic(self, name: str) -> TopicSize:
         return self._topics.setdefault(name, TopicSize(name))
 
-    def add(self, batch: RecordBatch) -> None:
+    def add(self, batch: RecordColumns) -> None:
         file = self._files[batch.log.first_offset]
         file.record_bytes += int(batch.sizes.sum())
         file.oldest = file.oldest or int(batch.store_timestamp[0])
@@ -139,7 +139,7 @@ class _Measure:
         for number, queue_id, rows in groups(topics, batch.queue_id, np.flatnonzero(in_queues(batch))):
             self._live(file, batch, self._names.texts[number], queue_id, rows)
 
-    def _count(self, batch: RecordBatch, rows: Numbers, topic: str) -> None:
+    def _count(self, batch: RecordColumns, rows: Numbers, topic: str) -> None:
         size = self._topic(topic)
         size.messages += int(message_counts(batch.rows(rows)).sum())
         size.log_bytes += int(batch.sizes[rows].sum())
@@ -148,7 +148,7 @@ class _Measure:
         size.files += (topic, batch.log.first_offset) not in self._seen
         self._seen.add((topic, batch.log.first_offset))
 
-    def _live(self, file: FileSize, batch: RecordBatch, topic: str, queue_id: int, rows: Numbers) -> None:
+    def _live(self, file: FileSize, batch: RecordColumns, topic: str, queue_id: int, rows: Numbers) -> None:
         first = self._first_offsets.get((topic, queue_id), 1 << 63)
         live = rows[batch.physical_offsets[rows] >= first] if first < 1 << 63 else rows[:0]
         if not len(live):

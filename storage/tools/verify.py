@@ -14,7 +14,7 @@ import attrs
 from twisted_mq.protocol.layouts.index import IndexSizes
 from twisted_mq.storage.columns.contents import odd_records
 from twisted_mq.storage.columns.property_shapes import Shapes
-from twisted_mq.storage.columns.record_columns import RecordBatch
+from twisted_mq.storage.columns.record_columns import RecordColumns
 from twisted_mq.storage.columns.walk import Gap, LogFiles, walk_log
 from twisted_mq.storage.files.directory import is_locked
 from twisted_mq.storage.queues.queue_files import BatchQueueFiles, QueueFiles
@@ -129,7 +129,7 @@ def gap_finding(gap: Gap) -> Finding:
     return Finding(LOG, gap.path, gap.physical_offset, f"{gap.length} bytes are no record: {gap.reason}")
 
 
-def _odd(batch: RecordBatch, rows: list[int]) -> Iterator[Finding]:
+def _odd(batch: RecordColumns, rows: list[int]) -> Iterator[Finding]:
     for row in rows:
         place = int(batch.starts[row]) + batch.log.first_offset
         topic = batch.log.data[int(batch.topic[row]) : int(batch.topic_end[row])]

@@ -15,7 +15,7 @@ from twisted_mq.protocol.text.java import java_hash, tags_code
 from twisted_mq.protocol.text.properties import decode_property_bytes
 from twisted_mq.storage.columns.contents import Names, TagsCodes
 from twisted_mq.storage.columns.property_shapes import Shapes, distinct, java_hashes
-from twisted_mq.storage.columns.record_columns import RecordBatch
+from twisted_mq.storage.columns.record_columns import RecordColumns
 from twisted_mq.storage.columns.walk import LogFiles, walk_log
 from twisted_mq.storage.index.index_keys import record_keys
 from twisted_mq.storage.tools.index_tools import BatchKeys
@@ -48,7 +48,7 @@ def some_properties(source: random.Random) -> bytes:
 
 
 @pytest.fixture
-def batch(open_store: OpenFileStore) -> RecordBatch:
+def batch(open_store: OpenFileStore) -> RecordColumns:
     source = random.Random(7)
     store = open_store(message_index_enable=False, mapped_file_size_commit_log=1 << 20)
     for _ in range(3000):
@@ -59,11 +59,11 @@ def batch(open_store: OpenFileStore) -> RecordBatch:
         put(store, message(topic, body=b"b", properties=properties, sys_flag=rolled_back, tags_code=code))
     store.close()
     (found,) = walk_log(LogFiles(store.config.store_path_root_dir))
-    assert isinstance(found, RecordBatch)
+    assert isinstance(found, RecordColumns)
     return found
 
 
-def test_tags_and_keys_of_a_batch_are_those_of_its_records(batch: RecordBatch) -> None:
+def test_tags_and_keys_of_a_batch_are_those_of_its_records(batch: RecordColumns) -> None:
     shapes, names = Shapes.of(batch), Names()
     alike = sum(len(shape.rows) for shape in shapes.shapes)
     assert alike + len(shapes.others) == len(batch) == 3000
