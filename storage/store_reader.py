@@ -12,7 +12,7 @@ from twisted_mq.protocol.errors import RecordError
 from twisted_mq.protocol.layouts.record_codec import decode_message
 from twisted_mq.protocol.messages.message import MessageExt
 from twisted_mq.storage.errors import NoStore
-from twisted_mq.storage.files.files_at_rest import ReadOnlyFile, files_in
+from twisted_mq.storage.files.files_at_rest import FileAtRest, files_in
 from twisted_mq.storage.files.paths import StorePaths
 from twisted_mq.storage.interfaces import Inconsistency
 from twisted_mq.storage.log.log_scan import LogScan, StopReason, intact_behind
@@ -64,7 +64,7 @@ class StoreReader:
                 problem = f"nothing is written here, the next record is at {start}"
                 self.problems.append(Inconsistency(self.directory, scan.end_offset, problem))
 
-    def _file_of(self, offset: int) -> ReadOnlyFile:
+    def _file_of(self, offset: int) -> FileAtRest:
         return next(file for file in reversed(self.files) if file.first_offset <= offset)
 
     def queues(self) -> Iterator[QueueFiles]:

@@ -44,6 +44,7 @@ SPARK_READS = (
     "twisted_mq.storage.files.mapped_log",
     "twisted_mq.storage.files.paths",
     "twisted_mq.storage.files.files_at_rest",
+    "twisted_mq.storage.queues.queue_files",
     "twisted_mq.storage.columns",
 )
 """What spark may take from storage: names, files and errors, never a running store."""
@@ -55,6 +56,7 @@ COLUMNS = {
     "protocol/text/java_hash_columns.py",
     "protocol/layouts/batch_records.py",
     "storage/columns",
+    "storage/queues/queue_files.py",
     "storage/index/index_writer.py",
     "storage/index/key_collector.py",
 }

@@ -4,20 +4,10 @@ from __future__ import annotations
 
 import os
 
-import attrs
-
 from twisted_mq.spark.errors import LogFileGone, NoCommitLog
+from twisted_mq.storage.files.files_at_rest import FileAtRest, files_in
 from twisted_mq.storage.files.mapped_log import MappedLog
 from twisted_mq.storage.files.paths import StorePaths, file_offset
-
-
-@attrs.frozen
-class LogFileName:
-    """A commit log file as a directory lists it; `first_offset` is the physical offset of its first byte."""
-
-    path: str
-    first_offset: int
-    size: int
 
 
 class LogFile(MappedLog):
@@ -43,13 +33,6 @@ def log_directory(store: str) -> str:
     raise NoCommitLog(store, "holds no commitlog directory")
 
 
-def list_log_files(store: str) -> list[LogFileName]:
+def list_log_files(store: str) -> list[FileAtRest]:
     """The store's commit log files in order, empty ones left out. Raises NoCommitLog."""
-    directory = log_directory(store)
-    files = []
-    with os.scandir(directory) as entries:
-        for entry in entries:
-            first_offset = file_offset(entry.name)
-            if first_offset is not None and entry.is_file() and entry.stat().st_size:
-                files.append(LogFileName(entry.path, first_offset, entry.stat().st_size))
-    return sorted(files, key=lambda file: file.first_offset)
+    return files_in(log_directory(store))

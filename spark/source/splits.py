@@ -17,9 +17,10 @@ from collections.abc import Iterator
 
 from pyspark.sql.datasource import InputPartition
 
-from twisted_mq.spark.source.log_file import LogFile, LogFileName, list_log_files, log_directory
+from twisted_mq.spark.source.log_file import LogFile, list_log_files, log_directory
 from twisted_mq.spark.source.options import ReadOptions
 from twisted_mq.spark.source.queue_hints import QueueHints
+from twisted_mq.storage.files.files_at_rest import FileAtRest
 
 
 class LogSplit(InputPartition):  # type: ignore[misc]
@@ -50,7 +51,7 @@ def plan_splits(options: ReadOptions) -> list[LogSplit]:
     return splits
 
 
-def _file_splits(file: LogFileName, start: int, end: int, split_bytes: int, hints: QueueHints) -> Iterator[LogSplit]:
+def _file_splits(file: FileAtRest, start: int, end: int, split_bytes: int, hints: QueueHints) -> Iterator[LogSplit]:
     """The splits of one file. The bytes behind the last record found stay in the last split, for a walk to judge."""
     log = LogFile(file.path, file.first_offset)
     begin: int | None = 0 if start == 0 else log.next_record(start, end)

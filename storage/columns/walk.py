@@ -1,4 +1,4 @@
-"""The walk over a whole log: batches of proved records, and the gaps between them.
+"""The walk over a whole log: batches of proved records, and the gaps between them; of one stretch of it, for Spark's tasks.
 
 Record sizes chain the records of a file, so finding them is sequential: `struct` reads each size, numpy then proves
 whole batches. Where the chain breaks, the walk goes on at the next record that proves itself by magic, lengths and own
@@ -18,7 +18,7 @@ import numpy as np
 from twisted_mq.protocol.layouts.record import BLANK_BYTES
 from twisted_mq.storage.columns.record_columns import RecordColumns, intact_records
 from twisted_mq.storage.errors import NoStore
-from twisted_mq.storage.files.files_at_rest import files_in
+from twisted_mq.storage.files.files_at_rest import FileAtRest, files_in
 from twisted_mq.storage.files.mapped_log import MappedLog
 from twisted_mq.storage.files.paths import StorePaths, file_name
 
@@ -27,15 +27,6 @@ BATCH_BYTES = 16 << 20
 """A batch ends with the record that reaches either."""
 DEFAULT_FILE_BYTES = 1 << 30
 _PAGE = 4096
-
-
-@attrs.frozen
-class LogFileRef:
-    """A log file as its directory lists it."""
-
-    path: str
-    first_offset: int
-    size: int
 
 
 @attrs.frozen
@@ -54,6 +45,15 @@ class Gap:
         return self.physical_offset + self.length
 
 
+@attrs.frozen
+class Break:
+    """A position in a file at which no record proves itself, and that of the next one that does; None: there is none."""
+
+    start: int
+    following: int | None
+    reason: str
+
+
 class LogFiles:
     """The log of a store as it was when this was made. `file_size` is what every file should be long."""
 
@@ -63,7 +63,7 @@ class LogFiles:
         self.directory = self.paths.commit_log
         if not os.path.isdir(self.directory):
             raise NoStore(root)
-        self.files = [LogFileRef(one.path, one.first_offset, one.size) for one in files_in(self.directory)]
+        self.files = files_in(self.directory)
         self.file_size = file_size or standard_size(self.files)
 
     @property
@@ -81,7 +81,7 @@ class LogFiles:
         return os.path.join(self.directory, file_name(physical_offset - physical_offset % self.file_size))
 
 
-def standard_size(files: Sequence[LogFileRef]) -> int:
+def standard_size(files: Sequence[FileAtRest]) -> int:
     """What the files of a log should be long: what most of them are if their names agree, else the distance of names.
 
     Of a single file its size, in whole pages; one near Apache's 1 GiB counts as one of 1 GiB.
@@ -148,20 +148,33 @@ def _join(waiting: collections.deque[Gap], gap: Gap) -> None:
 
 def walk_file(log: MappedLog, start: int = 0, *, check_bodies: bool = True) -> Iterator[RecordColumns | Gap]:
     """Everything in one file from a position on, up to its blank record or its end."""
-    position = start
-    while log.size - position >= BLANK_BYTES:
-        starts = log.chained(position, position + BATCH_BYTES, BATCH_ROWS)
-        batch = intact_records(log, np.array(starts, np.int64))
+    for part in walk_stretch(log, start, log.size):
+        if isinstance(part, RecordBatch):
+            yield from _with_sound_bodies(part) if check_bodies else (part,)
+        elif log.size - part.start >= BLANK_BYTES:
+            end = log.size if part.following is None else part.following
+            yield _gap(log, part.start, end, part.reason)
+
+
+def walk_stretch(log: MappedLog, start: int, end: int) -> Iterator[RecordBatch | Break]:
+    """Batches of the records that begin in [start, end), and where their chain breaks; the last may reach beyond `end`.
+
+    `start` is where a record begins, or damaged bytes do. A blank record ends its file.
+    """
+    position: int | None = start
+    end = min(end, log.size)
+    while position is not None and position < end:
+        chained = log.chained(position, min(end, position + BATCH_BYTES), BATCH_ROWS)
+        batch = intact_records(log, np.array(chained, np.int64))
         if len(batch):
-            yield from _with_sound_bodies(batch) if check_bodies else (batch,)
+            yield batch
             position = int(batch.ends[-1])
             continue
         if log.is_blank(position):
             return
-        following = log.next_record(position + 1, log.size)
-        end = log.size if following is None else following
-        yield _gap(log, position, end, log.fault_at(position))
-        position = end
+        following = log.next_record(position + 1, end)
+        yield Break(position, following, log.fault_at(position))
+        position = following
 
 
 def _gap(log: MappedLog, start: int, end: int, reason: str) -> Gap:

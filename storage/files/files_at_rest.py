@@ -13,18 +13,18 @@ from collections.abc import Iterator
 from twisted_mq.storage.files.paths import file_offset
 
 
-class ReadOnlyFile:
+class FileAtRest:
     """A file of a run of files, mapped for reading at first use; `first_offset` is what its name says."""
 
-    def __init__(self, path: str, first_offset: int) -> None:
+    def __init__(self, path: str, first_offset: int, size: int) -> None:
         self.path = path
         self.first_offset = first_offset
-        self.size = os.stat(path).st_size
+        self.size = size
         self._readable: memoryview | None = None
 
     @property
     def readable(self) -> memoryview:
-        """The whole file."""
+        """The whole file. Raises FileNotFoundError where it is gone since it was listed."""
         if self._readable is None:
             with open(self.path, "rb") as file:
                 mapped = mmap.mmap(file.fileno(), self.size, access=mmap.ACCESS_READ) if self.size else b""
@@ -41,11 +41,23 @@ class ReadOnlyFile:
             found = mapped.find(data, found + 1)
 
 
-def files_in(directory: str) -> list[ReadOnlyFile]:
+def files_in(directory: str) -> list[FileAtRest]:
     """The files whose names are offsets, in order; empty files and missing directories have none."""
+    files = []
     try:
-        names = sorted(name for name in os.listdir(directory) if file_offset(name) is not None)
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                first_offset = file_offset(entry.name)
+                if first_offset is not None:
+                    files.append(FileAtRest(entry.path, first_offset, _size_of(entry)))
     except (FileNotFoundError, NotADirectoryError):
         return []
-    files = [ReadOnlyFile(os.path.join(directory, name), int(name)) for name in names]
-    return [file for file in files if file.size]
+    return sorted((file for file in files if file.size), key=lambda file: file.first_offset)
+
+
+def _size_of(entry: os.DirEntry[str]) -> int:
+    """0 for a file that was removed while the directory was read."""
+    try:
+        return entry.stat().st_size
+    except FileNotFoundError:
+        return 0

@@ -1,21 +1,43 @@
-"""Consume queues and batch queues as they lie on disk, read without the store's lock and changed nowhere."""
+"""Consume queues and batch queues as they lie on disk, read without the store's lock and changed nowhere.
+
+Entries are counted in `places`: an entry's position in the queue's bytes, in entries. Single ones are read as tuples,
+many as numpy rows; queues may be missing, damaged or behind the log, so who follows an entry looks whether a record is
+there.
+"""
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Iterator
+from typing import Any
 
-from twisted_mq.protocol.layouts.queue_entry import BATCH_ENTRY, ENTRY
+import numpy as np
+import numpy.typing as npt
+
+from twisted_mq.protocol.layouts.derive import derive_dtype
+from twisted_mq.protocol.layouts.queue_entry import (
+    BATCH_ENTRY,
+    BATCH_QUEUE_ENTRY,
+    ENTRY,
+    FILLER_SIZE,
+    QUEUE_ENTRY,
+)
 from twisted_mq.storage.files.files_at_rest import files_in
 from twisted_mq.storage.interfaces import Inconsistency
 from twisted_mq.storage.queues.batch_consume_queue import BatchEntry
 
 Entry = tuple[int, int, int]
+Rows = npt.NDArray[Any]
+"""Entries, a row each, of the dtype of their layout; or numbers, one for each."""
+BEYOND = 1 << 63
+"""Behind every physical offset."""
 
 
 class EntryFiles:
     """The files of one queue: entries of one size up to the first one that was not written, counted in `places`."""
 
     layout = ENTRY
+    dtype = derive_dtype(QUEUE_ENTRY)
 
     def __init__(self, topic: str, queue_id: int, directory: str) -> None:
         self.topic = topic
@@ -77,10 +99,36 @@ class EntryFiles:
         entry = self._read(self.begin_place) if self.begin_place < self.end_place else None
         return None if entry is None else entry[0]
 
-    def path_of(self, number: int) -> str | None:
-        """The path of the queue's n-th file, counted from the first one that is there; None where there is none."""
+    def rows(self, places: Rows) -> Rows:
+        """The entries at these places; zeros (size 0: no entry) outside the written ones."""
+        found = np.zeros(len(places), self.dtype)
+        inside = (places >= self.begin_place) & (places < self.end_place)
+        numbers = (places - self.begin_place) // max(1, self.file_size // self.entry_bytes)
+        for number in np.unique(numbers[inside]).tolist():
+            here = np.flatnonzero(inside & (numbers == number))
+            self._fill(found, here, places[here], number)
+        return found
+
+    def _fill(self, found: Rows, rows: Rows, places: Rows, number: int) -> None:
+        """Put the entries at `places`, all of one file, into these rows."""
         file = self._by_number.get(number)
-        return None if file is None else file.path
+        if file is None:
+            return
+        part = np.frombuffer(file.readable, self.dtype, file.size // self.entry_bytes)
+        inside = places - file.first_offset // self.entry_bytes
+        kept = inside < len(part)
+        found[rows[kept]] = part[inside[kept]]
+
+    def record_from(self, physical_offset: int) -> int:
+        """The first physical offset that an entry names from there on, by a binary search; BEYOND where none does."""
+        places = range(self.begin_place, self.end_place)
+        at = bisect.bisect_left(places, physical_offset, key=self._record_of)
+        return self._record_of(places[at]) if at < len(places) else BEYOND
+
+    def _record_of(self, place: int) -> int:
+        """An entry's physical offset; before every log for a filler or a missing file."""
+        entry = self._read(place)
+        return -1 if entry is None or entry[1] == FILLER_SIZE else entry[0]
 
 
 class QueueFiles(EntryFiles):
@@ -113,6 +161,7 @@ class BatchQueueFiles(EntryFiles):
     """One batch queue as it lies on disk."""
 
     layout = BATCH_ENTRY
+    dtype = derive_dtype(BATCH_QUEUE_ENTRY)
 
     def batch_entries(self) -> Iterator[BatchEntry]:
         """All entries, see twisted_mq.storage.queues.batch_consume_queue."""

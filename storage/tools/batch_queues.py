@@ -9,7 +9,6 @@ from __future__ import annotations
 import bisect
 import os
 from array import array
-from typing import Any
 
 import attrs
 import numpy as np
@@ -17,17 +16,13 @@ import numpy.typing as npt
 
 from twisted_mq.protocol.flags import MessageSysFlag
 from twisted_mq.protocol.layouts.batch_entry import inner_count
-from twisted_mq.protocol.layouts.derive import derive_dtype
-from twisted_mq.protocol.layouts.queue_entry import BATCH_ENTRY, BATCH_ENTRY_BYTES, BATCH_QUEUE_ENTRY, NO_COMPACT_OFFSET
+from twisted_mq.protocol.layouts.queue_entry import BATCH_ENTRY, BATCH_ENTRY_BYTES, NO_COMPACT_OFFSET
 from twisted_mq.protocol.text.properties import decode_property_bytes
 from twisted_mq.storage.columns.record_columns import RecordColumns
 from twisted_mq.storage.files.directory import sync_directory
 from twisted_mq.storage.files.paths import file_name
-from twisted_mq.storage.queues.queue_files import BatchQueueFiles
-from twisted_mq.storage.tools.queue_entries import mapped_rows
+from twisted_mq.storage.queues.queue_files import BatchQueueFiles, Rows
 
-Rows = npt.NDArray[Any]
-BATCH_DTYPE = derive_dtype(BATCH_QUEUE_ENTRY)
 _COLUMNS = ("msg_base_offset", "physical_offset", "size", "tags_code", "store_time", "batch_num")
 LARGEST_HOLE = 50_000_000
 """A record that is so many messages further than the one before it has a damaged queue offset."""
@@ -56,11 +51,10 @@ class BatchQueueEntries:
         self.seen = np.zeros(len(self._bases), np.bool_)
 
     def _load(self, files: BatchQueueFiles) -> None:
-        count = files.end_place - files.begin_place
-        self._a_file = max(1, files.file_size // BATCH_ENTRY_BYTES)
-        self._parts = [mapped_rows(files.path_of(number), BATCH_DTYPE) for number in range(-(-count // self._a_file))]
-        bases = [part["msg_base_offset"].astype(np.int64) for part in self._parts]
-        self._bases: Rows = np.concatenate([*bases, np.zeros(0, np.int64)])[:count]
+        self._files = files
+        self._bases: Rows = self._rows(np.arange(files.end_place - files.begin_place))["msg_base_offset"].astype(
+            np.int64
+        )
         self._order = np.argsort(self._bases, kind="stable")
         self.min_offset = int(self._bases[0]) if len(self._bases) else 0
         self.max_offset = files.max_offset
@@ -70,11 +64,8 @@ class BatchQueueEntries:
         self._load(BatchQueueFiles(self.topic, self.queue_id, self.directory))
 
     def _rows(self, places: Rows) -> Rows:
-        found = np.zeros(len(places), BATCH_DTYPE)
-        for number in np.unique(places // self._a_file).tolist():
-            here = places // self._a_file == number
-            found[here] = self._parts[number][places[here] % self._a_file]
-        return found
+        """The entries at these places, counted from the first one."""
+        return self._files.rows(places + self._files.begin_place)
 
     def _places(self, offsets: Rows) -> tuple[Rows, Rows]:
         """(which of the offsets begin an entry, the places of those entries)."""
@@ -87,7 +78,7 @@ class BatchQueueEntries:
 
     def at(self, offsets: Rows) -> Rows:
         """The entries that begin at these offsets; zeros (size 0: no entry) where none does."""
-        found = np.zeros(len(offsets), BATCH_DTYPE)
+        found = np.zeros(len(offsets), BatchQueueFiles.dtype)
         begins, places = self._places(offsets)
         found[begins] = self._rows(places)
         return found

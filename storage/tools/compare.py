@@ -12,7 +12,7 @@ import attrs
 
 from twisted_mq.protocol.layouts.record_codec import decode_message
 from twisted_mq.protocol.messages.message import MessageExt
-from twisted_mq.storage.files.files_at_rest import ReadOnlyFile
+from twisted_mq.storage.files.files_at_rest import FileAtRest
 from twisted_mq.storage.store_reader import StoreReader
 
 PIECE_BYTES = 1 << 20
@@ -97,7 +97,7 @@ def _skip_equal_files(left: StoreReader, right: StoreReader) -> None:
         del left.files[0], right.files[0]
 
 
-def _same_file(left: ReadOnlyFile, right: ReadOnlyFile) -> bool:
+def _same_file(left: FileAtRest, right: FileAtRest) -> bool:
     """By pieces: views are compared byte by byte, bytes all at once."""
     if (left.first_offset, left.size) != (right.first_offset, right.size):
         return False

@@ -2,28 +2,11 @@
 
 from __future__ import annotations
 
-import mmap
-import os
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
-from twisted_mq.protocol.layouts.derive import derive_dtype
-from twisted_mq.protocol.layouts.queue_entry import ENTRY_BYTES, FILLER_SIZE, MAX_EXTENSION_ADDRESS, QUEUE_ENTRY
-from twisted_mq.storage.queues.queue_files import QueueFiles
-
-Rows = npt.NDArray[Any]
-ENTRY_DTYPE = derive_dtype(QUEUE_ENTRY)
-
-
-def mapped_rows(path: str | None, dtype: np.dtype[Any]) -> Rows:
-    """The whole entries of a queue's file, mapped; none for a file that is not there."""
-    if path is None or not os.path.exists(path):
-        return np.zeros(0, dtype)
-    with open(path, "rb") as file:
-        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    return np.frombuffer(data, dtype, len(data) // dtype.itemsize)
+from twisted_mq.protocol.layouts.queue_entry import FILLER_SIZE, MAX_EXTENSION_ADDRESS
+from twisted_mq.storage.queues.queue_files import QueueFiles, Rows
 
 
 class QueueEntries:
@@ -37,34 +20,15 @@ class QueueEntries:
         self.topic, self.queue_id, self.directory = files.topic, files.queue_id, files.directory
         self.min_offset, self.max_offset = files.min_offset, files.max_offset
         self.seen = np.zeros(self.max_offset - self.min_offset, np.bool_)
-        self._parts: dict[int, Rows] = {}
 
     def refresh(self) -> None:
         """Let `at` see the entries that were written since; `seen` and `unseen` stay with those of the first look."""
         self.files = QueueFiles(self.topic, self.queue_id, self.directory)
         self.max_offset = max(self.max_offset, self.files.max_offset)
-        self._parts.clear()
 
     def at(self, offsets: Rows) -> Rows:
         """The entries at these queue offsets; zeros (size 0: no entry) outside the written ones."""
-        found = np.zeros(len(offsets), ENTRY_DTYPE)
-        inside = (offsets >= self.min_offset) & (offsets < self.max_offset)
-        first = self.min_offset * ENTRY_BYTES
-        file_bytes = self.files.file_size or ENTRY_BYTES
-        index = (offsets * ENTRY_BYTES - first) // file_bytes
-        for number in np.unique(index[inside]).tolist():
-            here = inside & (index == number)
-            part = self._part(number)
-            places = offsets[here] - (first + number * file_bytes) // ENTRY_BYTES
-            kept = places < len(part)
-            rows = np.flatnonzero(here)[kept]
-            found[rows] = part[places[kept]]
-        return found
-
-    def _part(self, number: int) -> Rows:
-        if number not in self._parts:
-            self._parts[number] = mapped_rows(self.files.path_of(number), ENTRY_DTYPE)
-        return self._parts[number]
+        return self.files.rows(offsets)
 
     def fits(self, records: Rows) -> npt.NDArray[np.bool_]:
         """Which records (queue offset, physical offset, size, tags code) the entries of their offsets lead to.

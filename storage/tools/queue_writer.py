@@ -18,8 +18,8 @@ import numpy.typing as npt
 from twisted_mq.protocol.layouts.queue_entry import ENTRY_BYTES, FILLER_SIZE
 from twisted_mq.storage.files.directory import sync_directory
 from twisted_mq.storage.files.paths import file_name
+from twisted_mq.storage.queues.queue_files import QueueFiles
 from twisted_mq.storage.tools.findings import runs
-from twisted_mq.storage.tools.queue_entries import ENTRY_DTYPE
 
 Rows = npt.NDArray[Any]
 LARGEST_HOLE = 50_000_000
@@ -96,7 +96,7 @@ class QueueWriter:
 
     def _append(self, rows: Rows) -> None:
         hole = int(rows[0, 0]) - self.end
-        entries = np.zeros(hole + len(rows), ENTRY_DTYPE)
+        entries = np.zeros(hole + len(rows), QueueFiles.dtype)
         entries["physical_offset"][hole:], entries["size"][hole:] = rows[:, 1], rows[:, 2]
         entries["tags_code"][hole:] = rows[:, 3]
         if self._bridging:

@@ -21,7 +21,8 @@ import attrs
 from twisted_mq.protocol.errors import RecordError
 from twisted_mq.protocol.layouts.record import BLANK_BYTES, SMALLEST_RECORD, RecordHead, read_head, read_spans
 from twisted_mq.protocol.layouts.record_codec import check_body
-from twisted_mq.storage.columns.walk import Gap, LogFileRef, LogFiles, walk_log
+from twisted_mq.storage.columns.walk import Gap, LogFiles, walk_log
+from twisted_mq.storage.files.files_at_rest import FileAtRest
 from twisted_mq.storage.files.mapped_log import MappedLog
 
 LARGEST_FILL = 4 << 20
@@ -85,7 +86,7 @@ def plan_log(files: LogFiles, advance: Advance = lambda amount: None) -> LogPlan
     known = {file.first_offset: file for file in files.files}
     planned = []
     for first in sorted(by_file.keys() | {file.first_offset for file in files.files if file.size != files.file_size}):
-        file = known.get(first, LogFileRef(files.path_of(first), first, 0))
+        file = known.get(first, FileAtRest(files.path_of(first), first, 0))
         planned.append(_plan_moves(files, file, by_file.get(first, ())))
     plan.end_offset = max([plan.end_offset, *(step.offset + step.length for one, _ in planned for step in one.steps)])
     for one, gaps in planned:
@@ -127,7 +128,7 @@ Stretch = tuple[int, int, str, int]
 """start, end, reason, store time before."""
 
 
-def _plan_moves(files: LogFiles, file: LogFileRef, gaps: list[Stretch] | tuple[()]) -> tuple[FilePlan, list[Stretch]]:
+def _plan_moves(files: LogFiles, file: FileAtRest, gaps: list[Stretch] | tuple[()]) -> tuple[FilePlan, list[Stretch]]:
     """A file's plan with its moves, and the stretches that stay to be closed."""
     plan = FilePlan(file.path, file.first_offset, file.size, files.file_size)
     if not file.size:

@@ -8,19 +8,18 @@ from pathlib import Path
 import pytest
 
 from tests.spark.stores import StoreWriter
-from twisted_mq.protocol.layouts.queue_entry import BATCH_ENTRY, FILLER_ENTRY, pack_entry
+from twisted_mq.protocol.layouts.queue_entry import BATCH_ENTRY, ENTRY_BYTES, FILLER_ENTRY, pack_entry
 from twisted_mq.spark.source.log_file import LogFile, list_log_files
-from twisted_mq.spark.source.queue_hints import QUEUES_ASKED, QueueFile, QueueHints
+from twisted_mq.spark.source.queue_hints import QUEUES_ASKED, QueueHints
+from twisted_mq.storage.queues.queue_files import BEYOND, QueueFiles
 
 
 def test_an_entry_is_found_between_fillers_and_unwritten_ones(tmp_path: Path) -> None:
-    path = tmp_path / f"{0:020d}"
     entries = [pack_entry(offset, 100, 0) for offset in (500, 700, 900)]
-    path.write_bytes(FILLER_ENTRY * 4 + b"".join(entries) + bytes(20 * 9))
-    queue = QueueFile(str(path))
-    asked = (0, 500, 501, 900, 901)
-    assert [queue.first_from(offset) for offset in asked] == [500, 500, 700, 900, 1 << 63]
-    assert queue.first() == -1
+    (tmp_path / f"{0:020d}").write_bytes(FILLER_ENTRY * 4 + b"".join(entries) + bytes(20 * 9))
+    queue = QueueFiles("Orders", 0, str(tmp_path))
+    asked = (-1, 0, 500, 501, 900, 901)
+    assert [queue.record_from(offset) for offset in asked] == [-1, 500, 500, 700, 900, BEYOND]
 
 
 def test_batch_queues_name_their_records_too(tmp_path: Path) -> None:
@@ -33,10 +32,24 @@ def test_batch_queues_name_their_records_too(tmp_path: Path) -> None:
 
 
 def test_empty_and_missing_files_have_no_entries(tmp_path: Path) -> None:
-    (tmp_path / "empty").write_bytes(b"")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / f"{0:020d}").write_bytes(b"")
     for name in ("empty", "missing"):
-        queue = QueueFile(str(tmp_path / name))
-        assert (queue.first(), queue.first_from(0)) == (1 << 63, 1 << 63)
+        assert QueueFiles("Orders", 0, str(tmp_path / name)).record_from(0) == BEYOND
+
+
+def test_a_queue_whose_file_is_deleted_meanwhile_gives_no_hint(tmp_path: Path) -> None:
+    for queue_id, offsets in (("0", (0, 200, 300, 400)), ("1", (100, 500))):
+        directory = tmp_path / "consumequeue" / "Orders" / queue_id
+        directory.mkdir(parents=True)
+        for first in range(0, len(offsets), 2):
+            entries = (pack_entry(offset, 100, 0) for offset in offsets[first : first + 2])
+            (directory / f"{first * ENTRY_BYTES:020d}").write_bytes(b"".join(entries))
+    hints = QueueHints(str(tmp_path))
+    assert list(hints.records_near(1, 1 << 40)) == [200, 100]
+    hints = QueueHints(str(tmp_path))
+    (tmp_path / "consumequeue" / "Orders" / "0" / f"{0:020d}").unlink()
+    assert list(hints.records_near(1, 1 << 40)) == [100]
 
 
 def test_each_queue_names_its_next_record(writer: StoreWriter) -> None:

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from tests.spark.stores import StoreWriter
 from tests.support.captures import STORES, expected_messages
-from twisted_mq.spark.source import walk as walk_module
 from twisted_mq.spark.source.log_file import LogFile, list_log_files
 from twisted_mq.spark.source.walk import Damage, walk
+from twisted_mq.storage.columns import walk as walk_module
 
 
 def walked(store: str) -> tuple[list[int], list[Damage]]:
