@@ -4,6 +4,7 @@
 # make check   format, lint, types, layers
 # make crash   thousands of kills and power cuts, every byte of the damage matrix; MQ_CRASH_ROUNDS says how many kills
 # make bench   the project's own benchmarks
+# make count   instructions of the broker's hot paths (valgrind), beside those in docs/measurements/instructions.md
 #
 # Which runner takes which test: a TestCase of trial below tests/twisted_mq (virtual clock or real reactor) runs under
 # trial, everything else under pytest. tests/conftest.py marks those TestCases "trial"; `pytest` without -m runs all.
@@ -18,7 +19,7 @@ PYTHON := $(VENV)/bin/python
 INSTALLED := $(VENV)/.installed
 EXTRAS = $$($(BASE_PYTHON) -c "import configparser as c; p = c.ConfigParser(); p.read('setup.cfg'); print(','.join(p['options.extras_require']))")
 
-.PHONY: help setup java demo test check crash bench
+.PHONY: help setup java demo test check crash bench count
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -68,7 +69,10 @@ crash: setup
 	$(PYTHON) -m pytest tests/crash
 
 bench: setup
-	@for file in tests/bench/[a-z]*.py; do \
+	@for file in tests/bench/bench_*.py; do \
 	  echo "== $$file"; \
 	  $(PYTHON) -m "$$(basename $$file .py | sed 's/^/tests.bench./')"; \
 	done
+
+count: $(INSTALLED)
+	@$(PYTHON) -m tests.bench.count

@@ -12,7 +12,8 @@ import pstats
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from twisted.internet.task import Clock
 
@@ -55,10 +56,12 @@ def now_ms() -> int:
     return int(time.time() * 1000)
 
 
-def make_broker(folder: str) -> BrokerController:
+def make_broker(
+    folder: str, clock: Clock | None = None, now_ms: Callable[[], int] = now_ms, **config_of_store: Any
+) -> BrokerController:
     """A broker's controller over an empty store in that folder."""
     options = BrokerOptions(broker_name="bench", store_path_root_dir=folder)
-    store = FileMessageStore(StoreConfig(store_path_root_dir=folder), now_ms)
+    store = FileMessageStore(StoreConfig(store_path_root_dir=folder, **config_of_store), now_ms)
     store.start()
     config = os.path.join(folder, "config")
     topics = TopicConfigManager(TopicTable(os.path.join(config, "topics.json")), now_ms, lambda changed: None)
@@ -69,7 +72,7 @@ def make_broker(folder: str) -> BrokerController:
     keys = UniqueKeyMaker(pack_ip("127.0.0.1"), 1, now_ms)
     broker = BrokerController(
         options,
-        Clock(),
+        clock or Clock(),
         lambda call, *args: call(*args),
         now_ms,
         store,
@@ -101,9 +104,14 @@ def sends(count: int, serialize_type: int) -> Iterator[bytes]:
         )
 
 
-def batches(count: int, size: int = 32) -> Iterator[bytes]:
+def batches(count: int, size: int = 32, body_lengths: Sequence[int] = (128,)) -> Iterator[bytes]:
+    """Sends of `size` messages, whose bodies take turns at these lengths."""
     messages = [
-        Message("Bench", b"x" * 128, properties={"UNIQ_KEY": f"C0000202201A4E0E2F2A66E0{n:08X}", "WAIT": "true"})
+        Message(
+            "Bench",
+            b"x" * body_lengths[n % len(body_lengths)],
+            properties={"UNIQ_KEY": f"C0000202201A4E0E2F2A66E0{n:08X}", "WAIT": "true"},
+        )
         for n in range(size)
     ]
     body = encode_batch(messages)
@@ -112,13 +120,13 @@ def batches(count: int, size: int = 32) -> Iterator[bytes]:
         yield encode_frame(RemotingCommand(320, number, 0, "JAVA", 479, None, body, 0, ext_fields=fields))
 
 
-def pulls(count: int) -> Iterator[bytes]:
+def pulls(count: int, serialize_type: int = 0) -> Iterator[bytes]:
     for number in range(count // 32):
         fields = {"queueId": str(number % 4), "maxMsgBytes": "262144", "maxMsgNums": "32", "sysFlag": "6",
                   "suspendTimeoutMillis": "15000", "commitOffset": "0", "bname": "bench", "topic": "Bench",
                   "queueOffset": str(number // 4 * 32), "subscription": "*", "expressionType": "TAG", "subVersion": "0",
                   "consumerGroup": "bench_consumer"}  # fmt: skip
-        yield encode_frame(RemotingCommand(11, number, 0, "JAVA", 479, None, b"", 0, ext_fields=fields))
+        yield encode_frame(RemotingCommand(11, number, 0, "JAVA", 479, None, b"", serialize_type, ext_fields=fields))
 
 
 def reads(frames: Iterator[bytes]) -> list[bytes]:

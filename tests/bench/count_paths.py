@@ -1,0 +1,220 @@
+"""The broker's hot paths whose instructions are counted: a table, and what makes each one's requests and hands them in.
+
+Frames go into a remoting channel and come out of it at a transport that keeps the last write; the store's files lie in a
+temporary folder. Nothing depends on time or chance: the clock stands still, the broker's random numbers are seeded, the
+flush thread sleeps for an hour, and the index, which a broker builds in steps of some hundred messages, has a path of its
+own and is off in the others.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import attrs
+from twisted.internet.task import Clock
+
+from protocol.codes import RequestCode, ResponseCode
+from protocol.command import RemotingCommand
+from protocol.framing import FrameDecoder, encode_frame
+from protocol.header_codec import fast_header
+from protocol.headers import SendMessageRequestHeaderV2
+from protocol.hosts import pack_host
+from protocol.message_record import iterate_messages
+from storage.interfaces import InnerMessage, PutResult, PutStatus
+from tests.bench.bench_broker import Sink, batches, make_broker, pulls, sends
+from twisted_mq.broker.controller import BrokerController
+from twisted_mq.broker.processors.send_answer import SendAnswers
+from twisted_mq.remoting.channel import Channel, Traffic
+
+START_SECONDS = 1_795_217_217.0
+HOUR_MS = 3_600_000
+BATCH = 32
+INDEX_STEP = 1600
+"""Messages of 128 bytes that a broker indexes at a time (storage.index_builder.LAG_BYTES)."""
+RAGGED = [64 + number * 37 % 129 for number in range(BATCH)]
+"""Body lengths without two neighbours alike, 127.5 bytes on average."""
+
+
+class StoppedClock(Clock):
+    """Always says the same time, as fast as the reactor's: without Python code."""
+
+    seconds = partial(float, START_SECONDS)
+
+    def now_ms(self) -> int:
+        return int(self.seconds() * 1000)
+
+
+class LastWrite(Sink):
+    """A transport that keeps what was written last."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept: deque[bytes] = deque(maxlen=1)
+        self.write = self.kept.append  # type: ignore[method-assign, assignment]
+
+
+@attrs.define(eq=False)
+class Prepared:
+    """Everything made that `call` takes, one piece at a time; `answers` holds the last one where a transport gets them."""
+
+    call: Callable[[Any], object]
+    pieces: Sequence[Any]
+    answers: deque[bytes] = attrs.field(factory=deque)
+    close: Callable[[], None] = lambda: None
+
+    def run(self, count: int) -> Any:
+        """Hand in the first pieces, in a loop without Python code; what came of the last one."""
+        last = deque(map(self.call, itertools.islice(self.pieces, count)), maxlen=1)
+        return self.answers[-1] if self.answers else last[-1]
+
+
+@attrs.frozen
+class CountedPath:
+    """A path is run with `few` and with `many` pieces. `prepare` makes as many as it is told, in an empty folder.
+
+    A piece holds `requests`, each of them about `messages`; `succeeded` looks at what came of the last piece.
+    """
+
+    name: str
+    prepare: Callable[[str, int], Prepared]
+    succeeded: Callable[[Any], bool]
+    few: int
+    many: int
+    requests: int = 1
+    messages: int = 1
+
+
+# What makes them
+
+
+def counted_broker(folder: str, **config_of_store: Any) -> BrokerController:
+    """A broker on which nothing happens but what is asked of it."""
+    clock = StoppedClock()
+    fields = {"message_index_enable": False, "flush_interval_commit_log_ms": HOUR_MS, **config_of_store}
+    broker = make_broker(folder, clock, clock.now_ms, **fields)
+    broker.random.seed(0)
+    return broker
+
+
+def asked(folder: str, frames: Iterable[bytes], before: Iterable[bytes] = ()) -> Prepared:
+    """A broker's channel for these reads, `before` already read."""
+    broker: Any = counted_broker(folder)
+    channel, transport = Channel(Traffic(broker.processors, broker.clock, end_of_read=broker.dispatch)), LastWrite()
+    channel.makeConnection(transport)  # type: ignore[no-untyped-call]
+    for frame in before:
+        channel.dataReceived(frame)
+    return Prepared(channel.dataReceived, list(frames), transport.kept, broker.store.close)
+
+
+def prepare_sends(folder: str, count: int, serialize_type: int) -> Prepared:
+    """One frame a read: a sender that waits for each answer."""
+    return asked(folder, sends(count, serialize_type))
+
+
+def prepare_busy_sends(folder: str, count: int, serialize_type: int) -> Prepared:
+    """So many frames a read as many senders bring about."""
+    frames = list(sends(count * BATCH, serialize_type))
+    return asked(folder, (b"".join(frames[start : start + BATCH]) for start in range(0, len(frames), BATCH)))
+
+
+def prepare_batches(folder: str, count: int, body_lengths: Sequence[int]) -> Prepared:
+    """Batches of messages of these lengths."""
+    return asked(folder, batches(count * BATCH, BATCH, body_lengths))
+
+
+def prepare_pulls(folder: str, count: int, serialize_type: int) -> Prepared:
+    """Each pull finds other messages."""
+    return asked(folder, pulls(count * BATCH, serialize_type), batches(count * BATCH))
+
+
+def pops(count: int) -> Iterator[bytes]:
+    """Pops of the queues in turn."""
+    born = str(int(START_SECONDS * 1000))
+    for number in range(count):
+        fields = {"consumerGroup": "bench_consumer", "topic": "Bench", "queueId": str(number % 4), "maxMsgNums": "32",
+                  "invisibleTime": "60000", "pollTime": "15000", "bornTime": born, "initMode": "0", "expType": "TAG",
+                  "exp": "*", "order": "false"}  # fmt: skip
+        request = RemotingCommand(RequestCode.POP_MESSAGE, number, language="JAVA", ext_fields=fields)
+        yield encode_frame(request)
+
+
+def prepare_pops(folder: str, count: int) -> Prepared:
+    """Each pop finds messages, and writes a check point."""
+    return asked(folder, pops(count), batches(count * BATCH))
+
+
+def prepare_index(folder: str, count: int) -> Prepared:
+    """A store that was opened with more messages than its index knows."""
+    filled = asked(folder, (), batches((count + 1) * INDEX_STEP))
+    filled.close()
+    store: Any = counted_broker(folder, message_index_enable=True).store
+    record_bytes = store.max_physical_offset() // ((count + 1) * INDEX_STEP)
+    return Prepared(store.build_index, [record_bytes * INDEX_STEP] * count, close=store.close)
+
+
+def prepare_decoding(folder: str, count: int, serialize_type: int) -> Prepared:
+    """From a frame to a send's header."""
+    receive, read = FrameDecoder().receive_data, fast_header(SendMessageRequestHeaderV2)
+
+    def decode(frame: bytes) -> Any:
+        (command,) = receive(frame)
+        return read(command)
+
+    return Prepared(decode, list(sends(count, serialize_type)))
+
+
+def prepare_encoding(folder: str, count: int, serialize_type: int) -> Prepared:
+    """From what the store says to the answer's frame."""
+    request = RemotingCommand(RequestCode.SEND_MESSAGE_V2, 7, serialize_type=serialize_type)
+    message = InnerMessage("Bench", 1, b"", b"", {"UNIQ_KEY": "C0000202201A4E0E2F2A66E000000000"}, 0)
+    sent = SendAnswers(pack_host("127.0.0.1", 10911), "DefaultRegion").sent
+    results = [PutResult(PutStatus.PUT_OK, number, number * 330) for number in range(count)]
+    return Prepared(partial(sent, request, message, code=ResponseCode.SUCCESS), results)
+
+
+# What must come out
+
+
+def answered(written: bytes, frames: int = 1) -> bool:
+    """So many successes in one write."""
+    answers = FrameDecoder().receive_data(written)
+    return [answer.code for answer in answers] == [ResponseCode.SUCCESS] * frames
+
+
+def found(written: bytes) -> bool:
+    """An answer with a batch's worth of messages."""
+    (answer,) = FrameDecoder().receive_data(written)
+    return (answer.code, answer.remark, len(list(iterate_messages(answer.body)))) == (0, "FOUND", BATCH)
+
+
+def is_header(header: Any) -> bool:
+    """The last send's header, whole."""
+    return (header.topic, header.producer_group, header.default_topic_queue_nums) == ("Bench", "bench_producer", 4)
+
+
+_json: dict[str, Any] = {"serialize_type": 0}
+_binary: dict[str, Any] = {"serialize_type": 1}
+_busy = partial(answered, frames=BATCH)
+PATHS = (
+    CountedPath("send, JSON", partial(prepare_sends, **_json), answered, 200, 1000),
+    CountedPath("send, ROCKETMQ", partial(prepare_sends, **_binary), answered, 200, 1000),
+    CountedPath("send, JSON, 32 a read", partial(prepare_busy_sends, **_json), _busy, 8, 40, requests=BATCH),
+    CountedPath("send, ROCKETMQ, 32 a read", partial(prepare_busy_sends, **_binary), _busy, 8, 40, requests=BATCH),
+    CountedPath(
+        "batch of 32, one length", partial(prepare_batches, body_lengths=[128]), answered, 20, 120, messages=BATCH
+    ),
+    CountedPath("batch of 32, ragged", partial(prepare_batches, body_lengths=RAGGED), answered, 20, 80, messages=BATCH),
+    CountedPath("pull of 32, JSON", partial(prepare_pulls, **_json), found, 60, 360, messages=BATCH),
+    CountedPath("pull of 32, ROCKETMQ", partial(prepare_pulls, **_binary), found, 60, 360, messages=BATCH),
+    CountedPath("pop of 32, JSON", prepare_pops, found, 20, 120, messages=BATCH),
+    CountedPath("decode a send, JSON", partial(prepare_decoding, **_json), is_header, 500, 4000),
+    CountedPath("decode a send, ROCKETMQ", partial(prepare_decoding, **_binary), is_header, 500, 4000),
+    CountedPath("encode its answer, JSON", partial(prepare_encoding, **_json), answered, 500, 4000),
+    CountedPath("encode its answer, ROCKETMQ", partial(prepare_encoding, **_binary), answered, 500, 4000),
+    CountedPath("index 1600 messages", prepare_index, bool, 2, 8, messages=INDEX_STEP),
+)
+"""In the table's order."""
