@@ -11,7 +11,7 @@ import attrs
 
 from twisted_mq.spark.source.log_file import LogFile
 from twisted_mq.spark.source.records import Records, load_records
-from twisted_mq.storage.columns.record_columns import RecordBatch
+from twisted_mq.storage.columns.record_columns import RecordColumns
 from twisted_mq.storage.columns.walk import walk_stretch
 
 
@@ -35,7 +35,7 @@ def walk(log: LogFile, start: int, end: int) -> Iterator[Records | Damage]:
     """
     end = min(end, log.size)
     for part in walk_stretch(log, start, end):
-        if isinstance(part, RecordBatch):
+        if isinstance(part, RecordColumns):
             yield load_records(part)
             continue
         fault_end = log.written_end(part.start, end) if part.following is None else part.following

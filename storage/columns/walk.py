@@ -149,14 +149,14 @@ def _join(waiting: collections.deque[Gap], gap: Gap) -> None:
 def walk_file(log: MappedLog, start: int = 0, *, check_bodies: bool = True) -> Iterator[RecordColumns | Gap]:
     """Everything in one file from a position on, up to its blank record or its end."""
     for part in walk_stretch(log, start, log.size):
-        if isinstance(part, RecordBatch):
+        if isinstance(part, RecordColumns):
             yield from _with_sound_bodies(part) if check_bodies else (part,)
         elif log.size - part.start >= BLANK_BYTES:
             end = log.size if part.following is None else part.following
             yield _gap(log, part.start, end, part.reason)
 
 
-def walk_stretch(log: MappedLog, start: int, end: int) -> Iterator[RecordBatch | Break]:
+def walk_stretch(log: MappedLog, start: int, end: int) -> Iterator[RecordColumns | Break]:
     """Batches of the records that begin in [start, end), and where their chain breaks; the last may reach beyond `end`.
 
     `start` is where a record begins, or damaged bytes do. A blank record ends its file.

@@ -17,18 +17,18 @@ from typing import Any
 import attrs
 from twisted.internet.task import Clock
 
-from protocol.codes import RequestCode, ResponseCode
-from protocol.command import RemotingCommand
-from protocol.framing import FrameDecoder, encode_frame
-from protocol.header_codec import fast_header
-from protocol.headers import SendMessageRequestHeaderV2
-from protocol.hosts import pack_host
-from protocol.message_record import iterate_messages
-from storage.interfaces import InnerMessage, PutResult, PutStatus
 from tests.bench.bench_broker import Sink, batches, make_broker, pulls, sends
 from twisted_mq.broker.controller import BrokerController
 from twisted_mq.broker.processors.send_answer import SendAnswers
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.headers import SendMessageRequestHeaderV2
+from twisted_mq.protocol.layouts.host import pack_host
+from twisted_mq.protocol.layouts.record_codec import iterate_messages
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.framing import FrameDecoder, encode_frame
+from twisted_mq.protocol.wire.header_codec import fast_header
 from twisted_mq.remoting.channel import Channel, Traffic
+from twisted_mq.storage.interfaces import InnerMessage, PutResult, PutStatus
 
 START_SECONDS = 1_795_217_217.0
 HOUR_MS = 3_600_000
