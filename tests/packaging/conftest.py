@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import shutil
 import subprocess
 import sys
-import sysconfig
 import venv
 from pathlib import Path
 
@@ -38,7 +38,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def installed_python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """An interpreter with the wheel installed. Its dependencies come from this environment's site-packages, as a path:
+    """An interpreter with the wheel installed. Its dependencies come from this environment's packages, as a path:
     so the .pth file of an editable install there has no effect."""
     folder = tmp_path_factory.mktemp("installed") / "venv"
     venv.create(folder, with_pip=False, symlinks=True)
@@ -53,5 +53,6 @@ def installed_python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> s
         text=True,
     )
     assert installed.returncode == 0, installed.stdout + installed.stderr
-    (Path(site) / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    dependencies = importlib.metadata.distribution("twisted").locate_file("")
+    (Path(site) / "dependencies.pth").write_text(f"{dependencies}\n")
     return python

@@ -7,6 +7,7 @@ import select
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 TWISTD = "from twisted.scripts.twistd import run; run()"
@@ -28,6 +29,13 @@ def environment(home: Path) -> dict[str, str]:
     """This process's, without what would lead to other sources or name servers."""
     kept = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "NAMESRV_ADDR")}
     return {**kept, "HOME": str(home)}
+
+
+def wait_until(happened: Callable[[], bool]) -> None:
+    until = time.monotonic() + LOG_SECONDS
+    while not happened():
+        assert time.monotonic() < until
+        time.sleep(0.05)
 
 
 class RunningDaemon:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.packaging.daemons import RunningDaemon, environment, run_twistd
+from tests.packaging.daemons import RunningDaemon, environment, run_twistd, wait_until
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.connection import RemotingConnection
 
@@ -82,7 +82,7 @@ def test_busy_port_is_told_in_the_background_too(tmp_path, busy_port):
     done = run_twistd(sys.executable, tmp_path, *words)
     assert done.returncode == 1
     assert f"port {busy_port} on 127.0.0.1 is in use" in done.stderr and "Traceback" not in done.stderr
-    assert os.listdir(tmp_path) == ["it.log"]
+    wait_until(lambda: os.listdir(tmp_path) == ["it.log"])  # the parent ends before its child
 
 
 def test_busy_port_of_the_embedded_name_server_starts_no_broker(tmp_path, busy_port):

@@ -8,7 +8,6 @@ from typing import Any
 
 import attrs
 from twisted.internet import defer, interfaces
-from twisted.logger import Logger
 
 from twisted_mq.broker.clients.consumer_manager import ConsumerManager
 from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
@@ -53,6 +52,7 @@ from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.broker.topics.topic_routes import TopicRoutes
 from twisted_mq.broker.transaction.transaction_service import TransactionService
+from twisted_mq.logs import Logger
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.headers import NotifyConsumerIdsChangedRequestHeader
 from twisted_mq.protocol.layouts.host import pack_host

@@ -11,8 +11,8 @@ from typing import Any
 
 import attrs
 from twisted.internet import defer
-from twisted.logger import Logger
 
+from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import (
     RegisterBrokerBody,
     TopicConfig,

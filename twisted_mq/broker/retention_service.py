@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from twisted.internet import defer, task
-from twisted.logger import Logger
 
+from twisted_mq.logs import Logger
 from twisted_mq.storage.message_store import FileMessageStore
 from twisted_mq.storage.retention import DiskUsage, measure, remove_file
 

@@ -16,7 +16,6 @@ from typing import Any
 
 from twisted.application import service
 from twisted.internet import defer, task, threads
-from twisted.logger import Logger
 
 from twisted_mq.broker.advertised_address import address_warning, advertised_ip
 from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
@@ -34,6 +33,7 @@ from twisted_mq.broker.schedule.waiting_messages import WaitingMessages
 from twisted_mq.broker.statistics.broker_statistics import SAMPLE_SECONDS, SNAPSHOT_SECONDS
 from twisted_mq.broker.store_options import store_config
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
+from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import TopicConfig
 from twisted_mq.protocol.layouts.host import pack_host, pack_ip
 from twisted_mq.protocol.layouts.message_id import UniqueKeyMaker

@@ -12,6 +12,7 @@ from twisted.python import usage
 
 from twisted_mq.config.errors import ConfigError
 from twisted_mq.config.options import load_options, option_fields
+from twisted_mq.logs import log_to_twisted
 
 
 class DaemonOptions(usage.Options):
@@ -48,6 +49,7 @@ class DaemonOptions(usage.Options):
             raise usage.UsageError(f"{words[0]!r} is no option; see --help")
 
     def postOptions(self) -> None:
+        log_to_twisted()
         self.settings = load_options(self.settings_class, self["config"], self.overrides())
 
     def overrides(self) -> dict[str, str]:

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 import attrs
-from twisted.logger import Logger
 
 from twisted_mq.config.errors import ConfigError, KeyNotAllowed
 from twisted_mq.config.known_keys import fault_of_value, known_keys, similar_key
 from twisted_mq.config.properties import Entry, read_properties
 from twisted_mq.config.values import PARSERS, enum_parser, value_text
+from twisted_mq.logs import Logger
 
 log = Logger()
 

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from types import TracebackType
 
 from twisted.application import service
-from twisted.logger import Logger
+
+from twisted_mq.logs import Logger
 
 
 class DoesNotStart(Exception):

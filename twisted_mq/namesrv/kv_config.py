@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 
-from twisted.logger import Logger
+from twisted_mq.logs import Logger
 
 ORDER_TOPIC_CONFIG = "ORDER_TOPIC_CONFIG"
 """Namespace of strictly ordered topics: topic -> "broker:queues;..." (Apache: NamesrvUtil)."""

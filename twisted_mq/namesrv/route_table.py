@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable
 
 import attrs
-from twisted.logger import Logger
 
+from twisted_mq.logs import Logger
 from twisted_mq.namesrv.route_rules import addresses_without, id_change, queue_data, speaks_for_topics
 from twisted_mq.namesrv.route_values import (
     MASTER_ID,

@@ -6,8 +6,8 @@ from typing import Any
 
 from twisted.application import service
 from twisted.internet import defer, interfaces, task
-from twisted.logger import Logger
 
+from twisted_mq.logs import Logger
 from twisted_mq.namesrv.kv_config import KVConfig
 from twisted_mq.namesrv.options import NamesrvOptions
 from twisted_mq.namesrv.processor import processors

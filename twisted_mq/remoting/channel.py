@@ -15,10 +15,10 @@ from typing import Any
 import attrs
 from twisted.internet import defer, interfaces, protocol
 from twisted.internet.error import ConnectionDone
-from twisted.logger import Logger
 from twisted.python import failure
 from zope.interface import implementer
 
+from twisted_mq.logs import Logger
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError, FrameError, ProtocolError
 from twisted_mq.protocol.wire.command import ONE_WAY_FLAG, RESPONSE_FLAG, RemotingCommand

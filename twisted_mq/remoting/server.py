@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from twisted.internet import interfaces, protocol, task
-from twisted.logger import Logger
 
+from twisted_mq.logs import Logger
 from twisted_mq.remoting.channel import Channel, Traffic
 
 

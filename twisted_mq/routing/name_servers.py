@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from twisted.logger import Logger
-
+from twisted_mq.logs import Logger
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.remoting.client import RemotingClient, split_address
 from twisted_mq.remoting.errors import RemotingConnectError, RemotingError

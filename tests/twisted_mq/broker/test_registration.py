@@ -58,7 +58,7 @@ class RegistrationTest(SynchronousTestCase):
         self.addCleanup(globalLogPublisher.removeObserver, self.note)
 
     def note(self, event: dict[str, Any]) -> None:
-        if isinstance(event.get("log_source"), Registration) or event.get("log_namespace", "").endswith("Registration"):
+        if event.get("log_namespace") == "twisted_mq.broker.registration":
             self.lines.append(f"{event['log_level'].name} {event['log_format'].format(**event)}")
 
     def make(self, *servers: str, **options: Any) -> Registration:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from twisted.internet import defer
-from twisted.logger import Logger
 
 from twisted_mq.broker.clients.producer_manager import ClientChannelInfo
+from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import (
     GetConsumerStatusBody,
     MessageQueue,

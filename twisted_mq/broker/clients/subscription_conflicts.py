@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import attrs
-from twisted.logger import Logger
 
 from twisted_mq.broker.clients.producer_manager import ClientChannelInfo
+from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import ConsumerData, SubscriptionData
 from twisted_mq.protocol.messages.subscription import is_tag_type, split_tags
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from twisted.logger import Logger
-
+from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import DataVersion, SubscriptionGroupConfig
 from twisted_mq.protocol.names.validation import group_fault
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 import attrs
-from twisted.logger import Logger
 
 from twisted_mq.broker.filter.bloom_filter import BloomFilterData
 from twisted_mq.broker.filter.errors import ExpressionError
 from twisted_mq.broker.filter.expression import CompiledExpression, compile_expression
+from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies.codec import decode_body
 from twisted_mq.protocol.bodies.types import Int32, Int64
 from twisted_mq.protocol.messages.subscription import SQL92

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Protocol
 
-from twisted.logger import Logger
-
 from twisted_mq.broker.filter.bloom_filter import BloomFilter, BloomFilterData
 from twisted_mq.broker.filter.consumer_filter_data import ConsumerFilterData, compile_filter
 from twisted_mq.broker.filter.errors import ExpressionError
+from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import SubscriptionData
 from twisted_mq.protocol.messages.subscription import is_tag_type
 from twisted_mq.storage.files.json_file import LoadAction

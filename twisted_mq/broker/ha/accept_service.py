@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from twisted.internet import interfaces, protocol
-from twisted.logger import Logger
 from twisted.python import failure
 
 from twisted_mq.broker.ha.connection import HAConnection
+from twisted_mq.logs import Logger
 from twisted_mq.protocol.layouts.ha import ConnectionState
 from twisted_mq.storage.interfaces import IMessageStore
 

@@ -15,12 +15,12 @@ from collections.abc import Callable
 from typing import Any
 
 from twisted.internet import defer, error, interfaces, protocol
-from twisted.logger import Logger
 from twisted.python import failure
 
 from twisted_mq.broker.ha.dispatch_behind import DispatchBehind
 from twisted_mq.broker.ha.flow_monitor import FlowMonitor
 from twisted_mq.broker.ha.idle_timer import IdleTimer
+from twisted_mq.logs import Logger
 from twisted_mq.protocol.errors import FrameError
 from twisted_mq.protocol.layouts.ha import ConnectionState, Transfer, TransferDecoder, encode_report
 from twisted_mq.protocol.layouts.ha_handshake import NONCE_BYTES, SlaveHandshake

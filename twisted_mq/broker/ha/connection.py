@@ -11,12 +11,12 @@ import os
 from typing import Any, Protocol
 
 from twisted.internet import interfaces, protocol
-from twisted.logger import Logger
 from twisted.python import failure
 
 from twisted_mq.broker.ha.flow_monitor import UNLIMITED, FlowMonitor
 from twisted_mq.broker.ha.read_service import ReadSocketService
 from twisted_mq.broker.ha.write_service import WriteSocketService
+from twisted_mq.logs import Logger
 from twisted_mq.protocol.layouts.ha import ConnectionState
 from twisted_mq.protocol.layouts.ha_handshake import NONCE_BYTES, HandshakeRefused, MasterHandshake
 from twisted_mq.storage.interfaces import IMessageStore

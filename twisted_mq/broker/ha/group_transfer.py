@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 import attrs
 from twisted.internet import defer, interfaces
-from twisted.logger import Logger
+
+from twisted_mq.logs import Logger
 
 
 @attrs.define(eq=False)

@@ -13,10 +13,10 @@ from typing import Any
 
 import attrs
 from twisted.internet import defer
-from twisted.logger import Logger
 
 from twisted_mq.broker.ha.client import HAClient
 from twisted_mq.broker.ha.slave_synchronize import SlaveSynchronize
+from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import GetBrokerMemberGroupResponseBody, decode_body
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.errors import BodyError, ProtocolError

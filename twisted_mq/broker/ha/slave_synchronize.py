@@ -14,9 +14,9 @@ from typing import Any
 
 import attrs
 from twisted.internet import defer
-from twisted.logger import Logger
 
 from twisted_mq.broker.clients.consumer_offset_manager import SEPARATOR
+from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import (
     ConsumerOffsetSerializeWrapper,
     DelayOffsetSerializeWrapper,

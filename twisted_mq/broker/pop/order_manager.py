@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from twisted.internet import interfaces
-from twisted.logger import Logger
 
 from twisted_mq.broker.pop.order_info import OrderInfo
+from twisted_mq.logs import Logger
 from twisted_mq.protocol.names.pop_receipt import offset_count_info, queue_count_info
 
 UNUSED_MS = 24 * 3600 * 1000

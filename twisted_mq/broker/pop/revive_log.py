@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from twisted.logger import Logger
-
 from twisted_mq.broker.schedule.postpone import PostponeRefused
+from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import AckMsg, BatchAckMsg, PopCheckPoint, encode_body
 from twisted_mq.protocol.bodies.pop import ACK_TAG, BATCH_ACK_TAG, CHECK_POINT_TAG
 from twisted_mq.protocol.names.pop_topics import revive_topic

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from twisted.logger import Logger
-
 from twisted_mq.broker.pop.revive_log import ACK_INTERVAL_MS
 from twisted_mq.broker.pop.reviver import Reviver, StoreTakesNothing
 from twisted_mq.broker.stored_message import StoredMessage
+from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import AckMsg, BatchAckMsg, PopCheckPoint, decode_body
 from twisted_mq.protocol.bodies.pop import ACK_TAG, BATCH_ACK_TAG, CHECK_POINT_TAG
 from twisted_mq.protocol.errors import BodyError, RecordError

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from twisted.logger import Logger
-
 from twisted_mq.broker.pop.retried_record import revived
+from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import PopCheckPoint
 from twisted_mq.protocol.errors import BrokerError, RecordError
 from twisted_mq.protocol.names.pop_topics import RETRY_PREFIX, pop_retry_topic

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from twisted.logger import Logger
-
+from twisted_mq.logs import Logger
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.remoting.channel import Answer, Channel

@@ -10,12 +10,12 @@ from collections.abc import Callable
 from typing import Any
 
 import attrs
-from twisted.logger import Logger
 
 from twisted_mq.broker.shown_settings import settings_text
 from twisted_mq.config.errors import ConfigError, KeyNotAllowed
 from twisted_mq.config.options import parse_updates
 from twisted_mq.config.properties import Entry, parse_properties, update_properties
+from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import DataVersion, encode_body
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError

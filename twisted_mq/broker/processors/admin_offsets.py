@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from twisted.logger import Logger
-
 from twisted_mq.broker.clients.client_requests import push_reset
+from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import (
     ConsumerOffsetSerializeWrapper,
     MessageQueue,

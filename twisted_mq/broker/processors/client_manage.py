@@ -6,12 +6,11 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from twisted.logger import Logger
-
 from twisted_mq.broker.clients.producer_manager import ClientChannelInfo
 from twisted_mq.broker.filter.consumer_filter_data import compile_filter
 from twisted_mq.broker.filter.errors import ExpressionError
 from twisted_mq.broker.filter.selection import check_served
+from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import CheckClientRequestBody, ConsumerData, HeartbeatData, decode_body
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError

@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from twisted.logger import Logger
 
 from twisted_mq.broker.filter.selection import Selection, group_selection, own_selection
 from twisted_mq.broker.long_polling import HeldPull
 from twisted_mq.broker.processors.send import FAQ
+from twisted_mq.logs import Logger
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.headers import PullMessageRequestHeader

@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 from twisted.internet import defer
-from twisted.logger import Logger
 
 from twisted_mq.broker.clients.consumer_manager import BROADCASTING
 from twisted_mq.broker.clients.queue_assignment import POP, Group, NothingToDivide, divide
+from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import (
     MessageQueue,
     MessageQueueAssignment,

@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 from twisted.internet import defer
-from twisted.logger import Logger
 from twisted.python import failure
 
 from twisted_mq.broker.processors.send import SendMessageProcessor
 from twisted_mq.config.values import value_text
+from twisted_mq.logs import Logger
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.headers import ReplyMessageRequestHeader

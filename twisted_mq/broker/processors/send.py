@@ -14,7 +14,6 @@ from typing import Any
 import attrs
 import msgspec
 from twisted.internet import defer
-from twisted.logger import Logger
 
 from twisted_mq.broker.processors.batch import batch_messages, check_inner_number, inner_batch
 from twisted_mq.broker.processors.send_answer import SendAnswers
@@ -22,6 +21,7 @@ from twisted_mq.broker.schedule.postpone import POSTPONING
 from twisted_mq.broker.topics.dead_letters import DEAD_LETTER_QUEUES, dead_letter_topic, most_times, subscription_group
 from twisted_mq.broker.transaction.half_messages import HALF_TOPIC, is_half
 from twisted_mq.config.values import value_text
+from twisted_mq.logs import Logger
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.headers import SendMessageRequestHeader, SendMessageRequestHeaderV2

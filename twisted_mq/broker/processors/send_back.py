@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from twisted.logger import Logger
-
 from twisted_mq.broker.schedule.postpone import PostponeRefused
 from twisted_mq.broker.stored_message import StoredMessage
 from twisted_mq.broker.topics.dead_letters import dead_letter_topic, most_times, subscription_group
+from twisted_mq.logs import Logger
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError, RecordError
 from twisted_mq.protocol.headers import ConsumerSendMsgBackRequestHeader

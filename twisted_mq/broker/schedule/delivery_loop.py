@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from twisted.internet import interfaces
-from twisted.logger import Logger
+
+from twisted_mq.logs import Logger
 
 IDLE_SECONDS = 0.1
 """Between two looks at the clock (Apache: DELAY_FOR_A_WHILE, 100 ms)."""

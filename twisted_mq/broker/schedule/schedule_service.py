@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from twisted.logger import Logger
-
 from twisted_mq.broker.schedule.delivered_copies import DeliveredCopies
 from twisted_mq.broker.stored_message import StoredMessage
+from twisted_mq.logs import Logger
 from twisted_mq.protocol.errors import RecordError
 from twisted_mq.protocol.layouts.record_codec import SCHEDULE_TOPIC
 from twisted_mq.protocol.messages.delay_levels import delivery_time, parse_delay_levels

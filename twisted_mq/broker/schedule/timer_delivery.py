@@ -8,12 +8,12 @@ from array import array
 from collections.abc import Callable
 
 import attrs
-from twisted.logger import Logger
 
 from twisted_mq.broker.schedule.delivered_copies import DeliveredCopies
 from twisted_mq.broker.schedule.postpone import TIMER_TOPIC
 from twisted_mq.broker.schedule.schedule_service import real_place
 from twisted_mq.broker.stored_message import StoredMessage
+from twisted_mq.logs import Logger
 from twisted_mq.protocol.errors import RecordError
 from twisted_mq.protocol.text.properties import (
     PROPERTY_REAL_TOPIC,

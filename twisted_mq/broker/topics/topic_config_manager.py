@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import attrs
-from twisted.logger import Logger
 
+from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import DataVersion, TopicConfig
 from twisted_mq.protocol.names.validation import AUTO_CREATE_TOPIC
 

@@ -7,9 +7,9 @@ queues only.
 from __future__ import annotations
 
 from twisted.internet import defer
-from twisted.logger import Logger
 
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
+from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.errors import ProtocolError
 from twisted_mq.protocol.flags import PermName

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from twisted.logger import Logger
-
 from twisted_mq.broker.stored_message import StoredMessage
 from twisted_mq.broker.transaction.half_messages import HALF_TOPIC, check_body
+from twisted_mq.logs import Logger
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.headers import CheckTransactionStateRequestHeader
 from twisted_mq.protocol.layouts.message_id import offset_message_id

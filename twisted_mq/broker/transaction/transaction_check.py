@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from twisted.logger import Logger
-
 from twisted_mq.broker.stored_message import StoredMessage
 from twisted_mq.broker.transaction.check_back import check_back
 from twisted_mq.broker.transaction.half_messages import (
@@ -30,6 +28,7 @@ from twisted_mq.broker.transaction.half_messages import (
 from twisted_mq.broker.transaction.half_queue import HalfQueue
 from twisted_mq.broker.transaction.operations import OperationError, listed_halves
 from twisted_mq.broker.transaction.transaction_metrics import TransactionMetrics
+from twisted_mq.logs import Logger
 from twisted_mq.protocol.errors import RecordError
 from twisted_mq.protocol.text.properties import PROPERTY_REAL_TOPIC, PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX
 from twisted_mq.storage.interfaces import GetResult, GetStatus, InnerMessage, PutResult, PutStatus

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 from twisted.internet import defer, task
-from twisted.logger import Logger
 from twisted.python import failure
 
 from twisted_mq.broker.stored_message import StoredMessage
@@ -19,6 +18,7 @@ from twisted_mq.broker.transaction.half_messages import CHECK_MAX_TIME_TOPIC, HA
 from twisted_mq.broker.transaction.operations import OperationWriter
 from twisted_mq.broker.transaction.transaction_check import TransactionCheck
 from twisted_mq.broker.transaction.transaction_metrics import TransactionMetrics
+from twisted_mq.logs import Logger
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError, RecordError
 from twisted_mq.protocol.text.properties import PROPERTY_REAL_TOPIC, PROPERTY_TRANSACTION_CHECK_TIMES

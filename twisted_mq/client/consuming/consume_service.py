@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 import attrs
 from twisted.internet import defer, interfaces
-from twisted.logger import Logger
 from twisted.python import failure
 
 from twisted_mq.client.consuming.consumer_options import (
@@ -25,6 +24,7 @@ from twisted_mq.client.consuming.listener_calls import ListenerCalls, message_id
 from twisted_mq.client.consuming.offset_store import OffsetStore
 from twisted_mq.client.consuming.process_queue import ProcessQueue
 from twisted_mq.client.core.errors import ClientError
+from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.errors import ProtocolError
 from twisted_mq.protocol.messages.message import MessageExt

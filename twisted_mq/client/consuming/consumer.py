@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from twisted.internet import defer, threads
-from twisted.logger import Logger
 from twisted.python import failure
 
 from twisted_mq.client.consuming.consumer_options import ConsumerOptions, MessageModel
@@ -20,6 +19,7 @@ from twisted_mq.client.consuming.rebalance import Rebalance, RebalanceTimer
 from twisted_mq.client.core.errors import ClientStateError
 from twisted_mq.client.core.mq_client import MQClient
 from twisted_mq.client.producing.send_rules import check_group, check_topic
+from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import (
     ConsumeMessageDirectlyResult,
     ConsumerData,

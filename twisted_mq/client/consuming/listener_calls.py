@@ -13,9 +13,10 @@ from typing import Any
 
 import attrs
 from twisted.internet import defer, interfaces
-from twisted.logger import Logger, LogLevel
+from twisted.logger import LogLevel
 
 from twisted_mq.client.producing.message_trace import TraceDispatcher
+from twisted_mq.logs import Logger
 from twisted_mq.protocol.messages.message import MessageExt
 from twisted_mq.protocol.names.namespaces import without_namespace
 from twisted_mq.protocol.names.validation import retry_topic

@@ -11,10 +11,9 @@ from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from twisted.logger import Logger
-
 from twisted_mq.client.core.errors import ClientError
 from twisted_mq.client.core.mq_client import MQClient
+from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import MessageQueue, OffsetSerializeWrapper, decode_body, encode_body
 from twisted_mq.protocol.errors import BodyError, ProtocolError
 from twisted_mq.remoting.errors import RemotingError

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 import attrs
 from twisted.internet import defer, interfaces, task
-from twisted.logger import Logger
 from twisted.python import failure
 
 from twisted_mq.client.consuming.consume_service import CALLS_A_TURN, SendBack
@@ -26,6 +25,7 @@ from twisted_mq.client.consuming.offset_store import OffsetStore
 from twisted_mq.client.consuming.process_queue import ProcessQueue
 from twisted_mq.client.consuming.queue_locks import QueueLocks
 from twisted_mq.client.core.errors import ClientError
+from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.errors import ProtocolError
 from twisted_mq.protocol.messages.message import MessageExt

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from twisted.internet import defer, task
-from twisted.logger import Logger
 from twisted.python import failure
 
 from twisted_mq.client.consuming.consumer_options import ConsumerOptions, MessageModel
@@ -15,6 +14,7 @@ from twisted_mq.client.consuming.process_queue import ProcessQueue
 from twisted_mq.client.core.broker_calls import PullResult, PullStatus
 from twisted_mq.client.core.errors import BrokerGone, ClientError
 from twisted_mq.client.core.mq_client import MQClient
+from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import MessageQueue, SubscriptionData
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError, ProtocolError

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from twisted.logger import Logger
-
 from twisted_mq.client.consuming.process_queue import ProcessQueue
 from twisted_mq.client.core.errors import ClientError
 from twisted_mq.client.core.mq_client import MQClient
+from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.errors import ProtocolError
 from twisted_mq.remoting.errors import RemotingError

@@ -11,7 +11,6 @@ from typing import Any, Protocol
 
 import attrs
 from twisted.internet import defer, interfaces
-from twisted.logger import Logger
 from twisted.python import failure
 
 from twisted_mq.client.consuming.consumer_options import ConsumeFromWhere, ConsumerOptions, MessageModel
@@ -20,6 +19,7 @@ from twisted_mq.client.consuming.process_queue import ProcessQueue
 from twisted_mq.client.consuming.queue_locks import QueueLocks
 from twisted_mq.client.core.errors import ClientError, NoRoute, TopicNotFound
 from twisted_mq.client.core.mq_client import MQClient
+from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import MessageQueue, SubscriptionData
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError, ProtocolError

@@ -7,12 +7,12 @@ DefaultMQPushConsumerImpl.sendMessageBack).
 from __future__ import annotations
 
 import attrs
-from twisted.logger import Logger
 
 from twisted_mq.client.core.errors import NoRoute
 from twisted_mq.client.core.mq_client import MQClient
 from twisted_mq.client.producing.send_rules import outgoing
 from twisted_mq.client.producing.sender import ProducerOptions, Sender
+from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.errors import ProtocolError
 from twisted_mq.protocol.messages.message import Message, MessageExt

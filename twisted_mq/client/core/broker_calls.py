@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import attrs
-from twisted.logger import Logger
 
+from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import (
     CheckClientRequestBody,
     GetConsumerListByGroupResponseBody,

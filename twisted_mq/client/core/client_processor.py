@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from twisted.internet import defer
-from twisted.logger import Logger
 
 from twisted_mq.client.core.group_members import ConsumerMember, Member, TransactionMember
 from twisted_mq.client.core.request_and_reply import PendingRequests, pushed_reply
+from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import GetConsumerStatusBody, ResetOffsetBody, decode_body, encode_body
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError

@@ -14,7 +14,6 @@ from typing import Any
 
 import attrs
 from twisted.internet import defer, task
-from twisted.logger import Logger
 from twisted.python import failure
 
 from twisted_mq.client.core.broker_calls import BrokerCalls
@@ -23,6 +22,7 @@ from twisted_mq.client.core.client_processor import ClientProcessor
 from twisted_mq.client.core.errors import ClientError, ClientStateError, ForkedProcess, TopicNotFound
 from twisted_mq.client.core.group_members import ConsumerMember, Member
 from twisted_mq.client.core.request_and_reply import PendingRequests
+from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import HeartbeatData, ProducerData, TopicRouteData
 from twisted_mq.protocol.errors import ProtocolError
 from twisted_mq.protocol.layouts.host import pack_ip

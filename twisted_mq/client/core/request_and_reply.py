@@ -11,9 +11,9 @@ import uuid
 from collections.abc import Callable
 
 from twisted.internet import defer, interfaces
-from twisted.logger import Logger
 
 from twisted_mq.client.core.errors import MessageIllegal, RequestTimeout
+from twisted_mq.logs import Logger
 from twisted_mq.protocol.headers import ReplyMessageRequestHeader
 from twisted_mq.protocol.messages.compression import plain_body
 from twisted_mq.protocol.messages.message import Message, MessageExt

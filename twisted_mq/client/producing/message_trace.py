@@ -11,12 +11,12 @@ from collections.abc import Sequence
 
 import attrs
 from twisted.internet import defer, task
-from twisted.logger import Logger
 
 from twisted_mq.client.core.errors import ClientError
 from twisted_mq.client.core.mq_client import MQClient
 from twisted_mq.client.producing.send_rules import SendLimits, SendResult, SendStatus, outgoing
 from twisted_mq.client.producing.sender import ProducerOptions, Sender
+from twisted_mq.logs import Logger
 from twisted_mq.protocol.errors import ProtocolError
 from twisted_mq.protocol.messages.message import Message, MessageExt
 from twisted_mq.protocol.messages.trace import (

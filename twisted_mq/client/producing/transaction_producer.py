@@ -21,11 +21,11 @@ from typing import Any
 
 import attrs
 from twisted.internet import defer
-from twisted.logger import Logger
 
 from twisted_mq.client.core.errors import BrokerGone
 from twisted_mq.client.producing.producer import Producer
 from twisted_mq.client.producing.send_rules import SendResult, SendStatus
+from twisted_mq.logs import Logger
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.flags import MessageSysFlag
 from twisted_mq.protocol.headers import CheckTransactionStateRequestHeader, EndTransactionRequestHeader
