@@ -2,9 +2,12 @@
 
 All complete frames of one read are processed in order; the answers that are ready leave in one write, or in several where
 that takes long, so that a peer who waits for the first ones goes on meanwhile. A processor's answer may also come later
-(a Deferred). A damaged frame closes the connection with one log line. While a client does
-not read its answers, a server reads nothing more from it (registerProducer); requests whose answers are pending are
-bounded by `Traffic`, past the bound the answer is SYSTEM_BUSY. Own requests without an answer are bounded too.
+(a Deferred). A damaged frame closes the connection with one log line.
+
+While a client does not read its answers, a server reads nothing more from it and processes nothing more of what it has
+read (registerProducer); what is held for peers is bounded by `remoting.budget`. Requests whose answers are pending are
+bounded by `Traffic`, by channel and in total, past a bound the answer is SYSTEM_BUSY; own requests without an answer too.
+A read whose commands take long is processed in several turns of the reactor, so that no peer keeps it from others.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError, FrameError, ProtocolError
 from twisted_mq.protocol.wire.command import ONE_WAY_FLAG, RESPONSE_FLAG, RemotingCommand
 from twisted_mq.protocol.wire.framing import MAX_FRAME_BYTES, FrameDecoder, encode_frame
+from twisted_mq.remoting.budget import Budget
 from twisted_mq.remoting.errors import RemotingSendError, RemotingTimeoutError, RemotingTooMuchRequestError
 from twisted_mq.remoting.prompt_write import write_promptly
 
@@ -34,6 +38,15 @@ Processor = Callable[["Channel", RemotingCommand], Answer]
 PATIENCE_SECONDS = 0.002
 """For how long ready answers wait for those of later frames. Answers that come together cost both ends less: with 64
 senders 2 ms instead of 0.15 mean a fifth more sends a second (tests.bench.bench_pair)."""
+
+TURN_SECONDS = 0.02
+"""For how long the commands of one read are processed before others have their turn."""
+LONG_SECONDS = 0.05
+"""A single command that takes longer is logged: nobody else was served meanwhile."""
+READY_BYTES = 256 * 1024
+"""Ready answers of so many bytes leave at once."""
+GRACE_SECONDS = 10.0
+"""How long a peer has to take what is written to it when its connection is closed."""
 
 REJECTED = "[REJECTREQUEST]system busy, start flow control for a while"
 """With SYSTEM_BUSY: what a server says that takes no such request now."""
@@ -48,6 +61,8 @@ class Traffic:
     max_frame_bytes: int = MAX_FRAME_BYTES
     max_pending_answers: int = 110_000
     """Requests that may wait for a later answer; Apache: the queue capacities of its send and pull pools."""
+    max_pending_by_channel: int = 11_000
+    """The same of one channel: a consumer holds one pull for each queue."""
     max_awaited: int = 65_535
     """Own requests of one channel that may wait for their answer (Apache: clientAsyncSemaphoreValue)."""
     pause_reading: bool = True
@@ -60,6 +75,9 @@ class Traffic:
     count: Callable[[str], None] | None = None
     """Told what happens to channels: CONNECT, CLOSE, IDLE, EXCEPTION (Apache: ChannelEventListener)."""
     pending_answers: int = 0
+    long_turns: int = 0
+    """How many commands took longer than LONG_SECONDS."""
+    budget: Budget[Channel] = attrs.field(factory=Budget)
 
 
 @implementer(interfaces.IPushProducer)
@@ -79,6 +97,12 @@ class Channel(protocol.Protocol):
         self.born_host = b""
         self.last_active = self._seconds()
         self.connected_now = False
+        self._waiting: list[RemotingCommand] = []
+        self._pending = 0
+        self._incomplete = 0
+        self._paused = False
+        self._produces = False
+        self._timers: dict[str, interfaces.IDelayedCall] = {}
 
     def __repr__(self) -> str:
         return f"<Channel {self.address}>"
@@ -98,6 +122,7 @@ class Channel(protocol.Protocol):
             set_no_delay(True)
         if self._traffic.pause_reading:
             self.transport.registerProducer(self, True)
+            self._produces = True
         self.connected_now = True
         self._count("CONNECT")
         if self._traffic.channel_made is not None:
@@ -108,6 +133,8 @@ class Channel(protocol.Protocol):
         if not reason.check(ConnectionDone):
             self._count("EXCEPTION")
         self._count("CLOSE")
+        self._forget_what_waits()
+        self._traffic.budget.forget(self)
         awaited, self._awaited = self._awaited, {}
         for waiting, timer in awaited.values():
             timer.cancel()
@@ -120,19 +147,29 @@ class Channel(protocol.Protocol):
             self._traffic.count(event)
 
     def dataReceived(self, data: bytes) -> None:
-        self.last_active = self._seconds()
         damage = None
         try:
             commands = self._decoder.receive_data(data)
         except FrameError as error:
             damage, commands = error, error.commands  # type: ignore[attr-defined]
+        self._held(self._decoder.incomplete_bytes)
         if commands:
             self._process(commands)
         if damage is not None:
             self._count("EXCEPTION")
             self.log.warn("damaged frame, connection closed: peer={peer} {damage}", peer=self.address, damage=damage)
             self.dataReceived = self._ignore  # type: ignore[method-assign]
-            self.transport.loseConnection()
+            self.close()
+
+    def _held(self, size: int) -> None:
+        """So many bytes of an unfinished frame wait for the rest."""
+        if size != self._incomplete:
+            self._incomplete = size
+            slowest = self._traffic.budget.came(self, size)
+            if slowest is not None:
+                slowest.cut(
+                    "its frame has been on its way for the longest time, and frames in parts take too much memory"
+                )
 
     def _ignore(self, data: bytes) -> None:
         """After a damaged frame nothing of the stream can be trusted."""
@@ -140,10 +177,35 @@ class Channel(protocol.Protocol):
     # IPushProducer: what the transport asks of us when the peer does not take its answers
 
     def pauseProducing(self) -> None:
+        self._paused = True
         self.transport.pauseProducing()
 
     def resumeProducing(self) -> None:
-        self.transport.resumeProducing()
+        self._paused = False
+        self._traffic.budget.taken(self)
+        if self._waiting:
+            self._later("go on", 0, self._go_on)
+        else:
+            self.transport.resumeProducing()
+
+    def _go_on(self) -> None:
+        """Process what is left of a read, then read again."""
+        if self._paused:
+            return
+        commands, self._waiting = self._waiting, []
+        self._process(commands)
+        if not self._waiting and not self._paused:
+            self.transport.resumeProducing()
+
+    def _later(self, what: str, seconds: float, call: Callable[[], None]) -> None:
+        """Call once after a time, unless the connection is lost before."""
+
+        def due() -> None:
+            del self._timers[what]
+            call()
+
+        if what not in self._timers:
+            self._timers[what] = self._traffic.clock.callLater(seconds, due)
 
     def stopProducing(self) -> None:
         """The transport is gone; connectionLost follows."""
@@ -152,9 +214,12 @@ class Channel(protocol.Protocol):
 
     def _process(self, commands: list[RemotingCommand]) -> None:
         ready: list[bytes] = []
+        size = 0
         processors, seconds = self._processors, self._seconds
-        due = seconds() + PATIENCE_SECONDS
-        for command in commands:
+        self.last_active = now = seconds()
+        due, end = now + PATIENCE_SECONDS, now + TURN_SECONDS
+        remaining = iter(commands)
+        for command in remaining:
             if command.flag & RESPONSE_FLAG:
                 self._answered(command)
                 continue
@@ -171,18 +236,51 @@ class Channel(protocol.Protocol):
                 answer = self._frame(command, answer)
             if answer is not None and not command.flag & ONE_WAY_FLAG:
                 ready.append(answer)
-                if seconds() >= due:
-                    self._write(ready)
-                    ready = []
-                    due = seconds() + PATIENCE_SECONDS
-        if ready:
+                size += len(answer)
+            now = seconds()
+            if now < due and size < READY_BYTES:
+                continue
+            if now - due > LONG_SECONDS:
+                self._long_turn(command, now - due)
             self._write(ready)
+            ready, size = [], 0
+            if self._paused or (now >= end and self._produces):
+                self._keep(list(remaining))
+                break
+            due = seconds() + PATIENCE_SECONDS
+        self._write(ready)
         if self._traffic.end_of_read is not None:
             self._traffic.end_of_read()
 
+    def _keep(self, commands: list[RemotingCommand]) -> None:
+        """These are processed in another turn, or when the peer has taken its answers."""
+        self._waiting = commands
+        if commands and not self._paused:
+            self.transport.pauseProducing()
+            self._later("go on", 0, self._go_on)
+
+    def _long_turn(self, command: RemotingCommand, seconds: float) -> None:
+        self._traffic.long_turns += 1
+        self.log.warn(
+            "long turn: seconds={seconds} code={code} peer={peer}",
+            seconds=round(seconds, 3),
+            code=command.code,
+            peer=self.address,
+        )
+
     def _write(self, answers: list[bytes]) -> None:
-        if self.connected_now:
-            write_promptly(self.transport, answers[0] if len(answers) == 1 else b"".join(answers))
+        """Hand answers to the transport in one piece, and count them where the peer does not take them."""
+        if not self.connected_now or not answers:
+            return
+        data = answers[0] if len(answers) == 1 else b"".join(answers)
+        write_promptly(self.transport, data)
+        if self._paused:
+            self._not_taken(len(data))
+
+    def _not_taken(self, size: int) -> None:
+        largest = self._traffic.budget.not_taken(self, size)
+        if largest is not None:
+            largest.cut("it does not take its answers, and those that wait take too much memory")
 
     def _frame(self, command: RemotingCommand, answer: Answer) -> bytes | None:
         """The answer's bytes; None where there is none or it comes later."""
@@ -198,11 +296,12 @@ class Channel(protocol.Protocol):
 
     def _await_answer(self, command: RemotingCommand, later: defer.Deferred[Answer]) -> bytes | None:
         traffic = self._traffic
-        if traffic.pending_answers >= traffic.max_pending_answers:
+        if traffic.pending_answers >= traffic.max_pending_answers or self._pending >= traffic.max_pending_by_channel:
             later.addErrback(lambda _: None)
             later.cancel()
             return encode_frame(command.answer(ResponseCode.SYSTEM_BUSY, REJECTED))
         traffic.pending_answers += 1
+        self._pending += 1
         later.addErrback(lambda reason: self._refusal(command, reason))
         later.addCallback(self._write_late, command)
         later.addErrback(lambda reason: self.log.failure("answer not sent: peer={peer}", reason, peer=self.address))
@@ -210,9 +309,10 @@ class Channel(protocol.Protocol):
 
     def _write_late(self, answer: Answer, command: RemotingCommand) -> None:
         self._traffic.pending_answers -= 1
+        self._pending -= 1
         encoded = self._frame(command, answer)
-        if encoded is not None and self.connected_now:
-            self.transport.write(encoded)
+        if encoded is not None:
+            self._write([encoded])
 
     def _refusal(self, command: RemotingCommand, reason: failure.Failure) -> RemotingCommand:
         """The one place that turns an error into an answer."""
@@ -252,9 +352,26 @@ class Channel(protocol.Protocol):
             self.transport.write(encode_frame(command))
 
     def close(self) -> None:
-        """Close after what is written has left."""
-        if self.connected_now:
-            self.transport.loseConnection()
+        """Close after what is written has left; a peer that does not take it is cut off after GRACE_SECONDS."""
+        if not self.connected_now:
+            return
+        if self._produces:  # a transport with a producer waits for it, and this one may be paused
+            self._produces = False
+            self.transport.unregisterProducer()
+        self._forget_what_waits()
+        self.transport.loseConnection()
+        self._later("abort", GRACE_SECONDS, self.abort)
+
+    def _forget_what_waits(self) -> None:
+        self._waiting = []
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers = {}
+
+    def cut(self, reason: str) -> None:
+        """Close at once, with one log line that says why."""
+        self.log.warn("connection cut: peer={peer} {reason}", peer=self.address, reason=reason)
+        self.abort()
 
     def abort(self) -> None:
         """Close at once; what was not taken by the peer is lost."""

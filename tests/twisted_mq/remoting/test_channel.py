@@ -13,7 +13,7 @@ from tests.support.remoting import ClosingTransport, connect, frames, sent
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError, HeaderError
 from twisted_mq.protocol.wire.command import ONE_WAY_FLAG, RemotingCommand
-from twisted_mq.remoting.channel import Channel, Traffic
+from twisted_mq.remoting.channel import GRACE_SECONDS, READY_BYTES, Channel, Traffic
 from twisted_mq.remoting.errors import RemotingSendError, RemotingTimeoutError, RemotingTooMuchRequestError
 
 ECHO, LATER, REFUSE, HEADER, BUG, NOTHING, BYTES = range(10, 17)
@@ -36,6 +36,7 @@ class ChannelCase(SynchronousTestCase):
         self.clock = Clock()
         self.later: list[defer.Deferred[Any]] = []
         self.events: list[str] = []
+        self.taken: list[int] = []
         self.traffic = Traffic(
             {
                 ECHO: lambda _, command: command.answer(body=command.body),
@@ -93,7 +94,7 @@ class RequestsOfThePeer(ChannelCase):
         self.assertEqual(self.events[1:], ["end of read"])
 
     def _answer_slowly(self, _: Channel, command: RemotingCommand) -> RemotingCommand:
-        self.clock.advance(1)
+        self.clock.advance(0.01)
         return command.answer()
 
     def test_end_of_read_is_called_once_after_the_commands_of_a_read(self) -> None:
@@ -202,6 +203,95 @@ class RequestsOfThePeer(ChannelCase):
         self.transport.producer.resumeProducing()
         self.assertEqual(self.transport.producerState, "producing")
         self.transport.producer.stopProducing()
+
+    def test_what_was_read_waits_while_the_peer_takes_no_answers(self) -> None:
+        self.transport.write = self._fill  # type: ignore[method-assign]
+        self.channel._processors = {**self.traffic.processors, BYTES: self._answer_long}
+        self.receive(*(request(BYTES, opaque) for opaque in range(5)))
+        self.assertEqual(self.taken, [0])
+        self.assertEqual(self.traffic.budget.unsent_bytes, READY_BYTES + 100)
+        self.clock.advance(100)
+        self.assertEqual(self.taken, [0])
+        for done in range(1, 5):
+            self.channel.resumeProducing()
+            self.clock.advance(0)
+            self.assertEqual(self.taken, list(range(done + 1)))
+        self.channel.resumeProducing()
+        self.assertEqual(self.transport.producerState, "producing")
+        self.assertEqual(self.traffic.budget.unsent_bytes, 0)
+
+    def _answer_long(self, _: Channel, command: RemotingCommand) -> bytes:
+        self.taken.append(command.opaque)
+        return bytes(READY_BYTES + 100)
+
+    def _fill(self, data: bytes) -> None:
+        """A transport whose buffer is full after each write."""
+        self.channel.pauseProducing()
+
+    def test_late_answers_for_a_peer_that_takes_none_are_bounded(self) -> None:
+        self.traffic.budget.max_unsent_by_channel = 1000
+        self.receive(request(LATER, 1), request(LATER, 2), request(LATER, 3))
+        self.channel.pauseProducing()
+        with capturedLogs() as logged:
+            self.later[0].callback(bytes(600))
+            self.assertFalse(self.transport.aborted)
+            self.later[1].callback(bytes(600))
+        self.assertTrue(self.transport.aborted)
+        self.assertEqual([event["log_level"] for event in logged], [LogLevel.warn])
+        self.later[2].callback(bytes(600))
+        self.assertEqual(self.traffic.budget.unsent_bytes, 0)
+
+    def test_frames_in_parts_are_bounded_over_all_channels(self) -> None:
+        self.traffic.budget.max_incomplete = 1000
+        other = Channel(self.traffic)
+        transport = connect(other)
+        self.channel.dataReceived(frames(request(ECHO, 1, bytes(900)))[:600])
+        other.dataReceived(frames(request(ECHO, 1, bytes(900)))[:600])
+        self.assertTrue(self.transport.aborted)
+        self.assertFalse(transport.aborted)
+        other.dataReceived(frames(request(ECHO, 1, bytes(900)))[600:])
+        self.assertEqual(len(sent(transport)), 1)
+        self.assertEqual(self.traffic.budget.incomplete_bytes, 0)
+
+    def test_commands_of_one_read_that_take_long_give_others_their_turn(self) -> None:
+        self.channel._processors = {**self.traffic.processors, LATER: self._answer_slowly}
+        self.receive(*(request(LATER, opaque) for opaque in range(6)))
+        self.assertEqual([one.opaque for one in sent(self.transport)], [0, 1])
+        self.assertEqual(self.transport.producerState, "paused")
+        self.clock.advance(0)
+        self.clock.advance(0)
+        self.assertEqual([one.opaque for one in sent(self.transport)], [2, 3, 4, 5])
+        self.assertEqual(self.transport.producerState, "producing")
+
+    def test_a_command_that_takes_too_long_is_logged_with_code_and_peer(self) -> None:
+        self.channel._processors = {**self.traffic.processors, LATER: lambda _, command: self.clock.advance(0.2)}
+        with capturedLogs() as logged:
+            self.receive(request(ECHO, 1), request(LATER, 2))
+        (event,) = logged
+        self.assertEqual((event["code"], event["peer"]), (LATER, "127.0.0.1:54321"))
+        self.assertEqual(self.traffic.long_turns, 1)
+
+    def test_pending_answers_of_one_channel_are_bounded(self) -> None:
+        self.traffic.max_pending_by_channel = 1
+        other = Channel(self.traffic)
+        connect(other)
+        self.receive(request(LATER, 1), request(LATER, 2))
+        self.assertEqual([(one.opaque, one.code) for one in sent(self.transport)], [(2, ResponseCode.SYSTEM_BUSY)])
+        other.dataReceived(frames(request(LATER, 1)))
+        self.assertEqual(self.traffic.pending_answers, 2)
+        self.later[0].callback(None)
+        self.receive(request(LATER, 3))
+        self.assertEqual(self.traffic.pending_answers, 2)
+
+    def test_a_closed_channel_whose_peer_takes_nothing_is_cut_off(self) -> None:
+        self.transport.loseConnection = lambda: None  # type: ignore[method-assign]
+        self.channel.pauseProducing()
+        self.channel.close()
+        self.assertIs(self.transport.producer, None)
+        self.clock.advance(GRACE_SECONDS - 0.1)
+        self.assertFalse(self.transport.aborted)
+        self.clock.advance(0.1)
+        self.assertTrue(self.transport.aborted)
 
     def test_calling_side_reads_on_while_its_own_writes_wait(self) -> None:
         """Both ends waiting for the other to read would never end."""

@@ -50,6 +50,14 @@ class ServerCase(SynchronousTestCase):
         self.assertEqual(self.factory.channels, {talking})
         self.assertFalse(silent.connected_now)
 
+    def test_a_byte_now_and_then_is_no_sign_of_life(self) -> None:
+        dripping, _ = self.channel()
+        data = frames(RemotingCommand(1, body=bytes(100)))
+        for at in range(6):
+            self.clock.advance(30)
+            dripping.dataReceived(data[at : at + 1])
+        self.assertFalse(dripping.connected_now)
+
     def test_channel_is_not_closed_before_its_time(self) -> None:
         channel, _ = self.channel()
         self.clock.pump([30] * 4)

@@ -1,0 +1,43 @@
+"""Memory that the peers of a server may take."""
+
+from __future__ import annotations
+
+from twisted_mq.remoting.budget import Budget
+
+
+def test_answers_are_counted_by_peer_and_in_total_until_they_are_taken() -> None:
+    budget: Budget[str] = Budget()
+    assert [budget.not_taken("a", 100), budget.not_taken("a", 50), budget.not_taken("b", 1)] == [None, None, None]
+    assert budget.unsent_bytes == 151
+    budget.taken("a")
+    budget.taken("a")
+    assert budget.unsent_bytes == 1
+
+
+def test_a_peer_past_its_own_limit_is_named() -> None:
+    budget: Budget[str] = Budget(max_unsent_by_channel=100)
+    assert [budget.not_taken("a", 100), budget.not_taken("b", 101), budget.not_taken("a", 1)] == [None, "b", "a"]
+
+
+def test_past_the_total_the_peer_that_holds_most_is_named() -> None:
+    budget: Budget[str] = Budget(max_unsent=200)
+    budget.not_taken("a", 120)
+    assert budget.not_taken("b", 81) == "a"
+    budget.forget("a")
+    assert budget.not_taken("b", 100) is None
+
+
+def test_frames_in_parts_are_counted_as_they_grow_and_end() -> None:
+    budget: Budget[str] = Budget()
+    assert [budget.came("a", 10), budget.came("b", 5), budget.came("a", 30), budget.came("a", 0)] == [None] * 4
+    assert budget.incomplete_bytes == 5
+    budget.forget("b")
+    assert budget.incomplete_bytes == 0
+
+
+def test_past_the_limit_the_peer_whose_frame_began_first_is_named() -> None:
+    budget: Budget[str] = Budget(max_incomplete=100)
+    budget.came("a", 40)
+    budget.came("b", 40)
+    budget.came("a", 10)  # its first frame has ended, this is the next one
+    assert budget.came("c", 51) == "b"
