@@ -110,3 +110,6 @@ def perm_text(perm: int) -> str:
 OUT_OF_QUEUES: Final = MessageSysFlag.TRANSACTION_PREPARED_TYPE
 """Set in the transaction types PREPARED and ROLLBACK: such messages enter no queue."""
 INNER_BATCH: Final = MessageSysFlag.INNER_BATCH_FLAG
+PERM_READ: Final = PermName.PERM_READ
+PERM_WRITE: Final = PermName.PERM_WRITE
+PERM_READ_WRITE: Final = PERM_READ | PERM_WRITE

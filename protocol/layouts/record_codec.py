@@ -41,6 +41,7 @@ from twisted_mq.protocol.layouts.record import (
 from twisted_mq.protocol.messages.compression import MAX_BODY_BYTES, CompressionError, plain_body
 from twisted_mq.protocol.messages.delay_levels import DEFAULT_DELAY_TABLE, delivery_time
 from twisted_mq.protocol.messages.message import MessageExt
+from twisted_mq.protocol.names.system_topics import SCHEDULE_TOPIC
 from twisted_mq.protocol.text.java import from_utf8, parse_int, tags_code
 from twisted_mq.protocol.text.properties import PROPERTY_DELAY_TIME_LEVEL, PROPERTY_TAGS, decode_property_bytes
 
@@ -75,7 +76,6 @@ __all__ = [
     "record_size",
 ]
 
-SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 _HEAD_V4 = HEADS[0]
 _host_text = functools.lru_cache(maxsize=1024)(host_text)
 """Few hosts are in use; a key is at most 20 bytes."""

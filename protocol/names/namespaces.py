@@ -5,11 +5,9 @@ Clients add and remove the namespace; brokers see the whole names. `%RETRY%` and
 
 from __future__ import annotations
 
-from twisted_mq.protocol.names.pop_topics import RETRY_PREFIX
-from twisted_mq.protocol.names.system_topics import is_system_topic
+from twisted_mq.protocol.names.system_topics import DLQ_PREFIX, RETRY_PREFIX, is_system_topic
 
 SEPARATOR = "%"
-DLQ_PREFIX = "%DLQ%"
 SYSTEM_GROUP_PREFIX = "CID_RMQ_SYS_"
 """MixAll.CID_RMQ_SYS_PREFIX: groups of the servers, which have no namespace"""
 

@@ -9,7 +9,8 @@ Receipts name a topic of the three kinds by a mark: 0 as it is, 1 and 2 the retr
 
 from __future__ import annotations
 
-RETRY_PREFIX = "%RETRY%"
+from twisted_mq.protocol.names.system_topics import RETRY_PREFIX
+
 ORIGIN_MARK, RETRY_MARK, RETRY_MARK_V2 = "0", "1", "2"
 REVIVE_TOPIC_PREFIX = "rmq_sys_REVIVE_LOG_"
 REVIVE_GROUP = "CID_RMQ_SYS_REVIVE_GROUP"

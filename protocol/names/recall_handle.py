@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from twisted_mq.protocol.names.validation import RETRY_PREFIX
+from twisted_mq.protocol.names.system_topics import RETRY_PREFIX
 from twisted_mq.protocol.text.java import from_utf8, parse_int, utf8
 from twisted_mq.protocol.text.properties import (
     PROPERTY_REAL_TOPIC,

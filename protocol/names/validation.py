@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import re
 
-from twisted_mq.protocol.names.namespaces import DLQ_PREFIX as DLQ_PREFIX
-from twisted_mq.protocol.names.pop_topics import RETRY_PREFIX as RETRY_PREFIX
-from twisted_mq.protocol.names.system_topics import NOT_ALLOWED_SEND_TOPICS as NOT_ALLOWED_SEND_TOPICS
-from twisted_mq.protocol.names.system_topics import SYSTEM_TOPICS as SYSTEM_TOPICS
-from twisted_mq.protocol.names.system_topics import is_system_topic as is_system_topic
+from twisted_mq.protocol.names.system_topics import RETRY_PREFIX
 
-AUTO_CREATE_TOPIC = "TBW102"
 TOPIC_MAX_LENGTH = 127
 GROUP_MAX_LENGTH = 255
 

@@ -8,9 +8,21 @@ import re
 import struct
 
 _CHUNK = 64
-_POWERS = [pow(31, _CHUNK - 1 - index, 1 << 32) for index in range(_CHUNK)]
 _LONGEST_CACHED = 128
 _DECIMAL = re.compile(r"[+-]?[0-9]{1,19}\Z")
+
+
+def hash_power(length: int) -> int:
+    """What a string's hash is multiplied by when `length` units follow, 32 bits without sign."""
+    return pow(31, length, 1 << 32)
+
+
+def hash_powers(length: int) -> list[int]:
+    """What each unit of a string counts for in its hash: `hash_power(length - 1)` to 1."""
+    return [hash_power(length - 1 - place) for place in range(length)]
+
+
+_POWERS = hash_powers(_CHUNK)
 
 
 def to_int(value: int) -> int:
@@ -40,7 +52,7 @@ def java_hash(text: str) -> int:
     value = 0
     for start in range(0, size, _CHUNK):
         part = units[start : start + _CHUNK]
-        value = value * pow(31, len(part), 1 << 32) + sum(map(operator.mul, part, _POWERS[_CHUNK - len(part) :]))
+        value = value * hash_power(len(part)) + sum(map(operator.mul, part, _POWERS[_CHUNK - len(part) :]))
         value &= 0xFFFFFFFF
     return to_int(value)
 

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from twisted_mq.protocol.text.java import from_utf8, java_hash
+from twisted_mq.protocol.text.java import from_utf8, hash_powers, java_hash
 
 Buffer: TypeAlias = bytes | mmap | npt.NDArray[np.uint8]
 Hashes = npt.NDArray[np.uint32]
@@ -65,4 +65,4 @@ def hashes_of(keys: Sequence[bytes]) -> Hashes:
 @functools.lru_cache(maxsize=256)
 def powers(length: int) -> Hashes:
     """What each character of a string counts for: 31^(length - 1) to 1."""
-    return np.array([pow(31, length - 1 - place, 1 << 32) for place in range(length)], np.uint32)
+    return np.array(hash_powers(length), np.uint32)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from twisted_mq.spark.jobs.topics import SYSTEM_TOPICS
+from twisted_mq.protocol.names.system_topics import SYSTEM_TOPICS
 
 COLUMNS = ("topic", "uniqKey", "reconsumeTimes", "queueId", "storeTimestamp", "physicalOffset")
 

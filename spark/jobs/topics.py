@@ -4,21 +4,7 @@ from __future__ import annotations
 
 import enum
 
-SYSTEM_TOPICS = frozenset(
-    {
-        "BenchmarkTest",
-        "CHECKPOINT_TOPIC",
-        "OFFSET_MOVED_EVENT",
-        "RMQ_SYS_TRACE_TOPIC",
-        "RMQ_SYS_TRANS_HALF_TOPIC",
-        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
-        "SCHEDULE_TOPIC_XXXX",
-        "SELF_TEST_TOPIC",
-        "TBW102",
-        "TRANS_CHECK_MAX_TIME_TOPIC",
-    }
-)
-"""Apache: TopicValidator.SYSTEM_TOPIC_SET."""
+from twisted_mq.protocol.names.system_topics import DLQ_PREFIX, RETRY_PREFIX, SYSTEM_TOPIC_PREFIX, SYSTEM_TOPICS
 
 
 class TopicKind(enum.IntEnum):
@@ -35,9 +21,9 @@ class TopicKind(enum.IntEnum):
 
 
 _PREFIXES = {
-    "%RETRY%": TopicKind.RETRY,
-    "%DLQ%": TopicKind.DEAD_LETTER,
-    "rmq_sys_": TopicKind.SYSTEM,
+    RETRY_PREFIX: TopicKind.RETRY,
+    DLQ_PREFIX: TopicKind.DEAD_LETTER,
+    SYSTEM_TOPIC_PREFIX: TopicKind.SYSTEM,
 }
 """Apache: MixAll.RETRY_GROUP_TOPIC_PREFIX, DLQ_GROUP_TOPIC_PREFIX, TopicValidator.SYSTEM_TOPIC_PREFIX."""
 

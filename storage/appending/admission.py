@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from twisted_mq.protocol.flags import INNER_BATCH, OUT_OF_QUEUES, transaction_value
 from twisted_mq.protocol.layouts.queue_entry import MAX_BATCH_NUM
 from twisted_mq.protocol.messages.delay_levels import delivery_time, parse_delay_levels
+from twisted_mq.protocol.names.system_topics import RETRY_PREFIX
 from twisted_mq.protocol.text.java import from_utf8, parse_int, utf8
 from twisted_mq.protocol.text.properties import (
+    MAX_PROPERTIES_BYTES,
     PROPERTY_DELAY_TIME_LEVEL,
     PROPERTY_INNER_BASE,
     PROPERTY_INNER_NUM,
@@ -16,15 +18,11 @@ from twisted_mq.protocol.text.properties import (
     delete_property,
 )
 from twisted_mq.storage.config import StoreConfig
-from twisted_mq.storage.files.paths import is_topic_name
+from twisted_mq.storage.files.paths import HIGHEST_QUEUE_ID, is_topic_name
 from twisted_mq.storage.interfaces import InnerBatch, InnerMessage, PutStatus
 
-MAX_PROPERTIES_BYTES = 32767
-"""The record's length field is a signed short."""
 LONGEST_TOPIC = 127
-RETRY_PREFIX = "%RETRY%"
 """Retry topics alone may be longer, up to 255."""
-_HIGHEST_QUEUE_ID = 0x7FFFFFFF
 
 
 def inner_number(message: InnerMessage) -> int | None:
@@ -87,7 +85,7 @@ class Admission:
     def may_have_queue(self, topic: str, queue_id: int) -> bool:
         """Whether a queue of this name may be made."""
         short = len(topic) <= LONGEST_TOPIC or topic.startswith(RETRY_PREFIX)
-        return short and is_topic_name(topic) and 0 <= queue_id <= _HIGHEST_QUEUE_ID
+        return short and is_topic_name(topic) and 0 <= queue_id <= HIGHEST_QUEUE_ID
 
     def due_time(self, message: InnerMessage, store_timestamp: int) -> int:
         """The tags code of a message in the schedule topic: when it is due, in ms, if it has a delay level."""

@@ -14,7 +14,8 @@ from twisted_mq.protocol.flags import INNER_BATCH, OUT_OF_QUEUES
 from twisted_mq.protocol.layouts.batch_records import encode_records
 from twisted_mq.protocol.layouts.queue_entry import ENTRY_FIELDS
 from twisted_mq.protocol.layouts.record_codec import encode_record
-from twisted_mq.storage.appending.admission import MAX_PROPERTIES_BYTES, Admission, based, inner_number
+from twisted_mq.protocol.text.properties import MAX_PROPERTIES_BYTES
+from twisted_mq.storage.appending.admission import Admission, based, inner_number
 from twisted_mq.storage.appending.dispatch import Dispatcher
 from twisted_mq.storage.config import StoreConfig
 from twisted_mq.storage.errors import PoolExhausted, StoreFull

@@ -9,8 +9,9 @@ import numpy.typing as npt
 
 from twisted_mq.protocol.errors import RecordError
 from twisted_mq.protocol.flags import OUT_OF_QUEUES
-from twisted_mq.protocol.layouts.record_codec import SCHEDULE_TOPIC, dispatch_fields
+from twisted_mq.protocol.layouts.record_codec import dispatch_fields
 from twisted_mq.protocol.messages.delay_levels import DEFAULT_DELAY_TABLE
+from twisted_mq.protocol.names.system_topics import SCHEDULE_TOPIC
 from twisted_mq.protocol.text.java import tags_code
 from twisted_mq.protocol.text.properties import PROPERTY_TAGS, decode_property_bytes
 from twisted_mq.storage.columns.property_shapes import Shapes, distinct, java_hashes, rows_by_length

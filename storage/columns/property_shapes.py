@@ -14,7 +14,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from twisted_mq.protocol.text.java_hash_columns import Positions
+from twisted_mq.protocol.text.java_hash_columns import Positions, powers
 from twisted_mq.protocol.text.properties import PROPERTY_KEYS
 from twisted_mq.storage.columns.record_columns import RecordColumns, bytes_at
 
@@ -152,10 +152,5 @@ def _odd_numbers(length: int) -> npt.NDArray[np.uint64]:
 
 def java_hashes(words: Bytes) -> npt.NDArray[np.uint32]:
     """String.hashCode() of each row, ASCII without padding, as 32 bits without sign."""
-    hashes: npt.NDArray[np.uint32] = words.astype(np.uint32) @ _powers(words.shape[1])
+    hashes: npt.NDArray[np.uint32] = words.astype(np.uint32) @ powers(words.shape[1])
     return hashes
-
-
-@functools.lru_cache(maxsize=256)
-def _powers(length: int) -> npt.NDArray[np.uint32]:
-    return np.array([pow(31, length - 1 - place, 1 << 32) for place in range(length)], np.uint32)

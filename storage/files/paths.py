@@ -24,7 +24,7 @@ FILE_NAME_DIGITS = 20
 _TOPIC = re.compile(r"[%|+a-zA-Z0-9_-]{1,255}\Z")
 _OFFSET = re.compile(r"[0-9]{20}\Z", re.ASCII)
 _QUEUE_ID = re.compile(r"(0|[1-9][0-9]{0,9})\Z", re.ASCII)
-_HIGHEST_QUEUE_ID = 0x7FFFFFFF
+HIGHEST_QUEUE_ID = 0x7FFFFFFF
 
 
 def is_topic_name(topic: str) -> bool:
@@ -57,7 +57,7 @@ def queue_id_of(name: str) -> int | None:
     if not _QUEUE_ID.match(name):
         return None
     queue_id = int(name)
-    return queue_id if queue_id <= _HIGHEST_QUEUE_ID else None
+    return queue_id if queue_id <= HIGHEST_QUEUE_ID else None
 
 
 class StorePaths:

@@ -7,9 +7,8 @@ import time
 from collections.abc import Callable
 
 from twisted_mq.storage.config import StoreConfig
+from twisted_mq.storage.files.next_file import PAGE_BYTES
 from twisted_mq.storage.log.transient_pool import BufferedCommitLog
-
-PAGE_BYTES = 4096
 
 
 class CommitService:

@@ -25,13 +25,13 @@ import attrs
 from twisted_mq.storage.config import FlushDiskType, StoreConfig
 from twisted_mq.storage.files.checkpoint import Checkpoint
 from twisted_mq.storage.files.mapped_file import Sync
+from twisted_mq.storage.files.next_file import PAGE_BYTES
 from twisted_mq.storage.flushing.index_flush import IndexFlush
 from twisted_mq.storage.log.commit_log import CommitLog
 from twisted_mq.storage.queues.consume_queue import ConsumeQueue
 
 logger = logging.getLogger(__name__)
 
-PAGE_BYTES = 4096
 GROUP_COMMIT_SECONDS = 0.01
 """How long a turn waits for requests at most under synchronous flush (Apache: GroupCommitService.run)."""
 _LONGEST_WATCH_SECONDS = 1.0

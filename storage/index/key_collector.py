@@ -33,7 +33,7 @@ from twisted_mq.protocol.layouts.record import (
     read_head,
     read_spans,
 )
-from twisted_mq.protocol.text.java import from_utf8, java_hash, utf16_length
+from twisted_mq.protocol.text.java import from_utf8, hash_power, java_hash, utf16_length
 from twisted_mq.protocol.text.java_hash_columns import Hashes, Positions, hashes_at, hashes_of, window
 from twisted_mq.protocol.text.properties import PROPERTY_KEYS, PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX
 from twisted_mq.storage.columns.property_shapes import fitting_first
@@ -62,7 +62,7 @@ _LONGEST_TOPIC = HEAD_BYTES
 _LONGEST_KEY = 64
 _MOST_PROPERTIES = 512
 """A record with longer texts is an odd one."""
-_POWERS = np.array([pow(31, length, 1 << 32) for length in range(_LONGEST_KEY + 1)], np.uint32)
+_POWERS = np.array([hash_power(length) for length in range(_LONGEST_KEY + 1)], np.uint32)
 _LOWEST_HASH = -(1 << 31)
 _STREAK = 8
 """After so many records of one size it is worth a look at all that may follow."""
@@ -251,7 +251,7 @@ def _odd_keys(view: memoryview, starts: list[int]) -> Keys:
     found = [row for start in starts for row in _keys_of_record(view, start)]
     keys = [row[1] for row in found]
     lengths = [len(key) if key.isascii() else utf16_length(from_utf8(key)) for key in keys]
-    powers = np.array([pow(31, length, 1 << 32) for length in lengths], np.uint32)
+    powers = np.array([hash_power(length) for length in lengths], np.uint32)
     hashes = np.array([row[0] for row in found], np.uint32) * powers + hashes_of(keys)
     return _columns(
         hashes, np.array([row[2] for row in found], np.int64), np.array([row[3] for row in found], np.int64)

@@ -17,10 +17,11 @@ from twisted_mq.protocol.flags import INNER_BATCH, OUT_OF_QUEUES
 from twisted_mq.protocol.layouts.batch_entry import inner_count
 from twisted_mq.protocol.layouts.index import index_key, key_hash
 from twisted_mq.protocol.layouts.record import MAGIC_BLANK, read_mark
-from twisted_mq.protocol.layouts.record_codec import SCHEDULE_TOPIC, DispatchFields, dispatch_fields, encode_record
-from twisted_mq.protocol.names.system_topics import is_lmq, is_system_topic
+from twisted_mq.protocol.layouts.record_codec import DispatchFields, dispatch_fields, encode_record
+from twisted_mq.protocol.names.system_topics import SCHEDULE_TOPIC, is_lmq, is_system_topic
 from twisted_mq.protocol.text.java import to_int
-from twisted_mq.storage.appending.admission import MAX_PROPERTIES_BYTES, Admission, based, inner_number
+from twisted_mq.protocol.text.properties import MAX_PROPERTIES_BYTES
+from twisted_mq.storage.appending.admission import Admission, based, inner_number
 from twisted_mq.storage.appending.dispatch import EVERYTHING, Dispatcher
 from twisted_mq.storage.config import FlushDiskType, StoreConfig
 from twisted_mq.storage.errors import LogMismatch, ReplicaDamaged, StoreClosed

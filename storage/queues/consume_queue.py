@@ -20,7 +20,8 @@ from twisted_mq.protocol.layouts.queue_entry import (
     FILLER_SIZE,
     entries_struct,
 )
-from twisted_mq.protocol.layouts.record_codec import SCHEDULE_TOPIC, DispatchFields
+from twisted_mq.protocol.layouts.record_codec import DispatchFields
+from twisted_mq.protocol.names.system_topics import SCHEDULE_TOPIC
 from twisted_mq.storage.files.mapped_file import Allocate, MappedFile, Sync
 from twisted_mq.storage.files.mapped_file_queue import MappedFileQueue, OddFile, Truncation
 

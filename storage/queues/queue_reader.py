@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from twisted_mq.protocol.flags import MessageSysFlag
 from twisted_mq.protocol.layouts.queue_entry import ENTRY_BYTES, FILLER_SIZE, iterate_entries
 from twisted_mq.protocol.layouts.record import STORE_TIMESTAMP_POSITION, SYS_FLAG_POSITION
 from twisted_mq.protocol.text.java import to_int
@@ -16,7 +17,6 @@ from twisted_mq.storage.queues.queue_extension import ExtendedConsumeQueue
 LEAST_PULL_BYTES = 100
 MOST_PULL_BYTES = 128 << 20
 """Apache: DefaultMessageStore.MAX_PULL_MSG_SIZE."""
-_BORNHOST_V6_FLAG = 0x10
 _IPV6_EXTRA_BYTES = 12
 _STORED_TIME_BYTES = STORE_TIMESTAMP_POSITION + _IPV6_EXTRA_BYTES + 8
 _LOW, _HIGH = -0x80000000, 0x7FFFFFFF
@@ -154,7 +154,7 @@ class QueueReader:
         if record is None or size < _STORED_TIME_BYTES:
             return -1
         sys_flag = int.from_bytes(record[SYS_FLAG_POSITION : SYS_FLAG_POSITION + 4], "big")
-        position = STORE_TIMESTAMP_POSITION + (_IPV6_EXTRA_BYTES if sys_flag & _BORNHOST_V6_FLAG else 0)
+        position = STORE_TIMESTAMP_POSITION + (_IPV6_EXTRA_BYTES if sys_flag & MessageSysFlag.BORNHOST_V6_FLAG else 0)
         return int.from_bytes(record[position : position + 8], "big", signed=True)
 
     def offset_by_time(self, queue: ConsumeQueue, timestamp_ms: int, boundary: Boundary) -> int:

@@ -28,7 +28,7 @@ from twisted_mq.protocol.layouts.index import (
     entry_position,
     index_key,
 )
-from twisted_mq.protocol.text.java import from_utf8, java_hash, utf16_length
+from twisted_mq.protocol.text.java import from_utf8, hash_power, java_hash, utf16_length
 from twisted_mq.protocol.text.java_hash_columns import hashes_of, window
 from twisted_mq.protocol.text.properties import PROPERTY_KEYS, PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX
 from twisted_mq.storage.columns.contents import Names
@@ -131,7 +131,7 @@ class BatchKeys:
             keys += found
             rows += [row] * len(found)
         lengths = [len(key) if key.isascii() else utf16_length(from_utf8(key)) for key in keys]
-        powers = np.array([pow(31, length, 1 << 32) for length in lengths], np.int64)
+        powers = np.array([hash_power(length) for length in lengths], np.int64)
         places = np.array(rows, np.int64)
         return places, _positive(topic_hashes[places] * powers + np.array(hashes_of(keys), np.int64))
 
@@ -142,7 +142,7 @@ def _alike_keys(shapes: Shapes, topic_hashes: Numbers) -> Iterator[tuple[Numbers
         topic_parts = topic_hashes[shape.rows]
         for name in _KEY_PROPERTIES:
             for keys in shape.values(name):
-                power = pow(31, keys.shape[1], 1 << 32)
+                power = hash_power(keys.shape[1])
                 yield shape.rows, _positive(topic_parts * power + java_hashes(keys))
 
 

@@ -20,6 +20,7 @@ from twisted_mq.broker.ha.durability import Durability
 from twisted_mq.broker.ha.service import HAService
 from twisted_mq.broker.ha.slave_refusals import refuse_on_slave
 from twisted_mq.broker.long_polling import PullRequestHoldService
+from twisted_mq.broker.options import BrokerRole
 from twisted_mq.broker.pop.pop_service import PopService
 from twisted_mq.broker.processors.admin_cleaning import AdminCleaningProcessor
 from twisted_mq.broker.processors.admin_clients import AdminClientsProcessor
@@ -156,7 +157,7 @@ class BrokerController:
     @property
     def is_slave(self) -> bool:
         """Whether the messages come from a master and not from clients."""
-        return bool(self.options.broker_role == "SLAVE")
+        return bool(self.options.broker_role == BrokerRole.SLAVE)
 
     @property
     def store_host(self) -> bytes:

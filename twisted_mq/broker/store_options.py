@@ -6,6 +6,7 @@ from typing import Any
 
 import attrs
 
+from twisted_mq.broker.options import BrokerRole
 from twisted_mq.storage.config import FlushDiskType, StoreConfig
 
 _SPELLED_BY_APACHE = {
@@ -22,7 +23,9 @@ def store_config(options: Any, store_host: bytes) -> StoreConfig:
     keys = {field.name: _key(field.name) for field in attrs.fields(StoreConfig)}
     values = {name: getattr(options, key) for name, key in keys.items() if hasattr(options, key)}
     values["flush_disk_type"] = FlushDiskType(options.flush_disk_type)
-    values["transient_store_pool_enable"] = options.transient_store_pool_enable and options.broker_role != "SLAVE"
+    values["transient_store_pool_enable"] = (
+        options.transient_store_pool_enable and options.broker_role != BrokerRole.SLAVE
+    )
     return StoreConfig(**values, store_host=store_host)
 
 

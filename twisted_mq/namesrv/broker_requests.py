@@ -5,7 +5,6 @@ from __future__ import annotations
 import zlib
 
 from twisted_mq.namesrv import route_query
-from twisted_mq.namesrv.kv_config import ORDER_TOPIC_CONFIG
 from twisted_mq.namesrv.route_values import BrokerAddress, Registration
 from twisted_mq.namesrv.state import NamesrvState, answer, refuse
 from twisted_mq.protocol.bodies import (
@@ -31,6 +30,7 @@ from twisted_mq.protocol.headers import (
     WipeWritePermOfBrokerRequestHeader,
     WipeWritePermOfBrokerResponseHeader,
 )
+from twisted_mq.protocol.names.routes import ORDER_TOPIC_CONFIG
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header
 from twisted_mq.remoting.channel import Channel

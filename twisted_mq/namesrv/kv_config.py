@@ -12,7 +12,6 @@ import shutil
 
 from twisted_mq.logs import Logger
 
-ORDER_TOPIC_CONFIG = "ORDER_TOPIC_CONFIG"
 """Namespace of strictly ordered topics: topic -> "broker:queues;..." (Apache: NamesrvUtil)."""
 
 Namespaces = dict[str, dict[str, str]]

@@ -7,11 +7,12 @@ from collections.abc import Callable
 import attrs
 
 from twisted_mq.namesrv.route_table import RouteTable
-from twisted_mq.namesrv.route_values import MASTER_ID, BrokerAddress
+from twisted_mq.namesrv.route_values import BrokerAddress
 from twisted_mq.protocol.bodies import BrokerData, BrokerMemberGroup, ClusterInfo, QueueData, TopicList, TopicRouteData
 from twisted_mq.protocol.flags import TopicSysFlag, is_writeable
+from twisted_mq.protocol.names.routes import MASTER_ID
+from twisted_mq.protocol.names.system_topics import SYNC_BROKER_MEMBER_PREFIX
 
-SYNC_BROKER_MEMBER_GROUP_PREFIX = "rmq_sys_SYNC_BROKER_MEMBER_"
 """Topics whose route shows the broker's members as they are (Apache: TopicValidator)."""
 
 
@@ -26,7 +27,7 @@ def topic_route(
     brokers = [table.brokers[name] for name in sorted(queues) if name in table.brokers]
     if not brokers:
         return None
-    if acting_master and not topic.startswith(SYNC_BROKER_MEMBER_GROUP_PREFIX):
+    if acting_master and not topic.startswith(SYNC_BROKER_MEMBER_PREFIX):
         brokers = [_with_acting_master(one, queues[one.broker_name]) for one in brokers]
     return TopicRouteData(
         order_topic_conf=order_topic_conf,

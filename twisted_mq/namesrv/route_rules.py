@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from twisted_mq.namesrv.route_values import MASTER_ID, MinBrokerIdChange, Registration
+from twisted_mq.namesrv.route_values import MinBrokerIdChange, Registration
 from twisted_mq.protocol.bodies import BrokerData, QueueData, TopicConfig
 from twisted_mq.protocol.flags import PermName
+from twisted_mq.protocol.names.routes import MASTER_ID
 
 
 def addresses_without(held: BrokerData | None, registration: Registration) -> dict[int, str]:

@@ -13,7 +13,6 @@ import attrs
 from twisted_mq.logs import Logger
 from twisted_mq.namesrv.route_rules import addresses_without, id_change, queue_data, speaks_for_topics
 from twisted_mq.namesrv.route_values import (
-    MASTER_ID,
     BrokerAddress,
     Expired,
     LiveBroker,
@@ -23,6 +22,7 @@ from twisted_mq.namesrv.route_values import (
 )
 from twisted_mq.protocol.bodies import BrokerData, DataVersion, QueueData, TopicQueueMappingInfo
 from twisted_mq.protocol.flags import PermName
+from twisted_mq.protocol.names.routes import MASTER_ID
 
 BROKER_EXPIRY_MS = 120_000
 """Silence after which a broker is gone that names no time of its own (DEFAULT_BROKER_CHANNEL_EXPIRED_TIME)."""

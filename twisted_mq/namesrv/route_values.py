@@ -8,9 +8,6 @@ import attrs
 
 from twisted_mq.protocol.bodies import DataVersion, TopicConfig, TopicQueueMappingInfo
 
-MASTER_ID = 0
-"""Apache: MixAll.MASTER_ID."""
-
 
 @attrs.frozen
 class BrokerAddress:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 from twisted_mq.namesrv import route_query
 from twisted_mq.namesrv.broker_requests import ZONE_NAME
-from twisted_mq.namesrv.kv_config import ORDER_TOPIC_CONFIG
 from twisted_mq.namesrv.route_table import RouteTable
 from twisted_mq.namesrv.state import NamesrvState, answer, refuse
 from twisted_mq.protocol.bodies import TopicList, TopicRouteData, decode_body, encode_body
@@ -17,6 +16,7 @@ from twisted_mq.protocol.headers import (
     GetTopicsByClusterRequestHeader,
     RegisterTopicRequestHeader,
 )
+from twisted_mq.protocol.names.routes import ORDER_TOPIC_CONFIG
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header
 from twisted_mq.remoting.channel import Channel

@@ -12,12 +12,13 @@ from twisted_mq.protocol.bodies import BrokerData, TopicRouteData, decode_body
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.headers import GetRouteInfoRequestHeader
-from twisted_mq.protocol.names.validation import AUTO_CREATE_TOPIC
+from twisted_mq.protocol.names.routes import MASTER_ID
+from twisted_mq.protocol.names.system_topics import AUTO_CREATE_TOPIC
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import encode_header
 from twisted_mq.routing.errors import BrokerGone, TopicNotFound
 from twisted_mq.routing.name_servers import NameServers
-from twisted_mq.routing.topic_route import MASTER_ID, route_for_new_topic
+from twisted_mq.routing.topic_route import route_for_new_topic
 
 RouteChanged = Callable[[str, TopicRouteData], None]
 

@@ -12,9 +12,7 @@ import attrs
 
 from twisted_mq.protocol.bodies import BrokerData, MessageQueue, QueueData, TopicRouteData
 from twisted_mq.protocol.flags import PermName
-
-MASTER_ID = 0
-"""MixAll.MASTER_ID"""
+from twisted_mq.protocol.names.routes import MASTER_ID
 
 QueueFilter = Callable[[MessageQueue], bool]
 

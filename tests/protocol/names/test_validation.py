@@ -1,6 +1,7 @@
 import pytest
 
-from twisted_mq.protocol.names.validation import group_fault, is_system_topic, topic_fault
+from twisted_mq.protocol.names.system_topics import is_system_topic
+from twisted_mq.protocol.names.validation import group_fault, topic_fault
 
 ILLEGAL = "The specified topic contains illegal characters, allowing only ^[%|a-zA-Z0-9_-]+$"
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from tests.support.captures import STORES, stored_records
 from twisted_mq.protocol.errors import RecordError
-from twisted_mq.protocol.layouts.record_codec import SCHEDULE_TOPIC, dispatch_fields, encode_record
+from twisted_mq.protocol.layouts.record_codec import dispatch_fields, encode_record
+from twisted_mq.protocol.names.system_topics import SCHEDULE_TOPIC
 from twisted_mq.storage.columns.ordinary_records import Row, pass_records, read_rows
 
 BASE = 1000

@@ -8,7 +8,7 @@ from tests.support.broker import BrokerInMemory
 from tests.support.heartbeat import heartbeat
 from tests.twisted_mq.broker.test_pull import pull, pull_fields, tagged
 from tests.twisted_mq.broker.test_send import send
-from twisted_mq.broker.processors.pull import BUSY
+from twisted_mq.broker.remarks import OVERLOAD
 from twisted_mq.protocol.bodies import (
     BrokerStatsData,
     BrokerStatsItem,
@@ -131,7 +131,7 @@ def test_pulls_that_wait_are_bounded() -> None:
     held = broker.connect()
     for expected in (0, 1):
         held.send(RemotingCommand(11, language="JAVA", ext_fields=pull_fields(offset=1, sys_flag=6)))
-        assert [(one.code, one.remark) for one in held.received()] == [(ResponseCode.SYSTEM_BUSY, BUSY)] * expected
+        assert [(one.code, one.remark) for one in held.received()] == [(ResponseCode.SYSTEM_BUSY, OVERLOAD)] * expected
     broker.clock.advance(20)
     broker.controller.held_pulls.answer_expired(broker.now_ms())
     assert (len(held.received()), len(broker.controller.held_pulls)) == (1, 0)

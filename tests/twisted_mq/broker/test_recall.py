@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.broker import BrokerInMemory, Peer
-from twisted_mq.broker.schedule.postpone import TIMER_TOPIC
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.layouts.record_codec import decode_message
 from twisted_mq.protocol.names.recall_handle import RecallHandle
+from twisted_mq.protocol.names.system_topics import TIMER_TOPIC
 from twisted_mq.protocol.wire.command import RemotingCommand
 
 BROKER = "broker-cap"

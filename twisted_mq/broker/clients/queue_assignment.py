@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import attrs
 
+from twisted_mq.broker.options import MessageRequestMode
 from twisted_mq.protocol.bodies import MessageQueue, SetMessageRequestModeRequestBody
 from twisted_mq.routing.allocate_strategies import STRATEGIES, AllocateStrategy
 
-POP = "POP"
 ANY_QUEUE = -1
 """Queue id that stands for all queues of a broker: a pop takes from whichever has messages."""
 
@@ -38,11 +38,11 @@ def divide(
     strategy = STRATEGIES.get(strategy_name or "")
     if strategy is None:
         raise NothingToDivide(f"strategy {strategy_name} is none of {', '.join(STRATEGIES)}")
-    if mode.mode == POP and not 0 < mode.pop_share_queue_num < len(group.client_ids) - 1:
+    if mode.mode == MessageRequestMode.POP and not 0 < mode.pop_share_queue_num < len(group.client_ids) - 1:
         return sorted({attrs.evolve(queue, queue_id=ANY_QUEUE) for queue in queues})
     if not group.client_id or not queues or not group.client_ids:
         raise NothingToDivide("client id, queues or members are missing")
-    if mode.mode != POP:
+    if mode.mode != MessageRequestMode.POP:
         return sorted(strategy(group.client_id, queues, group.client_ids))
     return sorted(_shared(strategy, queues, group, mode.pop_share_queue_num))
 

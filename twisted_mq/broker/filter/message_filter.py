@@ -13,9 +13,9 @@ from twisted_mq.broker.filter.consumer_filter_data import ConsumerFilterData, co
 from twisted_mq.broker.filter.consumer_filter_manager import ConsumerFilterManager
 from twisted_mq.protocol.bodies import SubscriptionData
 from twisted_mq.protocol.messages.subscription import is_tag_type, selected_codes
+from twisted_mq.protocol.names.system_topics import RETRY_PREFIX
 from twisted_mq.protocol.text.properties import PROPERTY_RETRY_TOPIC
 
-RETRY_PREFIX = "%RETRY%"
 POP_RETRY_SEPARATOR = "+"
 
 

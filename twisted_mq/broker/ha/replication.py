@@ -22,6 +22,7 @@ from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.errors import BodyError, ProtocolError
 from twisted_mq.protocol.headers import GetBrokerMemberGroupRequestHeader
 from twisted_mq.protocol.layouts.checkpoint import TIMER_CHECKPOINT_STRUCT
+from twisted_mq.protocol.names.routes import MASTER_ID
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import encode_header
 from twisted_mq.remoting.client import RemotingClient, tcp_endpoint
@@ -33,7 +34,6 @@ from twisted_mq.storage.timer.timer_metrics import TimerMetrics
 SYNC_SECONDS = 60.0
 CHECKPOINT_SECONDS = 3.0
 CONNECT_SECONDS = 3.0
-MASTER_ID = 0
 
 Every = Callable[[float, Callable[[], Any]], None]
 

@@ -10,11 +10,10 @@ from twisted_mq.broker.ha.accept_service import AcceptSocketService
 from twisted_mq.broker.ha.client import HAClient
 from twisted_mq.broker.ha.connection import HAConnection
 from twisted_mq.broker.ha.group_transfer import GroupTransferService
+from twisted_mq.broker.options import BrokerRole
 from twisted_mq.protocol.bodies import HAClientRuntimeInfo, HAConnectionRuntimeInfo, HARuntimeInfo
 from twisted_mq.protocol.layouts.ha import ConnectionState
 from twisted_mq.storage.interfaces import IMessageStore
-
-SYNC_MASTER = "SYNC_MASTER"
 
 
 class HAService:
@@ -31,7 +30,7 @@ class HAService:
     @property
     def waits_for_slaves(self) -> bool:
         """Whether sends wait for copies; with inSyncReplicas 1 the master's own is enough (Apache: CommitLog.handleHA)."""
-        return bool(self._options.broker_role == SYNC_MASTER and self._options.in_sync_replicas > 1)
+        return bool(self._options.broker_role == BrokerRole.SYNC_MASTER and self._options.in_sync_replicas > 1)
 
     def replicated(self, offset: int) -> defer.Deferred[bool]:
         """Fires when inSyncReplicas copies hold the log up to `offset` (True), or that took too long (False)."""

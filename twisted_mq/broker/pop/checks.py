@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from twisted_mq.broker.topics.dead_letters import FAQ
-from twisted_mq.broker.topics.topic_config_manager import PERM_READ
+from twisted_mq.broker.remarks import FAQ
 from twisted_mq.protocol.bodies import TopicConfig
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError, HeaderError
+from twisted_mq.protocol.flags import PERM_READ
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header
 from twisted_mq.remoting.channel import Answer, Channel, Processor

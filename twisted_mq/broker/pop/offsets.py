@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from twisted_mq.protocol.names.pop_topics import RETRY_PREFIX
+from twisted_mq.protocol.names.system_topics import RETRY_PREFIX
 
 FROM_FIRST = 0
 """Apache: ConsumeInitMode.MIN; everything else is MAX, from the last message on."""

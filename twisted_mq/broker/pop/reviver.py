@@ -8,7 +8,8 @@ from twisted_mq.broker.pop.retried_record import revived
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import PopCheckPoint
 from twisted_mq.protocol.errors import BrokerError, RecordError
-from twisted_mq.protocol.names.pop_topics import RETRY_PREFIX, pop_retry_topic
+from twisted_mq.protocol.names.pop_topics import pop_retry_topic
+from twisted_mq.protocol.names.system_topics import RETRY_PREFIX
 from twisted_mq.protocol.text.java import parse_int
 from twisted_mq.storage.interfaces import InnerMessage, PutStatus
 

@@ -32,7 +32,8 @@ from twisted_mq.protocol.headers import (
     GetTopicStatsInfoRequestHeader,
 )
 from twisted_mq.protocol.names.pop_topics import pop_retry_topics
-from twisted_mq.protocol.names.validation import SYSTEM_TOPICS, group_fault, is_system_topic, topic_fault
+from twisted_mq.protocol.names.system_topics import SYSTEM_TOPICS, is_system_topic
+from twisted_mq.protocol.names.validation import group_fault, topic_fault
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header
 from twisted_mq.remoting.channel import Answer, Channel

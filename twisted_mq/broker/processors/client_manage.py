@@ -14,14 +14,13 @@ from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import CheckClientRequestBody, ConsumerData, HeartbeatData, decode_body
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.flags import TopicSysFlag
 from twisted_mq.protocol.headers import UnregisterClientRequestHeader
 from twisted_mq.protocol.messages.subscription import is_tag_type
 from twisted_mq.protocol.names.validation import retry_topic
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header
 from twisted_mq.remoting.channel import Answer, Channel
-
-FLAG_UNIT_SUB = 2
 
 
 class ClientManageProcessor:
@@ -80,7 +79,7 @@ class ClientManageProcessor:
             return {}
         configs = [broker.topics.get(one.topic) for one in data.subscription_data_set]
         order = any(config is not None and config.order for config in configs)
-        sys_flag = FLAG_UNIT_SUB if data.unit_mode else 0
+        sys_flag = TopicSysFlag.FLAG_UNIT_SUB if data.unit_mode else 0
         broker.topics.create_for_group(retry_topic(data.group_name), group.retry_queue_nums, sys_flag, order)
         notify = group.notify_consumer_ids_changed_enable
         broker.consumers.register(data, client, notify=notify, without_sub=without_sub)

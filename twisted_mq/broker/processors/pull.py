@@ -11,10 +11,11 @@ import msgspec
 
 from twisted_mq.broker.filter.selection import Selection, group_selection, own_selection
 from twisted_mq.broker.long_polling import HeldPull
-from twisted_mq.broker.processors.send import FAQ
+from twisted_mq.broker.remarks import FAQ, OVERLOAD
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.flags import PERM_READ
 from twisted_mq.protocol.headers import PullMessageRequestHeader
 from twisted_mq.protocol.wire.command import CURRENT_VERSION, RemotingCommand
 from twisted_mq.protocol.wire.framing import encode_frame
@@ -24,8 +25,6 @@ from twisted_mq.storage.interfaces import GetResult, GetStatus
 
 FLAG_COMMIT_OFFSET, FLAG_SUSPEND, FLAG_SUBSCRIPTION = 1, 2, 4
 BROKER_FORBIDDEN, GROUP_FORBIDDEN, TOPIC_FORBIDDEN, BROADCASTING_FORBIDDEN, SUBSCRIPTION_FORBIDDEN = 1, 2, 3, 4, 5
-PERM_READ = 4
-BUSY = "[OVERLOAD]system busy, start flow control for a while"
 DEFAULT_MAX_BYTES = 2**31 - 1
 
 CODES = {
@@ -134,7 +133,7 @@ class PullMessageProcessor:
     ) -> Answer:
         broker, options = self._broker, self._broker.options
         if len(broker.held_pulls) >= options.pull_thread_pool_queue_capacity:
-            raise BrokerError(ResponseCode.SYSTEM_BUSY, BUSY)
+            raise BrokerError(ResponseCode.SYSTEM_BUSY, OVERLOAD)
         wait_ms = header.suspend_timeout_millis if options.long_polling_enable else options.short_polling_time_mills
 
         def read_again() -> Answer:

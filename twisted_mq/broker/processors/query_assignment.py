@@ -10,7 +10,8 @@ from typing import Any
 from twisted.internet import defer
 
 from twisted_mq.broker.clients.consumer_manager import BROADCASTING
-from twisted_mq.broker.clients.queue_assignment import POP, Group, NothingToDivide, divide
+from twisted_mq.broker.clients.queue_assignment import Group, NothingToDivide, divide
+from twisted_mq.broker.options import MessageRequestMode
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import (
     MessageQueue,
@@ -23,8 +24,7 @@ from twisted_mq.protocol.bodies import (
 )
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
-from twisted_mq.protocol.names.system_topics import is_lmq
-from twisted_mq.protocol.names.validation import RETRY_PREFIX
+from twisted_mq.protocol.names.system_topics import RETRY_PREFIX, is_lmq
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.remoting.channel import Answer, Channel
 
@@ -63,9 +63,11 @@ class QueryAssignmentProcessor:
         if known is not None:
             return known
         options = self._broker.options
-        if topic.startswith(RETRY_PREFIX) or options.default_message_request_mode != POP:
+        if topic.startswith(RETRY_PREFIX) or options.default_message_request_mode != MessageRequestMode.POP:
             return SetMessageRequestModeRequestBody(topic, group)
-        return SetMessageRequestModeRequestBody(topic, group, POP, options.default_pop_share_queue_num)
+        return SetMessageRequestModeRequestBody(
+            topic, group, MessageRequestMode.POP.value, options.default_pop_share_queue_num
+        )
 
     async def _queues(
         self, body: QueryAssignmentRequestBody, mode: SetMessageRequestModeRequestBody

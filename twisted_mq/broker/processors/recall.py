@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from twisted_mq.broker.options import BrokerRole
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.flags import PERM_WRITE
 from twisted_mq.protocol.headers import RecallMessageRequestHeader
 from twisted_mq.protocol.layouts.host import pack_host
 from twisted_mq.protocol.names.recall_handle import RecallHandle
@@ -19,7 +21,6 @@ from twisted_mq.protocol.wire.header_codec import decode_header
 from twisted_mq.remoting.channel import Answer, Channel
 from twisted_mq.storage.interfaces import InnerMessage, PutStatus
 
-PERM_WRITE = 2
 RECALL_TAG = "_RECALL_TAG_"
 _BODY = b"0"
 _NOT_AVAILABLE = "recall failed, broker service not available"
@@ -48,7 +49,7 @@ class RecallMessageProcessor:
         options = self._broker.options
         if not options.recall_message_enable:
             raise BrokerError(ResponseCode.NO_PERMISSION, "recall failed, operation is forbidden")
-        if options.broker_role == "SLAVE":
+        if options.broker_role == BrokerRole.SLAVE:
             raise BrokerError(ResponseCode.SLAVE_NOT_AVAILABLE, _NOT_AVAILABLE)
         writable = options.broker_permission & PERM_WRITE or options.allow_recall_when_broker_not_writeable
         if not writable or self._broker.now_ms() < options.start_accept_send_request_time_stamp:

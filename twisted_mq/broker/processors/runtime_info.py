@@ -12,11 +12,11 @@ import shutil
 from typing import Any
 
 from twisted_mq.broker.ha.slave_rows import slave_rows
-from twisted_mq.broker.schedule.postpone import TIMER_TOPIC
 from twisted_mq.broker.statistics.counted_store import SCHEDULE_CONSUMER
 from twisted_mq.protocol.bodies import GroupList, KVTable, encode_body
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.headers import QueryTopicConsumeByWhoRequestHeader
+from twisted_mq.protocol.names.system_topics import TIMER_TOPIC
 from twisted_mq.protocol.wire.command import CURRENT_VERSION, RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header
 from twisted_mq.remoting.channel import Answer, Channel

@@ -17,17 +17,20 @@ from twisted.internet import defer
 
 from twisted_mq.broker.processors.batch import batch_messages, check_inner_number, inner_batch
 from twisted_mq.broker.processors.send_answer import SendAnswers
+from twisted_mq.broker.remarks import FAQ, OVERLOAD
 from twisted_mq.broker.schedule.postpone import POSTPONING
 from twisted_mq.broker.topics.dead_letters import DEAD_LETTER_QUEUES, dead_letter_topic, most_times, subscription_group
-from twisted_mq.broker.transaction.half_messages import HALF_TOPIC, is_half
+from twisted_mq.broker.transaction.half_messages import is_half
 from twisted_mq.config.values import value_text
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.flags import PERM_WRITE
 from twisted_mq.protocol.headers import SendMessageRequestHeader, SendMessageRequestHeaderV2
 from twisted_mq.protocol.layouts.host import pack_host
 from twisted_mq.protocol.names.recall_handle import handle_of
-from twisted_mq.protocol.names.validation import NOT_ALLOWED_SEND_TOPICS, RETRY_PREFIX, topic_fault
+from twisted_mq.protocol.names.system_topics import HALF_TOPIC, NOT_ALLOWED_SEND_TOPICS, RETRY_PREFIX
+from twisted_mq.protocol.names.validation import topic_fault
 from twisted_mq.protocol.text.java import tags_code
 from twisted_mq.protocol.text.properties import decode_properties, delete_property
 from twisted_mq.protocol.wire.command import RemotingCommand
@@ -35,9 +38,6 @@ from twisted_mq.protocol.wire.header_codec import fast_header
 from twisted_mq.remoting.channel import REJECTED, Answer, Channel
 from twisted_mq.storage.interfaces import InnerMessage, PutResult, PutStatus
 
-FAQ = "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
-OVERLOAD = "[OVERLOAD]system busy, start flow control for a while"
-PERM_WRITE = 2
 UNUSUAL = POSTPONING | {"TRAN_MSG", "POP_CK", "CLUSTER", "INNER_NUM"}
 """Properties that a plain message does not have: those of clients that wait, and those that the broker sets itself."""
 

@@ -13,6 +13,7 @@ from twisted_mq.broker.topics.dead_letters import dead_letter_topic, most_times,
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError, RecordError
+from twisted_mq.protocol.flags import PERM_WRITE
 from twisted_mq.protocol.headers import ConsumerSendMsgBackRequestHeader
 from twisted_mq.protocol.names.validation import retry_topic
 from twisted_mq.protocol.text.properties import (
@@ -26,7 +27,6 @@ from twisted_mq.protocol.wire.header_codec import decode_header
 from twisted_mq.remoting.channel import REJECTED, Answer, Channel
 from twisted_mq.storage.interfaces import InnerMessage, PutStatus
 
-PERM_WRITE = 2
 FIRST_LEVEL = 3
 """The delay level of the first retry where the client leaves it to the broker; each further one is a level longer."""
 

@@ -15,8 +15,8 @@ from typing import Any
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.flags import MessageSysFlag, transaction_value
-from twisted_mq.protocol.layouts.record_codec import SCHEDULE_TOPIC
 from twisted_mq.protocol.messages.delay_levels import parse_delay_levels
+from twisted_mq.protocol.names.system_topics import SCHEDULE_TOPIC, TIMER_TOPIC
 from twisted_mq.protocol.text.java import from_utf8, parse_int
 from twisted_mq.protocol.text.properties import (
     PROPERTY_DELAY_TIME_LEVEL,
@@ -31,7 +31,6 @@ from twisted_mq.protocol.text.properties import (
 )
 from twisted_mq.storage.interfaces import InnerMessage
 
-TIMER_TOPIC = "rmq_sys_wheel_timer"
 TIMER_PROPERTIES = (PROPERTY_TIMER_DELAY_SEC, PROPERTY_TIMER_DELAY_MS, PROPERTY_TIMER_DELIVER_MS)
 """In the order in which they are looked at."""
 POSTPONING = frozenset({PROPERTY_DELAY_TIME_LEVEL, *TIMER_PROPERTIES})

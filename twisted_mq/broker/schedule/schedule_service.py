@@ -13,15 +13,14 @@ from twisted_mq.broker.schedule.delivered_copies import DeliveredCopies
 from twisted_mq.broker.stored_message import StoredMessage
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.errors import RecordError
-from twisted_mq.protocol.layouts.record_codec import SCHEDULE_TOPIC
 from twisted_mq.protocol.messages.delay_levels import delivery_time, parse_delay_levels
+from twisted_mq.protocol.names.system_topics import HALF_TOPIC, SCHEDULE_TOPIC
 from twisted_mq.protocol.text.properties import PROPERTY_REAL_QUEUE_ID, PROPERTY_REAL_TOPIC
 from twisted_mq.storage.interfaces import GetResult, GetStatus, IMessageStore, PutStatus
 
 MESSAGES_A_TURN = 32
 """Of one level; a level with more goes on at its next turn, so that the others and the clients get theirs."""
 _READ_BYTES = 1 << 20
-_HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
 _QUIET = (GetStatus.OFFSET_OVERFLOW_ONE, GetStatus.NO_MESSAGE_IN_QUEUE)
 
 
@@ -161,7 +160,7 @@ class ScheduleMessageService:
     def _put(self, level: int, message: StoredMessage) -> bool:
         """Put the copy into the real queue; False where the store does not take it now."""
         head, place = message.head, real_place(message)
-        if place is None or place[0] == _HALF_TOPIC:
+        if place is None or place[0] == HALF_TOPIC:
             self.log.error(
                 "delayed message without a real queue passed over: level={delay_level} offset={offset} physicalOffset={at}",
                 delay_level=level, offset=head.queue_offset, at=head.physical_offset,

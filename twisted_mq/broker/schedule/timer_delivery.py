@@ -10,11 +10,11 @@ from collections.abc import Callable
 import attrs
 
 from twisted_mq.broker.schedule.delivered_copies import DeliveredCopies
-from twisted_mq.broker.schedule.postpone import TIMER_TOPIC
 from twisted_mq.broker.schedule.schedule_service import real_place
 from twisted_mq.broker.stored_message import StoredMessage
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.errors import RecordError
+from twisted_mq.protocol.names.system_topics import TIMER_TOPIC
 from twisted_mq.protocol.text.properties import (
     PROPERTY_REAL_TOPIC,
     PROPERTY_TIMER_DEL_UNIQKEY,

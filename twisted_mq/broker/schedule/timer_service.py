@@ -13,12 +13,12 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from twisted_mq.broker.schedule.postpone import TIMER_TOPIC
 from twisted_mq.broker.schedule.schedule_service import real_place
 from twisted_mq.broker.schedule.timer_delivery import NEVER_ENQUEUED, Tick, TimerDelivery, next_roll
 from twisted_mq.broker.stored_message import StoredMessage
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.errors import RecordError
+from twisted_mq.protocol.names.system_topics import TIMER_TOPIC
 from twisted_mq.protocol.text.java import java_hash
 from twisted_mq.protocol.text.properties import PROPERTY_REAL_TOPIC, PROPERTY_TIMER_DEL_UNIQKEY, PROPERTY_TIMER_OUT_MS
 from twisted_mq.storage.errors import StoreFull

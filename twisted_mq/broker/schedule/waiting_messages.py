@@ -11,15 +11,14 @@ from typing import Any
 
 from twisted.internet import defer
 
+from twisted_mq.broker.options import BrokerRole
 from twisted_mq.broker.schedule.delivery_loop import DeliveryLoop
-from twisted_mq.broker.schedule.postpone import TIMER_TOPIC
 from twisted_mq.broker.schedule.schedule_service import ScheduleMessageService
 from twisted_mq.broker.schedule.timer_service import TimerService
 from twisted_mq.broker.statistics.counted_store import CountedStore
-from twisted_mq.broker.topics.topic_config_manager import SCHEDULE_TOPIC
+from twisted_mq.protocol.names.system_topics import SCHEDULE_TOPIC, TIMER_TOPIC
 from twisted_mq.storage.timer.timer_files import TimerFiles
 
-SLAVE = "SLAVE"
 InThread = Callable[..., defer.Deferred[Any]]
 
 
@@ -35,7 +34,7 @@ class WaitingMessages:
         options = broker.options
         self._broker = broker
         self._in_thread = in_thread
-        self._delivers = options.broker_role != SLAVE
+        self._delivers = options.broker_role != BrokerRole.SLAVE
         self._saved_moves = self._saved_changes = 0
         self.schedule = ScheduleMessageService(
             CountedStore(broker.store, broker.statistics, SCHEDULE_TOPIC),

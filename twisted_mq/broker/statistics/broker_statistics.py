@@ -15,7 +15,7 @@ import attrs
 
 from twisted_mq.broker.statistics.call_times import CallTimes
 from twisted_mq.broker.statistics.counters import Counter, Counters, Rate, Sampler
-from twisted_mq.protocol.names.validation import is_system_topic
+from twisted_mq.protocol.names.system_topics import is_system_topic
 from twisted_mq.protocol.text.java import parse_int
 
 WINDOWS_SECONDS = (10, 60, 600)

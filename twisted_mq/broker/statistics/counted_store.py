@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
-from twisted_mq.broker.topics.topic_config_manager import SCHEDULE_TOPIC
+from twisted_mq.protocol.names.system_topics import SCHEDULE_TOPIC
 from twisted_mq.protocol.text.properties import PROPERTY_DELAY_TIME_LEVEL
 from twisted_mq.storage.interfaces import IMessageStore, InnerMessage, PutResult, PutStatus
 

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from twisted_mq.broker.remarks import FAQ
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError
-from twisted_mq.protocol.names.validation import DLQ_PREFIX
+from twisted_mq.protocol.names.system_topics import DLQ_PREFIX
 
 DEAD_LETTER_QUEUES = 1
 """Apache: DLQ_NUMS_PER_GROUP."""
 MAX_TIMES_SINCE_VERSION = 121
 """From V3_4_9 on a client says itself how often it wants a message again."""
-FAQ = "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
 
 
 def subscription_group(broker: Any, name: str) -> Any:

@@ -12,11 +12,21 @@ import attrs
 
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import DataVersion, TopicConfig
-from twisted_mq.protocol.names.validation import AUTO_CREATE_TOPIC
+from twisted_mq.protocol.flags import PERM_READ_WRITE, PermName
+from twisted_mq.protocol.names.pop_topics import revive_topic
+from twisted_mq.protocol.names.system_topics import (
+    AUTO_CREATE_TOPIC,
+    BENCHMARK_TOPIC,
+    HALF_TOPIC,
+    OFFSET_MOVED_TOPIC,
+    OP_TOPIC,
+    SCHEDULE_TOPIC,
+    SELF_TEST_TOPIC,
+    SYNC_BROKER_MEMBER_PREFIX,
+    TIMER_TOPIC,
+    reply_topic,
+)
 
-PERM_READ, PERM_WRITE, PERM_INHERIT = 4, 2, 1
-PERM_READ_WRITE = PERM_READ | PERM_WRITE
-SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 SCHEDULE_QUEUES = 18
 
 
@@ -65,7 +75,7 @@ class TopicConfigManager:
     ) -> TopicConfig | None:
         """A topic inherited from a default topic (Apache: createTopicInSendMessageMethod); None where that is not allowed."""
         default = self.get(default_topic)
-        if default is None or not default.perm & PERM_INHERIT:
+        if default is None or not default.perm & PermName.PERM_INHERIT:
             return None
         if default_topic == AUTO_CREATE_TOPIC and not options.auto_create_topic_enable:
             return None
@@ -74,7 +84,7 @@ class TopicConfigManager:
             topic_name=topic,
             read_queue_nums=queues,
             write_queue_nums=queues,
-            perm=default.perm & ~PERM_INHERIT,
+            perm=default.perm & ~PermName.PERM_INHERIT,
             topic_sys_flag=sys_flag,
         )
         self.log.info("topic created: topic={t} queues={q} by={d}", t=topic, q=queues, d=default_topic)
@@ -144,21 +154,21 @@ def startup_topics(options: Any) -> list[TopicConfig]:
     """The topics that a broker with these options starts with."""
     cluster, name = options.broker_cluster_name, options.broker_name
     default_queues = options.default_topic_queue_nums
-    inherit = PERM_READ_WRITE | PERM_INHERIT
+    inherit = PERM_READ_WRITE | PermName.PERM_INHERIT
     rows = [
-        ("SELF_TEST_TOPIC", 1, PERM_READ_WRITE),
+        (SELF_TEST_TOPIC, 1, PERM_READ_WRITE),
         (AUTO_CREATE_TOPIC, default_queues, inherit),
-        ("BenchmarkTest", 1024, PERM_READ_WRITE),
-        (cluster, 16, inherit if options.cluster_topic_enable else PERM_INHERIT),
-        (name, 1, inherit if options.broker_topic_enable else PERM_INHERIT),
-        ("OFFSET_MOVED_EVENT", 1, PERM_READ_WRITE),
+        (BENCHMARK_TOPIC, 1024, PERM_READ_WRITE),
+        (cluster, 16, inherit if options.cluster_topic_enable else PermName.PERM_INHERIT),
+        (name, 1, inherit if options.broker_topic_enable else PermName.PERM_INHERIT),
+        (OFFSET_MOVED_TOPIC, 1, PERM_READ_WRITE),
         (SCHEDULE_TOPIC, SCHEDULE_QUEUES, PERM_READ_WRITE),
-        (f"{cluster}_REPLY_TOPIC", 1, PERM_READ_WRITE),
-        (f"rmq_sys_REVIVE_LOG_{cluster}", options.revive_queue_num, PERM_READ_WRITE),
-        (f"rmq_sys_SYNC_BROKER_MEMBER_{name}", 1, PERM_INHERIT),
-        ("RMQ_SYS_TRANS_HALF_TOPIC", 1, PERM_READ_WRITE),
-        ("RMQ_SYS_TRANS_OP_HALF_TOPIC", 1, PERM_READ_WRITE),
-        ("rmq_sys_wheel_timer", 1, PERM_READ_WRITE),
+        (reply_topic(cluster), 1, PERM_READ_WRITE),
+        (revive_topic(cluster), options.revive_queue_num, PERM_READ_WRITE),
+        (SYNC_BROKER_MEMBER_PREFIX + name, 1, PermName.PERM_INHERIT),
+        (HALF_TOPIC, 1, PERM_READ_WRITE),
+        (OP_TOPIC, 1, PERM_READ_WRITE),
+        (TIMER_TOPIC, 1, PERM_READ_WRITE),
     ]
     if options.trace_topic_enable:
         rows.append((options.msg_trace_topic_name, 1, PERM_READ_WRITE))

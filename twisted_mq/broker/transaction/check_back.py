@@ -8,11 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 from twisted_mq.broker.stored_message import StoredMessage
-from twisted_mq.broker.transaction.half_messages import HALF_TOPIC, check_body
+from twisted_mq.broker.transaction.half_messages import check_body
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.headers import CheckTransactionStateRequestHeader
 from twisted_mq.protocol.layouts.message_id import offset_message_id
+from twisted_mq.protocol.names.system_topics import HALF_TOPIC
 from twisted_mq.protocol.text.properties import PROPERTY_PRODUCER_GROUP, PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import encode_header

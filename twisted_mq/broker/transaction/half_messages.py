@@ -16,6 +16,7 @@ import attrs
 from twisted_mq.broker.schedule.postpone import set_properties
 from twisted_mq.broker.stored_message import StoredMessage
 from twisted_mq.protocol.flags import MessageSysFlag, reset_transaction_value
+from twisted_mq.protocol.names.system_topics import CHECK_MAX_TIME_TOPIC, HALF_TOPIC
 from twisted_mq.protocol.text.java import parse_int, utf8
 from twisted_mq.protocol.text.properties import (
     PROPERTY_CHECK_IMMUNITY_TIME_IN_SECONDS,
@@ -31,9 +32,6 @@ from twisted_mq.protocol.text.properties import (
 )
 from twisted_mq.storage.interfaces import InnerMessage
 
-HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
-OP_TOPIC = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
-CHECK_MAX_TIME_TOPIC = "TRANS_CHECK_MAX_TIME_TOPIC"
 TRANSACTION_GROUP = "CID_RMQ_SYS_TRANS"
 """The group whose offsets on both topics say how far the broker has checked."""
 

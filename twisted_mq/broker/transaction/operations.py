@@ -13,8 +13,8 @@ from typing import Any
 from twisted.internet import interfaces
 
 from twisted_mq.broker.stored_message import StoredMessage
-from twisted_mq.broker.transaction.half_messages import OP_TOPIC
 from twisted_mq.logs import Logger
+from twisted_mq.protocol.names.system_topics import OP_TOPIC
 from twisted_mq.protocol.text.java import parse_int, tags_code
 from twisted_mq.protocol.text.properties import PROPERTY_TAGS, PROPERTY_WAIT_STORE_MSG_OK, encode_properties
 from twisted_mq.storage.interfaces import InnerMessage, PutStatus

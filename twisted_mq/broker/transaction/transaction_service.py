@@ -14,13 +14,14 @@ from twisted.internet import defer, task
 from twisted.python import failure
 
 from twisted_mq.broker.stored_message import StoredMessage
-from twisted_mq.broker.transaction.half_messages import CHECK_MAX_TIME_TOPIC, HALF_TOPIC, committed, prepare, real_place
+from twisted_mq.broker.transaction.half_messages import committed, prepare, real_place
 from twisted_mq.broker.transaction.operations import OperationWriter
 from twisted_mq.broker.transaction.transaction_check import TransactionCheck
 from twisted_mq.broker.transaction.transaction_metrics import TransactionMetrics
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError, RecordError
+from twisted_mq.protocol.names.system_topics import CHECK_MAX_TIME_TOPIC, HALF_TOPIC
 from twisted_mq.protocol.text.properties import PROPERTY_REAL_TOPIC, PROPERTY_TRANSACTION_CHECK_TIMES
 from twisted_mq.storage.interfaces import InnerMessage, PutStatus
 

@@ -31,6 +31,7 @@ from twisted_mq.protocol.headers import (
     PutKVConfigRequestHeader,
     QueryTopicConsumeByWhoRequestHeader,
 )
+from twisted_mq.protocol.names.routes import MASTER_ID, ORDER_TOPIC_CONFIG
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header, encode_header
 from twisted_mq.remoting.client import RemotingClient
@@ -39,8 +40,6 @@ from twisted_mq.remoting.errors import RemotingConnectError
 TIMEOUT_SECONDS = 5.0
 """What an answer may take (DefaultMQAdminExt: 5000 ms)."""
 
-MASTER_ID = 0
-ORDER_TOPIC_CONFIG = "ORDER_TOPIC_CONFIG"
 """Name space of the order settings at the name server (NamesrvUtil)."""
 
 B = TypeVar("B")

@@ -10,12 +10,13 @@ from twisted_mq.cli.admin.java_format import hash_order, text_or_null
 from twisted_mq.cli.errors import CliError
 from twisted_mq.protocol.bodies import ClusterInfo
 from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.names.system_topics import DLQ_PREFIX, RETRY_PREFIX
 from twisted_mq.remoting.errors import RemotingError
 
 OPTIONS = (Option("c", "clusterModel", "show each topic's cluster and consumer groups too", has_arg=False),)
 
 HEAD = f"{'#Cluster Name':<20}  {'#Topic':<48}  {'#Consumer Group':<48}"
-HIDDEN_PREFIXES = ("%RETRY%", "%DLQ%")
+HIDDEN_PREFIXES = (RETRY_PREFIX, DLQ_PREFIX)
 """Topics that the table with clusters leaves out."""
 
 

@@ -13,6 +13,7 @@ from twisted_mq.cli.errors import CliError
 from twisted_mq.protocol.bodies import ClusterInfo
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.headers import CreateTopicRequestHeader
+from twisted_mq.protocol.names.system_topics import AUTO_CREATE_TOPIC
 
 OPTIONS = (
     Option("b", "brokerAddr", "the broker that gets the topic, as host:port", group="where"),
@@ -27,7 +28,6 @@ OPTIONS = (
     Option("s", "hasUnitSub", "true where units subscribe to it"),
 )
 
-DEFAULT_TOPIC = "TBW102"
 """The topic that new ones are modelled on (TopicValidator.AUTO_CREATE_TOPIC_KEY_TOPIC)."""
 
 PERM_END = 8
@@ -62,7 +62,7 @@ class TopicSettings:
         """The request's header."""
         return CreateTopicRequestHeader(
             topic=self.topic,
-            default_topic=DEFAULT_TOPIC,
+            default_topic=AUTO_CREATE_TOPIC,
             read_queue_nums=self.read_queues,
             write_queue_nums=self.write_queues,
             perm=self.perm,

@@ -22,10 +22,11 @@ from twisted_mq.protocol.flags import build_pull_sys_flag
 from twisted_mq.protocol.headers import PullMessageRequestHeader
 from twisted_mq.protocol.messages.message import MessageExt
 from twisted_mq.protocol.messages.subscription import selects
-from twisted_mq.protocol.names.validation import RETRY_PREFIX
+from twisted_mq.protocol.names.routes import MASTER_ID
+from twisted_mq.protocol.names.system_topics import RETRY_PREFIX
 from twisted_mq.protocol.text.properties import PROPERTY_MAX_OFFSET, PROPERTY_MIN_OFFSET
 from twisted_mq.remoting.errors import RemotingError
-from twisted_mq.routing.topic_route import MASTER_ID, pull_address
+from twisted_mq.routing.topic_route import pull_address
 
 SUSPEND_SECONDS = 15
 """How long a broker holds a pull that finds nothing (BROKER_SUSPEND_MAX_TIME_MILLIS)."""

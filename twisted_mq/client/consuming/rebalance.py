@@ -23,7 +23,7 @@ from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import MessageQueue, SubscriptionData
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError, ProtocolError
-from twisted_mq.protocol.names.validation import RETRY_PREFIX
+from twisted_mq.protocol.names.system_topics import RETRY_PREFIX
 from twisted_mq.remoting.errors import RemotingError
 from twisted_mq.routing.topic_route import subscribe_queues
 

@@ -28,11 +28,11 @@ from twisted_mq.protocol.errors import ProtocolError
 from twisted_mq.protocol.layouts.host import pack_ip
 from twisted_mq.protocol.layouts.message_id import UniqueKeyMaker
 from twisted_mq.protocol.messages.subscription import is_tag_type
+from twisted_mq.protocol.names.routes import MASTER_ID
 from twisted_mq.remoting.client import Connect, RemotingClient
 from twisted_mq.remoting.errors import RemotingError
 from twisted_mq.routing.name_servers import NameServers, parse_addresses
 from twisted_mq.routing.route_cache import BrokerAddress, RouteCache
-from twisted_mq.routing.topic_route import MASTER_ID
 
 EXPECTED_ERRORS = (ClientError, RemotingError, ProtocolError)
 """What a peer or the network can do to a periodic task: logged in one line, and tried again at the next turn."""

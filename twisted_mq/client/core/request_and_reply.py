@@ -17,6 +17,7 @@ from twisted_mq.logs import Logger
 from twisted_mq.protocol.headers import ReplyMessageRequestHeader
 from twisted_mq.protocol.messages.compression import plain_body
 from twisted_mq.protocol.messages.message import Message, MessageExt
+from twisted_mq.protocol.names.system_topics import reply_topic
 from twisted_mq.protocol.text.properties import (
     PROPERTY_CLUSTER,
     PROPERTY_CORRELATION_ID,
@@ -31,8 +32,6 @@ from twisted_mq.protocol.wire.header_codec import decode_header
 
 REPLY = "reply"
 """MixAll.REPLY_MESSAGE_FLAG: the MSG_TYPE of a reply"""
-
-REPLY_TOPIC_POSTFIX = "REPLY_TOPIC"
 
 
 def request_message(message: Message, client_id: str, timeout_seconds: float) -> Message:
@@ -55,7 +54,7 @@ def reply_message(request: MessageExt, body: bytes) -> Message:
     properties = {name: asked[name] for name in names[1:]} | {PROPERTY_MESSAGE_TYPE: REPLY}
     if PROPERTY_MESSAGE_TTL in asked:
         properties[PROPERTY_MESSAGE_TTL] = asked[PROPERTY_MESSAGE_TTL]
-    return Message(f"{asked[PROPERTY_CLUSTER]}_{REPLY_TOPIC_POSTFIX}", body, properties=properties)
+    return Message(reply_topic(asked[PROPERTY_CLUSTER]), body, properties=properties)
 
 
 def pushed_reply(command: RemotingCommand, now_ms: int) -> MessageExt:

@@ -21,7 +21,8 @@ from twisted_mq.protocol.layouts.batch_entry import encode_batch
 from twisted_mq.protocol.messages.compression import CompressionType, compress
 from twisted_mq.protocol.messages.message import Message
 from twisted_mq.protocol.messages.trace import DEFAULT_REGION
-from twisted_mq.protocol.names.validation import NOT_ALLOWED_SEND_TOPICS, RETRY_PREFIX, group_fault, topic_fault
+from twisted_mq.protocol.names.system_topics import NOT_ALLOWED_SEND_TOPICS, RETRY_PREFIX
+from twisted_mq.protocol.names.validation import group_fault, topic_fault
 from twisted_mq.protocol.text.properties import (
     MAX_PROPERTIES_BYTES,
     PROPERTY_DELAY_TIME_LEVEL,

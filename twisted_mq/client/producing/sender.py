@@ -19,7 +19,7 @@ from twisted_mq.protocol.bodies import MessageQueue, TopicRouteData
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.messages.trace import TRACE_TOPIC
-from twisted_mq.protocol.names.validation import AUTO_CREATE_TOPIC
+from twisted_mq.protocol.names.system_topics import AUTO_CREATE_TOPIC
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.remoting.errors import RemotingError
 from twisted_mq.routing.topic_route import TopicPublishInfo, publish_info

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from tests.support.pop import BROKER_NAME, PopDesk, bits, bodies, messages
-from twisted_mq.broker.schedule.postpone import TIMER_TOPIC
 from twisted_mq.protocol.bodies import AckMsg, BatchAck, BatchAckMsg, decode_body
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.messages.message import MessageExt
+from twisted_mq.protocol.names.system_topics import TIMER_TOPIC
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tests.support.pop import BROKER_NAME, PopDesk, bodies, messages
-from twisted_mq.broker.schedule.postpone import TIMER_TOPIC
 from twisted_mq.protocol.bodies import AckMsg, PopCheckPoint, decode_body
 from twisted_mq.protocol.messages.message import MessageExt
+from twisted_mq.protocol.names.system_topics import TIMER_TOPIC
 
 ZEROS = {"popTime": "0", "invisibleTime": "0", "reviveQid": "0"}
 

@@ -9,11 +9,11 @@ import pytest
 
 from tests.support.pop import PopDesk, bits, bodies, messages
 from twisted_mq.broker.pop.order_info import NOT_POPPED, NOTHING_TO_COMMIT, ConsumerOrderInfoTable, OrderInfo
-from twisted_mq.broker.schedule.postpone import TIMER_TOPIC
 from twisted_mq.protocol.bodies import BatchAck
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.messages.message import MessageExt
 from twisted_mq.protocol.names.pop_receipt import parse_order_counts
+from twisted_mq.protocol.names.system_topics import TIMER_TOPIC
 
 
 @pytest.fixture

@@ -9,10 +9,10 @@ import attrs
 import pytest
 
 from tests.support.pop import PopDesk, bodies, messages
-from twisted_mq.broker.schedule.postpone import TIMER_TOPIC
 from twisted_mq.protocol.bodies import BrokerStatsData, PopCheckPoint, TopicConfig, decode_body
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.layouts.record_codec import decode_message
+from twisted_mq.protocol.names.system_topics import TIMER_TOPIC
 from twisted_mq.protocol.wire.command import RemotingCommand
 
 ZEROS = {"popTime": "0", "invisibleTime": "0", "reviveQid": "0", "restNum": "0"}

@@ -8,8 +8,8 @@ from twisted.internet import reactor
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import TestCase
 
-from twisted_mq.broker.schedule.postpone import TIMER_TOPIC
 from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.names.system_topics import TIMER_TOPIC
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.remoting.client import RemotingClient
 from twisted_mq.testing import EmbeddedCluster

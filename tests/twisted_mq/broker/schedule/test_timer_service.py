@@ -11,10 +11,11 @@ import pytest
 
 from tests.twisted_mq.broker.schedule.test_schedule_service import SettableClock, takes
 from twisted_mq.broker.options import BrokerOptions
-from twisted_mq.broker.schedule.postpone import TIMER_TOPIC, Postponement, set_properties
+from twisted_mq.broker.schedule.postpone import Postponement, set_properties
 from twisted_mq.broker.schedule.timer_service import MESSAGES_A_TURN, TimerService
 from twisted_mq.protocol.layouts.record_codec import decode_message
 from twisted_mq.protocol.messages.message import MessageExt
+from twisted_mq.protocol.names.system_topics import TIMER_TOPIC
 from twisted_mq.storage.config import StoreConfig
 from twisted_mq.storage.errors import StoreFull
 from twisted_mq.storage.interfaces import InnerMessage, PutResult, PutStatus
