@@ -152,7 +152,9 @@ class Channel(protocol.Protocol):
             commands = self._decoder.receive_data(data)
         except FrameError as error:
             damage, commands = error, error.commands  # type: ignore[attr-defined]
-        self._held(self._decoder.incomplete_bytes)
+        size = self._decoder.incomplete_bytes
+        if size != self._incomplete:
+            self._held(size)
         if commands:
             self._process(commands)
         if damage is not None:
@@ -163,13 +165,10 @@ class Channel(protocol.Protocol):
 
     def _held(self, size: int) -> None:
         """So many bytes of an unfinished frame wait for the rest."""
-        if size != self._incomplete:
-            self._incomplete = size
-            slowest = self._traffic.budget.came(self, size)
-            if slowest is not None:
-                slowest.cut(
-                    "its frame has been on its way for the longest time, and frames in parts take too much memory"
-                )
+        self._incomplete = size
+        slowest = self._traffic.budget.came(self, size)
+        if slowest is not None:
+            slowest.cut("its frame has been on its way for the longest time, and frames in parts take too much memory")
 
     def _ignore(self, data: bytes) -> None:
         """After a damaged frame nothing of the stream can be trusted."""
