@@ -21,6 +21,7 @@ from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetMana
 from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
 from twisted_mq.broker.controller import BrokerController
 from twisted_mq.broker.options import BrokerOptions
+from twisted_mq.broker.request_table import request_table
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.protocol.layouts.batch_entry import encode_batch
 from twisted_mq.protocol.layouts.host import pack_ip
@@ -137,7 +138,7 @@ def reads(frames: Iterator[bytes]) -> list[bytes]:
 
 def measure(broker: BrokerController, data: list[bytes]) -> tuple[float, int]:
     """Processor seconds for all reads, and bytes answered."""
-    channel = Channel(Traffic(broker.processors, broker.clock, end_of_read=broker.dispatch))
+    channel = Channel(Traffic(request_table(broker), broker.clock, end_of_read=broker.dispatch))
     channel.transport = Sink()  # type: ignore[assignment]
     channel.connectionMade()
     began = time.process_time()

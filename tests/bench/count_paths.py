@@ -20,6 +20,7 @@ from twisted.internet.task import Clock
 from tests.bench.bench_broker import Sink, batches, make_broker, pulls, sends
 from twisted_mq.broker.controller import BrokerController
 from twisted_mq.broker.processors.send_answer import SendAnswers
+from twisted_mq.broker.request_table import request_table
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.headers import SendMessageRequestHeaderV2
 from twisted_mq.protocol.layouts.host import pack_host
@@ -103,7 +104,7 @@ def counted_broker(folder: str, **config_of_store: Any) -> BrokerController:
 def asked(folder: str, frames: Iterable[bytes], before: Iterable[bytes] = ()) -> Prepared:
     """A broker's channel for these reads, `before` already read."""
     broker: Any = counted_broker(folder)
-    channel, transport = Channel(Traffic(broker.processors, broker.clock, end_of_read=broker.dispatch)), LastWrite()
+    channel, transport = Channel(Traffic(request_table(broker), broker.clock, end_of_read=broker.dispatch)), LastWrite()
     channel.makeConnection(transport)  # type: ignore[no-untyped-call]
     for frame in before:
         channel.dataReceived(frame)

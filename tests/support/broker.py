@@ -12,6 +12,7 @@ from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetMana
 from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
 from twisted_mq.broker.controller import BrokerController
 from twisted_mq.broker.options import BrokerOptions
+from twisted_mq.broker.request_table import request_table
 from twisted_mq.broker.schedule.waiting_messages import WaitingMessages
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.protocol.bodies import DataVersion
@@ -98,8 +99,9 @@ class BrokerInMemory:
         groups.add_built_in_groups()
         self.controller.request_modes = self.tables["modes"]
         self.controller.waiting = WaitingMessages(self.controller, self.tables["delays"])
+        self.processors = request_table(self.controller)
         self.traffic = Traffic(
-            self.controller.processors,
+            self.processors,
             self.clock,
             end_of_read=self.controller.dispatch,
             channel_lost=self.controller.channel_lost,

@@ -18,7 +18,7 @@ from twisted_mq.served_codes import Row, markdown, rows
 def served_here() -> dict[str, frozenset[int]]:
     """The codes of each process's table of processors."""
     return {
-        "broker": frozenset(BrokerInMemory().controller.processors),
+        "broker": frozenset(BrokerInMemory().processors),
         "namesrv": frozenset(map(int, NAMESRV_REQUESTS)),
         "client": frozenset(map(int, ClientProcessor({}, {}, PendingRequests(Clock())).table())),
     }

@@ -1,4 +1,4 @@
-"""What all parts of one broker share, and the table of requests it serves (Apache: BrokerController)."""
+"""What all parts of one broker share (Apache: BrokerController)."""
 
 from __future__ import annotations
 
@@ -18,35 +18,9 @@ from twisted_mq.broker.filter.consumer_filter_manager import ConsumerFilterManag
 from twisted_mq.broker.filter.filter_tables import UnsavedFilters, consumer_filters
 from twisted_mq.broker.ha.durability import Durability
 from twisted_mq.broker.ha.service import HAService
-from twisted_mq.broker.ha.slave_refusals import refuse_on_slave
 from twisted_mq.broker.long_polling import PullRequestHoldService
 from twisted_mq.broker.options import BrokerRole
 from twisted_mq.broker.pop.pop_service import PopService
-from twisted_mq.broker.processors.admin_cleaning import AdminCleaningProcessor
-from twisted_mq.broker.processors.admin_clients import AdminClientsProcessor
-from twisted_mq.broker.processors.admin_config import AdminConfigProcessor
-from twisted_mq.broker.processors.admin_consumers import AdminConsumersProcessor
-from twisted_mq.broker.processors.admin_lists import AdminListsProcessor
-from twisted_mq.broker.processors.admin_offsets import AdminOffsetsProcessor
-from twisted_mq.broker.processors.admin_topics import AdminTopicsProcessor
-from twisted_mq.broker.processors.broker_stats import BrokerStatsProcessor
-from twisted_mq.broker.processors.client_manage import ClientManageProcessor
-from twisted_mq.broker.processors.consumer_manage import ConsumerManageProcessor
-from twisted_mq.broker.processors.end_transaction import EndTransactionProcessor
-from twisted_mq.broker.processors.pop import PopMessageProcessor
-from twisted_mq.broker.processors.pop_ack import AckMessageProcessor
-from twisted_mq.broker.processors.pop_invisible_time import ChangeInvisibleTimeProcessor
-from twisted_mq.broker.processors.pop_notification import NotificationProcessor
-from twisted_mq.broker.processors.pop_peek import PeekMessageProcessor
-from twisted_mq.broker.processors.pull import PullMessageProcessor
-from twisted_mq.broker.processors.query_assignment import QueryAssignmentProcessor
-from twisted_mq.broker.processors.query_messages import QueryMessagesProcessor
-from twisted_mq.broker.processors.recall import RecallMessageProcessor
-from twisted_mq.broker.processors.replication import ReplicationProcessor
-from twisted_mq.broker.processors.reply import ReplyMessageProcessor
-from twisted_mq.broker.processors.runtime_info import RuntimeInfoProcessor
-from twisted_mq.broker.processors.send import SendMessageProcessor
-from twisted_mq.broker.processors.send_back import SendBackProcessor
 from twisted_mq.broker.schedule.postpone import Postponement
 from twisted_mq.broker.schedule.waiting_messages import WaitingMessages
 from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
@@ -60,36 +34,8 @@ from twisted_mq.protocol.layouts.host import pack_host
 from twisted_mq.protocol.layouts.message_id import UniqueKeyMaker
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import encode_header
-from twisted_mq.remoting.channel import Channel, Processor
+from twisted_mq.remoting.channel import Channel
 from twisted_mq.storage.interfaces import IMessageStore
-
-PROCESSORS = (
-    SendMessageProcessor,
-    SendBackProcessor,
-    RecallMessageProcessor,
-    EndTransactionProcessor,
-    ReplyMessageProcessor,
-    PullMessageProcessor,
-    PopMessageProcessor,
-    AckMessageProcessor,
-    ChangeInvisibleTimeProcessor,
-    NotificationProcessor,
-    PeekMessageProcessor,
-    ClientManageProcessor,
-    ConsumerManageProcessor,
-    QueryAssignmentProcessor,
-    AdminTopicsProcessor,
-    AdminListsProcessor,
-    AdminConsumersProcessor,
-    AdminClientsProcessor,
-    AdminOffsetsProcessor,
-    AdminConfigProcessor,
-    AdminCleaningProcessor,
-    BrokerStatsProcessor,
-    QueryMessagesProcessor,
-    RuntimeInfoProcessor,
-    ReplicationProcessor,
-)
 
 
 @attrs.define(eq=False)
@@ -124,7 +70,6 @@ class BrokerController:
     min_broker_id: int = 0
     statistics: BrokerStatistics = attrs.field(init=False)
     registered: Callable[[], defer.Deferred[Any]] = attrs.field(init=False)
-    processors: dict[int, Processor] = attrs.field(init=False, factory=dict)
     _awaits_flush: bool = False
     _hides_unflushed: bool = attrs.field(init=False)
     log = Logger()
@@ -149,10 +94,6 @@ class BrokerController:
         self.consumers.on_group_gone.append(lambda group: self.filters.unregister(group, self.now_ms()))
         self.registered = lambda: defer.succeed(None)
         self.store.arrival_listener = self.held_pulls.message_arriving
-        for make in PROCESSORS:
-            self.processors.update({int(code): answer for code, answer in make(self).processors.items()})
-        if self.is_slave:
-            refuse_on_slave(self.processors, self.options)
 
     @property
     def is_slave(self) -> bool:

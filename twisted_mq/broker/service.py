@@ -29,6 +29,7 @@ from twisted_mq.broker.long_polling import HOLD_CHECK_SECONDS
 from twisted_mq.broker.options import BrokerRole
 from twisted_mq.broker.pop.order_info import ConsumerOrderInfoTable
 from twisted_mq.broker.registration import Registration
+from twisted_mq.broker.request_table import request_table
 from twisted_mq.broker.retention_service import RetentionService
 from twisted_mq.broker.schedule.waiting_messages import WaitingMessages
 from twisted_mq.broker.statistics.broker_statistics import SAMPLE_SECONDS, SNAPSHOT_SECONDS
@@ -160,7 +161,7 @@ class BrokerService(service.Service):
     def _listen(self, undo: contextlib.ExitStack) -> None:
         controller = self.controller
         traffic = Traffic(
-            controller.processors,
+            request_table(controller),
             self._reactor,
             end_of_read=controller.dispatch,
             channel_lost=controller.channel_lost,

@@ -56,7 +56,7 @@ def test_what_is_refused_says_why_and_changes_nothing(failures: list[str]) -> No
     consumer = broker.connect()
     heartbeat(consumer, "G", "T")
     consumer.channel.connectionLost()
-    served = broker.controller.processors
+    served = broker.processors
     seen, wrong = set(), list[str]()
     for request in bad_requests(served, "T", "G"):
         before = state(broker)

@@ -192,7 +192,7 @@ def test_a_store_without_a_free_buffer_refuses_sends_and_what_is_given_back() ->
     send(peer)
     busy = PutResult(PutStatus.OS_PAGE_CACHE_BUSY)
     broker.store.put_message = lambda message: busy
-    broker.controller.processors.update(SendMessageProcessor(broker.controller).processors)
+    broker.processors.update(SendMessageProcessor(broker.controller).processors)
     back = {"offset": "0", "group": "G", "delayLevel": "1", "originTopic": "T"}
     for answer in (send(peer), peer.ask(RequestCode.CONSUMER_SEND_MSG_BACK, back)):
         assert (answer.code, answer.remark) == (2, "[REJECTREQUEST]system busy, start flow control for a while")

@@ -119,7 +119,7 @@ def test_master_suggests_the_slave_for_what_has_left_its_memory() -> None:
     for expected in ("0", "1"):
         answer = peer.ask(RequestCode.PULL_MESSAGE, pull_fields())
         assert answer.ext_fields["suggestWhichBrokerId"] == expected
-        processor = broker.controller.processors[int(RequestCode.PULL_MESSAGE)].__self__
+        processor = broker.processors[int(RequestCode.PULL_MESSAGE)].__self__
         processor._get = old
 
 

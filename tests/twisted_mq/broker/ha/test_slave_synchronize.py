@@ -89,7 +89,7 @@ class CopyTests(SynchronizeCase):
         self.assertEqual([len(one) for one in self.checkpoints], [56])
 
     def test_one_table_that_fails_does_not_hold_up_the_others(self) -> None:
-        del self.master.controller.processors[int(RequestCode.GET_ALL_TOPIC_CONFIG)]
+        del self.master.processors[int(RequestCode.GET_ALL_TOPIC_CONFIG)]
         self.master.controller.offsets.commit("G", "T", 0, 9)
         self.assertFalse(self.sync())
         self.assertEqual(self.slave.controller.offsets.query("G", "T", 0), 9)

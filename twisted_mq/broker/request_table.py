@@ -1,0 +1,79 @@
+"""Which processor answers which request, and which of the broker's parts each of them works on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Protocol
+
+from twisted_mq.broker.controller import BrokerController
+from twisted_mq.broker.ha.slave_refusals import refuse_on_slave
+from twisted_mq.broker.processors.admin_cleaning import AdminCleaningProcessor
+from twisted_mq.broker.processors.admin_clients import AdminClientsProcessor
+from twisted_mq.broker.processors.admin_config import AdminConfigProcessor
+from twisted_mq.broker.processors.admin_consumers import AdminConsumersProcessor
+from twisted_mq.broker.processors.admin_lists import AdminListsProcessor
+from twisted_mq.broker.processors.admin_offsets import AdminOffsetsProcessor
+from twisted_mq.broker.processors.admin_topics import AdminTopicsProcessor
+from twisted_mq.broker.processors.broker_stats import BrokerStatsProcessor
+from twisted_mq.broker.processors.client_manage import ClientManageProcessor
+from twisted_mq.broker.processors.consumer_manage import ConsumerManageProcessor
+from twisted_mq.broker.processors.end_transaction import EndTransactionProcessor
+from twisted_mq.broker.processors.pop import PopMessageProcessor
+from twisted_mq.broker.processors.pop_ack import AckMessageProcessor
+from twisted_mq.broker.processors.pop_invisible_time import ChangeInvisibleTimeProcessor
+from twisted_mq.broker.processors.pop_notification import NotificationProcessor
+from twisted_mq.broker.processors.pop_peek import PeekMessageProcessor
+from twisted_mq.broker.processors.pull import PullMessageProcessor
+from twisted_mq.broker.processors.query_assignment import QueryAssignmentProcessor
+from twisted_mq.broker.processors.query_messages import QueryMessagesProcessor
+from twisted_mq.broker.processors.recall import RecallMessageProcessor
+from twisted_mq.broker.processors.replication import ReplicationProcessor
+from twisted_mq.broker.processors.reply import ReplyMessageProcessor
+from twisted_mq.broker.processors.runtime_info import RuntimeInfoProcessor
+from twisted_mq.broker.processors.send import SendMessageProcessor
+from twisted_mq.broker.processors.send_back import SendBackProcessor
+from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.remoting.channel import Processor
+
+
+class RequestProcessor(Protocol):
+    """Answers the requests of some codes."""
+
+    @property
+    def processors(self) -> Mapping[RequestCode, Processor]: ...
+
+
+def request_table(broker: BrokerController) -> dict[int, Processor]:
+    """All requests that a broker serves, by their codes. The broker is complete."""
+    table = {int(code): answer for one in _processors(broker) for code, answer in one.processors.items()}
+    if broker.is_slave:
+        refuse_on_slave(table, broker.options)
+    return table
+
+
+def _processors(broker: BrokerController) -> Iterator[RequestProcessor]:
+    yield SendMessageProcessor(broker)
+    yield SendBackProcessor(broker)
+    yield RecallMessageProcessor(broker)
+    yield EndTransactionProcessor(broker)
+    yield ReplyMessageProcessor(broker)
+    yield PullMessageProcessor(broker)
+    yield PopMessageProcessor(broker)
+    yield AckMessageProcessor(broker)
+    yield ChangeInvisibleTimeProcessor(broker)
+    yield NotificationProcessor(broker)
+    yield PeekMessageProcessor(broker)
+    yield ClientManageProcessor(broker)
+    yield ConsumerManageProcessor(broker)
+    yield QueryAssignmentProcessor(broker)
+    yield AdminTopicsProcessor(broker)
+    yield AdminListsProcessor(broker)
+    yield AdminConsumersProcessor(broker)
+    yield AdminClientsProcessor(broker)
+    yield AdminOffsetsProcessor(broker)
+    yield AdminConfigProcessor(broker)
+    yield AdminCleaningProcessor(broker)
+    yield BrokerStatsProcessor(broker)
+    yield QueryMessagesProcessor(broker)
+    yield RuntimeInfoProcessor(broker)
+    yield ReplicationProcessor(broker)
