@@ -3,6 +3,7 @@
 # make test    the whole test suite: pytest, then trial
 # make check   format, lint, types, layers
 # make crash   thousands of kills and power cuts, every byte of the damage matrix; MQ_CRASH_ROUNDS says how many kills
+# make fuzz    a million generated frames against live servers; MQ_FUZZ_FRAMES and MQ_FUZZ_SEED say how many and which
 # make bench   the project's own benchmarks
 # make count   instructions of the broker's hot paths (valgrind), beside those in docs/measurements/instructions.md
 #
@@ -19,7 +20,7 @@ PYTHON := $(VENV)/bin/python
 INSTALLED := $(VENV)/.installed
 EXTRAS = $$($(BASE_PYTHON) -c "import configparser as c; p = c.ConfigParser(); p.read('setup.cfg'); print(','.join(p['options.extras_require']))")
 
-.PHONY: help setup java demo test check crash bench count
+.PHONY: help setup java demo test check crash fuzz bench count
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -67,6 +68,10 @@ check: $(INSTALLED)
 crash: export MQ_CRASH_ROUNDS ?= 5000
 crash: setup
 	$(PYTHON) -m pytest tests/crash
+
+fuzz: export MQ_FUZZ_FRAMES ?= 1000000
+fuzz: setup
+	$(PYTHON) -m pytest -s tests/fuzz
 
 bench: setup
 	@for file in tests/bench/bench_*.py; do \

@@ -1,0 +1,78 @@
+"""Frames of all codes from one seed: most of them well formed, some damaged in the places where a decoder looks."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from random import Random
+
+import attrs
+
+from tests.fuzz import values
+from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.requests.registry import REQUESTS
+from twisted_mq.protocol.wire.command import ONE_WAY_FLAG, RemotingCommand, SerializeType
+from twisted_mq.protocol.wire.framing import encode_frame
+
+LEFT_OUT = frozenset({RequestCode.UPDATE_BROKER_CONFIG, RequestCode.UPDATE_NAMESRV_CONFIG})
+"""What an administrator may do: the honest client's sends would be refused by right."""
+DAMAGED = 0.05
+UNKNOWN = 0.02
+
+
+class FrameMaker:
+    """Frames for servers of these roles (broker, namesrv); the same seed makes the same frames."""
+
+    def __init__(self, random: Random, roles: Collection[str]) -> None:
+        self._random = random
+        self._codes = sorted(
+            code for code, spec in REQUESTS.items() if set(spec.served_by) & set(roles) and code not in LEFT_OUT
+        )
+
+    def frame(self) -> bytes:
+        """The next frame."""
+        encoded = encode_frame(self.command())
+        return self._damaged(encoded) if self._random.random() < DAMAGED else encoded
+
+    def command(self) -> RemotingCommand:
+        """A request with the fields of its header, some left out, and a body."""
+        random = self._random
+        if random.random() < UNKNOWN:
+            return RemotingCommand(random.choice((0, -1, 9999, 2**31 - 1)) & 0xFFFF, body=random.randbytes(9))
+        code = random.choice(self._codes)
+        spec = REQUESTS[code]
+        return RemotingCommand(
+            int(code),
+            opaque=random.getrandbits(31),
+            flag=ONE_WAY_FLAG if random.random() < 0.05 else 0,
+            language=random.choice(("JAVA", "CPP", "GO")),
+            body=values.body(random, spec.request_body),
+            serialize_type=random.choice((SerializeType.JSON, SerializeType.ROCKETMQ)),
+            ext_fields=self._fields(spec.request_header),
+        )
+
+    def _fields(self, header: type | None) -> dict[str, str]:
+        random = self._random
+        declared = attrs.fields(header) if header is not None else ()
+        fields = {
+            one.metadata["wire"]: values.field(random, one.metadata["wire"], one.metadata["kind"])
+            for one in declared
+            if random.random() < (0.95 if one.default is attrs.NOTHING else 0.5)
+        }
+        if random.random() < 0.05:
+            fields[values.text(random)] = values.text(random)
+        return fields
+
+    def _damaged(self, encoded: bytes) -> bytes:
+        """A length that lies, a flipped bit, an end or a beginning that is missing."""
+        random = self._random
+        data = bytearray(encoded)
+        kind = random.randrange(4)
+        if kind == 0:
+            data[random.randrange(8)] = random.getrandbits(8)
+        elif kind == 1:
+            data[random.randrange(len(data))] ^= 1 << random.randrange(8)
+        elif kind == 2:
+            del data[random.randrange(len(data)) :]
+        else:
+            del data[: random.randrange(len(data))]
+        return bytes(data)
