@@ -30,6 +30,22 @@ class PutStatus(enum.Enum):
     UNKNOWN_ERROR = enum.auto()
 
 
+class Shut(enum.Enum):
+    """Why a store takes no messages, what outweighs the others first. The values are for people."""
+
+    NOT_STARTED = "the message store is not started"
+    SHUT_DOWN = "the message store has been shut down"
+    SLAVE = "the messages come from the master"
+    DISK_FAILED = "the disk lost or refused data"
+    DISK_FULL = "the broker's disk is full"
+    PAGE_CACHE_BUSY = "all buffers wait for the disk"
+
+    @property
+    def status(self) -> PutStatus:
+        """What a put ends with."""
+        return PutStatus.OS_PAGE_CACHE_BUSY if self is Shut.PAGE_CACHE_BUSY else PutStatus.SERVICE_NOT_AVAILABLE
+
+
 class GetStatus(enum.Enum):
     """How a read of a queue ended (Apache: GetMessageStatus)."""
 
@@ -107,7 +123,7 @@ class InnerBatch:
 class PutResult:
     """Where a message (or the first of a batch) went. `end_offset` is the first byte behind the record or batch.
 
-    An inner batch is one record of `message_count` messages.
+    An inner batch is one record of `message_count` messages. `shut` says why the store takes none at all.
     """
 
     status: PutStatus
@@ -117,6 +133,7 @@ class PutResult:
     store_timestamp: int = 0
     message_count: int = 1
     physical_offsets: Sequence[int] = ()
+    shut: Shut | None = None
 
 
 @attrs.define(eq=False)

@@ -11,6 +11,7 @@ from zope.interface import implementer
 
 from twisted_mq.storage.appending.appender import Appender
 from twisted_mq.storage.appending.dispatch import EVERYTHING, Dispatcher
+from twisted_mq.storage.appending.gate import Gate
 from twisted_mq.storage.check import check_parts
 from twisted_mq.storage.config import FlushDiskType, StoreConfig
 from twisted_mq.storage.errors import DiskFailed, StoreClosed, StoreFull
@@ -36,6 +37,7 @@ from twisted_mq.storage.interfaces import (
     PutResult,
     QueryResult,
     RecordTest,
+    Shut,
 )
 from twisted_mq.storage.log.log_scan import LogScan
 from twisted_mq.storage.log.log_setup import make_commit_log
@@ -104,8 +106,9 @@ class FileMessageStore:
         self._reader = BatchQueueReader(config, self._log)
         index = IndexService(self._paths.index, config.index_sizes, self._now_ms, self._allocate)
         self._index = IndexBuilder(self._log, index, enabled=config.message_index_enable)
-        self._appender = Appender(config, self._now_ms, self._log, self._queues, self._dispatcher)
-        self.retention = Retention(config, self._log, self._queues, self._appender)
+        self._gate = Gate(Shut.NOT_STARTED)
+        self._appender = Appender(config, self._now_ms, self._log, self._queues, self._dispatcher, self._gate)
+        self.retention = Retention(config, self._log, self._queues, self._gate)
         self.retention.trim_index = index.trim
 
     @property
@@ -142,6 +145,7 @@ class FileMessageStore:
             self.config,
             self._log,
             self._checkpoint,
+            self._gate,
             lambda: self._queues,
             lambda: self._dispatcher.last_store_timestamp,
             index=IndexFlush(self._index.index, self._checkpoint, self._sync),
@@ -149,11 +153,11 @@ class FileMessageStore:
             sync=self._sync,
         )
         self._flush.start()
-        self._appender.flush = self._flush
         if isinstance(self._log, BufferedCommitLog):
             fail = self._flush.fail
             self._commit = CommitService(self.config, self._log, fail, self._committed, monotonic=self._monotonic)
             self._commit.start()
+        self._gate.open(Shut.NOT_STARTED)
 
     def _committed(self) -> None:
         if self.commit_listener is not None:
@@ -193,10 +197,9 @@ class FileMessageStore:
         flush, self._flush = self._flush, None
         if flush is None:
             return
-        self._appender.flush = None
+        self._gate.shut(Shut.SHUT_DOWN)
         clean = False
         try:
-            self._log.limit = 0
             if self._commit is not None:
                 self._commit.stop()
                 self._commit = None
@@ -319,7 +322,7 @@ class FileMessageStore:
             raise StoreClosed(self._paths.root)
         if self._replica is None:
             self._replica = ReplicaLog(self.config, self._log, self._queues, self._dispatcher)
-            self._appender.flush = None
+            self._gate.shut(Shut.SLAVE)
         self._replica.append(offset, data)
 
     # Reading

@@ -19,9 +19,10 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 import attrs
 
 from twisted_mq.protocol.names.system_topics import is_lmq, is_system_topic
-from twisted_mq.storage.appending.appender import Appender
+from twisted_mq.storage.appending.gate import Gate
 from twisted_mq.storage.config import StoreConfig
 from twisted_mq.storage.files.directory import sync_directory
+from twisted_mq.storage.interfaces import Shut
 from twisted_mq.storage.log.commit_log import CommitLog
 from twisted_mq.storage.queues.queue_table import QueueTable
 
@@ -116,13 +117,13 @@ def remove_file(path: str) -> None:
 class Retention:
     """The limits of one open store. All calls but those of module functions come from the store's thread."""
 
-    def __init__(self, config: StoreConfig, log: CommitLog, queues: QueueTable, appender: Appender) -> None:
+    def __init__(self, config: StoreConfig, log: CommitLog, queues: QueueTable, gate: Gate) -> None:
         self.space = Space.PLENTY
         self.trim_index: TrimIndex | None = None
         self._config = config
         self._log = log
         self._queues = queues
-        self._appender = appender
+        self._gate = gate
         self._manual_turns = 0
         self._trimmed_to = 0
         self._hanged: list[str] = []
@@ -161,7 +162,10 @@ class Retention:
         if (now is Space.FULL) != (before is Space.FULL):
             message = "disk full, no messages are taken: %s" if now is Space.FULL else "disk has space again: %s"
             logger.log(logging.ERROR if now is Space.FULL else logging.INFO, message, usage)
-        self._appender.set_writable(now is not Space.FULL)
+        if now is Space.FULL:
+            self._gate.shut(Shut.DISK_FULL)
+        else:
+            self._gate.open(Shut.DISK_FULL)
 
     def _take_expired(self, now_ms: int, at_once: bool) -> list[str]:
         files = self._log.files.files[: self._config.delete_file_batch_max + 1]

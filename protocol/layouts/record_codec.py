@@ -70,6 +70,7 @@ __all__ = [
     "encode_blank",
     "encode_record",
     "iterate_messages",
+    "moved_record",
     "read_head",
     "read_mark",
     "read_spans",
@@ -158,6 +159,12 @@ def encode_record(
             properties,
         )
     )
+
+
+def moved_record(record: bytes, physical_offset: int) -> bytes:
+    """The same record for another place in the log."""
+    end = PHYSICAL_OFFSET_POSITION + 8
+    return b"".join((record[:PHYSICAL_OFFSET_POSITION], physical_offset.to_bytes(8, "big"), record[end:]))
 
 
 def _signed_16(length: int) -> bytes:

@@ -13,14 +13,14 @@ from collections.abc import Callable, Sequence
 from twisted_mq.protocol.flags import INNER_BATCH, OUT_OF_QUEUES
 from twisted_mq.protocol.layouts.batch_records import encode_records
 from twisted_mq.protocol.layouts.queue_entry import ENTRY_FIELDS
-from twisted_mq.protocol.layouts.record_codec import encode_record
+from twisted_mq.protocol.layouts.record_codec import encode_record, moved_record
 from twisted_mq.protocol.text.properties import MAX_PROPERTIES_BYTES
 from twisted_mq.storage.appending.admission import Admission, based, inner_number
 from twisted_mq.storage.appending.dispatch import Dispatcher
+from twisted_mq.storage.appending.gate import Gate, refused
 from twisted_mq.storage.config import StoreConfig
 from twisted_mq.storage.errors import PoolExhausted, StoreFull
-from twisted_mq.storage.flushing.flush import FlushService
-from twisted_mq.storage.interfaces import InnerBatch, InnerMessage, PutResult, PutStatus
+from twisted_mq.storage.interfaces import InnerBatch, InnerMessage, PutResult, PutStatus, Shut
 from twisted_mq.storage.log.commit_log import CommitLog
 from twisted_mq.storage.queues.batch_consume_queue import BatchConsumeQueue
 from twisted_mq.storage.queues.consume_queue import ConsumeQueue
@@ -32,7 +32,7 @@ _UNUSUAL = OUT_OF_QUEUES | INNER_BATCH
 
 
 class Appender:
-    """Writes into one log and hands on to one dispatcher. `flush` is None while the store is closed."""
+    """Writes into one log and hands on to one dispatcher, while the gate is open."""
 
     def __init__(
         self,
@@ -41,23 +41,17 @@ class Appender:
         log: CommitLog,
         queues: QueueTable,
         dispatcher: Dispatcher,
+        gate: Gate,
     ) -> None:
-        self.flush: FlushService | None = None
         self._now_ms = now_ms
         self._log = log
         self._queues = queues
         self._dispatcher = dispatcher
+        self._gate = gate
         self._admission = Admission(config)
         self._max_body = config.max_message_size
         self._store_host = config.store_host
         self._full = False
-        self._writable = True
-
-    def set_writable(self, writable: bool) -> None:
-        """Refuse messages with SERVICE_NOT_AVAILABLE, or take them again; what was put stays."""
-        self._writable = writable
-        if not writable:
-            self._log.limit = 0
 
     def configure(self, config: StoreConfig) -> None:
         """Take over the limits of messages."""
@@ -65,12 +59,18 @@ class Appender:
         self._admission.configure(config)
 
     def put(self, message: InnerMessage) -> PutResult:
-        """Append one message. Its record is made once, except where it begins a new file."""
+        """Append one message. Its record is made once; where it begins a new file, only its offset is made anew."""
+        if self._gate.why is not None:
+            return refused(self._gate.why)
         if len(message.body) > self._max_body or len(message.properties) > MAX_PROPERTIES_BYTES:
             return PutResult(self._admission.verdict((message,)) or PutStatus.UNKNOWN_ERROR)
         queue = self._queues.by_key.get((message.topic, message.queue_id))
         if queue is None:
-            return self._put_elsewhere(message)
+            queue = self._other_queue(message.topic, message.queue_id)
+            if queue is None:
+                return PutResult(PutStatus.MESSAGE_ILLEGAL)
+            if isinstance(queue, BatchConsumeQueue):
+                return self._put_in_batch_queue(queue, message)
         log = self._log
         sys_flag = message.sys_flag
         queue_offset = queue.next_offset
@@ -99,8 +99,12 @@ class Appender:
         size = len(record)
         end = offset + size
         if end > log.limit or queue_offset >= queue.reserved_offset:
-            refused = self._make_room(queue, size, 1)
-            return PutResult(refused) if refused is not None else self.put(message)
+            no_room = self._make_room(queue, size, 1)
+            if no_room is not None:
+                return no_room
+            if log.max_offset != offset:
+                offset, end = log.max_offset, log.max_offset + size
+                record = moved_record(record, offset)
         log.view[offset - log.base : end - log.base] = record
         log.max_offset = end
         log.last_store_timestamp = timestamp
@@ -110,16 +114,12 @@ class Appender:
             self._dispatcher.pending.append((queue, offset, size, tags_code, timestamp))
         return PutResult(PutStatus.PUT_OK, queue_offset, offset, end, timestamp)
 
-    def _put_elsewhere(self, message: InnerMessage) -> PutResult:
-        batches = self._queues.batches.get((message.topic, message.queue_id))
-        if batches is not None:
-            return self._put_in_batch_queue(batches, message)
-        if self.flush is None:
-            return PutResult(PutStatus.SERVICE_NOT_AVAILABLE)
-        if not self._admission.may_have_queue(message.topic, message.queue_id):
-            return PutResult(PutStatus.MESSAGE_ILLEGAL)
-        self._queues.make(message.topic, message.queue_id)
-        return self.put(message)
+    def _other_queue(self, topic: str, queue_id: int) -> ConsumeQueue | None:
+        """A batch queue, or a new queue; None where none of this name may be."""
+        batches = self._queues.batches.get((topic, queue_id))
+        if batches is not None or not self._admission.may_have_queue(topic, queue_id):
+            return batches
+        return self._queues.make(topic, queue_id)
 
     def _put_in_batch_queue(self, queue: BatchConsumeQueue, message: InnerMessage) -> PutResult:
         """Append one record; an inner batch counts for as many messages as it says, and learns the first one's offset."""
@@ -132,32 +132,30 @@ class Appender:
         if len(properties) > MAX_PROPERTIES_BYTES:
             return PutResult(PutStatus.PROPERTIES_SIZE_EXCEEDED)
         log, timestamp = self._log, self._now_ms()
-
-        def encoded() -> bytes:
-            return encode_record(
-                queue.topic_bytes,
-                message.body,
-                properties,
-                queue_id=message.queue_id,
-                queue_offset=queue_offset,
-                physical_offset=log.max_offset,
-                born_timestamp=message.born_timestamp,
-                born_host=message.born_host,
-                store_timestamp=timestamp,
-                store_host=self._store_host,
-                flag=message.flag,
-                sys_flag=message.sys_flag,
-                reconsume_times=message.reconsume_times,
-                prepared_transaction_offset=message.prepared_transaction_offset,
-            )
-
-        offset, record = log.max_offset, encoded()
+        offset = log.max_offset
+        record = encode_record(
+            queue.topic_bytes,
+            message.body,
+            properties,
+            queue_id=message.queue_id,
+            queue_offset=queue_offset,
+            physical_offset=offset,
+            born_timestamp=message.born_timestamp,
+            born_host=message.born_host,
+            store_timestamp=timestamp,
+            store_host=self._store_host,
+            flag=message.flag,
+            sys_flag=message.sys_flag,
+            reconsume_times=message.reconsume_times,
+            prepared_transaction_offset=message.prepared_transaction_offset,
+        )
         size = len(record)
-        refused = self._make_room(queue, size, 1)
-        if refused is not None:
-            return PutResult(refused)
+        no_room = self._make_room(queue, size, 1)
+        if no_room is not None:
+            return no_room
         if log.max_offset != offset:
-            offset, record = log.max_offset, encoded()
+            offset = log.max_offset
+            record = moved_record(record, offset)
         log.view[offset - log.base : offset + size - log.base] = record
         log.max_offset = offset + size
         log.last_store_timestamp = timestamp
@@ -166,12 +164,10 @@ class Appender:
             self._dispatcher.pending.append((queue, offset, size, message.tags_code, timestamp))
         return PutResult(PutStatus.PUT_OK, queue_offset, offset, offset + size, timestamp, count)
 
-    def _make_room(self, queue: ConsumeQueue, size: int, count: int) -> PutStatus | None:
+    def _make_room(self, queue: ConsumeQueue, size: int, count: int) -> PutResult | None:
         """Take disk space for records of `size` bytes and `count` queue entries; answers why not, or None."""
         if size > self._log.largest_record:
-            return PutStatus.MESSAGE_ILLEGAL
-        if self.flush is None or self.flush.error is not None or not self._writable:
-            return PutStatus.SERVICE_NOT_AVAILABLE
+            return PutResult(PutStatus.MESSAGE_ILLEGAL)
         try:
             queue.reserve(count)
             self._log.make_room(size)
@@ -179,33 +175,28 @@ class Appender:
             if not self._full:
                 logger.error("store takes no messages: %s", error)
             self._full = True
-            return PutStatus.SERVICE_NOT_AVAILABLE
+            return refused(Shut.DISK_FULL)
         except PoolExhausted:
-            return PutStatus.OS_PAGE_CACHE_BUSY
+            return refused(Shut.PAGE_CACHE_BUSY)
         self._full = False
-        if self.flush.error is not None:
-            self._log.limit = 0
-            return PutStatus.SERVICE_NOT_AVAILABLE
         return None
 
     def put_batch(self, batch: InnerBatch) -> PutResult:
         """Append messages of one topic and queue in one piece."""
-        refused = self._admission.verdict_on_batch(batch)
-        if refused is not None:
-            return PutResult(refused)
+        if self._gate.why is not None:
+            return refused(self._gate.why)
+        illegal = self._admission.verdict_on_batch(batch)
+        if illegal is not None:
+            return PutResult(illegal)
         key = batch.shared.topic, batch.shared.queue_id
-        queue = self._queues.get(*key)
-        if queue is None:
-            if self.flush is None:
-                return PutResult(PutStatus.SERVICE_NOT_AVAILABLE)
-            queue = self._queues.make(*key)
+        queue = self._queues.get(*key) or self._queues.make(*key)
         log, timestamp, count = self._log, self._now_ms(), len(batch)
         records, sizes = self._encode_batch(queue, batch, timestamp)
         size = len(records)
         if log.max_offset + size > log.limit or queue.next_offset + count > queue.reserved_offset:
-            refused = self._make_room(queue, size, count)
-            if refused is not None:
-                return PutResult(refused)
+            no_room = self._make_room(queue, size, count)
+            if no_room is not None:
+                return no_room
             records, _ = self._encode_batch(queue, batch, timestamp)
         return self._write_batch(queue, batch.tags_codes, records, sizes, timestamp)
 

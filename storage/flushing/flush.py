@@ -22,11 +22,13 @@ from collections.abc import Callable, Iterable
 
 import attrs
 
+from twisted_mq.storage.appending.gate import Gate
 from twisted_mq.storage.config import FlushDiskType, StoreConfig
 from twisted_mq.storage.files.checkpoint import Checkpoint
 from twisted_mq.storage.files.mapped_file import Sync
 from twisted_mq.storage.files.next_file import PAGE_BYTES
 from twisted_mq.storage.flushing.index_flush import IndexFlush
+from twisted_mq.storage.interfaces import Shut
 from twisted_mq.storage.log.commit_log import CommitLog
 from twisted_mq.storage.queues.consume_queue import ConsumeQueue
 
@@ -59,6 +61,7 @@ class FlushService:
         config: StoreConfig,
         log: CommitLog,
         checkpoint: Checkpoint,
+        gate: Gate,
         queues: Callable[[], Iterable[ConsumeQueue]],
         dispatched_timestamp: Callable[[], int],
         *,
@@ -70,6 +73,7 @@ class FlushService:
         self._config = config
         self._log = log
         self._checkpoint = checkpoint
+        self._gate = gate
         self._queues = queues
         self._dispatched_timestamp = dispatched_timestamp
         self._index = index
@@ -160,7 +164,7 @@ class FlushService:
         """Take no more messages: the disk lost some, or did not take them."""
         if self.error is None:
             self.error = error
-            self._log.limit = 0
+            self._gate.shut(Shut.DISK_FAILED)
             logger.error("flush failed, the store takes no more messages: %s", error)
 
     def _serve_requests(self) -> None:

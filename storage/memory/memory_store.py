@@ -23,6 +23,7 @@ from twisted_mq.protocol.text.java import to_int
 from twisted_mq.protocol.text.properties import MAX_PROPERTIES_BYTES
 from twisted_mq.storage.appending.admission import Admission, based, inner_number
 from twisted_mq.storage.appending.dispatch import EVERYTHING, Dispatcher
+from twisted_mq.storage.appending.gate import Gate, refused
 from twisted_mq.storage.config import FlushDiskType, StoreConfig
 from twisted_mq.storage.errors import LogMismatch, ReplicaDamaged, StoreClosed
 from twisted_mq.storage.index.index_keys import record_keys
@@ -40,6 +41,7 @@ from twisted_mq.storage.interfaces import (
     PutStatus,
     QueryResult,
     RecordTest,
+    Shut,
 )
 from twisted_mq.storage.memory.memory_queue import MemoryQueue, place_by_time
 from twisted_mq.storage.memory.memory_replica import MemoryReplica
@@ -81,6 +83,7 @@ class MemoryMessageStore:
         self._flushed_offset = 0
         self._waiting: list[tuple[int, Callable[[bool], None]]] = []
         self._open = False
+        self._gate = Gate(Shut.NOT_STARTED)
         self.is_batch_topic: IsBatchTopic = lambda topic: None
 
     @property
@@ -95,6 +98,8 @@ class MemoryMessageStore:
     def start(self) -> None:
         """Take messages from now on."""
         self._open = True
+        self._gate.open(Shut.NOT_STARTED)
+        self._gate.open(Shut.SHUT_DOWN)
 
     def close(self) -> None:
         """Make everything visible and refuse what comes later."""
@@ -102,6 +107,7 @@ class MemoryMessageStore:
             self._dispatcher.run(EVERYTHING)
             self.flush()
             self._open = False
+            self._gate.shut(Shut.SHUT_DOWN)
 
     def configure(self, config: StoreConfig) -> None:
         """Take over limits."""
@@ -112,13 +118,13 @@ class MemoryMessageStore:
 
     def put_message(self, message: InnerMessage) -> PutResult:
         """Append one message."""
-        refused = self._admission.verdict((message,))
-        if refused is None and (not self._open or self._replica is not None):
-            refused = PutStatus.SERVICE_NOT_AVAILABLE
-        if refused is None and not self._admission.may_have_queue(message.topic, message.queue_id):
-            refused = PutStatus.MESSAGE_ILLEGAL
-        if refused is not None:
-            return PutResult(refused)
+        if self._gate.why is not None:
+            return refused(self._gate.why)
+        illegal = self._admission.verdict((message,))
+        if illegal is None and not self._admission.may_have_queue(message.topic, message.queue_id):
+            illegal = PutStatus.MESSAGE_ILLEGAL
+        if illegal is not None:
+            return PutResult(illegal)
         queue = self._queue(message.topic, message.queue_id)
         if not queue.batched:
             return PutResult(PutStatus.MESSAGE_ILLEGAL) if message.sys_flag & INNER_BATCH else self._append([message])
@@ -139,11 +145,11 @@ class MemoryMessageStore:
 
     def put_messages(self, batch: InnerBatch) -> PutResult:
         """Append messages of one topic and queue."""
-        refused = self._admission.verdict_on_batch(batch)
-        if refused is None and (not self._open or self._replica is not None):
-            refused = PutStatus.SERVICE_NOT_AVAILABLE
-        if refused is not None:
-            return PutResult(refused)
+        if self._gate.why is not None:
+            return refused(self._gate.why)
+        illegal = self._admission.verdict_on_batch(batch)
+        if illegal is not None:
+            return PutResult(illegal)
         result = self._append(list(batch.messages()))
         if result.status is PutStatus.PUT_OK:
             result.message_count = len(batch)
@@ -252,6 +258,7 @@ class MemoryMessageStore:
             raise StoreClosed(_PLACE)
         if self._replica is None:
             self._replica = MemoryReplica()
+            self._gate.shut(Shut.SLAVE)
         if not self._records and not self._replica.tail and not self._max_offset:
             self._min_offset = self._max_offset = offset
         if offset != self._max_offset:

@@ -68,11 +68,9 @@ class ReplicaLog:
             self._pass_whole_records()
         except (RecordError, StoreFull) as error:
             log.truncate(self.end_offset)
-            log.limit = 0
             if isinstance(error, StoreFull):
                 raise
             raise ReplicaDamaged(log.files.directory, self.end_offset, error.reason) from error
-        log.limit = 0
 
     def _pass_whole_records(self) -> None:
         """Move `end_offset` behind the records that are whole now, and behind the blank ends of files. Raises RecordError."""

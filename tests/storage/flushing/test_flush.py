@@ -13,6 +13,7 @@ import pytest
 
 from tests.storage.conftest import START_MS, OpenFileStore, SettableClock, config, message, put
 from tests.support.batches import batched
+from twisted_mq.storage.appending.gate import Gate
 from twisted_mq.storage.config import FlushDiskType
 from twisted_mq.storage.files.checkpoint import Checkpoint
 from twisted_mq.storage.flushing.flush import FlushService
@@ -426,7 +427,7 @@ def test_what_is_truncated_during_a_flush_and_written_anew_is_not_on_disk(tmp_pa
             log.append_bytes(b"y" * 100)
 
     checkpoint = Checkpoint(str(tmp_path / "checkpoint"))
-    flush = FlushService(config(tmp_path), log, checkpoint, list, lambda: 0, sync=write_anew)
+    flush = FlushService(config(tmp_path), log, checkpoint, Gate(), list, lambda: 0, sync=write_anew)
     log.append_bytes(b"x" * 100)
     flush.flush_log()
     assert (log.flushed_offset, log.max_offset) == (60, 160)

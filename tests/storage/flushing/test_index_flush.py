@@ -11,6 +11,7 @@ import pytest
 
 from tests.storage.conftest import START_MS, SettableClock, config, message, put
 from twisted_mq.protocol.layouts.index import IndexSizes
+from twisted_mq.storage.appending.gate import Gate
 from twisted_mq.storage.files.checkpoint import Checkpoint
 from twisted_mq.storage.flushing.flush import FlushService
 from twisted_mq.storage.flushing.index_flush import IndexFlush
@@ -51,7 +52,7 @@ def parts(tmp_path: Path) -> Any:
     checkpoint = Checkpoint(settings.paths.checkpoint)
     syncs = Syncs()
     under_way = IndexFlush(index, checkpoint, syncs)
-    flush = FlushService(settings, log, checkpoint, lambda: (), lambda: 0, index=under_way, sync=syncs)
+    flush = FlushService(settings, log, checkpoint, Gate(), lambda: (), lambda: 0, index=under_way, sync=syncs)
     return flush, checkpoint, syncs, under_way
 
 

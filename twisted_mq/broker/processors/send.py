@@ -204,7 +204,7 @@ class SendMessageProcessor:
         statistics = self._broker.statistics
         if result.status is not PutStatus.PUT_OK:
             statistics.put_failed += 1
-            return self._answers.refusal(command, self._put_failure(result.status))
+            return self._answers.refusal(command, self._put_failure(result))
         count, size = result.message_count, result.end_offset - result.physical_offset
         puts = statistics.puts[message.topic]
         puts.messages += count
@@ -241,8 +241,8 @@ class SendMessageProcessor:
         by_queue.elapsed_ms += self._broker.now_ms() - result.store_timestamp
         return sent(command, message, result, code)
 
-    def _put_failure(self, status: PutStatus) -> BrokerError:
-        options = self._broker.options
+    def _put_failure(self, result: PutResult) -> BrokerError:
+        options, status = self._broker.options, result.status
         illegal = (
             "the message is illegal, maybe msg body or properties length not matched."
             f" msg body length limit {options.max_message_size}B, msg properties length limit 32KB."
@@ -253,7 +253,8 @@ class SendMessageProcessor:
             PutStatus.SERVICE_NOT_AVAILABLE: (
                 ResponseCode.SERVICE_NOT_AVAILABLE,
                 "service not available now. It may be caused by one of the following reasons: the broker's disk is full"
-                f" [{options.store_path_root_dir}], messages are put to the slave, message store has been shut down, etc.",
+                f" [{options.store_path_root_dir}], messages are put to the slave, message store has been shut down, etc."
+                f" This time: {result.shut.value if result.shut else 'unknown'}",
             ),
             PutStatus.OS_PAGE_CACHE_BUSY: (ResponseCode.SYSTEM_BUSY, REJECTED),
         }
