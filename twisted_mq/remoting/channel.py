@@ -13,7 +13,7 @@ A read whose commands take long is processed in several turns of the reactor, so
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TypeAlias
 
 import attrs
 from twisted.internet import defer, interfaces, protocol
@@ -29,9 +29,12 @@ from twisted_mq.protocol.wire.framing import MAX_FRAME_BYTES, FrameDecoder, enco
 from twisted_mq.remoting.budget import Budget
 from twisted_mq.remoting.errors import RemotingSendError, RemotingTimeoutError, RemotingTooMuchRequestError
 from twisted_mq.remoting.prompt_write import write_promptly
+from twisted_mq.remoting.transport import Transport
 
-Answer = Any
-"""RemotingCommand, an encoded frame as bytes, None for no answer, or a Deferred of these."""
+Ready: TypeAlias = RemotingCommand | bytes | None
+"""A command, an encoded frame, or None for no answer."""
+Later: TypeAlias = defer.Deferred[RemotingCommand] | defer.Deferred[bytes] | defer.Deferred[Ready]
+Answer: TypeAlias = Ready | Later
 
 Processor = Callable[["Channel", RemotingCommand], Answer]
 
@@ -85,6 +88,7 @@ class Channel(protocol.Protocol):
     """One connection. `remote_address` is (host, port); `last_active` is in seconds of the clock."""
 
     log = Logger()
+    transport: Transport  # type: ignore[assignment]  # None only before connectionMade
 
     def __init__(self, traffic: Traffic) -> None:
         self._traffic = traffic
@@ -151,7 +155,7 @@ class Channel(protocol.Protocol):
         try:
             commands = self._decoder.receive_data(data)
         except FrameError as error:
-            damage, commands = error, error.commands  # type: ignore[attr-defined]
+            damage, commands = error, error.commands
         size = self._decoder.incomplete_bytes
         if size != self._incomplete:
             self._held(size)
@@ -287,13 +291,13 @@ class Channel(protocol.Protocol):
             return self._await_answer(command, answer)
         if answer is None or command.flag & ONE_WAY_FLAG:
             return None
-        if type(answer) is bytes:
+        if isinstance(answer, bytes):
             return answer
         answer.opaque = command.opaque
         answer.flag |= RESPONSE_FLAG
         return encode_frame(answer)
 
-    def _await_answer(self, command: RemotingCommand, later: defer.Deferred[Answer]) -> bytes | None:
+    def _await_answer(self, command: RemotingCommand, later: Later) -> bytes | None:
         traffic = self._traffic
         if traffic.pending_answers >= traffic.max_pending_answers or self._pending >= traffic.max_pending_by_channel:
             later.addErrback(lambda _: None)

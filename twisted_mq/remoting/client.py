@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import NoReturn
 
 from twisted.internet import defer, interfaces, protocol
 from twisted.internet.endpoints import HostnameEndpoint, TCP4ClientEndpoint
@@ -26,7 +26,7 @@ def split_address(address: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-def tcp_endpoint(reactor: Any, connect_timeout_seconds: float) -> Connect:
+def tcp_endpoint(reactor: interfaces.IReactorTime, connect_timeout_seconds: float) -> Connect:
     """Endpoints over TCP; names are resolved, numeric addresses are not."""
 
     def connect(host: str, port: int) -> interfaces.IStreamClientEndpoint:
@@ -41,7 +41,7 @@ class RemotingClient:
 
     def __init__(
         self,
-        reactor: Any,
+        reactor: interfaces.IReactorTime,
         *,
         connect: Connect | None = None,
         connect_timeout_seconds: float = 3.0,
@@ -58,7 +58,7 @@ class RemotingClient:
         )
         self._channels: dict[str, Channel] = {}
         self._connecting: dict[str, list[defer.Deferred[Channel]]] = {}
-        self._attempts: dict[str, defer.Deferred[Any]] = {}
+        self._attempts: dict[str, defer.Deferred[interfaces.IProtocol]] = {}
         self._on_made = channel_made
         self._on_lost = channel_lost
         self._closed = False
@@ -77,7 +77,7 @@ class RemotingClient:
             return channel.send_request(command, timeout_seconds)
         deadline = self._clock.seconds() + timeout_seconds
 
-        def late(result: Any, _: float) -> Any:
+        def late(result: object, _: float) -> NoReturn:
             raise RemotingTimeoutError(f"no connection to {address} within {timeout_seconds:g} s")
 
         waiting = self.channel(address)

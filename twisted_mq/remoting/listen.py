@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import errno
 import socket
-from typing import Any
+
+from twisted.internet import interfaces, protocol
 
 BACKLOG = 1024
 
@@ -27,7 +28,9 @@ def bind(host: str, port: int, setting: str = "listenPort") -> socket.socket:
     return bound
 
 
-def listen(reactor: Any, bound: socket.socket, factory: Any) -> Any:
+def listen(
+    reactor: interfaces.IReactorSocket, bound: socket.socket, factory: protocol.ServerFactory
+) -> interfaces.IListeningPort:
     """Serve `factory` on a bound socket; returns Twisted's listening port, which owns the descriptor. Raises PortError."""
     host, port = bound.getsockname()[:2]
     try:

@@ -8,7 +8,7 @@ from twisted_mq.logs import Logger
 from twisted_mq.remoting.channel import Channel, Traffic
 
 
-class RemotingServerFactory(protocol.Factory):
+class RemotingServerFactory(protocol.ServerFactory):
     """Makes channels that share one `Traffic`. `channels` holds those that are connected.
 
     A channel without traffic for `max_idle_seconds` is closed (Apache: serverChannelMaxIdleTimeSeconds, 120).
@@ -26,7 +26,7 @@ class RemotingServerFactory(protocol.Factory):
         self._scan = task.LoopingCall(self.close_idle)
         self._scan.clock = traffic.clock
 
-    def buildProtocol(self, addr: interfaces.IAddress) -> Channel:
+    def buildProtocol(self, addr: interfaces.IAddress | None) -> Channel:
         channel = Channel(self.traffic)
         channel.factory = self
         return channel
