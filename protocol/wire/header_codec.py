@@ -151,12 +151,19 @@ def _templates(header_class: type, twin: type[msgspec.Struct]) -> FieldTemplates
     return FieldTemplates(twin, attributes, {field.wire.encode(): _DIGITS[field.kind] for field in free})
 
 
-@functools.cache
-def fast_header(header_class: Any) -> Callable[[RemotingCommand], Any]:
+def fast_header(header_class: type[Header]) -> Callable[[RemotingCommand], Header]:
     """A decoder for the hot paths: from a command to the header's twin, without an attrs object.
 
+    To the type checker the twin is a header of that class: it has the same attributes, and nothing else is looked at.
     It raises HeaderError (a field is missing or wrong) or CommandError (the fields cannot be cut apart).
     """
+    key: Any = header_class  # mypy takes no class of a type variable for hashable
+    decode: Callable[[RemotingCommand], Header] = _decoder(key)
+    return decode
+
+
+@functools.cache
+def _decoder(header_class: Any) -> Callable[[RemotingCommand], Any]:
     twin = twin_class(header_class)
     decode_json = msgspec.json.Decoder(twin, strict=False).decode
     convert = functools.partial(msgspec.convert, type=twin, strict=False)
@@ -215,8 +222,8 @@ def fast_header(header_class: Any) -> Callable[[RemotingCommand], Any]:
 
 def decode_header(header_class: type[Header], command: RemotingCommand) -> Header:
     """The header of a command. Raises HeaderError or CommandError, see `fast_header`."""
-    key: Any = header_class
-    return header_class(**msgspec.structs.asdict(fast_header(key)(command)))
+    twin: Any = fast_header(header_class)(command)
+    return header_class(**msgspec.structs.asdict(twin))
 
 
 def _as_text(value: Any) -> str:
