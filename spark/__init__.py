@@ -6,3 +6,7 @@
 
 Reads files only: no broker, no network, no reactor.
 """
+
+from twisted_mq.extras import require
+
+require("twisted_mq.spark", "spark")

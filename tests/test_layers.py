@@ -19,7 +19,8 @@ FORBIDDEN = {
     "protocol": {"os", "io", "socket", "time", "random", "threading", "subprocess", "pathlib", "shutil"}
     | {"selectors", "select", "ssl", "asyncio", "tempfile", "twisted"},
     "storage": {"twisted", "asyncio", "socket"},
-    "twisted_mq": set(),
+    # lines go to twisted_mq.logs
+    "twisted_mq": {"twisted.logger.Logger", "twisted.python.log"},
     "spark": {"twisted", "asyncio"},
     "twisted_mq/broker": {"twisted_mq.client"},
     "twisted_mq/client": {"twisted_mq.broker"},
@@ -32,7 +33,7 @@ FORBIDDEN = {
 PACKAGES = {
     "protocol": {"protocol"},
     "storage": {"protocol", "storage"},
-    "spark": {"protocol", "storage", "spark"},
+    "spark": {"protocol", "storage", "spark", "extras"},
 }
 """Folder at the top -> which parts of `twisted_mq` it may import; the part of a folder is `twisted_mq.<folder>`."""
 

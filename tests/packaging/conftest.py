@@ -1,19 +1,36 @@
-"""An environment with the wheel installed: nothing of the source tree is on its path."""
+"""Environments with the wheel installed: nothing of the source tree is on their path.
+
+Their dependencies are links to this environment's packages, for just those distributions that the wheel asks for.
+"""
 
 from __future__ import annotations
 
-import importlib.metadata
 import shutil
 import subprocess
 import sys
 import venv
+from collections.abc import Callable, Iterator
+from functools import cache
+from importlib.metadata import Distribution, distribution, requires
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parent.parent.parent
 IGNORED = shutil.ignore_patterns("__pycache__", "dropin.cache")
-SOURCES = ("pyproject.toml", "setup.cfg", "README.md", "protocol", "storage", "twisted_mq", "spark", "twisted")
+SOURCES = (
+    "pyproject.toml",
+    "setup.cfg",
+    "README.md",
+    "LICENSE",
+    "protocol",
+    "storage",
+    "twisted_mq",
+    "spark",
+    "twisted",
+)
+PROJECT = "rocketmq-twisted"
 
 
 @pytest.fixture(scope="session")
@@ -27,32 +44,77 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
             shutil.copytree(ROOT / name, source / name, symlinks=True, ignore=IGNORED)
         else:
             shutil.copy(ROOT / name, source / name)
-    built = subprocess.run(
-        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(source)],
-        capture_output=True,
-        text=True,
-    )
-    assert built.returncode == 0, built.stdout + built.stderr
+    run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(source))
     return next(folder.glob("*.whl"))
 
 
 @pytest.fixture(scope="session")
-def installed_python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """An interpreter with the wheel installed. Its dependencies come from this environment's packages, as a path:
-    so the .pth file of an editable install there has no effect."""
-    folder = tmp_path_factory.mktemp("installed") / "venv"
-    venv.create(folder, with_pip=False, symlinks=True)
-    python = str(folder / "bin" / "python")
-    site = subprocess.run(
-        [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
-        capture_output=True, text=True, check=True,
-    ).stdout.strip()  # fmt: skip
-    installed = subprocess.run(
-        [sys.executable, "-m", "pip", "--python", python, "install", "--no-index", "--no-deps", "--quiet", str(wheel)],
-        capture_output=True,
-        text=True,
-    )
-    assert installed.returncode == 0, installed.stdout + installed.stderr
-    dependencies = importlib.metadata.distribution("twisted").locate_file("")
-    (Path(site) / "dependencies.pth").write_text(f"{dependencies}\n")
-    return python
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
+    """Extra, or "" for none -> an interpreter with the wheel and its dependencies."""
+
+    @cache
+    def interpreter(extra: str) -> str:
+        folder = tmp_path_factory.mktemp(f"installed-{extra}") / "venv"
+        venv.create(folder, with_pip=False, symlinks=True)
+        python = str(folder / "bin" / "python")
+        run(
+            sys.executable, "-m", "pip", "--python", python, "install", "--no-index", "--no-deps", "--quiet", str(wheel)
+        )
+        site = Path(run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip())
+        for requirement in requirements(site, extra):
+            link_files(distribution(requirement), site)
+        return python
+
+    return interpreter
+
+
+@pytest.fixture(scope="session")
+def installed_python(installed: Callable[[str], str]) -> str:
+    """An interpreter with the wheel and all its extras."""
+    return installed("all")
+
+
+def run(*command: str) -> str:
+    """What it printed; it must end well."""
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def requirements(site: Path, extra: str) -> set[str]:
+    """Names of all distributions that the installed wheel needs, those of its extras of extras too."""
+    (ours,) = Distribution.discover(name=PROJECT, path=[str(site)])
+    found: set[str] = set()
+    waiting = list(wanted(ours.requires, extra))
+    while waiting:
+        one = waiting.pop()
+        extras = one.extras or {""}
+        if one.name == PROJECT:
+            waiting += [more for extra in extras for more in wanted(ours.requires, extra)]
+        elif one.name not in found:
+            found.add(one.name)
+            waiting += [more for extra in extras for more in wanted(requires(one.name), extra)]
+    return found
+
+
+def wanted(lines: list[str] | None, extra: str) -> Iterator[Requirement]:
+    for requirement in map(Requirement, lines or ()):
+        if requirement.marker is None or requirement.marker.evaluate({"extra": extra}):
+            yield requirement
+
+
+def link_files(installed: Distribution, site: Path) -> None:
+    """Links to what a distribution has at the top of its site-packages; commands are left out."""
+    for name in {file.parts[0] for file in installed.files or ()} - {".."}:
+        link(Path(str(installed.locate_file(name))), site / name)
+
+
+def link(source: Path, target: Path) -> None:
+    """A folder that is there is filled: the wheel's plugin lies in Twisted's."""
+    if source.name in ("__pycache__", "dropin.cache"):
+        return
+    if not target.exists():
+        target.symlink_to(source)
+    elif target.is_dir() and not target.is_symlink():
+        for child in source.iterdir():
+            link(child, target / child.name)

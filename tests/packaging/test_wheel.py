@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import email
 import subprocess
 import sys
 import zipfile
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.packaging.conftest import ROOT
 from tests.packaging.daemons import environment, run_twistd
 
 PLUGINS = ["mqbroker         A RocketMQ broker", "mqnamesrv        A RocketMQ name server"]
@@ -60,4 +62,15 @@ def test_wheel_holds_packages_plugins_and_nothing_else(wheel):
         "twisted_mq/spark/session.py",
     } <= set(names)
     assert [name for name in names if name.startswith("twisted/")] == ["twisted/plugins/mq_plugins.py"]
-    assert "twisted_mq/config/known_keys.json" in names
+    assert {"twisted_mq/config/known_keys.json", "twisted_mq/py.typed"} <= set(names)
+
+
+def test_wheel_brings_its_licence_and_says_what_it_is(wheel):
+    archive = zipfile.ZipFile(wheel)
+    (licence,) = [name for name in archive.namelist() if name.endswith("/LICENSE")]
+    assert archive.read(licence) == (ROOT / "LICENSE").read_bytes()
+    (metadata,) = [name for name in archive.namelist() if name.endswith("/METADATA")]
+    facts = email.message_from_bytes(archive.read(metadata))
+    assert (facts["License"], facts["License-File"], facts["Requires-Python"]) == ("Apache-2.0", "LICENSE", ">=3.11")
+    assert facts.get_all("Provides-Extra") == ["broker", "cli", "spark", "all", "dev"]
+    assert "Typing :: Typed" in facts.get_all("Classifier")

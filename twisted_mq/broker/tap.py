@@ -12,6 +12,7 @@ from twisted.python import usage
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.config.command_line import DaemonOptions
 from twisted_mq.config.startup import Daemon
+from twisted_mq.extras import require
 from twisted_mq.namesrv.options import LISTEN_PORT as NAMESRV_PORT
 from twisted_mq.namesrv.options import NamesrvOptions
 from twisted_mq.remoting.listen import PortError
@@ -53,6 +54,7 @@ class Options(DaemonOptions):
         super().parseOptions(None if options is None else with_embedded_port(options))
 
     def postOptions(self) -> None:
+        require("the broker", "broker")
         super().postOptions()
         self.settings.broker_config_path = self["config"] or self.settings.broker_config_path
         port = self["embedded-namesrv"]

@@ -58,7 +58,10 @@ def demo(messages: int, out: str, report: bool) -> None:
     """
     from twisted_mq.cli.logs import log_to_stderr
     from twisted_mq.cli.run import run_under_reactor
+    from twisted_mq.extras import require
 
+    if report:
+        require("mq demo", "spark")
     log_to_stderr(verbose=False)
     with tempfile.TemporaryDirectory(prefix="mq-demo-") as folder:
         store = os.path.join(folder, "store")

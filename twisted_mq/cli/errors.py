@@ -34,6 +34,7 @@ def _expected() -> tuple[type[BaseException], ...]:
     """Loaded only when something failed: no command pays for classes it does not use."""
     from twisted_mq.client.core.errors import ClientError
     from twisted_mq.config.errors import ConfigError
+    from twisted_mq.extras import MissingExtra
     from twisted_mq.protocol.errors import ProtocolError
     from twisted_mq.remoting.errors import RemotingError
     from twisted_mq.remoting.listen import PortError
@@ -43,6 +44,7 @@ def _expected() -> tuple[type[BaseException], ...]:
         CliError,
         ClientError,
         ConfigError,
+        MissingExtra,
         PortError,
         ProtocolError,
         RemotingError,

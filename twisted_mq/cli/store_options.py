@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from twisted_mq.cli.errors import CliError
+from twisted_mq.extras import require
 
 Command = Callable[..., Any]
 
@@ -45,13 +45,9 @@ def json_option(command: Command) -> Command:
 
 
 def tool(name: str) -> Any:
-    """A module of twisted_mq.storage. Raises CliError where numpy is missing."""
-    try:
-        return importlib.import_module(f"twisted_mq.storage.{name}")
-    except ModuleNotFoundError as error:
-        if error.name != "numpy":
-            raise
-        raise CliError("mq store needs numpy, which is not installed", "pip install numpy") from error
+    """A module of twisted_mq.storage. Raises MissingExtra where numpy is not installed."""
+    require("mq store", "broker")
+    return importlib.import_module(f"twisted_mq.storage.{name}")
 
 
 class StoreTime(click.ParamType):

@@ -12,6 +12,7 @@ from twisted.python import usage
 
 from twisted_mq.config.errors import ConfigError
 from twisted_mq.config.options import load_options, option_fields
+from twisted_mq.extras import MissingExtra
 from twisted_mq.logs import log_to_twisted
 
 
@@ -41,7 +42,7 @@ class DaemonOptions(usage.Options):
         """As usage.Options, but a mistake ends the process."""
         try:
             super().parseOptions(options)
-        except (usage.UsageError, ConfigError) as error:
+        except (usage.UsageError, ConfigError, MissingExtra) as error:
             raise SystemExit(f"{self.daemon}: {error}") from error
 
     def parseArgs(self, *words: str) -> None:

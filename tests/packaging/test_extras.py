@@ -1,0 +1,120 @@
+"""What runs with which extra, in environments that hold nothing else; and what the others say."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from configparser import ConfigParser
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+from tests.packaging.conftest import ROOT
+from tests.packaging.daemons import RunningDaemon, environment, run_twistd
+from twisted_mq.extras import EXTRAS
+
+HEAVY = "numpy sqlglot rich click pyspark pyarrow pandas matplotlib"
+HELLO = """
+import sys
+from twisted.internet import reactor, defer
+from twisted_mq.client import Message, Producer
+
+async def main():
+    producer = Producer(reactor, group="orders", namesrv=sys.argv[1])
+    await producer.start()
+    print((await producer.send(Message(topic="Orders", body=b"hello"))).status.name)
+    await producer.stop()
+    reactor.stop()
+
+reactor.callWhenRunning(lambda: defer.ensureDeferred(main()))
+reactor.run()
+"""
+
+
+def run(python: str, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [python, *words], cwd=folder, env=environment(folder), capture_output=True, text=True, timeout=60
+    )
+
+
+def command(python: str, name: str) -> str:
+    return str(Path(python).with_name(name))
+
+
+def hint(part: str, missing: str, extra: str) -> str:
+    return f'{part} needs {missing}: pip install "rocketmq-twisted[{extra}]"'
+
+
+def test_the_base_has_nothing_heavy(installed, tmp_path):
+    code = f"from importlib.util import find_spec as f; print([n for n in {HEAVY.split()} if f(n)])"
+    assert run(installed(""), tmp_path, "-c", code).stdout == "[]\n"
+
+
+def test_name_server_and_client_run_on_the_base(installed, tmp_path):
+    base, broker = installed(""), installed("broker")
+    (tmp_path / "n.conf").write_text("listenPort=0\nbindAddress=127.0.0.1\n")
+    (tmp_path / "hello.py").write_text(HELLO)
+    with RunningDaemon(base, tmp_path, "mqnamesrv", "--config", "n.conf") as namesrv:
+        name_server = f"127.0.0.1:{namesrv.wait_for('name server ready').rpartition('port=')[2]}"
+        words = ("mqbroker", "-n", name_server, "--port", "0", "--store", "store", "--bind", "127.0.0.1")
+        with RunningDaemon(broker, tmp_path, *words) as daemon:
+            daemon.wait_for("registers as")
+            namesrv.wait_for("broker registered")
+            done = run(base, tmp_path, "hello.py", name_server)
+            assert (done.stdout, done.stderr) == ("SEND_OK\n", "")
+            listed = subprocess.run(
+                [command(base, "mqadmin"), "topicList", "-n", name_server],
+                env=environment(tmp_path), capture_output=True, text=True,
+            )  # fmt: skip
+            assert "Orders" in listed.stdout.split()
+            assert daemon.terminate() in (0, -signal.SIGTERM)
+
+
+def test_broker_says_what_to_install(installed, tmp_path):
+    done = run_twistd(installed(""), tmp_path, "mqbroker", "--store", "store")
+    message = f"mqbroker: {hint('the broker', 'numpy, sqlglot', 'broker')}\n"
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", message)
+
+
+def test_mq_says_what_to_install(installed, tmp_path):
+    done = run(installed(""), tmp_path, command(installed(""), "mq"), "up")
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"mq: {hint('mq', 'click, rich', 'cli')}\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "part", "missing", "extra"),
+    [
+        (["up", "--temporary"], "twisted_mq.testing", "numpy, sqlglot", "broker"),
+        (["store", "verify", "."], "mq store", "numpy, sqlglot", "broker"),
+        (["demo"], "mq demo", "numpy, pyarrow, pyspark", "spark"),
+    ],
+)
+def test_commands_say_what_to_install(installed, tmp_path, words, part, missing, extra):
+    python = installed("cli")
+    done = run(python, tmp_path, command(python, "mq"), *words)
+    assert (done.returncode, done.stderr) == (1, f"mq: {hint(part, missing, extra)}\n")
+
+
+@pytest.mark.parametrize(
+    ("module", "missing", "extra"),
+    [
+        ("twisted_mq.testing", "numpy, sqlglot", "broker"),
+        ("twisted_mq.spark.source", "numpy, pyarrow, pyspark", "spark"),
+    ],
+)
+def test_imports_say_what_to_install(installed, tmp_path, module, missing, extra):
+    done = run(installed(""), tmp_path, "-c", f"import {module}")
+    part = module.removesuffix(".source")
+    assert done.stderr.splitlines()[-1] == f"twisted_mq.extras.MissingExtra: {hint(part, missing, extra)}"
+
+
+def test_what_is_asked_for_is_in_the_extra():
+    setup = ConfigParser()
+    setup.read(ROOT / "setup.cfg")
+    listed = {name: names(setup["options.extras_require"][name]) for name in EXTRAS}
+    assert [name for name, modules in EXTRAS.items() if not listed[name].issuperset(modules)] == []
+
+
+def names(lines: str) -> set[str]:
+    return {Requirement(line).name for line in lines.splitlines() if line}
