@@ -1,8 +1,9 @@
-"""Fast forms of the construct layouts: struct.Struct, numpy dtype, table of fields. Nothing is listed twice.
+"""Fast forms of the construct layouts: struct.Struct, numpy dtype, table of fields, reader of spans. Nothing is listed twice.
 
-Derived is the leading run of fields whose size is known: all of a fixed layout, or the part of a record before the
-first field whose length stands in the record. A size that hangs on an earlier field is known where that field's value
-is given: `derive_struct(MESSAGE, sys_flag=0)` is the head of a record with IPv4 addresses.
+A layout is a row of runs: neighbouring fields of known size, and between two runs one field whose length is the last
+number of the run before it. A size that hangs on an earlier field is known where that field's value is given:
+`derive_struct(MESSAGE, sys_flag=0)` is the head of a record with IPv4 addresses, with `magic` the runs behind its body
+are known too, and with `body_length`, `topic_length` and `properties_length` the whole record is one run.
 
 Construct stays the truth: tests show every derived form equal to it byte for byte.
 """
@@ -10,7 +11,9 @@ Construct stays the truth: tests show every derived form equal to it byte for by
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from mmap import mmap
+from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
 import construct
@@ -18,13 +21,15 @@ import construct
 if TYPE_CHECKING:
     import numpy
 
+Buffer: TypeAlias = bytes | bytearray | memoryview | mmap
+
 _TRANSPARENT = (construct.Renamed, construct.Rebuild, construct.Default, construct.Const)
 """Wrappers that change neither the bytes nor the value read from them."""
 
 
 @attrs.frozen
 class Field:
-    """One field of a layout; `format` is its struct format without the byte order, e.g. "q" or "8s"."""
+    """One field of a run; `format` is its struct format without the byte order, e.g. "q" or "8s"."""
 
     offset: int
     size: int
@@ -32,14 +37,54 @@ class Field:
     format: str
 
 
+@attrs.frozen
+class Run:
+    """Fields of known size, with their places in the run; `follower` is the field behind them, "" at the layout's end."""
+
+    fields: tuple[Field, ...]
+    follower: str
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        return self.fields[-1].offset + self.fields[-1].size
+
+    def as_struct(self, *names: str) -> struct.Struct:
+        """These of the fields, all without names; up to the last one the others are passed over, which is quicker."""
+        last = max(place for place, field in enumerate(self.fields) if not names or field.name in names)
+        formats = (
+            field.format if not names or field.name in names else f"{field.size}x" for field in self.fields[: last + 1]
+        )
+        return struct.Struct(">" + "".join(formats))
+
+
 class LayoutError(TypeError):
     """A layout of which no fast form can be derived."""
 
 
-def _format(subcon: Any, size: int) -> str:
+class LengthError(ValueError):
+    """The length of a field that does not fit: `left` bytes are there for it and what is behind it."""
+
+    def __init__(self, name: str, length: int, left: int) -> None:
+        super().__init__(f"{name} of {length} bytes, {left} are left")
+        self.name = name
+        self.length = length
+        self.left = left
+
+
+def _plain(subcon: construct.Construct, known: dict[str, int]) -> construct.Construct:
+    """What is inside of wrappers and of a choice that the known values decide."""
+    while isinstance(subcon, (*_TRANSPARENT, construct.IfThenElse)):
+        if isinstance(subcon, construct.IfThenElse):
+            decided = construct.evaluate(subcon.condfunc, construct.Container(known))
+            subcon = subcon.thensubcon if decided else subcon.elsesubcon
+        else:
+            subcon = subcon.subcon
+    return subcon
+
+
+def _format(subcon: construct.Construct, size: int) -> str:
     """The struct format of one field. Raises LayoutError for kinds that struct cannot read."""
-    while isinstance(subcon, _TRANSPARENT):
-        subcon = subcon.subcon
     if isinstance(subcon, construct.FormatField):
         if subcon.fmtstr[0] != ">" and size > 1:
             raise LayoutError(f"{subcon!r} is not big-endian")
@@ -49,7 +94,7 @@ def _format(subcon: Any, size: int) -> str:
     raise LayoutError(f"no struct format for {subcon!r}")
 
 
-def _known_size(subcon: Any, known: dict[str, Any]) -> int | None:
+def _known_size(subcon: construct.Construct, known: dict[str, int]) -> int | None:
     """The size of a field in bytes, None where it hangs on a value that is not known."""
     try:
         return int(subcon.sizeof(**known))
@@ -57,32 +102,102 @@ def _known_size(subcon: Any, known: dict[str, Any]) -> int | None:
         return None
 
 
-def field_table(layout: construct.Struct, **known: Any) -> list[Field]:
-    """The leading fields of known size, in order. Raises LayoutError where there is none."""
+def _is_prefixed(subcon: construct.Construct, length_name: str) -> bool:
+    """Whether a field is as long as the number before it says."""
+    while isinstance(subcon, _TRANSPARENT):
+        subcon = subcon.subcon
+    try:
+        return isinstance(subcon, construct.Bytes) and bool(subcon.length(construct.Container({length_name: 1})) == 1)
+    except (KeyError, AttributeError):
+        return False
+
+
+def derive_runs(layout: construct.Struct, **known: int) -> Iterator[Run]:
+    """The runs in order. Raises LayoutError at one that does not end with the length of the field behind it."""
     fields: list[Field] = []
     offset = 0
     for subcon in layout.subcons:
         size = _known_size(subcon, known)
-        if size is None:
-            break
-        fields.append(Field(offset, size, subcon.name, _format(subcon, size)))
-        offset += size
-    if not fields:
-        raise LayoutError(f"{layout!r} does not begin with a field of known size")
-    return fields
+        if size is not None:
+            fields.append(Field(offset, size, subcon.name, _format(_plain(subcon, known), size)))
+            offset += size
+            continue
+        if not fields:
+            raise LayoutError(f"{layout!r} has no field of known size before {subcon.name!r}")
+        yield Run(tuple(fields), subcon.name)
+        if not _is_prefixed(subcon, fields[-1].name):
+            raise LayoutError(f"{fields[-1].name!r} is not the length of {subcon.name!r}")
+        fields, offset = [], 0
+    if fields:
+        yield Run(tuple(fields), "")
 
 
-def derive_struct(layout: construct.Struct, **known: Any) -> struct.Struct:
-    """The leading fields of known size as one big-endian struct."""
-    return struct.Struct(">" + "".join(field.format for field in field_table(layout, **known)))
+def field_table(layout: construct.Struct, **known: int) -> list[Field]:
+    """The fields of the first run, in order. Raises LayoutError where there is none."""
+    return list(next(derive_runs(layout, **known)).fields)
 
 
-def derive_fields(layout: construct.Struct, *names: str, **known: Any) -> struct.Struct:
-    """Only these of the leading fields, in the layout's order; the others are passed over, which is quicker."""
-    table = field_table(layout, **known)
-    last = max(index for index, field in enumerate(table) if field.name in names)
-    formats = (field.format if field.name in names else f"{field.size}x" for field in table[: last + 1])
-    return struct.Struct(">" + "".join(formats))
+def derive_struct(layout: construct.Struct, **known: int) -> struct.Struct:
+    """The first run as one big-endian struct."""
+    return next(derive_runs(layout, **known)).as_struct()
+
+
+def derive_fields(layout: construct.Struct, *names: str, **known: int) -> struct.Struct:
+    """Only these fields of the first run, in the layout's order."""
+    return next(derive_runs(layout, **known)).as_struct(*names)
+
+
+def _leading_field(layout: construct.Struct, name: str, known: dict[str, int]) -> Field:
+    for field in field_table(layout, **known):
+        if field.name == name:
+            return field
+    raise LayoutError(f"no leading field {name!r} in {layout!r}")
+
+
+def derive_field(layout: construct.Struct, name: str, **known: int) -> struct.Struct:
+    """One field of the first run by itself, to be read or written at its offset."""
+    return struct.Struct(f">{_leading_field(layout, name, known).format}")
+
+
+def field_offset(layout: construct.Struct, name: str, **known: int) -> int:
+    """Where a field of the first run begins. Raises LayoutError for a field that is not in it."""
+    return _leading_field(layout, name, known).offset
+
+
+def least_bytes(layout: construct.Struct, **known: int) -> int:
+    """The size of all runs: that of the whole where all fields between them are empty."""
+    return sum(run.size for run in derive_runs(layout, **known))
+
+
+SpanReader: TypeAlias = Callable[[Buffer, int, int, int], list[int]]
+"""A buffer, where the field behind the first run begins, its length, where the layout's last field must end."""
+
+
+def derive_spans(layout: construct.Struct, **known: int) -> SpanReader:
+    """Reads where the fields between the runs lie: begin and end of each, in order.
+
+    The reader raises LengthError unless all lengths add up; it looks at no byte behind the end.
+    """
+    first, *rest = derive_runs(layout, **known)
+    steps = [(run.size, run.as_struct(run.fields[-1].name).unpack_from) for run in rest]
+    names = [run.follower for run in (first, *rest)]
+
+    def read_spans(buffer: Buffer, begin: int, length: int, end: int) -> list[int]:
+        spans: list[int] = []
+        for size, unpack in steps:
+            stop = begin + length
+            following = stop + size
+            if length < 0 or following > end:
+                raise LengthError(names[len(spans) // 2], length, end - begin)
+            spans += (begin, stop)
+            begin = following
+            (length,) = unpack(buffer, stop)
+        if length < 0 or begin + length != end:
+            raise LengthError(names[-1], length, end - begin)
+        spans += (begin, end)
+        return spans
+
+    return read_spans
 
 
 def _numpy_kind(format: str) -> str:
@@ -92,8 +207,8 @@ def _numpy_kind(format: str) -> str:
     return "i" if format.islower() else "u"
 
 
-def derive_dtype(layout: construct.Struct, **known: Any) -> numpy.dtype[Any]:
-    """The leading fields of known size as a numpy record; byte fields become arrays of unsigned bytes."""
+def derive_dtype(layout: construct.Struct, **known: int) -> numpy.dtype[numpy.void]:
+    """The first run as a numpy record; byte fields become arrays of unsigned bytes."""
     import numpy
 
     kinds = []
@@ -103,11 +218,3 @@ def derive_dtype(layout: construct.Struct, **known: Any) -> numpy.dtype[Any]:
         else:
             kinds.append((field.name, numpy.dtype(f">{_numpy_kind(field.format)}{field.size}")))
     return numpy.dtype(kinds)
-
-
-def field_offset(layout: construct.Struct, name: str, **known: Any) -> int:
-    """Where a leading field begins. Raises LayoutError for a field that is not among them."""
-    for field in field_table(layout, **known):
-        if field.name == name:
-            return field.offset
-    raise LayoutError(f"no leading field {name!r} in {layout!r}")

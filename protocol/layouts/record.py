@@ -29,17 +29,25 @@ broker ends the properties with __CRC32#, a CRC of the record up to there, in te
 
 from __future__ import annotations
 
-from mmap import mmap
-from typing import Any, NamedTuple, TypeAlias
+import functools
+import struct
+from typing import NamedTuple
 
 import construct
 
 from twisted_mq.protocol.errors import RecordError
 from twisted_mq.protocol.flags import MessageSysFlag
-from twisted_mq.protocol.layouts.derive import derive_struct, field_offset
+from twisted_mq.protocol.layouts.derive import Buffer as Buffer
+from twisted_mq.protocol.layouts.derive import (
+    LengthError,
+    derive_field,
+    derive_runs,
+    derive_spans,
+    derive_struct,
+    field_offset,
+    least_bytes,
+)
 from twisted_mq.protocol.layouts.host import IPV4_HOST_BYTES, IPV6_HOST_BYTES
-
-Buffer: TypeAlias = bytes | bytearray | memoryview | mmap
 
 MAGIC_V1 = -626843481
 MAGIC_V2 = -626843477
@@ -53,7 +61,7 @@ V1_TOPIC_BYTES = 127
 V6_FLAGS = MessageSysFlag.BORNHOST_V6_FLAG | MessageSysFlag.STOREHOSTADDRESS_V6_FLAG
 
 
-def _host(v6_flag: int) -> Any:
+def _host(v6_flag: int) -> construct.Bytes:
     return construct.Bytes(lambda this: IPV6_HOST_BYTES if this.sys_flag & v6_flag else IPV4_HOST_BYTES)
 
 
@@ -91,14 +99,17 @@ BLANK = construct.Struct(
 
 HEADS = {flags: derive_struct(MESSAGE, sys_flag=flags) for flags in (0, 0x10, 0x20, 0x30)}
 """The fields up to body_length, by the two IPv6 bits of sys_flag."""
+_HEAD_SIZES = {flags: head.size for flags, head in HEADS.items()}
 HEAD_BYTES = HEADS[0].size
-SMALLEST_RECORD = HEAD_BYTES + 3
+SMALLEST_RECORD = least_bytes(MESSAGE, sys_flag=0, magic=MAGIC_V1)
 """A head, an empty topic's length and the length of no properties."""
 _HEAD_V4 = HEADS[0]
+_SPANS = {magic: derive_spans(MESSAGE, sys_flag=0, magic=magic) for magic in (MAGIC_V1, MAGIC_V2)}
 _MARK = derive_struct(BLANK)
 
 QUEUE_OFFSET_POSITION = field_offset(MESSAGE, "queue_offset")
 PHYSICAL_OFFSET_POSITION = field_offset(MESSAGE, "physical_offset")
+PHYSICAL_OFFSET = derive_field(MESSAGE, "physical_offset")
 SYS_FLAG_POSITION = field_offset(MESSAGE, "sys_flag")
 STORE_TIMESTAMP_POSITION = field_offset(MESSAGE, "store_timestamp", sys_flag=0)
 """With an IPv4 born host; 12 bytes later with an IPv6 one."""
@@ -135,10 +146,21 @@ class RecordSpans(NamedTuple):
     end: int
 
 
+@functools.lru_cache(maxsize=1024)
+def middle(topic_length: int) -> struct.Struct:
+    """What stands between body and properties: topic_length, topic and properties_length."""
+    _, run = derive_runs(MESSAGE, sys_flag=0, magic=magic_for(topic_length), topic_length=topic_length)
+    return run.as_struct()
+
+
+def magic_for(topic_length: int) -> int:
+    """That of the version for a topic of so many bytes."""
+    return MAGIC_V1 if topic_length <= V1_TOPIC_BYTES else MAGIC_V2
+
+
 def record_size(sys_flag: int, body_length: int, topic_length: int, properties_length: int) -> int:
     """The size of a record in bytes (Apache: MessageExtEncoder.calMsgLength)."""
-    topic_field = topic_length + (1 if topic_length <= V1_TOPIC_BYTES else 2)
-    return HEADS[sys_flag & V6_FLAGS].size + body_length + topic_field + 2 + properties_length
+    return HEADS[sys_flag & V6_FLAGS].size + body_length + middle(topic_length).size + properties_length
 
 
 def encode_blank(size: int) -> bytes:
@@ -175,22 +197,14 @@ def read_head(buffer: Buffer, offset: int = 0) -> RecordHead:
 
 def read_spans(buffer: Buffer, offset: int, head: RecordHead) -> RecordSpans:
     """Where body, topic and properties lie. Raises RecordError unless their lengths add up to the record's size."""
-    end = offset + head.size
-    body = offset + HEAD_BYTES
-    if head.sys_flag & V6_FLAGS:
-        body = offset + HEADS[head.sys_flag & V6_FLAGS].size
-    body_end = body + head.body_length
-    topic = body_end + (1 if head.magic == MAGIC_V1 else 2)
-    if head.body_length < 0 or topic > end:
-        raise RecordError(f"a body of {head.body_length} bytes in a record of {head.size}", offset)
-    topic_length = int.from_bytes(buffer[body_end:topic], "big", signed=True)
-    topic_end = topic + topic_length
-    properties = topic_end + 2
-    if topic_length < 0 or properties > end:
-        raise RecordError(f"a topic of {topic_length} bytes in a record of {head.size}", offset)
-    properties_length = int.from_bytes(buffer[topic_end:properties], "big", signed=True)
-    if properties_length < 0 or properties + properties_length != end:
-        raise RecordError(
-            f"properties of {properties_length} bytes where {end - properties} are left of the record", offset
-        )
-    return RecordSpans(body, body_end, topic, topic_end, properties, end)
+    body = offset + _HEAD_SIZES[head.sys_flag & V6_FLAGS]
+    try:
+        return RecordSpans._make(_SPANS[head.magic](buffer, body, head.body_length, offset + head.size))
+    except LengthError as error:
+        raise RecordError(_misfit(error, head.size), offset) from error
+
+
+def _misfit(error: LengthError, size: int) -> str:
+    if error.name == "properties":
+        return f"properties of {error.length} bytes where {error.left} are left of the record"
+    return f"a {error.name} of {error.length} bytes in a record of {size}"

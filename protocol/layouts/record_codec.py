@@ -23,6 +23,7 @@ from twisted_mq.protocol.layouts.record import (
     MAGIC_V1,
     MAGIC_V2,
     MESSAGE,
+    PHYSICAL_OFFSET,
     PHYSICAL_OFFSET_POSITION,
     QUEUE_OFFSET_POSITION,
     STORE_TIMESTAMP_POSITION,
@@ -33,6 +34,7 @@ from twisted_mq.protocol.layouts.record import (
     RecordHead,
     RecordSpans,
     encode_blank,
+    middle,
     read_head,
     read_mark,
     read_spans,
@@ -43,7 +45,12 @@ from twisted_mq.protocol.messages.delay_levels import DEFAULT_DELAY_TABLE, deliv
 from twisted_mq.protocol.messages.message import MessageExt
 from twisted_mq.protocol.names.system_topics import SCHEDULE_TOPIC
 from twisted_mq.protocol.text.java import from_utf8, parse_int, tags_code
-from twisted_mq.protocol.text.properties import PROPERTY_DELAY_TIME_LEVEL, PROPERTY_TAGS, decode_property_bytes
+from twisted_mq.protocol.text.properties import (
+    MAX_PROPERTIES_BYTES,
+    PROPERTY_DELAY_TIME_LEVEL,
+    PROPERTY_TAGS,
+    decode_property_bytes,
+)
 
 __all__ = [
     "BLANK",
@@ -121,23 +128,20 @@ def encode_record(
 ) -> bytes:
     """One record. Its version follows the topic's length; the IPv6 bits of `sys_flag` follow the hosts' lengths.
 
-    The caller has checked the lengths: struct.error where topic or properties are longer than their fields hold.
+    Raises RecordError where topic, properties or hosts have lengths that no record has.
     """
-    topic_length = len(topic)
-    if topic_length <= V1_TOPIC_BYTES:
-        magic, length_field = MAGIC_V1, topic_length.to_bytes(1, "big")
-    else:
-        magic, length_field = MAGIC_V2, _signed_16(topic_length)
-    head = _HEAD_V4
+    topic_length, body_length, properties_length = len(topic), len(body), len(properties)
+    if topic_length > MAX_PROPERTIES_BYTES or properties_length > MAX_PROPERTIES_BYTES:
+        raise RecordError(f"a topic of {topic_length} bytes, properties of {properties_length} bytes: 32767 fit", 0)
+    head, between = _HEAD_V4, middle(topic_length)
     if len(born_host) != IPV4_HOST_BYTES or len(store_host) != IPV4_HOST_BYTES or sys_flag & V6_FLAGS:
         sys_flag = sys_flag & ~V6_FLAGS | _host_flags(born_host, store_host)
         head = HEADS[sys_flag & V6_FLAGS]
-    body_length = len(body)
     return b"".join(
         (
             head.pack(
-                head.size + body_length + len(length_field) + topic_length + 2 + len(properties),
-                magic,
+                head.size + body_length + between.size + properties_length,
+                MAGIC_V1 if topic_length <= V1_TOPIC_BYTES else MAGIC_V2,
                 zlib.crc32(body) & 0x7FFFFFFF if body_crc is None else body_crc,
                 queue_id,
                 flag,
@@ -153,9 +157,7 @@ def encode_record(
                 body_length,
             ),
             body,
-            length_field,
-            topic,
-            _signed_16(len(properties)),
+            between.pack(topic_length, topic, properties_length),
             properties,
         )
     )
@@ -163,14 +165,9 @@ def encode_record(
 
 def moved_record(record: bytes, physical_offset: int) -> bytes:
     """The same record for another place in the log."""
-    end = PHYSICAL_OFFSET_POSITION + 8
-    return b"".join((record[:PHYSICAL_OFFSET_POSITION], physical_offset.to_bytes(8, "big"), record[end:]))
-
-
-def _signed_16(length: int) -> bytes:
-    if length > 0x7FFF:
-        raise RecordError(f"a topic or properties of {length} bytes, a record holds at most 32767", 0)
-    return length.to_bytes(2, "big")
+    moved = bytearray(record)
+    PHYSICAL_OFFSET.pack_into(moved, PHYSICAL_OFFSET_POSITION, physical_offset)
+    return bytes(moved)
 
 
 def _host_flags(born_host: bytes, store_host: bytes) -> int:

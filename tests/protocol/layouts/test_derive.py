@@ -17,11 +17,15 @@ from twisted_mq.protocol.layouts import record as record_layout
 from twisted_mq.protocol.layouts.derive import (
     Field,
     LayoutError,
+    LengthError,
     derive_dtype,
     derive_fields,
+    derive_runs,
+    derive_spans,
     derive_struct,
     field_offset,
     field_table,
+    least_bytes,
 )
 
 FIXED = {
@@ -118,6 +122,97 @@ def test_batch_and_extension_heads_read_alike(raw: bytes) -> None:
         parsed = head.parse(raw)
         assert [field.name for field in field_table(layout)] == names
         assert list(derive_struct(layout).unpack_from(raw)) == [parsed[name] for name in names]
+
+
+KNOWN = [
+    *[
+        (record_layout.MESSAGE, {"magic": magic, "sys_flag": flags})
+        for magic in (record_layout.MAGIC_V1, record_layout.MAGIC_V2)
+        for flags in HEAD_FLAGS
+    ],
+    (message_batch.BATCH_MESSAGE, {}),
+    (queue_entry.QUEUE_EXTENSION_UNIT, {}),
+]
+"""Layouts with fields of unknown size, and what has to be known to read them."""
+
+
+@st.composite
+def wholes(draw: st.DrawFn) -> tuple[construct.Struct, dict[str, int], bytes]:
+    """A layout, what is known of it, and any bytes that construct builds."""
+    layout, known = draw(st.sampled_from(KNOWN))
+    runs = list(derive_runs(layout, **known))
+    followers = {run.follower for run in runs} - {""}
+    values: dict[str, Any] = {name: draw(st.binary(max_size=100)) for name in followers}
+    for field in (field for run in runs for field in run.fields):
+        kind = st.binary(min_size=field.size, max_size=field.size)
+        values[field.name] = draw(
+            kind
+            if field.format.endswith("s")
+            else st.integers(-(2 ** (8 * field.size - 1)), 2 ** (8 * field.size - 1) - 1)
+        )
+    return layout, known, layout.build({**values, **known})
+
+
+def first_span(layout: construct.Struct, raw: bytes, **known: int) -> tuple[int, int]:
+    """Where the first field of unknown size begins, and its length."""
+    head = derive_struct(layout, **known)
+    return head.size, head.unpack_from(raw)[-1]
+
+
+@given(wholes())
+def test_spans_are_where_construct_finds_the_fields(whole: tuple[construct.Struct, dict[str, int], bytes]) -> None:
+    layout, known, raw = whole
+    begin, length = first_span(layout, raw, **known)
+    spans = derive_spans(layout, **known)(b"--" + raw, 2 + begin, length, 2 + len(raw))
+    parsed = layout.parse(raw)
+    found = [raw[begin - 2 : end - 2] for begin, end in zip(spans[::2], spans[1::2], strict=True)]
+    assert found == [parsed[run.follower] for run in derive_runs(layout, **known) if run.follower]
+    assert least_bytes(layout, **known) + sum(map(len, found)) == len(raw)
+
+
+@given(wholes())
+def test_with_all_lengths_known_the_whole_reads_alike_in_all_forms(
+    whole: tuple[construct.Struct, dict[str, int], bytes],
+) -> None:
+    layout, known, raw = whole
+    parsed = layout.parse(raw)
+    lengths = {run.fields[-1].name: len(parsed[run.follower]) for run in derive_runs(layout, **known) if run.follower}
+    (run,) = derive_runs(layout, **known, **lengths)
+    values = [parsed[field.name] for field in run.fields]
+    assert [field.name for field in run.fields] == [subcon.name for subcon in layout.subcons]
+    assert list(run.as_struct().unpack(raw)) == values
+    assert run.as_struct().pack(*values) == raw
+    record = numpy.frombuffer(raw, derive_dtype(layout, **known, **lengths))
+    assert record.tobytes() == raw
+    assert [column.tobytes() if column.ndim else column.item() for column in record[0]] == values
+
+
+@given(wholes(), st.data())
+def test_lengths_are_refused_where_construct_does_not_end_with_them(
+    whole: tuple[construct.Struct, dict[str, int], bytes], data: st.DataObject
+) -> None:
+    layout, known, raw = whole
+    damaged, begin = bytearray(raw), derive_struct(layout, **known).size
+    damaged[data.draw(st.integers(begin, len(raw)), label="place") - 1] = data.draw(st.integers(0, 255), label="byte")
+    first, length = first_span(layout, bytes(damaged), **known)
+    try:
+        read = construct.Struct("whole" / layout, "end" / construct.Tell).parse(bytes(damaged)).end == len(raw)
+    except construct.ConstructError:
+        read = False
+    try:
+        derive_spans(layout, **known)(bytes(damaged), first, length, len(raw))
+    except LengthError:
+        assert not read
+    else:
+        assert read
+
+
+def test_a_run_that_does_not_end_with_a_length_is_refused() -> None:
+    layout = construct.Struct(
+        "size" / construct.Int8sb, "kind" / construct.Int8sb, "text" / construct.Bytes(construct.this.size)
+    )
+    with pytest.raises(LayoutError, match="'kind' is not the length of 'text'"):
+        list(derive_runs(layout))
 
 
 def test_the_record_head_sizes_are_apache_s() -> None:
