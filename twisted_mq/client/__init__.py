@@ -15,6 +15,7 @@ from twisted_mq.client.consuming.consumer_options import (
 from twisted_mq.client.consuming.lite_pull_consumer import LitePullConsumer
 from twisted_mq.client.consuming.process_queue import FlowLimits
 from twisted_mq.client.consuming.push_consumer import PushConsumer
+from twisted_mq.client.core.client_options import ClientOptions
 from twisted_mq.client.core.errors import (
     BrokerError,
     BrokerGone,
@@ -32,11 +33,12 @@ from twisted_mq.client.core.errors import (
     TopicNotWritable,
 )
 from twisted_mq.client.core.message import Message
-from twisted_mq.client.core.mq_client import ClientOptions, MQClient
+from twisted_mq.client.core.mq_client import MQClient
 from twisted_mq.client.core.request_and_reply import reply_message
+from twisted_mq.client.producing.message_checks import SendLimits
 from twisted_mq.client.producing.producer import Producer
-from twisted_mq.client.producing.send_rules import SendLimits, SendResult, SendStatus
-from twisted_mq.client.producing.sender import ProducerOptions
+from twisted_mq.client.producing.producer_options import ProducerOptions
+from twisted_mq.client.producing.send_result import SendResult, SendStatus
 from twisted_mq.client.producing.transaction_producer import TransactionProducer, TransactionResult, TransactionState
 
 __all__ = [

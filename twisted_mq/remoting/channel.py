@@ -33,7 +33,9 @@ from twisted_mq.remoting.transport import Transport
 
 Ready: TypeAlias = RemotingCommand | bytes | None
 """A command, an encoded frame, or None for no answer."""
-Later: TypeAlias = defer.Deferred[RemotingCommand] | defer.Deferred[bytes] | defer.Deferred[Ready]
+Later: TypeAlias = (
+    defer.Deferred[RemotingCommand] | defer.Deferred[bytes] | defer.Deferred[None] | defer.Deferred[Ready]
+)
 Answer: TypeAlias = Ready | Later
 
 Processor = Callable[["Channel", RemotingCommand], Answer]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
+
+from twisted_mq.protocol.bodies import MessageQueue
 
 Queue = TypeVar("Queue")
 
-AllocateStrategy = Callable[[str, Sequence[Any], Sequence[str]], list[Any]]
+AllocateStrategy = Callable[[str, Sequence[MessageQueue], Sequence[str]], list[MessageQueue]]
 """(own client id, all queues sorted, all client ids sorted) -> own queues. A member that is not in the list gets none:
 the broker has not seen its heartbeat yet."""
 

@@ -7,7 +7,7 @@ import pytest
 from tests.support.broker import BrokerInMemory, Peer
 from tests.twisted_mq.broker.test_pull import SUBSCRIPTION, SUSPEND, pull, pull_fields
 from tests.twisted_mq.broker.test_send import fields, send, stored
-from twisted_mq.client.core.broker_calls import pull_result
+from twisted_mq.client.core.pull_result import pull_result
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.flags import MessageSysFlag
 from twisted_mq.protocol.layouts.batch_entry import encode_batch

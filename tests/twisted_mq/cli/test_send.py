@@ -19,7 +19,7 @@ from twisted_mq.cli.send import (
 )
 from twisted_mq.client.core.errors import MessageIllegal
 from twisted_mq.client.core.message import Message
-from twisted_mq.client.producing.send_rules import SendResult, SendStatus
+from twisted_mq.client.producing.send_result import SendResult, SendStatus
 from twisted_mq.protocol.bodies import MessageQueue
 
 OPTIONS = SendOptions("T", "A", "k1 k2", {"color": "red"}, 1, "g", "n:1")

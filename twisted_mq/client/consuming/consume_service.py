@@ -17,18 +17,15 @@ from twisted_mq.client.consuming.consumer_options import (
     ConsumeContext,
     ConsumerOptions,
     ConsumeStatus,
-    Listener,
     MessageModel,
 )
 from twisted_mq.client.consuming.listener_calls import ListenerCalls, message_ids
 from twisted_mq.client.consuming.offset_store import OffsetStore
 from twisted_mq.client.consuming.process_queue import ProcessQueue
-from twisted_mq.client.core.errors import ClientError
+from twisted_mq.client.core.errors import EXPECTED_ERRORS
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import MessageQueue
-from twisted_mq.protocol.errors import ProtocolError
 from twisted_mq.protocol.messages.message import MessageExt
-from twisted_mq.remoting.errors import RemotingError
 
 RETRY_HERE_SECONDS = 5.0
 """When messages that could not go back are tried again."""
@@ -54,17 +51,14 @@ class ConsumeService:
 
     def __init__(
         self,
-        clock: interfaces.IReactorTime,
-        listener: Listener,
-        group: str,
+        calls: ListenerCalls[ConsumeContext, ConsumeStatus],
         options: ConsumerOptions,
         offsets: OffsetStore,
         send_back: SendBack,
     ) -> None:
-        refusal = ConsumeStatus.RECONSUME_LATER
-        self.calls = ListenerCalls(clock, listener, group, options.consume_timeout_seconds, refusal)
-        self._clock = clock
-        self._group = group
+        self.calls = calls
+        self._clock = calls.clock
+        self._group = calls.group
         self._options = options
         self._offsets = offsets
         self._send_back = send_back
@@ -80,6 +74,10 @@ class ConsumeService:
         for start in range(0, len(messages), size):
             self._waiting.append(_Work(messages[start : start + size], process_queue, queue))
         self._pump()
+
+    async def consume_directly(self, message: MessageExt, queue: MessageQueue) -> ConsumeStatus:
+        """What the listener answers to one message, which is settled by nobody; raises what the listener raises."""
+        return await self.calls.call([message], ConsumeContext(queue))
 
     async def stop(self, finish_seconds: float) -> None:
         """Begin no further call; let the open ones finish for that long, then cancel them."""
@@ -166,7 +164,7 @@ class ConsumeService:
             elif work.process_queue.holds(message):
                 try:
                     await self._send_back(message, work.queue, context.delay_level_when_next_consume)
-                except (ClientError, RemotingError, ProtocolError) as error:
+                except EXPECTED_ERRORS as error:
                     self.log.warn(
                         "message not sent back, tried here again: group={group} messages={ids} {error}",
                         group=self._group, ids=message_ids([message]), error=error,

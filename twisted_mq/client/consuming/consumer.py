@@ -5,27 +5,31 @@ How messages come to the user is the subclasses' part: push_consumer.py calls a 
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+import abc
+import os
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from twisted.internet import defer, threads
+from twisted.internet import defer, interfaces
 from twisted.python import failure
 
 from twisted_mq.client.consuming.consumer_options import ConsumerOptions, MessageModel
 from twisted_mq.client.consuming.offset_store import LocalOffsetStore, OffsetStore, RemoteOffsetStore
-from twisted_mq.client.consuming.pull_service import Consumes, QueuePull
-from twisted_mq.client.consuming.rebalance import Rebalance, RebalanceTimer
+from twisted_mq.client.consuming.process_queue import ProcessQueue
+from twisted_mq.client.consuming.queue_pull import Consumes, QueuePull
+from twisted_mq.client.consuming.rebalance import Rebalance
+from twisted_mq.client.consuming.rebalance_timer import RebalanceTimer
+from twisted_mq.client.consuming.running_info import running_info
 from twisted_mq.client.core.errors import ClientStateError
 from twisted_mq.client.core.mq_client import MQClient
-from twisted_mq.client.producing.send_rules import check_group, check_topic
+from twisted_mq.client.core.name_checks import check_group, check_topic
+from twisted_mq.client.core.reactor_threads import threads_of
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import (
     ConsumeMessageDirectlyResult,
     ConsumerData,
     ConsumerRunningInfo,
     MessageQueue,
-    ProcessQueueInfo,
     SubscriptionData,
     TopicRouteData,
 )
@@ -34,12 +38,13 @@ from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.messages.message import MessageExt
 from twisted_mq.protocol.messages.subscription import SUB_ALL, TAG, build_subscription
 from twisted_mq.protocol.names.namespaces import with_namespace
+from twisted_mq.remoting.client import Connect
 
 BROADCAST_INSTANCE = "DEFAULT"
 """Instance name of a broadcasting client: its offset file must be found again by the next process."""
 
 
-class Consumer:
+class Consumer(abc.ABC):
     """One member of a consumer group. Give it the name servers' addresses, or an MQClient to share."""
 
     log = Logger()
@@ -54,27 +59,33 @@ class Consumer:
 
     def __init__(
         self,
-        reactor: Any,
+        reactor: interfaces.IReactorTime,
         group: str,
         namesrv: str | Sequence[str] | None = None,
         *,
         client: MQClient | None = None,
         options: ConsumerOptions | None = None,
         namespace: str = "",
-        **client_arguments: Any,
+        instance_name: str | None = None,
+        ip: str | None = None,
+        connect: Connect | None = None,
+        rng: random.Random | None = None,
+        get_pid: Callable[[], int] = os.getpid,
     ) -> None:
         """Raises ClientOptionIllegal for a bad group or address; nothing is connected before `start`.
 
         With a `namespace` the brokers' names of the group and of all topics begin with it; queues have these names,
-        messages the topics without it.
+        messages the topics without it. From `instance_name` on the arguments are those of an MQClient of its own.
         """
         self.group = with_namespace(namespace, group)
         check_group(self.group)
         self.namespace = namespace
         self.options = options or ConsumerOptions()
         if self._broadcasting:
-            client_arguments.setdefault("instance_name", BROADCAST_INSTANCE)
-        self.client = client or MQClient(reactor, namesrv or (), **client_arguments)
+            instance_name = instance_name or BROADCAST_INSTANCE
+        self.client = client or MQClient(
+            reactor, namesrv or (), instance_name=instance_name, ip=ip, connect=connect, rng=rng, get_pid=get_pid
+        )
         self.subscriptions: dict[str, SubscriptionData] = {}
         self._all_paused = False
         self._paused: set[MessageQueue] = set()
@@ -139,7 +150,8 @@ class Consumer:
             raise ClientStateError(f"consumer {self.group} has no subscription; call subscribe() before start()")
 
     def _running(self) -> None:
-        """Called once when the group is joined."""
+        """The group is joined, queues come a moment later."""
+        self._timer.now()
 
     async def _start(self) -> None:
         self.client.check_process()
@@ -158,17 +170,24 @@ class Consumer:
             await self.client.leave_consumer(self)
             return
         self._state = "RUNNING"
-        self._timer.now()
         self._running()
 
     def _assemble(self) -> None:
-        """Make the parts that know the subscriptions. Subclasses add who consumes."""
+        """Make the parts that know the subscriptions."""
         self._started_ms = self.client.now_ms()
         self.offsets = self._offset_store()
-        self._rebalance = Rebalance(
-            self.client, self.group, self.options, self.offsets, self.subscriptions, functools.partial(QueuePull, self)
-        )
+        self._rebalance = self._assemble_rebalance()
         self._timer = RebalanceTimer(self._clock, self.options.rebalance_seconds, self._rebalance.run)
+
+    @abc.abstractmethod
+    def _assemble_rebalance(self) -> Rebalance:
+        """Make `consume_service`, and what shares out the queues; the offset store is there by then."""
+
+    def _make_pull(self, queue: MessageQueue, next_offset: int) -> QueuePull:
+        return QueuePull(self, queue, next_offset)
+
+    def _held(self) -> dict[MessageQueue, ProcessQueue]:
+        return {queue: pull.process_queue for queue, pull in self._rebalance.pulls.items()}
 
     def _rebalance_now(self) -> None:
         if self._state == "RUNNING":
@@ -178,13 +197,7 @@ class Consumer:
         if not self._broadcasting:
             return RemoteOffsetStore(self.group, self.client)
         path = self.options.offset_directory / self.client.client_id / self.group / "offsets.json"
-        return LocalOffsetStore(path, self._in_thread)
-
-    def _in_thread(self, function: Any, *arguments: Any) -> defer.Deferred[Any]:
-        pool = getattr(self._clock, "getThreadPool", None)
-        if pool is None:  # a Clock has no threads
-            return defer.execute(function, *arguments)
-        return threads.deferToThreadPool(self._clock, pool(), function, *arguments)
+        return LocalOffsetStore(path, threads_of(self._clock))
 
     async def _stop(self, finish_seconds: float) -> None:
         if self._state not in ("STARTING", "RUNNING"):
@@ -253,25 +266,7 @@ class Consumer:
             "PROP_NAMESERVER_ADDR": ";".join(self.client.name_servers.addresses),
             "consumerGroup": self.group,
         }
-        return ConsumerRunningInfo(
-            properties=properties,
-            subscription_set=[self.subscriptions[topic] for topic in sorted(self.subscriptions)],
-            mq_table={queue: self._queue_info(queue, pull) for queue, pull in self._rebalance.pulls.items()},
-        )
-
-    def _queue_info(self, queue: MessageQueue, pull: QueuePull) -> ProcessQueueInfo:
-        held = pull.process_queue
-        return ProcessQueueInfo(
-            commit_offset=self.offsets.remembered(queue) or 0,
-            cached_msg_min_offset=max(0, held.min_offset),
-            cached_msg_max_offset=max(0, held.max_offset) if held.count else 0,
-            cached_msg_count=held.count,
-            cached_msg_size_in_mib=held.size_bytes >> 20,
-            locked=held.locked_at is not None,
-            last_lock_timestamp=int((held.locked_at or 0) * 1000),
-            dropped=held.dropped,
-            last_pull_timestamp=int(held.last_pull_seconds * 1000),
-        )
+        return running_info(properties, self.subscriptions, self._held(), self.offsets.all())
 
     async def consume_directly(self, message: MessageExt, broker_name: str | None) -> ConsumeMessageDirectlyResult:
         raise BrokerError(ResponseCode.SYSTEM_ERROR, f"consumer {self.group} has no listener to call")

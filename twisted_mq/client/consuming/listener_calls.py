@@ -8,19 +8,24 @@ from __future__ import annotations
 
 import enum
 import inspect
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Generic, TypeVar
 
 import attrs
 from twisted.internet import defer, interfaces
 from twisted.logger import LogLevel
 
+from twisted_mq.client.consuming.consumer_options import ConsumeContext, ConsumeOrderlyContext
 from twisted_mq.client.producing.message_trace import TraceDispatcher
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.messages.message import MessageExt
 from twisted_mq.protocol.names.namespaces import without_namespace
 from twisted_mq.protocol.names.validation import retry_topic
 from twisted_mq.protocol.text.properties import PROPERTY_CONSUME_START_TIMESTAMP, PROPERTY_RETRY_TOPIC
+
+Context = TypeVar("Context", ConsumeContext, ConsumeOrderlyContext)
+Status = TypeVar("Status", bound=enum.Enum)
+Answer = TypeVar("Answer")
 
 
 class CallOutcome(enum.IntEnum):
@@ -34,16 +39,16 @@ class CallOutcome(enum.IntEnum):
 
 
 @attrs.define(eq=False)
-class ListenerCalls:
+class ListenerCalls(Generic[Context, Status]):
     """`refusal` is the answer that stands for failed calls; its class is that of all answers."""
 
     log = Logger()
 
     clock: interfaces.IReactorTime
-    listener: Callable[..., Any]
+    listener: Callable[[list[MessageExt], Context], Status | Awaitable[Status]]
     group: str
     timeout_seconds: float
-    refusal: enum.Enum
+    refusal: Status
     traces: TraceDispatcher | None = None
     namespace: str = ""
     """Taken off the topics of messages."""
@@ -63,15 +68,15 @@ class ListenerCalls:
             topic = without_namespace(self.namespace, topic)
         return message if topic == message.topic else attrs.evolve(message, topic=topic)
 
-    def begin(self, messages: list[MessageExt], context: Any) -> Any:
+    def begin(self, messages: list[MessageExt], context: Context) -> Status | defer.Deferred[Status]:
         """The listener's answer, or a Deferred of it that fails past the consume timeout. Raises what it raises."""
-        result = self.listener(messages, context)
-        if inspect.isawaitable(result):
-            waiting: defer.Deferred[Any] = defer.ensureDeferred(result)  # type: ignore[arg-type]
-            return waiting.addTimeout(self.timeout_seconds, self.clock)
-        return result
+        answer = self.listener(messages, context)
+        if not inspect.isawaitable(answer):
+            return answer
+        waiting = answer if isinstance(answer, defer.Deferred) else defer.Deferred.fromCoroutine(_awaited(answer))
+        return waiting.addTimeout(self.timeout_seconds, self.clock)
 
-    async def call(self, messages: list[MessageExt], context: Any) -> Any:
+    async def call(self, messages: list[MessageExt], context: Context) -> Status:
         """The listener's answer; raises what it raises, and TimeoutError past the consume timeout."""
         result = self.begin(messages, context)
         return await result if isinstance(result, defer.Deferred) else result
@@ -81,7 +86,7 @@ class ListenerCalls:
         if self.traces is not None:
             await self.traces.stop(finish_seconds)
 
-    async def status(self, messages: list[MessageExt], context: Any) -> Any:
+    async def status(self, messages: list[MessageExt], context: Context) -> Status:
         """The listener's answer, or the refusal in its place. Raises CancelledError only once `stopped`."""
         if self.traces is None:
             return (await self._outcome(messages, context))[0]
@@ -90,7 +95,7 @@ class ListenerCalls:
         self.traces.call_ended(begun, outcome.value)
         return status
 
-    async def _outcome(self, messages: list[MessageExt], context: Any) -> tuple[Any, CallOutcome]:
+    async def _outcome(self, messages: list[MessageExt], context: Context) -> tuple[Status, CallOutcome]:
         try:
             status = self.begin(list(messages), context)
             if isinstance(status, defer.Deferred):
@@ -116,6 +121,10 @@ class ListenerCalls:
             ids=message_ids(messages),
         )  # fmt: skip
         return self.refusal, CallOutcome.RETURNNULL
+
+
+async def _awaited(answer: Awaitable[Answer]) -> Answer:
+    return await answer
 
 
 def message_ids(messages: Sequence[MessageExt]) -> str:

@@ -14,61 +14,26 @@ Nothing is retried by the broker: a message that must come again is found by `se
 
 from __future__ import annotations
 
-import collections
-from collections.abc import Iterable, Sequence
-from typing import Any
+import os
+import random
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 import attrs
-from twisted.internet import defer
+from twisted.internet import defer, interfaces
 
 from twisted_mq.client.consuming.consumer import Consumer
+from twisted_mq.client.consuming.consumer_options import ConsumerOptions
 from twisted_mq.client.consuming.process_queue import ProcessQueue
+from twisted_mq.client.consuming.pulled_messages import PulledMessages
+from twisted_mq.client.consuming.rebalance import Rebalance
 from twisted_mq.client.core.errors import ClientStateError
+from twisted_mq.client.core.mq_client import MQClient
 from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.messages.message import MessageExt
-from twisted_mq.protocol.messages.subscription import SUB_ALL, build_subscription
+from twisted_mq.protocol.messages.subscription import SUB_ALL, TAG, build_subscription
 from twisted_mq.protocol.names.namespaces import with_namespace, without_namespace
+from twisted_mq.remoting.client import Connect
 from twisted_mq.routing.topic_route import subscribe_queues
-
-
-class PulledMessages:
-    """What was pulled and not yet polled, in the order it came. One poll waits at a time."""
-
-    def __init__(self) -> None:
-        self._pulled: collections.deque[tuple[Sequence[MessageExt], ProcessQueue, MessageQueue]] = collections.deque()
-        self._waiting: defer.Deferred[None] | None = None
-
-    def submit(self, messages: Sequence[MessageExt], process_queue: ProcessQueue, queue: MessageQueue) -> None:
-        self._pulled.append((messages, process_queue, queue))
-        self._wake()
-
-    def take(self) -> tuple[Sequence[MessageExt], ProcessQueue, MessageQueue] | None:
-        """The messages of the pull that came first, of a queue that is still ours; None where there are none."""
-        while self._pulled:
-            pulled = self._pulled.popleft()
-            if not pulled[1].dropped:
-                return pulled
-        return None
-
-    def wait(self) -> defer.Deferred[None]:
-        """Fires when there may be something to take. Raises ClientStateError while another poll waits."""
-        if self._waiting is not None:
-            raise ClientStateError("another poll of this consumer waits; one at a time")
-        self._waiting = defer.Deferred()
-        return self._waiting.addBoth(self._waited)
-
-    def _waited(self, result: Any) -> Any:
-        self._waiting = None
-        return result
-
-    async def stop(self, finish_seconds: float) -> None:
-        """A poll that waits ends without messages."""
-        self._pulled.clear()
-        self._wake()
-
-    def _wake(self) -> None:
-        if self._waiting is not None:
-            self._waiting.callback(None)
 
 
 class LitePullConsumer(Consumer):
@@ -77,17 +42,29 @@ class LitePullConsumer(Consumer):
     consume_type = "CONSUME_ACTIVELY"
     lite = True
 
+    consume_service: PulledMessages
+
     def __init__(
         self,
-        reactor: Any,
+        reactor: interfaces.IReactorTime,
         group: str,
         namesrv: str | Sequence[str] | None = None,
         *,
         auto_commit: bool = True,
-        **more: Any,
+        client: MQClient | None = None,
+        options: ConsumerOptions | None = None,
+        namespace: str = "",
+        instance_name: str | None = None,
+        ip: str | None = None,
+        connect: Connect | None = None,
+        rng: random.Random | None = None,
+        get_pid: Callable[[], int] = os.getpid,
     ) -> None:
-        """Further arguments are those of Consumer."""
-        super().__init__(reactor, group, namesrv, **more)
+        """As Consumer; without `auto_commit` only `commit` makes polled messages count as consumed."""
+        super().__init__(
+            reactor, group, namesrv, client=client, options=options, namespace=namespace,
+            instance_name=instance_name, ip=ip, connect=connect, rng=rng, get_pid=get_pid,
+        )  # fmt: skip
         self.auto_commit = auto_commit
         self._assigned: set[MessageQueue] | None = None
         self._polled: dict[MessageQueue, tuple[ProcessQueue, int]] = {}  # offsets of queues as they were taken then
@@ -108,13 +85,12 @@ class LitePullConsumer(Consumer):
         for topic in sorted(topics - self.subscriptions.keys()):
             self.subscriptions[topic] = build_subscription(topic, SUB_ALL, sub_version=self.client.now_ms())
         if self._state != "CREATED":
-            self._rebalance.assigned = self._assigned
             self._rebalance_now()
 
-    def subscribe(self, topic: str, *expression: str) -> None:
+    def subscribe(self, topic: str, expression: str = SUB_ALL, expression_type: str = TAG) -> None:
         if self._assigned is not None:
             raise ClientStateError(f"consumer {self.group} has assigned queues; it cannot subscribe as well")
-        super().subscribe(topic, *expression)
+        super().subscribe(topic, expression, expression_type)
 
     def fetch_queues(self, topic: str) -> defer.Deferred[list[MessageQueue]]:
         """All readable queues of a topic, to assign some of them. Fails with NoRoute."""
@@ -124,10 +100,12 @@ class LitePullConsumer(Consumer):
         topic = with_namespace(self.namespace, topic)
         return subscribe_queues(topic, await self.client.routes.find(topic))
 
-    def _assemble(self) -> None:
-        super()._assemble()
-        self.consume_service: PulledMessages = PulledMessages()
-        self._rebalance.assigned = self._assigned
+    def _assemble_rebalance(self) -> Rebalance:
+        self.consume_service = PulledMessages()
+        return Rebalance(
+            self.client, self.group, self.options, self.offsets, self.subscriptions, self._make_pull,
+            assigned=lambda: self._assigned,
+        )  # fmt: skip
 
     # messages
 
@@ -180,7 +158,7 @@ class LitePullConsumer(Consumer):
         self._polled[queue] = pull.process_queue, offset
         pull.start(0.0)
 
-    async def _seek_to(self, queue: MessageQueue, ask: Any) -> None:
+    async def _seek_to(self, queue: MessageQueue, ask: Callable[[str, MessageQueue], Awaitable[int]]) -> None:
         self.seek(queue, await ask(await self._address(queue), queue))
 
     def seek_to_begin(self, queue: MessageQueue) -> defer.Deferred[None]:

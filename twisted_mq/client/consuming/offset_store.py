@@ -7,16 +7,15 @@ the queue's position was just corrected, and late results must not spoil it (Apa
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
-from twisted_mq.client.core.errors import ClientError
+from twisted_mq.client.core.errors import EXPECTED_ERRORS
 from twisted_mq.client.core.mq_client import MQClient
+from twisted_mq.client.core.reactor_threads import InThread
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import MessageQueue, OffsetSerializeWrapper, decode_body, encode_body
-from twisted_mq.protocol.errors import BodyError, ProtocolError
-from twisted_mq.remoting.errors import RemotingError
+from twisted_mq.protocol.errors import BodyError
 
 
 class OffsetStore:
@@ -86,15 +85,11 @@ class RemoteOffsetStore(OffsetStore):
             try:
                 address = await self._client.routes.master(queue.broker_name, queue.topic)
                 await self._client.calls.update_consumer_offset(address, self._group, queue, offset)
-            except (ClientError, RemotingError, ProtocolError) as error:
+            except EXPECTED_ERRORS as error:
                 self.log.warn(
                     "offset not committed: group={group} topic={topic} queue={queue} offset={offset} {error}",
                     group=self._group, topic=queue.topic, queue=queue.queue_id, offset=offset, error=error,
                 )  # fmt: skip
-
-
-InThread = Callable[..., Awaitable[Any]]
-"""deferToThread, or a stand-in: (function, *arguments) -> Deferred of its result."""
 
 
 class LocalOffsetStore(OffsetStore):

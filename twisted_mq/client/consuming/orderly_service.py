@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import attrs
-from twisted.internet import defer, interfaces, task
+from twisted.internet import defer, task
 from twisted.python import failure
 
 from twisted_mq.client.consuming.consume_service import CALLS_A_TURN, SendBack
@@ -17,19 +17,15 @@ from twisted_mq.client.consuming.consumer_options import (
     ConsumeOrderlyContext,
     ConsumeOrderlyStatus,
     ConsumerOptions,
-    MessageModel,
-    OrderlyListener,
 )
 from twisted_mq.client.consuming.listener_calls import ListenerCalls, message_ids
 from twisted_mq.client.consuming.offset_store import OffsetStore
 from twisted_mq.client.consuming.process_queue import ProcessQueue
 from twisted_mq.client.consuming.queue_locks import QueueLocks
-from twisted_mq.client.core.errors import ClientError
+from twisted_mq.client.core.errors import EXPECTED_ERRORS
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import MessageQueue
-from twisted_mq.protocol.errors import ProtocolError
 from twisted_mq.protocol.messages.message import MessageExt
-from twisted_mq.remoting.errors import RemotingError
 
 RELOCK_SECONDS = 0.1
 """How long a queue waits whose lock was not to be had (Apache: tryLockLaterAndReconsume)."""
@@ -39,28 +35,25 @@ DEAD_LETTER = -1
 
 
 class OrderlyConsumeService:
-    """At most `concurrency` listener calls at a time, one for each queue."""
+    """At most `concurrency` listener calls at a time, one for each queue. Without `locks` no queue needs one."""
 
     log = Logger()
 
     def __init__(
         self,
-        clock: interfaces.IReactorTime,
-        listener: OrderlyListener,
-        group: str,
+        calls: ListenerCalls[ConsumeOrderlyContext, ConsumeOrderlyStatus],
         options: ConsumerOptions,
         offsets: OffsetStore,
         send_back: SendBack,
-        locks: QueueLocks,
+        locks: QueueLocks | None,
     ) -> None:
-        refusal = ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
-        self.calls = ListenerCalls(clock, listener, group, options.consume_timeout_seconds, refusal)
-        self._clock = clock
-        self._group = group
+        self.calls = calls
+        self._clock = calls.clock
+        self._group = calls.group
         self._options = options
         self._offsets = offsets
         self._send_back = send_back
-        self._locks = None if options.message_model is MessageModel.BROADCASTING else locks
+        self._locks = locks
         self._slots = defer.DeferredSemaphore(options.concurrency)
         self._queues: dict[ProcessQueue, defer.Deferred[None]] = {}
         self._calling: dict[ProcessQueue, list[defer.Deferred[None]]] = {}
@@ -73,6 +66,10 @@ class OrderlyConsumeService:
         if not running.called:
             self._queues[process_queue] = running
         running.addBoth(self._ended, process_queue, queue)
+
+    async def consume_directly(self, message: MessageExt, queue: MessageQueue) -> ConsumeOrderlyStatus:
+        """What the listener answers to one message, which is settled by nobody; raises what the listener raises."""
+        return await self.calls.call([message], ConsumeOrderlyContext(queue))
 
     def finished(self, process_queue: ProcessQueue) -> defer.Deferred[None]:
         """Fires when no listener call with messages of this queue is open, and its result is noted."""
@@ -166,7 +163,7 @@ class OrderlyConsumeService:
     async def _bury(self, message: MessageExt, queue: MessageQueue) -> bool:
         try:
             await self._send_back(message, queue, DEAD_LETTER)
-        except (ClientError, RemotingError, ProtocolError) as error:
+        except EXPECTED_ERRORS as error:
             self.log.warn("message not sent to the dead letters: group={group} messages={ids} {error}",
                           group=self._group, ids=message_ids([message]), error=error)  # fmt: skip
             return False

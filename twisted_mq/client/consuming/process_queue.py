@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable
-from typing import Any, Protocol
 
 import attrs
+
+from twisted_mq.protocol.messages.message import MessageExt
 
 PULL_MAX_IDLE_SECONDS = 120.0
 """A queue that was not pulled for so long is given up and taken anew (rocketmq.client.pull.pullMaxIdleTime)."""
@@ -15,16 +16,6 @@ LOCK_SECONDS = 30.0
 """How long this side counts on a lock after its last renewal (rocketmq.client.rebalance.lockMaxLiveTime)."""
 
 NOTHING_CONSUMED = -1
-
-
-class Held(Protocol):
-    """What is needed of a message: where it stands, and how large it is."""
-
-    @property
-    def queue_offset(self) -> int: ...
-
-    @property
-    def body(self) -> bytes: ...
 
 
 @attrs.define(eq=False)
@@ -36,7 +27,7 @@ class ProcessQueue:
     locked_at: float | None = None
     """When the broker last said that the queue is this client's alone; None where it is not."""
     size_bytes: int = 0
-    _held: dict[int, Held] = attrs.Factory(dict)
+    _held: dict[int, MessageExt] = attrs.Factory(dict)
     _order: list[int] = attrs.Factory(list)  # a heap; offsets that are no longer held leave it when they come first
     _max_offset: int = NOTHING_CONSUMED
 
@@ -61,7 +52,7 @@ class ProcessQueue:
         """Distance between the first and the last message held: a stuck message makes it grow."""
         return max(self._held) - self.min_offset if self._held else 0
 
-    def put(self, messages: Iterable[Held]) -> None:
+    def put(self, messages: Iterable[MessageExt]) -> None:
         """Take messages in; one in the place of another that is held counts once."""
         for message in messages:
             if message.queue_offset not in self._held:
@@ -70,7 +61,7 @@ class ProcessQueue:
                 heapq.heappush(self._order, message.queue_offset)
             self._held[message.queue_offset] = message
 
-    def first(self, count: int) -> list[Any]:
+    def first(self, count: int) -> list[MessageExt]:
         """The `count` messages that stand first, or fewer; they stay held."""
         least = self.min_offset  # which also drops what left
         if least == NOTHING_CONSUMED:
@@ -82,10 +73,10 @@ class ProcessQueue:
         """Whether the queue may be consumed in order."""
         return self.locked_at is not None and now_seconds - self.locked_at <= LOCK_SECONDS
 
-    def holds(self, message: Held) -> bool:
+    def holds(self, message: MessageExt) -> bool:
         return message.queue_offset in self._held
 
-    def remove(self, messages: Iterable[Held]) -> int:
+    def remove(self, messages: Iterable[MessageExt]) -> int:
         """Let consumed messages go; return the offset to commit: all below it are consumed. -1: nothing was held."""
         if not self._held:
             return NOTHING_CONSUMED

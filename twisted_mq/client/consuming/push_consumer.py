@@ -14,32 +14,35 @@ await consumer.stop()
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
-from typing import Any
+import os
+import random
+from collections.abc import Awaitable, Callable, Sequence
 
-from twisted.internet import defer, task
+from twisted.internet import defer, interfaces, task
 
 from twisted_mq.client.consuming.consume_service import ConsumeService
 from twisted_mq.client.consuming.consumer import Consumer
 from twisted_mq.client.consuming.consumer_options import (
-    ConsumeContext,
-    ConsumeOrderlyContext,
     ConsumeOrderlyStatus,
+    ConsumerOptions,
     ConsumeStatus,
     Listener,
     OrderlyListener,
 )
+from twisted_mq.client.consuming.listener_calls import Context, ListenerCalls, Status
 from twisted_mq.client.consuming.orderly_service import OrderlyConsumeService
-from twisted_mq.client.consuming.process_queue import ProcessQueue
 from twisted_mq.client.consuming.queue_locks import RENEW_SECONDS, QueueLocks
+from twisted_mq.client.consuming.rebalance import Rebalance
 from twisted_mq.client.consuming.send_back import SendBack
 from twisted_mq.client.core.errors import ClientStateError
+from twisted_mq.client.core.mq_client import MQClient
 from twisted_mq.client.producing.message_trace import TraceDispatcher
 from twisted_mq.protocol.bodies import ConsumeMessageDirectlyResult, MessageQueue
 from twisted_mq.protocol.messages.message import MessageExt
 from twisted_mq.protocol.messages.subscription import SUB_ALL, build_subscription
 from twisted_mq.protocol.names.namespaces import without_namespace
 from twisted_mq.protocol.names.validation import retry_topic
+from twisted_mq.remoting.client import Connect
 
 _DIRECT_RESULTS: dict[enum.Enum, str] = {
     ConsumeStatus.CONSUME_SUCCESS: "CR_SUCCESS",
@@ -52,37 +55,53 @@ _DIRECT_RESULTS: dict[enum.Enum, str] = {
 class PushConsumer(Consumer):
     """A consumer whose listener is called with messages as they come."""
 
+    consume_service: ConsumeService | OrderlyConsumeService
+
     def __init__(
         self,
-        reactor: Any,
+        reactor: interfaces.IReactorTime,
         group: str,
         namesrv: str | Sequence[str] | None = None,
         *,
         listener: Listener | None = None,
-        **more: Any,
+        client: MQClient | None = None,
+        options: ConsumerOptions | None = None,
+        namespace: str = "",
+        instance_name: str | None = None,
+        ip: str | None = None,
+        connect: Connect | None = None,
+        rng: random.Random | None = None,
+        get_pid: Callable[[], int] = os.getpid,
     ) -> None:
-        """Further arguments are those of Consumer."""
-        super().__init__(reactor, group, namesrv, **more)
-        self._listener: Any = listener
+        """As Consumer, with the listener that `listen` would set."""
+        super().__init__(
+            reactor, group, namesrv, client=client, options=options, namespace=namespace,
+            instance_name=instance_name, ip=ip, connect=connect, rng=rng, get_pid=get_pid,
+        )  # fmt: skip
+        self._listener = listener
+        self._orderly_listener: OrderlyListener | None = None
+        self._traces: TraceDispatcher | None = None
+        self._renewal: task.LoopingCall | None = None
 
     def listen(self, listener: Listener) -> None:
         """Who gets the messages: (list of messages, context) -> ConsumeStatus or a Deferred or coroutine of it."""
-        self._set_listener(listener, orderly=False)
+        self._check_created()
+        self._listener, self._orderly_listener, self.orderly = listener, None, False
 
     def listen_orderly(self, listener: OrderlyListener) -> None:
         """As `listen`, with each queue's messages one call after the other, and by one member of the group only.
 
         The listener answers ConsumeOrderlyStatus. What it refuses is repeated, and holds its queue back meanwhile.
         """
-        self._set_listener(listener, orderly=True)
+        self._check_created()
+        self._listener, self._orderly_listener, self.orderly = None, listener, True
 
-    def _set_listener(self, listener: Any, *, orderly: bool) -> None:
+    def _check_created(self) -> None:
         if self._state != "CREATED":
             raise ClientStateError(f"consumer {self.group}: the listener is set before start")
-        self._listener, self.orderly = listener, orderly
 
     def _check_ready(self) -> None:
-        if self._listener is None:
+        if self._listener is None and self._orderly_listener is None:
             raise ClientStateError(f"consumer {self.group} has no listener; call listen() before start()")
         super()._check_ready()
 
@@ -90,37 +109,49 @@ class PushConsumer(Consumer):
         if not self._broadcasting:
             topic = retry_topic(self.group)
             self.subscriptions.setdefault(topic, build_subscription(topic, SUB_ALL, sub_version=self.client.now_ms()))
-        super()._assemble()
         tries = self.options.most_tries(orderly=self.orderly)
         self._send_back = SendBack(self.client, self.group, tries, self.namespace)
-        locks = QueueLocks(self.client, self.group, self._held)
-        self._renewal = task.LoopingCall(lambda: defer.Deferred.fromCoroutine(locks.renew()))
-        self._renewal.clock = self._clock
-        common = (self._clock, self._listener, self.group, self.options, self.offsets, self._send_back.give_back)
-        if self.orderly:
-            orderly = OrderlyConsumeService(*common, locks)
-            self._rebalance.finished = orderly.finished
-            self._rebalance.locks = None if self._broadcasting else locks
-            self.consume_service: ConsumeService | OrderlyConsumeService = orderly
-        else:
-            self.consume_service = ConsumeService(*common)
-        self.consume_service.calls.namespace = self.namespace
         if self.options.message_trace:
             group = without_namespace(self.namespace, self.group)
-            traces = TraceDispatcher(self.client, group, self.options.trace_topic, "CONSUME")
-            self.consume_service.calls.traces = traces
+            self._traces = TraceDispatcher(self.client, group, self.options.trace_topic, "CONSUME")
+        super()._assemble()
 
-    def _held(self) -> dict[MessageQueue, ProcessQueue]:
-        return {queue: pull.process_queue for queue, pull in self._rebalance.pulls.items()}
+    def _assemble_rebalance(self) -> Rebalance:
+        if self._orderly_listener is not None:
+            return self._consume_orderly(self._orderly_listener)
+        assert self._listener is not None  # as _check_ready saw
+        calls = self._calls(self._listener, ConsumeStatus.RECONSUME_LATER)
+        self.consume_service = ConsumeService(calls, self.options, self.offsets, self._send_back.give_back)
+        return Rebalance(self.client, self.group, self.options, self.offsets, self.subscriptions, self._make_pull)
+
+    def _consume_orderly(self, listener: OrderlyListener) -> Rebalance:
+        locks = None if self._broadcasting else QueueLocks(self.client, self.group, self._held)
+        if locks is not None:
+            self._renewal = task.LoopingCall(lambda: defer.Deferred.fromCoroutine(locks.renew()))
+            self._renewal.clock = self._clock
+        calls = self._calls(listener, ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT)
+        service = OrderlyConsumeService(calls, self.options, self.offsets, self._send_back.give_back, locks)
+        self.consume_service = service
+        return Rebalance(
+            self.client, self.group, self.options, self.offsets, self.subscriptions, self._make_pull,
+            locks=locks, finished=service.finished,
+        )  # fmt: skip
+
+    def _calls(
+        self, listener: Callable[[list[MessageExt], Context], Status | Awaitable[Status]], refusal: Status
+    ) -> ListenerCalls[Context, Status]:
+        timeout_seconds = self.options.consume_timeout_seconds
+        return ListenerCalls(self._clock, listener, self.group, timeout_seconds, refusal, self._traces, self.namespace)
 
     def _running(self) -> None:
-        if self.consume_service.calls.traces is not None:
-            self.consume_service.calls.traces.start()
-        if self._rebalance.locks is not None:
+        super()._running()
+        if self._traces is not None:
+            self._traces.start()
+        if self._renewal is not None:
             self._renewal.start(RENEW_SECONDS, now=False)
 
     async def _stop(self, finish_seconds: float) -> None:
-        if self._state == "RUNNING" and self._renewal.running:
+        if self._renewal is not None and self._renewal.running:
             self._renewal.stop()
         await super()._stop(finish_seconds)
 
@@ -129,8 +160,7 @@ class PushConsumer(Consumer):
         queue = MessageQueue(message.topic, broker_name or "", message.queue_id)
         result, remark = "CR_RETURN_NULL", None
         try:
-            context = ConsumeOrderlyContext(queue) if self.orderly else ConsumeContext(queue)
-            status = await self.consume_service.calls.call([message], context)
+            status = await self.consume_service.consume_directly(message, queue)
             result = _DIRECT_RESULTS.get(status, result) if isinstance(status, enum.Enum) else result
         except Exception as error:  # the listener's own, for the administrator to read
             result, remark = "CR_THROW_EXCEPTION", f"{type(error).__name__}: {error}"

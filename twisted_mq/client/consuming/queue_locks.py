@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from twisted_mq.client.consuming.process_queue import ProcessQueue
-from twisted_mq.client.core.errors import ClientError
+from twisted_mq.client.core.errors import EXPECTED_ERRORS
 from twisted_mq.client.core.mq_client import MQClient
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import MessageQueue
-from twisted_mq.protocol.errors import ProtocolError
-from twisted_mq.remoting.errors import RemotingError
 
 RENEW_SECONDS = 20.0
 """rocketmq.client.rebalance.lockInterval"""
@@ -49,7 +47,7 @@ class QueueLocks:
             try:
                 address = await self._client.routes.master(broker_name, theirs[0].topic)
                 await self._client.calls.unlock_queues(address, self._group, self._client.client_id, theirs)
-            except (ClientError, RemotingError, ProtocolError) as error:
+            except EXPECTED_ERRORS as error:
                 self.log.info(
                     "queues not unlocked: group={group} broker={broker} {error}",
                     group=self._group, broker=broker_name, error=error,
@@ -59,7 +57,7 @@ class QueueLocks:
         try:
             address = await self._client.routes.master(broker_name, queues[0].topic)
             return await self._client.calls.lock_queues(address, self._group, self._client.client_id, queues)
-        except (ClientError, RemotingError, ProtocolError) as error:
+        except EXPECTED_ERRORS as error:
             self.log.warn("queues not locked: group={group} broker={broker} {error}", group=self._group,
                           broker=broker_name, error=error)  # fmt: skip
             return set()

@@ -1,109 +1,31 @@
-"""Which queues of the group are ours, and keeping it so (Apache: RebalancePushImpl, RebalanceService).
-
-`RebalanceTimer` decides when: every 20 s, at once on notice, sooner while something is missing. `Rebalance` decides
-what: it drops queues that went to others, and begins to pull those that came.
-"""
+"""Which queues of the group are ours, and keeping it so (Apache: RebalancePushImpl): a run drops queues that went to
+others, and begins to pull those that came. When to run is decided by rebalance_timer.py."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Set
-from typing import Any, Protocol
+from collections.abc import Callable, Set
+from typing import Protocol
 
 import attrs
-from twisted.internet import defer, interfaces
+from twisted.internet import defer
 from twisted.python import failure
 
-from twisted_mq.client.consuming.consumer_options import ConsumeFromWhere, ConsumerOptions, MessageModel
+from twisted_mq.client.consuming.consumer_options import ConsumerOptions, MessageModel
 from twisted_mq.client.consuming.offset_store import OffsetStore
 from twisted_mq.client.consuming.process_queue import ProcessQueue
 from twisted_mq.client.consuming.queue_locks import QueueLocks
-from twisted_mq.client.core.errors import ClientError, NoRoute, TopicNotFound
+from twisted_mq.client.consuming.start_offset import start_offset
+from twisted_mq.client.core.errors import EXPECTED_ERRORS, NoRoute, TopicNotFound
 from twisted_mq.client.core.mq_client import MQClient
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import MessageQueue, SubscriptionData
 from twisted_mq.protocol.codes import ResponseCode
-from twisted_mq.protocol.errors import BrokerError, ProtocolError
+from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.names.system_topics import RETRY_PREFIX
-from twisted_mq.remoting.errors import RemotingError
 from twisted_mq.routing.topic_route import subscribe_queues
-
-NOT_BALANCED_SECONDS = 1.0
-"""When to try again after a topic, the group's members or a queue's offset were not known (minInterval). Each further
-try in vain doubles it, up to the usual time."""
 
 FIRST_PULL_SECONDS = 0.5
 """How long a newly taken queue waits for its first pull, so that its last owner can commit."""
-
-
-class RebalanceTimer:
-    """Runs `work` every `seconds`, and on request; never twice at the same time."""
-
-    log = Logger()
-
-    def __init__(
-        self, clock: interfaces.IReactorTime, seconds: float, work: Callable[[], Coroutine[Any, Any, bool]]
-    ) -> None:
-        """`work` returns whether all is well; if not, it runs again soon."""
-        self._clock = clock
-        self._seconds = seconds
-        self._work = work
-        self._timer: interfaces.IDelayedCall | None = None
-        self._running: defer.Deferred[None] | None = None
-        self._active = False
-        self._again = False
-        self._stopped = False
-        self._in_vain = 0
-
-    def now(self) -> None:
-        """Run at once; while it runs already, once more after that."""
-        if self._stopped:
-            return
-        if self._active:
-            self._again = True
-            return
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        self._active = True
-        self._running = defer.Deferred.fromCoroutine(self._run())
-        self._running.addErrback(self._report)
-
-    def stop(self) -> None:
-        """No further run; the one under way is cancelled."""
-        self._stopped = True
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if self._active and self._running is not None:
-            self._running.cancel()
-
-    async def _run(self) -> None:
-        balanced = False
-        try:
-            balanced = await self._work()
-        finally:
-            self._active = False
-            if not self._stopped:
-                self._timer = self._clock.callLater(self._delay(balanced), self._due)
-                self._again = False
-
-    def _delay(self, balanced: bool) -> float:
-        if self._again:
-            return 0.0
-        if balanced:
-            self._in_vain = 0
-            return self._seconds
-        self._in_vain += 1
-        return min(self._seconds, NOT_BALANCED_SECONDS * 2 ** (self._in_vain - 1))
-
-    def _due(self) -> None:
-        self._timer = None
-        self.now()
-
-    def _report(self, reason: failure.Failure) -> None:
-        if not reason.check(defer.CancelledError):
-            self.log.failure("rebalance failed", reason)
-
 
 FINISH_CALL_SECONDS = 1.0
 """How long a queue that is consumed in order and goes to another member waits for its open listener call."""
@@ -132,11 +54,10 @@ class Rebalance:
     offsets: OffsetStore
     subscriptions: dict[str, SubscriptionData]
     make_pull: Callable[[MessageQueue, int], Pull]
-    pulls: dict[MessageQueue, Any] = attrs.Factory(dict)
-    queues_changed: Callable[[str, list[MessageQueue]], None] | None = None
+    pulls: dict[MessageQueue, Pull] = attrs.Factory(dict)
     locks: QueueLocks | None = None
     """Where queues are consumed in order: they are pulled only while they are locked."""
-    assigned: Set[MessageQueue] | None = None
+    assigned: Callable[[], Set[MessageQueue] | None] = lambda: None
     """Where the user chose the queues: these are ours, whoever else has them."""
     finished: Callable[[ProcessQueue], defer.Deferred[None]] = lambda held: defer.succeed(None)
     """Fires when no listener call of a queue is open."""
@@ -155,7 +76,7 @@ class Rebalance:
                 balanced = False
                 if not topic.startswith(RETRY_PREFIX):  # which comes into being with the group's first heartbeat
                     self.log.warn("nothing to consume: group={group} {error}", group=self.group, error=error)
-            except (ClientError, RemotingError, ProtocolError) as error:
+            except EXPECTED_ERRORS as error:
                 balanced = False
                 self.log.warn(
                     "rebalance failed: group={group} topic={topic} {error}",
@@ -188,8 +109,9 @@ class Rebalance:
         return mine == {queue for queue in self.pulls if queue.topic == topic}
 
     async def _allocate(self, topic: str, queues: list[MessageQueue]) -> list[MessageQueue]:
-        if self.assigned is not None:
-            return [queue for queue in self.assigned if queue.topic == topic]
+        assigned = self.assigned()
+        if assigned is not None:
+            return [queue for queue in assigned if queue.topic == topic]
         if self.options.message_model is MessageModel.BROADCASTING:
             return queues
         addresses = self.client.routes.addresses_of(topic)
@@ -268,7 +190,7 @@ class Rebalance:
         self.offsets.remove(queue)
         try:
             offset = await start_offset(queue, self.client, self.options, self.offsets)
-        except (ClientError, RemotingError, ProtocolError) as error:
+        except EXPECTED_ERRORS as error:
             self.log.warn("queue not taken: group={g} queue={q} {error}", g=self.group, q=queue, error=error)
             return False
         self.log.info(
@@ -283,26 +205,3 @@ class Rebalance:
         """Brokers answer pulls only of the newest version of a subscription they have heard of."""
         self.subscriptions[topic] = attrs.evolve(self.subscriptions[topic], sub_version=self.client.now_ms())
         await self.client.heartbeat()
-        if self.queues_changed is not None:
-            self.queues_changed(topic, sorted(queue for queue in self.pulls if queue.topic == topic))
-
-
-async def start_offset(queue: MessageQueue, client: MQClient, options: ConsumerOptions, offsets: OffsetStore) -> int:
-    """Where to begin: at the stored offset, else as consume_from_where says (RebalancePushImpl.computePullFromWhere).
-
-    Messages to be retried are never skipped. Raises NoRoute, RemotingError or BrokerError.
-    """
-    stored = await offsets.read(queue)
-    if stored is not None and stored >= 0:
-        return stored
-    retry = queue.topic.startswith(RETRY_PREFIX)
-    policy = options.consume_from_where
-    if policy is ConsumeFromWhere.FIRST_OFFSET or (retry and policy is ConsumeFromWhere.LAST_OFFSET):
-        return 0
-    address = await client.routes.master(queue.broker_name, queue.topic)
-    if policy is ConsumeFromWhere.LAST_OFFSET or retry:
-        return await client.calls.max_offset(address, queue)
-    timestamp = options.consume_timestamp_ms
-    if timestamp is None:
-        timestamp = client.now_ms() - 30 * 60 * 1000
-    return await client.calls.search_offset(address, queue, timestamp)

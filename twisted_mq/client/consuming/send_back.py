@@ -10,8 +10,9 @@ import attrs
 
 from twisted_mq.client.core.errors import NoRoute
 from twisted_mq.client.core.mq_client import MQClient
-from twisted_mq.client.producing.send_rules import outgoing
-from twisted_mq.client.producing.sender import ProducerOptions, Sender
+from twisted_mq.client.producing.outgoing import outgoing
+from twisted_mq.client.producing.producer_options import ProducerOptions
+from twisted_mq.client.producing.sender import Sender
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.errors import ProtocolError

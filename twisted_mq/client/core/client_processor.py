@@ -51,7 +51,7 @@ class ClientProcessor:
             RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT: self.push_reply,
         }
 
-    def notify_consumer_ids_changed(self, channel: Channel, request: RemotingCommand) -> Answer:
+    def notify_consumer_ids_changed(self, channel: Channel, request: RemotingCommand) -> None:
         consumer = self._consumers.get(decode_header(NotifyConsumerIdsChangedRequestHeader, request).consumer_group)
         if consumer is not None:
             consumer.members_changed()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.errors import BrokerError, ProtocolError
 from twisted_mq.remoting.errors import RemotingError
 from twisted_mq.routing.errors import (
     BrokerGone,
@@ -21,6 +21,7 @@ from twisted_mq.routing.errors import (
 )
 
 __all__ = [
+    "EXPECTED_ERRORS",
     "BrokerError",
     "BrokerGone",
     "ClientError",
@@ -36,6 +37,9 @@ __all__ = [
     "TopicNotFound",
     "TopicNotWritable",
 ]
+
+EXPECTED_ERRORS = (ClientError, RemotingError, ProtocolError)
+"""What a peer or the network can do to work in the background: logged in one line, and tried again where that helps."""
 
 
 class ClientStateError(ClientError):

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
-from twisted_mq.protocol.bodies import ConsumerData, MessageQueue, TopicRouteData
+from twisted_mq.protocol.bodies import (
+    ConsumeMessageDirectlyResult,
+    ConsumerData,
+    ConsumerRunningInfo,
+    MessageQueue,
+    TopicRouteData,
+)
 from twisted_mq.protocol.headers import CheckTransactionStateRequestHeader
 from twisted_mq.protocol.messages.message import MessageExt
 from twisted_mq.protocol.wire.command import RemotingCommand
@@ -52,8 +58,8 @@ class ConsumerMember(Member, Protocol):
     def consumed_offsets(self, topic: str) -> dict[MessageQueue, int]:
         """Where it stands in each of its queues."""
 
-    def running_info(self) -> Any:
-        """A ConsumerRunningInfo."""
+    def running_info(self) -> ConsumerRunningInfo:
+        """What an administrator is shown of it."""
 
-    async def consume_directly(self, message: MessageExt, broker_name: str | None) -> Any:
-        """Hand one message to the listener now, whoever has its queue; a ConsumeMessageDirectlyResult."""
+    async def consume_directly(self, message: MessageExt, broker_name: str | None) -> ConsumeMessageDirectlyResult:
+        """Hand one message to the listener now, whoever has its queue."""

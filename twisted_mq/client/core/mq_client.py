@@ -9,44 +9,37 @@ from __future__ import annotations
 import functools
 import os
 import random
-from collections.abc import Callable, Coroutine, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Coroutine, Sequence
+from typing import TypeVar
 
-import attrs
-from twisted.internet import defer, task
+from twisted.internet import defer, interfaces, task
 from twisted.python import failure
 
 from twisted_mq.client.core.broker_calls import BrokerCalls
 from twisted_mq.client.core.client_id import client_id, local_ip, unique_instance_name
+from twisted_mq.client.core.client_options import ClientOptions
 from twisted_mq.client.core.client_processor import ClientProcessor
-from twisted_mq.client.core.errors import ClientError, ClientStateError, ForkedProcess, TopicNotFound
+from twisted_mq.client.core.errors import (
+    EXPECTED_ERRORS,
+    ClientStateError,
+    ForkedProcess,
+    RemotingError,
+    TopicNotFound,
+)
 from twisted_mq.client.core.group_members import ConsumerMember, Member
+from twisted_mq.client.core.heartbeats import Heartbeats
 from twisted_mq.client.core.request_and_reply import PendingRequests
+from twisted_mq.client.core.together import together
 from twisted_mq.logs import Logger
-from twisted_mq.protocol.bodies import HeartbeatData, ProducerData, TopicRouteData
-from twisted_mq.protocol.errors import ProtocolError
+from twisted_mq.protocol.bodies import TopicRouteData
 from twisted_mq.protocol.layouts.host import pack_ip
 from twisted_mq.protocol.layouts.message_id import UniqueKeyMaker
 from twisted_mq.protocol.messages.subscription import is_tag_type
-from twisted_mq.protocol.names.routes import MASTER_ID
 from twisted_mq.remoting.client import Connect, RemotingClient
-from twisted_mq.remoting.errors import RemotingError
 from twisted_mq.routing.name_servers import NameServers, parse_addresses
-from twisted_mq.routing.route_cache import BrokerAddress, RouteCache
+from twisted_mq.routing.route_cache import RouteCache
 
-EXPECTED_ERRORS = (ClientError, RemotingError, ProtocolError)
-"""What a peer or the network can do to a periodic task: logged in one line, and tried again at the next turn."""
-
-
-@attrs.frozen
-class ClientOptions:
-    """Times of a client, in seconds (Apache: ClientConfig)."""
-
-    poll_name_server_seconds: float = 30
-    heartbeat_seconds: float = 30
-    persist_offsets_seconds: float = 5
-    api_timeout_seconds: float = 3
-    connect_timeout_seconds: float = 3
+MemberT = TypeVar("MemberT", bound=Member)
 
 
 class MQClient:
@@ -56,7 +49,7 @@ class MQClient:
 
     def __init__(
         self,
-        reactor: Any,
+        reactor: interfaces.IReactorTime,
         namesrv: str | Sequence[str],
         *,
         options: ClientOptions | None = None,
@@ -99,8 +92,7 @@ class MQClient:
         )
         self.calls = BrokerCalls(self.remoting, options.api_timeout_seconds)
         self.routes = RouteCache(self.name_servers, self._route_changed)
-        self._greeted: set[str] = set()  # addresses that a heartbeat was sent to
-        self._was_connected: set[str] = set()
+        self._heartbeats = Heartbeats(self.client_id, self.calls, self.routes, self._producers, self._consumers)
 
     def now_ms(self) -> int:
         """Wall clock in ms; the reactor's, so that tests own it."""
@@ -157,17 +149,17 @@ class MQClient:
         """A producer ends; the brokers are told. Harmless for one that is not here."""
         if self._producers.get(member.group) is member:
             del self._producers[member.group]
-            await self._unregister(producer_group=member.group)
+            await self._heartbeats.unregister(producer_group=member.group)
             await self._close_if_unused()
 
     async def leave_consumer(self, member: ConsumerMember) -> None:
         """A consumer ends; the brokers tell the rest of its group. Harmless for one that is not here."""
         if self._consumers.get(member.group) is member:
             del self._consumers[member.group]
-            await self._unregister(consumer_group=member.group)
+            await self._heartbeats.unregister(consumer_group=member.group)
             await self._close_if_unused()
 
-    def _join(self, table: dict[str, Any], member: Member, kind: str) -> None:
+    def _join(self, table: dict[str, MemberT], member: MemberT, kind: str) -> None:
         self.check_process()
         if member.group in table:
             raise ClientStateError(
@@ -190,9 +182,9 @@ class MQClient:
             timer.start(seconds, now=False)
             self._timers.append(timer)
 
-    def _run(self, work: Callable[[], Any]) -> defer.Deferred[None]:
+    def _run(self, work: Callable[[], Coroutine[defer.Deferred[object], object, None]]) -> defer.Deferred[None]:
         """Start periodic work; what it raises unexpectedly is logged and does not end its timer."""
-        running: defer.Deferred[None] = defer.Deferred.fromCoroutine(work())
+        running = defer.Deferred.fromCoroutine(work())
         self._running.add(running)
         running.addErrback(self._report)
         running.addBoth(lambda _: self._running.discard(running))
@@ -219,7 +211,7 @@ class MQClient:
     async def update_routes(self) -> None:
         """Fetch the routes of all members' topics anew; a failure is logged and leaves what is known."""
         topics = {topic for member in self._members() for topic in member.topics()}
-        await _gather(self._update_route(topic) for topic in sorted(topics))
+        await together(self._update_route(topic) for topic in sorted(topics))
 
     async def _update_route(self, topic: str) -> None:
         try:
@@ -231,58 +223,23 @@ class MQClient:
 
     async def heartbeat(self) -> None:
         """Show all members to all known brokers; producers alone only to the masters."""
-        if not self._members():
-            return
-        brokers = [one for one in self.routes.brokers() if self._consumers or one.broker_id == MASTER_ID]
-        self._greeted |= {one.address for one in brokers}
-        await _gather(self._heartbeat_to(broker) for broker in brokers)
-
-    async def _heartbeat_to(self, broker: BrokerAddress) -> None:
-        data = HeartbeatData(
-            client_id=self.client_id,
-            producer_data_set=[ProducerData(group_name=group) for group in sorted(self._producers)],
-            consumer_data_set=[self._consumers[group].consumer_data() for group in sorted(self._consumers)],
-        )
-        try:
-            await self.calls.heartbeat(broker.address, data)
-        except EXPECTED_ERRORS as error:
-            self.log.warn("heartbeat failed: broker={broker} {error}", broker=broker.broker_name, error=error)
+        await self._heartbeats.send()
 
     async def persist_offsets(self) -> None:
         """Have all consumers bring their offsets to their stores."""
-        await _gather(member.persist_offsets() for member in list(self._consumers.values()))
-
-    async def _unregister(self, **group: str) -> None:
-        await _gather(self._unregister_from(broker, group) for broker in self.routes.brokers())
-
-    async def _unregister_from(self, broker: BrokerAddress, group: dict[str, str]) -> None:
-        try:
-            await self.calls.unregister(broker.address, self.client_id, **group)
-        except EXPECTED_ERRORS as error:
-            self.log.info("not unregistered: broker={broker} {error}", broker=broker.broker_name, error=error)
+        await together(member.persist_offsets() for member in list(self._consumers.values()))
 
     def _members(self) -> list[Member]:
         return [*self._producers.values(), *self._consumers.values()]
 
     def _connected(self, address: str) -> None:
         """A broker forgot us with the connection that was lost: the new one begins with a heartbeat."""
-        if address not in self._was_connected:
-            self._was_connected.add(address)
-            return
-        for broker in self.routes.brokers():
-            if broker.address == address and self._timers:
-                self._run(functools.partial(self._heartbeat_to, broker))
+        for broker in self._heartbeats.connected(address):
+            if self._timers:
+                self._run(functools.partial(self._heartbeats.send_to, broker))
 
     def _route_changed(self, topic: str, route: TopicRouteData) -> None:
-        if self._timers and {one.address for one in self.routes.brokers()} - self._greeted:
+        if self._timers and self._heartbeats.are_due():
             self._run(self.heartbeat)  # before anything else is asked of a new broker
         for member in self._members():
             member.route_changed(topic, route)
-
-
-async def _gather(works: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Run all at the same time; each handles what it can, the first other error is raised when all are done."""
-    results = await defer.DeferredList([defer.Deferred.fromCoroutine(work) for work in works], consumeErrors=True)
-    for succeeded, result in results:
-        if not succeeded:
-            result.raiseException()

@@ -12,12 +12,14 @@ from collections.abc import Sequence
 import attrs
 from twisted.internet import defer, task
 
-from twisted_mq.client.core.errors import ClientError
+from twisted_mq.client.core.errors import EXPECTED_ERRORS
 from twisted_mq.client.core.mq_client import MQClient
-from twisted_mq.client.producing.send_rules import SendLimits, SendResult, SendStatus, outgoing
-from twisted_mq.client.producing.sender import ProducerOptions, Sender
+from twisted_mq.client.producing.message_checks import SendLimits
+from twisted_mq.client.producing.outgoing import outgoing
+from twisted_mq.client.producing.producer_options import ProducerOptions
+from twisted_mq.client.producing.send_result import SendResult, SendStatus
+from twisted_mq.client.producing.sender import Sender
 from twisted_mq.logs import Logger
-from twisted_mq.protocol.errors import ProtocolError
 from twisted_mq.protocol.messages.message import Message, MessageExt
 from twisted_mq.protocol.messages.trace import (
     DEFAULT_REGION,
@@ -39,7 +41,6 @@ from twisted_mq.protocol.text.properties import (
     PROPERTY_TRACE_SWITCH,
     PROPERTY_TRANSACTION_PREPARED,
 )
-from twisted_mq.remoting.errors import RemotingError
 
 FLUSH_SECONDS = 5.0
 """flushTraceInterval"""
@@ -184,7 +185,7 @@ class TraceDispatcher:
 
     async def _send_all(self) -> None:
         while self._waiting:
-            text, keys, size = [], dict[str, None](), 0
+            text, keys, size = list[str](), dict[str, None](), 0
             while self._waiting and size < MAX_BODY_BYTES // 2 and len(text) < BATCH:
                 one = self._waiting.popleft()
                 text.append(one.text)
@@ -197,7 +198,7 @@ class TraceDispatcher:
         ready = outgoing(message, self._client.unique_key(), self._options.limits)
         try:
             await self._sender.deliver(ready, None, None)
-        except (ClientError, RemotingError, ProtocolError) as error:
+        except EXPECTED_ERRORS as error:
             self.log.warn("traces not sent: group={group} bytes={size} {error}", group=self._group, size=len(body),
                           error=error)  # fmt: skip
 

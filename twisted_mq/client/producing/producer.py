@@ -8,40 +8,39 @@ await producer.stop()
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable, Sequence
-from typing import Any, TypeVar
+import os
+import random
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
-from twisted.internet import defer
-from twisted.python import failure
+from twisted.internet import defer, interfaces
 
 from twisted_mq.client.core.errors import ClientStateError, MessageIllegal
 from twisted_mq.client.core.mq_client import MQClient
+from twisted_mq.client.core.name_checks import check_group
 from twisted_mq.client.core.request_and_reply import REPLY, request_message
+from twisted_mq.client.producing.calls_in_flight import CallsInFlight
+from twisted_mq.client.producing.message_checks import check_batch, check_message
 from twisted_mq.client.producing.message_trace import TraceDispatcher
-from twisted_mq.client.producing.send_rules import (
-    Outgoing,
-    SendResult,
-    check_batch,
-    check_group,
-    check_message,
-    outgoing,
-    outgoing_batch,
-)
-from twisted_mq.client.producing.sender import ProducerOptions, Sender
+from twisted_mq.client.producing.outgoing import Outgoing, outgoing, outgoing_batch
+from twisted_mq.client.producing.producer_options import ProducerOptions
+from twisted_mq.client.producing.send_result import SendResult
+from twisted_mq.client.producing.sender import Sender
 from twisted_mq.protocol.bodies import MessageQueue, TopicRouteData
 from twisted_mq.protocol.messages.message import Message, MessageExt
 from twisted_mq.protocol.names.namespaces import with_namespace
 from twisted_mq.protocol.names.recall_handle import RecallHandle
 from twisted_mq.protocol.text.java import java_hash
 from twisted_mq.protocol.text.properties import PROPERTY_MESSAGE_TYPE
+from twisted_mq.remoting.client import Connect
 
-QueueSelector = Callable[[Sequence[MessageQueue], Message, Any], MessageQueue]
-"""(all queues, message, argument) -> queue (Apache: MessageQueueSelector)."""
+Key = TypeVar("Key")
 
-Result = TypeVar("Result")
+QueueSelector = Callable[[Sequence[MessageQueue], Message, Key], MessageQueue]
+"""(all queues, message, key) -> queue (Apache: MessageQueueSelector)."""
 
 
-def select_by_hash(queues: Sequence[MessageQueue], message: Message, key: Any) -> MessageQueue:
+def select_by_hash(queues: Sequence[MessageQueue], message: Message, key: object) -> MessageQueue:
     """The queue of a key, the same as Apache's SelectMessageQueueByHash chooses for that text."""
     return queues[abs(java_hash(str(key))) % len(queues)]
 
@@ -51,31 +50,38 @@ class Producer:
 
     def __init__(
         self,
-        reactor: Any,
+        reactor: interfaces.IReactorTime,
         group: str,
         namesrv: str | Sequence[str] | None = None,
         *,
         client: MQClient | None = None,
         options: ProducerOptions | None = None,
         namespace: str = "",
-        **client_arguments: Any,
+        instance_name: str | None = None,
+        ip: str | None = None,
+        connect: Connect | None = None,
+        rng: random.Random | None = None,
+        get_pid: Callable[[], int] = os.getpid,
     ) -> None:
         """Raises ClientOptionIllegal for a bad group or address; nothing is connected before `start`.
 
         With a `namespace` the brokers' names of the group and of all topics begin with it; queues have these names.
+        From `instance_name` on the arguments are those of an MQClient of its own.
         """
         self.group = with_namespace(namespace, group)
         check_group(self.group)
         self._namespace = namespace
         self.options = options or ProducerOptions()
-        self.client = client or MQClient(reactor, namesrv or (), **client_arguments)
+        self.client = client or MQClient(
+            reactor, namesrv or (), instance_name=instance_name, ip=ip, connect=connect, rng=rng, get_pid=get_pid
+        )
         self._clock = reactor
         self._sender = Sender(self.client, self.group, self.options)
         self._traces: TraceDispatcher | None = None
         if self.options.message_trace:
             self._traces = TraceDispatcher(self.client, group, self.options.trace_topic, "PRODUCE")
         self._started = False
-        self._in_flight: set[defer.Deferred[Any]] = set()
+        self._calls = CallsInFlight(self.group)
 
     # life cycle
 
@@ -89,6 +95,7 @@ class Producer:
             raise ClientStateError(f"producer {self.group} is started already")
         await self.client.join_producer(self)
         self._started = True
+        self._calls.open()
         if self._traces is not None:
             self._traces.start()
 
@@ -100,11 +107,7 @@ class Producer:
         if not self._started:
             return
         self._started = False
-        if self._in_flight:
-            finished = defer.DeferredList([_follow(one) for one in self._in_flight], consumeErrors=True)
-            await finished.addTimeout(finish_seconds, self._clock, onTimeoutCancel=lambda *_: None)
-        for one in list(self._in_flight):
-            one.cancel()
+        await self._calls.close(finish_seconds, self._clock)
         if self._traces is not None:
             await self._traces.stop(finish_seconds)
         await self.client.leave_producer(self)
@@ -119,36 +122,36 @@ class Producer:
         Fails with MessageIllegal, NoRoute, SendFailed (all attempts failed), BrokerError (refused), RemotingError
         (no answer from the given queue's broker) or ClientStateError.
         """
-        return self._run(self._send(message, queue, timeout_seconds))
+        return self._calls.run(self._send(message, queue, timeout_seconds))
 
     def send_by_key(
         self,
         message: Message,
-        key: Any,
-        selector: QueueSelector = select_by_hash,
+        key: Key,
+        selector: QueueSelector[Key] = select_by_hash,
         *,
         timeout_seconds: float | None = None,
     ) -> defer.Deferred[SendResult]:
         """Send to the queue the selector takes for `key`: messages of one key stay in order in one queue."""
-        return self._run(self._send_by_key(message, key, selector, timeout_seconds))
+        return self._calls.run(self._send_by_key(message, key, selector, timeout_seconds))
 
     def send_batch(
         self, messages: Iterable[Message], queue: MessageQueue | None = None, *, timeout_seconds: float | None = None
     ) -> defer.Deferred[SendResult]:
         """Send several messages of one topic in one request, to one queue."""
-        return self._run(self._send_batch(list(messages), queue, timeout_seconds))
+        return self._calls.run(self._send_batch(list(messages), queue, timeout_seconds))
 
     def send_one_way(self, message: Message, queue: MessageQueue | None = None) -> defer.Deferred[None]:
         """Send without an answer: fires when the message is handed to the connection, which promises nothing."""
-        return self._run(self._send_one_way(message, queue))
+        return self._calls.run(self._send_one_way(message, queue))
 
     def request(
         self,
         message: Message,
         queue: MessageQueue | None = None,
         *,
-        key: Any = None,
-        selector: QueueSelector = select_by_hash,
+        key: Key | None = None,
+        selector: QueueSelector[Key] = select_by_hash,
         timeout_seconds: float = 3.0,
     ) -> defer.Deferred[MessageExt]:
         """Send a message and wait for its consumer's reply, `timeout_seconds` for both together.
@@ -156,18 +159,18 @@ class Producer:
         It goes to `queue`, or to the one that `selector` takes for `key`, or round the topic's queues. Fails as `send`
         does, and with RequestTimeout. The reply comes from whoever sends `reply_message(...)` for what it consumed.
         """
-        return self._run(self._request(message, queue, key, selector, timeout_seconds))
+        return self._calls.run(self._request(message, queue, key, selector, timeout_seconds))
 
     def recall(self, topic: str, handle: str) -> defer.Deferred[str]:
         """Call back a message that waits for its time, by the `recall_handle` of its SendResult; fires with its id.
 
         Fails with MessageIllegal for what is no handle, NoRoute, BrokerError (refused, or too late) or RemotingError.
         """
-        return self._run(self._recall(topic, handle))
+        return self._calls.run(self._recall(topic, handle))
 
     def publish_queues(self, topic: str) -> defer.Deferred[tuple[MessageQueue, ...]]:
         """The queues of a topic that take messages, in the order every client has them."""
-        return self._run(self._publish_queues(topic))
+        return self._calls.run(self._publish_queues(topic))
 
     # member of the client
 
@@ -178,23 +181,6 @@ class Producer:
         self._sender.route_changed(topic, route)
 
     # sending
-
-    def _run(self, work: Coroutine[Any, Any, Result]) -> defer.Deferred[Result]:
-        """Start a user's call; it counts as in flight until it ends."""
-        if not self._started:
-            work.close()
-            return defer.fail(ClientStateError(f"producer {self.group} is not running; start() comes first"))
-        running = defer.Deferred.fromCoroutine(work)
-        if not running.called:
-            self._in_flight.add(running)
-            running.addBoth(self._ended, running)
-        return running
-
-    def _ended(self, result: Any, running: defer.Deferred[Any]) -> Any:
-        self._in_flight.discard(running)
-        if not self._started and isinstance(result, failure.Failure) and result.check(defer.CancelledError):
-            raise ClientStateError(f"producer {self.group} was stopped before an answer came; it may have been sent")
-        return result
 
     def _named(self, message: Message) -> Message:
         """The message under its topic's whole name; a reply's topic has no namespace."""
@@ -225,7 +211,7 @@ class Producer:
         return result
 
     async def _send_by_key(
-        self, message: Message, key: Any, selector: QueueSelector, timeout_seconds: float | None
+        self, message: Message, key: Key, selector: QueueSelector[Key], timeout_seconds: float | None
     ) -> SendResult:
         check_message(message, self.options.limits)
         queue = selector((await self._sender.info(self._named(message).topic)).queues, message, key)
@@ -235,8 +221,8 @@ class Producer:
         self,
         message: Message,
         queue: MessageQueue | None,
-        key: Any,
-        selector: QueueSelector,
+        key: Key | None,
+        selector: QueueSelector[Key],
         timeout_seconds: float,
     ) -> MessageExt:
         request = request_message(message, self.client.client_id, timeout_seconds)
@@ -281,16 +267,3 @@ class Producer:
 
     async def _publish_queues(self, topic: str) -> tuple[MessageQueue, ...]:
         return (await self._sender.info(with_namespace(self._namespace, topic))).queues
-
-
-def _follow(watched: defer.Deferred[Any]) -> defer.Deferred[None]:
-    """Fires when `watched` ends, and leaves its result alone."""
-    follower: defer.Deferred[None] = defer.Deferred()
-
-    def ended(result: Any) -> Any:
-        if not follower.called:
-            follower.callback(None)
-        return result
-
-    watched.addBoth(ended)
-    return follower

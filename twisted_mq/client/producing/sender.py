@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import attrs
-
 from twisted_mq.client.core.errors import BrokerGone, SendFailed, TopicNotWritable
 from twisted_mq.client.core.mq_client import MQClient
 from twisted_mq.client.producing.latency_fault import LatencyFault
-from twisted_mq.client.producing.send_rules import (
-    Outgoing,
-    SendLimits,
-    SendResult,
-    SendStatus,
-    send_request,
-    send_result,
-)
+from twisted_mq.client.producing.outgoing import Outgoing, send_request
+from twisted_mq.client.producing.producer_options import ProducerOptions
+from twisted_mq.client.producing.send_result import SendResult, SendStatus, send_result
 from twisted_mq.protocol.bodies import MessageQueue, TopicRouteData
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError
-from twisted_mq.protocol.messages.trace import TRACE_TOPIC
 from twisted_mq.protocol.names.system_topics import AUTO_CREATE_TOPIC
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.remoting.errors import RemotingError
@@ -37,30 +29,6 @@ RETRY_RESPONSE_CODES = frozenset(
     }
 )
 """Refusals that another broker might not give (Apache: DefaultMQProducer.retryResponseCodes)."""
-
-
-@attrs.frozen
-class ProducerOptions:
-    """Settings of a producer (Apache: DefaultMQProducer)."""
-
-    send_timeout_seconds: float = 3.0
-    """sendMsgTimeout: for all attempts of one send together."""
-    retry_times: int = 2
-    """retryTimesWhenSendFailed: further attempts after the first, on another broker where there is one."""
-    retry_when_not_stored_ok: bool = False
-    """retryAnotherBrokerWhenNotStoreOK: also try again when the status is not SEND_OK."""
-    default_topic_queue_nums: int = 4
-    """Queues of a topic that the first send creates."""
-    batch_unique_key: bool = False
-    """Give a batch one unique key in place of its messages' own, as topics of the queue type BatchCQ need it."""
-    send_latency_fault: bool = False
-    """sendLatencyFaultEnable: leave slow and failing brokers out for a while."""
-    limits: SendLimits = attrs.Factory(SendLimits)
-    message_trace: bool = False
-    """enableTrace: tell the brokers' trace topic what became of each message."""
-    trace_topic: str = TRACE_TOPIC
-    vip_channel: bool = False
-    """vipChannelEnabled: send to the broker's fast port, two below the one it announces."""
 
 
 class Sender:

@@ -16,15 +16,19 @@ from __future__ import annotations
 
 import enum
 import inspect
+import os
+import random
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from typing import TypeVar
 
 import attrs
-from twisted.internet import defer
+from twisted.internet import defer, interfaces
 
 from twisted_mq.client.core.errors import BrokerGone
+from twisted_mq.client.core.mq_client import MQClient
 from twisted_mq.client.producing.producer import Producer
-from twisted_mq.client.producing.send_rules import SendResult, SendStatus
+from twisted_mq.client.producing.producer_options import ProducerOptions
+from twisted_mq.client.producing.send_result import SendResult, SendStatus
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.flags import MessageSysFlag
@@ -39,6 +43,7 @@ from twisted_mq.protocol.text.properties import (
 )
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import encode_header
+from twisted_mq.remoting.client import Connect
 from twisted_mq.remoting.errors import RemotingError
 
 
@@ -54,6 +59,8 @@ class TransactionState(enum.Enum):
         """The name of Apache's constant, which traces hold."""
         return "UNKNOW" if self is TransactionState.UNKNOWN else f"{self.name}_MESSAGE"
 
+
+MessageT = TypeVar("MessageT", Message, MessageExt)
 
 Decision = TransactionState | Awaitable[TransactionState]
 Execute = Callable[[Message], Decision]
@@ -75,10 +82,26 @@ class TransactionProducer(Producer):
     log = Logger()
 
     def __init__(
-        self, reactor: Any, group: str, namesrv: str | Sequence[str] | None = None, *, check: Check, **more: Any
+        self,
+        reactor: interfaces.IReactorTime,
+        group: str,
+        namesrv: str | Sequence[str] | None = None,
+        *,
+        check: Check,
+        client: MQClient | None = None,
+        options: ProducerOptions | None = None,
+        namespace: str = "",
+        instance_name: str | None = None,
+        ip: str | None = None,
+        connect: Connect | None = None,
+        rng: random.Random | None = None,
+        get_pid: Callable[[], int] = os.getpid,
     ) -> None:
-        """Further arguments are those of Producer."""
-        super().__init__(reactor, group, namesrv, **more)
+        """As Producer, with the function that tells brokers what became of a message nobody has decided about."""
+        super().__init__(
+            reactor, group, namesrv, client=client, options=options, namespace=namespace,
+            instance_name=instance_name, ip=ip, connect=connect, rng=rng, get_pid=get_pid,
+        )  # fmt: skip
         self._check = check
 
     def send_in_transaction(
@@ -89,7 +112,7 @@ class TransactionProducer(Producer):
         Fails as `send` does, then nothing was executed. An error in `execute` is in the result: the broker asks later.
         What waits for a delay level cannot be transactional: the level is left out, as in Apache.
         """
-        return self._run(self._send_in_transaction(message, execute, timeout_seconds))
+        return self._calls.run(self._send_in_transaction(message, execute, timeout_seconds))
 
     async def _send_in_transaction(
         self, message: Message, execute: Execute, timeout_seconds: float | None
@@ -105,7 +128,7 @@ class TransactionProducer(Producer):
         return TransactionResult(sent, state, error)
 
     async def _decide(
-        self, function: Callable[[Any], Decision], message: Any
+        self, function: Callable[[MessageT], Decision], message: MessageT
     ) -> tuple[TransactionState, Exception | None]:
         try:
             decision = function(message)

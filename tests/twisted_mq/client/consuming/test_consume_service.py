@@ -11,6 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from twisted_mq.client.consuming.consume_service import CALLS_A_TURN, ConsumeService
 from twisted_mq.client.consuming.consumer_options import ConsumeContext, ConsumerOptions, ConsumeStatus, MessageModel
+from twisted_mq.client.consuming.listener_calls import ListenerCalls
 from twisted_mq.client.consuming.offset_store import OffsetStore
 from twisted_mq.client.consuming.process_queue import ProcessQueue
 from twisted_mq.protocol.bodies import MessageQueue
@@ -40,7 +41,9 @@ class ConsumeCase(SynchronousTestCase):
         self.held = ProcessQueue()
 
     def service(self, **options: Any) -> ConsumeService:
-        return ConsumeService(self.clock, self._listen, "g", ConsumerOptions(**options), self.offsets, self._send_back)
+        chosen = ConsumerOptions(**options)
+        calls = ListenerCalls(self.clock, self._listen, "g", chosen.consume_timeout_seconds, LATER)
+        return ConsumeService(calls, chosen, self.offsets, self._send_back)
 
     def _listen(self, messages: list[MessageExt], context: ConsumeContext) -> Any:
         self.calls.append((messages, context))

@@ -6,7 +6,7 @@ from twisted.internet import defer
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from twisted_mq.client.consuming.rebalance import RebalanceTimer
+from twisted_mq.client.consuming.rebalance_timer import RebalanceTimer
 
 
 class Timer(SynchronousTestCase):

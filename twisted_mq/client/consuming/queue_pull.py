@@ -11,13 +11,13 @@ from twisted.python import failure
 from twisted_mq.client.consuming.consumer_options import ConsumerOptions, MessageModel
 from twisted_mq.client.consuming.offset_store import OffsetStore
 from twisted_mq.client.consuming.process_queue import ProcessQueue
-from twisted_mq.client.core.broker_calls import PullResult, PullStatus
-from twisted_mq.client.core.errors import BrokerGone, ClientError
+from twisted_mq.client.core.errors import EXPECTED_ERRORS, BrokerGone
 from twisted_mq.client.core.mq_client import MQClient
+from twisted_mq.client.core.pull_result import PullResult, PullStatus
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import MessageQueue, SubscriptionData
 from twisted_mq.protocol.codes import ResponseCode
-from twisted_mq.protocol.errors import BrokerError, ProtocolError
+from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.flags import build_pull_sys_flag
 from twisted_mq.protocol.headers import PullMessageRequestHeader
 from twisted_mq.protocol.messages.message import MessageExt
@@ -25,7 +25,6 @@ from twisted_mq.protocol.messages.subscription import selects
 from twisted_mq.protocol.names.routes import MASTER_ID
 from twisted_mq.protocol.names.system_topics import RETRY_PREFIX
 from twisted_mq.protocol.text.properties import PROPERTY_MAX_OFFSET, PROPERTY_MIN_OFFSET
-from twisted_mq.remoting.errors import RemotingError
 from twisted_mq.routing.topic_route import pull_address
 
 SUSPEND_SECONDS = 15
@@ -132,7 +131,7 @@ class QueuePull:
             return AFTER_ERROR_SECONDS
         try:
             result = await self._pull(subscription)
-        except (ClientError, RemotingError, ProtocolError) as error:
+        except EXPECTED_ERRORS as error:
             return self._after(error)
         return self._take(result, subscription)
 

@@ -1,0 +1,61 @@
+"""What is refused before it leaves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from twisted_mq.client.core.errors import MessageIllegal
+from twisted_mq.client.core.message import Message
+from twisted_mq.client.producing.message_checks import SendLimits, check_batch, check_message
+
+LIMITS = SendLimits()
+
+
+def message(body: Any = b"body", topic: str = "T", **rest: Any) -> Message:
+    return Message(topic, body, **rest)
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        (message(topic=""), "blank"),
+        (message(topic="../x"), "illegal characters"),
+        (message(topic="a b"), "illegal characters"),
+        (message(topic="x" * 128), "longer than"),
+        (message(topic="SCHEDULE_TOPIC_XXXX"), "belongs to the broker"),
+        (message(body=b""), "the body is empty"),
+        (message(body="text"), "of type str, bytes are needed"),
+        (message(body=None), "of type NoneType"),
+        (message(body=b"x" * (4 * 1024 * 1024 + 1)), "max_message_size is 4194304"),
+        (message(properties={"a": "b\x01"}), "separate properties"),
+        (message(properties={"a\x02": "b"}), "separate properties"),
+        (message(properties={"a": 1}), "names and values are text"),
+        (message(properties={"": "1"}), "names are not empty"),
+        (message(properties={"a": "x" * 32767}), "the limit is 32767"),
+    ],
+)
+def test_message_no_broker_would_take_is_refused_with_the_reason(bad: Message, reason: str) -> None:
+    with pytest.raises(MessageIllegal, match=reason):
+        check_message(bad, LIMITS)
+
+
+def test_good_message_passes() -> None:
+    check_message(message(topic="%RETRY%g", tags="A", keys="k"), LIMITS)
+
+
+@pytest.mark.parametrize(
+    ("batch", "reason"),
+    [
+        ([], "without messages"),
+        ([message(), message(topic="U")], "one batch has one topic"),
+        ([message(), message(delay_time_level=1)], "delayed"),
+        ([message(topic="%RETRY%g")], "retry topic"),
+        ([message(), message(properties={"WAIT": "false"})], "WAIT"),
+        ([message(), message(body=b"")], "empty"),
+    ],
+)
+def test_batch_no_broker_would_take_is_refused(batch: list[Message], reason: str) -> None:
+    with pytest.raises(MessageIllegal, match=reason):
+        check_batch(batch, LIMITS)

@@ -1,0 +1,92 @@
+"""What is sent for a message."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+import pytest
+
+from twisted_mq.client.core.message import Message
+from twisted_mq.client.producing.message_checks import SendLimits
+from twisted_mq.client.producing.outgoing import outgoing, outgoing_batch, send_request
+from twisted_mq.protocol.bodies import MessageQueue
+from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.layouts.batch_entry import decode_batch
+from twisted_mq.protocol.messages.compression import CompressionType
+from twisted_mq.protocol.text.properties import decode_properties
+
+LIMITS = SendLimits()
+QUEUE = MessageQueue("T", "broker-a", 3)
+
+
+def message(body: Any = b"body", topic: str = "T", **rest: Any) -> Message:
+    return Message(topic, body, **rest)
+
+
+def test_outgoing_adds_key_and_wait_and_leaves_the_message_alone() -> None:
+    sent = message(tags="A")
+    ready = outgoing(sent, "KEY1", LIMITS)
+    assert decode_properties(ready.properties) == {"TAGS": "A", "UNIQ_KEY": "KEY1", "WAIT": "true"}
+    assert (ready.topic, ready.body, ready.sys_flag, ready.unique_key) == ("T", b"body", 0, "KEY1")
+    assert ready.request_code is RequestCode.SEND_MESSAGE_V2
+    assert sent.properties == {"TAGS": "A"}
+
+
+def test_unique_key_set_by_hand_stays() -> None:
+    assert outgoing(message(properties={"UNIQ_KEY": "MINE"}), "KEY1", LIMITS).unique_key == "MINE"
+
+
+@pytest.mark.parametrize(("size", "compressed"), [(4095, False), (4096, True), (9000, True)])
+def test_large_body_is_compressed(size: int, compressed: bool) -> None:
+    body = b"x" * size
+    ready = outgoing(message(body), "K", LIMITS)
+    assert ready.sys_flag == (0x301 if compressed else 0)
+    assert (zlib.decompress(ready.body) if compressed else ready.body) == body
+
+
+def test_compression_type_stands_in_the_flag() -> None:
+    limits = SendLimits(compress_over_bytes=1, compress_type=CompressionType.LZ4)
+    assert outgoing(message(), "K", limits).sys_flag == 0x101
+
+
+def test_retry_message_carries_its_tries_in_the_header() -> None:
+    retried = message(topic="%RETRY%g", properties={"RECONSUME_TIME": "3", "MAX_RECONSUME_TIMES": "16"})
+    ready = outgoing(retried, "K", LIMITS)
+    assert (ready.reconsume_times, ready.max_reconsume_times) == (3, 16)
+    assert decode_properties(ready.properties) == {"UNIQ_KEY": "K", "WAIT": "true"}
+
+
+def test_half_message_is_flagged() -> None:
+    assert outgoing(message(properties={"TRAN_MSG": "true"}), "K", LIMITS).sys_flag == 4
+
+
+def test_batch_keeps_a_key_for_each_message() -> None:
+    ready = outgoing_batch([message(b"1", tags="A"), message(b"2")], ["K1", "K2"])
+    assert ready.unique_key == "K1,K2"
+    assert ready.request_code is RequestCode.SEND_BATCH_MESSAGE
+    assert decode_properties(ready.properties) == {"WAIT": "true"}
+    assert [(one.body, one.properties) for one in decode_batch(ready.body, "T")] == [
+        (b"1", {"TAGS": "A", "UNIQ_KEY": "K1", "WAIT": "true"}),
+        (b"2", {"UNIQ_KEY": "K2", "WAIT": "true"}),
+    ]
+
+
+def test_batch_may_carry_one_key_for_all() -> None:
+    ready = outgoing_batch([message(b"1")], ["K1"], "ALL")
+    assert decode_properties(ready.properties) == {"UNIQ_KEY": "ALL", "WAIT": "true"}
+
+
+def test_request_has_the_fields_apache_sends() -> None:
+    """As recorded in remoting/producer_async_oneway, apart from names and times."""
+    request = send_request(
+        outgoing(message(b"async 1", tags="T1", keys="ak1"), "K", LIMITS),
+        QUEUE, group="PG", default_topic="TBW102", queue_nums=4, now_ms=1795217858558,
+    )  # fmt: skip
+    properties = request.ext_fields.pop("i")
+    assert request.code == 310
+    assert request.ext_fields == {
+        "a": "PG", "b": "T", "c": "TBW102", "d": "4", "e": "3", "f": "0", "g": "1795217858558", "h": "0",
+        "j": "0", "k": "false", "m": "false", "n": "broker-a",
+    }  # fmt: skip
+    assert decode_properties(properties) == {"TAGS": "T1", "KEYS": "ak1", "UNIQ_KEY": "K", "WAIT": "true"}

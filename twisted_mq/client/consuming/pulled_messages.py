@@ -1,0 +1,56 @@
+"""What was pulled ahead, until somebody asks for it."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Sequence
+from typing import TypeVar
+
+from twisted.internet import defer
+
+from twisted_mq.client.consuming.process_queue import ProcessQueue
+from twisted_mq.client.core.errors import ClientStateError
+from twisted_mq.protocol.bodies import MessageQueue
+from twisted_mq.protocol.messages.message import MessageExt
+
+Result = TypeVar("Result")
+
+
+class PulledMessages:
+    """What was pulled and not yet polled, in the order it came. One poll waits at a time."""
+
+    def __init__(self) -> None:
+        self._pulled: collections.deque[tuple[Sequence[MessageExt], ProcessQueue, MessageQueue]] = collections.deque()
+        self._waiting: defer.Deferred[None] | None = None
+
+    def submit(self, messages: Sequence[MessageExt], process_queue: ProcessQueue, queue: MessageQueue) -> None:
+        self._pulled.append((messages, process_queue, queue))
+        self._wake()
+
+    def take(self) -> tuple[Sequence[MessageExt], ProcessQueue, MessageQueue] | None:
+        """The messages of the pull that came first, of a queue that is still ours; None where there are none."""
+        while self._pulled:
+            pulled = self._pulled.popleft()
+            if not pulled[1].dropped:
+                return pulled
+        return None
+
+    def wait(self) -> defer.Deferred[None]:
+        """Fires when there may be something to take. Raises ClientStateError while another poll waits."""
+        if self._waiting is not None:
+            raise ClientStateError("another poll of this consumer waits; one at a time")
+        self._waiting = defer.Deferred()
+        return self._waiting.addBoth(self._waited)
+
+    def _waited(self, result: Result) -> Result:
+        self._waiting = None
+        return result
+
+    async def stop(self, finish_seconds: float) -> None:
+        """A poll that waits ends without messages."""
+        self._pulled.clear()
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._waiting is not None:
+            self._waiting.callback(None)

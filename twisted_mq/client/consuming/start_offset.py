@@ -1,0 +1,30 @@
+"""Where the pulling of a queue begins."""
+
+from __future__ import annotations
+
+from twisted_mq.client.consuming.consumer_options import ConsumeFromWhere, ConsumerOptions
+from twisted_mq.client.consuming.offset_store import OffsetStore
+from twisted_mq.client.core.mq_client import MQClient
+from twisted_mq.protocol.bodies import MessageQueue
+from twisted_mq.protocol.names.system_topics import RETRY_PREFIX
+
+
+async def start_offset(queue: MessageQueue, client: MQClient, options: ConsumerOptions, offsets: OffsetStore) -> int:
+    """Where to begin: at the stored offset, else as consume_from_where says (RebalancePushImpl.computePullFromWhere).
+
+    Messages to be retried are never skipped. Raises NoRoute, RemotingError or BrokerError.
+    """
+    stored = await offsets.read(queue)
+    if stored is not None and stored >= 0:
+        return stored
+    retry = queue.topic.startswith(RETRY_PREFIX)
+    policy = options.consume_from_where
+    if policy is ConsumeFromWhere.FIRST_OFFSET or (retry and policy is ConsumeFromWhere.LAST_OFFSET):
+        return 0
+    address = await client.routes.master(queue.broker_name, queue.topic)
+    if policy is ConsumeFromWhere.LAST_OFFSET or retry:
+        return await client.calls.max_offset(address, queue)
+    timestamp = options.consume_timestamp_ms
+    if timestamp is None:
+        timestamp = client.now_ms() - 30 * 60 * 1000
+    return await client.calls.search_offset(address, queue, timestamp)

@@ -1,0 +1,20 @@
+"""Checks of the names that a user gives, before anything leaves (Apache: Validators)."""
+
+from __future__ import annotations
+
+from twisted_mq.client.core.errors import ClientOptionIllegal
+from twisted_mq.protocol.names.validation import group_fault, topic_fault
+
+
+def check_group(group: str) -> None:
+    """Raises ClientOptionIllegal for a name that no broker takes."""
+    fault = group_fault(group)
+    if fault is not None:
+        raise ClientOptionIllegal(f"group {group!r}: {fault}")
+
+
+def check_topic(topic: str) -> None:
+    """Raises ClientOptionIllegal for a name that no broker takes."""
+    fault = topic_fault(topic)
+    if fault is not None:
+        raise ClientOptionIllegal(f"topic {topic!r}: {fault}")

@@ -1,0 +1,16 @@
+"""Several coroutines at the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Iterable
+
+from twisted.internet import defer
+from twisted.python import failure
+
+
+async def together(works: Iterable[Coroutine[defer.Deferred[object], object, None]]) -> None:
+    """Run all; each handles what it can, the first other error is raised when all are done."""
+    results = await defer.DeferredList([defer.Deferred.fromCoroutine(work) for work in works], consumeErrors=True)
+    for _, result in results:
+        if isinstance(result, failure.Failure):
+            result.raiseException()

@@ -1,0 +1,69 @@
+"""What is refused before it leaves; names and limits as Apache's Validators and DefaultMQProducer. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from twisted_mq.client.core.errors import MessageIllegal
+from twisted_mq.protocol.messages.compression import CompressionType
+from twisted_mq.protocol.messages.message import Message
+from twisted_mq.protocol.names.system_topics import NOT_ALLOWED_SEND_TOPICS, RETRY_PREFIX
+from twisted_mq.protocol.names.validation import topic_fault
+from twisted_mq.protocol.text.properties import MAX_PROPERTIES_BYTES, PROPERTY_DELAY_TIME_LEVEL, encode_properties
+
+
+@attrs.frozen
+class SendLimits:
+    """What is refused before it leaves, and what is compressed."""
+
+    max_message_size: int = 4 * 1024 * 1024
+    compress_over_bytes: int = 4 * 1024
+    """compressMsgBodyOverHowmuch: bodies of at least this size are compressed, those of a batch are not."""
+    compress_type: CompressionType = CompressionType.ZLIB
+    compress_level: int = 5
+
+
+def check_message(message: Message, limits: SendLimits) -> None:
+    """Raises MessageIllegal with the reason; the order is that of Apache's Validators.checkMessage."""
+    fault = topic_fault(message.topic)
+    if fault is not None:
+        raise MessageIllegal(f"topic {message.topic!r}: {fault}")
+    if message.topic in NOT_ALLOWED_SEND_TOPICS:
+        raise MessageIllegal(f"topic {message.topic} belongs to the broker, nothing may be sent to it")
+    if not isinstance(message.body, bytes | bytearray | memoryview):
+        raise MessageIllegal(f"the body is of type {type(message.body).__name__}, bytes are needed")
+    if not message.body:
+        raise MessageIllegal("the body is empty")
+    if len(message.body) > limits.max_message_size:
+        raise MessageIllegal(f"the body has {len(message.body)} bytes, max_message_size is {limits.max_message_size}")
+    _check_properties(message.properties)
+
+
+def _check_properties(properties: Mapping[str, str]) -> None:
+    for name, value in properties.items():
+        if not isinstance(name, str) or not isinstance(value, str) or not name:
+            raise MessageIllegal(f"property {name!r}: {value!r}: names and values are text, names are not empty")
+        if "\x01" in name + value or "\x02" in name + value:
+            raise MessageIllegal(f"property {name!r}: the characters 1 and 2 separate properties on the wire")
+    size = len(encode_properties(properties).encode())
+    if size > MAX_PROPERTIES_BYTES:
+        raise MessageIllegal(f"the properties take {size} bytes, the limit is {MAX_PROPERTIES_BYTES}")
+
+
+def check_batch(messages: Sequence[Message], limits: SendLimits) -> None:
+    """Raises MessageIllegal for what Apache's MessageBatch.generateFromList refuses, and for too large a whole."""
+    if not messages:
+        raise MessageIllegal("a batch without messages")
+    first = messages[0]
+    for message in messages:
+        check_message(message, limits)
+        if PROPERTY_DELAY_TIME_LEVEL in message.properties:
+            raise MessageIllegal("delayed messages cannot be sent in a batch")
+        if message.topic.startswith(RETRY_PREFIX):
+            raise MessageIllegal("messages of a retry topic cannot be sent in a batch")
+        if message.topic != first.topic:
+            raise MessageIllegal(f"one batch has one topic, here are {first.topic} and {message.topic}")
+        if message.wait_store_message_ok != first.wait_store_message_ok:
+            raise MessageIllegal("one batch has one WAIT property, here it differs")

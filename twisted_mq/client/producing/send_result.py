@@ -1,0 +1,68 @@
+"""What the answer to a send means (Apache: MQClientAPIImpl.processSendResponse)."""
+
+from __future__ import annotations
+
+import enum
+
+import attrs
+
+from twisted_mq.client.producing.outgoing import Outgoing
+from twisted_mq.protocol.bodies import MessageQueue
+from twisted_mq.protocol.codes import ResponseCode
+from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.headers import SendMessageResponseHeader
+from twisted_mq.protocol.messages.trace import DEFAULT_REGION
+from twisted_mq.protocol.text.properties import PROPERTY_MSG_REGION, PROPERTY_TRACE_SWITCH
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.header_codec import fast_header
+
+
+class SendStatus(enum.Enum):
+    """How far a message came when its send was answered. Only SEND_OK keeps every promise of the broker's settings."""
+
+    SEND_OK = ResponseCode.SUCCESS
+    FLUSH_DISK_TIMEOUT = ResponseCode.FLUSH_DISK_TIMEOUT
+    FLUSH_SLAVE_TIMEOUT = ResponseCode.FLUSH_SLAVE_TIMEOUT
+    SLAVE_NOT_AVAILABLE = ResponseCode.SLAVE_NOT_AVAILABLE
+
+
+_send_response = fast_header(SendMessageResponseHeader)
+_STATUS_BY_CODE = {int(status.value): status for status in SendStatus}
+
+
+@attrs.frozen
+class SendResult:
+    """What became of a send. `msg_id` is the unique key; for a batch the keys of its messages, joined by commas."""
+
+    status: SendStatus
+    msg_id: str
+    offset_msg_id: str
+    """Where it is stored; for a batch the ids of its messages, joined by commas."""
+    queue: MessageQueue
+    queue_offset: int
+    """Of the (first) message."""
+    transaction_id: str | None = None
+    recall_handle: str | None = None
+    region_id: str = DEFAULT_REGION
+    """Region of the broker (MSG_REGION)."""
+    trace_on: bool = True
+    """Whether the broker wants traces (TRACE_ON)."""
+
+
+def send_result(message: Outgoing, queue: MessageQueue, answer: RemotingCommand) -> SendResult:
+    """What the broker answered. Raises BrokerError where it did not take the message."""
+    status = _STATUS_BY_CODE.get(answer.code)
+    if status is None:
+        raise BrokerError(answer.code, answer.remark or "")
+    header, fields = _send_response(answer), answer.ext_fields or {}
+    return SendResult(
+        status=status,
+        msg_id=header.batch_uniq_id or message.unique_key,
+        offset_msg_id=header.msg_id,
+        queue=queue if header.queue_id == queue.queue_id else attrs.evolve(queue, queue_id=header.queue_id),
+        queue_offset=header.queue_offset,
+        transaction_id=header.transaction_id,
+        recall_handle=header.recall_handle,
+        region_id=fields.get(PROPERTY_MSG_REGION) or DEFAULT_REGION,
+        trace_on=fields.get(PROPERTY_TRACE_SWITCH) != "false",
+    )
