@@ -32,7 +32,8 @@ Int32 = Annotated[int, Bits(32)]
 Int64 = Annotated[int, Bits(64)]
 
 ConsumeType = Annotated[str, Names(("CONSUME_ACTIVELY", "CONSUME_PASSIVELY", "CONSUME_POP"))]
-MessageModel = Annotated[str, Names(("BROADCASTING", "CLUSTERING"))]
+BROADCASTING, CLUSTERING = "BROADCASTING", "CLUSTERING"
+MessageModel = Annotated[str, Names((BROADCASTING, CLUSTERING))]
 ConsumeFromWhere = Annotated[
     str,
     Names(

@@ -19,7 +19,7 @@ from twisted_mq.broker.filter.filter_tables import UnsavedFilters, consumer_filt
 from twisted_mq.broker.ha.durability import Durability
 from twisted_mq.broker.ha.service import HAService
 from twisted_mq.broker.long_polling import PullRequestHoldService
-from twisted_mq.broker.options import BrokerRole
+from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.pop.pop_service import PopService
 from twisted_mq.broker.schedule.postpone import Postponement
 from twisted_mq.broker.schedule.waiting_messages import WaitingMessages
@@ -36,13 +36,14 @@ from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import encode_header
 from twisted_mq.remoting.channel import Channel
 from twisted_mq.storage.interfaces import IMessageStore
+from twisted_mq.storage.tables.request_mode_table import MessageRequestModeTable
 
 
 @attrs.define(eq=False)
 class BrokerController:
     """One broker's state. `call_from_thread` hands a call to the reactor's thread; times are ms."""
 
-    options: Any
+    options: BrokerOptions
     clock: interfaces.IReactorTime
     call_from_thread: Callable[..., Any]
     now_ms: Callable[[], int]
@@ -65,11 +66,11 @@ class BrokerController:
     pop: PopService = attrs.field(init=False)
     ha: HAService = attrs.field(init=False)
     durability: Durability = attrs.field(init=False)
-    request_modes: Any = attrs.field(init=False)
+    request_modes: MessageRequestModeTable = attrs.field(init=False)
     routes: TopicRoutes = attrs.field(init=False)
     min_broker_id: int = 0
     statistics: BrokerStatistics = attrs.field(init=False)
-    registered: Callable[[], defer.Deferred[Any]] = attrs.field(init=False)
+    registered: Callable[[], defer.Deferred[None]] = attrs.field(init=False)
     _awaits_flush: bool = False
     _hides_unflushed: bool = attrs.field(init=False)
     log = Logger()
@@ -98,7 +99,7 @@ class BrokerController:
     @property
     def is_slave(self) -> bool:
         """Whether the messages come from a master and not from clients."""
-        return bool(self.options.broker_role == BrokerRole.SLAVE)
+        return self.options.is_slave
 
     @property
     def store_host(self) -> bytes:

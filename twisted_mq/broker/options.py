@@ -639,6 +639,11 @@ class BrokerOptions:
     )
 
     @property
+    def is_slave(self) -> bool:
+        """Whether the messages come from a master and not from clients."""
+        return self.broker_role == BrokerRole.SLAVE
+
+    @property
     def advertised_ha_port(self) -> int:
         """haListenPort, or the port above the clients' where it is not set."""
         return self.ha_listen_port or self.listen_port + 1

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TypeVar
 
 import attrs
 from twisted.internet import defer
+from twisted.python import failure
 
+from twisted_mq.broker.options import BrokerOptions
+from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import (
     RegisterBrokerBody,
@@ -27,13 +30,15 @@ from twisted_mq.protocol.wire.header_codec import encode_header
 from twisted_mq.remoting.client import RemotingClient
 from twisted_mq.remoting.errors import RemotingError
 
+Result = TypeVar("Result")
+
 
 @attrs.define(eq=False)
 class Registration:
     """What is registered, and where: `name_servers` are host:port texts."""
 
-    options: Any
-    topics: Any
+    options: BrokerOptions
+    topics: TopicConfigManager
     client: RemotingClient
     broker_address: str
     ha_address: str
@@ -63,7 +68,7 @@ class Registration:
         self._under_way.append(waiting)
         return waiting
 
-    def _finished(self, results: Any) -> Any:
+    def _finished(self, results: Result) -> Result:
         self._calls -= 1
         if not self._calls:
             waiting, self._under_way = self._under_way, []
@@ -107,7 +112,9 @@ class Registration:
             body_crc32=zlib.crc32(body) & 0x7FFFFFFF,
         )
 
-    def _call(self, address: str, code: int, header: Any, body: bytes) -> defer.Deferred[bool]:
+    def _call(
+        self, address: str, code: int, header: RegisterBrokerRequestHeader | UnRegisterBrokerRequestHeader, body: bytes
+    ) -> defer.Deferred[bool]:
         command = RemotingCommand.request(code, encode_header(header), body)
         sent = self.client.invoke(address, command, self.options.register_broker_timeout_mills / 1000)
         return sent.addCallbacks(self._told, self._failed, callbackArgs=(address,), errbackArgs=(address,))
@@ -122,7 +129,7 @@ class Registration:
         self.answered(answer.ext_fields or {})
         return True
 
-    def _failed(self, reason: Any, address: str) -> bool:
+    def _failed(self, reason: failure.Failure, address: str) -> bool:
         reason.trap(RemotingError)
         if address not in self._unreachable:
             self._unreachable.add(address)

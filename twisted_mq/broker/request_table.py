@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Protocol
 
+from twisted_mq.broker.advertised_address import AdvertisedAddress
 from twisted_mq.broker.controller import BrokerController
 from twisted_mq.broker.ha.slave_refusals import refuse_on_slave
 from twisted_mq.broker.processors.admin_cleaning import AdminCleaningProcessor
@@ -52,6 +53,8 @@ def request_table(broker: BrokerController) -> dict[int, Processor]:
 
 
 def _processors(broker: BrokerController) -> Iterator[RequestProcessor]:
+    options, store, topics, groups, offsets = broker.options, broker.store, broker.topics, broker.groups, broker.offsets
+    consumers, producers = broker.consumers, broker.producers
     yield SendMessageProcessor(broker)
     yield SendBackProcessor(broker)
     yield RecallMessageProcessor(broker)
@@ -63,17 +66,25 @@ def _processors(broker: BrokerController) -> Iterator[RequestProcessor]:
     yield ChangeInvisibleTimeProcessor(broker)
     yield NotificationProcessor(broker)
     yield PeekMessageProcessor(broker)
-    yield ClientManageProcessor(broker)
-    yield ConsumerManageProcessor(broker)
-    yield QueryAssignmentProcessor(broker)
-    yield AdminTopicsProcessor(broker)
-    yield AdminListsProcessor(broker)
-    yield AdminConsumersProcessor(broker)
-    yield AdminClientsProcessor(broker)
-    yield AdminOffsetsProcessor(broker)
-    yield AdminConfigProcessor(broker)
-    yield AdminCleaningProcessor(broker)
-    yield BrokerStatsProcessor(broker)
-    yield QueryMessagesProcessor(broker)
+    yield ClientManageProcessor(
+        options, broker.now_ms, topics, groups, consumers, producers, broker.filters, broker.statistics
+    )
+    yield ConsumerManageProcessor(store, topics, groups, offsets, consumers, broker.locks, broker.now_ms)
+    yield QueryAssignmentProcessor(options, topics, groups, consumers, broker.routes, broker.request_modes)
+    yield AdminTopicsProcessor(
+        options, store, topics, groups, offsets, broker.pop, broker.statistics, lambda: broker.registered()
+    )
+    yield AdminListsProcessor(options, topics, groups, lambda: broker.registered())
+    yield AdminConsumersProcessor(
+        options, broker.now_ms, store, topics, groups, offsets, consumers, broker.statistics, broker.address
+    )
+    yield AdminClientsProcessor(options, store, topics, groups, consumers, producers)
+    yield AdminOffsetsProcessor(options, store, topics, groups, offsets, consumers, broker.held_pulls)
+    yield AdminConfigProcessor(
+        options, broker.now_ms, store, topics, groups, AdvertisedAddress(broker.advertised_ip, broker.port), broker.ha
+    )
+    yield AdminCleaningProcessor(store, topics)
+    yield BrokerStatsProcessor(options, broker.statistics)
+    yield QueryMessagesProcessor(options, store, consumers)
     yield RuntimeInfoProcessor(broker)
-    yield ReplicationProcessor(broker)
+    yield ReplicationProcessor(options, broker.waiting, broker.request_modes, broker.ha, broker.address)

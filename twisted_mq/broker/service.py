@@ -26,7 +26,6 @@ from twisted_mq.broker.filter.filter_tables import consumer_filters
 from twisted_mq.broker.filter.message_filter import filter_bit_map
 from twisted_mq.broker.ha.replication import Replication
 from twisted_mq.broker.long_polling import HOLD_CHECK_SECONDS
-from twisted_mq.broker.options import BrokerRole
 from twisted_mq.broker.pop.order_info import ConsumerOrderInfoTable
 from twisted_mq.broker.registration import Registration
 from twisted_mq.broker.request_table import request_table
@@ -243,7 +242,7 @@ class BrokerService(service.Service):
         self._every(ORDER_SAVE_SECONDS, controller.pop.orders.save)
         self._every(FILTER_SAVE_SECONDS, lambda: controller.filters.save(self.now_ms()))
         self._every(options.transaction_metric_flush_interval / 1000, controller.transactions.metrics.save)
-        if options.broker_role != BrokerRole.SLAVE:
+        if not options.is_slave:
             self._every(options.transaction_check_interval / 1000, controller.transactions.check)
 
     def _in_thread(self, work: Callable[..., Any], *arguments: Any) -> defer.Deferred[Any]:

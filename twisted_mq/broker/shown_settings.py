@@ -6,8 +6,8 @@ value of such a key means, that value is shown, whatever the file says. Secrets 
 
 from __future__ import annotations
 
-from typing import Any
-
+from twisted_mq.broker.advertised_address import AdvertisedAddress
+from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.config.options import shown_options
 from twisted_mq.config.values import value_text
 
@@ -47,16 +47,16 @@ FIXED: dict[str, bool | int | str] = {
 """Keys of Apache's that are no options here, or options without effect, and the value that this broker acts by."""
 
 
-def settings_text(broker: Any) -> str:
+def settings_text(options: BrokerOptions, address: AdvertisedAddress, ha_address: str) -> str:
     """All shown settings as lines of key=value, sorted."""
-    values = FIXED | shown_options(broker.options) | _resolved(broker)
+    values = FIXED | shown_options(options) | _resolved(address, ha_address)
     return "".join(f"{key}={value_text(value)}\n" for key, value in sorted(values.items()))
 
 
-def _resolved(broker: Any) -> dict[str, Any]:
+def _resolved(address: AdvertisedAddress, ha_address: str) -> dict[str, int | str]:
     """What was left to the broker: its addresses and ports, and what it is short of to tell slaves where it listens."""
-    resolved = {"brokerIP1": broker.advertised_ip, "listenPort": broker.port}
-    if broker.ha.address:
-        ip, _, port = broker.ha.address.rpartition(":")
+    resolved: dict[str, int | str] = {"brokerIP1": address.ip, "listenPort": address.port}
+    if ha_address:
+        ip, _, port = ha_address.rpartition(":")
         resolved |= {"brokerIP2": ip, "haListenPort": int(port)}
     return resolved

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import attrs
 
-from twisted_mq.broker.options import BrokerRole
+from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.storage.config import FlushDiskType, StoreConfig
 
 _SPELLED_BY_APACHE = {
@@ -15,7 +13,7 @@ _SPELLED_BY_APACHE = {
 }
 
 
-def store_config(options: Any, store_host: bytes) -> StoreConfig:
+def store_config(options: BrokerOptions, store_host: bytes) -> StoreConfig:
     """Every field of StoreConfig that is a key of the broker, as the broker's options have it.
 
     The names are the same but for the `_ms` of times. A slave has no transient pool (Apache: TransientStorePool).
@@ -23,9 +21,7 @@ def store_config(options: Any, store_host: bytes) -> StoreConfig:
     keys = {field.name: _key(field.name) for field in attrs.fields(StoreConfig)}
     values = {name: getattr(options, key) for name, key in keys.items() if hasattr(options, key)}
     values["flush_disk_type"] = FlushDiskType(options.flush_disk_type)
-    values["transient_store_pool_enable"] = (
-        options.transient_store_pool_enable and options.broker_role != BrokerRole.SLAVE
-    )
+    values["transient_store_pool_enable"] = options.transient_store_pool_enable and not options.is_slave
     return StoreConfig(**values, store_host=store_host)
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from twisted.internet import defer
 
+from twisted_mq.broker.clients.consumer_manager import ConsumerManager
 from twisted_mq.broker.clients.producer_manager import ClientChannelInfo
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import (
@@ -31,18 +30,20 @@ CPP = "CPP"
 log = Logger()
 
 
-def online_client(broker: Any, group: str, client_id: str | None) -> ClientChannelInfo:
+def online_client(consumers: ConsumerManager, group: str, client_id: str | None) -> ClientChannelInfo:
     """A consumer of a group by its id. Raises BrokerError where none is connected by that name."""
-    info = broker.consumers.groups.get(group)
+    info = consumers.groups.get(group)
     for client in info.clients.values() if info is not None else ():
         if client.client_id == client_id:
-            return client  # type: ignore[no-any-return]
+            return client
     raise BrokerError(ResponseCode.SYSTEM_ERROR, f"The Consumer <{group}> <{client_id}> not online")
 
 
-async def call_consumer(broker: Any, request: RemotingCommand, group: str, client_id: str | None) -> RemotingCommand:
+async def call_consumer(
+    consumers: ConsumerManager, request: RemotingCommand, group: str, client_id: str | None
+) -> RemotingCommand:
     """Hand a request on to a consumer; its answer is the answer. Raises BrokerError where none comes."""
-    client = online_client(broker, group, client_id)
+    client = online_client(consumers, group, client_id)
     passed_on = RemotingCommand.request(request.code, dict(request.ext_fields), request.body)
     try:
         answer = await client.channel.send_request(passed_on, CALL_SECONDS)
@@ -55,9 +56,9 @@ async def call_consumer(broker: Any, request: RemotingCommand, group: str, clien
     return request.answer(answer.code, answer.remark, dict(answer.ext_fields), answer.body)
 
 
-def push_reset(broker: Any, header: ResetOffsetRequestHeader, offsets: dict[MessageQueue, int]) -> None:
+def push_reset(consumers: ConsumerManager, header: ResetOffsetRequestHeader, offsets: dict[MessageQueue, int]) -> None:
     """Tell all of a group's consumers to go on at these offsets (220, one-way). Raises BrokerError without consumers."""
-    info = broker.consumers.groups.get(header.group)
+    info = consumers.groups.get(header.group)
     if info is None:
         raise BrokerError(
             ResponseCode.CONSUMER_NOT_ONLINE,
@@ -89,13 +90,13 @@ def _for_cpp(offsets: dict[MessageQueue, int]) -> ResetOffsetBodyForC:
 
 
 async def consumer_status(
-    broker: Any, topic: str, group: str, client_id: str | None
+    consumers: ConsumerManager, topic: str, group: str, client_id: str | None
 ) -> dict[str, dict[MessageQueue, int]]:
     """Where each consumer of a group stands on a topic, by client id; asked of one consumer where that is named (221).
 
     Consumers that do not answer are left out and logged. Raises BrokerError where none is connected.
     """
-    info = broker.consumers.groups.get(group)
+    info = consumers.groups.get(group)
     if info is None:
         raise BrokerError(ResponseCode.SYSTEM_ERROR, f"No Any Consumer online in the consumer group: [{group}]")
     fields = encode_header(GetConsumerStatusRequestHeader(topic=topic, group=group))

@@ -6,15 +6,14 @@ A change of a group's members is told to `ids_changed(group, channels)`, unless 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import attrs
 
 from twisted_mq.broker.clients.producer_manager import CHANNEL_EXPIRED_MS, ClientChannelInfo
 from twisted_mq.broker.clients.subscription_conflicts import SubscriptionConflicts
 from twisted_mq.protocol.bodies import ConsumerData, SubscriptionData
-
-BROADCASTING = "BROADCASTING"
+from twisted_mq.protocol.bodies.types import BROADCASTING, CLUSTERING
+from twisted_mq.remoting.channel import Channel
 
 
 @attrs.define(eq=False)
@@ -22,10 +21,10 @@ class ConsumerGroupInfo:
     """One group: its connections, its subscriptions by topic, and how it consumes."""
 
     group: str
-    consume_type: str = "CONSUME_PASSIVELY"
-    message_model: str = "CLUSTERING"
-    consume_from_where: str = "CONSUME_FROM_LAST_OFFSET"
-    clients: dict[Any, ClientChannelInfo] = attrs.field(factory=dict)
+    consume_type: str | None = "CONSUME_PASSIVELY"
+    message_model: str | None = CLUSTERING
+    consume_from_where: str | None = "CONSUME_FROM_LAST_OFFSET"
+    clients: dict[Channel, ClientChannelInfo] = attrs.field(factory=dict)
     subscriptions: dict[str, SubscriptionData] = attrs.field(factory=dict)
 
     def client_ids(self) -> list[str]:
@@ -52,7 +51,7 @@ class ConsumerGroupInfo:
 class ConsumerManager:
     """All groups that have a consumer connected."""
 
-    def __init__(self, ids_changed: Callable[[str, list[Any]], None], expired_ms: int = CHANNEL_EXPIRED_MS) -> None:
+    def __init__(self, ids_changed: Callable[[str, list[Channel]], None], expired_ms: int = CHANNEL_EXPIRED_MS) -> None:
         self._ids_changed = ids_changed
         self._expired_ms = expired_ms
         self.groups: dict[str, ConsumerGroupInfo] = {}
@@ -76,19 +75,19 @@ class ConsumerManager:
             self._tell(info, notify)
         return changed
 
-    def unregister(self, group: str, channel: Any, *, notify: bool = True) -> None:
+    def unregister(self, group: str, channel: Channel, *, notify: bool = True) -> None:
         """A consumer says goodbye."""
         info = self.groups.get(group)
         client = info.clients.pop(channel, None) if info is not None else None
         if info is not None and client is not None:
             self._left(info, client, notify)
 
-    def channel_lost(self, channel: Any) -> None:
+    def channel_lost(self, channel: Channel) -> None:
         """Drop the connection from all groups and tell those that are left."""
         for info in [one for one in self.groups.values() if channel in one.clients]:
             self._left(info, info.clients.pop(channel), True)
 
-    def expired(self, now_ms: int) -> list[Any]:
+    def expired(self, now_ms: int) -> list[Channel]:
         """Channels whose last heartbeat is too old; they are dropped here, closing them is the caller's."""
         oldest = now_ms - self._expired_ms
         late = [client.channel for info in self.groups.values() for client in info.clients.values()

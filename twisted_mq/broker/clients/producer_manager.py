@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import attrs
+
+from twisted_mq.remoting.channel import Channel
 
 CHANNEL_EXPIRED_MS = 120_000
 """A client without a heartbeat for this long is dropped (Apache: CHANNEL_EXPIRED_TIMEOUT)."""
@@ -14,7 +14,7 @@ CHANNEL_EXPIRED_MS = 120_000
 class ClientChannelInfo:
     """One client of a group on one connection."""
 
-    channel: Any
+    channel: Channel
     client_id: str
     language: str
     version: int
@@ -26,8 +26,8 @@ class ProducerManager:
 
     def __init__(self, expired_ms: int = CHANNEL_EXPIRED_MS) -> None:
         self._expired_ms = expired_ms
-        self.groups: dict[str, dict[Any, ClientChannelInfo]] = {}
-        self._by_client_id: dict[str, Any] = {}
+        self.groups: dict[str, dict[Channel, ClientChannelInfo]] = {}
+        self._by_client_id: dict[str, Channel] = {}
         self._asked = 0
 
     def register(self, group: str, client: ClientChannelInfo) -> None:
@@ -35,16 +35,16 @@ class ProducerManager:
         self.groups.setdefault(group, {})[client.channel] = client
         self._by_client_id[client.client_id] = client.channel
 
-    def unregister(self, group: str, channel: Any) -> None:
+    def unregister(self, group: str, channel: Channel) -> None:
         """A producer says goodbye."""
         self._drop(group, channel)
 
-    def channel_lost(self, channel: Any) -> None:
+    def channel_lost(self, channel: Channel) -> None:
         """Drop the connection from all groups."""
         for group in [name for name, clients in self.groups.items() if channel in clients]:
             self._drop(group, channel)
 
-    def expired(self, now_ms: int) -> list[Any]:
+    def expired(self, now_ms: int) -> list[Channel]:
         """Channels whose last heartbeat is too old; they are dropped here, closing them is the caller's."""
         oldest = now_ms - self._expired_ms
         late = [client.channel for clients in self.groups.values() for client in clients.values()
@@ -53,17 +53,17 @@ class ProducerManager:
             self.channel_lost(channel)
         return late
 
-    def find_channel(self, client_id: str) -> Any | None:
+    def find_channel(self, client_id: str) -> Channel | None:
         """The connection of a client's producers (Apache: findChannel)."""
         return self._by_client_id.get(client_id)
 
-    def available_channel(self, group: str) -> Any | None:
+    def available_channel(self, group: str) -> Channel | None:
         """A connection of the group, each time the next one (Apache: getAvailableChannel)."""
         channels = [channel for channel in self.groups.get(group, ()) if channel.connected_now]
         self._asked += 1
         return channels[self._asked % len(channels)] if channels else None
 
-    def _drop(self, group: str, channel: Any) -> None:
+    def _drop(self, group: str, channel: Channel) -> None:
         clients = self.groups.get(group)
         client = clients.pop(channel, None) if clients is not None else None
         if client is None:

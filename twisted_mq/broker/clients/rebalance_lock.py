@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import attrs
+
+from twisted_mq.protocol.bodies import MessageQueue
 
 LOCK_MAX_LIVE_MS = 60_000
 """A lock that was not renewed for this long is free (Apache: rocketmq.broker.rebalance.lockMaxLiveTime)."""
@@ -18,17 +19,17 @@ class _Lock:
 
 
 class RebalanceLockManager:
-    """Locks on message queues by group; a queue is anything hashable."""
+    """Locks on message queues by group."""
 
     def __init__(self, max_live_ms: int = LOCK_MAX_LIVE_MS) -> None:
         self._max_live_ms = max_live_ms
-        self._groups: dict[str, dict[Any, _Lock]] = {}
+        self._groups: dict[str, dict[MessageQueue, _Lock]] = {}
 
-    def try_lock(self, group: str, queues: Iterable[Any], client_id: str, now_ms: int) -> list[Any]:
+    def try_lock(self, group: str, queues: Iterable[MessageQueue], client_id: str, now_ms: int) -> list[MessageQueue]:
         """The queues that the client holds after this; its own locks are renewed, expired ones change their owner."""
         return [queue for queue in queues if self._take(group, queue, client_id, now_ms)]
 
-    def unlock(self, group: str, queues: Iterable[Any], client_id: str) -> None:
+    def unlock(self, group: str, queues: Iterable[MessageQueue], client_id: str) -> None:
         """Free those of the queues that the client holds."""
         locks = self._groups.get(group, {})
         for queue in queues:
@@ -40,12 +41,12 @@ class RebalanceLockManager:
         """Whether no client of the group holds a lock, so that it does not consume in order."""
         return all(self._expired(lock, now_ms) for lock in self._groups.get(group, {}).values())
 
-    def owner(self, group: str, queue: Any, now_ms: int) -> str | None:
+    def owner(self, group: str, queue: MessageQueue, now_ms: int) -> str | None:
         """The client that holds a queue now."""
         held = self._groups.get(group, {}).get(queue)
         return None if held is None or self._expired(held, now_ms) else held.client_id
 
-    def _take(self, group: str, queue: Any, client_id: str, now_ms: int) -> bool:
+    def _take(self, group: str, queue: MessageQueue, client_id: str, now_ms: int) -> bool:
         locks = self._groups.setdefault(group, {})
         held = locks.get(queue)
         if held is not None and held.client_id != client_id and not self._expired(held, now_ms):

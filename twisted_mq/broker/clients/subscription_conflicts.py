@@ -13,6 +13,7 @@ import attrs
 from twisted_mq.broker.clients.producer_manager import ClientChannelInfo
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import ConsumerData, SubscriptionData
+from twisted_mq.protocol.bodies.types import CLUSTERING
 from twisted_mq.protocol.messages.subscription import is_tag_type, split_tags
 
 NOT_SUBSCRIBED = "(nothing)"
@@ -91,7 +92,7 @@ class SubscriptionConflicts:
 
 def _wishes(data: ConsumerData) -> Wishes:
     found = {one.topic: _wish(one) for one in data.subscription_data_set}
-    return {**found, MODEL: data.message_model}
+    return {**found, MODEL: data.message_model or CLUSTERING}
 
 
 def _wish(subscription: SubscriptionData) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import DataVersion, SubscriptionGroupConfig
 from twisted_mq.protocol.names.validation import group_fault
+from twisted_mq.storage.tables.config_tables import SubscriptionGroupTable
 
 FORBIDDEN_TO_READ = 1 << 2
 """The bit of a group's forbidden topics that stands for reading (Apache: PermName.INDEX_PERM_READ)."""
@@ -30,7 +30,7 @@ class SubscriptionGroupManager:
 
     log = Logger()
 
-    def __init__(self, table: Any, now_ms: Callable[[], int], *, auto_create: bool) -> None:
+    def __init__(self, table: SubscriptionGroupTable, now_ms: Callable[[], int], *, auto_create: bool) -> None:
         self._table = table
         self._now_ms = now_ms
         self.auto_create = auto_create
@@ -38,14 +38,12 @@ class SubscriptionGroupManager:
     @property
     def groups(self) -> dict[str, SubscriptionGroupConfig]:
         """All groups by name; not to be changed by callers."""
-        groups: dict[str, SubscriptionGroupConfig] = self._table.groups
-        return groups
+        return self._table.groups
 
     @property
     def data_version(self) -> DataVersion:
         """Counts the changes of the table, for slaves."""
-        version: DataVersion = self._table.data_version
-        return version
+        return self._table.data_version
 
     def add_built_in_groups(self) -> None:
         """Make the groups that every broker has, where they are missing."""
@@ -88,7 +86,7 @@ class SubscriptionGroupManager:
 
     def may_not_read(self, group: str, topic: str) -> bool:
         """Whether reading the topic is forbidden to the group."""
-        forbidden: dict[str, dict[str, int]] = self._table.forbidden
+        forbidden = self._table.forbidden
         return bool(forbidden) and bool(forbidden.get(group, {}).get(topic, 0) & FORBIDDEN_TO_READ)
 
     def forbid_reading(self, group: str, topic: str, *, forbidden: bool) -> None:

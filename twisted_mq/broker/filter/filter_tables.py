@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import attrs
 
 from twisted_mq.broker.filter.bloom_filter import BloomFilter
 from twisted_mq.broker.filter.consumer_filter_data import ConsumerFilterData
 from twisted_mq.broker.filter.consumer_filter_manager import ConsumerFilterManager, FilterTable
+from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.storage.files.json_file import LoadAction
 
 
@@ -25,7 +24,7 @@ class UnsavedFilters:
         return False
 
 
-def consumer_filters(options: Any, table: FilterTable) -> ConsumerFilterManager:
+def consumer_filters(options: BrokerOptions, table: FilterTable) -> ConsumerFilterManager:
     """The manager for a broker's options."""
     bloom_filter = BloomFilter(options.max_error_rate_of_bloom_filter, options.expect_consumer_num_use_filter)
     return ConsumerFilterManager(table, bloom_filter, options.filter_data_clean_time_span)

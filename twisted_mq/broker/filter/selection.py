@@ -5,17 +5,20 @@ Apache: PullMessageProcessor, between the checks of the group and the read of th
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Callable, Collection
+from typing import Protocol
 
 import attrs
 
 from twisted_mq.broker.filter.consumer_filter_data import ConsumerFilterData
+from twisted_mq.broker.filter.consumer_filter_manager import ConsumerFilterManager
 from twisted_mq.broker.filter.errors import ExpressionError
 from twisted_mq.broker.filter.message_filter import MessageFilter, request_filter
+from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.protocol.bodies import SubscriptionData
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError, RecordError
+from twisted_mq.protocol.headers import PullMessageRequestHeader
 from twisted_mq.protocol.layouts.record import Buffer
 from twisted_mq.protocol.layouts.record_codec import read_head, read_spans
 from twisted_mq.protocol.messages.subscription import SubscriptionError, build_subscription, is_tag_type
@@ -23,6 +26,14 @@ from twisted_mq.protocol.text.properties import decode_property_bytes
 from twisted_mq.storage.interfaces import RecordTest
 
 PARSE_FAILED = "parse the consumer's subscription failed"
+
+
+class FilterParts(Protocol):
+    """What selections are made with."""
+
+    options: BrokerOptions
+    now_ms: Callable[[], int]
+    filters: ConsumerFilterManager
 
 
 @attrs.frozen
@@ -48,18 +59,18 @@ class PropertyTest:
         return self.expression.matches_entry(None, store_timestamp, bit_map)
 
 
-def own_selection(broker: Any, header: Any) -> Selection:
+def own_selection(broker: FilterParts, header: PullMessageRequestHeader) -> Selection:
     """Of a pull that carries its subscription. Raises BrokerError."""
     kind = header.expression_type
     place = (header.topic, header.consumer_group)
     wanted = expression_selection(broker, *place, header.subscription, kind, header.sub_version)
     if not is_tag_type(kind):
-        check_served(broker, kind)
+        check_served(broker.options, kind)
     return wanted
 
 
 def expression_selection(
-    broker: Any, topic: str, group: str, expression: str | None, kind: str | None, version: int = 0
+    broker: FilterParts, topic: str, group: str, expression: str | None, kind: str | None, version: int = 0
 ) -> Selection:
     """By an expression that comes with a request, also where enablePropertyFilter is off. Raises BrokerError."""
     try:
@@ -72,7 +83,7 @@ def expression_selection(
     return _by_expression(broker, subscription, data)
 
 
-def group_selection(broker: Any, header: Any, subscription: SubscriptionData) -> Selection:
+def group_selection(broker: FilterParts, header: PullMessageRequestHeader, subscription: SubscriptionData) -> Selection:
     """Of a pull for what its group subscribed to in its heartbeats. Raises BrokerError."""
     if is_tag_type(subscription.expression_type):
         return Selection(tags_of(subscription))
@@ -82,18 +93,18 @@ def group_selection(broker: Any, header: Any, subscription: SubscriptionData) ->
         raise BrokerError(ResponseCode.FILTER_DATA_NOT_EXIST, remark)
     if data.client_version < header.sub_version:
         raise BrokerError(ResponseCode.FILTER_DATA_NOT_LATEST, "the consumer's consumer filter data not latest")
-    check_served(broker, subscription.expression_type)
+    check_served(broker.options, subscription.expression_type)
     return _by_expression(broker, subscription, data)
 
 
-def check_served(broker: Any, expression_type: str) -> None:
+def check_served(options: BrokerOptions, expression_type: str | None) -> None:
     """Raises BrokerError where enablePropertyFilter is off, as it is unless it is set."""
-    if not broker.options.enable_property_filter:
+    if not options.enable_property_filter:
         remark = f"The broker does not support consumer to filter message by {expression_type}"
         raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
 
 
-def _by_expression(broker: Any, subscription: SubscriptionData, data: ConsumerFilterData) -> Selection:
+def _by_expression(broker: FilterParts, subscription: SubscriptionData, data: ConsumerFilterData) -> Selection:
     test = MessageFilter(subscription, data, broker.filters, broker.options.filter_support_retry)
     return Selection(None, PropertyTest(test) if test.needs_properties else None)
 

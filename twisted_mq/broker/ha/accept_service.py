@@ -9,6 +9,7 @@ from twisted.internet import interfaces, protocol
 from twisted.python import failure
 
 from twisted_mq.broker.ha.connection import HAConnection
+from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.layouts.ha import ConnectionState
 from twisted_mq.storage.interfaces import IMessageStore
@@ -24,7 +25,7 @@ class AcceptSocketService(protocol.ServerFactory):
     noisy = False
 
     def __init__(
-        self, options: Any, store: IMessageStore, clock: interfaces.IReactorTime, changed: Callable[[], None]
+        self, options: BrokerOptions, store: IMessageStore, clock: interfaces.IReactorTime, changed: Callable[[], None]
     ) -> None:
         self.options = options
         self.store = store

@@ -20,6 +20,7 @@ from twisted.python import failure
 from twisted_mq.broker.ha.dispatch_behind import DispatchBehind
 from twisted_mq.broker.ha.flow_monitor import FlowMonitor
 from twisted_mq.broker.ha.idle_timer import IdleTimer
+from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.errors import FrameError
 from twisted_mq.protocol.layouts.ha import ConnectionState, Transfer, TransferDecoder, encode_report
@@ -46,7 +47,7 @@ class HAClient:
 
     def __init__(
         self,
-        options: Any,
+        options: BrokerOptions,
         store: IMessageStore,
         clock: interfaces.IReactorTime,
         connect: Connect,

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from twisted.internet import defer, interfaces
 
 from twisted_mq.broker.ha.accept_service import AcceptSocketService
 from twisted_mq.broker.ha.client import HAClient
 from twisted_mq.broker.ha.connection import HAConnection
 from twisted_mq.broker.ha.group_transfer import GroupTransferService
-from twisted_mq.broker.options import BrokerRole
+from twisted_mq.broker.options import BrokerOptions, BrokerRole
 from twisted_mq.protocol.bodies import HAClientRuntimeInfo, HAConnectionRuntimeInfo, HARuntimeInfo
 from twisted_mq.protocol.layouts.ha import ConnectionState
 from twisted_mq.storage.interfaces import IMessageStore
@@ -19,7 +17,7 @@ from twisted_mq.storage.interfaces import IMessageStore
 class HAService:
     """`accept` is the factory for the HA port; `client` is None on a master, `address` is what slaves are told."""
 
-    def __init__(self, options: Any, store: IMessageStore, clock: interfaces.IReactorTime) -> None:
+    def __init__(self, options: BrokerOptions, store: IMessageStore, clock: interfaces.IReactorTime) -> None:
         self.client: HAClient | None = None
         self.address = ""
         self.accept = AcceptSocketService(options, store, clock, self._changed)
@@ -30,7 +28,7 @@ class HAService:
     @property
     def waits_for_slaves(self) -> bool:
         """Whether sends wait for copies; with inSyncReplicas 1 the master's own is enough (Apache: CommitLog.handleHA)."""
-        return bool(self._options.broker_role == BrokerRole.SYNC_MASTER and self._options.in_sync_replicas > 1)
+        return self._options.broker_role == BrokerRole.SYNC_MASTER and self._options.in_sync_replicas > 1
 
     def replicated(self, offset: int) -> defer.Deferred[bool]:
         """Fires when inSyncReplicas copies hold the log up to `offset` (True), or that took too long (False)."""

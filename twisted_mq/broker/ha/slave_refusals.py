@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
+from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.wire.command import RemotingCommand
@@ -40,7 +40,7 @@ def unless(allowed: Callable[[], bool], answer: Processor) -> Processor:
     return decide
 
 
-def refuse_on_slave(processors: dict[int, Processor], options: Any) -> None:
+def refuse_on_slave(processors: dict[int, Processor], options: BrokerOptions) -> None:
     """Change a broker's table of processors into that of a slave."""
     for code in (*SENDS, *POPS):
         processors[int(code)] = refuse

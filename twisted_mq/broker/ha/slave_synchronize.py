@@ -15,7 +15,6 @@ from typing import Any
 import attrs
 from twisted.internet import defer
 
-from twisted_mq.broker.clients.consumer_offset_manager import SEPARATOR
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import (
     ConsumerOffsetSerializeWrapper,
@@ -33,6 +32,7 @@ from twisted_mq.protocol.headers import UpdateConsumerOffsetRequestHeader
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import encode_header
 from twisted_mq.remoting.errors import RemotingConnectError, RemotingError
+from twisted_mq.storage.tables.config_tables import TOPIC_GROUP_SEPARATOR
 
 TIMEOUT_SECONDS = 3.0
 
@@ -179,7 +179,7 @@ class SlaveSynchronize:
 
     async def _hand_back(self, key: str, queue_id: int, offset: int) -> bool:
         """Commit an offset at the master; whether that answers. Where that fails, the next copy tries again."""
-        topic, _, group = key.partition(SEPARATOR)
+        topic, _, group = key.partition(TOPIC_GROUP_SEPARATOR)
         header = UpdateConsumerOffsetRequestHeader(
             consumer_group=group, topic=topic, queue_id=queue_id, commit_offset=offset
         )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.remoting.channel import Answer, Channel
+from twisted_mq.storage.interfaces import IMessageStore
 
 
 class AdminCleaningProcessor:
@@ -15,8 +15,9 @@ class AdminCleaningProcessor:
 
     log = Logger()
 
-    def __init__(self, broker: Any) -> None:
-        self._broker = broker
+    def __init__(self, store: IMessageStore, topics: TopicConfigManager) -> None:
+        self._store = store
+        self._topics = topics
         self.processors = {
             RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE: self.clean_expired_queues,
             RequestCode.CLEAN_UNUSED_TOPIC: self.clean_unused_topics,
@@ -25,18 +26,18 @@ class AdminCleaningProcessor:
 
     def clean_expired_queues(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Delete queues whose records are all gone from the log."""
-        count = self._broker.store.clean_expired_queues()
+        count = self._store.clean_expired_queues()
         self.log.info("expired queues deleted: count={count} peer={peer}", count=count, peer=channel.address)
         return command.answer()
 
     def clean_unused_topics(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Delete the queues of topics that the broker no longer has."""
-        count = self._broker.store.clean_unused_topics(self._broker.topics.topics.keys())
+        count = self._store.clean_unused_topics(self._topics.topics.keys())
         self.log.info("queues of deleted topics deleted: topics={count} peer={peer}", count=count, peer=channel.address)
         return command.answer()
 
     def delete_expired_log(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Have expired log files deleted now, whatever the hour is."""
         self.log.info("expired log files are to be deleted: peer={peer}", peer=channel.address)
-        self._broker.store.delete_expired_log()
+        self._store.delete_expired_log()
         return command.answer()

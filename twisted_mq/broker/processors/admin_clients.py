@@ -6,12 +6,15 @@ Apache: the parts of AdminBrokerProcessor on connections and on requests that ar
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from twisted.internet import defer
 
 from twisted_mq.broker.clients.client_requests import call_consumer, consumer_status, online_client
-from twisted_mq.broker.clients.producer_manager import ClientChannelInfo
+from twisted_mq.broker.clients.consumer_manager import ConsumerManager
+from twisted_mq.broker.clients.producer_manager import ClientChannelInfo, ProducerManager
+from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
+from twisted_mq.broker.options import BrokerOptions
+from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.protocol.bodies import (
     Connection,
     ConsumerConnection,
@@ -34,13 +37,27 @@ from twisted_mq.protocol.layouts.message_id import MessageIdError, decode_offset
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header
 from twisted_mq.remoting.channel import Answer, Channel
+from twisted_mq.storage.interfaces import IMessageStore
 
 
 class AdminClientsProcessor:
     """Lists clients, and hands questions on to consumers."""
 
-    def __init__(self, broker: Any) -> None:
-        self._broker = broker
+    def __init__(
+        self,
+        options: BrokerOptions,
+        store: IMessageStore,
+        topics: TopicConfigManager,
+        groups: SubscriptionGroupManager,
+        consumers: ConsumerManager,
+        producers: ProducerManager,
+    ) -> None:
+        self._options = options
+        self._store = store
+        self._topics = topics
+        self._groups = groups
+        self._consumers = consumers
+        self._producers = producers
         self.processors = {
             RequestCode.GET_CONSUMER_CONNECTION_LIST: self.consumer_connections,
             RequestCode.GET_PRODUCER_CONNECTION_LIST: self.producer_connections,
@@ -53,7 +70,7 @@ class AdminClientsProcessor:
     def consumer_connections(self, channel: Channel, command: RemotingCommand) -> Answer:
         """A group's consumers, how they consume, and what they subscribed to; the remark says where they disagree."""
         group = decode_header(GetConsumerConnectionListRequestHeader, command).consumer_group
-        info = self._broker.consumers.groups.get(group)
+        info = self._consumers.groups.get(group)
         if info is None:
             raise BrokerError(ResponseCode.CONSUMER_NOT_ONLINE, f"the consumer group[{group}] not online")
         body = ConsumerConnection(
@@ -63,14 +80,14 @@ class AdminClientsProcessor:
             message_model=info.message_model,
             consume_from_where=info.consume_from_where,
         )
-        conflicts = [f"topic {one.topic}: {one}" for one in self._broker.consumers.conflicts.of_group(group)]
+        conflicts = [f"topic {one.topic}: {one}" for one in self._consumers.conflicts.of_group(group)]
         remark = f"subscription conflict, {'; '.join(conflicts)}" if conflicts else None
         return command.answer(ResponseCode.SUCCESS, remark, body=encode_body(body))
 
     def producer_connections(self, channel: Channel, command: RemotingCommand) -> Answer:
         """A group's producers."""
         group = decode_header(GetProducerConnectionListRequestHeader, command).producer_group
-        clients = self._broker.producers.groups.get(group)
+        clients = self._producers.groups.get(group)
         if clients is None:
             raise BrokerError(ResponseCode.SYSTEM_ERROR, f"the producer group[{group}] not exist")
         return command.answer(body=encode_body(ProducerConnection(connection_set=connections(clients.values()))))
@@ -79,7 +96,7 @@ class AdminClientsProcessor:
         """All producers by group, with the time of their last heartbeat."""
         table = {
             group: [producer_info(client) for client in clients.values()]
-            for group, clients in self._broker.producers.groups.items()
+            for group, clients in self._producers.groups.items()
         }
         return command.answer(body=encode_body(ProducerTableInfo(data=table)))
 
@@ -88,29 +105,31 @@ class AdminClientsProcessor:
         header = decode_header(GetConsumerStatusRequestHeader, command)
         return defer.ensureDeferred(self._consumer_status(command, header))
 
-    async def _consumer_status(self, command: RemotingCommand, header: GetConsumerStatusRequestHeader) -> Answer:
-        table = await consumer_status(self._broker, header.topic, header.group, header.client_addr)
+    async def _consumer_status(
+        self, command: RemotingCommand, header: GetConsumerStatusRequestHeader
+    ) -> RemotingCommand:
+        table = await consumer_status(self._consumers, header.topic, header.group, header.client_addr)
         return command.answer(body=encode_body(GetConsumerStatusBody(consumer_table=table)))
 
     def running_info(self, channel: Channel, command: RemotingCommand) -> Answer:
         """What a consumer says of itself."""
         header = decode_header(GetConsumerRunningInfoRequestHeader, command)
-        return defer.ensureDeferred(call_consumer(self._broker, command, header.consumer_group, header.client_id))
+        return defer.ensureDeferred(call_consumer(self._consumers, command, header.consumer_group, header.client_id))
 
     def consume_directly(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Have a consumer consume one stored message now; its answer says how that went."""
         header = decode_header(ConsumeMessageDirectlyResultRequestHeader, command)
-        online_client(self._broker, header.consumer_group, header.client_id)
-        fields = {**command.ext_fields, "brokerName": self._broker.options.broker_name}
-        topic = self._broker.topics.get(header.topic) if header.topic else None
+        online_client(self._consumers, header.consumer_group, header.client_id)
+        fields = {**command.ext_fields, "brokerName": self._options.broker_name}
+        topic = self._topics.get(header.topic) if header.topic else None
         if topic is not None:
             fields["topicSysFlag"] = str(topic.topic_sys_flag)
-        group = self._broker.groups.find(header.consumer_group)
+        group = self._groups.find(header.consumer_group)
         if group is not None:
             fields["groupSysFlag"] = str(group.group_sys_flag)
         passed_on = RemotingCommand.request(command.code, fields, self._record(header.msg_id))
         passed_on.opaque, passed_on.serialize_type = command.opaque, command.serialize_type
-        return defer.ensureDeferred(call_consumer(self._broker, passed_on, header.consumer_group, header.client_id))
+        return defer.ensureDeferred(call_consumer(self._consumers, passed_on, header.consumer_group, header.client_id))
 
     def _record(self, message_id: str | None) -> bytes:
         """The stored message of an offset id. Raises BrokerError."""
@@ -118,7 +137,7 @@ class AdminClientsProcessor:
             offset = decode_offset_message_id(message_id or "")[2]
         except MessageIdError as error:
             raise BrokerError(ResponseCode.SYSTEM_ERROR, f"msgId: {error}") from error
-        record: bytes | None = self._broker.store.look_message(offset)
+        record = self._store.look_message(offset)
         if record is None:
             raise BrokerError(ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {offset}")
         return record

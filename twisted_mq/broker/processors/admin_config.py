@@ -6,12 +6,15 @@ all of its keys or none. Changes are written to the file that the broker was sta
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
 
-import attrs
-
+from twisted_mq.broker.advertised_address import AdvertisedAddress
+from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
+from twisted_mq.broker.ha.service import HAService
+from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.shown_settings import settings_text
+from twisted_mq.broker.store_options import store_config
+from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.config.errors import ConfigError, KeyNotAllowed
 from twisted_mq.config.options import parse_updates
 from twisted_mq.config.properties import Entry, parse_properties, update_properties
@@ -21,43 +24,7 @@ from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.remoting.channel import Answer, Channel
-
-
-def _auto_create_groups(broker: Any) -> None:
-    broker.groups.auto_create = broker.options.auto_create_subscription_group
-
-
-def _register_permission(broker: Any) -> None:
-    """Clients learn of another permission from the name servers; what the checks kept of topics is forgotten."""
-    broker.topics.changed_as_a_whole()
-
-
-def _limit_store(broker: Any) -> None:
-    """The store keeps its limits in its own configuration, under the same names."""
-    limits = {name: getattr(broker.options, name) for name in STORE_LIMITS}
-    broker.store.configure(attrs.evolve(broker.store.config, **limits))
-
-
-STORE_LIMITS = (
-    "max_message_size",
-    "max_transfer_bytes_on_message_in_memory",
-    "max_transfer_count_on_message_in_memory",
-    "max_transfer_bytes_on_message_in_disk",
-    "max_transfer_count_on_message_in_disk",
-    "file_reserved_time",
-    "delete_file_batch_max",
-    "clean_file_forcibly_enable",
-    "disk_max_used_space_ratio",
-    "disk_space_clean_forcibly_ratio",
-    "disk_space_warning_level_ratio",
-)
-
-AFTER_CHANGE: dict[str, Callable[[Any], None]] = {
-    **dict.fromkeys(STORE_LIMITS, _limit_store),
-    "auto_create_subscription_group": _auto_create_groups,
-    "broker_permission": _register_permission,
-}
-"""Option -> what is to be done where somebody keeps its value; all others are read whenever they count."""
+from twisted_mq.storage.interfaces import IMessageStore
 
 
 class AdminConfigProcessor:
@@ -65,8 +32,23 @@ class AdminConfigProcessor:
 
     log = Logger()
 
-    def __init__(self, broker: Any) -> None:
-        self._broker = broker
+    def __init__(
+        self,
+        options: BrokerOptions,
+        now_ms: Callable[[], int],
+        store: IMessageStore,
+        topics: TopicConfigManager,
+        groups: SubscriptionGroupManager,
+        address: AdvertisedAddress,
+        ha: HAService,
+    ) -> None:
+        self._options = options
+        self._now_ms = now_ms
+        self._store = store
+        self._topics = topics
+        self._groups = groups
+        self._address = address
+        self._ha = ha
         self._version = DataVersion()
         self.processors = {
             RequestCode.UPDATE_BROKER_CONFIG: self.update_config,
@@ -76,13 +58,15 @@ class AdminConfigProcessor:
     def config(self, channel: Channel, command: RemotingCommand) -> Answer:
         """The settings in effect, as lines of key=value; the header carries the version, which counts changes."""
         fields = {"version": encode_body(self._version).decode()}
-        return command.answer(ext_fields=fields, body=settings_text(self._broker).encode())
+        return command.answer(
+            ext_fields=fields, body=settings_text(self._options, self._address, self._ha.address).encode()
+        )
 
     def update_config(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Change the options that the body names, all or none. Unlike Apache's, a key that cannot be changed is refused."""
         try:
             entries = parse_properties(command.body)
-            changes = parse_updates(type(self._broker.options), entries)
+            changes = parse_updates(type(self._options), entries)
             self._write(entries)
         except KeyNotAllowed as error:
             raise BrokerError(ResponseCode.NO_PERMISSION, str(error)) from error
@@ -94,17 +78,19 @@ class AdminConfigProcessor:
         return command.answer()
 
     def _write(self, entries: list[Entry]) -> None:
-        path = self._broker.options.broker_config_path
+        path = self._options.broker_config_path
         if path and entries:
             update_properties(path, {entry.key: entry.value for entry in entries})
 
-    def _apply(self, channel: Channel, changes: dict[str, Any]) -> None:
-        broker = self._broker
+    def _apply(self, channel: Channel, changes: Mapping[str, object]) -> None:
+        options = self._options
         for name, value in changes.items():
             self.log.info("option changed: {name}={value} peer={peer}", name=name, value=value, peer=channel.address)
-            setattr(broker.options, name, value)
-        for name in changes:
-            if name in AFTER_CHANGE:
-                AFTER_CHANGE[name](broker)
-        if changes:
-            self._version = self._version.next_version(broker.now_ms(), self._version.state_version)
+            setattr(options, name, value)
+        if not changes:
+            return
+        self._groups.auto_create = options.auto_create_subscription_group
+        self._store.configure(store_config(options, self._address.packed))
+        if "broker_permission" in changes:  # clients learn of it from the name servers
+            self._topics.changed_as_a_whole()
+        self._version = self._version.next_version(self._now_ms(), self._version.state_version)

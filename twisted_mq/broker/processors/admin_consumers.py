@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
 
+from twisted_mq.broker.clients.consumer_manager import ConsumerManager
+from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
+from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
+from twisted_mq.broker.options import BrokerOptions
+from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
+from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.protocol.bodies import (
     ConsumeStats,
     ConsumeStatsList,
@@ -28,13 +33,33 @@ from twisted_mq.protocol.headers import (
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header
 from twisted_mq.remoting.channel import Answer, Channel
+from twisted_mq.storage.interfaces import IMessageStore
 
 
 class AdminConsumersProcessor:
     """Compares committed offsets with the queues."""
 
-    def __init__(self, broker: Any) -> None:
-        self._broker = broker
+    def __init__(
+        self,
+        options: BrokerOptions,
+        now_ms: Callable[[], int],
+        store: IMessageStore,
+        topics: TopicConfigManager,
+        groups: SubscriptionGroupManager,
+        offsets: ConsumerOffsetManager,
+        consumers: ConsumerManager,
+        statistics: BrokerStatistics,
+        address: str,
+    ) -> None:
+        self._options = options
+        self._now_ms = now_ms
+        self._store = store
+        self._topics = topics
+        self._groups = groups
+        self._offsets = offsets
+        self._consumers = consumers
+        self._statistics = statistics
+        self._address = address
         self.processors = {
             RequestCode.GET_CONSUME_STATS: self.consume_stats,
             RequestCode.GET_BROKER_CONSUME_STATS: self.all_consume_stats,
@@ -48,38 +73,38 @@ class AdminConsumersProcessor:
         header = decode_header(GetConsumeStatsRequestHeader, command)
         table: dict[MessageQueue, OffsetWrapper] = {}
         tps = 0.0
-        for topic in self._topics(header):
-            config = self._broker.topics.get(topic)
+        for topic in self._topics_asked_for(header):
+            config = self._topics.get(topic)
             if config is None:
                 continue
             table |= self._queues(header.consumer_group, topic, config.read_queue_nums)
-            tps += self._broker.statistics.group_get_tps(header.consumer_group, topic)
+            tps += self._statistics.group_get_tps(header.consumer_group, topic)
         return command.answer(body=encode_body(ConsumeStats(offset_table=table, consume_tps=tps)))
 
-    def _topics(self, header: GetConsumeStatsRequestHeader) -> Iterable[str]:
+    def _topics_asked_for(self, header: GetConsumeStatsRequestHeader) -> Iterable[str]:
         """The topics asked for; what a connected group does not subscribe to is left out, unless a list names it."""
         named = [topic for topic in (header.topic_list or "").split(";") if topic.strip()]
         if named:
             return dict.fromkeys(named)
         group = header.consumer_group
         topic = (header.topic or "").strip()
-        topics = [topic] if topic else self._broker.offsets.topics_of(group)
+        topics = [topic] if topic else self._offsets.topics_of(group)
         return [topic for topic in topics if self._consumes(group, topic)]
 
     def _consumes(self, group: str, topic: str) -> bool:
         """Whether a group may consume a topic now: it subscribed to it, or nobody of it is connected."""
-        info = self._broker.consumers.groups.get(group)
+        info = self._consumers.groups.get(group)
         return info is None or not info.subscriptions or topic in info.subscriptions
 
     def _queues(self, group: str, topic: str, count: int) -> dict[MessageQueue, OffsetWrapper]:
-        name = self._broker.options.broker_name
+        name = self._options.broker_name
         return {
             MessageQueue(topic=topic, broker_name=name, queue_id=queue_id): self._queue(group, topic, queue_id)
             for queue_id in range(count)
         }
 
     def _queue(self, group: str, topic: str, queue_id: int) -> OffsetWrapper:
-        store, offsets = self._broker.store, self._broker.offsets
+        store, offsets = self._store, self._offsets
         consumed = offsets.query(group, topic, queue_id) or 0
         last = store.store_timestamp(topic, queue_id, consumed - 1) if consumed else 0
         return OffsetWrapper(
@@ -92,11 +117,11 @@ class AdminConsumersProcessor:
     def all_consume_stats(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Offsets and lag of all groups; with isOrder only on ordered topics."""
         ordered_only = decode_header(GetConsumeStatsInBrokerHeader, command).is_order
-        stats = {group: self._stats_of(group, ordered_only) for group in self._broker.groups.groups}
+        stats = {group: self._stats_of(group, ordered_only) for group in self._groups.groups}
         queues = [one for listed in stats.values() for each in listed for one in each.offset_table.values()]
         body = ConsumeStatsList(
             consume_stats_list=[{group: listed} for group, listed in stats.items()],
-            broker_addr=self._broker.address,
+            broker_addr=self._address,
             total_diff=sum(one.broker_offset - one.consumer_offset for one in queues),
             total_inflight_diff=sum(one.pull_offset - one.consumer_offset for one in queues),
         )
@@ -104,48 +129,48 @@ class AdminConsumersProcessor:
 
     def _stats_of(self, group: str, ordered_only: bool) -> list[ConsumeStats]:
         found = []
-        for topic in self._broker.offsets.topics_of(group):
-            config = self._broker.topics.get(topic)
+        for topic in self._offsets.topics_of(group):
+            config = self._topics.get(topic)
             if config is None or (ordered_only and not config.order) or not self._consumes(group, topic):
                 continue
             table = self._queues(group, topic, config.write_queue_nums)
-            tps = self._broker.statistics.group_get_tps(group, topic)
+            tps = self._statistics.group_get_tps(group, topic)
             found.append(ConsumeStats(offset_table=table, consume_tps=tps))
         return found
 
     def consume_time_span(self, channel: Channel, command: RemotingCommand) -> Answer:
         """From when to when each queue's messages are, and the time of the one that the group consumed last."""
         header = decode_header(QueryConsumeTimeSpanRequestHeader, command)
-        config = self._broker.topics.get(header.topic)
+        config = self._topics.get(header.topic)
         if config is None:
             raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"topic[{header.topic}] not exist")
         spans = [self._span(header.group, header.topic, queue_id) for queue_id in range(config.write_queue_nums)]
         return command.answer(body=encode_body(QueryConsumeTimeSpanBody(consume_time_span_set=spans)))
 
     def _span(self, group: str, topic: str, queue_id: int) -> QueueTimeSpan:
-        broker, store = self._broker, self._broker.store
+        store = self._store
         end = store.max_offset_in_queue(topic, queue_id)
         first = store.earliest_message_time(topic, queue_id)
-        consumed = broker.offsets.query(group, topic, queue_id)
+        consumed = self._offsets.query(group, topic, queue_id)
         consumed = -1 if consumed is None else consumed
         behind = consumed < end
         return QueueTimeSpan(
-            message_queue=MessageQueue(topic=topic, broker_name=broker.options.broker_name, queue_id=queue_id),
+            message_queue=MessageQueue(topic=topic, broker_name=self._options.broker_name, queue_id=queue_id),
             min_time_stamp=first,
             max_time_stamp=store.store_timestamp(topic, queue_id, end - 1),
             consume_time_stamp=store.store_timestamp(topic, queue_id, consumed - 1) if consumed > 0 else first,
-            delay_time=broker.now_ms() - store.store_timestamp(topic, queue_id, consumed) if behind else 0,
+            delay_time=self._now_ms() - store.store_timestamp(topic, queue_id, consumed) if behind else 0,
         )
 
     def topics_of_group(self, channel: Channel, command: RemotingCommand) -> Answer:
         """The topics that a group has an offset on."""
         group = decode_header(QueryTopicsByConsumerRequestHeader, command).group
-        body = TopicList(topic_list=self._broker.offsets.topics_of(group), broker_addr=self._broker.address)
+        body = TopicList(topic_list=self._offsets.topics_of(group), broker_addr=self._address)
         return command.answer(body=encode_body(body))
 
     def subscription_of_group(self, channel: Channel, command: RemotingCommand) -> Answer:
         """What a group subscribed to on a topic; nothing where it is not connected."""
         header = decode_header(QuerySubscriptionByConsumerRequestHeader, command)
-        subscription = self._broker.consumers.subscription(header.group, header.topic or "")
+        subscription = self._consumers.subscription(header.group, header.topic or "")
         body = QuerySubscriptionResponseBody(subscription_data=subscription, group=header.group, topic=header.topic)
         return command.answer(body=encode_body(body))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import attrs
+from twisted.internet import defer
 
+from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
+from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.processors.admin_topics import (
     DEFAULT_REMARK,
     check_message_type,
@@ -13,6 +16,7 @@ from twisted_mq.broker.processors.admin_topics import (
     check_topic,
 )
 from twisted_mq.broker.topics.topic_attributes import altered
+from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.protocol.bodies import (
     CreateTopicListRequestBody,
     GroupForbidden,
@@ -33,8 +37,17 @@ from twisted_mq.remoting.channel import Answer, Channel
 class AdminListsProcessor:
     """Checks everything first, then changes everything."""
 
-    def __init__(self, broker: Any) -> None:
-        self._broker = broker
+    def __init__(
+        self,
+        options: BrokerOptions,
+        topics: TopicConfigManager,
+        groups: SubscriptionGroupManager,
+        registered: Callable[[], defer.Deferred[None]],
+    ) -> None:
+        self._options = options
+        self._topics = topics
+        self._groups = groups
+        self._registered = registered
         self.processors = {
             RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: self.update_topics,
             RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: self.update_groups,
@@ -45,19 +58,19 @@ class AdminListsProcessor:
         """Create or alter topics, all or none. Unlike Apache's, one that is as it should be does not stop the others."""
         configs = decode_body(CreateTopicListRequestBody, command.body).topic_config_list
         for config in configs:
-            check_topic(config.topic_name, self._broker.options)
+            check_topic(config.topic_name, self._options)
             check_queue_counts(config)
-        topics = self._broker.topics
+        topics = self._topics
         configs = [self._with_attributes(config) for config in configs]
         changed = [config for config in configs if topics.get(config.topic_name) != config]
         if changed:
             topics.update(changed)
-        return self._broker.registered().addCallback(lambda _: command.answer(remark=DEFAULT_REMARK))
+        return self._registered().addCallback(lambda _: command.answer(remark=DEFAULT_REMARK))
 
     def _with_attributes(self, config: TopicConfig) -> TopicConfig:
         """The configuration with what the topic's attributes become; those given are signed names, as for one topic."""
-        known = self._broker.topics.get(config.topic_name)
-        check_message_type(config.attributes, self._broker.options)
+        known = self._topics.get(config.topic_name)
+        check_message_type(config.attributes, self._options)
         return attrs.evolve(config, attributes=altered(known.attributes if known else None, config.attributes))
 
     def update_groups(self, channel: Channel, command: RemotingCommand) -> Answer:
@@ -68,13 +81,13 @@ class AdminListsProcessor:
             if fault is not None:
                 raise BrokerError(ResponseCode.INVALID_PARAMETER, f"groupName {config.group_name!r}: {fault}")
         for config in configs:
-            self._broker.groups.update(config)
+            self._groups.update(config)
         return command.answer()
 
     def group_forbidden(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Say, and where `readable` is given first set, whether a group may pull from a topic."""
         header = decode_header(UpdateGroupForbiddenRequestHeader, command)
-        groups = self._broker.groups
+        groups = self._groups
         if header.readable is not None:
             groups.forbid_reading(header.group, header.topic, forbidden=not header.readable)
         body = GroupForbidden(

@@ -7,15 +7,20 @@ consumers are told to go there, and those that are not connected are not reset.
 
 from __future__ import annotations
 
-from typing import Any
-
 from twisted_mq.broker.clients.client_requests import push_reset
+from twisted_mq.broker.clients.consumer_manager import ConsumerManager
+from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
+from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
+from twisted_mq.broker.long_polling import PullRequestHoldService
+from twisted_mq.broker.options import BrokerOptions
+from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import (
     ConsumerOffsetSerializeWrapper,
     MessageQueue,
     QueryCorrectionOffsetBody,
     ResetOffsetBody,
+    TopicConfig,
     encode_body,
 )
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
@@ -28,7 +33,7 @@ from twisted_mq.protocol.headers import (
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header
 from twisted_mq.remoting.channel import Answer, Channel
-from twisted_mq.storage.interfaces import Boundary
+from twisted_mq.storage.interfaces import Boundary, IMessageStore
 
 UNCOMPARABLE = (1 << 63) - 1
 """What a queue's correction is where the compared group is further than that (Java's Long.MAX_VALUE)."""
@@ -39,8 +44,23 @@ class AdminOffsetsProcessor:
 
     log = Logger()
 
-    def __init__(self, broker: Any) -> None:
-        self._broker = broker
+    def __init__(
+        self,
+        options: BrokerOptions,
+        store: IMessageStore,
+        topics: TopicConfigManager,
+        groups: SubscriptionGroupManager,
+        offsets: ConsumerOffsetManager,
+        consumers: ConsumerManager,
+        held_pulls: PullRequestHoldService,
+    ) -> None:
+        self._options = options
+        self._store = store
+        self._topics = topics
+        self._groups = groups
+        self._offsets = offsets
+        self._consumers = consumers
+        self._held_pulls = held_pulls
         self.processors = {
             RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: self.reset_offset,
             RequestCode.QUERY_CORRECTION_OFFSET: self.correction_offset,
@@ -53,27 +73,26 @@ class AdminOffsetsProcessor:
     def reset_offset(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Reset a group on a topic: one queue to an offset, or one or all queues to a time (below 0: to their ends)."""
         header = decode_header(ResetOffsetRequestHeader, command)
-        config = self._broker.topics.get(header.topic)
+        config = self._topics.get(header.topic)
         if config is None:
             raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"Topic {header.topic} does not exist")
-        by_broker = self._broker.options.use_server_side_reset_offset
+        by_broker = self._options.use_server_side_reset_offset
         offsets = self._reset_by_broker(header, config) if by_broker else self._reset_by_consumers(header, config)
-        name = self._broker.options.broker_name
+        name = self._options.broker_name
         table = {
             MessageQueue(topic=header.topic, broker_name=name, queue_id=queue_id): offset
             for queue_id, offset in offsets.items()
         }
         if not by_broker:
-            push_reset(self._broker, header, table)
+            push_reset(self._consumers, header, table)
         self.log.info(
             "offset reset: group={group} topic={topic} offsets={offsets}",
             group=header.group, topic=header.topic, offsets=offsets,
         )  # fmt: skip
         return command.answer(body=encode_body(ResetOffsetBody(offset_table=table)))
 
-    def _reset_by_broker(self, header: ResetOffsetRequestHeader, config: Any) -> dict[int, int]:
-        broker = self._broker
-        if broker.groups.groups.get(header.group) is None:
+    def _reset_by_broker(self, header: ResetOffsetRequestHeader, config: TopicConfig) -> dict[int, int]:
+        if self._groups.groups.get(header.group) is None:
             raise BrokerError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {header.group} does not exist")
         if header.queue_id >= 0:
             offsets = {header.queue_id: self._asked_offset(header)}
@@ -82,12 +101,12 @@ class AdminOffsetsProcessor:
         if not offsets:
             raise BrokerError(ResponseCode.SYSTEM_ERROR, "No queues to reset.")
         for queue_id, offset in offsets.items():
-            broker.offsets.reset(header.group, header.topic, queue_id, offset)
-            broker.held_pulls.answer_queue(header.topic, queue_id)
+            self._offsets.reset(header.group, header.topic, queue_id, offset)
+            self._held_pulls.answer_queue(header.topic, queue_id)
         return offsets
 
     def _asked_offset(self, header: ResetOffsetRequestHeader) -> int:
-        offset, store = header.offset, self._broker.store
+        offset, store = header.offset, self._store
         if offset is None or offset == -1:
             return self._at_time(header, header.queue_id)
         first = store.min_offset_in_queue(header.topic, header.queue_id)
@@ -95,19 +114,19 @@ class AdminOffsetsProcessor:
         if not first <= offset <= end + 1:
             remark = f"Target offset {offset} not in consume queue range [{first}-{end}]"
             raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
-        return int(offset)
+        return offset
 
     def _at_time(self, header: ResetOffsetRequestHeader, queue_id: int) -> int:
-        store = self._broker.store
+        store = self._store
         if header.timestamp < 0:
             return max(0, store.max_offset_in_queue(header.topic, queue_id))
         return max(0, store.offset_by_time(header.topic, queue_id, header.timestamp, Boundary.LOWER))
 
-    def _reset_by_consumers(self, header: ResetOffsetRequestHeader, config: Any) -> dict[int, int]:
+    def _reset_by_consumers(self, header: ResetOffsetRequestHeader, config: TopicConfig) -> dict[int, int]:
         """Without force a group only goes back. Raises BrokerError for a group without an offset on a queue."""
         offsets = {}
         for queue_id in range(config.write_queue_nums):
-            now = self._broker.offsets.query(header.group, header.topic, queue_id)
+            now = self._offsets.query(header.group, header.topic, queue_id)
             if now is None:
                 raise BrokerError(ResponseCode.SYSTEM_ERROR, f"THe consumer group <{header.group}> not exist")
             at_time = self._at_time(header, queue_id)
@@ -124,7 +143,7 @@ class AdminOffsetsProcessor:
         header = decode_header(QueryCorrectionOffsetHeader, command)
         passed_over = set(filter(None, (header.filter_groups or "").split(",")))
         lowest = self._lowest(header.topic, passed_over)
-        compared = self._broker.offsets.offsets.get(f"{header.topic}@{header.compare_group}", {})
+        compared = self._offsets.offsets.get(f"{header.topic}@{header.compare_group}", {})
         for queue_id, offset in compared.items():
             if lowest.get(queue_id, UNCOMPARABLE) > offset:
                 lowest[queue_id] = UNCOMPARABLE
@@ -132,28 +151,27 @@ class AdminOffsetsProcessor:
 
     def _lowest(self, topic: str, passed_over: set[str]) -> dict[int, int]:
         lowest: dict[int, int] = {}
-        for group in self._broker.offsets.groups_of(topic):
+        for group in self._offsets.groups_of(topic):
             if group in passed_over:
                 continue
-            for queue_id, offset in self._broker.offsets.offsets[f"{topic}@{group}"].items():
-                if offset >= self._broker.store.min_offset_in_queue(topic, queue_id):
+            for queue_id, offset in self._offsets.offsets[f"{topic}@{group}"].items():
+                if offset >= self._store.min_offset_in_queue(topic, queue_id):
                     lowest[queue_id] = min(offset, lowest.get(queue_id, offset))
         return lowest
 
     def clone_offset(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Give a group the offsets of another one, on one topic or on all that this one consumes."""
         header = decode_header(CloneGroupOffsetRequestHeader, command)
-        broker = self._broker
         named = (header.topic or "").strip()
-        info = broker.consumers.groups.get(header.src_group)
-        for topic in [named] if named else broker.offsets.topics_of(header.src_group):
+        info = self._consumers.groups.get(header.src_group)
+        for topic in [named] if named else self._offsets.topics_of(header.src_group):
             subscribes = info is None or not info.subscriptions or topic in info.subscriptions
-            if broker.topics.get(topic) is not None and (header.offline or subscribes):
-                broker.offsets.clone(header.src_group, header.dest_group, topic)
+            if self._topics.get(topic) is not None and (header.offline or subscribes):
+                self._offsets.clone(header.src_group, header.dest_group, topic)
         return command.answer()
 
     def all_offsets(self, channel: Channel, command: RemotingCommand) -> Answer:
         """All committed offsets, as slaves and operators fetch them."""
-        offsets = self._broker.offsets
+        offsets = self._offsets
         body = ConsumerOffsetSerializeWrapper(offset_table=offsets.offsets, data_version=offsets.data_version)
         return command.answer(body=encode_body(body))

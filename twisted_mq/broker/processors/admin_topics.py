@@ -5,10 +5,17 @@ Apache: the parts of AdminBrokerProcessor on topic and group configuration.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
 
+from twisted.internet import defer
+
+from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
+from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
+from twisted_mq.broker.options import BrokerOptions
+from twisted_mq.broker.pop.pop_service import PopService
+from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
 from twisted_mq.broker.topics.topic_attributes import MESSAGE_TYPE, altered, parse_changes
+from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.protocol.bodies import (
     MessageQueue,
     SubscriptionGroupConfig,
@@ -37,6 +44,7 @@ from twisted_mq.protocol.names.validation import group_fault, topic_fault
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header
 from twisted_mq.remoting.channel import Answer, Channel
+from twisted_mq.storage.interfaces import IMessageStore
 
 DEFAULT_REMARK = "not set any response code"
 """What Apache's broker leaves as the remark of a successful topic update."""
@@ -47,8 +55,25 @@ MOST_QUEUES = 65535
 class AdminTopicsProcessor:
     """Creates, alters, lists and deletes topics and groups."""
 
-    def __init__(self, broker: Any) -> None:
-        self._broker = broker
+    def __init__(
+        self,
+        options: BrokerOptions,
+        store: IMessageStore,
+        topics: TopicConfigManager,
+        groups: SubscriptionGroupManager,
+        offsets: ConsumerOffsetManager,
+        pop: PopService,
+        statistics: BrokerStatistics,
+        registered: Callable[[], defer.Deferred[None]],
+    ) -> None:
+        self._options = options
+        self._store = store
+        self._topics = topics
+        self._groups = groups
+        self._offsets = offsets
+        self._pop = pop
+        self._statistics = statistics
+        self._registered = registered
         self.processors = {
             RequestCode.UPDATE_AND_CREATE_TOPIC: self.update_topic,
             RequestCode.DELETE_TOPIC_IN_BROKER: self.delete_topic,
@@ -65,10 +90,10 @@ class AdminTopicsProcessor:
     def update_topic(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Create or alter a topic and have it registered; the answer waits until the name servers know it."""
         header = decode_header(CreateTopicRequestHeader, command)
-        check_topic(header.topic, self._broker.options)
+        check_topic(header.topic, self._options)
         changes = parse_changes(header.attributes or "")
-        check_message_type(changes, self._broker.options)
-        known = self._broker.topics.get(header.topic)
+        check_message_type(changes, self._options)
+        known = self._topics.get(header.topic)
         config = TopicConfig(
             topic_name=header.topic,
             read_queue_nums=header.read_queue_nums,
@@ -81,8 +106,8 @@ class AdminTopicsProcessor:
         )
         check_queue_counts(config)
         if known != config:
-            self._broker.topics.update([config])
-        return self._broker.registered().addCallback(lambda _: command.answer(remark=DEFAULT_REMARK))
+            self._topics.update([config])
+        return self._registered().addCallback(lambda _: command.answer(remark=DEFAULT_REMARK))
 
     def delete_topic(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Forget a topic and its queues, and with it what its groups' pops made of it (clearRetryTopicWhenDeleteTopic)."""
@@ -91,31 +116,28 @@ class AdminTopicsProcessor:
             raise BrokerError(ResponseCode.INVALID_PARAMETER, "The specified topic is blank.")
         if is_system_topic(topic):
             raise BrokerError(ResponseCode.INVALID_PARAMETER, f"The topic[{topic}] is conflict with system topic.")
-        groups = (
-            self._broker.offsets.groups_of(topic) if self._broker.options.clear_retry_topic_when_delete_topic else []
-        )
+        groups = self._offsets.groups_of(topic) if self._options.clear_retry_topic_when_delete_topic else []
         for name in (topic, *(retried for group in groups for retried in pop_retry_topics(topic, group))):
             self._delete(name)
         return command.answer()
 
     def _delete(self, topic: str) -> None:
-        broker = self._broker
-        if broker.topics.delete(topic):
-            broker.offsets.remove_topic(topic)
-            broker.pop.forget_topic(topic)
-            broker.store.delete_topics([topic])
-            broker.statistics.forget_topic(topic)
+        if self._topics.delete(topic):
+            self._offsets.remove_topic(topic)
+            self._pop.forget_topic(topic)
+            self._store.delete_topics([topic])
+            self._statistics.forget_topic(topic)
 
     def all_topics(self, channel: Channel, command: RemotingCommand) -> Answer:
         """The whole topic table with its version, as slaves and operators fetch it."""
-        topics = self._broker.topics
+        topics = self._topics
         body = TopicConfigAndMappingSerializeWrapper(topic_config_table=topics.topics, data_version=topics.data_version)
         return command.answer(body=encode_body(body))
 
     def topic(self, channel: Channel, command: RemotingCommand) -> Answer:
         """One topic's configuration."""
         name = decode_header(GetTopicConfigRequestHeader, command).topic
-        config = self._broker.topics.get(name)
+        config = self._topics.get(name)
         if config is None:
             raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"No topic in this broker. topic: {name}")
         return command.answer(body=encode_body(config))
@@ -123,20 +145,20 @@ class AdminTopicsProcessor:
     def topic_stats(self, channel: Channel, command: RemotingCommand) -> Answer:
         """First and last offset of each queue, and when its last message was stored (0 for an empty queue)."""
         topic = decode_header(GetTopicStatsInfoRequestHeader, command).topic
-        config = self._broker.topics.get(topic)
+        config = self._topics.get(topic)
         if config is None:
             raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"topic[{topic}] not exist")
-        name = self._broker.options.broker_name
+        name = self._options.broker_name
         queues = range(max(config.write_queue_nums, config.read_queue_nums))
         table = {
             MessageQueue(topic=topic, broker_name=name, queue_id=queue_id): self._queue_stats(topic, queue_id)
             for queue_id in queues
         }
-        tps = self._broker.statistics.topic_put_tps(topic)
+        tps = self._statistics.topic_put_tps(topic)
         return command.answer(body=encode_body(TopicStatsTable(offset_table=table, topic_put_tps=tps)))
 
     def _queue_stats(self, topic: str, queue_id: int) -> TopicOffset:
-        store = self._broker.store
+        store = self._store
         end = max(0, store.max_offset_in_queue(topic, queue_id))
         return TopicOffset(
             min_offset=max(0, store.min_offset_in_queue(topic, queue_id)),
@@ -154,35 +176,35 @@ class AdminTopicsProcessor:
         fault = group_fault(config.group_name)
         if fault is not None:
             raise BrokerError(ResponseCode.INVALID_PARAMETER, f"groupName: {fault}")
-        self._broker.groups.update(config)
+        self._groups.update(config)
         return command.answer()
 
     def delete_group(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Forget a consumer group, and its offsets where that is asked for."""
         header = decode_header(DeleteSubscriptionGroupRequestHeader, command)
-        self._broker.groups.delete(header.group_name)
+        self._groups.delete(header.group_name)
         if header.clean_offset:
-            self._broker.offsets.remove_group(header.group_name)
-            self._broker.pop.forget_group(header.group_name)
-        self._broker.statistics.forget_group(header.group_name)
+            self._offsets.remove_group(header.group_name)
+            self._pop.forget_group(header.group_name)
+        self._statistics.forget_group(header.group_name)
         return command.answer()
 
     def all_groups(self, channel: Channel, command: RemotingCommand) -> Answer:
         """The whole group table with its version."""
-        groups = self._broker.groups
+        groups = self._groups
         body = SubscriptionGroupWrapper(subscription_group_table=groups.groups, data_version=groups.data_version)
         return command.answer(body=encode_body(body))
 
     def group(self, channel: Channel, command: RemotingCommand) -> Answer:
         """One group's configuration."""
         name = decode_header(GetSubscriptionGroupConfigRequestHeader, command).group
-        config = self._broker.groups.groups.get(name)
+        config = self._groups.groups.get(name)
         if config is None:
             raise BrokerError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"No group in this broker. group: {name}")
         return command.answer(body=encode_body(config))
 
 
-def check_topic(topic: str | None, options: Any) -> None:
+def check_topic(topic: str | None, options: BrokerOptions) -> None:
     """Whether users may create or alter a topic of that name. Raises BrokerError."""
     fault = topic_fault(topic)
     if fault is None and options.validate_system_topic_when_update_topic and is_system_topic(topic or ""):
@@ -198,7 +220,7 @@ def check_queue_counts(config: TopicConfig) -> None:
             raise BrokerError(ResponseCode.INVALID_PARAMETER, f"{name}: 0 to {MOST_QUEUES} queues, got {value}")
 
 
-def check_message_type(changes: Mapping[str, str], options: Any) -> None:
+def check_message_type(changes: Mapping[str, str], options: BrokerOptions) -> None:
     """Topics of mixed messages need enableMixedMessageType. Raises BrokerError.
 
     The type is kept for proxies, which compare messages with it; a broker takes messages of any type, as Apache's.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from twisted_mq.broker.options import BrokerOptions
+from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
 from twisted_mq.protocol.bodies import BrokerStatsData, BrokerStatsItem, encode_body
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
@@ -16,15 +16,16 @@ from twisted_mq.remoting.channel import Answer, Channel
 class BrokerStatsProcessor:
     """Shows one statistic by its name and key."""
 
-    def __init__(self, broker: Any) -> None:
-        self._broker = broker
+    def __init__(self, options: BrokerOptions, statistics: BrokerStatistics) -> None:
+        self._options = options
+        self._statistics = statistics
         self.processors = {RequestCode.VIEW_BROKER_STATS_DATA: self.stats}
 
     def stats(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Sum, rate a second and average a request; SYSTEM_ERROR where nothing was counted under the key."""
         header = decode_header(ViewBrokerStatsDataRequestHeader, command)
-        cluster = self._broker.options.broker_cluster_name
-        windows = self._broker.statistics.windows(header.stats_name, header.stats_key, cluster)
+        cluster = self._options.broker_cluster_name
+        windows = self._statistics.windows(header.stats_name, header.stats_key, cluster)
         if windows is None:
             remark = f"The stats <{header.stats_name}> <{header.stats_key}> not exist"
             raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
 
-from twisted_mq.broker.clients.producer_manager import ClientChannelInfo
+from twisted_mq.broker.clients.consumer_manager import ConsumerManager
+from twisted_mq.broker.clients.producer_manager import ClientChannelInfo, ProducerManager
+from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
 from twisted_mq.broker.filter.consumer_filter_data import compile_filter
+from twisted_mq.broker.filter.consumer_filter_manager import ConsumerFilterManager
 from twisted_mq.broker.filter.errors import ExpressionError
 from twisted_mq.broker.filter.selection import check_served
+from twisted_mq.broker.options import BrokerOptions
+from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
+from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import CheckClientRequestBody, ConsumerData, HeartbeatData, decode_body
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
@@ -28,8 +33,25 @@ class ClientManageProcessor:
 
     log = Logger()
 
-    def __init__(self, broker: Any) -> None:
-        self._broker = broker
+    def __init__(
+        self,
+        options: BrokerOptions,
+        now_ms: Callable[[], int],
+        topics: TopicConfigManager,
+        groups: SubscriptionGroupManager,
+        consumers: ConsumerManager,
+        producers: ProducerManager,
+        filters: ConsumerFilterManager,
+        statistics: BrokerStatistics,
+    ) -> None:
+        self._options = options
+        self._now_ms = now_ms
+        self._topics = topics
+        self._groups = groups
+        self._consumers = consumers
+        self._producers = producers
+        self._filters = filters
+        self._statistics = statistics
         self._fingerprints: dict[str, int] = {}
         self.processors = {
             RequestCode.HEART_BEAT: self.heartbeat,
@@ -44,7 +66,7 @@ class ClientManageProcessor:
         """
         data = decode_body(HeartbeatData, command.body)
         fingerprint = data.heartbeat_fingerprint or 0
-        client = ClientChannelInfo(channel, data.client_id, command.language, command.version, self._broker.now_ms())
+        client = ClientChannelInfo(channel, data.client_id, command.language, command.version, self._now_ms())
         changed, refused = fingerprint == 0, dict[str, ExpressionError]()
         for consumer in data.consumer_data_set:
             known = self._fingerprints.get(consumer.group_name)
@@ -54,7 +76,7 @@ class ClientManageProcessor:
                 refused |= self._register_consumer(consumer, client, without_sub=bool(fingerprint and data.without_sub))
         for producer in data.producer_data_set:
             with self._counted("PRODUCER"):
-                self._broker.producers.register(producer.group_name, client)
+                self._producers.register(producer.group_name, client)
         if refused:
             remark = "; ".join(f"topic {topic}: {error}" for topic, error in refused.items())
             raise BrokerError(ResponseCode.SUBSCRIPTION_PARSE_FAILED, remark)
@@ -64,41 +86,37 @@ class ClientManageProcessor:
     @contextlib.contextmanager
     def _counted(self, kind: str) -> Iterator[None]:
         """Count a registration and the time it takes."""
-        began = self._broker.now_ms()
+        began = self._now_ms()
         yield
-        self._broker.statistics.registrations[kind].add(1, 0, self._broker.now_ms() - began)
+        self._statistics.registrations[kind].add(1, 0, self._now_ms() - began)
 
     def _register_consumer(
         self, data: ConsumerData, client: ClientChannelInfo, *, without_sub: bool
     ) -> dict[str, ExpressionError]:
         """The topics whose expression is refused, with the reason."""
-        broker = self._broker
-        group = broker.groups.find(data.group_name)
+        group = self._groups.find(data.group_name)
         if group is None:
             self.log.warn("heartbeat of an unknown group passed over: group={g}", g=data.group_name)
             return {}
-        configs = [broker.topics.get(one.topic) for one in data.subscription_data_set]
+        configs = [self._topics.get(one.topic) for one in data.subscription_data_set]
         order = any(config is not None and config.order for config in configs)
         sys_flag = TopicSysFlag.FLAG_UNIT_SUB if data.unit_mode else 0
-        broker.topics.create_for_group(retry_topic(data.group_name), group.retry_queue_nums, sys_flag, order)
+        self._topics.create_for_group(retry_topic(data.group_name), group.retry_queue_nums, sys_flag, order)
         notify = group.notify_consumer_ids_changed_enable
-        broker.consumers.register(data, client, notify=notify, without_sub=without_sub)
+        self._consumers.register(data, client, notify=notify, without_sub=without_sub)
         if without_sub:
             return {}
-        refused: dict[str, ExpressionError] = broker.filters.register(
-            data.group_name, data.subscription_data_set, broker.now_ms()
-        )
-        return refused
+        return self._filters.register(data.group_name, data.subscription_data_set, self._now_ms())
 
     def unregister(self, channel: Channel, command: RemotingCommand) -> Answer:
         """A client leaves one producer or consumer group."""
         header = decode_header(UnregisterClientRequestHeader, command)
         if header.producer_group is not None:
-            self._broker.producers.unregister(header.producer_group, channel)
+            self._producers.unregister(header.producer_group, channel)
         if header.consumer_group is not None:
-            group = self._broker.groups.find(header.consumer_group)
+            group = self._groups.find(header.consumer_group)
             notify = group is None or group.notify_consumer_ids_changed_enable
-            self._broker.consumers.unregister(header.consumer_group, channel, notify=notify)
+            self._consumers.unregister(header.consumer_group, channel, notify=notify)
         return command.answer()
 
     def check_client_config(self, channel: Channel, command: RemotingCommand) -> Answer:
@@ -107,7 +125,7 @@ class ClientManageProcessor:
         subscription = body.subscription_data
         if subscription is None or is_tag_type(subscription.expression_type):
             return command.answer()
-        check_served(self._broker, subscription.expression_type)
+        check_served(self._options, subscription.expression_type)
         try:
             compile_filter(subscription.expression_type, subscription.sub_string)
         except ExpressionError as error:

@@ -5,8 +5,13 @@ Apache: ConsumerManageProcessor, and the parts of AdminBrokerProcessor on locks 
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
+from twisted_mq.broker.clients.consumer_manager import ConsumerManager
+from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
+from twisted_mq.broker.clients.rebalance_lock import RebalanceLockManager
+from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
+from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.protocol.bodies import (
     GetConsumerListByGroupResponseBody,
     LockBatchRequestBody,
@@ -29,14 +34,29 @@ from twisted_mq.protocol.headers import (
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header
 from twisted_mq.remoting.channel import Answer, Channel
-from twisted_mq.storage.interfaces import Boundary
+from twisted_mq.storage.interfaces import Boundary, IMessageStore
 
 
 class ConsumerManageProcessor:
     """Answers what consumers ask about their group and its queues."""
 
-    def __init__(self, broker: Any) -> None:
-        self._broker = broker
+    def __init__(
+        self,
+        store: IMessageStore,
+        topics: TopicConfigManager,
+        groups: SubscriptionGroupManager,
+        offsets: ConsumerOffsetManager,
+        consumers: ConsumerManager,
+        locks: RebalanceLockManager,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._store = store
+        self._topics = topics
+        self._groups = groups
+        self._offsets = offsets
+        self._consumers = consumers
+        self._locks = locks
+        self._now_ms = now_ms
         self.processors = {
             RequestCode.GET_CONSUMER_LIST_BY_GROUP: self.consumer_list,
             RequestCode.QUERY_CONSUMER_OFFSET: self.query_offset,
@@ -52,7 +72,7 @@ class ConsumerManageProcessor:
     def consumer_list(self, channel: Channel, command: RemotingCommand) -> Answer:
         """The client ids of a group; SYSTEM_ERROR for a group without consumers, as Apache has it."""
         group = decode_header(GetConsumerListByGroupRequestHeader, command).consumer_group
-        info = self._broker.consumers.groups.get(group)
+        info = self._consumers.groups.get(group)
         if info is None:
             raise BrokerError(ResponseCode.SYSTEM_ERROR, f"no consumer for this group, {group}")
         body = GetConsumerListByGroupResponseBody(consumer_id_list=info.client_ids())
@@ -61,16 +81,14 @@ class ConsumerManageProcessor:
     def query_offset(self, channel: Channel, command: RemotingCommand) -> Answer:
         """A group's committed offset; a group without one starts at 0 on a queue whose first message is still at hand."""
         header = decode_header(QueryConsumerOffsetRequestHeader, command)
-        broker = self._broker
-        offset = broker.offsets.query(header.consumer_group, header.topic, header.queue_id)
+        offset = self._offsets.query(header.consumer_group, header.topic, header.queue_id)
         if offset is not None:
             return command.answer(ext_fields={"offset": str(offset)})
         if header.set_zero_if_not_found is False:
             raise BrokerError(
                 ResponseCode.QUERY_NOT_FOUND, "Not found, do not set to zero, maybe this group boot first"
             )
-        store = broker.store
-        if store.min_offset_in_queue(header.topic, header.queue_id) <= 0 and store.is_in_memory(
+        if self._store.min_offset_in_queue(header.topic, header.queue_id) <= 0 and self._store.is_in_memory(
             header.topic, header.queue_id, 0
         ):
             return command.answer(ext_fields={"offset": "0"})
@@ -81,33 +99,32 @@ class ConsumerManageProcessor:
     def update_offset(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Commit an offset of a known group and topic."""
         header = decode_header(UpdateConsumerOffsetRequestHeader, command)
-        broker = self._broker
-        if broker.groups.find(header.consumer_group) is None:
+        if self._groups.find(header.consumer_group) is None:
             raise BrokerError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {header.consumer_group} not exist!")
-        if broker.topics.get(header.topic) is None:
+        if self._topics.get(header.topic) is None:
             raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"Topic {header.topic} not exist!")
-        if broker.offsets.has_reset(header.consumer_group, header.topic, header.queue_id):
+        if self._offsets.has_reset(header.consumer_group, header.topic, header.queue_id):
             return command.answer(remark="Offset has been previously reset")
-        broker.offsets.commit(header.consumer_group, header.topic, header.queue_id, header.commit_offset)
+        self._offsets.commit(header.consumer_group, header.topic, header.queue_id, header.commit_offset)
         return command.answer()
 
     def lock(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Lock queues for one client; the answer lists those it holds."""
         body = decode_body(LockBatchRequestBody, command.body)
-        held = self._broker.locks.try_lock(body.consumer_group, body.mq_set, body.client_id, self._broker.now_ms())
+        held = self._locks.try_lock(body.consumer_group, body.mq_set, body.client_id, self._now_ms())
         return command.answer(body=encode_body(LockBatchResponseBody(lock_ok_mq_set=held)))
 
     def unlock(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Free the queues that the client holds."""
         body = decode_body(UnlockBatchRequestBody, command.body)
-        self._broker.locks.unlock(body.consumer_group, body.mq_set, body.client_id)
+        self._locks.unlock(body.consumer_group, body.mq_set, body.client_id)
         return command.answer()
 
     def search_offset(self, channel: Channel, command: RemotingCommand) -> Answer:
         """The queue offset of the message stored at a time."""
         header = decode_header(SearchOffsetRequestHeader, command)
         upper = str(header.boundary_type or "").lower() == "upper"
-        offset = self._broker.store.offset_by_time(
+        offset = self._store.offset_by_time(
             header.topic, header.queue_id, header.timestamp, Boundary.UPPER if upper else Boundary.LOWER
         )
         return command.answer(ext_fields={"offset": str(offset)})
@@ -115,17 +132,17 @@ class ConsumerManageProcessor:
     def max_offset(self, channel: Channel, command: RemotingCommand) -> Answer:
         """The offset behind the queue's last message."""
         header = decode_header(GetMaxOffsetRequestHeader, command)
-        offset = self._broker.store.max_offset_in_queue(header.topic, header.queue_id)
+        offset = self._store.max_offset_in_queue(header.topic, header.queue_id)
         return command.answer(ext_fields={"offset": str(offset)})
 
     def min_offset(self, channel: Channel, command: RemotingCommand) -> Answer:
         """The offset of the queue's first message."""
         header = decode_header(GetMinOffsetRequestHeader, command)
-        offset = self._broker.store.min_offset_in_queue(header.topic, header.queue_id)
+        offset = self._store.min_offset_in_queue(header.topic, header.queue_id)
         return command.answer(remark="", ext_fields={"offset": str(offset)})
 
     def earliest_message_time(self, channel: Channel, command: RemotingCommand) -> Answer:
         """When the queue's first message was stored, in ms; -1 without one."""
         header = decode_header(GetEarliestMsgStoretimeRequestHeader, command)
-        timestamp = self._broker.store.earliest_message_time(header.topic, header.queue_id)
+        timestamp = self._store.earliest_message_time(header.topic, header.queue_id)
         return command.answer(ext_fields={"timestamp": str(timestamp)})

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from twisted_mq.broker.options import BrokerRole
 from twisted_mq.broker.stored_message import StoredMessage
 from twisted_mq.broker.transaction.half_messages import has_immunity, immunity_ms
 from twisted_mq.logs import Logger
@@ -38,7 +37,7 @@ class EndTransactionProcessor:
     def end_transaction(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Commit or roll back. Where the producer does not know, nothing happens and nothing is answered."""
         header = self._read(command)
-        if self._broker.options.broker_role == BrokerRole.SLAVE:
+        if self._broker.options.is_slave:
             raise BrokerError(ResponseCode.SLAVE_NOT_AVAILABLE, "transactions are ended at the master, not at a slave")
         if header.commit_or_rollback == MessageSysFlag.TRANSACTION_NOT_TYPE:
             self.log.info(

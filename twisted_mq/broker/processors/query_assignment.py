@@ -5,13 +5,14 @@ How a group consumes a topic, by pull or by pop, is kept in config/messageReques
 
 from __future__ import annotations
 
-from typing import Any
-
 from twisted.internet import defer
 
-from twisted_mq.broker.clients.consumer_manager import BROADCASTING
+from twisted_mq.broker.clients.consumer_manager import ConsumerManager
 from twisted_mq.broker.clients.queue_assignment import Group, NothingToDivide, divide
-from twisted_mq.broker.options import MessageRequestMode
+from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
+from twisted_mq.broker.options import BrokerOptions, MessageRequestMode
+from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
+from twisted_mq.broker.topics.topic_routes import TopicRoutes
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import (
     MessageQueue,
@@ -22,11 +23,13 @@ from twisted_mq.protocol.bodies import (
     decode_body,
     encode_body,
 )
+from twisted_mq.protocol.bodies.types import BROADCASTING
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.names.system_topics import RETRY_PREFIX, is_lmq
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.remoting.channel import Answer, Channel
+from twisted_mq.storage.tables.request_mode_table import MessageRequestModeTable
 
 
 class QueryAssignmentProcessor:
@@ -34,8 +37,21 @@ class QueryAssignmentProcessor:
 
     log = Logger()
 
-    def __init__(self, broker: Any) -> None:
-        self._broker = broker
+    def __init__(
+        self,
+        options: BrokerOptions,
+        topics: TopicConfigManager,
+        groups: SubscriptionGroupManager,
+        consumers: ConsumerManager,
+        routes: TopicRoutes,
+        request_modes: MessageRequestModeTable,
+    ) -> None:
+        self._options = options
+        self._topics = topics
+        self._groups = groups
+        self._consumers = consumers
+        self._routes = routes
+        self._request_modes = request_modes
         self.processors = {
             RequestCode.QUERY_ASSIGNMENT: self.query_assignment,
             RequestCode.SET_MESSAGE_REQUEST_MODE: self.set_request_mode,
@@ -59,10 +75,10 @@ class QueryAssignmentProcessor:
 
     def _mode(self, topic: str, group: str) -> SetMessageRequestModeRequestBody:
         """What was set, else the broker's default; a retry topic is pulled."""
-        known: SetMessageRequestModeRequestBody | None = self._broker.request_modes.modes.get(topic, {}).get(group)
+        known = self._request_modes.modes.get(topic, {}).get(group)
         if known is not None:
             return known
-        options = self._broker.options
+        options = self._options
         if topic.startswith(RETRY_PREFIX) or options.default_message_request_mode != MessageRequestMode.POP:
             return SetMessageRequestModeRequestBody(topic, group)
         return SetMessageRequestModeRequestBody(
@@ -72,15 +88,15 @@ class QueryAssignmentProcessor:
     async def _queues(
         self, body: QueryAssignmentRequestBody, mode: SetMessageRequestModeRequestBody
     ) -> list[MessageQueue] | None:
-        broker, topic, group = self._broker, body.topic or "", body.consumer_group or ""
+        topic, group = body.topic or "", body.consumer_group or ""
         broadcast = body.message_model == BROADCASTING
         if is_lmq(topic) and not broadcast:
-            queues: list[MessageQueue] | None = [MessageQueue(topic, broker.options.broker_name, 0)]
+            queues: list[MessageQueue] | None = [MessageQueue(topic, self._options.broker_name, 0)]
         else:
-            queues = await broker.routes.queues(topic)
-        if queues is None or broadcast or not broker.options.server_load_balancer_enable:
+            queues = await self._routes.queues(topic)
+        if queues is None or broadcast or not self._options.server_load_balancer_enable:
             return queues
-        info = broker.consumers.groups.get(group)
+        info = self._consumers.groups.get(group)
         if info is None:
             return None
         try:
@@ -100,11 +116,11 @@ class QueryAssignmentProcessor:
         topic, group = body.topic or "", body.consumer_group or ""
         if topic.startswith(RETRY_PREFIX):
             raise BrokerError(ResponseCode.NO_PERMISSION, "retry topic is not allowed to set mode")
-        if self._broker.topics.get(topic) is None:
+        if self._topics.get(topic) is None:
             raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"topic[{topic}] not exist")
-        if self._broker.groups.find(group) is None:
+        if self._groups.find(group) is None:
             raise BrokerError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, "subscription group does not exist")
-        modes = self._broker.request_modes
+        modes = self._request_modes
         modes.modes.setdefault(topic, {})[group] = body
         modes.save()
         return command.answer()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from twisted_mq.broker.clients.consumer_manager import ConsumerManager
+from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.protocol.bodies import ConsumeQueueData, QueryConsumeQueueResponseBody, encode_body
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
@@ -16,6 +16,7 @@ from twisted_mq.protocol.headers import (
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header, encode_header
 from twisted_mq.remoting.channel import Answer, Channel
+from twisted_mq.storage.interfaces import IMessageStore
 
 UNIQUE_KEY_QUERY = "_UNIQUE_KEY_QUERY"
 """Field beside the header of QUERY_MESSAGE (Apache: MixAll.UNIQUE_MSG_QUERY_FLAG)."""
@@ -27,8 +28,10 @@ MOST_ENTRIES = 10_000
 class QueryMessagesProcessor:
     """Reads single records and entries; changes nothing."""
 
-    def __init__(self, broker: Any) -> None:
-        self._broker = broker
+    def __init__(self, options: BrokerOptions, store: IMessageStore, consumers: ConsumerManager) -> None:
+        self._options = options
+        self._store = store
+        self._consumers = consumers
         self.processors = {
             RequestCode.QUERY_MESSAGE: self.query_message,
             RequestCode.VIEW_MESSAGE_BY_ID: self.view_message,
@@ -44,10 +47,8 @@ class QueryMessagesProcessor:
         header = decode_header(QueryMessageRequestHeader, command)
         most = header.max_num
         if command.ext_fields.get(UNIQUE_KEY_QUERY) == "true":
-            most = self._broker.options.default_query_max_num
-        found = self._broker.store.query_message(
-            header.topic, header.key, most, header.begin_timestamp, header.end_timestamp
-        )
+            most = self._options.default_query_max_num
+        found = self._store.query_message(header.topic, header.key, most, header.begin_timestamp, header.end_timestamp)
         fields = encode_header(
             QueryMessageResponseHeader(
                 index_last_update_timestamp=found.index_last_update_timestamp,
@@ -61,7 +62,7 @@ class QueryMessagesProcessor:
     def view_message(self, channel: Channel, command: RemotingCommand) -> Answer:
         """The stored record at a physical offset; SYSTEM_ERROR where none begins there."""
         offset = decode_header(ViewMessageRequestHeader, command).offset
-        record = self._broker.store.look_message(offset)
+        record = self._store.look_message(offset)
         if record is None:
             raise BrokerError(ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {offset}")
         return command.answer(body=record)
@@ -69,14 +70,14 @@ class QueryMessagesProcessor:
     def consume_queue(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Entries of a queue from an offset on; where a group is named, also what it subscribed to."""
         header = decode_header(QueryConsumeQueueRequestHeader, command)
-        store, topic, queue_id = self._broker.store, header.topic or "", header.queue_id
+        store, topic, queue_id = self._store, header.topic or "", header.queue_id
         if queue_id not in store.queue_ids(topic):
             raise BrokerError(ResponseCode.SYSTEM_ERROR, f"{queue_id}@{topic} is not exist!")
         first, end = store.min_offset_in_queue(topic, queue_id), store.max_offset_in_queue(topic, queue_id)
         if not first <= header.index < end:
             remark = f"Index {header.index} of {queue_id}@{topic} is not exist!"
             return command.answer(ResponseCode.SUCCESS, remark)
-        subscription = self._broker.consumers.subscription(header.consumer_group or "", topic)
+        subscription = self._consumers.subscription(header.consumer_group or "", topic)
         filter_data = None
         if header.consumer_group is not None:
             filter_data = "null" if subscription else f"{header.consumer_group}@{topic} is not online!"

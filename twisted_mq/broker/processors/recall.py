@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from twisted_mq.broker.options import BrokerRole
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.flags import PERM_WRITE
@@ -49,7 +48,7 @@ class RecallMessageProcessor:
         options = self._broker.options
         if not options.recall_message_enable:
             raise BrokerError(ResponseCode.NO_PERMISSION, "recall failed, operation is forbidden")
-        if options.broker_role == BrokerRole.SLAVE:
+        if options.is_slave:
             raise BrokerError(ResponseCode.SLAVE_NOT_AVAILABLE, _NOT_AVAILABLE)
         writable = options.broker_permission & PERM_WRITE or options.allow_recall_when_broker_not_writeable
         if not writable or self._broker.now_ms() < options.start_accept_send_request_time_stamp:

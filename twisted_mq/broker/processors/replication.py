@@ -5,8 +5,9 @@ Apache: the parts of AdminBrokerProcessor and QueryAssignmentProcessor that Slav
 
 from __future__ import annotations
 
-from typing import Any
-
+from twisted_mq.broker.ha.service import HAService
+from twisted_mq.broker.options import BrokerOptions
+from twisted_mq.broker.schedule.waiting_messages import WaitingMessages
 from twisted_mq.protocol.bodies import DelayOffsetSerializeWrapper, MessageRequestModeSerializeWrapper, encode_body
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
@@ -14,13 +15,25 @@ from twisted_mq.protocol.headers import ExchangeHAInfoRequestHeader, ExchangeHAI
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header, encode_header
 from twisted_mq.remoting.channel import Answer, Channel
+from twisted_mq.storage.tables.request_mode_table import MessageRequestModeTable
 
 
 class ReplicationProcessor:
     """Hands out the state of replication, and the tables that no other processor hands out whole."""
 
-    def __init__(self, broker: Any) -> None:
-        self._broker = broker
+    def __init__(
+        self,
+        options: BrokerOptions,
+        waiting: WaitingMessages,
+        request_modes: MessageRequestModeTable,
+        ha: HAService,
+        address: str,
+    ) -> None:
+        self._options = options
+        self._waiting = waiting
+        self._modes = request_modes
+        self._ha = ha
+        self._address = address
         self.processors = {
             RequestCode.GET_ALL_DELAY_OFFSET: self.delay_offsets,
             RequestCode.GET_TIMER_CHECK_POINT: self.timer_checkpoint,
@@ -32,42 +45,41 @@ class ReplicationProcessor:
 
     def delay_offsets(self, channel: Channel, command: RemotingCommand) -> Answer:
         """How far each delay level was delivered."""
-        schedule = self._broker.waiting.schedule
+        schedule = self._waiting.schedule
         return command.answer(body=encode_body(DelayOffsetSerializeWrapper(schedule.offsets, schedule.data_version)))
 
     def timer_checkpoint(self, channel: Channel, command: RemotingCommand) -> Answer:
         """How far the timer came, 56 bytes as in its file."""
         self._check_timer("The checkpoint is null")
-        return command.answer(body=self._broker.waiting.timer.progress().checkpoint.encode())
+        return command.answer(body=self._waiting.timer.progress().checkpoint.encode())
 
     def timer_metrics(self, channel: Channel, command: RemotingCommand) -> Answer:
         """How many messages of each topic wait for their time."""
         self._check_timer("The timer message store is null")
-        return command.answer(body=encode_body(self._broker.waiting.timer.progress().metrics))
+        return command.answer(body=encode_body(self._waiting.timer.progress().metrics))
 
     def _check_timer(self, remark: str) -> None:
-        if not self._broker.options.timer_wheel_enable or self._broker.is_slave:
+        if not self._options.timer_wheel_enable or self._options.is_slave:
             raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
 
     def request_modes(self, channel: Channel, command: RemotingCommand) -> Answer:
         """How groups are to consume."""
-        return command.answer(body=encode_body(MessageRequestModeSerializeWrapper(self._broker.request_modes.modes)))
+        return command.answer(body=encode_body(MessageRequestModeSerializeWrapper(self._modes.modes)))
 
     def ha_info(self, channel: Channel, command: RemotingCommand) -> Answer:
         """A master tells its addresses; a slave takes those that come with the request."""
         header = decode_header(ExchangeHAInfoRequestHeader, command)
-        broker = self._broker
         if header.master_ha_address is not None:
-            if broker.ha.client is not None:
-                broker.ha.client.update_master_ha_address(header.master_ha_address)
+            if self._ha.client is not None:
+                self._ha.client.update_master_ha_address(header.master_ha_address)
             return command.answer()
-        if broker.options.broker_id:
+        if self._options.broker_id:
             return command.answer()
         answer = ExchangeHAInfoResponseHeader(
-            master_ha_address=broker.ha.address, master_flush_offset=0, master_address=broker.address
+            master_ha_address=self._ha.address, master_flush_offset=0, master_address=self._address
         )
         return command.answer(ext_fields=encode_header(answer))
 
     def ha_status(self, channel: Channel, command: RemotingCommand) -> Answer:
         """The master's slaves, or the slave's master."""
-        return command.answer(body=encode_body(self._broker.ha.runtime_info()))
+        return command.answer(body=encode_body(self._ha.runtime_info()))

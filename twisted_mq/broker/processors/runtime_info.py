@@ -9,9 +9,19 @@ from __future__ import annotations
 
 import os
 import shutil
-from typing import Any
+from collections.abc import Callable
+from typing import Protocol
 
+from twisted.internet.interfaces import IReactorTime
+
+from twisted_mq.broker.clients.consumer_manager import ConsumerManager
+from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
+from twisted_mq.broker.ha.service import HAService
 from twisted_mq.broker.ha.slave_rows import slave_rows
+from twisted_mq.broker.long_polling import PullRequestHoldService
+from twisted_mq.broker.options import BrokerOptions
+from twisted_mq.broker.schedule.waiting_messages import WaitingMessages
+from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
 from twisted_mq.broker.statistics.counted_store import SCHEDULE_CONSUMER
 from twisted_mq.protocol.bodies import GroupList, KVTable, encode_body
 from twisted_mq.protocol.codes import RequestCode
@@ -20,6 +30,7 @@ from twisted_mq.protocol.names.system_topics import TIMER_TOPIC
 from twisted_mq.protocol.wire.command import CURRENT_VERSION, RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header
 from twisted_mq.remoting.channel import Answer, Channel
+from twisted_mq.storage.interfaces import IMessageStore
 from twisted_mq.storage.log.log_scan import first_store_timestamp
 
 NO_TRANSIENT_POOL = (1 << 31) - 1
@@ -48,10 +59,25 @@ def human_time(seconds: float) -> str:
     return f"[ {days} days, {hours} hours, {minutes} minutes, {rest} seconds ]"
 
 
+class MeasuredParts(Protocol):
+    """What is measured."""
+
+    options: BrokerOptions
+    clock: IReactorTime
+    now_ms: Callable[[], int]
+    store: IMessageStore
+    offsets: ConsumerOffsetManager
+    consumers: ConsumerManager
+    statistics: BrokerStatistics
+    held_pulls: PullRequestHoldService
+    waiting: WaitingMessages
+    ha: HAService
+
+
 class RuntimeInfoProcessor:
     """Figures for operators; everything is worked out when it is asked for."""
 
-    def __init__(self, broker: Any) -> None:
+    def __init__(self, broker: MeasuredParts) -> None:
         self._broker = broker
         self.processors = {
             RequestCode.GET_BROKER_RUNTIME_INFO: self.runtime_info,
@@ -120,7 +146,7 @@ class RuntimeInfoProcessor:
             ratio = str(1 - usage.free / usage.total)
             table |= {
                 "commitLogDiskRatio": ratio,
-                f"commitLogDiskRatio_{broker.options.store_path_commit_log or os.path.join(folder, 'commitlog')}": ratio,
+                f"commitLogDiskRatio_{broker.options.commit_log_path}": ratio,
                 "consumeQueueDiskRatio": ratio,
                 "commitLogDirCapacity": f"Total : {human_bytes(usage.total)}, Free : {human_bytes(usage.free)}.",
             }

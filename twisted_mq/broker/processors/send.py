@@ -127,7 +127,7 @@ class SendMessageProcessor:
             queue_id = self._broker.random.randrange(target.write_queue_nums or 1)
         try:
             if self._is_dead(command, header):
-                target = SendTarget(dead_letter_topic(self._broker, header.topic[len(RETRY_PREFIX) :]))
+                target = SendTarget(dead_letter_topic(self._broker.topics, header.topic[len(RETRY_PREFIX) :]))
                 text = delete_property(header.properties or "", "DELAY")
                 header = msgspec.structs.replace(header, properties=f"{text}{_end(text)}DELAY\x01-1\x02")
                 message = self._message(channel, command, header, target, 0)
@@ -139,7 +139,7 @@ class SendMessageProcessor:
 
     def _is_dead(self, command: RemotingCommand, header: Any) -> bool:
         broker, name = self._broker, header.topic[len(RETRY_PREFIX) :]
-        group = subscription_group(broker, name)
+        group = subscription_group(broker.groups, name)
         most = most_times(group, command.version, header.max_reconsume_times)
         tried_too_often = (header.reconsume_times or 0) > most
         return tried_too_often or not broker.locks.is_all_expired(name, broker.now_ms())

@@ -46,7 +46,7 @@ class SendBackProcessor:
         A group without retry queues is answered with success and nothing is stored: it gave the message up.
         """
         header = decode_header(ConsumerSendMsgBackRequestHeader, command)
-        group = subscription_group(self._broker, header.group)
+        group = subscription_group(self._broker.groups, header.group)
         self._check_broker()
         if group.retry_queue_nums <= 0:
             return command.answer()
@@ -55,7 +55,7 @@ class SendBackProcessor:
         reconsumed = stored.head.reconsume_times
         dead = reconsumed >= most_times(group, command.version, header.max_reconsume_times) or header.delay_level < 0
         if dead:
-            message = self._again(stored, dead_letter_topic(self._broker, header.group), 0, level=0)
+            message = self._again(stored, dead_letter_topic(self._broker.topics, header.group), 0, level=0)
         else:
             queue_id = self._broker.random.randrange(group.retry_queue_nums)
             message = self._again(stored, topic, queue_id, level=header.delay_level or FIRST_LEVEL + reconsumed)

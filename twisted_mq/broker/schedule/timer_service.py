@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
 
+from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.schedule.schedule_service import real_place
 from twisted_mq.broker.schedule.timer_delivery import NEVER_ENQUEUED, Tick, TimerDelivery, next_roll
 from twisted_mq.broker.stored_message import StoredMessage
@@ -44,7 +44,9 @@ class TimerService:
 
     log = Logger()
 
-    def __init__(self, store: IMessageStore, files: TimerFiles, options: Any, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, store: IMessageStore, files: TimerFiles, options: BrokerOptions, now_ms: Callable[[], int]
+    ) -> None:
         self._store = store
         self._options = options
         self._now_ms = now_ms

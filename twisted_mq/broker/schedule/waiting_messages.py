@@ -11,7 +11,7 @@ from typing import Any
 
 from twisted.internet import defer
 
-from twisted_mq.broker.options import BrokerRole
+from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.schedule.delivery_loop import DeliveryLoop
 from twisted_mq.broker.schedule.schedule_service import ScheduleMessageService
 from twisted_mq.broker.schedule.timer_service import TimerService
@@ -34,7 +34,7 @@ class WaitingMessages:
         options = broker.options
         self._broker = broker
         self._in_thread = in_thread
-        self._delivers = options.broker_role != BrokerRole.SLAVE
+        self._delivers = not options.is_slave
         self._saved_moves = self._saved_changes = 0
         self.schedule = ScheduleMessageService(
             CountedStore(broker.store, broker.statistics, SCHEDULE_TOPIC),
@@ -110,6 +110,6 @@ class WaitingMessages:
         return flushed
 
 
-def timer_files(options: Any) -> TimerFiles:
+def timer_files(options: BrokerOptions) -> TimerFiles:
     """The timer's files in the broker's store."""
     return TimerFiles(options.store_path_root_dir, options.timer_precision_ms, options.mapped_file_size_timer_log)

@@ -5,9 +5,10 @@ Apache: AbstractSendMessageProcessor.consumerSendMsgBack, SendMessageProcessor.h
 
 from __future__ import annotations
 
-from typing import Any
-
+from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
 from twisted_mq.broker.remarks import FAQ
+from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
+from twisted_mq.protocol.bodies import SubscriptionGroupConfig
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.names.system_topics import DLQ_PREFIX
@@ -18,24 +19,24 @@ MAX_TIMES_SINCE_VERSION = 121
 """From V3_4_9 on a client says itself how often it wants a message again."""
 
 
-def subscription_group(broker: Any, name: str) -> Any:
+def subscription_group(groups: SubscriptionGroupManager, name: str) -> SubscriptionGroupConfig:
     """The group's configuration. Raises BrokerError where there is none and none may be made."""
-    group = broker.groups.find(name)
+    group = groups.find(name)
     if group is None:
         remark = f"subscription group not exist, {name} {FAQ}"
         raise BrokerError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, remark)
     return group
 
 
-def most_times(group: Any, version: int, asked: int | None) -> int:
+def most_times(group: SubscriptionGroupConfig, version: int, asked: int | None) -> int:
     """How often a message may be consumed again: what the client says, or the group's retryMaxTimes."""
     if asked is not None and version >= MAX_TIMES_SINCE_VERSION:
         return asked
-    return int(group.retry_max_times)
+    return group.retry_max_times
 
 
-def dead_letter_topic(broker: Any, group: str) -> str:
+def dead_letter_topic(topics: TopicConfigManager, group: str) -> str:
     """%DLQ%group, made where it is missing."""
     topic = DLQ_PREFIX + group
-    broker.topics.create_for_group(topic, DEAD_LETTER_QUEUES)
+    topics.create_for_group(topic, DEAD_LETTER_QUEUES)
     return topic

@@ -6,10 +6,10 @@ Apache: TopicConfigManager. Topics that every broker has: constants.json `broker
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
 import attrs
 
+from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import DataVersion, TopicConfig
 from twisted_mq.protocol.flags import PERM_READ_WRITE, PermName
@@ -26,6 +26,7 @@ from twisted_mq.protocol.names.system_topics import (
     TIMER_TOPIC,
     reply_topic,
 )
+from twisted_mq.storage.tables.config_tables import TopicTable
 
 SCHEDULE_QUEUES = 18
 
@@ -36,7 +37,7 @@ class TopicConfigManager:
     log = Logger()
 
     def __init__(
-        self, table: Any, now_ms: Callable[[], int], changed: Callable[[list[TopicConfig] | None], None]
+        self, table: TopicTable, now_ms: Callable[[], int], changed: Callable[[list[TopicConfig] | None], None]
     ) -> None:
         self._table = table
         self._now_ms = now_ms
@@ -46,14 +47,12 @@ class TopicConfigManager:
     @property
     def topics(self) -> dict[str, TopicConfig]:
         """All topics by name; not to be changed by callers."""
-        topics: dict[str, TopicConfig] = self._table.topics
-        return topics
+        return self._table.topics
 
     @property
     def data_version(self) -> DataVersion:
         """Counts the changes of the table, for name servers and slaves."""
-        version: DataVersion = self._table.data_version
-        return version
+        return self._table.data_version
 
     def get(self, topic: str) -> TopicConfig | None:
         """The configuration of a topic, or None."""
@@ -64,14 +63,14 @@ class TopicConfigManager:
         config = self.topics.get(topic)
         return None if config is None else config.has_batch_queues
 
-    def add_startup_topics(self, options: Any) -> None:
+    def add_startup_topics(self, options: BrokerOptions) -> None:
         """Make the topics that every broker has, where they are missing."""
         missing = [config for config in startup_topics(options) if config.topic_name not in self.topics]
         if missing:
             self._store(missing)
 
     def create_by_default_topic(
-        self, topic: str, default_topic: str, queue_count: int, sys_flag: int, options: Any
+        self, topic: str, default_topic: str, queue_count: int, sys_flag: int, options: BrokerOptions
     ) -> TopicConfig | None:
         """A topic inherited from a default topic (Apache: createTopicInSendMessageMethod); None where that is not allowed."""
         default = self.get(default_topic)
@@ -150,7 +149,7 @@ class TopicConfigManager:
             tell()
 
 
-def startup_topics(options: Any) -> list[TopicConfig]:
+def startup_topics(options: BrokerOptions) -> list[TopicConfig]:
     """The topics that a broker with these options starts with."""
     cluster, name = options.broker_cluster_name, options.broker_name
     default_queues = options.default_topic_queue_nums

@@ -19,7 +19,7 @@ class Group:
         self.told: list[SubscriptionConflict] = []
         self.manager.conflicts.on_conflict.append(self.told.append)
 
-    def hear(self, client_id: str, model: str = "CLUSTERING", channel: Any = None, **expressions: str) -> None:
+    def hear(self, client_id: str, model: str | None = "CLUSTERING", channel: Any = None, **expressions: str) -> None:
         subscriptions = [
             build_subscription(topic, text, "SQL92" if "=" in text else "TAG") for topic, text in expressions.items()
         ]
@@ -31,6 +31,16 @@ class Group:
 
     def now(self) -> list[str]:
         return [f"{conflict.topic}: {conflict}" for conflict in self.manager.conflicts.of_group("G")]
+
+
+def test_member_that_leaves_its_model_out_consumes_by_clustering():
+    """As the C++ client does; its heartbeat is compared with the others' like any."""
+    group = Group()
+    group.hear("c1", model=None, T="a")
+    group.hear("c2", T="a")
+    assert group.told == []
+    group.hear("c3", model="BROADCASTING", T="a")
+    assert group.wishes() == [{"BROADCASTING": ("c3",), "CLUSTERING": ("c1", "c2")}]
 
 
 def test_members_that_agree_are_no_conflict_whatever_the_order_of_their_tags():
