@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 
 from twisted_mq.namesrv import broker_requests, config_requests, route_query, topic_requests
-from twisted_mq.namesrv.state import NamesrvState
+from twisted_mq.namesrv.state import NamesrvState, RequestFunction
 from twisted_mq.protocol.codes import RequestCode
-from twisted_mq.protocol.wire.command import RemotingCommand
-from twisted_mq.remoting.channel import Channel, Processor
+from twisted_mq.remoting.channel import Processor
 
-REQUESTS: dict[RequestCode, Callable[[NamesrvState, Channel, RemotingCommand], RemotingCommand]] = {
+REQUESTS: dict[RequestCode, RequestFunction] = {
     RequestCode.PUT_KV_CONFIG: config_requests.put_kv_config,
     RequestCode.GET_KV_CONFIG: config_requests.get_kv_config,
     RequestCode.DELETE_KV_CONFIG: config_requests.delete_kv_config,

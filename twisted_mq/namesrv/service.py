@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from twisted.application import service
 from twisted.internet import defer, interfaces, task
 
@@ -29,7 +27,9 @@ class NamesrvService(service.Service):
 
     log = Logger()
 
-    def __init__(self, options: NamesrvOptions, reactor: Any, broker_expiry_ms: int = BROKER_EXPIRY_MS) -> None:
+    def __init__(
+        self, options: NamesrvOptions, reactor: interfaces.IReactorTime, broker_expiry_ms: int = BROKER_EXPIRY_MS
+    ) -> None:
         self.setName("namesrv")
         self.options = options
         self.port = options.listen_port
@@ -55,7 +55,7 @@ class NamesrvService(service.Service):
         self._state.started_at = self._reactor.seconds()
         bound = bind(self.options.bind_address, self.options.listen_port)
         self.port = bound.getsockname()[1]
-        self._listening = listen(self._reactor, bound, self.factory)
+        self._listening = listen(interfaces.IReactorSocket(self._reactor), bound, self.factory)
         self._scan.start(self.options.scan_not_active_broker_interval / 1000, now=False)
         super().startService()
         self.log.info("name server ready: address={a} port={p}", a=self.options.bind_address, p=self.port)
@@ -106,6 +106,8 @@ class NamesrvService(service.Service):
             )
 
 
-def make_namesrv(options: NamesrvOptions, reactor: Any, *, broker_expiry_ms: int = BROKER_EXPIRY_MS) -> NamesrvService:
+def make_namesrv(
+    options: NamesrvOptions, reactor: interfaces.IReactorTime, *, broker_expiry_ms: int = BROKER_EXPIRY_MS
+) -> NamesrvService:
     """A name server that listens when it is started; `broker_expiry_ms` is for brokers that name no timeout."""
     return NamesrvService(options, reactor, broker_expiry_ms)

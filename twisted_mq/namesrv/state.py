@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import attrs
 from twisted.internet.interfaces import IReactorTime
@@ -16,6 +15,9 @@ from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import encode_header
+from twisted_mq.remoting.channel import Channel
+
+RequestFunction = Callable[["NamesrvState", Channel, RemotingCommand], RemotingCommand]
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -40,7 +42,7 @@ class NamesrvState:
 
 
 def answer(
-    command: RemotingCommand, header: Any = None, body: bytes = b"", remark: str | None = None
+    command: RemotingCommand, header: attrs.AttrsInstance | None = None, body: bytes = b"", remark: str | None = None
 ) -> RemotingCommand:
     """Success, with a response header and a body where there are some."""
     fields = None if header is None else encode_header(header)

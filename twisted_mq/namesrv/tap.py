@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from twisted.internet.interfaces import IReactorTime
 
 from twisted_mq.config.command_line import DaemonOptions
 from twisted_mq.config.startup import Daemon
@@ -31,12 +31,14 @@ class Options(DaemonOptions):
         return given
 
 
-def makeService(options: Options, reactor: Any = None) -> Daemon:
+def makeService(options: Options, reactor: IReactorTime | None = None) -> Daemon:
     """The services of one name server process."""
     from twisted_mq.namesrv.service import make_namesrv
 
     if reactor is None:
-        from twisted.internet import reactor
+        from twisted.internet import reactor as installed
+
+        reactor = installed
     daemon = Daemon(options.daemon, expected=(PortError,))
     make_namesrv(options.settings, reactor).setServiceParent(daemon)
     return daemon

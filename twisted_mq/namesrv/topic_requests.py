@@ -7,7 +7,7 @@ from collections.abc import Callable
 from twisted_mq.namesrv import route_query
 from twisted_mq.namesrv.broker_requests import ZONE_NAME
 from twisted_mq.namesrv.route_table import RouteTable
-from twisted_mq.namesrv.state import NamesrvState, answer, refuse
+from twisted_mq.namesrv.state import NamesrvState, RequestFunction, answer, refuse
 from twisted_mq.protocol.bodies import TopicList, TopicRouteData, decode_body, encode_body
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.headers import (
@@ -98,7 +98,7 @@ def system_topics(state: NamesrvState, channel: Channel, command: RemotingComman
     return answer(command, body=encode_body(route_query.system_topics(state.routes)))
 
 
-def topic_list(query: Callable[[RouteTable], TopicList]) -> Callable[..., RemotingCommand]:
+def topic_list(query: Callable[[RouteTable], TopicList]) -> RequestFunction:
     """A request function for one of the lists that enableTopicList switches."""
 
     def listed(state: NamesrvState, channel: Channel, command: RemotingCommand) -> RemotingCommand:

@@ -364,8 +364,8 @@ class Channel(protocol.Protocol):
             self._produces = False
             self.transport.unregisterProducer()
         self._forget_what_waits()
+        self._later("abort", GRACE_SECONDS, self.abort)  # first: a transport may be gone at once
         self.transport.loseConnection()
-        self._later("abort", GRACE_SECONDS, self.abort)
 
     def _forget_what_waits(self) -> None:
         self._waiting = []

@@ -10,9 +10,11 @@ from typing import Any
 from twisted.application.service import IService
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IReactorSocket
 from twisted.internet.protocol import Factory, Protocol
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase, TestCase
+from zope.interface import implementer
 from zope.interface.verify import verifyObject
 
 from tests.support.remoting import ClosingTransport, connect, frames, sent
@@ -65,6 +67,7 @@ class FakePort:
         self.stopped += 1
 
 
+@implementer(IReactorSocket)
 class ClockReactor(Clock):
     """A clock that takes sockets."""
 
