@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import time
 from collections.abc import Callable, Collection, Iterator
 
@@ -17,7 +16,7 @@ from twisted_mq.storage.config import FlushDiskType, StoreConfig
 from twisted_mq.storage.errors import DiskFailed, StoreClosed, StoreFull
 from twisted_mq.storage.files.checkpoint import Checkpoint
 from twisted_mq.storage.files.directory import StoreDirectory
-from twisted_mq.storage.files.mapped_file import Allocate, Sync
+from twisted_mq.storage.files.system_calls import Allocate, Sync, fdatasync, posix_fallocate
 from twisted_mq.storage.flushing.commit_service import CommitService
 from twisted_mq.storage.flushing.flush import FlushCallback, FlushService
 from twisted_mq.storage.flushing.index_flush import IndexFlush
@@ -65,8 +64,8 @@ class FileMessageStore:
         config: StoreConfig,
         now_ms: Callable[[], int],
         *,
-        allocate: Allocate = os.posix_fallocate,
-        sync: Sync = os.fdatasync,
+        allocate: Allocate = posix_fallocate,
+        sync: Sync = fdatasync,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self.config = config

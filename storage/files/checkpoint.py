@@ -8,7 +8,7 @@ import struct
 import attrs
 
 from twisted_mq.protocol.layouts.checkpoint import CHECKPOINT_FILE_BYTES, CHECKPOINT_STRUCT
-from twisted_mq.storage.files.mapped_file import Sync
+from twisted_mq.storage.files.system_calls import Sync, fdatasync
 
 SAFETY_MS = 3000
 """Apache: StoreCheckpoint.getMinTimestamp goes back three seconds."""
@@ -36,7 +36,7 @@ class Checkpoint:
         """Everything stored up to this time is on disk, in the log and in the queues."""
         return max(0, min(self.physic_msg_timestamp, self.logics_msg_timestamp) - SAFETY_MS)
 
-    def save(self, sync: Sync = os.fdatasync) -> None:
+    def save(self, sync: Sync = fdatasync) -> None:
         """Write and flush the file; its 40 bytes lie in one disk sector. Raises OSError."""
         write_values(self.path, CHECKPOINT_STRUCT.pack(*attrs.astuple(self)[1:]), sync)
 

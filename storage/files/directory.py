@@ -10,10 +10,10 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import struct
 
 from twisted_mq.storage.errors import StoreLocked, StoreUnwritable
 from twisted_mq.storage.files.paths import StorePaths
+from twisted_mq.storage.files.system_calls import fsync, is_held
 
 _CONTENT = b"lock"
 _held_here: set[str] = set()
@@ -85,7 +85,7 @@ class StoreDirectory:
             with open(self._paths.abort, "w", encoding="ascii") as file:
                 file.write(str(os.getpid()))
                 file.flush()
-                os.fsync(file.fileno())
+                fsync(file.fileno())
             sync_directory(self._paths.root)
         except OSError as error:
             raise StoreUnwritable(self._paths.abort, error) from error
@@ -113,13 +113,9 @@ def sync_directory(path: str) -> None:
     """Put the names in a directory on disk."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        os.fsync(descriptor)
+        fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-_FLOCK = struct.Struct("@hhqqi4x")
-"""struct flock of Linux: type, whence, start, length, process."""
 
 
 def is_locked(path: str) -> bool:
@@ -131,7 +127,6 @@ def is_locked(path: str) -> bool:
     except FileNotFoundError:
         return False
     try:
-        asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0)
-        return bool(_FLOCK.unpack(fcntl.fcntl(descriptor, fcntl.F_GETLK, asked))[0] != fcntl.F_UNLCK)
+        return is_held(descriptor)
     finally:
         os.close(descriptor)

@@ -12,6 +12,7 @@ import attrs
 
 from twisted_mq.protocol.errors import BodyError
 from twisted_mq.storage.files.directory import make_directory, sync_directory
+from twisted_mq.storage.files.system_calls import fsync
 
 logger = logging.getLogger(__name__)
 
@@ -93,7 +94,7 @@ class JsonFile(Generic[Value]):
         with open(self.path + _NEW, "wb") as file:
             file.write(data)
             file.flush()
-            os.fsync(file.fileno())
+            fsync(file.fileno())
         self._keep_previous()
         os.replace(self.path + _NEW, self.path)
         sync_directory(os.path.dirname(self.path))

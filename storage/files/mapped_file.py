@@ -18,12 +18,7 @@ from contextlib import contextmanager
 
 from twisted_mq.storage.errors import StoreFull
 from twisted_mq.storage.files.directory import sync_directory
-
-Allocate = Callable[[int, int, int], None]
-"""Take disk blocks: file descriptor, first byte, count; raises OSError. `os.posix_fallocate` outside tests."""
-
-Sync = Callable[[int], None]
-"""Put a file's data on disk: file descriptor; raises OSError. `os.fdatasync` outside tests."""
+from twisted_mq.storage.files.system_calls import Allocate, Sync, data_ranges, fdatasync, posix_fallocate
 
 NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 _CLEAR_CHUNK = 1 << 20
@@ -51,7 +46,7 @@ class MappedFile:
         "wrote",
     )
 
-    def __init__(self, path: str, first_offset: int, size: int, allocate: Allocate = os.posix_fallocate) -> None:
+    def __init__(self, path: str, first_offset: int, size: int, allocate: Allocate = posix_fallocate) -> None:
         self.path = path
         self.first_offset = first_offset
         self.size = size
@@ -63,7 +58,7 @@ class MappedFile:
         self._readable: memoryview | None = None
 
     @classmethod
-    def create(cls, path: str, first_offset: int, size: int, allocate: Allocate = os.posix_fallocate) -> MappedFile:
+    def create(cls, path: str, first_offset: int, size: int, allocate: Allocate = posix_fallocate) -> MappedFile:
         """A new sparse file. Raises StoreFull, OSError; then there is no file."""
         created = cls(path, first_offset, size, allocate)
         try:
@@ -148,7 +143,8 @@ class MappedFile:
     def data_end(self) -> int:
         """The position behind the file's first run of disk blocks that hold data; behind it all may be zeros."""
         with self._open() as descriptor:
-            return os.lseek(descriptor, 0, os.SEEK_HOLE)
+            start, end = next(data_ranges(descriptor, 0, self.size), (0, 0))
+            return end if start == 0 else 0
 
     def clear_from(self, position: int, before: Callable[[], None] = lambda: None) -> int:
         """Zero what is behind `position`, so that no later recovery takes it for data; returns the bytes cleared.
@@ -157,7 +153,7 @@ class MappedFile:
         first where anything is not zero yet.
         """
         with self._open() as descriptor:
-            ranges = _data_ranges(descriptor, position, self.size)
+            ranges = data_ranges(descriptor, position, self.size)
             return sum(self._clear(start, end, before) for start, end in ranges)
 
     def _clear(self, start: int, end: int, before: Callable[[], None]) -> int:
@@ -173,7 +169,7 @@ class MappedFile:
     def has_data(self) -> bool:
         """Whether any byte of the file is not zero."""
         with self._open() as descriptor:
-            ranges = list(_data_ranges(descriptor, 0, self.size))
+            ranges = list(data_ranges(descriptor, 0, self.size))
         return any(chunk.count(0) != len(chunk) for start, end in ranges for chunk in self._chunks(start, end))
 
     def _chunks(self, start: int, end: int) -> Iterator[bytes]:
@@ -185,14 +181,14 @@ class MappedFile:
         mapping = self.view.obj
         assert isinstance(mapping, mmap.mmap)
         with self._open() as descriptor:
-            ranges = list(_data_ranges(descriptor, position, self.size))
+            ranges = list(data_ranges(descriptor, position, self.size))
         for start, end in ranges:
             found = mapping.find(data, start, end)
             while found >= 0:
                 yield found
                 found = mapping.find(data, found + 1, end)
 
-    def sync(self, sync: Sync = os.fdatasync) -> None:
+    def sync(self, sync: Sync = fdatasync) -> None:
         """Put everything written on disk, and the first time the names that lead to it. Raises OSError.
 
         A file that was deleted meanwhile has nothing to put.
@@ -230,16 +226,3 @@ class MappedFile:
             os.unlink(self.path)
         except FileNotFoundError:
             return
-
-
-def _data_ranges(descriptor: int, start: int, size: int) -> Iterator[tuple[int, int]]:
-    """(start, end) of the runs of blocks behind `start` that hold data."""
-    while start < size:
-        try:
-            first = max(start, os.lseek(descriptor, start, os.SEEK_DATA))
-        except OSError as error:
-            if error.errno == errno.ENXIO:
-                return
-            raise
-        start = os.lseek(descriptor, first, os.SEEK_HOLE)
-        yield first, min(start, size)

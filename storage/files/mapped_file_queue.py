@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator
 import attrs
 
 from twisted_mq.storage.errors import StoreFull
-from twisted_mq.storage.files.mapped_file import Allocate, MappedFile
+from twisted_mq.storage.files.mapped_file import MappedFile
 from twisted_mq.storage.files.paths import file_name, file_offset
+from twisted_mq.storage.files.system_calls import Allocate, posix_fallocate
 
 
 @attrs.frozen
@@ -47,7 +48,7 @@ class MappedFileQueue:
     """
 
     def __init__(
-        self, directory: str, file_size: int, allocate: Allocate = os.posix_fallocate, name_depth: int = 2
+        self, directory: str, file_size: int, allocate: Allocate = posix_fallocate, name_depth: int = 2
     ) -> None:
         self.directory = directory
         self.name_depth = name_depth

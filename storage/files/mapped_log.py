@@ -7,7 +7,6 @@ Nothing here writes or takes the store's lock: a broker may be writing meanwhile
 
 from __future__ import annotations
 
-import errno
 import mmap
 import os
 from collections.abc import Iterator
@@ -24,6 +23,7 @@ from twisted_mq.protocol.layouts.record import (
     read_mark,
     read_spans,
 )
+from twisted_mq.storage.files.system_calls import data_ranges
 
 MARK_BYTES = 8
 """Size and magic, which begin every record and every blank."""
@@ -53,7 +53,7 @@ class MappedLog:
             length = min(limit, os.fstat(file.fileno()).st_size)
             self.data = mmap.mmap(file.fileno(), length, access=mmap.ACCESS_READ)
             self.size = len(self.data)
-            self.data_end = min(_data_end(file.fileno()), self.size)
+            self.data_end = max((end for _, end in data_ranges(file.fileno(), 0, self.size)), default=0)
 
     def record_at(self, position: int) -> RecordHead:
         """The head of the record there. Raises RecordError unless a whole record of this very place is there."""
@@ -137,15 +137,3 @@ class MappedLog:
         except RecordError as error:
             return error.reason
         return "no fault"
-
-
-def _data_end(descriptor: int) -> int:
-    """Where the last hole of a sparse file begins, or its size where it does not end with one."""
-    end = 0
-    while True:
-        try:
-            end = os.lseek(descriptor, os.lseek(descriptor, end, os.SEEK_DATA), os.SEEK_HOLE)
-        except OSError as error:
-            if error.errno == errno.ENXIO:
-                return end
-            raise

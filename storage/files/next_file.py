@@ -9,21 +9,18 @@ small pieces, because the interpreter is held by each of them.
 
 from __future__ import annotations
 
-import errno
 import logging
-import mmap
 import os
 import threading
 
 from twisted_mq.storage.errors import StoreFull
-from twisted_mq.storage.files.mapped_file import Allocate, MappedFile, Sync
+from twisted_mq.storage.files.mapped_file import MappedFile
 from twisted_mq.storage.files.paths import file_name
+from twisted_mq.storage.files.system_calls import Allocate, Sync, fdatasync, posix_fallocate, touch
 
 logger = logging.getLogger(__name__)
 
 PAGE_BYTES = 4096
-MADV_POPULATE_WRITE = 23
-"""Linux 5.14; Python 3.11 has no name for it."""
 _WARM_BYTES = 256 << 10
 """How much is touched at a time: about 0.1 ms."""
 
@@ -42,8 +39,8 @@ class NextFile:
         step: int,
         *,
         warm_pages: int | None = None,
-        allocate: Allocate = os.posix_fallocate,
-        sync: Sync = os.fdatasync,
+        allocate: Allocate = posix_fallocate,
+        sync: Sync = fdatasync,
         pause_seconds: float = 0.001,
     ) -> None:
         self._directory = directory
@@ -122,15 +119,3 @@ class NextFile:
             if sync_pages and touched >= sync_pages * PAGE_BYTES:
                 file.sync(self._sync)
                 touched = 0
-
-
-def touch(view: memoryview, start: int, end: int) -> None:
-    """Map the pages of a new, empty file writable; `start` is at a page's beginning."""
-    mapping = view.obj
-    assert isinstance(mapping, mmap.mmap)
-    try:
-        mapping.madvise(MADV_POPULATE_WRITE, start, end - start)
-    except OSError as error:
-        if error.errno != errno.EINVAL:
-            raise
-        view[start:end:PAGE_BYTES] = bytes(-(-(end - start) // PAGE_BYTES))

@@ -10,6 +10,7 @@ from twisted_mq.storage.errors import StoreUnwritable
 from twisted_mq.storage.files.directory import sync_directory
 from twisted_mq.storage.files.mapped_file import MappedFile
 from twisted_mq.storage.files.paths import file_name
+from twisted_mq.storage.files.system_calls import fsync
 
 _CHUNK = 1 << 20
 
@@ -50,7 +51,7 @@ def _copy(file: MappedFile, start: int, path: str) -> str:
                 length = position + len(chunk.rstrip(b"\0"))
         copy.truncate(length - start)
         copy.flush()
-        os.fsync(copy.fileno())
+        fsync(copy.fileno())
     number, name = 1, path
     while os.path.exists(name) and not filecmp.cmp(partial, name, shallow=False):
         number, name = number + 1, f"{path}.{number}"

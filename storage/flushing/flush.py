@@ -15,7 +15,6 @@ holds it, all that wait get False, and the store takes no more messages.
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -25,8 +24,8 @@ import attrs
 from twisted_mq.storage.appending.gate import Gate
 from twisted_mq.storage.config import FlushDiskType, StoreConfig
 from twisted_mq.storage.files.checkpoint import Checkpoint
-from twisted_mq.storage.files.mapped_file import Sync
 from twisted_mq.storage.files.next_file import PAGE_BYTES
+from twisted_mq.storage.files.system_calls import Sync, fdatasync
 from twisted_mq.storage.flushing.index_flush import IndexFlush
 from twisted_mq.storage.interfaces import Shut
 from twisted_mq.storage.log.commit_log import CommitLog
@@ -67,7 +66,7 @@ class FlushService:
         *,
         index: IndexFlush | None = None,
         monotonic: Callable[[], float] = time.monotonic,
-        sync: Sync = os.fdatasync,
+        sync: Sync = fdatasync,
     ) -> None:
         self.error: OSError | None = None
         self._config = config

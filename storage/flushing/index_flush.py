@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 
 from twisted_mq.storage.files.checkpoint import Checkpoint
-from twisted_mq.storage.files.mapped_file import Sync
+from twisted_mq.storage.files.system_calls import Sync
 from twisted_mq.storage.index.index_service import IndexService
 from twisted_mq.storage.index.index_writer import IndexFile
 

@@ -15,7 +15,8 @@ from collections.abc import Callable, Sequence
 from twisted_mq.protocol.layouts.index import IndexSizes, index_key, key_hash
 from twisted_mq.storage.errors import StoreFull
 from twisted_mq.storage.files.directory import sync_directory
-from twisted_mq.storage.files.mapped_file import NO_SPACE, Allocate
+from twisted_mq.storage.files.mapped_file import NO_SPACE
+from twisted_mq.storage.files.system_calls import Allocate, posix_fallocate
 from twisted_mq.storage.index.index_file import KeyEntry
 from twisted_mq.storage.index.index_writer import IndexFile, Keys
 from twisted_mq.storage.log.commit_log import CommitLog
@@ -33,7 +34,7 @@ class IndexService:
     """The index files in `directory`; `load` comes first. `full_files` wait for the flush thread."""
 
     def __init__(
-        self, directory: str, sizes: IndexSizes, now_ms: Callable[[], int], allocate: Allocate = os.posix_fallocate
+        self, directory: str, sizes: IndexSizes, now_ms: Callable[[], int], allocate: Allocate = posix_fallocate
     ) -> None:
         self.directory = directory
         self.sizes = sizes

@@ -6,7 +6,6 @@ them side by side. numpy is loaded by who keeps a store, never by who reads one.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -22,7 +21,8 @@ from twisted_mq.protocol.layouts.index import (
     IndexSizes,
     entry_position,
 )
-from twisted_mq.storage.files.mapped_file import Allocate, MappedFile
+from twisted_mq.storage.files.mapped_file import MappedFile
+from twisted_mq.storage.files.system_calls import Allocate, fdatasync
 from twisted_mq.storage.index.index_file import IndexView, KeyEntry
 
 ALLOCATION_STEP = 1 << 20
@@ -126,7 +126,7 @@ class IndexFile(IndexView):
             self.index_count,
         )
 
-    def sync(self, sync: Callable[[int], None] = os.fdatasync) -> None:
+    def sync(self, sync: Callable[[int], None] = fdatasync) -> None:
         """Put the file on disk; safe in any thread. Raises OSError."""
         self._file.sync(sync)
 

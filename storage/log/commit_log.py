@@ -6,7 +6,6 @@ the record begins the next one. The 8 bytes are the blank record's own, so it al
 
 from __future__ import annotations
 
-import os
 import threading
 
 from twisted_mq.protocol.layouts.record import (
@@ -18,9 +17,10 @@ from twisted_mq.protocol.layouts.record import (
     read_mark,
 )
 from twisted_mq.storage.errors import MissingLogFile, StoreFull, WrongFileSize
-from twisted_mq.storage.files.mapped_file import Allocate, MappedFile
+from twisted_mq.storage.files.mapped_file import MappedFile
 from twisted_mq.storage.files.mapped_file_queue import MappedFileQueue, OddFile, Truncation
 from twisted_mq.storage.files.next_file import NextFile
+from twisted_mq.storage.files.system_calls import Allocate, posix_fallocate
 
 _OFFSET_BYTES = 8
 _NOWHERE = 1 << 63
@@ -40,7 +40,7 @@ class CommitLog:
     """
 
     def __init__(
-        self, directory: str, file_size: int, allocation_step: int, allocate: Allocate = os.posix_fallocate
+        self, directory: str, file_size: int, allocation_step: int, allocate: Allocate = posix_fallocate
     ) -> None:
         self.files = MappedFileQueue(directory, file_size, allocate)
         self.file_size = file_size

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import os
-
 from twisted_mq.storage.config import FlushDiskType, StoreConfig
-from twisted_mq.storage.files.mapped_file import Allocate, Sync
 from twisted_mq.storage.files.next_file import NextFile
+from twisted_mq.storage.files.system_calls import Allocate, Sync, fdatasync, posix_fallocate
 from twisted_mq.storage.log.commit_log import CommitLog
 from twisted_mq.storage.log.transient_pool import BufferedCommitLog, TransientStorePool
 
 
-def make_commit_log(
-    config: StoreConfig, allocate: Allocate = os.posix_fallocate, sync: Sync = os.fdatasync
-) -> CommitLog:
+def make_commit_log(config: StoreConfig, allocate: Allocate = posix_fallocate, sync: Sync = fdatasync) -> CommitLog:
     """A log that is not loaded yet; long files are made ahead."""
     directory, size = config.paths.commit_log, config.mapped_file_size_commit_log
     step = config.commit_log_allocation_step

@@ -15,8 +15,9 @@ from collections import deque
 
 from twisted_mq.protocol.layouts.record import BLANK_BYTES, encode_blank
 from twisted_mq.storage.errors import PoolExhausted, StoreFull
-from twisted_mq.storage.files.mapped_file import Allocate, MappedFile
+from twisted_mq.storage.files.mapped_file import MappedFile
 from twisted_mq.storage.files.mapped_file_queue import Truncation
+from twisted_mq.storage.files.system_calls import Allocate, posix_fallocate
 from twisted_mq.storage.log.commit_log import CommitLog
 
 logger = logging.getLogger(__name__)
@@ -58,7 +59,7 @@ class BufferedCommitLog(CommitLog):
         pool: TransientStorePool,
         *,
         fast_fail: bool,
-        allocate: Allocate = os.posix_fallocate,
+        allocate: Allocate = posix_fallocate,
     ) -> None:
         super().__init__(directory, file_size, allocation_step, allocate)
         self.committed_offset = 0

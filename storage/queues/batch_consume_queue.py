@@ -8,7 +8,6 @@ fillers and no bridges: offsets whose record is lost belong to the next entry.
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterator
 
@@ -20,8 +19,9 @@ from twisted_mq.protocol.layouts.queue_entry import (
     iterate_batch_entries,
 )
 from twisted_mq.protocol.layouts.record_codec import DispatchFields
-from twisted_mq.storage.files.mapped_file import MappedFile, Sync
+from twisted_mq.storage.files.mapped_file import MappedFile
 from twisted_mq.storage.files.mapped_file_queue import Truncation
+from twisted_mq.storage.files.system_calls import Sync, fdatasync
 from twisted_mq.storage.queues.consume_queue import FILES_CHECKED, ConsumeQueue, Entry, QueueLoad
 
 BatchEntry = tuple[int, int, int, int, int, int]
@@ -203,7 +203,7 @@ class BatchConsumeQueue(ConsumeQueue):
             place = younger - 1
         return max(self.min_offset, self._base(place))
 
-    def flush(self, least_bytes: int, sync: Sync = os.fdatasync) -> None:
+    def flush(self, least_bytes: int, sync: Sync = fdatasync) -> None:
         """Put the visible entries on disk if at least `least_bytes` of them are not; for the flush thread."""
         end = self._end
         if self._sync(self._flushed, end, least_bytes, sync):

@@ -7,7 +7,6 @@ the next one is a bridge over a lost message.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 
 import attrs
@@ -22,8 +21,9 @@ from twisted_mq.protocol.layouts.queue_entry import (
 )
 from twisted_mq.protocol.layouts.record_codec import DispatchFields
 from twisted_mq.protocol.names.system_topics import SCHEDULE_TOPIC
-from twisted_mq.storage.files.mapped_file import Allocate, MappedFile, Sync
+from twisted_mq.storage.files.mapped_file import MappedFile
 from twisted_mq.storage.files.mapped_file_queue import MappedFileQueue, OddFile, Truncation
+from twisted_mq.storage.files.system_calls import Allocate, Sync, fdatasync, posix_fallocate
 
 _pack_into = ENTRY.pack_into
 _unpack_from = ENTRY.unpack_from
@@ -83,7 +83,7 @@ class ConsumeQueue:
         directory: str,
         file_size: int,
         allocation_step: int,
-        allocate: Allocate = os.posix_fallocate,
+        allocate: Allocate = posix_fallocate,
     ) -> None:
         self.topic = topic
         self.topic_bytes = topic.encode()
@@ -256,7 +256,7 @@ class ConsumeQueue:
             if entry is not None and entry[1] != FILLER_SIZE:
                 yield offset, entry
 
-    def flush(self, least_bytes: int, sync: Sync = os.fdatasync) -> None:
+    def flush(self, least_bytes: int, sync: Sync = fdatasync) -> None:
         """Put the visible entries on disk if at least `least_bytes` of them are not; for the flush thread."""
         end = self.max_offset
         if self._sync(self.flushed_offset, end, least_bytes, sync):

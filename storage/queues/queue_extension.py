@@ -9,7 +9,6 @@ The entries say how far the units go; a unit behind the last entry's is none.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from typing import Protocol, runtime_checkable
 
@@ -26,8 +25,8 @@ from twisted_mq.protocol.layouts.queue_entry import (
 from twisted_mq.protocol.layouts.record import read_head, read_spans
 from twisted_mq.protocol.text.properties import decode_property_bytes
 from twisted_mq.storage.errors import StoreFull
-from twisted_mq.storage.files.mapped_file import Allocate, Sync
 from twisted_mq.storage.files.mapped_file_queue import MappedFileQueue, Truncation
+from twisted_mq.storage.files.system_calls import Allocate, Sync, fdatasync, posix_fallocate
 from twisted_mq.storage.interfaces import RecordTest
 from twisted_mq.storage.queues.consume_queue import ConsumeQueue, Entry, QueueLoad
 
@@ -82,7 +81,7 @@ class BitMapTest(Protocol):
 class QueueExtension:
     """The units of one queue."""
 
-    def __init__(self, directory: str, file_size: int, step: int, allocate: Allocate = os.posix_fallocate) -> None:
+    def __init__(self, directory: str, file_size: int, step: int, allocate: Allocate = posix_fallocate) -> None:
         self.files = MappedFileQueue(directory, file_size, allocate)
         self.end = 0
         self._flushed = 0
@@ -240,7 +239,7 @@ class ExtendedConsumeQueue(ConsumeQueue):
         }
         return lambda record: read_head(record, 0).physical_offset not in refused and test(record)
 
-    def flush(self, least_bytes: int, sync: Sync = os.fdatasync) -> None:
+    def flush(self, least_bytes: int, sync: Sync = fdatasync) -> None:
         """Put the visible entries on disk, the units before them. Raises OSError."""
         unflushed = (self.max_offset - self.flushed_offset) * ENTRY_BYTES
         if unflushed and unflushed >= least_bytes:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 
 from twisted_mq.storage.config import StoreConfig
 from twisted_mq.storage.errors import StoreFull
-from twisted_mq.storage.files.mapped_file import Allocate
+from twisted_mq.storage.files.system_calls import Allocate, posix_fallocate
 from twisted_mq.storage.interfaces import IsBatchTopic
 from twisted_mq.storage.queues.batch_consume_queue import BatchConsumeQueue
 from twisted_mq.storage.queues.consume_queue import ConsumeQueue
@@ -20,7 +20,7 @@ class QueueTable:
     def __init__(
         self,
         config: StoreConfig,
-        allocate: Allocate = os.posix_fallocate,
+        allocate: Allocate = posix_fallocate,
         describe: Describe = lambda *_: (0, None),
         is_batch_topic: IsBatchTopic = lambda topic: None,
     ) -> None:

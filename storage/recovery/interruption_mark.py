@@ -13,8 +13,8 @@ import attrs
 
 from twisted_mq.storage.files.checkpoint import Checkpoint
 from twisted_mq.storage.files.directory import StoreDirectory, sync_directory
-from twisted_mq.storage.files.mapped_file import Sync
 from twisted_mq.storage.files.paths import StorePaths
+from twisted_mq.storage.files.system_calls import Sync, fdatasync
 
 
 @attrs.define
@@ -22,7 +22,7 @@ class Unfinished:
     """The mark of one store, whose lock the caller holds. Afterwards either `end` or `take_back`."""
 
     paths: StorePaths
-    sync: Sync = os.fdatasync
+    sync: Sync = fdatasync
     begun: bool = attrs.field(init=False, default=False)
     _was_closed: bool = attrs.field(init=False, default=False)
     _before: Checkpoint = attrs.field(init=False)

@@ -14,8 +14,8 @@ from twisted_mq.protocol.layouts.record_codec import DispatchFields
 from twisted_mq.protocol.messages.delay_levels import parse_delay_levels
 from twisted_mq.storage.config import StoreConfig
 from twisted_mq.storage.files.checkpoint import Checkpoint
-from twisted_mq.storage.files.mapped_file import Sync
 from twisted_mq.storage.files.salvage import set_aside
+from twisted_mq.storage.files.system_calls import Sync, fdatasync
 from twisted_mq.storage.log.commit_log import CommitLog
 from twisted_mq.storage.log.log_scan import LogScan, StopReason, intact_behind, record_matches
 from twisted_mq.storage.queues.consume_queue import ConsumeQueue
@@ -37,7 +37,7 @@ class Recovery:
         checkpoint: Checkpoint,
         *,
         clean: bool,
-        sync: Sync = os.fdatasync,
+        sync: Sync = fdatasync,
     ) -> None:
         self.report = RecoveryReport(clean)
         self._config = config

@@ -8,7 +8,7 @@ import attrs
 
 from twisted_mq.protocol.layouts.checkpoint import TIMER_CHECKPOINT_STRUCT
 from twisted_mq.storage.files.checkpoint import read_values, write_values
-from twisted_mq.storage.files.mapped_file import Sync
+from twisted_mq.storage.files.system_calls import Sync, fdatasync
 
 
 @attrs.frozen
@@ -37,7 +37,7 @@ class TimerCheckpoint:
         """The 56 bytes in use."""
         return TIMER_CHECKPOINT_STRUCT.pack(*attrs.astuple(self))
 
-    def save(self, path: str, sync: Sync = os.fdatasync) -> None:
+    def save(self, path: str, sync: Sync = fdatasync) -> None:
         """Write and flush the file; what it holds lies in one disk sector. Raises OSError."""
         os.makedirs(os.path.dirname(path), exist_ok=True)
         write_values(path, self.encode(), sync)

@@ -19,7 +19,7 @@ import attrs
 from twisted_mq.protocol.bodies import TimerMetricsSerializeWrapper
 from twisted_mq.protocol.layouts.timer import LOG_UNIT_BYTES
 from twisted_mq.protocol.text.java import java_hash
-from twisted_mq.storage.files.mapped_file import Allocate, Sync
+from twisted_mq.storage.files.system_calls import Allocate, Sync, fdatasync, posix_fallocate
 from twisted_mq.storage.timer.timer_checkpoint import TimerCheckpoint
 from twisted_mq.storage.timer.timer_log import MAGIC_DELETE, MAGIC_ROLL, NO_POSITION, TimerLog
 from twisted_mq.storage.timer.timer_metrics import TimerMetrics
@@ -51,8 +51,8 @@ class TimerFiles:
         precision_ms: int,
         file_size: int = LOG_FILE_BYTES,
         slots: int = SLOTS,
-        allocate: Allocate = os.posix_fallocate,
-        sync: Sync = os.fdatasync,
+        allocate: Allocate = posix_fallocate,
+        sync: Sync = fdatasync,
     ) -> None:
         self.log = TimerLog(os.path.join(root, "timerlog"), file_size, allocate)
         self.wheel = TimerWheel(os.path.join(root, "timerwheel"), precision_ms, slots, allocate)

@@ -7,15 +7,14 @@ Each unit names the one before it in its slot, so a slot is a chain that ends in
 
 from __future__ import annotations
 
-import os
 import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from twisted_mq.protocol.layouts.record import MAGIC_BLANK
 from twisted_mq.protocol.layouts.timer import LOG_UNIT, LOG_UNIT_BYTES
-from twisted_mq.storage.files.mapped_file import Allocate, Sync
 from twisted_mq.storage.files.mapped_file_queue import MappedFileQueue
+from twisted_mq.storage.files.system_calls import Allocate, Sync, fdatasync, posix_fallocate
 
 MAGIC_DEFAULT, MAGIC_ROLL, MAGIC_DELETE = 1, 2, 4
 _BLANK = struct.Struct(">iqi")
@@ -51,7 +50,7 @@ class LogUnit(NamedTuple):
 class TimerLog:
     """Appended to and read by one thread; `flush` may run in another."""
 
-    def __init__(self, directory: str, file_size: int, allocate: Allocate = os.posix_fallocate) -> None:
+    def __init__(self, directory: str, file_size: int, allocate: Allocate = posix_fallocate) -> None:
         self.directory = directory
         self.end = 0
         self._files = MappedFileQueue(directory, file_size, allocate)
@@ -159,7 +158,7 @@ class TimerLog:
         count = (file.size - _BLANK.size) // LOG_UNIT_BYTES
         return self.unit(file.first_offset + (count - 1) * LOG_UNIT_BYTES)
 
-    def flush(self, begin: int, sync: Sync = os.fdatasync) -> None:
+    def flush(self, begin: int, sync: Sync = fdatasync) -> None:
         """Put what was appended from a position on on disk. Raises OSError."""
         for file in list(self._files.from_offset(begin)):
             file.sync(sync)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from twisted_mq.protocol.layouts.timer import WHEEL_SLOT, WHEEL_SLOT_BYTES
 from twisted_mq.storage.errors import StoreFull
-from twisted_mq.storage.files.mapped_file import Allocate
+from twisted_mq.storage.files.system_calls import Allocate, posix_fallocate
 
 SLOTS = 7 * 24 * 3600
 """Apache: TIMER_WHEEL_TTL_DAY in seconds; whatever the precision. The file has twice as many."""
@@ -34,9 +34,7 @@ EMPTY = Slot()
 class TimerWheel:
     """Slots by time in ms. Disk space for a page is taken before it is first written."""
 
-    def __init__(
-        self, path: str, precision_ms: int, slots: int = SLOTS, allocate: Allocate = os.posix_fallocate
-    ) -> None:
+    def __init__(self, path: str, precision_ms: int, slots: int = SLOTS, allocate: Allocate = posix_fallocate) -> None:
         self.path = path
         self.precision_ms = precision_ms
         self.slot_count = 2 * slots

@@ -19,6 +19,7 @@ from twisted_mq.protocol.layouts.batch_entry import inner_count
 from twisted_mq.protocol.layouts.queue_entry import BATCH_ENTRY, BATCH_ENTRY_BYTES, NO_COMPACT_OFFSET
 from twisted_mq.protocol.text.properties import decode_property_bytes
 from twisted_mq.storage.columns.record_columns import RecordColumns
+from twisted_mq.storage.files import system_calls
 from twisted_mq.storage.files.directory import sync_directory
 from twisted_mq.storage.files.paths import file_name
 from twisted_mq.storage.queues.queue_files import BatchQueueFiles, Rows
@@ -183,5 +184,5 @@ class BatchQueueWriter:
                 file.write(self._data[first : first + self.file_size])
                 file.truncate(self.file_size)
                 file.flush()
-                os.fdatasync(file.fileno())
+                system_calls.fdatasync(file.fileno())
         sync_directory(self.directory)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-
 from twisted_mq.protocol.layouts.index import IndexSizes
 from twisted_mq.storage.columns.contents import Names, Numbers
 from twisted_mq.storage.columns.property_shapes import Shapes
 from twisted_mq.storage.columns.record_columns import RecordColumns
+from twisted_mq.storage.files import system_calls
 from twisted_mq.storage.files.paths import StorePaths
 from twisted_mq.storage.index.index_file import KeyEntry
 from twisted_mq.storage.index.index_service import IndexService
@@ -39,7 +38,7 @@ class IndexRebuild:
     def finish(self) -> None:
         """Put all files on disk. Raises OSError."""
         for file in self._service.files:
-            file.sync(os.fdatasync)
+            file.sync(system_calls.fdatasync)
         self._service.release()
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import attrs
 
 from twisted_mq.storage.errors import StoreUnwritable
+from twisted_mq.storage.files import system_calls
 from twisted_mq.storage.files.directory import sync_directory
 from twisted_mq.storage.files.paths import StorePaths
 
@@ -56,7 +57,7 @@ class Quarantine:
                     copy.seek(len(chunk), os.SEEK_CUR) if chunk.count(0) == len(chunk) else copy.write(chunk)
                 copy.truncate(length)
                 copy.flush()
-                os.fsync(copy.fileno())
+                system_calls.fsync(copy.fileno())
         except OSError as error:
             raise StoreUnwritable(copy_path, error) from error
         self.pieces.append(
@@ -85,7 +86,7 @@ class Quarantine:
             with open(path + ".tmp", "w", encoding="utf-8") as file:
                 json.dump(content, file, indent=1, ensure_ascii=False)
                 file.flush()
-                os.fsync(file.fileno())
+                system_calls.fsync(file.fileno())
             os.replace(path + ".tmp", path)
             sync_directory(self.directory)
         except OSError as error:

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from twisted_mq.protocol.layouts.queue_entry import ENTRY_BYTES, FILLER_SIZE
+from twisted_mq.storage.files import system_calls
 from twisted_mq.storage.files.directory import sync_directory
 from twisted_mq.storage.files.paths import file_name
 from twisted_mq.storage.queues.queue_files import QueueFiles
@@ -165,7 +166,7 @@ class QueueWriter:
         for name in os.listdir(self.directory):
             descriptor = os.open(os.path.join(self.directory, name), os.O_RDONLY | os.O_CLOEXEC)
             try:
-                os.fdatasync(descriptor)
+                system_calls.fdatasync(descriptor)
             finally:
                 os.close(descriptor)
         sync_directory(self.directory)

@@ -22,6 +22,7 @@ from twisted_mq.storage.columns.contents import Names, TagsCodes, entry_codes, g
 from twisted_mq.storage.columns.property_shapes import Shapes
 from twisted_mq.storage.columns.walk import Gap, LogFiles, walk_log
 from twisted_mq.storage.config import QUEUE_ENTRIES_A_FILE
+from twisted_mq.storage.files import system_calls
 from twisted_mq.storage.files.directory import sync_directory
 from twisted_mq.storage.files.files_at_rest import files_in
 from twisted_mq.storage.files.paths import StorePaths, is_topic_name
@@ -223,7 +224,7 @@ def _put_on_disk(folder: str) -> None:
         for name in names:
             descriptor = os.open(os.path.join(directory, name), os.O_RDONLY | os.O_CLOEXEC)
             try:
-                os.fdatasync(descriptor)
+                system_calls.fdatasync(descriptor)
             finally:
                 os.close(descriptor)
         sync_directory(directory)

@@ -21,6 +21,7 @@ from twisted_mq.protocol.layouts.record import SMALLEST_RECORD, encode_blank
 from twisted_mq.protocol.layouts.record_codec import encode_record
 from twisted_mq.storage.columns.walk import LogFiles
 from twisted_mq.storage.errors import StoreUnwritable
+from twisted_mq.storage.files import system_calls
 from twisted_mq.storage.files.directory import sync_directory
 from twisted_mq.storage.recovery.interruption_mark import Unfinished
 from twisted_mq.storage.tables.config_tables import ConsumerOffsetTable
@@ -163,7 +164,7 @@ def _change_log(plan: LogPlan, files: LogFiles, copies: Mapping[int, tuple[int, 
             with open(changed, "wb") as copy:
                 _copy(file.path, copy)
                 _change_file(copy.fileno(), file, copies)
-                os.fdatasync(copy.fileno())
+                system_calls.fdatasync(copy.fileno())
             os.replace(changed, file.path)
             sync_directory(files.directory)
         os.rmdir(beside)

@@ -24,6 +24,7 @@ from tests.support.interruption import Interruption, Killed
 from tests.support.store_load import small_config
 from twisted_mq.storage.check import check_store
 from twisted_mq.storage.errors import WrongFileSize
+from twisted_mq.storage.files import system_calls
 from twisted_mq.storage.tools.rebuild import rebuild
 from twisted_mq.storage.tools.repair import repair
 from twisted_mq.storage.tools.verify import verify
@@ -64,7 +65,7 @@ def test_interrupted_tool(
 ) -> None:
     template, root = tmp_path / "template", tmp_path / "store"
     monkeypatch.setattr(os, "fsync", no_sync)
-    monkeypatch.setattr(os, "fdatasync", no_sync)
+    monkeypatch.setattr(system_calls, "fdatasync", no_sync)
     fill(template, clean=True)
     damage(template)
     shutil.copytree(template, root)

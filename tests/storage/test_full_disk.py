@@ -12,6 +12,7 @@ from tests.storage.conftest import OpenFileStore, message, put
 from tests.support.batches import batched
 from twisted_mq.storage.errors import StoreFull
 from twisted_mq.storage.files.mapped_file import MappedFile
+from twisted_mq.storage.files.system_calls import posix_fallocate
 from twisted_mq.storage.interfaces import GetStatus, PutStatus
 
 RECORD = 91 + 6 + 100
@@ -29,7 +30,7 @@ class FullDisk:
         if self.full or count > self.largest:
             self.refused.append(count)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        os.posix_fallocate(descriptor, start, count)
+        posix_fallocate(descriptor, start, count)
 
 
 @pytest.fixture

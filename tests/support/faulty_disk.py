@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from twisted_mq.storage.files.system_calls import fdatasync, posix_fallocate
+
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
 
@@ -23,8 +25,8 @@ class FaultyDisk:
         for name in ("ftruncate", "mkdir", "unlink", "replace", "link"):
             patch.setattr(os, name, self._guarded(getattr(os, name), "making"))
         patch.setattr(os, "fsync", self._guarded(os.fsync, "syncing"))
-        self.sync = self._guarded(os.fdatasync, "syncing")
-        self.allocate = self._guarded(os.posix_fallocate, "allocating")
+        self.sync = self._guarded(fdatasync, "syncing")
+        self.allocate = self._guarded(posix_fallocate, "allocating")
         self._os_open, self._open = os.open, builtins.open
         patch.setattr(os, "open", self._guarded_os_open)
         patch.setattr(builtins, "open", self._guarded_open)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from twisted_mq.protocol.layouts.index import HEADER, IndexSizes, entry_position, slot_position
 from twisted_mq.storage.errors import StoreFull
+from twisted_mq.storage.files.system_calls import posix_fallocate
 from twisted_mq.storage.index.index_file import KeyEntry, StoredEntry
 from twisted_mq.storage.index.index_writer import IndexFile
 
@@ -22,7 +23,7 @@ EVER = 1 << 62
 
 
 def make(tmp_path: Path, sizes: IndexSizes = SIZES, before: IndexFile | None = None, name: str = "1") -> IndexFile:
-    return IndexFile.create(str(tmp_path / name), sizes, before, os.posix_fallocate)
+    return IndexFile.create(str(tmp_path / name), sizes, before, posix_fallocate)
 
 
 def select(file: IndexFile, key_hash: int, most: int = 64, begin: int = 0, end: int = EVER) -> list[int]:
@@ -119,7 +120,7 @@ def test_an_opened_file_goes_on(tmp_path: Path) -> None:
     file = make(tmp_path)
     file.put([(3, 0, BEGIN)])
     file.release()
-    again = IndexFile.open(file.path, SIZES, os.posix_fallocate)
+    again = IndexFile.open(file.path, SIZES, posix_fallocate)
     again.put([(8, 100, BEGIN + 2000)])
     assert [entry.physical_offset for entry in again.chain(3)] == [100, 0]
     assert (again.begin_physical_offset, again.end_physical_offset, again.hash_slot_count) == (0, 100, 1)

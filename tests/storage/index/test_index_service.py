@@ -14,6 +14,7 @@ from twisted_mq.protocol.layouts.index import IndexSizes, entry_position
 from twisted_mq.protocol.layouts.record_codec import decode_message
 from twisted_mq.storage.config import FlushDiskType
 from twisted_mq.storage.files.checkpoint import Checkpoint
+from twisted_mq.storage.files.system_calls import posix_fallocate
 from twisted_mq.storage.index import index_builder
 from twisted_mq.storage.index.index_builder import LAG_BYTES
 from twisted_mq.storage.index.index_service import time_name
@@ -245,7 +246,7 @@ class FullDisk:
     def __call__(self, descriptor: int, start: int, count: int) -> None:
         if self.full and "/index/" in os.readlink(f"/proc/self/fd/{descriptor}"):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        os.posix_fallocate(descriptor, start, count)
+        posix_fallocate(descriptor, start, count)
 
 
 def test_a_full_disk_only_delays_the_index(open_store: OpenFileStore, caplog: pytest.LogCaptureFixture) -> None:

@@ -14,6 +14,7 @@ from tests.support.batches import batched
 from twisted_mq.protocol.layouts.record import BLANK_BYTES
 from twisted_mq.storage.config import FlushDiskType
 from twisted_mq.storage.errors import PoolExhausted, StoreFull
+from twisted_mq.storage.files.system_calls import posix_fallocate
 from twisted_mq.storage.flushing.commit_service import CommitService
 from twisted_mq.storage.interfaces import GetStatus, PutStatus
 from twisted_mq.storage.log.transient_pool import BufferedCommitLog, TransientStorePool
@@ -27,7 +28,7 @@ def small(**fields: Any) -> Any:
     return message(body=bytes(100), **fields)
 
 
-def log_at(root: Path, buffers: int = 3, *, fast_fail: bool = False, allocate: Any = os.posix_fallocate) -> Any:
+def log_at(root: Path, buffers: int = 3, *, fast_fail: bool = False, allocate: Any = posix_fallocate) -> Any:
     pool = TransientStorePool(buffers, SIZE)
     log = BufferedCommitLog(str(root / "log"), SIZE, SIZE, pool, fast_fail=fast_fail, allocate=allocate)
     log.load()
@@ -106,7 +107,7 @@ def test_full_disk_gives_the_buffer_back(tmp_path: Path) -> None:
     def allocate(descriptor: int, start: int, count: int) -> None:
         if full:
             raise OSError(28, "No space left on device")
-        os.posix_fallocate(descriptor, start, count)
+        posix_fallocate(descriptor, start, count)
 
     log, pool = log_at(tmp_path, 2, allocate=allocate)
     write(log, b"a" * 3000)

@@ -17,6 +17,7 @@ from twisted_mq.protocol.layouts.record import PHYSICAL_OFFSET_POSITION, encode_
 from twisted_mq.protocol.layouts.record_codec import encode_record
 from twisted_mq.storage.config import FlushDiskType
 from twisted_mq.storage.errors import LogMismatch, ReplicaDamaged, StoreClosed, StoreFull
+from twisted_mq.storage.files.system_calls import posix_fallocate
 from twisted_mq.storage.interfaces import PutStatus
 from twisted_mq.storage.memory.memory_store import MemoryMessageStore
 
@@ -220,7 +221,7 @@ def test_full_disk_keeps_whole_records_and_goes_on_later(
     def allocate(descriptor: int, start: int, count: int) -> None:
         if full:
             raise OSError(errno.ENOSPC, "No space left on device")
-        os.posix_fallocate(descriptor, start, count)
+        posix_fallocate(descriptor, start, count)
 
     slave = open_store(tmp_path / "slave", keywords={"allocate": allocate}, commit_log_allocation_step=64)
     slave.append_log(0, log(master)[:1000])
@@ -282,7 +283,7 @@ def test_queues_catch_up_when_the_disk_has_room_again(open_store: OpenFileStore,
     def allocate(descriptor: int, start: int, count: int) -> None:
         if full and "consumequeue" in os.readlink(f"/proc/self/fd/{descriptor}"):
             raise OSError(errno.ENOSPC, "No space left on device")
-        os.posix_fallocate(descriptor, start, count)
+        posix_fallocate(descriptor, start, count)
 
     slave = open_store(tmp_path / "slave", keywords={"allocate": allocate})
     for offset, data in pieces(master, 0, 1 << 20):
@@ -351,7 +352,7 @@ def test_queue_becomes_one_for_batches_when_the_disk_has_room_again(open_store: 
     def allocate(descriptor: int, start: int, count: int) -> None:
         if full:
             raise OSError(errno.ENOSPC, "No space left on device")
-        os.posix_fallocate(descriptor, start, count)
+        posix_fallocate(descriptor, start, count)
 
     slave = open_store(tmp_path / "slave", keywords={"allocate": allocate})
     plain = record(0, 0)

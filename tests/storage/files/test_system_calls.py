@@ -1,0 +1,110 @@
+"""What stands for the calls that Linux alone has; and the store's tests where those are missing, as on macOS."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from twisted_mq.storage.files import system_calls
+from twisted_mq.storage.files.system_calls import data_ranges, fsync, write_blocks
+
+ROOT = Path(__file__).parent.parent.parent.parent
+F_FULLFSYNC = 51
+BLOCK = 4096
+
+MACOS = """
+import fcntl, os, sys
+for name in ("posix_fallocate", "posix_fadvise", "fdatasync", "SEEK_DATA", "SEEK_HOLE", "O_TMPFILE", "sched_getaffinity"):
+    delattr(os, name)
+fcntl.F_FULLFSYNC = fcntl.F_GETFD
+real, sys.platform = sys.platform, "darwin"
+import twisted_mq.storage.files.system_calls as system_calls
+sys.platform = real
+assert system_calls.fdatasync is system_calls.fsync
+import pytest
+sys.exit(pytest.main(sys.argv[1:]))
+"""
+"""Runs tests where the system has what macOS has: there F_FULLFSYNC is a number that Linux refuses."""
+
+
+@pytest.fixture
+def descriptor(tmp_path: Path) -> Iterator[int]:
+    """Of a sparse file of 64 blocks."""
+    opened = os.open(tmp_path / "file", os.O_RDWR | os.O_CREAT)
+    os.ftruncate(opened, 64 * BLOCK)
+    yield opened
+    os.close(opened)
+
+
+def blocks(descriptor: int) -> int:
+    return os.fstat(descriptor).st_blocks * 512 // BLOCK
+
+
+@pytest.mark.parametrize(
+    ("first", "count", "taken"),
+    [(0, 1, 1), (0, 4 * BLOCK, 4), (BLOCK - 1, 2, 2), (3 * BLOCK, BLOCK, 1), (100, 2 * BLOCK, 3)],
+)
+def test_blocks_are_taken_by_writing(descriptor: int, first: int, count: int, taken: int) -> None:
+    write_blocks(descriptor, first, count)
+    assert (blocks(descriptor), os.fstat(descriptor).st_size) == (taken, 64 * BLOCK)
+
+
+def test_what_is_in_the_blocks_stays(descriptor: int) -> None:
+    data = os.urandom(5 * BLOCK)
+    os.pwrite(descriptor, data, BLOCK)
+    write_blocks(descriptor, 10, 8 * BLOCK)
+    assert os.pread(descriptor, 7 * BLOCK, 0) == bytes(BLOCK) + data + bytes(BLOCK)
+
+
+def test_fsync_goes_past_the_drives_cache_where_the_system_has_that(
+    descriptor: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[tuple[str, int]] = []
+    monkeypatch.setattr(os, "fsync", lambda _: calls.append(("fsync", 0)))
+    fsync(descriptor)
+    monkeypatch.setattr(fcntl, "F_FULLFSYNC", F_FULLFSYNC, raising=False)
+    monkeypatch.setattr(fcntl, "fcntl", lambda _, command: calls.append(("fcntl", command)))
+    fsync(descriptor)
+    assert calls == [("fsync", 0), ("fcntl", F_FULLFSYNC)]
+
+
+@pytest.mark.parametrize(("code", "expected"), [(errno.ENOTSUP, ["fsync"]), (errno.EIO, [])])
+def test_a_file_system_without_it_gets_plain_fsync_and_other_errors_are_raised(
+    descriptor: int, monkeypatch: pytest.MonkeyPatch, code: int, expected: list[str]
+) -> None:
+    def refuse(*_: int) -> None:
+        raise OSError(code, os.strerror(code))
+
+    calls: list[str] = []
+    monkeypatch.setattr(os, "fsync", lambda _: calls.append("fsync"))
+    monkeypatch.setattr(fcntl, "F_FULLFSYNC", F_FULLFSYNC, raising=False)
+    monkeypatch.setattr(fcntl, "fcntl", refuse)
+    if expected:
+        fsync(descriptor)
+    else:
+        with pytest.raises(OSError, match=os.strerror(code)):
+            fsync(descriptor)
+    assert calls == expected
+
+
+def test_runs_of_data_are_told_by_linux_alone(descriptor: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.pwrite(descriptor, b"x", 2 * BLOCK)
+    os.pwrite(descriptor, b"x", 9 * BLOCK)
+    size = 64 * BLOCK
+    assert list(data_ranges(descriptor, 0, size)) == [(2 * BLOCK, 3 * BLOCK), (9 * BLOCK, 10 * BLOCK)]
+    monkeypatch.setattr(system_calls, "LINUX", False)
+    assert list(data_ranges(descriptor, 5, size)) == [(5, size)]
+    assert list(data_ranges(descriptor, size, size)) == []
+
+
+def test_store_works_where_the_system_lacks_them() -> None:
+    tests = ["tests/storage/test_store_contract.py", "tests/storage/recovery", "tests/storage/log"]
+    done = subprocess.run([sys.executable, "-c", MACOS, *tests], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
