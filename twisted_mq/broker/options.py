@@ -47,7 +47,9 @@ class BrokerOptions:
 
     # who it is
 
-    broker_name: str = option("brokerName", local_host_name, "name shared by a master and its slaves", type="string")
+    broker_name: str = option(
+        "brokerName", attrs.Factory(local_host_name), "name shared by a master and its slaves", type="string"
+    )
     broker_cluster_name: str = option("brokerClusterName", "DefaultCluster", "cluster that the broker belongs to")
     broker_id: int = option(
         "brokerId", 0, "0 for a master, above 0 for a slave, -1 where a controller gives it", type="long", low=-1
@@ -81,7 +83,10 @@ class BrokerOptions:
     # name servers
 
     namesrv_addr: str | None = option(
-        "namesrvAddr", name_servers_of_environment, "name servers, host:port parted by semicolons", type="string"
+        "namesrvAddr",
+        attrs.Factory(name_servers_of_environment),
+        "name servers, host:port parted by semicolons",
+        type="string",
     )
     register_name_server_period: int = option(
         "registerNameServerPeriod", 30000, "ms between registrations, taken between 10000 and 60000", low=1
@@ -425,7 +430,9 @@ class BrokerOptions:
 
     # store
 
-    store_path_root_dir: str = option("storePathRootDir", in_home("store"), "directory of the store", type="string")
+    store_path_root_dir: str = option(
+        "storePathRootDir", attrs.Factory(in_home("store")), "directory of the store", type="string"
+    )
     store_path_commit_log: str | None = option(
         "storePathCommitLog", None, "directory of the commit log; unset: commitlog in the store's", type="string"
     )

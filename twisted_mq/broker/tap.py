@@ -21,7 +21,7 @@ from twisted_mq.storage.errors import StoreError
 EMBEDDED = "--embedded-namesrv"
 
 
-class Options(DaemonOptions):
+class Options(DaemonOptions[BrokerOptions]):
     synopsis = "[options]"
     longdesc = """A RocketMQ broker: takes messages, stores them, hands them to consumers.
 

@@ -6,7 +6,7 @@ A mistake is one line on standard error and exit status 1, whether it is in the 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar, Generic, TypeVar
 
 from twisted.python import usage
 
@@ -15,21 +15,23 @@ from twisted_mq.config.options import load_options, option_fields
 from twisted_mq.extras import MissingExtra
 from twisted_mq.logs import log_to_twisted
 
+Settings = TypeVar("Settings")
 
-class DaemonOptions(usage.Options):
+
+class DaemonOptions(usage.Options, Generic[Settings]):
     """Subclasses name their daemon, its options class and the table option -> Java key; `settings` is the result."""
 
     daemon: ClassVar[str]
-    settings_class: ClassVar[type]
+    settings_class: type[Settings]
+    settings: Settings
     java_keys: ClassVar[Mapping[str, str]]
-    optParameters: ClassVar[list[list[Any]]] = [
+    optParameters: ClassVar[list[list[str | None]]] = [
         ["config", "c", None, "RocketMQ properties file, as Apache's -c takes it"],
     ]
 
     def __init__(self) -> None:
         super().__init__()
         self._set: dict[str, str] = {}
-        self.settings: Any = None
 
     def opt_set(self, setting: str) -> None:
         """KEY=VALUE: any key of the properties file; may be given several times."""

@@ -7,25 +7,24 @@ from __future__ import annotations
 
 import functools
 from importlib import resources
-from typing import Any
 
 import msgspec
 
-from twisted_mq.config.values import PARSERS
+from twisted_mq.config.values import PARSERS, Value
 
 
 class KnownKey(msgspec.Struct, frozen=True):
     """One property as some of Apache's classes have it; `default` is null where it depends on the machine."""
 
     type: str
-    default: Any
+    default: Value
     classes: list[str]
     environment: str | None = None
 
 
 class _File(msgspec.Struct):
     source: str
-    startup: dict[str, dict[str, Any]]
+    startup: dict[str, dict[str, Value]]
     keys: dict[str, list[KnownKey]]
 
 
@@ -41,7 +40,7 @@ def known_keys() -> dict[str, list[KnownKey]]:
     return _file().keys
 
 
-def startup_defaults(daemon: str) -> dict[str, Any]:
+def startup_defaults(daemon: str) -> dict[str, Value]:
     """What Apache's start-up code ("broker", "namesrv") sets before it reads the file."""
     return _file().startup[daemon]
 

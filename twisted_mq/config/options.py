@@ -9,26 +9,27 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import attrs
 
 from twisted_mq.config.errors import ConfigError, KeyNotAllowed
 from twisted_mq.config.known_keys import fault_of_value, known_keys, similar_key
 from twisted_mq.config.properties import Entry, read_properties
-from twisted_mq.config.values import PARSERS, enum_parser, value_text
+from twisted_mq.config.values import PARSERS, Value, enum_parser, value_text
 from twisted_mq.logs import Logger
 
 log = Logger()
 
 OptionsT = TypeVar("OptionsT")
+T = TypeVar("T")
 
 _TYPES: dict[type, str] = {bool: "boolean", int: "int", float: "double", str: "string"}
 
 
 def option(
     key: str,
-    default: Any,
+    default: T,
     doc: str,
     *,
     type: str | type[enum.StrEnum] | None = None,
@@ -38,11 +39,11 @@ def option(
     remote: bool = False,
     secret: bool = False,
     has_effect: bool = True,
-) -> Any:
+) -> T:
     """A field of an options class.
 
-    `default` is a value or, where it depends on the machine, a function without arguments; `type` is Java's
-    ("long", or "string" where the default is None) or an enumeration, where the default does not say it. Numbers
+    `default` is a value or, where it depends on the machine, an attrs.Factory; `type` is Java's ("long", or "string"
+    where the default is None) or an enumeration, where the default does not say it. Numbers
     are rounded up to a multiple of `step`. `remote` puts the key on the allow-list of what peers may change while
     the daemon runs. A `secret` is never shown. Without `has_effect` nothing depends on the value yet: it is
     checked, and named in the log as unused.
@@ -60,8 +61,6 @@ def option(
         "secret": secret,
         "has_effect": has_effect,
     }
-    if callable(default):
-        return attrs.field(factory=default, metadata=metadata)
     return attrs.field(default=default, metadata=metadata)
 
 
@@ -70,12 +69,14 @@ def _text_or_none(text: str) -> str | None:
     return text.strip() or None
 
 
-def _limited(parse: Callable[[str], Any], low: float | None, high: float | None, step: int) -> Callable[[str], Any]:
+def _limited(parse: Callable[[str], Value], low: float | None, high: float | None, step: int) -> Callable[[str], Value]:
     if low is None and high is None:
         return parse
 
-    def parse_limited(text: str) -> Any:
+    def parse_limited(text: str) -> Value:
         value = parse(text)
+        if not isinstance(value, int | float):
+            return value
         if low is not None and value < low:
             raise ValueError(f"at least {low} is needed")
         if high is not None and value > high:
@@ -85,7 +86,7 @@ def _limited(parse: Callable[[str], Any], low: float | None, high: float | None,
     return parse_limited
 
 
-def option_fields(cls: type) -> dict[str, attrs.Attribute[Any]]:
+def option_fields(cls: type) -> dict[str, attrs.Attribute[object]]:
     """Java key -> field, in the order of the class."""
     return {field.metadata["key"]: field for field in attrs.fields(cls) if "key" in field.metadata}
 
@@ -106,7 +107,7 @@ def read_options(
 ) -> tuple[OptionsT, list[str]]:
     """The options that these entries make, and the known keys that have no effect here. Raises ConfigError."""
     fields = option_fields(cls)
-    values: dict[str, Any] = {}
+    values: dict[str, Value] = {}
     ignored: dict[str, None] = {}
     for entry in entries:
         if entry.key in fields:
@@ -120,13 +121,13 @@ def read_options(
     return cls(**values), list(ignored)
 
 
-def parse_updates(cls: type, entries: Iterable[Entry]) -> dict[str, Any]:
+def parse_updates(cls: type, entries: Iterable[Entry]) -> dict[str, Value]:
     """Attribute name -> new value for a remote update; nothing is changed here.
 
     Raises KeyNotAllowed for the first key that is not on the allow-list, ConfigError for a wrong value.
     """
     allowed = {key: field for key, field in option_fields(cls).items() if field.metadata["remote"]}
-    changes: dict[str, Any] = {}
+    changes: dict[str, Value] = {}
     for entry in entries:
         field = allowed.get(entry.key)
         if field is None:
@@ -136,7 +137,7 @@ def parse_updates(cls: type, entries: Iterable[Entry]) -> dict[str, Any]:
     return changes
 
 
-def shown_options(options: Any) -> dict[str, Any]:
+def shown_options(options: object) -> dict[str, Value]:
     """Java key -> value of what peers are shown: not secrets, nor what has no effect, nor what is None."""
     shown = {
         key: getattr(options, field.name)
@@ -146,18 +147,19 @@ def shown_options(options: Any) -> dict[str, Any]:
     return {key: value for key, value in shown.items() if value is not None}
 
 
-def options_text(options: Any) -> str:
+def options_text(options: object) -> str:
     """What peers are shown as lines of key=value, sorted (Apache: Configuration)."""
     return "".join(f"{key}={value_text(value)}\n" for key, value in sorted(shown_options(options).items()))
 
 
-def _argument(field: attrs.Attribute[Any]) -> str:
+def _argument(field: attrs.Attribute[object]) -> str:
     return field.alias or field.name
 
 
-def _parse(field: attrs.Attribute[Any], text: str, path: str | None, line: int | None) -> Any:
+def _parse(field: attrs.Attribute[object], text: str, path: str | None, line: int | None) -> Value:
     try:
-        return field.metadata["parse"](text)
+        parse: Callable[[str], Value] = field.metadata["parse"]
+        return parse(text)
     except ValueError as error:
         shown = "(secret)" if field.metadata["secret"] else text
         raise ConfigError(str(error), path=path, line=line, key=field.metadata["key"], value=shown) from None

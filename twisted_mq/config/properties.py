@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 import attrs
 
 from twisted_mq.config.errors import ConfigError
+
+if TYPE_CHECKING:
+    from javaproperties import PropertiesElement
 
 MAX_FILE_BYTES = 4 * 1024 * 1024
 """A configuration file is a few kilobytes; anything past this is some other file."""
@@ -87,7 +90,7 @@ def _read(path: str) -> bytes:
     return data
 
 
-def _with_lines(data: bytes, path: str | None) -> Iterator[tuple[int, Any]]:
+def _with_lines(data: bytes, path: str | None) -> Iterator[tuple[int, PropertiesElement]]:
     """Every element (entry, comment, blank) with its first line; an XML comment becomes comments."""
     import javaproperties
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from typing import Any
+from typing import TypeAlias
+
+Value: TypeAlias = bool | int | float | str | None
+"""What a property can be; enumerations are texts."""
 
 _BOOLEANS = {"true": True, "false": False}
 
@@ -38,7 +41,7 @@ def _double(text: str) -> float:
         raise ValueError("a number is needed") from None
 
 
-PARSERS: dict[str, Callable[[str], Any]] = {
+PARSERS: dict[str, Callable[[str], Value]] = {
     "int": _integer(32),
     "long": _integer(64),
     "boolean": _boolean,
@@ -60,7 +63,7 @@ def enum_parser(kind: type[enum.StrEnum]) -> Callable[[str], enum.StrEnum]:
     return parse
 
 
-def value_text(value: Any) -> str:
+def value_text(value: object) -> str:
     """A value as a properties file has it: true, 10911, SYNC_FLUSH."""
     if isinstance(value, bool):
         return "true" if value else "false"

@@ -22,11 +22,14 @@ class NamesrvOptions:
         "serverChannelMaxIdleTimeSeconds", 120, "silence in s after which a connection is closed", low=1
     )
     kv_config_path: str = option(
-        "kvConfigPath", in_home("namesrv", "kvConfig.json"), "file of the key-value configuration", type="string"
+        "kvConfigPath",
+        attrs.Factory(in_home("namesrv", "kvConfig.json")),
+        "file of the key-value configuration",
+        type="string",
     )
     config_store_path: str = option(
         "configStorePath",
-        in_home("namesrv", "namesrv.properties"),
+        attrs.Factory(in_home("namesrv", "namesrv.properties")),
         "file that remote updates are written to; the file given at start takes its place",
         type="string",
     )

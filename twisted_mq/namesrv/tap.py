@@ -10,7 +10,7 @@ from twisted_mq.namesrv.options import NamesrvOptions
 from twisted_mq.remoting.listen import PortError
 
 
-class Options(DaemonOptions):
+class Options(DaemonOptions[NamesrvOptions]):
     synopsis = "[options]"
     longdesc = """A RocketMQ name server: brokers register here, clients ask here for routes.
 

@@ -12,10 +12,12 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
+import attrs
 from twisted.internet import threads
-from twisted.internet.defer import Deferred, maybeDeferred
+from twisted.internet.defer import maybeDeferred
+from twisted.internet.interfaces import IReactorThreads, IReactorTime
 
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.service import BrokerService, make_broker
@@ -28,6 +30,13 @@ SMALL_LOG_FILE_BYTES = 16 * 1024 * 1024
 """Size of a log file of a temporary store; Apache's 1 GiB would be mapped for a handful of messages."""
 
 
+Settings: TypeAlias = Mapping[str, Any]
+"""Attribute of an options class -> its value; Any, for each attribute has a type of its own."""
+
+Options = TypeVar("Options")
+Server = TypeVar("Server", NamesrvService, BrokerService)
+
+
 class EmbeddedCluster:
     """One name server and one broker; port 0 takes a free port, which is known after `start`.
 
@@ -37,14 +46,14 @@ class EmbeddedCluster:
 
     def __init__(
         self,
-        reactor: Any,
+        reactor: IReactorTime,
         store_path: str | None = None,
         *,
         address: str = LOOPBACK,
         namesrv_port: int = 0,
         broker_port: int = 0,
-        broker_options: Mapping[str, Any] | None = None,
-        namesrv_options: Mapping[str, Any] | None = None,
+        broker_options: Settings | None = None,
+        namesrv_options: Settings | None = None,
     ) -> None:
         self._reactor = reactor
         self._temporary = store_path is None
@@ -53,7 +62,7 @@ class EmbeddedCluster:
         self._ports = (namesrv_port, broker_port)
         self._broker_options = dict(broker_options or {})
         self._namesrv_options = dict(namesrv_options or {})
-        self._running: list[Any] = []
+        self._running: list[NamesrvService | BrokerService] = []
         self.namesrv: NamesrvService
         self.broker: BrokerService
 
@@ -102,7 +111,8 @@ class EmbeddedCluster:
                 await self.stop()
             elif self._temporary and self._path is not None:
                 path, self._path = self._path, None
-                await self._in_thread(shutil.rmtree, path, True)
+                reactor = IReactorThreads(self._reactor)
+                await threads.deferToThreadPool(reactor, reactor.getThreadPool(), shutil.rmtree, path, True)
 
     async def restart_broker(self) -> None:
         """Stop the broker and start another one on the same store; on port 0 it gets another port."""
@@ -111,34 +121,31 @@ class EmbeddedCluster:
         self.broker = self._started(make_broker, self._options_of_broker())
         await self.broker.started
 
-    def _started(self, make: Callable[[Any, Any], Any], options: Any) -> Any:
+    def _started(self, make: Callable[[Options, IReactorTime], Server], options: Options) -> Server:
         service = make(options, self._reactor)
         service.startService()
         self._running.append(service)
         return service
 
-    def _in_thread(self, work: Callable[..., Any], *arguments: Any) -> Deferred[Any]:
-        return threads.deferToThreadPool(self._reactor, self._reactor.getThreadPool(), work, *arguments)
-
     def _options_of_namesrv(self) -> NamesrvOptions:
-        settings: dict[str, Any] = {
-            "bind_address": self._address,
-            "listen_port": self._ports[0],
-            "kv_config_path": os.path.join(self.store_path, "namesrv", "kvConfig.json"),
-            "config_store_path": os.path.join(self.store_path, "namesrv", "namesrv.properties"),
-        }
-        return NamesrvOptions(**{**settings, **self._namesrv_options})
+        options = NamesrvOptions(
+            bind_address=self._address,
+            listen_port=self._ports[0],
+            kv_config_path=os.path.join(self.store_path, "namesrv", "kvConfig.json"),
+            config_store_path=os.path.join(self.store_path, "namesrv", "namesrv.properties"),
+        )
+        return attrs.evolve(options, **self._namesrv_options)
 
     def _options_of_broker(self) -> BrokerOptions:
-        settings: dict[str, Any] = {
-            "broker_name": "broker-a",
-            "bind_address": self._address,
-            "listen_port": self._ports[1],
-            "namesrv_addr": self.name_server,
-            "store_path_root_dir": self.store_path,
-        }
+        options = BrokerOptions(
+            broker_name="broker-a",
+            bind_address=self._address,
+            listen_port=self._ports[1],
+            namesrv_addr=self.name_server,
+            store_path_root_dir=self.store_path,
+        )
         if self._temporary:
-            settings["mapped_file_size_commit_log"] = SMALL_LOG_FILE_BYTES
+            options.mapped_file_size_commit_log = SMALL_LOG_FILE_BYTES
         if self._address == self._reachable:
-            settings["broker_ip1"] = self._address
-        return BrokerOptions(**{**settings, **self._broker_options})
+            options.broker_ip1 = self._address
+        return attrs.evolve(options, **self._broker_options)

@@ -15,7 +15,7 @@ from twisted_mq.config.properties import Entry, parse_properties
 class Settings:
     """A small daemon's."""
 
-    broker_name: str = option("brokerName", lambda: "host", "its name", type="string", remote=True)
+    broker_name: str = option("brokerName", attrs.Factory(lambda: "host"), "its name", type="string", remote=True)
     listen_port: int = option("listenPort", 10911, "its port", low=0, high=65535)
     trace: bool = option("traceOn", True, "traces", remote=True)
     namesrv_addr: str | None = option("namesrvAddr", None, "name servers", type="string")
