@@ -5,6 +5,11 @@ A message's own faults are not errors: `PutStatus` says them.
 
 from __future__ import annotations
 
+import errno
+
+SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+"""What passes: others hold too many descriptors or too much memory at the moment. The disk is well."""
+
 
 class StoreError(Exception):
     """Root of all errors that `storage` raises on purpose; `path` is the file or directory concerned."""
@@ -76,7 +81,8 @@ class StoreFull(StoreError):
     """The disk refuses the space for more records or queue entries; nothing was written."""
 
     def __init__(self, path: str, cause: OSError) -> None:
-        super().__init__(path, f"no space for more data ({cause.strerror}); free space on this disk")
+        advice = "raise the limit of open files (ulimit -n)" if cause.errno in SHORTAGES else "free space on this disk"
+        super().__init__(path, f"no space for more data ({cause.strerror}); {advice}")
 
 
 class PoolExhausted(StoreError):

@@ -15,6 +15,7 @@ from twisted_mq.storage.check import check_parts
 from twisted_mq.storage.config import FlushDiskType, StoreConfig
 from twisted_mq.storage.errors import DiskFailed, StoreClosed, StoreFull
 from twisted_mq.storage.files.checkpoint import Checkpoint
+from twisted_mq.storage.files.descriptors import is_shortage
 from twisted_mq.storage.files.directory import StoreDirectory
 from twisted_mq.storage.files.system_calls import Allocate, Sync, fdatasync, posix_fallocate
 from twisted_mq.storage.flushing.commit_service import CommitService
@@ -249,7 +250,10 @@ class FileMessageStore:
         Of a master's bytes a part at a time: whether more is left.
         """
         more = self._replica is not None and self._show_replica(self._replica)
-        self._make_visible()
+        try:
+            self._make_visible()
+        except OSError as error:
+            self._stay_behind(error)
         if self._index.lags():
             self._index.keep_up(self._visible_end())
         return more
@@ -260,6 +264,12 @@ class FileMessageStore:
         except StoreFull as error:
             logger.error("the queues stay behind the log: offset=%d %s", replica.visible_end, error)
             return False
+
+    def _stay_behind(self, error: OSError) -> None:
+        """What could not be shown for want of descriptors is shown by the next call. Raises what does not pass."""
+        if not is_shortage(error):
+            raise error
+        logger.warning("queues stay behind the log, tried again from now on: %s", error)
 
     def _visible_end(self) -> int:
         """Behind the last record that readers may know of."""

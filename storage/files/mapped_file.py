@@ -5,7 +5,8 @@ posix_fallocate: a full disk is an OSError there, where writing to the mapping w
 
 A mapping is never closed by hand: views of it travel in answers, and Python frees it with the last of them. Nothing
 here ever makes a file shorter, because a view behind the new end would be a SIGBUS as well. No file descriptor is kept
-open but the mapping's own, so the flush thread and the reactor share none.
+open but the mapping's own, so the flush thread and the reactor share none; how many files stay mapped is bounded, see
+`files.descriptors`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from twisted_mq.storage.errors import StoreFull
+from twisted_mq.storage.files.descriptors import Mappings
 from twisted_mq.storage.files.directory import sync_directory
 from twisted_mq.storage.files.system_calls import Allocate, Sync, data_ranges, fdatasync, posix_fallocate
 
@@ -29,24 +31,33 @@ _NAME_DEPTH = 2
 class MappedFile:
     """A file of `size` bytes that covers the offsets from `first_offset` on.
 
-    `view` is writable, `readable` is not; both are mapped at first use. `wrote` is the position behind the last byte
-    written (of the file in use its owner knows it better), `allocated` the one behind the last byte that may be.
-    `unsafe_names` is how many of the last parts of the path may not be on disk: an fdatasync puts no name there.
+    `view` is writable, `readable` is not; both are mapped at first use. `open_view` is `view` where that is mapped
+    now. `wrote` is the position behind the last byte written (of the file in use its owner knows it better),
+    `allocated` the one behind the last byte that may be. `unsafe_names` is how many of the last parts of the path may
+    not be on disk: an fdatasync puts no name there.
     """
 
     __slots__ = (
         "_allocate",
+        "_mappings",
         "_readable",
-        "_view",
         "allocated",
         "first_offset",
+        "open_view",
         "path",
         "size",
         "unsafe_names",
         "wrote",
     )
 
-    def __init__(self, path: str, first_offset: int, size: int, allocate: Allocate = posix_fallocate) -> None:
+    def __init__(
+        self,
+        path: str,
+        first_offset: int,
+        size: int,
+        allocate: Allocate = posix_fallocate,
+        mappings: Mappings | None = None,
+    ) -> None:
         self.path = path
         self.first_offset = first_offset
         self.size = size
@@ -54,13 +65,21 @@ class MappedFile:
         self.allocated = 0
         self.unsafe_names = _NAME_DEPTH
         self._allocate = allocate
-        self._view: memoryview | None = None
+        self._mappings = mappings
+        self.open_view: memoryview | None = None
         self._readable: memoryview | None = None
 
     @classmethod
-    def create(cls, path: str, first_offset: int, size: int, allocate: Allocate = posix_fallocate) -> MappedFile:
+    def create(
+        cls,
+        path: str,
+        first_offset: int,
+        size: int,
+        allocate: Allocate = posix_fallocate,
+        mappings: Mappings | None = None,
+    ) -> MappedFile:
         """A new sparse file. Raises StoreFull, OSError; then there is no file."""
-        created = cls(path, first_offset, size, allocate)
+        created = cls(path, first_offset, size, allocate, mappings)
         try:
             with created._open(os.O_CREAT | os.O_EXCL) as descriptor:
                 os.ftruncate(descriptor, size)
@@ -82,16 +101,22 @@ class MappedFile:
     @property
     def view(self) -> memoryview:
         """The whole file, writable; only bytes before `allocated` may be written."""
-        if self._view is None:
+        if self.open_view is None:
             with self._open() as descriptor:
-                self._view = memoryview(mmap.mmap(descriptor, self.size))
-        return self._view
+                self.open_view = memoryview(mmap.mmap(descriptor, self.size))
+            self._is_mapped()
+        return self.open_view
+
+    def _is_mapped(self) -> None:
+        if self._mappings is not None:
+            self._mappings.add(self)
 
     @property
     def readable(self) -> memoryview:
         """The whole file, read-only; readable too on a disk that is no longer writable."""
         if self._readable is None:
-            self._readable = self._view.toreadonly() if self._view is not None else self._map_to_read()
+            self._readable = self.open_view.toreadonly() if self.open_view is not None else self._map_to_read()
+            self._is_mapped()
         return self._readable
 
     def _map_to_read(self) -> memoryview:
@@ -217,7 +242,9 @@ class MappedFile:
 
     def release(self) -> None:
         """Give back the mapping; views that others hold stay valid. A second call does nothing."""
-        self._view = self._readable = None
+        self.open_view = self._readable = None
+        if self._mappings is not None:
+            self._mappings.discard(self)
 
     def delete(self) -> None:
         """Remove the file from its directory and release it; a file that is gone already is no error."""

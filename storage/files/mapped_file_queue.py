@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 import attrs
 
 from twisted_mq.storage.errors import StoreFull
+from twisted_mq.storage.files.descriptors import Mappings
 from twisted_mq.storage.files.mapped_file import MappedFile
 from twisted_mq.storage.files.paths import file_name, file_offset
 from twisted_mq.storage.files.system_calls import Allocate, posix_fallocate
@@ -48,7 +49,12 @@ class MappedFileQueue:
     """
 
     def __init__(
-        self, directory: str, file_size: int, allocate: Allocate = posix_fallocate, name_depth: int = 2
+        self,
+        directory: str,
+        file_size: int,
+        allocate: Allocate = posix_fallocate,
+        name_depth: int = 2,
+        mappings: Mappings | None = None,
     ) -> None:
         self.directory = directory
         self.name_depth = name_depth
@@ -57,6 +63,7 @@ class MappedFileQueue:
         self.dropped_empty: str | None = None
         self.before_loss: Callable[[], None] = _nothing
         self._allocate = allocate
+        self._mappings = mappings
 
     def load(self) -> list[OddFile]:
         """Find the files on disk; all count as full until recovery says otherwise. Returns those left out.
@@ -75,7 +82,7 @@ class MappedFileQueue:
             elif size != self.file_size or offset % self.file_size:
                 odd.append(OddFile(path, size))
             else:
-                loaded = MappedFile(path, offset, self.file_size, self._allocate)
+                loaded = MappedFile(path, offset, self.file_size, self._allocate, self._mappings)
                 loaded.set_position(self.file_size)
                 loaded.unsafe_names = self.name_depth
                 self.files.append(loaded)
@@ -87,7 +94,7 @@ class MappedFileQueue:
         if not self.files or odd.path != expected or odd.actual_bytes > self.file_size:
             return False
         os.truncate(odd.path, self.file_size)
-        lengthened = MappedFile(odd.path, self.max_offset, self.file_size, self._allocate)
+        lengthened = MappedFile(odd.path, self.max_offset, self.file_size, self._allocate, self._mappings)
         lengthened.set_position(self.file_size)
         lengthened.unsafe_names = self.name_depth
         self.files.append(lengthened)
@@ -140,7 +147,7 @@ class MappedFileQueue:
         path = os.path.join(self.directory, file_name(first))
         try:
             os.makedirs(self.directory, exist_ok=True)
-            created = MappedFile.create(path, first, self.file_size, self._allocate)
+            created = MappedFile.create(path, first, self.file_size, self._allocate, self._mappings)
         except OSError as error:
             raise StoreFull(path, error) from error
         created.unsafe_names = self.name_depth

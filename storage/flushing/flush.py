@@ -24,6 +24,7 @@ import attrs
 from twisted_mq.storage.appending.gate import Gate
 from twisted_mq.storage.config import FlushDiskType, StoreConfig
 from twisted_mq.storage.files.checkpoint import Checkpoint
+from twisted_mq.storage.files.descriptors import is_shortage
 from twisted_mq.storage.files.next_file import PAGE_BYTES
 from twisted_mq.storage.files.system_calls import Sync, fdatasync
 from twisted_mq.storage.flushing.index_flush import IndexFlush
@@ -86,6 +87,7 @@ class FlushService:
         self._in_flight: list[_Request] = []
         self._threads: list[threading.Thread] = []
         self._checkpoint_failed = False
+        self._short = False
         self._saved: Checkpoint = attrs.evolve(checkpoint)
         now = monotonic()
         self._last_log_flush = self._last_queue_flush = self._last_thorough_flush = self._last_save = now
@@ -157,7 +159,15 @@ class FlushService:
             self._serve_requests()
             self._flush_what_is_due()
         except OSError as error:
+            self._failed(error)
+
+    def _failed(self, error: OSError) -> None:
+        """A shortage of descriptors passes, the next turn tries again; nothing else that a disk says does."""
+        if not is_shortage(error):
             self.fail(error)
+        elif not self._short:
+            logger.warning("flush waits, tried again from now on: %s", error)
+        self._short = is_shortage(error)
 
     def fail(self, error: OSError) -> None:
         """Take no more messages: the disk lost some, or did not take them."""
@@ -176,7 +186,7 @@ class FlushService:
             try:
                 self.flush_log()
             except OSError as error:
-                self.fail(error)
+                self._failed(error)
         for request in self._in_flight:
             self._answer(request, self.error is None and request.offset <= self._log.flushed_offset)
         self._in_flight = []
@@ -200,6 +210,7 @@ class FlushService:
         if timestamp:
             self._checkpoint.physic_msg_timestamp = timestamp
         self._last_log_flush = self._monotonic()
+        self._short = False
 
     def _flush_what_is_due(self) -> None:
         if self.error is not None:

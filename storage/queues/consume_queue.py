@@ -21,6 +21,7 @@ from twisted_mq.protocol.layouts.queue_entry import (
 )
 from twisted_mq.protocol.layouts.record_codec import DispatchFields
 from twisted_mq.protocol.names.system_topics import SCHEDULE_TOPIC
+from twisted_mq.storage.files.descriptors import Mappings
 from twisted_mq.storage.files.mapped_file import MappedFile
 from twisted_mq.storage.files.mapped_file_queue import MappedFileQueue, OddFile, Truncation
 from twisted_mq.storage.files.system_calls import Allocate, Sync, fdatasync, posix_fallocate
@@ -54,11 +55,14 @@ class QueueLoad:
 class ConsumeQueue:
     """One queue. `next_offset` is given to the next message put, `max_offset` is behind the last visible one."""
 
+    _written_file: MappedFile
+    """Covers the offsets from `_file_start` to `_file_end`, both -1 where none is written to."""
+
     __slots__ = (
         "_allocation_step",
         "_file_end",
         "_file_start",
-        "_view",
+        "_written_file",
         "files",
         "flushed_offset",
         "is_schedule",
@@ -84,20 +88,20 @@ class ConsumeQueue:
         file_size: int,
         allocation_step: int,
         allocate: Allocate = posix_fallocate,
+        mappings: Mappings | None = None,
     ) -> None:
         self.topic = topic
         self.topic_bytes = topic.encode()
         self.queue_id = queue_id
         self.is_schedule = topic == SCHEDULE_TOPIC
-        self.files = MappedFileQueue(directory, file_size, allocate, _NAME_DEPTH)
+        self.files = MappedFileQueue(directory, file_size, allocate, _NAME_DEPTH, mappings)
         self._allocation_step = allocation_step
         self._reset(0)
 
     def _reset(self, offset: int) -> None:
         self.min_offset = self.max_offset = self.next_offset = self.reserved_offset = self.flushed_offset = offset
         self.max_physical_offset = 0
-        self._view = memoryview(b"")
-        self._file_start = self._file_end = -1
+        self._leave_file()
 
     @property
     def directory(self) -> str:
@@ -125,7 +129,10 @@ class ConsumeQueue:
         offset = self.max_offset
         if offset >= self._file_end:
             self._enter_file(offset)
-        _pack_into(self._view, (offset - self._file_start) * ENTRY_BYTES, physical_offset, size, tags_code)
+        file = self._written_file
+        _pack_into(
+            file.open_view or file.view, (offset - self._file_start) * ENTRY_BYTES, physical_offset, size, tags_code
+        )
         self.max_offset = offset + 1
         self.max_physical_offset = physical_offset + size
 
@@ -138,7 +145,7 @@ class ConsumeQueue:
                 self._enter_file(offset)
             part = numbers[done : done + ENTRY_FIELDS * (self._file_end - offset)]
             count = len(part) // ENTRY_FIELDS
-            entries_struct(count).pack_into(self._view, (offset - self._file_start) * ENTRY_BYTES, *part)
+            entries_struct(count).pack_into(self._written_file.view, (offset - self._file_start) * ENTRY_BYTES, *part)
             self.max_offset = offset + count
             self.max_physical_offset = part[-3] + part[-2]
             done += len(part)
@@ -153,9 +160,12 @@ class ConsumeQueue:
         file = self.files.find(position)
         if file is None:
             raise IndexError(f"{self.files.directory}: entry {offset} was not reserved")
-        self._view = file.view
+        self._written_file = file
         self._file_start = file.first_offset // ENTRY_BYTES
         self._file_end = (file.first_offset + file.size) // ENTRY_BYTES
+
+    def _leave_file(self) -> None:
+        self._file_start = self._file_end = -1
 
     def append_at(self, offset: int, physical_offset: int, size: int, tags_code: int) -> None:
         """Write an entry on recovery. Raises StoreFull.
@@ -195,7 +205,7 @@ class ConsumeQueue:
         if self.max_offset >= self._file_end:
             self._enter_file(self.max_offset)
         position = (self.max_offset - self._file_start) * ENTRY_BYTES
-        self._view[position : position + ENTRY_BYTES] = FILLER_ENTRY
+        self._written_file.view[position : position + ENTRY_BYTES] = FILLER_ENTRY
         self.max_offset += 1
 
     # Reading
@@ -368,8 +378,7 @@ class ConsumeQueue:
             count += 1
         paths = self.files.drop_first(count)
         if count:
-            self._view = memoryview(b"")
-            self._file_start = self._file_end = -1
+            self._leave_file()
         first = self.entry(self.min_offset)
         if first is None or first[1] == FILLER_SIZE or first[0] < min_physical_offset:
             self.correct_min_offset(min_physical_offset)
@@ -377,8 +386,7 @@ class ConsumeQueue:
 
     def release(self) -> None:
         """Give back all files; views that others hold stay valid."""
-        self._view = memoryview(b"")
-        self._file_start = self._file_end = -1
+        self._leave_file()
         self.files.release()
 
     def destroy(self) -> None:

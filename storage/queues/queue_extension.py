@@ -25,6 +25,7 @@ from twisted_mq.protocol.layouts.queue_entry import (
 from twisted_mq.protocol.layouts.record import read_head, read_spans
 from twisted_mq.protocol.text.properties import decode_property_bytes
 from twisted_mq.storage.errors import StoreFull
+from twisted_mq.storage.files.descriptors import Mappings
 from twisted_mq.storage.files.mapped_file_queue import MappedFileQueue, Truncation
 from twisted_mq.storage.files.system_calls import Allocate, Sync, fdatasync, posix_fallocate
 from twisted_mq.storage.interfaces import RecordTest
@@ -81,8 +82,15 @@ class BitMapTest(Protocol):
 class QueueExtension:
     """The units of one queue."""
 
-    def __init__(self, directory: str, file_size: int, step: int, allocate: Allocate = posix_fallocate) -> None:
-        self.files = MappedFileQueue(directory, file_size, allocate)
+    def __init__(
+        self,
+        directory: str,
+        file_size: int,
+        step: int,
+        allocate: Allocate = posix_fallocate,
+        mappings: Mappings | None = None,
+    ) -> None:
+        self.files = MappedFileQueue(directory, file_size, allocate, mappings=mappings)
         self.end = 0
         self._flushed = 0
         self._step = step
@@ -185,6 +193,7 @@ class ExtendedConsumeQueue(ConsumeQueue):
         file_size: int,
         allocation_step: int,
         allocate: Allocate,
+        mappings: Mappings | None,
         *,
         extension: QueueExtension,
         describe: Describe,
@@ -193,7 +202,7 @@ class ExtendedConsumeQueue(ConsumeQueue):
         self.extension = extension
         self._describe = describe
         self._writes = writes
-        super().__init__(topic, queue_id, directory, file_size, allocation_step, allocate)
+        super().__init__(topic, queue_id, directory, file_size, allocation_step, allocate, mappings)
 
     def append(self, physical_offset: int, size: int, tags_code: int) -> None:
         """Write the next entry and its unit."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 
 from twisted_mq.storage.config import StoreConfig
 from twisted_mq.storage.errors import StoreFull
+from twisted_mq.storage.files.descriptors import Mappings, most_mapped
 from twisted_mq.storage.files.system_calls import Allocate, posix_fallocate
 from twisted_mq.storage.interfaces import IsBatchTopic
 from twisted_mq.storage.queues.batch_consume_queue import BatchConsumeQueue
@@ -23,6 +24,7 @@ class QueueTable:
         allocate: Allocate = posix_fallocate,
         describe: Describe = lambda *_: (0, None),
         is_batch_topic: IsBatchTopic = lambda topic: None,
+        mappings: Mappings | None = None,
     ) -> None:
         self.by_key: dict[tuple[str, int], ConsumeQueue] = {}
         self.batches: dict[tuple[str, int], BatchConsumeQueue] = {}
@@ -31,6 +33,7 @@ class QueueTable:
         self._paths = config.paths
         self._allocate = allocate
         self._describe = describe
+        self._mappings = mappings or Mappings(most_mapped())
 
     def __iter__(self) -> Iterator[ConsumeQueue]:
         """The queues at this moment; safe in any thread."""
@@ -58,20 +61,22 @@ class QueueTable:
         size, step = config.mapped_file_size_consume_queue, config.consume_queue_allocation_step
         queue: ConsumeQueue
         if config.enable_consume_queue_ext or os.path.isdir(extension):
-            units = QueueExtension(extension, config.mapped_file_size_consume_queue_ext, step, self._allocate)
+            units = QueueExtension(
+                extension, config.mapped_file_size_consume_queue_ext, step, self._allocate, self._mappings
+            )
             queue = ExtendedConsumeQueue(
-                topic, queue_id, directory, size, step, self._allocate,
+                topic, queue_id, directory, size, step, self._allocate, self._mappings,
                 extension=units, describe=self._describe, writes=config.enable_consume_queue_ext,
             )  # fmt: skip
         else:
-            queue = ConsumeQueue(topic, queue_id, directory, size, step, self._allocate)
+            queue = ConsumeQueue(topic, queue_id, directory, size, step, self._allocate, self._mappings)
         self.by_key[topic, queue_id] = queue
         return queue
 
     def _make_batched(self, topic: str, queue_id: int) -> BatchConsumeQueue:
         config, directory = self._config, self._paths.batch_queue(topic, queue_id)
         size, step = config.mapper_file_size_batch_consume_queue, config.consume_queue_allocation_step
-        queue = BatchConsumeQueue(topic, queue_id, directory, size, step, self._allocate)
+        queue = BatchConsumeQueue(topic, queue_id, directory, size, step, self._allocate, self._mappings)
         self.batches[topic, queue_id] = queue
         return queue
 

@@ -34,6 +34,7 @@ from twisted_mq.broker.schedule.waiting_messages import WaitingMessages
 from twisted_mq.broker.statistics.broker_statistics import SAMPLE_SECONDS, SNAPSHOT_SECONDS
 from twisted_mq.broker.store_options import store_config
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
+from twisted_mq.config.descriptors import most_connections
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import TopicConfig
 from twisted_mq.protocol.layouts.host import pack_host, pack_ip
@@ -166,7 +167,9 @@ class BrokerService(service.Service):
             channel_lost=controller.channel_lost,
             count=lambda event: controller.statistics.activity[event].add(1, 0),
         )
-        self._factory = RemotingServerFactory(traffic, self.options.server_channel_max_idle_time_seconds)
+        self._factory = RemotingServerFactory(
+            traffic, self.options.server_channel_max_idle_time_seconds, most_connections()
+        )
         ha_port = self._bound_for_slaves.getsockname()[1]
         controller.ha.address = f"{self.options.broker_ip2 or controller.advertised_ip}:{ha_port}"
         listening = [listen(self._reactor, self._bound, self._factory)]

@@ -49,8 +49,10 @@ def up(
         raise click.UsageError("--temporary and --store exclude each other.")
     from twisted_mq.cli.logs import log_to_stderr
     from twisted_mq.cli.run import Interrupted, run_under_reactor
+    from twisted_mq.config.descriptors import raise_descriptor_limit
 
     log_to_stderr(verbose)
+    raise_descriptor_limit()
     settings: dict[str, Any] = {
         "store_path": None if temporary else os.path.abspath(store or default_store()),
         "address": bind,

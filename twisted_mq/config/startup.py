@@ -8,6 +8,7 @@ from types import TracebackType
 
 from twisted.application import service
 
+from twisted_mq.config.descriptors import raise_descriptor_limit
 from twisted_mq.logs import Logger
 
 
@@ -29,6 +30,7 @@ class Daemon(service.MultiService):
         self._expected = expected
 
     def privilegedStartService(self) -> None:
+        raise_descriptor_limit()
         self._explained(super().privilegedStartService)
 
     def startService(self) -> None:

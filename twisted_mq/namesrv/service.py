@@ -5,6 +5,7 @@ from __future__ import annotations
 from twisted.application import service
 from twisted.internet import defer, interfaces, task
 
+from twisted_mq.config.descriptors import most_connections
 from twisted_mq.logs import Logger
 from twisted_mq.namesrv.kv_config import KVConfig
 from twisted_mq.namesrv.options import NamesrvOptions
@@ -45,7 +46,7 @@ class NamesrvService(service.Service):
             tell=self._tell,
         )
         traffic = Traffic(processors(self._state), reactor, channel_lost=self._channel_lost)
-        self.factory = RemotingServerFactory(traffic, options.server_channel_max_idle_time_seconds)
+        self.factory = RemotingServerFactory(traffic, options.server_channel_max_idle_time_seconds, most_connections())
         self._scan = task.LoopingCall(self.scan)
         self._scan.clock = reactor
 

@@ -11,14 +11,17 @@ from twisted_mq.remoting.channel import Channel, Traffic
 class RemotingServerFactory(protocol.ServerFactory):
     """Makes channels that share one `Traffic`. `channels` holds those that are connected.
 
-    A channel without traffic for `max_idle_seconds` is closed (Apache: serverChannelMaxIdleTimeSeconds, 120).
+    Connections past `max_connections` are closed at once. A channel without traffic for `max_idle_seconds` is closed
+    (Apache: serverChannelMaxIdleTimeSeconds, 120).
     """
 
     noisy = False
     log = Logger()
 
-    def __init__(self, traffic: Traffic, max_idle_seconds: float = 120) -> None:
+    def __init__(self, traffic: Traffic, max_idle_seconds: float = 120, max_connections: int = 10_000) -> None:
         self.traffic = traffic
+        self._max_connections = max_connections
+        self._refused = 0
         self.channels: set[Channel] = set()
         self._max_idle_seconds = max_idle_seconds
         self._made, self._lost = traffic.channel_made, traffic.channel_lost
@@ -26,10 +29,24 @@ class RemotingServerFactory(protocol.ServerFactory):
         self._scan = task.LoopingCall(self.close_idle)
         self._scan.clock = traffic.clock
 
-    def buildProtocol(self, addr: interfaces.IAddress | None) -> Channel:
+    def buildProtocol(self, addr: interfaces.IAddress | None) -> Channel | None:
+        if len(self.channels) >= self._max_connections:
+            self._refuse(addr)
+            return None
+        self._refused = 0
         channel = Channel(self.traffic)
         channel.factory = self
         return channel
+
+    def _refuse(self, addr: interfaces.IAddress | None) -> None:
+        """Told once until a connection is taken again."""
+        if not self._refused:
+            self.log.warn(
+                "connection refused, {n} are open: peer={peer}. More need a higher limit of open files (ulimit -n)",
+                n=len(self.channels),
+                peer=getattr(addr, "host", addr),
+            )
+        self._refused += 1
 
     def doStart(self) -> None:
         super().doStart()

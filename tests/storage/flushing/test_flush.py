@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from collections.abc import Callable
@@ -433,3 +434,20 @@ def test_what_is_truncated_during_a_flush_and_written_anew_is_not_on_disk(tmp_pa
     assert (log.flushed_offset, log.max_offset) == (60, 160)
     flush.flush_log()
     assert log.flushed_offset == 160
+
+
+def test_a_shortage_of_descriptors_passes(open_store: OpenFileStore, disk: Disk) -> None:
+    """Strangers may hold all descriptors for a while; what the disk itself says is for good."""
+    store = open_store(keywords={"sync": disk}, **SYNC)
+    answers: list[bool] = []
+    disk.error = OSError(errno.EMFILE, "Too many open files", "/store/commitlog/0")
+    (result,) = put(store, message())
+    answered = threading.Event()
+    store.when_flushed(result.end_offset, lambda done: (answers.append(done), answered.set()))
+    assert answered.wait(WAIT_SECONDS)
+    disk.error = None
+    assert store.put_message(message()).status is PutStatus.PUT_OK
+    later = threading.Event()
+    store.when_flushed(store.max_physical_offset(), lambda done: (answers.append(done), later.set()))
+    assert later.wait(WAIT_SECONDS)
+    assert answers == [False, True]

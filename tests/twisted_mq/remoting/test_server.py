@@ -58,6 +58,16 @@ class ServerCase(SynchronousTestCase):
             dripping.dataReceived(data[at : at + 1])
         self.assertFalse(dripping.connected_now)
 
+    def test_connections_past_the_limit_are_refused_with_one_line_until_one_is_free(self) -> None:
+        factory = RemotingServerFactory(self.factory.traffic, max_connections=2)
+        channels = [factory.buildProtocol(None) for _ in range(2)]
+        transports = [connect(channel) for channel in channels if channel is not None]
+        with self.assertLogs("twisted_mq.remoting.server", "WARNING") as logged:
+            self.assertEqual([factory.buildProtocol(None) for _ in range(3)], [None] * 3)
+        self.assertEqual(len(logged.output), 1)
+        transports[0].loseConnection()
+        self.assertIsNot(factory.buildProtocol(None), None)
+
     def test_channel_is_not_closed_before_its_time(self) -> None:
         channel, _ = self.channel()
         self.clock.pump([30] * 4)
