@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
 
-from twisted.internet import defer, task
+from twisted.internet import defer, interfaces, task
+from twisted.python import failure
 
+from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.logs import Logger
+from twisted_mq.reactor_threads import InThread
 from twisted_mq.storage.message_store import FileMessageStore
 from twisted_mq.storage.retention import DiskUsage, measure, remove_file
-
-InThread = Callable[..., defer.Deferred[Any]]
-"""Calls a function with arguments in another thread; fires with what it answers."""
 
 
 def local_hour(now_ms: int) -> int:
@@ -33,8 +32,8 @@ class RetentionService:
     def __init__(
         self,
         store: FileMessageStore,
-        options: Any,
-        clock: Any,
+        options: BrokerOptions,
+        clock: interfaces.IReactorTime,
         now_ms: Callable[[], int],
         in_thread: InThread,
         *,
@@ -64,7 +63,7 @@ class RetentionService:
         if running is not None:
             running.cancel()
 
-    def _failed(self, reason: Any) -> None:
+    def _failed(self, reason: failure.Failure) -> None:
         if reason.check(defer.CancelledError) is None:
             self.log.failure("retention turn failed, tried again at its next turn", failure=reason)
 

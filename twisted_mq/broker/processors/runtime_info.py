@@ -22,7 +22,7 @@ from twisted_mq.broker.long_polling import PullRequestHoldService
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.schedule.waiting_messages import WaitingMessages
 from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
-from twisted_mq.broker.statistics.counted_store import SCHEDULE_CONSUMER
+from twisted_mq.broker.statistics.delivery_counts import SCHEDULE_CONSUMER
 from twisted_mq.protocol.bodies import GroupList, KVTable, encode_body
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.headers import QueryTopicConsumeByWhoRequestHeader

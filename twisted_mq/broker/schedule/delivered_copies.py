@@ -8,6 +8,7 @@ was lost with the log's end is. So nothing is lost or delivered twice, whatever 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 from twisted_mq.broker.stored_message import StoredMessage
 from twisted_mq.protocol.errors import RecordError
@@ -19,7 +20,10 @@ from twisted_mq.protocol.text.properties import (
     PROPERTY_TIMER_ROLL_TIMES,
     PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
 )
-from twisted_mq.storage.interfaces import Boundary, IMessageStore
+from twisted_mq.storage.interfaces import Boundary, IMessageStore, InnerMessage, PutResult
+
+Delivered = Callable[[InnerMessage, PutResult], None]
+"""Called with a copy that was put into its real queue."""
 
 _SLACK_MS = 1000
 """Copies are looked for from a little before the due time: store times of one moment may differ."""
@@ -46,7 +50,7 @@ class DeliveredCopies:
 
     def __init__(self, store: IMessageStore) -> None:
         self._store = store
-        self.end_of_log: int = store.max_physical_offset()
+        self.end_of_log = store.max_physical_offset()
         self._read_from: dict[tuple[str, int], int] = {}
         self._copies: dict[tuple[str, int], Counter[int]] = {}
 

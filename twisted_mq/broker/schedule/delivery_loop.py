@@ -18,7 +18,7 @@ class DeliveryLoop:
     log = Logger()
 
     def __init__(
-        self, clock: interfaces.IReactorTime, turns: Sequence[Callable[[], bool]], after: Callable[[], None]
+        self, clock: interfaces.IReactorTime, turns: Sequence[Callable[[], bool]], after: Callable[[], object]
     ) -> None:
         self._clock = clock
         self._turns = turns

@@ -9,9 +9,10 @@ Where it came from is kept in REAL_TOPIC and REAL_QID. DELAY wins over the other
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from random import Random
 from types import MappingProxyType
-from typing import Any
 
+from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.flags import MessageSysFlag, transaction_value
@@ -53,7 +54,7 @@ class Postponement:
     `crowd(ms)` says how many messages wait for a second; `options` are the broker's, read at each message.
     """
 
-    def __init__(self, options: Any, now_ms: Callable[[], int], random: Any) -> None:
+    def __init__(self, options: BrokerOptions, now_ms: Callable[[], int], random: Random) -> None:
         self._options = options
         self._now_ms = now_ms
         self._random = random

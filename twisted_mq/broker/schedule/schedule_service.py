@@ -7,9 +7,8 @@ back: they were stored later, so they are due later. Offsets count messages of t
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-from twisted_mq.broker.schedule.delivered_copies import DeliveredCopies
+from twisted_mq.broker.schedule.delivered_copies import Delivered, DeliveredCopies
 from twisted_mq.broker.stored_message import StoredMessage
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.errors import RecordError
@@ -17,6 +16,7 @@ from twisted_mq.protocol.messages.delay_levels import delivery_time, parse_delay
 from twisted_mq.protocol.names.system_topics import HALF_TOPIC, SCHEDULE_TOPIC
 from twisted_mq.protocol.text.properties import PROPERTY_REAL_QUEUE_ID, PROPERTY_REAL_TOPIC
 from twisted_mq.storage.interfaces import GetResult, GetStatus, IMessageStore, PutStatus
+from twisted_mq.storage.tables.delay_offset_table import DelayOffsetTable
 
 MESSAGES_A_TURN = 32
 """Of one level; a level with more goes on at its next turn, so that the others and the clients get theirs."""
@@ -30,13 +30,22 @@ class ScheduleMessageService:
     log = Logger()
 
     def __init__(
-        self, store: IMessageStore, table: Any, levels: str, now_ms: Callable[[], int], version_step: int = 200
+        self,
+        store: IMessageStore,
+        table: DelayOffsetTable,
+        levels: str,
+        now_ms: Callable[[], int],
+        version_step: int = 200,
+        *,
+        delivered: Delivered = lambda message, result: None,
     ) -> None:
+        """`delivered` is told of each copy that was stored."""
         self._store = store
         self._table = table
         self._delays = parse_delay_levels(levels)
         self._now_ms = now_ms
         self._version_step = version_step
+        self._delivered = delivered
         self.moves = 0
         self._due: dict[int, int] = {}
         self._stuck: dict[int, int] = {}
@@ -166,15 +175,17 @@ class ScheduleMessageService:
                 delay_level=level, offset=head.queue_offset, at=head.physical_offset,
             )  # fmt: skip
             return True
-        status = self._store.put_message(message.copy_to(*place)).status
-        if status is PutStatus.PUT_OK:
+        copy = message.copy_to(*place)
+        result = self._store.put_message(copy)
+        if result.status is PutStatus.PUT_OK:
+            self._delivered(copy, result)
             return True
         if self._stuck.get(level) != head.queue_offset:
             self._stuck[level] = head.queue_offset
             self.log.error(
                 "delayed message not taken by the store, tried again: level={delay_level} offset={offset} topic={topic}"
                 " status={status}",
-                delay_level=level, offset=head.queue_offset, topic=place[0], status=status.name,
+                delay_level=level, offset=head.queue_offset, topic=place[0], status=result.status.name,
             )  # fmt: skip
         return False
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import attrs
 
-from twisted_mq.broker.schedule.delivered_copies import DeliveredCopies
+from twisted_mq.broker.schedule.delivered_copies import Delivered, DeliveredCopies
 from twisted_mq.broker.schedule.schedule_service import real_place
 from twisted_mq.broker.stored_message import StoredMessage
 from twisted_mq.logs import Logger
@@ -49,10 +49,18 @@ class TimerDelivery:
 
     log = Logger()
 
-    def __init__(self, store: IMessageStore, files: TimerFiles, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        store: IMessageStore,
+        files: TimerFiles,
+        now_ms: Callable[[], int],
+        delivered: Delivered = lambda message, result: None,
+    ) -> None:
+        """`delivered` is told of each copy that was stored."""
         self._store = store
         self._files = files
         self._now_ms = now_ms
+        self._delivered = delivered
         self._stuck = False
         self._started_ms = now_ms()
         self.copies = DeliveredCopies(store)
@@ -146,10 +154,14 @@ class TimerDelivery:
             own[PROPERTY_TIMER_ROLL_TIMES] = rolls
         plain = message.properties
         message.properties = {**plain, **own}
-        result: PutResult = self._store.put_message(message.copy_to(*place))
+        copy = message.copy_to(*place)
         message.properties = plain
+        result = self._store.put_message(copy)
         if result.status is PutStatus.PROPERTIES_SIZE_EXCEEDED:
-            result = self._store.put_message(message.copy_to(*place))
+            copy = message.copy_to(*place)
+            result = self._store.put_message(copy)
+        if result.status is PutStatus.PUT_OK:
+            self._delivered(copy, result)
         return result
 
     def _was_delivered(self, message: StoredMessage, place: tuple[str, int], tick_ms: int, rolls: str | None) -> bool:

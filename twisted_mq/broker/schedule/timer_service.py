@@ -13,6 +13,7 @@ import functools
 from collections.abc import Callable
 
 from twisted_mq.broker.options import BrokerOptions
+from twisted_mq.broker.schedule.delivered_copies import Delivered
 from twisted_mq.broker.schedule.schedule_service import real_place
 from twisted_mq.broker.schedule.timer_delivery import NEVER_ENQUEUED, Tick, TimerDelivery, next_roll
 from twisted_mq.broker.stored_message import StoredMessage
@@ -45,10 +46,16 @@ class TimerService:
     log = Logger()
 
     def __init__(
-        self, store: IMessageStore, files: TimerFiles, options: BrokerOptions, now_ms: Callable[[], int]
+        self,
+        store: IMessageStore,
+        files: TimerFiles,
+        options: BrokerOptions,
+        now_ms: Callable[[], int],
+        delivered: Delivered = lambda message, result: None,
     ) -> None:
         self._store = store
         self._options = options
+        self._delivered = delivered
         self._now_ms = now_ms
         self._precision_ms = options.timer_precision_ms
         longest = files.wheel.slot_count // 2 - SPARE_TICKS
@@ -70,7 +77,7 @@ class TimerService:
     def start(self, *, clean: bool) -> None:
         """Go on where the log and the files say that it ended. Raises OSError."""
         store, files = self._store, self.files
-        self._delivery = TimerDelivery(store, files, self._now_ms)
+        self._delivery = TimerDelivery(store, files, self._now_ms, self._delivered)
         files.open(clean=clean, end_of_commit_log=store.max_physical_offset())
         checkpoint = files.checkpoint
         self._known_offset = checkpoint.last_timer_queue_offset

@@ -7,19 +7,37 @@ on disk up to that moment. A slave delivers nothing; its master does.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Protocol
 
-from twisted.internet import defer
+from twisted.internet import defer, interfaces
 
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.schedule.delivery_loop import DeliveryLoop
+from twisted_mq.broker.schedule.postpone import Postponement
 from twisted_mq.broker.schedule.schedule_service import ScheduleMessageService
 from twisted_mq.broker.schedule.timer_service import TimerService
-from twisted_mq.broker.statistics.counted_store import CountedStore
+from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
+from twisted_mq.broker.statistics.delivery_counts import DeliveryCounts
 from twisted_mq.protocol.names.system_topics import SCHEDULE_TOPIC, TIMER_TOPIC
+from twisted_mq.reactor_threads import InThread, at_once
+from twisted_mq.storage.interfaces import IMessageStore
+from twisted_mq.storage.tables.delay_offset_table import DelayOffsetTable
 from twisted_mq.storage.timer.timer_files import TimerFiles
 
-InThread = Callable[..., defer.Deferred[Any]]
+
+class WaitingParts(Protocol):
+    """The broker whose messages wait."""
+
+    options: BrokerOptions
+    clock: interfaces.IReactorTime
+    now_ms: Callable[[], int]
+    store: IMessageStore
+    statistics: BrokerStatistics
+    postponement: Postponement
+
+    def dispatch(self) -> bool: ...
+
+    def flushed(self, offset: int) -> defer.Deferred[bool]: ...
 
 
 class WaitingMessages:
@@ -29,7 +47,12 @@ class WaitingMessages:
     """
 
     def __init__(
-        self, broker: Any, delay_offset_table: Any, *, clean: bool = False, in_thread: InThread = defer.maybeDeferred
+        self,
+        broker: WaitingParts,
+        delay_offset_table: DelayOffsetTable,
+        *,
+        clean: bool = False,
+        in_thread: InThread = at_once,
     ) -> None:
         options = broker.options
         self._broker = broker
@@ -37,14 +60,15 @@ class WaitingMessages:
         self._delivers = not options.is_slave
         self._saved_moves = self._saved_changes = 0
         self.schedule = ScheduleMessageService(
-            CountedStore(broker.store, broker.statistics, SCHEDULE_TOPIC),
+            broker.store,
             delay_offset_table,
             options.message_delay_level,
             broker.now_ms,
             options.delay_offset_update_version_step,
+            delivered=DeliveryCounts(broker.statistics, SCHEDULE_TOPIC).add,
         )
-        timed = CountedStore(broker.store, broker.statistics, TIMER_TOPIC)
-        self.timer = TimerService(timed, timer_files(options), options, broker.now_ms)
+        timed = DeliveryCounts(broker.statistics, TIMER_TOPIC).add
+        self.timer = TimerService(broker.store, timer_files(options), options, broker.now_ms, timed)
         self._turns = [self.schedule.turn]
         self._times = self._delivers and options.timer_wheel_enable
         if self._delivers:
@@ -106,8 +130,7 @@ class WaitingMessages:
             self.timer.clean()
 
     def _flushed(self) -> defer.Deferred[bool]:
-        flushed: defer.Deferred[bool] = self._broker.flushed(self._broker.store.max_physical_offset())
-        return flushed
+        return self._broker.flushed(self._broker.store.max_physical_offset())
 
 
 def timer_files(options: BrokerOptions) -> TimerFiles:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 import attrs
 
 from twisted_mq.broker.statistics.call_times import CallTimes
-from twisted_mq.broker.statistics.counters import Counter, Counters, Rate, Sampler
+from twisted_mq.broker.statistics.counters import Counter, Counters, CountersBy, Rate, Sampler
 from twisted_mq.protocol.names.system_topics import is_system_topic
 from twisted_mq.protocol.text.java import parse_int
 
@@ -54,7 +54,7 @@ class BrokerStatistics:
     get_messages: int = 0
     get_bytes: int = 0
     puts: Counters = attrs.field(factory=Counters, repr=False)
-    queue_puts: defaultdict[str, Counters] = attrs.field(factory=lambda: defaultdict(Counters), repr=False)
+    queue_puts: defaultdict[str, CountersBy[int]] = attrs.field(factory=lambda: defaultdict(CountersBy), repr=False)
     gets: Counters = attrs.field(factory=Counters, repr=False)
     queue_gets: Counters = attrs.field(factory=Counters, repr=False)
     sent_back: Counters = attrs.field(factory=Counters, repr=False)
@@ -195,8 +195,10 @@ class BrokerStatistics:
 
     def _counters(self) -> Iterator[Counter]:
         others = (self.dead_letters, self.activity, self.registrations, self._whole)
-        for counters in (self.puts, *self.queue_puts.values(), *self._by_group(), *others):
+        for counters in (self.puts, *self._by_group(), *others):
             yield from counters.values()
+        for by_queue in self.queue_puts.values():
+            yield from by_queue.values()
 
     def _date(self, seconds: float) -> datetime.date:
         return datetime.datetime.fromtimestamp(seconds, self.zone).date()
@@ -211,14 +213,14 @@ _Find = Callable[[BrokerStatistics, str], Counter | None]
 
 
 def _keyed(counters: str) -> _Find:
-    return lambda statistics, key: getattr(statistics, counters).get(key)  # type: ignore[no-any-return]
+    return lambda statistics, key: getattr(statistics, counters).get(key)
 
 
 def _queue_put(statistics: BrokerStatistics, key: str) -> Counter | None:
     """The key is "topic@queue"."""
     topic, _, queue_id = key.rpartition("@")
-    by_queue = statistics.queue_puts.get(topic)
-    return by_queue.get(parse_int(queue_id)) if by_queue is not None else None
+    number = parse_int(queue_id)
+    return statistics.queue_puts[topic].get(number) if topic in statistics.queue_puts and number is not None else None
 
 
 def _put_latency(statistics: BrokerStatistics, key: str) -> Counter | None:

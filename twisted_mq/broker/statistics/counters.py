@@ -8,7 +8,7 @@ what it had counted. A counter that stands still keeps pointing at one and the s
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TypeVar
 
 import attrs
 
@@ -16,6 +16,7 @@ MINUTE, HOUR, DAY = range(3)
 WINDOWS = ((10_000, 7), (600_000, 7), (3_600_000, 25))
 """How far apart a window's samples are (ms), and how many it keeps: 7 samples span six intervals."""
 
+Key = TypeVar("Key")
 Sample = tuple[int, int, int, int]
 GONE = ""
 """Key of what the counters of deleted topics and groups had counted: sums never go back."""
@@ -51,12 +52,16 @@ class Counter:
             del samples[0]
 
 
-class Counters(dict[Any, Counter]):
+class CountersBy(dict[Key, Counter]):
     """Counters by key, made at their first use."""
 
-    def __missing__(self, key: Any) -> Counter:
+    def __missing__(self, key: Key) -> Counter:
         counter = self[key] = Counter()
         return counter
+
+
+class Counters(CountersBy[str]):
+    """Counters by names, which can be forgotten."""
 
     def forget_prefix(self, prefix: str) -> None:
         """Drop the counters whose keys begin so."""

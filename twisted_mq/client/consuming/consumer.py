@@ -23,7 +23,6 @@ from twisted_mq.client.consuming.running_info import running_info
 from twisted_mq.client.core.errors import ClientStateError
 from twisted_mq.client.core.mq_client import MQClient
 from twisted_mq.client.core.name_checks import check_group, check_topic
-from twisted_mq.client.core.reactor_threads import threads_of
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import (
     ConsumeMessageDirectlyResult,
@@ -38,6 +37,7 @@ from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.messages.message import MessageExt
 from twisted_mq.protocol.messages.subscription import SUB_ALL, TAG, build_subscription
 from twisted_mq.protocol.names.namespaces import with_namespace
+from twisted_mq.reactor_threads import threads_of
 from twisted_mq.remoting.client import Connect
 
 BROADCAST_INSTANCE = "DEFAULT"

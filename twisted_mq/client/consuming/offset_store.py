@@ -12,10 +12,10 @@ from pathlib import Path
 
 from twisted_mq.client.core.errors import EXPECTED_ERRORS
 from twisted_mq.client.core.mq_client import MQClient
-from twisted_mq.client.core.reactor_threads import InThread
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import MessageQueue, OffsetSerializeWrapper, decode_body, encode_body
 from twisted_mq.protocol.errors import BodyError
+from twisted_mq.reactor_threads import InThread
 
 
 class OffsetStore:

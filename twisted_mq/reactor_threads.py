@@ -20,6 +20,13 @@ class InThread(Protocol):
         """Fires with what the function returns once it has run."""
 
 
+def at_once(
+    function: Callable[Arguments, Result], *arguments: Arguments.args, **named: Arguments.kwargs
+) -> defer.Deferred[Result]:
+    """Where there are no threads."""
+    return defer.execute(function, *arguments, **named)
+
+
 def threads_of(reactor: interfaces.IReactorTime) -> InThread:
     """Runs functions in the reactor's threads; a Clock has none, there they run at once."""
     threaded = interfaces.IReactorThreads(reactor, None)
@@ -28,7 +35,7 @@ def threads_of(reactor: interfaces.IReactorTime) -> InThread:
         function: Callable[Arguments, Result], *arguments: Arguments.args, **named: Arguments.kwargs
     ) -> defer.Deferred[Result]:
         if threaded is None:
-            return defer.execute(function, *arguments, **named)
+            return at_once(function, *arguments, **named)
         return threads.deferToThreadPool(threaded, threaded.getThreadPool(), function, *arguments, **named)
 
     return in_thread

@@ -1,0 +1,29 @@
+"""Counts what the broker itself delivers after it waited, like what clients send and take."""
+
+from __future__ import annotations
+
+from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
+from twisted_mq.protocol.names.system_topics import SCHEDULE_TOPIC
+from twisted_mq.protocol.text.properties import PROPERTY_DELAY_TIME_LEVEL
+from twisted_mq.storage.interfaces import InnerMessage, PutResult
+
+SCHEDULE_CONSUMER = "SCHEDULE_CONSUMER"
+"""The group that deliveries are counted for (Apache: MixAll.SCHEDULE_CONSUMER_GROUP)."""
+
+
+class DeliveryCounts:
+    """What is delivered counts as put, and as taken out of the topic `source`."""
+
+    def __init__(self, statistics: BrokerStatistics, source: str) -> None:
+        self._statistics = statistics
+        self._source = source
+        self._taken = statistics.gets[f"{source}@{SCHEDULE_CONSUMER}"]
+
+    def add(self, message: InnerMessage, result: PutResult) -> None:
+        """A message was stored."""
+        size = result.end_offset - result.physical_offset
+        self._statistics.count_put(message.topic, 1, size, queue_id=message.queue_id)
+        self._taken.add(1, size)
+        level = message.property_map.get(PROPERTY_DELAY_TIME_LEVEL, "1") if self._source == SCHEDULE_TOPIC else "1"
+        key = f"{self._source}@{int(level) - 1}@{SCHEDULE_CONSUMER}"
+        self._statistics.queue_gets[key].add(1, size)
