@@ -30,6 +30,10 @@ class FrameTooLarge(FrameError):
     """A frame announces more bytes than the limit; raised before any memory is taken for it."""
 
 
+class CommandError(ProtocolError):
+    """A header that is framed correctly but cannot be read."""
+
+
 class HeaderError(ProtocolError):
     """A command header misses a required field, or has a value of the wrong type or range."""
 

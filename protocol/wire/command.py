@@ -9,24 +9,25 @@ Header as ROCKETMQ (Apache: RocketMQSerializable), big-endian:
     3      2    version
     5      4    opaque
     9      4    flag        bit 0: response, bit 1: one-way
-    13     4    remark length, then the remark in UTF-8
-    ..     4    length of extFields, then pairs of [2 key length, key, 4 value length, value]
+    13     4    remark_length, then the remark in UTF-8
+    ..     4    ext_fields_length, then the extFields
 
-extFields stay raw until somebody reads them: a header class is decoded straight from the raw bytes on the hot paths.
+HEADER declares it. extFields stay raw until somebody reads them: a header class is decoded straight from the raw bytes on
+the hot paths.
 """
 
 from __future__ import annotations
 
 import enum
-import json
-import struct
-from typing import Any
 
 import attrs
+import construct
 import msgspec
 
 from twisted_mq.protocol.codes import LANGUAGES
-from twisted_mq.protocol.errors import ProtocolError
+from twisted_mq.protocol.errors import CommandError
+from twisted_mq.protocol.layouts.derive import derive_fields, derive_struct
+from twisted_mq.protocol.wire.extfields import decode_binary_fields, decode_json_fields, encode_binary_fields
 
 CURRENT_VERSION = 479
 """MQVersion ordinal of V5_3_3: what a peer sees as this side's version."""
@@ -42,16 +43,25 @@ class SerializeType(enum.IntEnum):
     ROCKETMQ = 1
 
 
-_LANGUAGE_CODES = {name: code for code, name in enumerate(LANGUAGES)}
-_BINARY_HEAD = struct.Struct(">HBHii")
-_LENGTH = struct.Struct(">i")
-_WITHOUT_REMARK = struct.Struct(">HBHiiII")
+HEADER = construct.Struct(
+    "code" / construct.Int16ub,
+    "language" / construct.Int8ub,
+    "version" / construct.Int16ub,
+    "opaque" / construct.Int32sb,
+    "flag" / construct.Int32sb,
+    "remark_length" / construct.Rebuild(construct.Int32ub, construct.len_(construct.this.remark)),
+    "remark" / construct.Bytes(construct.this.remark_length),
+    "ext_fields_length" / construct.Rebuild(construct.Int32ub, construct.len_(construct.this.ext_fields)),
+    "ext_fields" / construct.Bytes(construct.this.ext_fields_length),
+)
+
+LANGUAGE_CODES = {name: code for code, name in enumerate(LANGUAGES)}
+_UP_TO_REMARK = derive_struct(HEADER)
+_FIELDS_LENGTH = derive_struct(construct.Struct(HEADER.ext_fields_length))
+WITHOUT_REMARK = derive_fields(
+    HEADER, "code", "language", "version", "opaque", "flag", "remark_length", "ext_fields_length", remark_length=0
+)
 """What stands before the extFields of a header without a remark: all requests, and most answers."""
-_EMPTY_FIELDS = b"{}"
-
-
-class CommandError(ProtocolError):
-    """A header that is framed correctly but cannot be read."""
 
 
 class _JsonHeader(msgspec.Struct, gc=False):
@@ -66,8 +76,6 @@ class _JsonHeader(msgspec.Struct, gc=False):
 
 
 _decode_json_header = msgspec.json.Decoder(_JsonHeader).decode
-_decode_text_fields = msgspec.json.Decoder(dict[str, str]).decode
-_decode_any_fields = msgspec.json.Decoder(dict[str, Any] | None).decode
 _encode_json = msgspec.json.Encoder(order="deterministic").encode
 
 
@@ -87,7 +95,7 @@ class RemotingCommand:
     remark: str | None = None
     body: bytes = b""
     serialize_type: int = SerializeType.JSON
-    raw_ext_fields: Any = None
+    raw_ext_fields: bytes | msgspec.Raw | None = None
     names_serialize_type: bool = True
     _ext_fields: dict[str, str] | None = None
 
@@ -103,7 +111,7 @@ class RemotingCommand:
         if not raw:
             return {}
         if self.serialize_type == SerializeType.ROCKETMQ:
-            return decode_binary_fields(raw)
+            return decode_binary_fields(bytes(raw))
         return decode_json_fields(raw)
 
     @property
@@ -138,50 +146,6 @@ class RemotingCommand:
         )
 
 
-def _as_text(value: Any) -> str:
-    """A JSON value inside extFields as the text that Apache's client would have sent."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-
-
-def decode_json_fields(raw: Any) -> dict[str, str]:
-    """extFields of a JSON header as text. Numbers and booleans, as C++ and Node clients send them, become text."""
-    try:
-        return _decode_text_fields(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        pass
-    try:
-        fields = _decode_any_fields(raw) or {}
-        return {name: _as_text(value) for name, value in fields.items() if value is not None}
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise CommandError(f"extFields: {error}") from error
-
-
-def decode_binary_fields(raw: bytes) -> dict[str, str]:
-    """extFields of a ROCKETMQ header. Raises CommandError where a length leads outside of `raw`."""
-    fields: dict[str, str] = {}
-    position, end = 0, len(raw)
-    try:
-        while position < end:
-            key_at = position + 2
-            size_at = key_at + (raw[position] << 8 | raw[position + 1])
-            value_at = size_at + 4
-            position = value_at + (raw[size_at + 2] << 8 | raw[size_at + 3])
-            if raw[size_at] or raw[size_at + 1]:  # 64 KiB or more; single bytes are read faster than slices
-                position += raw[size_at] << 24 | raw[size_at + 1] << 16
-            if position > end:
-                raise CommandError(f"extFields: a value of {position - value_at} bytes leads past the header's end")
-            fields[raw[key_at:size_at].decode()] = raw[value_at:position].decode()
-    except IndexError:
-        raise CommandError("extFields: cut off inside of a length") from None
-    except UnicodeDecodeError as error:
-        raise CommandError(f"extFields: {error}") from error
-    return fields
-
-
 def _language_name(language: str | int) -> str:
     if isinstance(language, str):
         return language
@@ -213,10 +177,10 @@ def decode_json_command(header: bytes, body: bytes) -> RemotingCommand:
 
 def decode_binary_command(header: bytes, body: bytes) -> RemotingCommand:
     """A command from a ROCKETMQ header. Raises CommandError."""
-    if len(header) < _WITHOUT_REMARK.size:
-        raise CommandError(f"ROCKETMQ header: {len(header)} bytes, at least {_WITHOUT_REMARK.size} are needed")
-    code, language, version, opaque, flag, remark_size, fields_size = _WITHOUT_REMARK.unpack_from(header)
-    remark, fields_at = None, _WITHOUT_REMARK.size
+    if len(header) < WITHOUT_REMARK.size:
+        raise CommandError(f"ROCKETMQ header: {len(header)} bytes, at least {WITHOUT_REMARK.size} are needed")
+    code, language, version, opaque, flag, remark_size, fields_size = WITHOUT_REMARK.unpack_from(header)
+    remark, fields_at = None, WITHOUT_REMARK.size
     if remark_size:
         remark, fields_at, fields_size = _read_remark(header, remark_size)
     fields_end = fields_at + fields_size
@@ -228,15 +192,15 @@ def decode_binary_command(header: bytes, body: bytes) -> RemotingCommand:
 
 def _read_remark(header: bytes, size: int) -> tuple[str, int, int]:
     """The remark, where the extFields begin, and how long they are."""
-    fields_at = _WITHOUT_REMARK.size + size
+    fields_at = WITHOUT_REMARK.size + size
     if fields_at > len(header):
         raise CommandError(f"ROCKETMQ header: a remark of {size} bytes leads past the header's end")
-    end = fields_at - _LENGTH.size
+    end = fields_at - _FIELDS_LENGTH.size
     try:
         remark = header[end - size : end].decode()
     except UnicodeDecodeError as error:
         raise CommandError(f"ROCKETMQ header: remark: {error}") from error
-    return remark, fields_at, int.from_bytes(header[end:fields_at], "big")
+    return remark, fields_at, _FIELDS_LENGTH.unpack_from(header, end)[0]
 
 
 def encode_json_header(command: RemotingCommand) -> bytes:
@@ -244,7 +208,7 @@ def encode_json_header(command: RemotingCommand) -> bytes:
 
     Fields of a command that was read leave as they came (a C++ client's numbers stay numbers).
     """
-    header: dict[str, Any] = {"code": int(command.code)}
+    header: dict[str, object] = {"code": int(command.code)}
     if command.raw_ext_fields:
         header["extFields"] = command.raw_ext_fields
     elif command.raw_ext_fields is None and command.ext_fields:
@@ -260,22 +224,22 @@ def encode_json_header(command: RemotingCommand) -> bytes:
     return _encode_json(header)
 
 
-def encode_binary_fields(fields: dict[str, str]) -> bytes:
-    """extFields in the ROCKETMQ encoding, in the order of the mapping."""
-    parts = []
-    for name, value in fields.items():
-        key, data = name.encode(), value.encode()
-        parts.append(len(key).to_bytes(2, "big") + key + len(data).to_bytes(4, "big") + data)
-    return b"".join(parts)
-
-
 def encode_binary_header(command: RemotingCommand) -> bytes:
     """The ROCKETMQ header. Raises CommandError for a language without a LanguageCode."""
-    language = _LANGUAGE_CODES.get(command.language)
+    language = LANGUAGE_CODES.get(command.language)
     if language is None:
         raise CommandError(f"language: no LanguageCode for {command.language!r}")
-    remark = (command.remark or "").encode()
     raw = command.raw_ext_fields
-    fields = encode_binary_fields(command.ext_fields) if raw is None else raw
-    head = _BINARY_HEAD.pack(command.code & 0xFFFF, language, command.version, command.opaque, command.flag)
-    return b"".join((head, _LENGTH.pack(len(remark)), remark, _LENGTH.pack(len(fields)), fields))
+    fields = encode_binary_fields(command.ext_fields) if raw is None else bytes(raw)
+    return binary_header(command.code, language, command.version, command.opaque, command.flag, command.remark, fields)
+
+
+def binary_header(
+    code: int, language: int, version: int, opaque: int, flag: int, remark: str | None, fields: bytes
+) -> bytes:
+    """The ROCKETMQ header around encoded extFields; of the code the low 16 bits, as Apache's writer has it."""
+    if not remark:
+        return WITHOUT_REMARK.pack(code & 0xFFFF, language, version, opaque, flag, 0, len(fields)) + fields
+    text = remark.encode()
+    head = _UP_TO_REMARK.pack(code & 0xFFFF, language, version, opaque, flag, len(text))
+    return b"".join((head, text, _FIELDS_LENGTH.pack(len(fields)), fields))

@@ -1,29 +1,85 @@
-"""A fast way from the extFields of ROCKETMQ headers to values: what recurs is compared, only what varies is read.
+"""The fields of a header (extFields) as text, from and to both encodings.
 
-A peer sends the same fields in the same order, and most of them with the same values: a producer's sends differ in queue,
-time and properties. So of the extFields of each length one is remembered, with the values that were read from it, as a
-template. The next ones of that length are compared with it in one operation, in all bytes but those of the values that
-were seen to vary. Where they are equal, only these are cut out and converted.
+In a JSON header they are an object of texts. In a ROCKETMQ header they stand one after the other, big-endian:
+
+    offset size name
+    0      2    name_length, then the name in UTF-8
+    ..     4    value_length, then the value in UTF-8
+
+EXT_FIELD declares one field; what is used instead, because sends pass through it, is held equal to it by tests.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+import json
+from collections.abc import Mapping
 
-import attrs
+import construct
+import msgspec
 
-MAX_TEMPLATE_BYTES = 1024
-"""Longer extFields have no template."""
+from twisted_mq.protocol.errors import CommandError
+from twisted_mq.protocol.layouts.derive import derive_struct
 
-MAX_TEMPLATES = 64
-"""Lengths that are remembered at a time: some 300 KB at most."""
-
-LEARN_EVERY = 8
-"""Once there is no room, or the fields of a length lie elsewhere, one stranger of so many gives a new template."""
+EXT_FIELD = construct.Struct(
+    "name_length" / construct.Rebuild(construct.Int16ub, construct.len_(construct.this.name)),
+    "name" / construct.Bytes(construct.this.name_length),
+    "value_length" / construct.Rebuild(construct.Int32ub, construct.len_(construct.this.value)),
+    "value" / construct.Bytes(construct.this.value_length),
+)
 
 Spans = dict[bytes, slice]
 """Where the value of each field is."""
+
+_name_length = derive_struct(construct.Struct(EXT_FIELD.name_length)).pack
+value_length = derive_struct(construct.Struct(EXT_FIELD.value_length)).pack
+SHORT_LENGTH = b"\0\0\0%c"
+"""A format of the length of a value with less than 256 bytes."""
+_decode_texts = msgspec.json.Decoder(dict[str, str]).decode
+_decode_values = msgspec.json.Decoder(dict[str, object] | None).decode
+
+
+def decode_json_fields(raw: bytes | msgspec.Raw) -> dict[str, str]:
+    """Numbers and booleans, as C++ and Node clients send them, become text. Raises CommandError."""
+    try:
+        return _decode_texts(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        pass
+    try:
+        fields = _decode_values(raw) or {}
+        return {name: _as_text(value) for name, value in fields.items() if value is not None}
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise CommandError(f"extFields: {error}") from error
+
+
+def _as_text(value: object) -> str:
+    """A JSON value as the text that Apache's client would have sent."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def decode_binary_fields(raw: bytes) -> dict[str, str]:
+    """The later one of two fields of a name. Raises CommandError where a length leads outside of `raw`."""
+    fields: dict[str, str] = {}
+    position, end = 0, len(raw)
+    try:
+        while position < end:
+            key_at = position + 2
+            size_at = key_at + (raw[position] << 8 | raw[position + 1])
+            value_at = size_at + 4
+            position = value_at + (raw[size_at + 2] << 8 | raw[size_at + 3])
+            if raw[size_at] or raw[size_at + 1]:  # 64 KiB or more; single bytes are read faster than slices
+                position += raw[size_at] << 24 | raw[size_at + 1] << 16
+            if position > end:
+                raise CommandError(f"extFields: a value of {position - value_at} bytes leads past the header's end")
+            fields[raw[key_at:size_at].decode()] = raw[value_at:position].decode()
+    except IndexError:
+        raise CommandError("extFields: cut off inside of a length") from None
+    except UnicodeDecodeError as error:
+        raise CommandError(f"extFields: {error}") from error
+    return fields
 
 
 def spans_of(raw: bytes) -> Spans | None:
@@ -40,83 +96,16 @@ def spans_of(raw: bytes) -> Spans | None:
     return spans if len(spans) == count else None
 
 
-@attrs.frozen(eq=False)
-class Template:
-    """`raw & mask == fixed`, as big-endian integers, holds for all extFields that `read` takes.
-
-    `read` raises ValueError for a value that has to be read by field.
-    """
-
-    raw: bytes
-    spans: Spans
-    varying: frozenset[bytes]
-    mask: int
-    fixed: int
-    read: Callable[[bytes], Any]
+def binary_name(name: str) -> bytes:
+    """What stands before a value's length."""
+    data = name.encode()
+    return _name_length(len(data)) + data
 
 
-def _expression(span: slice, digits: int) -> str:
-    """What reads a value: a text where `digits` is 0, else a number of at most so many digits."""
-    value = f"raw[{span.start}:{span.stop}]"
-    return f"digits({value})" if digits else f"{value}.decode()"
-
-
-def _number(text: bytes) -> int:
-    if not text.isdigit():
-        raise ValueError("not digits alone")
-    return int(text)
-
-
-class FieldTemplates:
-    """Remembers extFields of one header class by length; None for those that no template helps with.
-
-    `make` is the class of what is read, a msgspec.Struct; `attributes` says which of its attributes a field's value is,
-    `digits` how many digits a number may have that fits in any case, 0 for a text. Fields without digits are only read
-    where they do not vary.
-    """
-
-    def __init__(self, make: Any, attributes: Mapping[bytes, str], digits: Mapping[bytes, int]) -> None:
-        self._make = make
-        self._attributes = attributes
-        self._digits = digits
-        self._strangers = 0
-        self.by_length: dict[int, Template | None] = {}
-
-    def learn(self, raw: bytes, header: Any) -> None:
-        """Remember extFields that were read as `header` without error, and that fitted no template."""
-        self._strangers += 1
-        if len(raw) > MAX_TEMPLATE_BYTES:
-            return
-        known, spans = self.by_length.get(len(raw)), spans_of(raw)
-        varying: frozenset[bytes] = frozenset()
-        if known is not None and spans == known.spans:
-            varying = known.varying.union(name for name, span in known.spans.items() if raw[span] != known.raw[span])
-        elif (len(raw) in self.by_length or len(self.by_length) == MAX_TEMPLATES) and self._strangers % LEARN_EVERY:
-            return
-        elif len(raw) not in self.by_length and len(self.by_length) == MAX_TEMPLATES:
-            del self.by_length[next(iter(self.by_length))]
-        self.by_length[len(raw)] = self._template(raw, spans, varying, header) if spans is not None else None
-
-    def _template(self, raw: bytes, spans: Spans, varying: frozenset[bytes], header: Any) -> Template | None:
-        """None where a value varies that cannot be read from its bytes alone."""
-        mask = bytearray(b"\xff" * len(raw))
-        for name in varying:
-            span = spans[name]
-            mask[span] = bytes(span.stop - span.start)
-            digits = self._digits.get(name)
-            if name in self._attributes and (digits is None or 0 < digits < span.stop - span.start):
-                return None
-        bits = int.from_bytes(mask, "big")
-        return Template(
-            raw, spans, varying, bits, int.from_bytes(raw, "big") & bits, self._reader(spans, varying, header)
-        )
-
-    def _reader(self, spans: Spans, varying: frozenset[bytes], header: Any) -> Callable[[bytes], Any]:
-        """A function of the raw fields: what varies is read, all else is the header's."""
-        expressions = {name: f"c{place}" for place, name in enumerate(self._make.__struct_fields__)}
-        constants = {constant: getattr(header, name) for name, constant in expressions.items()}
-        for name in varying & self._attributes.keys():
-            expressions[self._attributes[name]] = _expression(spans[name], self._digits[name])
-        source = f"lambda raw: make({', '.join(expressions.values())})"
-        reader: Any = eval(source, {"make": self._make, "digits": _number, **constants})
-        return reader  # type: ignore[no-any-return]
+def encode_binary_fields(fields: Mapping[str, str]) -> bytes:
+    """In the order of the mapping."""
+    parts: list[bytes] = []
+    for name, value in fields.items():
+        data = value.encode()
+        parts += (binary_name(name), value_length(len(data)), data)
+    return b"".join(parts)

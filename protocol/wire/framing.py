@@ -2,8 +2,7 @@
 
     offset size name
     0      4    length          of all that follows
-    4      1    serialize_type  0 JSON, 1 ROCKETMQ
-    5      3    header_length
+    4      4    mark            serialize_type (0 JSON, 1 ROCKETMQ) in the first byte, header_length in the other three
     8      ..   header
     ..     ..   body            the rest
 
@@ -13,15 +12,12 @@ Example: a route query without fields, `{"code":105}`, is 00000010 00 00000c 7b2
 from __future__ import annotations
 
 import construct
-import msgspec
 
-from twisted_mq.protocol.errors import FrameError, FrameTooLarge
-from twisted_mq.protocol.layouts.derive import derive_struct
+from twisted_mq.protocol.errors import CommandError, FrameError, FrameTooLarge
+from twisted_mq.protocol.layouts.derive import derive_fields, derive_struct
 from twisted_mq.protocol.wire.command import (
-    CommandError,
     RemotingCommand,
     SerializeType,
-    _decode_json_header,
     decode_binary_command,
     decode_json_command,
     encode_binary_header,
@@ -33,29 +29,50 @@ MAX_FRAME_BYTES = 16 * 1024 * 1024
 
 FRAME = construct.Struct(
     "length" / construct.Rebuild(construct.Int32ub, lambda this: 4 + len(this.header) + len(this.body)),
-    "serialize_type" / construct.Int8ub,
-    "header_length" / construct.Rebuild(construct.Int24ub, lambda this: len(this.header)),
-    "header" / construct.Bytes(construct.this.header_length),
-    "body" / construct.Bytes(construct.this.length - 4 - construct.this.header_length),
+    "mark" / construct.Rebuild(construct.Int32ub, lambda this: this.serialize_type << 24 | len(this.header)),
+    "header" / construct.Bytes(construct.this.mark & 0xFFFFFF),
+    "body" / construct.Bytes(lambda this: this.length - 4 - len(this.header)),
+    "serialize_type" / construct.Computed(construct.this.mark >> 24),
 )
 
-_HEAD = derive_struct(construct.Struct("length" / construct.Int32ub, "mark" / construct.Int32ub))
-"""A frame's first 8 bytes; the mark is serialize_type and header_length."""
+HEAD = derive_struct(FRAME)
+_LENGTH = derive_fields(FRAME, "length")
+LENGTH_BYTES = _LENGTH.size
 
-_DECODERS = {SerializeType.JSON: decode_json_command, SerializeType.ROCKETMQ: decode_binary_command}
-_ENCODERS = {SerializeType.JSON: encode_json_header, SerializeType.ROCKETMQ: encode_binary_header}
+_DECODERS = {int(SerializeType.JSON): decode_json_command, int(SerializeType.ROCKETMQ): decode_binary_command}
+_ENCODERS = {int(SerializeType.JSON): encode_json_header, int(SerializeType.ROCKETMQ): encode_binary_header}
 
 
 def frame(serialize_type: int, header: bytes, body: bytes) -> bytes:
     """One frame around an encoded header; equal to FRAME.build."""
-    header_size = len(header)
-    mark = serialize_type << 24 | header_size
-    return b"".join(((4 + header_size + len(body)).to_bytes(4, "big"), mark.to_bytes(4, "big"), header, body))
+    return frame_start(serialize_type, header, len(body)) + body
+
+
+def frame_start(serialize_type: int, header: bytes, body_bytes: int) -> bytes:
+    """A frame up to its body, of which the length is enough."""
+    size = len(header)
+    return HEAD.pack(4 + size + body_bytes, serialize_type << 24 | size) + header
+
+
+def frame_bytes(start: bytes, offset: int) -> int:
+    """The size of the frame that begins with these bytes, `LENGTH_BYTES` at least, at this offset of its stream.
+
+    Raises FrameTooLarge past MAX_FRAME_BYTES, FrameError.
+    """
+    return _frame_bytes(_LENGTH.unpack_from(start)[0], MAX_FRAME_BYTES, offset)
+
+
+def _frame_bytes(length: int, most: int, offset: int) -> int:
+    if LENGTH_BYTES + length > most:
+        raise FrameTooLarge(f"a frame of {LENGTH_BYTES + length} bytes, the limit is {most}", offset)
+    if length < LENGTH_BYTES:
+        raise FrameError(f"a frame length of {length}, at least 4 is needed", offset)
+    return LENGTH_BYTES + length
 
 
 def encode_frame(command: RemotingCommand) -> bytes:
     """The command as one frame in its own header encoding."""
-    return frame(command.serialize_type, _ENCODERS[SerializeType(command.serialize_type)](command), command.body)
+    return frame(command.serialize_type, _ENCODERS[command.serialize_type](command), command.body)
 
 
 class FrameDecoder:
@@ -106,54 +123,28 @@ class FrameDecoder:
             raise FrameError("data after a damaged frame", self._offset)
         position, end = 0, len(data)
         while True:
-            if end - position < _HEAD.size:
+            if end - position < HEAD.size:
                 return self._cut_head(data, position)
-            length, mark = _HEAD.unpack_from(data, position)
+            length, mark = HEAD.unpack_from(data, position)
             frame_end = position + 4 + length
             if length + 4 > self._max or length < 4 or frame_end > end:
                 return self._cut_head(data, position)
             body_at = position + 8 + (mark & 0xFFFFFF)
             if body_at > frame_end:
                 raise FrameError(f"a header of {mark & 0xFFFFFF} bytes in a frame of {length}", self._offset + position)
-            commands.append(self._command(mark >> 24, data[position + 8 : body_at], data[body_at:frame_end], position))
+            decode = _DECODERS.get(mark >> 24)
+            if decode is None:
+                raise FrameError(f"serialize type {mark >> 24}, known are 0 and 1", self._offset + position)
+            try:
+                commands.append(decode(data[position + 8 : body_at], data[body_at:frame_end]))
+            except CommandError as error:
+                raise FrameError(str(error), self._offset + position) from error
             position = frame_end
 
     def _cut_head(self, data: bytes, position: int) -> int:
         """Set the bytes needed for the frame that begins at `position`, and is not there whole."""
-        self._needed = 4
-        if len(data) - position >= 4:
-            length = int.from_bytes(data[position : position + 4], "big")
-            if length + 4 > self._max:
-                raise FrameTooLarge(f"a frame of {length + 4} bytes, the limit is {self._max}", self._offset + position)
-            if length < 4:
-                raise FrameError(f"a frame length of {length}, at least 4 is needed", self._offset + position)
-            self._needed = 4 + length
+        self._needed = LENGTH_BYTES
+        if len(data) - position >= LENGTH_BYTES:
+            (length,) = _LENGTH.unpack_from(data, position)
+            self._needed = _frame_bytes(length, self._max, self._offset + position)
         return position
-
-    def _command(self, serialize_type: int, header: bytes, body: bytes, position: int) -> RemotingCommand:
-        if serialize_type == 0:  # the common case, in line: no further call
-            try:
-                read = _decode_json_header(header)
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-                raise FrameError(f"JSON header: {error}", self._offset + position) from error
-            if type(read.language) is str:
-                return RemotingCommand(
-                    read.code,
-                    read.opaque,
-                    read.flag,
-                    read.language,
-                    read.version,
-                    read.remark,
-                    body,
-                    0,
-                    read.extFields,
-                    read.serializeTypeCurrentRPC is not None,
-                )
-        decode = _DECODERS.get(serialize_type)  # type: ignore[call-overload]
-        if decode is None:
-            raise FrameError(f"serialize type {serialize_type}, known are 0 and 1", self._offset + position)
-        try:
-            command: RemotingCommand = decode(header, body)
-        except CommandError as error:
-            raise FrameError(str(error), self._offset + position) from error
-        return command

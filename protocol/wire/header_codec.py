@@ -23,7 +23,7 @@ import msgspec
 from twisted_mq.protocol.errors import HeaderError
 from twisted_mq.protocol.headers.fields import BoundaryType, Kind
 from twisted_mq.protocol.wire.command import RemotingCommand
-from twisted_mq.protocol.wire.extfields import FieldTemplates
+from twisted_mq.protocol.wire.field_templates import FieldTemplates
 
 Header = TypeVar("Header")
 
@@ -182,7 +182,7 @@ def _decoder(header_class: Any) -> Callable[[RemotingCommand], Any]:
         """Whether values are allowed, and what msgspec took for true is the text `true`: it takes 1 and on too."""
         if any(getattr(header, name) not in values for name, values in allowed.items()):
             return False
-        raw = bytes(command.raw_ext_fields)
+        raw = bytes(command.raw_ext_fields or b"")
         for attribute, wire, usual in booleans:
             if not getattr(header, attribute) or raw.find(usual) >= 0:
                 continue

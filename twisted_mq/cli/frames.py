@@ -12,8 +12,6 @@ import click
 from twisted_mq.cli.errors import report
 from twisted_mq.cli.output import json_line
 
-LENGTH_BYTES = 4
-
 
 @attrs.frozen
 class Damage:
@@ -48,30 +46,31 @@ def frames(file: BinaryIO) -> None:
 
 def read_frames(stream: BinaryIO) -> Iterator[dict[str, Any] | Damage]:
     """Every frame of a stream in order. A damaged header costs its own frame, a damaged length all that follows."""
-    from twisted_mq.protocol.wire.framing import MAX_FRAME_BYTES
+    from twisted_mq.protocol.errors import FrameError
+    from twisted_mq.protocol.wire.framing import LENGTH_BYTES, frame_bytes
 
     offset = 0
     while head := stream.read(LENGTH_BYTES):
         if len(head) < LENGTH_BYTES:
             yield Damage(offset, f"the length field is cut off: {len(head)} of {LENGTH_BYTES} bytes")
             return
-        announced = int.from_bytes(head, "big")
-        if announced + LENGTH_BYTES > MAX_FRAME_BYTES:
-            yield Damage(offset, f"a frame of {announced + LENGTH_BYTES} bytes, the limit is {MAX_FRAME_BYTES}")
+        try:
+            size = frame_bytes(head, offset)
+        except FrameError as error:
+            yield Damage(offset, error.reason)
             return
-        rest = stream.read(announced)
-        if len(rest) < announced:
-            present = len(rest) + LENGTH_BYTES
-            yield Damage(offset, f"the frame is cut off: {present} of {announced + LENGTH_BYTES} bytes")
+        data = head + stream.read(size - LENGTH_BYTES)
+        if len(data) < size:
+            yield Damage(offset, f"the frame is cut off: {len(data)} of {size} bytes")
             return
-        yield describe_frame(head + rest, offset)
-        offset += LENGTH_BYTES + announced
+        yield describe_frame(data, offset)
+        offset += size
 
 
 def describe_frame(data: bytes, offset: int) -> dict[str, Any] | Damage:
     """One frame under the contract's keys; `length` counts the whole frame with its length field."""
-    from twisted_mq.protocol.errors import FrameError
-    from twisted_mq.protocol.wire.command import CommandError, SerializeType
+    from twisted_mq.protocol.errors import CommandError, FrameError
+    from twisted_mq.protocol.wire.command import SerializeType
     from twisted_mq.protocol.wire.framing import FrameDecoder
 
     try:

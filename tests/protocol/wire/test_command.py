@@ -7,18 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from twisted_mq.protocol.codes import LANGUAGES
+from twisted_mq.protocol.errors import CommandError
 from twisted_mq.protocol.wire.command import (
-    CommandError,
+    HEADER,
     RemotingCommand,
     SerializeType,
+    binary_header,
     decode_binary_command,
-    decode_binary_fields,
     decode_json_command,
-    decode_json_fields,
-    encode_binary_fields,
     encode_binary_header,
     encode_json_header,
 )
+from twisted_mq.protocol.wire.extfields import decode_binary_fields, decode_json_fields, encode_binary_fields
 
 TEXTS = st.text(alphabet=st.characters(exclude_categories=("Cs",)), max_size=20)
 FIELDS = st.dictionaries(TEXTS, TEXTS, max_size=6)
@@ -42,6 +43,28 @@ def test_a_binary_header_is_laid_out_as_apache_s() -> None:
         "00000003" "776879"
         "0000000f" "0001" "61" "00000001" "31" "0001" "62" "00000000"
     )  # fmt: skip
+
+
+@given(
+    code=st.integers(0, 0xFFFF),
+    language=st.integers(0, len(LANGUAGES) - 1),
+    version=st.integers(0, 0xFFFF),
+    opaque=st.integers(-(2**31), 2**31 - 1),
+    flag=st.integers(-(2**31), 2**31 - 1),
+    remark=TEXTS,
+    fields=st.binary(max_size=20),
+)
+def test_a_binary_header_is_written_and_read_as_declared(
+    code: int, language: int, version: int, opaque: int, flag: int, remark: str, fields: bytes
+) -> None:
+    values = {"code": code, "language": language, "version": version, "opaque": opaque, "flag": flag}
+    declared = HEADER.build({**values, "remark": remark.encode(), "ext_fields": fields})
+    assert binary_header(code, language, version, opaque, flag, remark, fields) == declared
+    command = decode_binary_command(declared, b"")
+    assert encode_binary_header(command) == declared
+    found = (command.code, command.language, command.version, command.opaque, command.flag, command.remark or "")
+    assert found == (code, LANGUAGES[language], version, opaque, flag, remark)
+    assert command.raw_ext_fields == fields
 
 
 @given(

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from tests.support.captures import SCENARIOS, frame_index, frames
 from twisted_mq.protocol.codes import LANGUAGES
-from twisted_mq.protocol.errors import FrameError, FrameTooLarge
-from twisted_mq.protocol.wire.command import CommandError, RemotingCommand, SerializeType
+from twisted_mq.protocol.errors import CommandError, FrameError, FrameTooLarge
+from twisted_mq.protocol.wire.command import RemotingCommand, SerializeType
 from twisted_mq.protocol.wire.framing import FRAME, MAX_FRAME_BYTES, FrameDecoder, encode_frame, frame
 
 ROUTE_QUERY = bytes.fromhex("000000100000000c") + b'{"code":105}'

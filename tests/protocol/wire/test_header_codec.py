@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from twisted_mq.protocol import headers
-from twisted_mq.protocol.errors import HeaderError
+from twisted_mq.protocol.errors import CommandError, HeaderError
 from twisted_mq.protocol.headers import (
     BoundaryType,
     CreateTopicRequestHeader,
@@ -29,7 +29,8 @@ from twisted_mq.protocol.headers import (
     SendMessageResponseHeader,
 )
 from twisted_mq.protocol.headers.fields import Kind
-from twisted_mq.protocol.wire.command import CommandError, RemotingCommand, SerializeType, encode_binary_fields
+from twisted_mq.protocol.wire.command import RemotingCommand, SerializeType
+from twisted_mq.protocol.wire.extfields import encode_binary_fields
 from twisted_mq.protocol.wire.header_codec import decode_header, encode_header, fast_header, wire_fields
 
 SEND = SendMessageRequestHeaderV2(
