@@ -11,7 +11,8 @@ Unique key (Apache: MessageClientIDSetter), 16 or 28 bytes in upper hexadecimal:
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable
+import struct
+from collections.abc import Callable, Sequence
 
 import attrs
 
@@ -19,6 +20,7 @@ from twisted_mq.protocol.errors import ProtocolError
 from twisted_mq.protocol.layouts.host import unpack_host, unpack_ip
 
 _LENGTHS = (32, 56)
+_OFFSET_BYTES = 8
 _CLOCK_SET_BACK_MS = 1_000_000
 
 
@@ -41,11 +43,18 @@ def offset_message_id(store_host: bytes | memoryview, physical_offset: int) -> s
     return f"{store_host.hex().upper()}{physical_offset & 0xFFFFFFFFFFFFFFFF:016X}"
 
 
+def offset_message_ids(store_host: bytes, physical_offsets: Sequence[int]) -> str:
+    """The offset ids of a batch's messages, with commas between them."""
+    prefix = store_host.hex().upper()
+    numbers = struct.pack(f">{len(physical_offsets)}Q", *physical_offsets).hex(",", _OFFSET_BYTES).upper()
+    return prefix + numbers.replace(",", f",{prefix}")
+
+
 def decode_offset_message_id(message_id: str) -> tuple[str, int, int]:
     """(broker address, port, physical offset). Raises MessageIdError."""
     data = _unhex("message id", message_id)
-    host, port = unpack_host(data[:-8])
-    return host, port, int.from_bytes(data[-8:], "big", signed=True)
+    host, port = unpack_host(data[:-_OFFSET_BYTES])
+    return host, port, int.from_bytes(data[-_OFFSET_BYTES:], "big", signed=True)
 
 
 def _month_start(now_ms: int, zone: datetime.tzinfo) -> datetime.datetime:

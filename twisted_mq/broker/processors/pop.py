@@ -20,8 +20,9 @@ from twisted_mq.broker.pop.held_requests import NotHeld
 from twisted_mq.broker.pop.reader import Popped
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
-from twisted_mq.protocol.headers import PopMessageRequestHeader
+from twisted_mq.protocol.headers import PopMessageRequestHeader, PopMessageResponseHeader
 from twisted_mq.protocol.names.pop_receipt import join_infos
+from twisted_mq.protocol.wire.answers import answer_encoder
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import fast_header
 from twisted_mq.remoting.channel import Answer, Channel
@@ -33,6 +34,7 @@ LATE_MS = 500
 EVERYTHING = Selection(None)
 _REFUSED = {"popTime": "0", "invisibleTime": "0", "reviveQid": "0", "restNum": "0"}
 _NOT_FOUND = {NotHeld.NO_TIME: ResponseCode.POLLING_TIMEOUT, NotHeld.FULL: ResponseCode.POLLING_FULL}
+_encode = answer_encoder(PopMessageResponseHeader)
 
 
 class PopMessageProcessor:
@@ -98,16 +100,18 @@ class PopMessageProcessor:
         return when_durable(self._broker, self._answer(command, header, popped, ResponseCode.SUCCESS))
 
     @staticmethod
-    def _answer(command: RemotingCommand, header: Any, popped: Popped, code: int) -> RemotingCommand:
-        fields = {
-            "popTime": str(popped.pop_time),
-            "invisibleTime": str(header.invisible_time),
-            "reviveQid": str(popped.revive_queue_id),
-            "restNum": str(popped.rest),
-            "startOffsetInfo": join_infos(popped.starts),
-            "msgOffsetInfo": join_infos(popped.offsets),
-        }
-        if header.order:
-            fields["orderCountInfo"] = join_infos(popped.counts)
-        remark = "FOUND" if code == ResponseCode.SUCCESS else "NO_MESSAGE_IN_QUEUE"
-        return command.answer(code, remark, fields, b"".join(popped.records))
+    def _answer(command: RemotingCommand, header: Any, popped: Popped, code: int) -> bytes:
+        head = _encode(
+            command,
+            code,
+            "FOUND" if code == ResponseCode.SUCCESS else "NO_MESSAGE_IN_QUEUE",
+            sum(map(len, popped.records)),
+            pop_time=popped.pop_time,
+            invisible_time=header.invisible_time,
+            revive_qid=popped.revive_queue_id,
+            rest_num=popped.rest,
+            start_offset_info=join_infos(popped.starts),
+            msg_offset_info=join_infos(popped.offsets),
+            order_count_info=join_infos(popped.counts) if header.order else None,
+        )
+        return b"".join((head, *popped.records))

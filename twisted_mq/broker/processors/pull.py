@@ -16,9 +16,9 @@ from twisted_mq.logs import Logger
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.flags import PERM_READ
-from twisted_mq.protocol.headers import PullMessageRequestHeader
-from twisted_mq.protocol.wire.command import CURRENT_VERSION, RemotingCommand
-from twisted_mq.protocol.wire.framing import encode_frame
+from twisted_mq.protocol.headers import PullMessageRequestHeader, PullMessageResponseHeader
+from twisted_mq.protocol.wire.answers import answer_encoder
+from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import fast_header
 from twisted_mq.remoting.channel import Answer, Channel
 from twisted_mq.storage.interfaces import GetResult, GetStatus
@@ -41,11 +41,7 @@ CODES = {
 }
 _MOVED_UNLESS_ZERO = (GetStatus.NO_MATCHED_LOGIC_QUEUE, GetStatus.NO_MESSAGE_IN_QUEUE)
 
-_JSON = (
-    b'{"code":%d,"extFields":{"groupSysFlag":"%d","maxOffset":"%d","minOffset":"%d","nextBeginOffset":"%d",'
-    b'"suggestWhichBrokerId":"%d","topicSysFlag":"%d"},"flag":1,"language":"PYTHON","opaque":%d,"remark":"%b",'
-    b'"serializeTypeCurrentRPC":"JSON","version":%d}'
-)
+_encode = answer_encoder(PullMessageResponseHeader)
 
 
 class _Forbidden(BrokerError):
@@ -180,23 +176,16 @@ class PullMessageProcessor:
                 n=result.next_begin_offset, s=result.status.name,
             )  # fmt: skip
         self._count(header, result)
-        values = (
-            group.group_sys_flag,
-            result.max_offset,
-            result.min_offset,
-            result.next_begin_offset,
-            self._suggested_broker(group, result),
-            topic.topic_sys_flag,
-        )
-        if command.serialize_type == 0:
-            remark = result.status.name.encode()
-            head = _JSON % (code, *values, command.opaque, remark, CURRENT_VERSION)
-            size = len(head)
-            start = b"%b\0%b" % ((size + 4 + result.size_bytes).to_bytes(4, "big"), size.to_bytes(3, "big"))
-            return b"".join([start, head, *result.records])
-        names = ("groupSysFlag", "maxOffset", "minOffset", "nextBeginOffset", "suggestWhichBrokerId", "topicSysFlag")
-        fields = dict(zip(names, map(str, values), strict=True))
-        return encode_frame(command.answer(code, result.status.name, fields, b"".join(result.records)))
+        head = _encode(
+            command, code, result.status.name, result.size_bytes,
+            suggest_which_broker_id=self._suggested_broker(group, result),
+            next_begin_offset=result.next_begin_offset,
+            min_offset=result.min_offset,
+            max_offset=result.max_offset,
+            topic_sys_flag=topic.topic_sys_flag,
+            group_sys_flag=group.group_sys_flag,
+        )  # fmt: skip
+        return b"".join((head, *result.records))
 
     def _count(self, header: Any, result: GetResult) -> None:
         broker = self._broker

@@ -18,6 +18,7 @@ from twisted_mq.logs import Logger
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.headers import ReplyMessageRequestHeader
+from twisted_mq.protocol.layouts.message_id import offset_message_id
 from twisted_mq.protocol.text.java import tags_code
 from twisted_mq.protocol.text.properties import (
     PROPERTY_MESSAGE_REPLY_TO_CLIENT,
@@ -173,7 +174,7 @@ class ReplyMessageProcessor(SendMessageProcessor):
         self._broker.statistics.count_put(header.topic, 1, size, queue_id=queue_id)
         self._broker.dispatch()
         return {
-            "msgId": self._answers.message_ids(result),
+            "msgId": offset_message_id(self._broker.store_host, result.physical_offset),
             "queueId": str(queue_id),
             "queueOffset": str(result.queue_offset),
         }

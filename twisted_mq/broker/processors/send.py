@@ -225,7 +225,7 @@ class SendMessageProcessor:
         if message.topic is HALF_TOPIC and result.status is PutStatus.PUT_OK:
             self._broker.transactions.prepared(message)
         handle = handle_of(message.property_map, self._broker.options.broker_name)
-        sent = functools.partial(self._answers.sent_elsewhere, queue_id=queue_id, recall_handle=handle)
+        sent = functools.partial(self._answers.sent, queue_id=queue_id, recall_handle=handle)
         return self._stored(command, message, result, sent)
 
     def _when_durable(self, command: RemotingCommand, message: InnerMessage, result: PutResult, sent: Sent) -> Answer:
@@ -299,7 +299,7 @@ class SendMessageProcessor:
             message = inner_batch(command.body, own | self._suffix, header.flag, pattern)
         except BrokerError as error:
             return self._answers.refusal(command, error)
-        sent = functools.partial(self._answers.sent_commonly, more={"batchUniqId": own["UNIQ_KEY"]})
+        sent = functools.partial(self._answers.sent, batch_uniq_id=own["UNIQ_KEY"])
         return self._stored(command, message, self._put(message), sent)
 
     # checks of a topic, done once until the table changes
