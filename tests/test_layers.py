@@ -56,6 +56,7 @@ STARTED_WITHOUT = {"numpy", "pandas", "pyarrow", "pyspark", "matplotlib", "klein
 COLUMNS = {
     "protocol/text/java_hash_columns.py",
     "protocol/layouts/batch_records.py",
+    "protocol/layouts/record_columns.py",
     "storage/columns",
     "storage/queues/queue_files.py",
     "storage/index/index_writer.py",

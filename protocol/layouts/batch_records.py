@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from twisted_mq.protocol.layouts.derive import derive_dtype
-from twisted_mq.protocol.layouts.record import HEADS, MESSAGE, SYS_FLAG_POSITION, V6_FLAGS
+from twisted_mq.protocol.layouts.record import CRC_MASK, HEADS, MESSAGE, SYS_FLAG_POSITION, V6_FLAGS
 from twisted_mq.protocol.layouts.record_codec import encode_record
 
 Dtype = np.dtype[Any]
@@ -86,7 +86,7 @@ def _encode_alike(
     v6_flags = pattern[_FLAGS_BYTE] & V6_FLAGS
     row, body, text = _row(v6_flags, size, len(bodies[0]), len(properties[0]), len(suffix))
     rows = np.frombuffer(records, row)
-    rows["body_crc"] = np.fromiter(map(zlib.crc32, bodies), np.uint32, count) & 0x7FFFFFFF
+    rows["body_crc"] = np.fromiter(map(zlib.crc32, bodies), np.uint32, count) & CRC_MASK
     if flags.count(flags[0]) < count:
         rows["flag"] = flags
     rows["queue_offset"] = np.arange(queue_offset, queue_offset + count)
@@ -131,7 +131,7 @@ def _encode_each(
     for flag, body, text, offset in columns:
         body_bytes, text_bytes = len(body), len(text)
         size = pattern_bytes + body_bytes + text_bytes
-        crc = checksum(body) & 0x7FFFFFFF
+        crc = checksum(body) & CRC_MASK
         pieces += (
             pack_head(size, magic, crc, queue_id, flag, offset, physical_offset, common, body_bytes),
             body,

@@ -37,6 +37,13 @@ class Field:
     format: str
 
 
+def _numpy_kind(format: str) -> str:
+    """numpy's letter of a struct format; sizes are given beside it, because "l" is 4 bytes in struct and 8 in numpy."""
+    if format in "efd":
+        return "f"
+    return "i" if format.islower() else "u"
+
+
 @attrs.frozen
 class Run:
     """Fields of known size, with their places in the run; `follower` is the field behind them, "" at the layout's end."""
@@ -56,6 +63,18 @@ class Run:
             field.format if not names or field.name in names else f"{field.size}x" for field in self.fields[: last + 1]
         )
         return struct.Struct(">" + "".join(formats))
+
+    def as_dtype(self) -> numpy.dtype[numpy.void]:
+        """All fields as a numpy record; byte fields become arrays of unsigned bytes."""
+        import numpy
+
+        kinds = []
+        for field in self.fields:
+            if field.format.endswith("s"):
+                kinds.append((field.name, numpy.dtype(("u1", (field.size,)))))
+            else:
+                kinds.append((field.name, numpy.dtype(f">{_numpy_kind(field.format)}{field.size}")))
+        return numpy.dtype(kinds)
 
 
 class LayoutError(TypeError):
@@ -200,21 +219,6 @@ def derive_spans(layout: construct.Struct, **known: int) -> SpanReader:
     return read_spans
 
 
-def _numpy_kind(format: str) -> str:
-    """numpy's letter of a struct format; sizes are given beside it, because "l" is 4 bytes in struct and 8 in numpy."""
-    if format in "efd":
-        return "f"
-    return "i" if format.islower() else "u"
-
-
 def derive_dtype(layout: construct.Struct, **known: int) -> numpy.dtype[numpy.void]:
     """The first run as a numpy record; byte fields become arrays of unsigned bytes."""
-    import numpy
-
-    kinds = []
-    for field in field_table(layout, **known):
-        if field.format.endswith("s"):
-            kinds.append((field.name, numpy.dtype(("u1", (field.size,)))))
-        else:
-            kinds.append((field.name, numpy.dtype(f">{_numpy_kind(field.format)}{field.size}")))
-    return numpy.dtype(kinds)
+    return next(derive_runs(layout, **known)).as_dtype()

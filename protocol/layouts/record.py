@@ -58,6 +58,9 @@ BLANK_BYTES = 8
 V1_TOPIC_BYTES = 127
 """A longer topic needs version 2: the length is a signed byte in version 1."""
 
+CRC_MASK = 0x7FFFFFFF
+"""The bits of a body's CRC-32 that a record keeps."""
+
 V6_FLAGS = MessageSysFlag.BORNHOST_V6_FLAG | MessageSysFlag.STOREHOSTADDRESS_V6_FLAG
 
 
@@ -106,6 +109,8 @@ SMALLEST_RECORD = least_bytes(MESSAGE, sys_flag=0, magic=MAGIC_V1)
 _HEAD_V4 = HEADS[0]
 _SPANS = {magic: derive_spans(MESSAGE, sys_flag=0, magic=magic) for magic in (MAGIC_V1, MAGIC_V2)}
 _MARK = derive_struct(BLANK)
+unpack_mark = _MARK.unpack_from
+"""(size, magic), which begin records and blanks alike, from a buffer and an offset."""
 
 QUEUE_OFFSET_POSITION = field_offset(MESSAGE, "queue_offset")
 PHYSICAL_OFFSET_POSITION = field_offset(MESSAGE, "physical_offset")
@@ -172,7 +177,7 @@ def read_mark(buffer: Buffer, offset: int = 0) -> tuple[int, int]:
     """(size, magic) of what begins there; (0, 0) where nothing was written. Raises RecordError past the end."""
     if offset < 0 or len(buffer) - offset < BLANK_BYTES:
         raise RecordError(f"{max(len(buffer) - offset, 0)} bytes left, a record's size and magic need 8", offset)
-    size, magic = _MARK.unpack_from(buffer, offset)
+    size, magic = unpack_mark(buffer, offset)
     return size, magic
 
 

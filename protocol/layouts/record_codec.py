@@ -17,6 +17,7 @@ from twisted_mq.protocol.layouts.message_id import offset_message_id
 from twisted_mq.protocol.layouts.record import (
     BLANK,
     BLANK_BYTES,
+    CRC_MASK,
     HEAD_BYTES,
     HEADS,
     MAGIC_BLANK,
@@ -106,7 +107,7 @@ class DispatchFields(NamedTuple):
 
 def crc32(data: Buffer) -> int:
     """CRC-32 without its highest bit (Apache: UtilAll.crc32)."""
-    return zlib.crc32(data) & 0x7FFFFFFF
+    return zlib.crc32(data) & CRC_MASK
 
 
 def encode_record(
@@ -142,7 +143,7 @@ def encode_record(
             head.pack(
                 head.size + body_length + between.size + properties_length,
                 MAGIC_V1 if topic_length <= V1_TOPIC_BYTES else MAGIC_V2,
-                zlib.crc32(body) & 0x7FFFFFFF if body_crc is None else body_crc,
+                zlib.crc32(body) & CRC_MASK if body_crc is None else body_crc,
                 queue_id,
                 flag,
                 queue_offset,
@@ -185,7 +186,7 @@ def _host_flags(born_host: bytes, store_host: bytes) -> int:
 
 
 def _check_crc(body: Buffer, offset: int, head: RecordHead) -> None:
-    found = zlib.crc32(body) & 0x7FFFFFFF
+    found = zlib.crc32(body) & CRC_MASK
     if found != head.body_crc:
         raise RecordError(f"the body's CRC is {found}, the record says {head.body_crc}", offset)
 

@@ -6,20 +6,15 @@ Which records are intact is storage.columns.record_columns' to say. Variable fie
 
 from __future__ import annotations
 
-from typing import Any
-
 import attrs
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from twisted_mq.protocol.layouts.record import V6_FLAGS
+from twisted_mq.protocol.layouts.record_columns import HOST_FIELDS, NUMBER_FIELDS, heads_at, hosts_at
 from twisted_mq.protocol.text.java_hash_columns import Positions
-from twisted_mq.storage.columns.record_columns import HEAD_DTYPES, Column, RecordColumns, bytes_at
+from twisted_mq.storage.columns.record_columns import Column, RecordColumns
 from twisted_mq.storage.files.mapped_log import MappedLog
-
-HOST_FIELDS = ("born_host", "store_host")
-NUMBER_FIELDS = tuple(name for name in HEAD_DTYPES[0].names or () if name not in HOST_FIELDS)
 
 
 @attrs.frozen(eq=False)
@@ -62,24 +57,9 @@ def gather(log: MappedLog, begins: Positions, ends: Positions) -> pa.BinaryArray
 
 
 def load_records(spans: RecordColumns) -> Records:
-    """These records, with all their leading fields."""
-    flags = spans.sys_flag & V6_FLAGS
-    variants = np.unique(flags).tolist() or [0]
-    groups = [(np.flatnonzero(flags == variant), HEAD_DTYPES[variant]) for variant in variants]
-    heads = [(rows, _heads(spans.log, spans.starts[rows], dtype)) for rows, dtype in groups]
-    fields = {name: _merged(heads, name, len(spans)) for name in NUMBER_FIELDS}
-    hosts = {name: [Hosts(rows, np.ascontiguousarray(head[name])) for rows, head in heads] for name in HOST_FIELDS}
+    """These records, with all their leading fields in the machine's byte order."""
+    data, starts = spans.log.data, spans.starts
+    heads = heads_at(data, starts)
+    fields = {name: heads[name].astype(heads.dtype[name].newbyteorder("=")) for name in NUMBER_FIELDS}
+    hosts = {name: [Hosts(*found) for found in hosts_at(data, starts, heads, name)] for name in HOST_FIELDS}
     return Records(spans, fields, hosts)
-
-
-def _heads(log: MappedLog, starts: Positions, dtype: np.dtype[Any]) -> Column:
-    return bytes_at(log, starts, dtype.itemsize).view(dtype)[:, 0]
-
-
-def _merged(heads: list[tuple[Positions, Column]], name: str, count: int) -> Column:
-    """One field of all rows in the machine's byte order."""
-    dtype = heads[0][1].dtype[name].newbyteorder("=")
-    merged = np.empty(count, dtype)
-    for rows, head in heads:
-        merged[rows] = head[name]
-    return merged

@@ -1,35 +1,21 @@
-"""Many records at once: their leading fields as numpy columns, and where their variable fields lie.
-
-The dtypes come from the construct declaration (twisted_mq.protocol.layouts.record.MESSAGE), one for each combination of IPv4 and
-IPv6 hosts. A window is an array over a mapped file with an element at every byte; indexing it with positions copies
-each head in 50 ns, whatever its alignment.
-"""
+"""Many records at once: those of a mapped file that are intact, with what most readers want of them as numpy columns."""
 
 from __future__ import annotations
 
 import zlib
-from typing import Any
 
 import attrs
 import numpy as np
 import numpy.typing as npt
 
-from twisted_mq.protocol.layouts.derive import derive_dtype, field_offset
-from twisted_mq.protocol.layouts.record import HEAD_BYTES, HEADS, MAGIC_V1, MAGIC_V2, MESSAGE, SMALLEST_RECORD, V6_FLAGS
+from twisted_mq.protocol.layouts.record import CRC_MASK, MAGIC_V1, MAGIC_V2, SMALLEST_RECORD
+from twisted_mq.protocol.layouts.record_columns import heads_at, spans_at
 from twisted_mq.protocol.text.java_hash_columns import Positions, window
 from twisted_mq.storage.files.mapped_log import MappedLog
 
-Column = npt.NDArray[Any]
+Column = npt.NDArray[np.signedinteger]
 
-HEAD_DTYPES = {flags: derive_dtype(MESSAGE, sys_flag=flags) for flags in HEADS}
-"""The leading fields up to body_length, by the two IPv6 bits of sys_flag."""
-CRC_MASK = 0x7FFFFFFF
-_EARLY_FIELDS = ("body_crc", "queue_id", "queue_offset", "sys_flag", "born_timestamp")
-"""Those that lie at one place whatever kind the hosts are."""
-_HEAD_SIZES = np.zeros(V6_FLAGS + 1, np.int64)
-for _flags, _dtype in HEAD_DTYPES.items():
-    _HEAD_SIZES[_flags] = _dtype.itemsize
-_STORE_TIMESTAMP = {flags: field_offset(MESSAGE, "store_timestamp", sys_flag=flags) for flags in HEADS}
+_FIELDS = ("body_crc", "queue_id", "queue_offset", "sys_flag", "born_timestamp", "store_timestamp")
 
 
 @attrs.frozen(eq=False)
@@ -90,13 +76,8 @@ def bytes_at(log: MappedLog, begins: Positions, length: int) -> npt.NDArray[np.u
     """A copy of the `length` bytes at each place, a row each."""
     if not length:
         return np.zeros((len(begins), 0), np.uint8)
-    found: Column = window(log.data, f"V{length}")[begins].view(np.uint8).reshape(-1, length)
+    found: npt.NDArray[np.uint8] = window(log.data, f"V{length}")[begins].view(np.uint8).reshape(-1, length)
     return found
-
-
-def heads_at(log: MappedLog, starts: Positions) -> Column:
-    """Copies of the heads there, with the fields as an IPv4 head has them."""
-    return window(log.data, f"V{HEAD_BYTES}")[starts].view(HEAD_DTYPES[0])
 
 
 def intact_records(log: MappedLog, starts: Positions) -> RecordColumns:
@@ -106,78 +87,21 @@ def intact_records(log: MappedLog, starts: Positions) -> RecordColumns:
     read_spans, and the record's own offset must be right; bodies are not looked at.
     """
     starts = starts[: np.searchsorted(starts, log.size - SMALLEST_RECORD, "right")]
-    heads = heads_at(log, starts)
-    magic, ends = heads["magic"], starts + heads["size"]
-    flags = heads["sys_flag"] & V6_FLAGS
-    body = starts + _HEAD_SIZES[flags]
-    sound = (magic == MAGIC_V1) | (magic == MAGIC_V2)
-    sound &= heads["physical_offset"] == starts + log.first_offset
-    sound &= (ends <= np.append(starts[1:], log.size)) & (body + 3 <= ends)
-    starts, ends, body, heads = _leading(sound, starts, ends, body, heads)
-    body_end = body + window(log.data, ">i4")[body - 4]
-    width = np.where(heads["magic"] == MAGIC_V1, 1, 2)
-    topic = body_end + width
-    sound = (body_end >= body) & (topic + 2 <= ends)
-    starts, ends, body, heads, body_end, width, topic = _leading(
-        sound, starts, ends, body, heads, body_end, width, topic
-    )
-    topic_end = topic + _topic_lengths(log, body_end, width)
-    sound = (topic_end >= topic) & (topic_end + 2 <= ends)
-    starts, ends, body, heads, body_end, topic, topic_end = _leading(
-        sound, starts, ends, body, heads, body_end, topic, topic_end
-    )
-    properties = topic_end + 2
-    length = window(log.data, ">i2")[topic_end].astype(np.int64)
-    sound = (length >= 0) & (properties + length == ends)
-    columns = _leading(sound, starts, ends, heads, body, body_end, topic, topic_end, properties)
-    return _batch(log, *columns)
-
-
-def _batch(
-    log: MappedLog,
-    starts: Positions,
-    ends: Positions,
-    heads: Column,
-    body: Positions,
-    body_end: Positions,
-    topic: Positions,
-    topic_end: Positions,
-    properties: Positions,
-) -> RecordColumns:
-    early = {name: heads[name].astype(heads[name].dtype.newbyteorder("=")) for name in _EARLY_FIELDS}
+    heads = heads_at(log.data, starts)
+    spans, sound = spans_at(log.data, starts, heads)
+    sound &= (heads["magic"] == MAGIC_V1) | (heads["magic"] == MAGIC_V2)
+    sound &= (heads["physical_offset"] == starts + log.first_offset) & (spans.end <= np.append(starts[1:], log.size))
+    count = len(sound) if sound.all() else int(sound.argmin())
+    body, body_end, topic, topic_end, properties, ends = (column[:count] for column in spans)
+    fields = {name: heads[name][:count].astype(heads.dtype[name].newbyteorder("=")) for name in _FIELDS}
     return RecordColumns(
         log,
-        starts,
+        starts[:count],
         ends,
-        **early,
-        store_timestamp=_store_timestamps(log, starts, heads),
+        **fields,
         body=body,
         body_end=body_end,
         topic=topic,
         topic_end=topic_end,
         properties=properties,
     )
-
-
-def _store_timestamps(log: MappedLog, starts: Positions, heads: Column) -> Column:
-    """A host of 20 bytes before the field moves it."""
-    flags = heads["sys_flag"] & V6_FLAGS
-    places = np.zeros(V6_FLAGS + 1, np.int64)
-    for variant, place in _STORE_TIMESTAMP.items():
-        places[variant] = place
-    stored: Column = window(log.data, ">i8")[starts + places[flags]].astype(np.int64)
-    return stored
-
-
-def _topic_lengths(log: MappedLog, positions: Positions, width: Positions) -> Positions:
-    lengths = window(log.data, "i1")[positions].astype(np.int64)
-    wide = width == 2
-    if wide.any():
-        lengths[wide] = window(log.data, ">i2")[positions[wide]]
-    return lengths
-
-
-def _leading(sound: npt.NDArray[np.bool_], *columns: Column) -> list[Column]:
-    """The columns up to the first row that is not sound."""
-    count = len(sound) if sound.all() else int(sound.argmin())
-    return [column[:count] for column in columns]

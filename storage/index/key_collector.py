@@ -20,19 +20,17 @@ import numpy.typing as npt
 
 from twisted_mq.protocol.errors import RecordError
 from twisted_mq.protocol.flags import MessageSysFlag, transaction_value
-from twisted_mq.protocol.layouts.derive import derive_dtype, derive_struct
 from twisted_mq.protocol.layouts.index import index_key
 from twisted_mq.protocol.layouts.record import (
-    BLANK,
     HEAD_BYTES,
     MAGIC_BLANK,
     MAGIC_V1,
-    MESSAGE,
     SMALLEST_RECORD,
-    V6_FLAGS,
     read_head,
     read_spans,
+    unpack_mark,
 )
+from twisted_mq.protocol.layouts.record_columns import heads_at, spans_at
 from twisted_mq.protocol.text.java import from_utf8, hash_power, java_hash, utf16_length
 from twisted_mq.protocol.text.java_hash_columns import Hashes, Positions, hashes_at, hashes_of, window
 from twisted_mq.protocol.text.properties import PROPERTY_KEYS, PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX
@@ -45,18 +43,13 @@ from twisted_mq.storage.log.commit_log import CommitLog
 Bytes = npt.NDArray[np.uint8]
 Rows = npt.NDArray[np.bool_]
 
-_HEAD = derive_dtype(MESSAGE, sys_flag=0)
-_MARK = derive_struct(BLANK)
-_UNUSUAL_FLAGS = V6_FLAGS | MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
-"""IPv6 hosts move the fields; a transaction's messages may have no keys."""
-_UNIQUE_KEY_NAME = PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX.encode()
-_KEYS_NAME = PROPERTY_KEYS.encode()
-_UNIQUE_KEY = int.from_bytes(_UNIQUE_KEY_NAME, "little")
-_KEYS = int.from_bytes(_KEYS_NAME, "little")
-"""The names as numbers of 8 and 4 bytes."""
+_TRANSACTION = MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
+"""A transaction's messages may have no keys."""
+_UNIQUE_KEY = PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX.encode()
+_KEYS = PROPERTY_KEYS.encode()
 _BETWEEN, _END, _SPACE = b"\1\2 "
 """What stands between a property's name and value, behind the value, and between two KEYS."""
-_BEFORE = len(_UNIQUE_KEY_NAME) + 1
+_BEFORE = len(_UNIQUE_KEY) + 1
 """Columns before the properties, so that something stands before every name."""
 _LONGEST_TOPIC = HEAD_BYTES
 _LONGEST_KEY = 64
@@ -100,7 +93,7 @@ def _walk(file: MappedFile, position: int, stop: int, end: int) -> tuple[array[i
 
     Positions count from the file's start; the one behind the file leads to the next.
     """
-    data, read = file.readable.obj, _MARK.unpack_from
+    data, read = file.readable.obj, unpack_mark
     assert isinstance(data, mmap.mmap)
     starts = array("q")
     stop = min(stop, file.size)
@@ -114,9 +107,13 @@ def _walk(file: MappedFile, position: int, stop: int, end: int) -> tuple[array[i
             return starts, position
         streak = streak + 1 if size == previous else 0
         previous = size
-        count = 1 if streak < _STREAK else _alike(data, position, size, min(end, last + size - 1))
-        starts.extend(range(position, position + count * size, size))
-        position += count * size
+        if streak < _STREAK:
+            starts.append(position)
+            position += size
+        else:
+            behind = position + size * _alike(data, position, size, min(end, last + size - 1))
+            starts.frombytes(np.arange(position, behind, size).tobytes())
+            position = behind
     return starts, file.size if last <= position < stop else position
 
 
@@ -141,20 +138,17 @@ def _keys(file: MappedFile, starts: Positions) -> Keys:
 
 def _plain_keys(data: mmap.mmap, starts: Positions) -> tuple[Keys, Positions]:
     """The keys of records like most, with positions for offsets; and where the odd ones begin."""
-    heads = window(data, f"V{HEAD_BYTES}")[starts].view(_HEAD)
-    ends = starts + heads["size"]
-    body_end = np.minimum(np.maximum(starts + HEAD_BYTES + heads["body_length"], starts), ends - 3)
-    topic_length = np.frombuffer(data, np.uint8)[body_end].astype(np.int64)
-    topic_end = body_end + 1 + topic_length
-    begins = topic_end + 2
-    lengths = ends - begins
-    plain = (heads["magic"] == MAGIC_V1) & (heads["sys_flag"] & _UNUSUAL_FLAGS == 0) & (topic_length <= _LONGEST_TOPIC)
-    plain &= (lengths >= 0) & (lengths <= _MOST_PROPERTIES) & (begins + _MOST_PROPERTIES <= len(data))
-    odd = starts[:0]
+    heads = heads_at(data, starts)
+    spans, plain = spans_at(data, starts, heads)
+    topic_end, begins = spans.topic_end, spans.properties
+    topic_length, lengths = topic_end - spans.topic, spans.end - begins
+    plain &= (heads["magic"] == MAGIC_V1) & (heads["sys_flag"] & _TRANSACTION == 0) & (topic_length <= _LONGEST_TOPIC)
+    plain &= (lengths <= _MOST_PROPERTIES) & (begins + _MOST_PROPERTIES <= len(data))
+    odd, timestamps = starts[:0], heads["store_timestamp"]
     if not plain.all():
         odd = starts[~plain]
-        columns = (starts, heads, topic_end, topic_length, begins, lengths)
-        starts, heads, topic_end, topic_length, begins, lengths = (column[plain] for column in columns)
+        columns = (starts, timestamps, topic_end, topic_length, begins, lengths)
+        starts, timestamps, topic_end, topic_length, begins, lengths = (column[plain] for column in columns)
     if not len(starts):
         return _NO_KEYS, odd
     topics, sound = hashes_at(data, topic_end, topic_length)
@@ -166,7 +160,7 @@ def _plain_keys(data: mmap.mmap, starts: Positions) -> tuple[Keys, Positions]:
         odd = np.concatenate((odd, starts[~sound]))
         rows, key_lengths, hashes = rows[kept], key_lengths[kept], hashes[kept]
     whole = (topics * 31 + ord("#"))[rows] * _POWERS[key_lengths] + hashes
-    return _columns(whole, starts[rows], heads["store_timestamp"][rows]), odd
+    return _columns(whole, starts[rows], timestamps[rows]), odd
 
 
 def _key_spans(
@@ -186,11 +180,10 @@ def _key_spans(
     signs = np.append(np.flatnonzero(texts - _BETWEEN <= _END - _BETWEEN), len(texts))
     marks = np.flatnonzero(texts[signs[:-1]] == _BETWEEN)
     values, closes = signs[marks] + 1, signs[marks + 1]
-    names = window(texts, "<u8")[values - _BEFORE]
     limits = np.arange(len(begins)) * width + _BEFORE + lengths
     spans = [
-        _spans(texts, values[found], closes[found], limits, size, sound)
-        for found, size in ((names == _UNIQUE_KEY, 8), (names >> 32 == _KEYS, 4))
+        _spans(texts, values[found], closes[found], limits, len(name), sound)
+        for name, found in ((name, _are(texts, values - 1, name)) for name in (_UNIQUE_KEY, _KEYS))
     ]
     rows, ends, sizes = spans[0]
     if len(spans[1][0]):
@@ -201,12 +194,18 @@ def _key_spans(
     return rows, ends - rows * width + (begins - _BEFORE)[rows], sizes
 
 
+def _are(texts: Bytes, ends: Positions, name: bytes) -> Rows:
+    """Before which of the ends a name stands."""
+    found: Rows = window(texts, f"S{len(name)}")[ends - len(name)] == name
+    return found
+
+
 def _common_columns(texts: Bytes) -> list[slice] | None:
     """The columns of the keys in texts that are all of one shape, as those of a batch mostly are; None where they are not."""
     fitting = fitting_first(texts)
     if fitting is None or not fitting[1].all():
         return None
-    columns = fitting[0].get(_UNIQUE_KEY_NAME, []) + fitting[0].get(_KEYS_NAME, [])
+    columns = fitting[0].get(_UNIQUE_KEY, []) + fitting[0].get(_KEYS, [])
     return columns if all(one.stop - one.start <= _LONGEST_KEY for one in columns) else None
 
 

@@ -11,6 +11,7 @@ import attrs
 
 from twisted_mq.protocol.errors import RecordError
 from twisted_mq.protocol.layouts.derive import field_offset
+from twisted_mq.protocol.layouts.ordinary_records import POSITION, SIZE, Row, pass_records, read_rows
 from twisted_mq.protocol.layouts.record import (
     BLANK_BYTES,
     MAGIC_BLANK,
@@ -25,7 +26,6 @@ from twisted_mq.protocol.layouts.record import (
 from twisted_mq.protocol.layouts.record_codec import DispatchFields, dispatch_fields
 from twisted_mq.protocol.messages.delay_levels import DEFAULT_DELAY_TABLE
 from twisted_mq.protocol.text.java import from_utf8
-from twisted_mq.storage.columns.ordinary_records import POSITION, SIZE, Row, pass_records, read_rows
 
 _STEP_BYTES = 128 << 10
 """How much of the log is read as rows at once."""

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 import attrs
 
 from twisted_mq.protocol.flags import OUT_OF_QUEUES
+from twisted_mq.protocol.layouts.ordinary_records import Row
 from twisted_mq.protocol.layouts.queue_entry import ENTRY_BYTES, ENTRY_FIELDS, entries_struct
-from twisted_mq.storage.columns.ordinary_records import Row
 from twisted_mq.storage.queues.consume_queue import ConsumeQueue
 
 Key = tuple[bytes, int]

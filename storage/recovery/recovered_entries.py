@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from twisted_mq.protocol.flags import MessageSysFlag, transaction_value
+from twisted_mq.protocol.layouts.ordinary_records import POSITION, QUEUE_ID, QUEUE_OFFSET, SIZE, TIMESTAMP, Row
 from twisted_mq.protocol.layouts.queue_entry import FILLER_SIZE
 from twisted_mq.protocol.layouts.record_codec import DispatchFields, dispatch_fields
 from twisted_mq.protocol.text.java import from_utf8
-from twisted_mq.storage.columns.ordinary_records import POSITION, QUEUE_ID, QUEUE_OFFSET, SIZE, TIMESTAMP, Row
 from twisted_mq.storage.files.checkpoint import Checkpoint
 from twisted_mq.storage.files.paths import is_topic_name
 from twisted_mq.storage.log.commit_log import CommitLog

@@ -13,6 +13,7 @@ import logging
 from mmap import mmap
 
 from twisted_mq.protocol.errors import RecordError
+from twisted_mq.protocol.layouts.ordinary_records import POSITION, TIMESTAMP, Row, pass_records, read_rows
 from twisted_mq.protocol.layouts.record import (
     BLANK_BYTES,
     MAGIC_BLANK,
@@ -25,7 +26,6 @@ from twisted_mq.protocol.layouts.record import (
 from twisted_mq.protocol.layouts.record_codec import DispatchFields, dispatch_fields
 from twisted_mq.protocol.messages.delay_levels import parse_delay_levels
 from twisted_mq.storage.appending.dispatch import Dispatcher
-from twisted_mq.storage.columns.ordinary_records import POSITION, TIMESTAMP, Row, pass_records, read_rows
 from twisted_mq.storage.config import StoreConfig
 from twisted_mq.storage.errors import LogMismatch, ReplicaDamaged, StoreFull
 from twisted_mq.storage.files.mapped_file import MappedFile

@@ -6,10 +6,10 @@ import logging
 from collections.abc import Callable, Sequence
 
 from twisted_mq.protocol.flags import INNER_BATCH, OUT_OF_QUEUES
+from twisted_mq.protocol.layouts.ordinary_records import QUEUE_OFFSET, TIMESTAMP, Row
 from twisted_mq.protocol.layouts.record_codec import DispatchFields
 from twisted_mq.protocol.text.java import from_utf8, utf8
 from twisted_mq.storage.appending.dispatch import Dispatcher
-from twisted_mq.storage.columns.ordinary_records import QUEUE_OFFSET, TIMESTAMP, Row
 from twisted_mq.storage.files.paths import is_topic_name
 from twisted_mq.storage.queues.consume_queue import ConsumeQueue
 from twisted_mq.storage.queues.entry_runs import EntryRun, Key, gather

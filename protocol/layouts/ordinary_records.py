@@ -13,8 +13,8 @@ from mmap import mmap
 from typing import Final
 
 from twisted_mq.protocol.flags import MessageSysFlag
-from twisted_mq.protocol.layouts.derive import derive_fields
-from twisted_mq.protocol.layouts.record import HEAD_BYTES, MAGIC_V1, MESSAGE, SMALLEST_RECORD, V1_TOPIC_BYTES, V6_FLAGS
+from twisted_mq.protocol.layouts.derive import derive_runs
+from twisted_mq.protocol.layouts.record import CRC_MASK, MAGIC_V1, MESSAGE, SMALLEST_RECORD, V1_TOPIC_BYTES, V6_FLAGS
 from twisted_mq.protocol.text.java import from_utf8, tags_code
 from twisted_mq.protocol.text.properties import PROPERTY_TAGS
 
@@ -27,17 +27,18 @@ SIZE: Final = 4
 TIMESTAMP: Final = 6
 
 _ODD_FLAGS = V6_FLAGS | MessageSysFlag.INNER_BATCH_FLAG
-_LENGTH_BYTES = 2
-_LONGEST_TOPIC_END = 1 + V1_TOPIC_BYTES
+_HEAD, _BEFORE_TOPIC, _BEFORE_PROPERTIES = derive_runs(MESSAGE, sys_flag=0, magic=MAGIC_V1)
+_HEAD_BYTES = _HEAD.size
+_TOPIC = _BEFORE_TOPIC.size
+_LENGTH_BYTES = _BEFORE_PROPERTIES.size
+_LONGEST_TOPIC_END = _TOPIC + V1_TOPIC_BYTES
 _TAGS = PROPERTY_TAGS.encode() + b"\x01"
 _TAGS_BYTES = len(_TAGS)
 _END = 2
 _LONGEST_CACHED = 64
-_CRC_MASK = 0x7FFFFFFF
 
-_mark = derive_fields(MESSAGE, "size", "magic", "physical_offset", sys_flag=0).unpack_from
-_read = derive_fields(
-    MESSAGE,
+_mark = _HEAD.as_struct("size", "magic", "physical_offset").unpack_from
+_read = _HEAD.as_struct(
     "size",
     "magic",
     "body_crc",
@@ -46,8 +47,8 @@ _read = derive_fields(
     "sys_flag",
     "store_timestamp",
     "body_length",
-    sys_flag=0,
 ).unpack_from
+_properties_length = _BEFORE_PROPERTIES.as_struct().unpack_from
 
 
 def pass_records(data: mmap, base: int, position: int, end: int) -> int:
@@ -77,21 +78,20 @@ def read_rows(data: mmap, position: int, stop: int, end: int, rows: list[Row], *
         behind = position + size
         if magic != MAGIC_V1 or sys_flag & _ODD_FLAGS or behind > end or not 0 <= length <= size - SMALLEST_RECORD:
             break
-        text = data[position + HEAD_BYTES + length : behind]
-        topic_end = 1 + text[0]
+        body = position + _HEAD_BYTES
+        text = data[body + length : behind]
+        topic_end = _TOPIC + text[0]
         properties = topic_end + _LENGTH_BYTES
+        left = len(text) - properties
         if (
             queue_id < 0
             or queue_offset < 0
             or topic_end > _LONGEST_TOPIC_END
-            or int.from_bytes(text[topic_end:properties], "big", signed=True) != len(text) - properties
+            or left < 0
+            or _properties_length(text, topic_end)[0] != left
         ):
             break
-        if (
-            check_crc
-            and length
-            and zlib.crc32(data[position + HEAD_BYTES : position + HEAD_BYTES + length]) & _CRC_MASK != crc
-        ):
+        if check_crc and length and zlib.crc32(data[body : body + length]) & CRC_MASK != crc:
             break
         start, code = text.rfind(_TAGS), 0
         if start > topic_end:
@@ -100,7 +100,7 @@ def read_rows(data: mmap, position: int, stop: int, end: int, rows: list[Row], *
                 break
             tags = text[value:close]
             code = _cached_code(tags) if close - value <= _LONGEST_CACHED else tags_code(from_utf8(tags))
-        rows.append((text[1:topic_end], queue_id, queue_offset, position, size, code, timestamp, sys_flag))
+        rows.append((text[_TOPIC:topic_end], queue_id, queue_offset, position, size, code, timestamp, sys_flag))
         position = behind
     return position
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from tests.support.captures import STORES, stored_records
 from twisted_mq.protocol.errors import RecordError
+from twisted_mq.protocol.layouts.ordinary_records import Row, pass_records, read_rows
 from twisted_mq.protocol.layouts.record_codec import dispatch_fields, encode_record
 from twisted_mq.protocol.names.system_topics import SCHEDULE_TOPIC
-from twisted_mq.storage.columns.ordinary_records import Row, pass_records, read_rows
 
 BASE = 1000
 HOST = b"\x7f\x00\x00\x01\x00\x00\x2a\x9f"
