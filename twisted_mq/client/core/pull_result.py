@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
 
 import attrs
 
@@ -12,7 +11,8 @@ from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError, RecordError
 from twisted_mq.protocol.headers import PullMessageResponseHeader
 from twisted_mq.protocol.layouts.batch_entry import unwrapped
-from twisted_mq.protocol.layouts.record_codec import iterate_messages
+from twisted_mq.protocol.layouts.record_codec import decode_message
+from twisted_mq.protocol.messages.compression import MAX_BODY_BYTES
 from twisted_mq.protocol.messages.message import MessageExt
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header
@@ -44,31 +44,71 @@ class PullResult:
     messages: tuple[MessageExt, ...] = ()
 
 
-def pull_result(answer: RemotingCommand) -> PullResult:
-    """The pull result of an answer. Raises BrokerError for any code but the four results', RecordError for damage."""
+def pull_result(answer: RemotingCommand, most_bytes: int = MAX_BODY_BYTES) -> PullResult:
+    """The pull result of an answer. Raises BrokerError for any code but the four results', RecordError for damage.
+
+    A message whose body cannot be read (it says to be compressed and is not, or its CRC is wrong) is passed by with a
+    log line. Bodies together become at most `most_bytes`: what follows is for the next pull.
+    """
     status = _PULL_STATUS_BY_CODE.get(answer.code)
     if status is None:
         raise BrokerError(answer.code, answer.remark or "")
     header = decode_header(PullMessageResponseHeader, answer)
-    found = status is PullStatus.FOUND
+    records: list[MessageExt] = []
+    next_begin_offset = header.next_begin_offset
+    if status is PullStatus.FOUND:
+        records, following = _records(answer.body, most_bytes)
+        next_begin_offset = next_begin_offset if following is None else following
+        status = PullStatus.FOUND if records else PullStatus.NO_MATCHED_MSG
     return PullResult(
         status=status,
-        next_begin_offset=header.next_begin_offset,
+        next_begin_offset=next_begin_offset,
         min_offset=header.min_offset,
         max_offset=header.max_offset,
         suggested_broker_id=header.suggest_which_broker_id,
-        messages=tuple(_messages(answer.body)) if found else (),
+        messages=tuple(message for record in records for message in _unwrapped(record)),
     )
 
 
-def _messages(body: bytes) -> Iterator[MessageExt]:
-    """The messages of an answer, inner batches taken apart; one that cannot be is given whole, as by Apache's client."""
-    for record in iterate_messages(body):
+def _records(body: bytes, most_bytes: int) -> tuple[list[MessageExt], int | None]:
+    """The readable records, and the queue offset of the first one that found no room; None where all did."""
+    records: list[MessageExt] = []
+    offset, room = 0, most_bytes
+    while offset < len(body):
         try:
-            yield from unwrapped(record)
+            record = decode_message(body, offset, max_body_bytes=room)
         except RecordError as error:
+            stored = decode_message(body, offset, check_crc=False, decompress=False)
+            if room < most_bytes and _is_readable(body, offset, most_bytes):
+                return records, stored.queue_offset
             log.warn(
-                "batch not taken apart: topic={topic} queue={queue} offset={offset} {error}",
-                topic=record.topic, queue=record.queue_id, offset=record.queue_offset, error=error,
+                "message passed by, its body cannot be read: topic={topic} queue={queue} offset={offset} {error}",
+                topic=stored.topic, queue=stored.queue_id, offset=stored.queue_offset, error=error,
             )  # fmt: skip
-            yield record
+            offset += stored.store_size
+            continue
+        records.append(record)
+        room -= len(record.body)
+        offset += record.store_size
+    return records, None
+
+
+def _is_readable(body: bytes, offset: int, most_bytes: int) -> bool:
+    """Whether the message there is readable in a pull of its own."""
+    try:
+        decode_message(body, offset, max_body_bytes=most_bytes)
+    except RecordError:
+        return False
+    return True
+
+
+def _unwrapped(record: MessageExt) -> list[MessageExt]:
+    """A record's messages, an inner batch taken apart; one that cannot be is given whole, as by Apache's client."""
+    try:
+        return unwrapped(record)
+    except RecordError as error:
+        log.warn(
+            "batch not taken apart: topic={topic} queue={queue} offset={offset} {error}",
+            topic=record.topic, queue=record.queue_id, offset=record.queue_offset, error=error,
+        )  # fmt: skip
+        return [record]
