@@ -20,6 +20,15 @@ class InThread(Protocol):
         """Fires with what the function returns once it has run."""
 
 
+class CallFromThread(Protocol):
+    """A reactor's callFromThread, or a stand-in."""
+
+    def __call__(
+        self, function: Callable[Arguments, object], *arguments: Arguments.args, **named: Arguments.kwargs
+    ) -> None:
+        """Have the reactor's thread call the function; from any thread."""
+
+
 def at_once(
     function: Callable[Arguments, Result], *arguments: Arguments.args, **named: Arguments.kwargs
 ) -> defer.Deferred[Result]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import Any
 
 import attrs
 from twisted.internet import defer, interfaces
@@ -34,6 +33,7 @@ from twisted_mq.protocol.layouts.host import pack_host
 from twisted_mq.protocol.layouts.message_id import UniqueKeyMaker
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import encode_header
+from twisted_mq.reactor_threads import CallFromThread
 from twisted_mq.remoting.channel import Channel
 from twisted_mq.storage.interfaces import IMessageStore
 from twisted_mq.storage.tables.request_mode_table import MessageRequestModeTable
@@ -45,7 +45,7 @@ class BrokerController:
 
     options: BrokerOptions
     clock: interfaces.IReactorTime
-    call_from_thread: Callable[..., Any]
+    call_from_thread: CallFromThread
     now_ms: Callable[[], int]
     store: IMessageStore
     topics: TopicConfigManager

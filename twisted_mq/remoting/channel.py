@@ -29,7 +29,7 @@ from twisted_mq.protocol.wire.framing import MAX_FRAME_BYTES, FrameDecoder, enco
 from twisted_mq.remoting.budget import Budget
 from twisted_mq.remoting.errors import RemotingSendError, RemotingTimeoutError, RemotingTooMuchRequestError
 from twisted_mq.remoting.prompt_write import write_promptly
-from twisted_mq.remoting.transport import Transport
+from twisted_mq.remoting.transport import Transport, peer_of, switch_on
 
 Ready: TypeAlias = RemotingCommand | bytes | None
 """A command, an encoded frame, or None for no answer."""
@@ -121,11 +121,8 @@ class Channel(protocol.Protocol):
     # transport events
 
     def connectionMade(self) -> None:
-        peer = self.transport.getPeer()
-        self.remote_address = (getattr(peer, "host", "127.0.0.1"), getattr(peer, "port", 0))
-        set_no_delay = getattr(self.transport, "setTcpNoDelay", None)
-        if set_no_delay is not None:
-            set_no_delay(True)
+        self.remote_address = peer_of(self.transport)
+        switch_on(self.transport, "setTcpNoDelay")
         if self._traffic.pause_reading:
             self.transport.registerProducer(self, True)
             self._produces = True

@@ -10,6 +10,9 @@ from twisted.internet import interfaces
 class Transport(Protocol):
     """A transport over TCP, or a test's. Twisted declares these methods in three interfaces of its own."""
 
+    bufferSize: int
+    """How much is read from the socket at once."""
+
     def getPeer(self) -> interfaces.IAddress: ...
 
     def write(self, data: bytes) -> None: ...
@@ -25,3 +28,17 @@ class Transport(Protocol):
     def pauseProducing(self) -> None: ...
 
     def resumeProducing(self) -> None: ...
+
+
+def peer_of(transport: Transport) -> tuple[str, int]:
+    """Host and port at the other end; those of loopback where it is no TCP connection."""
+    peer = transport.getPeer()
+    return getattr(peer, "host", "127.0.0.1"), getattr(peer, "port", 0)
+
+
+def switch_on(transport: Transport, *setters: str) -> None:
+    """Call setters of TCP options, where the transport has them."""
+    for name in setters:
+        switch = getattr(transport, name, None)
+        if switch is not None:
+            switch(True)

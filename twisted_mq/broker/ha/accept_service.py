@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from twisted.internet import interfaces, protocol
 from twisted.python import failure
@@ -34,13 +33,14 @@ class AcceptSocketService(protocol.ServerFactory):
         self._changed = changed
         self._allowed = frozenset(one.strip() for one in (options.ha_allowed_slaves or "").split(",") if one.strip())
 
-    def buildProtocol(self, addr: Any) -> HAConnection | None:
+    def buildProtocol(self, addr: interfaces.IAddress | None) -> HAConnection | None:
         """A connection for a slave; None, which closes it, for one that may not or is too many."""
-        if self._allowed and addr.host not in self._allowed:
-            self.log.warn("slave refused, not in haAllowedSlaves: host={h}", h=addr.host)
+        host = getattr(addr, "host", "")
+        if self._allowed and host not in self._allowed:
+            self.log.warn("slave refused, not in haAllowedSlaves: host={h}", h=host)
             return None
         if len(self.connections) >= MAX_SLAVES and not self._drop_a_stranger():
-            self.log.warn("slave refused, {n} are connected: host={h}", n=len(self.connections), h=addr.host)
+            self.log.warn("slave refused, {n} are connected: host={h}", n=len(self.connections), h=host)
             return None
         return HAConnection(self)
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any
 
 from twisted.internet import defer, error, interfaces, protocol
 from twisted.python import failure
@@ -25,8 +24,10 @@ from twisted_mq.logs import Logger
 from twisted_mq.protocol.errors import FrameError
 from twisted_mq.protocol.layouts.ha import ConnectionState, Transfer, TransferDecoder, encode_report
 from twisted_mq.protocol.layouts.ha_handshake import NONCE_BYTES, SlaveHandshake
+from twisted_mq.reactor_threads import CallFromThread
 from twisted_mq.remoting.client import Connect, split_address
 from twisted_mq.remoting.errors import RemotingConnectError
+from twisted_mq.remoting.transport import Transport, switch_on
 from twisted_mq.storage.errors import LogMismatch, ReplicaDamaged, StoreError
 from twisted_mq.storage.interfaces import IMessageStore
 
@@ -51,7 +52,7 @@ class HAClient:
         store: IMessageStore,
         clock: interfaces.IReactorTime,
         connect: Connect,
-        call_from_thread: Callable[..., Any],
+        call_from_thread: CallFromThread,
         dispatch: Callable[[], bool],
     ) -> None:
         self.state = ConnectionState.READY
@@ -69,7 +70,7 @@ class HAClient:
         self._failures = 0
         self._mismatches: tuple[int, int] = (-1, 0)
         self._link: HALink | None = None
-        self._attempt: defer.Deferred[Any] | None = None
+        self._attempt: defer.Deferred[interfaces.IProtocol] | None = None
         self._retry: interfaces.IDelayedCall | None = None
 
     # life
@@ -210,6 +211,8 @@ class HAClient:
 class HALink(protocol.Protocol):
     """One connection to the master."""
 
+    transport: Transport  # type: ignore[assignment]  # None only before connectionMade
+
     def __init__(self, client: HAClient) -> None:
         options = client._options
         self._client = client
@@ -224,9 +227,7 @@ class HALink(protocol.Protocol):
     def connectionMade(self) -> None:
         self._open = True
         self.transport.bufferSize = READ_BYTES
-        set_no_delay = getattr(self.transport, "setTcpNoDelay", None)
-        if set_no_delay is not None:
-            set_no_delay(True)
+        switch_on(self.transport, "setTcpNoDelay")
         self._silence.start()
         self._quiet.start()
         self._client.linked(self)

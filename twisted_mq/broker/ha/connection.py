@@ -8,7 +8,7 @@ as a mismatch, and the connection is closed. A report beyond what was sent never
 from __future__ import annotations
 
 import os
-from typing import Any, Protocol
+from typing import Protocol
 
 from twisted.internet import interfaces, protocol
 from twisted.python import failure
@@ -16,9 +16,11 @@ from twisted.python import failure
 from twisted_mq.broker.ha.flow_monitor import UNLIMITED, FlowMonitor
 from twisted_mq.broker.ha.read_service import ReadSocketService
 from twisted_mq.broker.ha.write_service import WriteSocketService
+from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.layouts.ha import ConnectionState
 from twisted_mq.protocol.layouts.ha_handshake import NONCE_BYTES, HandshakeRefused, MasterHandshake
+from twisted_mq.remoting.transport import Transport, peer_of, switch_on
 from twisted_mq.storage.interfaces import IMessageStore
 
 NOTHING_REPORTED = -1
@@ -27,7 +29,7 @@ NOTHING_REPORTED = -1
 class Slaves(Protocol):
     """Who keeps the connections of all slaves, see `accept_service`."""
 
-    options: Any
+    options: BrokerOptions
     store: IMessageStore
     clock: interfaces.IReactorTime
 
@@ -45,6 +47,7 @@ class HAConnection(protocol.Protocol):
     """`slave_ack_offset` is what the slave says it holds, -1 before its first report."""
 
     log = Logger()
+    transport: Transport  # type: ignore[assignment]  # None only before connectionMade
 
     def __init__(self, owner: Slaves) -> None:
         options, clock = owner.options, owner.clock
@@ -75,12 +78,9 @@ class HAConnection(protocol.Protocol):
     # transport events
 
     def connectionMade(self) -> None:
-        peer: Any = self.transport.getPeer()
-        self.client_address = f"{peer.host}:{peer.port}"
-        for name, value in (("setTcpNoDelay", True), ("setTcpKeepAlive", True)):
-            switch = getattr(self.transport, name, None)
-            if switch is not None:
-                switch(value)
+        host, port = peer_of(self.transport)
+        self.client_address = f"{host}:{port}"
+        switch_on(self.transport, "setTcpNoDelay", "setTcpKeepAlive")
         self.reader.start()
         self.writer.start(self.transport)
         self._owner.connection_made(self)

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import Protocol
 
 import attrs
-from twisted.internet import defer
+from twisted.internet import defer, interfaces
 
 from twisted_mq.broker.ha.client import HAClient
-from twisted_mq.broker.ha.slave_synchronize import SlaveSynchronize
+from twisted_mq.broker.ha.service import HAService
+from twisted_mq.broker.ha.slave_synchronize import SlaveParts, SlaveSynchronize
+from twisted_mq.broker.registration import Registration
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import GetBrokerMemberGroupResponseBody, decode_body
 from twisted_mq.protocol.codes import RequestCode
@@ -25,8 +27,10 @@ from twisted_mq.protocol.layouts.checkpoint import TIMER_CHECKPOINT_STRUCT
 from twisted_mq.protocol.names.routes import MASTER_ID
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import encode_header
+from twisted_mq.reactor_threads import CallFromThread
 from twisted_mq.remoting.client import RemotingClient, tcp_endpoint
 from twisted_mq.remoting.errors import RemotingError
+from twisted_mq.storage.interfaces import IMessageStore
 from twisted_mq.storage.tables.delay_offset_table import DelayOffsetTable
 from twisted_mq.storage.timer.timer_checkpoint import TimerCheckpoint
 from twisted_mq.storage.timer.timer_metrics import TimerMetrics
@@ -35,7 +39,19 @@ SYNC_SECONDS = 60.0
 CHECKPOINT_SECONDS = 3.0
 CONNECT_SECONDS = 3.0
 
-Every = Callable[[float, Callable[[], Any]], None]
+Every = Callable[[float, Callable[[], object]], None]
+
+
+class ReplicatedParts(SlaveParts, Protocol):
+    """The broker that follows a master."""
+
+    clock: interfaces.IReactorTime
+    store: IMessageStore
+    call_from_thread: CallFromThread
+    ha: HAService
+    min_broker_id: int
+
+    def dispatch(self) -> bool: ...
 
 
 class Replication:
@@ -43,7 +59,13 @@ class Replication:
 
     log = Logger()
 
-    def __init__(self, broker: Any, reactor: Any, remoting: RemotingClient, registration: Any) -> None:
+    def __init__(
+        self,
+        broker: ReplicatedParts,
+        reactor: interfaces.IReactorTime,
+        remoting: RemotingClient,
+        registration: Registration,
+    ) -> None:
         self._broker = broker
         self._remoting = remoting
         self._registration = registration
@@ -83,7 +105,7 @@ class Replication:
         if address is not None and known is None:
             self._last_sync = None
 
-    def _sync_what_is_due(self) -> defer.Deferred[Any]:
+    def _sync_what_is_due(self) -> defer.Deferred[None]:
         return defer.ensureDeferred(self._sync())
 
     async def _sync(self) -> None:
@@ -108,7 +130,7 @@ class Replication:
 
     # who is in the group
 
-    def look_for_master(self) -> defer.Deferred[Any]:
+    def look_for_master(self) -> defer.Deferred[None]:
         """Ask the name servers, the first that answers counts."""
         return defer.ensureDeferred(self._look())
 

@@ -10,11 +10,15 @@ master's, and only those that were committed at this slave. Apache forgets them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Protocol
 
 import attrs
 from twisted.internet import defer
 
+from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
+from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
+from twisted_mq.broker.options import BrokerOptions
+from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import (
     ConsumerOffsetSerializeWrapper,
@@ -33,11 +37,26 @@ from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import encode_header
 from twisted_mq.remoting.errors import RemotingConnectError, RemotingError
 from twisted_mq.storage.tables.config_tables import TOPIC_GROUP_SEPARATOR
+from twisted_mq.storage.tables.delay_offset_table import DelayOffsetTable
+from twisted_mq.storage.tables.request_mode_table import MessageRequestModeTable
 
 TIMEOUT_SECONDS = 3.0
 
 Invoke = Callable[[str, RemotingCommand, float], defer.Deferred[RemotingCommand]]
 Offsets = dict[str, dict[int, int]]
+
+
+class SlaveParts(Protocol):
+    """The broker whose tables are copies."""
+
+    options: BrokerOptions
+    topics: TopicConfigManager
+    groups: SubscriptionGroupManager
+    offsets: ConsumerOffsetManager
+    request_modes: MessageRequestModeTable
+
+    @property
+    def address(self) -> str: ...
 
 
 @attrs.define(eq=False)
@@ -47,11 +66,11 @@ class SlaveSynchronize:
     `delays` is the table of delay offsets, `save_metrics` and `save_checkpoint` write the timer's files.
     """
 
-    broker: Any
+    broker: SlaveParts
     invoke: Invoke
-    delays: Any
-    save_metrics: Callable[[TimerMetricsSerializeWrapper], Any]
-    save_checkpoint: Callable[[bytes], Any]
+    delays: DelayOffsetTable
+    save_metrics: Callable[[TimerMetricsSerializeWrapper], object]
+    save_checkpoint: Callable[[bytes], object]
     master_address: str | None = None
     _synced_offsets: Offsets = attrs.field(factory=dict)
     _ahead: list[tuple[str, int, int]] = attrs.field(factory=list)
@@ -86,7 +105,7 @@ class SlaveSynchronize:
     @property
     def has_own_offsets(self) -> bool:
         """Whether consumers committed here since the last copy of the master's offsets."""
-        return bool(self.broker.offsets.offsets != self._synced_offsets)
+        return self.broker.offsets.offsets != self._synced_offsets
 
     async def sync_offsets(self) -> bool:
         """Copy the offsets alone, and hand back those that are ahead."""
@@ -103,7 +122,7 @@ class SlaveSynchronize:
         """Copy how far the master's timer came; asked for more often than the rest."""
         return await self._sync(RequestCode.GET_TIMER_CHECK_POINT, self.save_checkpoint)
 
-    async def _sync(self, code: int, take: Callable[[bytes], Any]) -> bool:
+    async def _sync(self, code: int, take: Callable[[bytes], object]) -> bool:
         master = self.master_address
         if master is None:
             return False

@@ -6,14 +6,13 @@ into one write, which is the only copy of the log's bytes; while the transport h
 
 from __future__ import annotations
 
-from typing import Any
-
 from twisted.internet import interfaces
 from zope.interface import implementer
 
 from twisted_mq.broker.ha.flow_monitor import FlowMonitor
 from twisted_mq.broker.ha.idle_timer import IdleTimer
 from twisted_mq.protocol.layouts.ha import HEADER_BYTES, encode_transfer_header
+from twisted_mq.remoting.transport import Transport
 from twisted_mq.storage.interfaces import IMessageStore
 
 WRITE_BYTES = 128 * 1024
@@ -40,12 +39,12 @@ class WriteSocketService:
         self._clock = clock
         self._monitor = monitor
         self._batch_bytes = batch_bytes
-        self._transport: Any = None
+        self._transport: Transport | None = None
         self._paused = False
         self._later: interfaces.IDelayedCall | None = None
         self._heartbeat = IdleTimer(clock, heartbeat_seconds, self._send_heartbeat)
 
-    def start(self, transport: Any) -> None:
+    def start(self, transport: Transport) -> None:
         """Take the transport; nothing is sent before `begin`."""
         self._transport = transport
         transport.registerProducer(self, True)
@@ -97,6 +96,7 @@ class WriteSocketService:
         self._write(encode_transfer_header(offset, 0))
 
     def _write(self, data: bytes) -> None:
+        assert self._transport is not None
         self._heartbeat.touch()
         self._monitor.add(len(data))
         self._transport.write(data)

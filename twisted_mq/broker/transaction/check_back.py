@@ -5,8 +5,7 @@ Apache: AbstractTransactionalMessageCheckListener, Broker2Client.
 
 from __future__ import annotations
 
-from typing import Any
-
+from twisted_mq.broker.clients.producer_manager import ProducerManager
 from twisted_mq.broker.stored_message import StoredMessage
 from twisted_mq.broker.transaction.half_messages import check_body
 from twisted_mq.logs import Logger
@@ -22,14 +21,14 @@ from twisted_mq.storage.interfaces import PutResult
 _log = Logger()
 
 
-def check_back(broker: Any, half: StoredMessage, renewed: PutResult) -> bool:
+def check_back(producers: ProducerManager, broker_name: str, half: StoredMessage, renewed: PutResult) -> bool:
     """Ask one live producer of the message's group, each time the next; False where there is none.
 
     `renewed` is where the half message is now; a producer answers with these offsets.
     """
     group = half.properties.get(PROPERTY_PRODUCER_GROUP, "")
     unique_key = half.properties.get(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX)
-    channel = broker.producers.available_channel(group)
+    channel = producers.available_channel(group)
     if channel is None:
         _log.warn(
             "transaction not asked about, no producer of its group is there: group={group} key={key}",
@@ -43,7 +42,7 @@ def check_back(broker: Any, half: StoredMessage, renewed: PutResult) -> bool:
         offset_msg_id=offset_message_id(half.head.store_host, renewed.physical_offset),
         msg_id=unique_key,
         transaction_id=unique_key,
-        bname=broker.options.broker_name,
+        bname=broker_name,
     )
     body = check_body(half, renewed.queue_offset, renewed.physical_offset)
     channel.send_one_way(RemotingCommand.request(RequestCode.CHECK_TRANSACTION_STATE, encode_header(header), body))

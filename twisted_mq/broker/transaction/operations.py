@@ -8,16 +8,17 @@ is longer than the limit. What is not written when the broker dies is asked abou
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Protocol
 
 from twisted.internet import interfaces
 
+from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.stored_message import StoredMessage
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.names.system_topics import OP_TOPIC
 from twisted_mq.protocol.text.java import parse_int, tags_code
 from twisted_mq.protocol.text.properties import PROPERTY_TAGS, PROPERTY_WAIT_STORE_MSG_OK, encode_properties
-from twisted_mq.storage.interfaces import InnerMessage, PutStatus
+from twisted_mq.storage.interfaces import IMessageStore, InnerMessage, PutStatus
 
 REMOVE_TAG = "d"
 SEPARATOR = ","
@@ -56,12 +57,24 @@ def make_operation(queue_id: int, halves: Iterable[int], now_ms: int, host: byte
     )
 
 
+class OperationParts(Protocol):
+    """The broker that writes operations."""
+
+    options: BrokerOptions
+    clock: interfaces.IReactorTime
+    now_ms: Callable[[], int]
+    store: IMessageStore
+
+    @property
+    def store_host(self) -> bytes: ...
+
+
 class OperationWriter:
     """Collects what is over and writes it. `written` is called behind each write, to make it visible."""
 
     log = Logger()
 
-    def __init__(self, broker: Any, written: Callable[[], None]) -> None:
+    def __init__(self, broker: OperationParts, written: Callable[[], object]) -> None:
         self._broker = broker
         self._written = written
         self._waiting: dict[int, list[int]] = {}

@@ -7,10 +7,16 @@ about, or is not to be asked about yet, is put again behind the others, so that 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Protocol
 
+from twisted.internet import defer
+
+from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
+from twisted_mq.broker.clients.producer_manager import ProducerManager
+from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.stored_message import StoredMessage
+from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.broker.transaction.check_back import check_back
 from twisted_mq.broker.transaction.half_messages import (
     TRANSACTION_GROUP,
@@ -29,7 +35,7 @@ from twisted_mq.logs import Logger
 from twisted_mq.protocol.errors import RecordError
 from twisted_mq.protocol.names.system_topics import CHECK_MAX_TIME_TOPIC, HALF_TOPIC, OP_TOPIC
 from twisted_mq.protocol.text.properties import PROPERTY_REAL_TOPIC, PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX
-from twisted_mq.storage.interfaces import GetResult, GetStatus, InnerMessage, PutResult, PutStatus
+from twisted_mq.storage.interfaces import GetResult, GetStatus, IMessageStore, InnerMessage, PutResult, PutStatus
 
 OPERATIONS_A_READ = 32
 _READ_BYTES = 1 << 20
@@ -37,12 +43,25 @@ _END = (GetStatus.NO_MESSAGE_IN_QUEUE, GetStatus.OFFSET_OVERFLOW_ONE)
 _HOUR_MS = 3_600_000
 
 
+class CheckParts(Protocol):
+    """The broker whose half messages are checked."""
+
+    options: BrokerOptions
+    now_ms: Callable[[], int]
+    store: IMessageStore
+    topics: TopicConfigManager
+    offsets: ConsumerOffsetManager
+    producers: ProducerManager
+
+    def flushed(self, offset: int) -> defer.Deferred[bool]: ...
+
+
 class TransactionCheck:
     """One broker's walk; `queues` holds what is known of each half queue, and grows with the store's queues."""
 
     log = Logger()
 
-    def __init__(self, broker: Any, metrics: TransactionMetrics) -> None:
+    def __init__(self, broker: CheckParts, metrics: TransactionMetrics) -> None:
         self._broker = broker
         self._metrics = metrics
         self.queues: dict[int, HalfQueue] = {}
@@ -60,7 +79,7 @@ class TransactionCheck:
         store = self._broker.store
         saved = self._broker.offsets.query(TRANSACTION_GROUP, topic, queue_id)
         first, end = store.min_offset_in_queue(topic, queue_id), store.max_offset_in_queue(topic, queue_id)
-        return int(first if saved is None else max(first, min(saved, end)))
+        return first if saved is None else max(first, min(saved, end))
 
     def round(self) -> Iterator[None]:
         """One check of everything, to be run in steps: each `next` looks at one message, or some operations."""
@@ -143,11 +162,11 @@ class TransactionCheck:
             return False
         renewed = self._renew(queue, head.queue_offset, checked_again(half))
         if renewed is not None:
-            check_back(self._broker, half, renewed)
+            check_back(self._broker.producers, options.broker_name, half, renewed)
         return renewed is not None
 
     def _renew(self, queue: HalfQueue, offset: int, message: InnerMessage) -> PutResult | None:
-        result: PutResult = self._broker.store.put_message(message)
+        result = self._broker.store.put_message(message)
         if not self._is_stored(message, result):
             return None
         queue.renew(offset, result.queue_offset)

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import Any
+from typing import Protocol
 
 from twisted.internet import defer, task
 from twisted.python import failure
 
+from twisted_mq.broker.schedule.postpone import Postponement
+from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
 from twisted_mq.broker.stored_message import StoredMessage
 from twisted_mq.broker.transaction.half_messages import committed, prepare, real_place
-from twisted_mq.broker.transaction.operations import OperationWriter
-from twisted_mq.broker.transaction.transaction_check import TransactionCheck
+from twisted_mq.broker.transaction.operations import OperationParts, OperationWriter
+from twisted_mq.broker.transaction.transaction_check import CheckParts, TransactionCheck
 from twisted_mq.broker.transaction.transaction_metrics import TransactionMetrics
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.codes import ResponseCode
@@ -31,12 +33,22 @@ STEPS_A_TURN = 32
 NOT_FOUND = "Find prepared transaction message failed"
 
 
+class TransactionParts(OperationParts, CheckParts, Protocol):
+    """The broker whose transactions these are."""
+
+    advertised_ip: str
+    postponement: Postponement
+    statistics: BrokerStatistics
+
+    def dispatch(self) -> bool: ...
+
+
 class TransactionService:
     """Made with the broker; `check` is called each transactionCheckInterval."""
 
     log = Logger()
 
-    def __init__(self, broker: Any) -> None:
+    def __init__(self, broker: TransactionParts) -> None:
         self._broker = broker
         self.metrics = TransactionMetrics(broker.now_ms)
         self._check = TransactionCheck(broker, self.metrics)
@@ -109,9 +121,11 @@ class TransactionService:
 
     def check(self) -> defer.Deferred[None]:
         """One round; fires when it is through, whatever happened."""
-        done: defer.Deferred[Any] = self._cooperator.coiterate(self._check.round())
-        done.addErrback(self._check_failed)
-        return done.addCallback(lambda _: self._broker.dispatch())
+        done = self._cooperator.coiterate(self._check.round())
+        return done.addErrback(self._check_failed).addCallback(self._show_changes)
+
+    def _show_changes(self, _: object) -> None:
+        self._broker.dispatch()
 
     def _check_failed(self, reason: failure.Failure) -> None:
         if not reason.check(task.SchedulerStopped):
