@@ -8,6 +8,7 @@ from __future__ import annotations
 from twisted_mq.broker.ha.service import HAService
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.schedule.waiting_messages import WaitingMessages
+from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import DelayOffsetSerializeWrapper, MessageRequestModeSerializeWrapper, encode_body
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
@@ -20,6 +21,8 @@ from twisted_mq.storage.tables.request_mode_table import MessageRequestModeTable
 
 class ReplicationProcessor:
     """Hands out the state of replication, and the tables that no other processor hands out whole."""
+
+    log = Logger()
 
     def __init__(
         self,
@@ -67,11 +70,17 @@ class ReplicationProcessor:
         return command.answer(body=encode_body(MessageRequestModeSerializeWrapper(self._modes.modes)))
 
     def ha_info(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """A master tells its addresses; a slave takes those that come with the request."""
+        """A master tells its addresses. A slave learns its master's from the name servers alone, from no request.
+
+        Apache's masters send theirs only where slaves act for them (enableSlaveActingMaster).
+        """
         header = decode_header(ExchangeHAInfoRequestHeader, command)
         if header.master_ha_address is not None:
-            if self._ha.client is not None:
-                self._ha.client.update_master_ha_address(header.master_ha_address)
+            self.log.warn(
+                "address of a master passed over: address={address} peer={peer}",
+                address=header.master_ha_address,
+                peer=channel.address,
+            )
             return command.answer()
         if self._options.broker_id:
             return command.answer()

@@ -8,6 +8,8 @@ import pytest
 
 from tests.support.broker import BrokerInMemory, Peer
 from tests.support.captures import frame_index, frames
+from tests.support.remoting import MemoryNetwork
+from twisted_mq.broker.ha.client import HAClient
 from twisted_mq.protocol.bodies import DelayOffsetSerializeWrapper, HARuntimeInfo, decode_body
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.wire.command import RemotingCommand
@@ -212,6 +214,21 @@ def test_ha_info_names_the_masters_addresses() -> None:
         "masterAddress": "127.0.0.2:20911",
     }
     assert BrokerInMemory(**SLAVE).connect().ask(RequestCode.EXCHANGE_BROKER_HA_INFO).ext_fields in (None, {})
+
+
+def test_no_request_leads_a_slave_to_another_master() -> None:
+    """Anybody may send it: the master is who the name servers say."""
+    broker = BrokerInMemory(**SLAVE)
+    network = MemoryNetwork(broker.clock)
+    client = HAClient(
+        broker.options, broker.store, broker.clock, network.connect, lambda call, *args: call(*args), bool
+    )
+    broker.controller.ha.client = client
+    client.update_master_ha_address("127.0.0.2:10912")
+    answer = broker.connect().ask(
+        RequestCode.EXCHANGE_BROKER_HA_INFO, {"masterHaAddress": "10.9.9.9:10912", "masterAddress": "10.9.9.9:10911"}
+    )
+    assert (answer.code, client.master_ha_address) == (ResponseCode.SUCCESS, "127.0.0.2:10912")
 
 
 def test_status_of_a_master_without_slaves() -> None:
