@@ -14,7 +14,7 @@ import enum
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 import attrs
-from zope.interface import Attribute, Interface
+from zope.interface import Interface
 
 from twisted_mq.storage.config import StoreConfig
 
@@ -196,10 +196,6 @@ For messages that were put together once they are all visible: once for each tag
 class IMessageStore(Interface):
     """A message store (Apache: MessageStore)."""
 
-    arrival_listener = Attribute("ArrivalListener or None; called for what becomes visible to readers.")
-
-    is_batch_topic = Attribute("Whether a topic has batch queues; None for one nobody knows. Asked for each new queue.")
-
     def start() -> None:
         """Recover, take the directory's lock, begin background flushing. Raises StoreError subclasses."""
 
@@ -215,8 +211,8 @@ class IMessageStore(Interface):
     def put_messages(batch: InnerBatch) -> PutResult:
         """Append a batch back to back, all or none (Apache: putMessages)."""
 
-    def dispatch() -> bool:
-        """Make everything appended visible that may be: under synchronous flush only what is flushed.
+    def dispatch(arrived: ArrivalListener | None = None) -> bool:
+        """Make everything appended visible that may be, under synchronous flush only what is flushed, and tell of it.
 
         Of a master's bytes (`append_log`) only a part at a time: whether to call again, in a later turn.
         """

@@ -58,13 +58,24 @@ class FileMessageStore:
     """Commit log, consume queues and their life in one directory that Apache's broker can open too.
 
     `recovery_report` says what the last start found, `retention` what may be deleted. A closed store can be started again.
+
+    `is_batch_topic` says whether a topic has batch queues; where it says None, the directories found at the start count.
+    `bit_map_of` makes filter bit maps for the queues' extensions, from a topic and a message's properties. `committed` is
+    called in a thread of the store when messages can become visible that an earlier `dispatch` left out.
     """
+
+    put_message: Callable[[InnerMessage], PutResult]
+    """The appender's own, of the latest start: nothing stands between a sender and the log."""
+    put_messages: Callable[[InnerBatch], PutResult]
 
     def __init__(
         self,
         config: StoreConfig,
         now_ms: Callable[[], int],
         *,
+        is_batch_topic: IsBatchTopic = lambda topic: None,
+        bit_map_of: BitMapOf | None = None,
+        committed: Callable[[], None] = lambda: None,
         allocate: Allocate = posix_fallocate,
         sync: Sync = fdatasync,
         monotonic: Callable[[], float] = time.monotonic,
@@ -81,22 +92,16 @@ class FileMessageStore:
         self._dispatcher = Dispatcher()
         self._flush: FlushService | None = None
         self._commit: CommitService | None = None
-        self.bit_map_of: BitMapOf | None = None
-        """Filter bit maps for the queues' extensions, from a topic and a message's properties."""
-        self.is_batch_topic: IsBatchTopic = lambda topic: None
-        """Whether a topic has batch queues; to be set before `start`, which trusts the directories where it says None."""
-        self.commit_listener: Callable[[], None] | None = None
-        """Called in a thread of the store when messages can become visible that an earlier `dispatch` left out."""
+        self._is_batch_topic = is_batch_topic
+        self._bit_map_of = bit_map_of
+        self._committed = committed
         self._replica: ReplicaLog | None = None
         self._make_parts()
-
-    def _is_batch_topic(self, topic: str) -> bool | None:
-        return self.is_batch_topic(topic)
 
     def _described(self, topic: str, physical_offset: int, size: int) -> tuple[int, bytes | None]:
         """What a queue's extension says of a record."""
         record = self._log.read(physical_offset, size)
-        return describe(topic, record, self.bit_map_of) if record is not None else (0, None)
+        return describe(topic, record, self._bit_map_of) if record is not None else (0, None)
 
     def _make_parts(self) -> None:
         config = self.config
@@ -108,17 +113,9 @@ class FileMessageStore:
         self._index = IndexBuilder(self._log, index, enabled=config.message_index_enable)
         self._gate = Gate(Shut.NOT_STARTED)
         self._appender = Appender(config, self._now_ms, self._log, self._queues, self._dispatcher, self._gate)
+        self.put_message, self.put_messages = self._appender.put, self._appender.put_batch
         self.retention = Retention(config, self._log, self._queues, self._gate)
         self.retention.trim_index = index.trim
-
-    @property
-    def arrival_listener(self) -> ArrivalListener | None:
-        """Called for what becomes visible."""
-        return self._dispatcher.listener
-
-    @arrival_listener.setter
-    def arrival_listener(self, listener: ArrivalListener | None) -> None:
-        self._dispatcher.listener = listener
 
     # Life
 
@@ -158,10 +155,6 @@ class FileMessageStore:
             self._commit = CommitService(self.config, self._log, fail, self._committed, monotonic=self._monotonic)
             self._commit.start()
         self._gate.open(Shut.NOT_STARTED)
-
-    def _committed(self) -> None:
-        if self.commit_listener is not None:
-            self.commit_listener()
 
     def _recover(self, clean: bool) -> None:
         self._make_parts()
@@ -236,31 +229,24 @@ class FileMessageStore:
 
     # Writing
 
-    def put_message(self, message: InnerMessage) -> PutResult:
-        """Append one message."""
-        return self._appender.put(message)
-
-    def put_messages(self, batch: InnerBatch) -> PutResult:
-        """Append messages of one topic and queue in one piece."""
-        return self._appender.put_batch(batch)
-
-    def dispatch(self) -> bool:
+    def dispatch(self, arrived: ArrivalListener | None = None) -> bool:
         """Make visible what may be, and index it where enough waits; under synchronous flush the rest is flushed soon.
 
         Of a master's bytes a part at a time: whether more is left.
         """
-        more = self._replica is not None and self._show_replica(self._replica)
+        more = self._replica is not None and self._show_replica(self._replica, arrived)
         try:
-            self._make_visible()
+            self._make_visible(arrived)
         except OSError as error:
             self._stay_behind(error)
         if self._index.lags():
             self._index.keep_up(self._visible_end())
         return more
 
-    def _show_replica(self, replica: ReplicaLog) -> bool:
+    def _show_replica(self, replica: ReplicaLog, arrived: ArrivalListener | None) -> bool:
         try:
-            return replica.dispatch(self._log.flushed_offset if self._sync_flush else EVERYTHING)
+            end = self._log.flushed_offset if self._sync_flush else EVERYTHING
+            return replica.dispatch(end, arrived=arrived)
         except StoreFull as error:
             logger.error("the queues stay behind the log: offset=%d %s", replica.visible_end, error)
             return False
@@ -279,16 +265,16 @@ class FileMessageStore:
             end = min(end, self._log.flushed_offset)
         return min(end, self._dispatcher.pending[0][1]) if self._dispatcher.pending else end
 
-    def _make_visible(self) -> None:
+    def _make_visible(self, arrived: ArrivalListener | None) -> None:
         dispatcher = self._dispatcher
         if not dispatcher.pending:
             return
         if not self._sync_flush:
-            dispatcher.run(self._log.committed_offset)
+            dispatcher.run(self._log.committed_offset, arrived)
             if self._flush is not None and not self.config.flush_commit_log_timed:
                 self._flush.nudge()
             return
-        dispatcher.run(self._log.flushed_offset)
+        dispatcher.run(self._log.flushed_offset, arrived)
         if dispatcher.pending and self._flush is not None:
             self._flush.wake()
 

@@ -39,20 +39,18 @@ class Dispatcher:
 
     def __init__(self) -> None:
         self.pending: list[Pending] = []
-        self.listener: ArrivalListener | None = None
         self.last_store_timestamp = 0
 
-    def run(self, end_offset: int) -> None:
-        """Write the queue entries of all pending records that end at `end_offset` or before, in order.
+    def run(self, end_offset: int, arrived: ArrivalListener | None = None) -> None:
+        """Write the queue entries of all pending records that end at `end_offset` or before, in order, and tell of each.
 
-        Records that were put together wait for the last of them. What the listener appends meanwhile stays pending.
-        Where the listener raises, no entry is lost or repeated.
+        Records that were put together wait for the last of them. What `arrived` appends meanwhile stays pending. Where it
+        raises, no entry is lost or repeated.
         """
         pending = self.pending
         if not pending or pending[0][1] + pending[0][2] > end_offset:
             return
         self.pending = []
-        listener = self.listener
         done = 0
         try:
             for queue, physical_offset, size, tags_code, store_timestamp in pending:
@@ -62,23 +60,18 @@ class Dispatcher:
                 if isinstance(tags_code, list):
                     queue.append_many(tags_code)
                     done += 1
-                    self._tell(queue, queue_offset, tags_code[2::ENTRY_FIELDS], store_timestamp)
+                    if arrived is not None:
+                        _tell(arrived, queue, queue_offset, tags_code[2::ENTRY_FIELDS], store_timestamp)
                     continue
                 queue.append(physical_offset, size, tags_code)
                 done += 1
-                if listener is not None:
-                    listener(queue.topic, queue.queue_id, queue_offset, tags_code, store_timestamp)
+                if arrived is not None:
+                    arrived(queue.topic, queue.queue_id, queue_offset, tags_code, store_timestamp)
         finally:
             if done:
                 self.last_store_timestamp = pending[done - 1][4]
             if done < len(pending):
                 self.pending = pending[done:] + self.pending
-
-    def _tell(self, queue: Queue, first: int, tags_codes: list[int], store_timestamp: int) -> None:
-        """Tell of records that were put together, from queue offset `first` on: each tags code once."""
-        if self.listener is not None:
-            for code in dict.fromkeys(tags_codes):
-                self.listener(queue.topic, queue.queue_id, first + tags_codes.index(code), code, store_timestamp)
 
     def hidden(self) -> set[int]:
         """The physical offsets of the pending records."""
@@ -90,3 +83,9 @@ class Dispatcher:
     def drop(self, queue: Queue) -> None:
         """Forget the pending records of a queue that is deleted."""
         self.pending = [entry for entry in self.pending if entry[0] is not queue]
+
+
+def _tell(arrived: ArrivalListener, queue: Queue, first: int, tags_codes: list[int], store_timestamp: int) -> None:
+    """Tell of records that were put together, from queue offset `first` on: each tags code once."""
+    for code in dict.fromkeys(tags_codes):
+        arrived(queue.topic, queue.queue_id, first + tags_codes.index(code), code, store_timestamp)

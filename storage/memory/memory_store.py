@@ -68,7 +68,14 @@ class Wanted:
 class MemoryMessageStore:
     """All records in one dict by physical offset; gone with the object."""
 
-    def __init__(self, config: StoreConfig, now_ms: Callable[[], int], *, hold_flushes: bool = False) -> None:
+    def __init__(
+        self,
+        config: StoreConfig,
+        now_ms: Callable[[], int],
+        *,
+        is_batch_topic: IsBatchTopic = lambda topic: None,
+        hold_flushes: bool = False,
+    ) -> None:
         self.config = config
         self._now_ms = now_ms
         self._hold_flushes = hold_flushes
@@ -84,16 +91,7 @@ class MemoryMessageStore:
         self._waiting: list[tuple[int, Callable[[bool], None]]] = []
         self._open = False
         self._gate = Gate(Shut.NOT_STARTED)
-        self.is_batch_topic: IsBatchTopic = lambda topic: None
-
-    @property
-    def arrival_listener(self) -> ArrivalListener | None:
-        """Called for what becomes visible."""
-        return self._dispatcher.listener
-
-    @arrival_listener.setter
-    def arrival_listener(self, listener: ArrivalListener | None) -> None:
-        self._dispatcher.listener = listener
+        self._is_batch_topic = is_batch_topic
 
     def start(self) -> None:
         """Take messages from now on."""
@@ -141,7 +139,7 @@ class MemoryMessageStore:
     def _queue(self, topic: str, queue_id: int) -> MemoryQueue:
         """The queue, which is kept only with its first record."""
         key = topic, queue_id
-        return self._queues.get(key) or MemoryQueue(*key, batched=bool(self.is_batch_topic(topic)))
+        return self._queues.get(key) or MemoryQueue(*key, batched=bool(self._is_batch_topic(topic)))
 
     def put_messages(self, batch: InnerBatch) -> PutResult:
         """Append messages of one topic and queue."""
@@ -228,12 +226,12 @@ class MemoryMessageStore:
         for offset, callback in waiting:
             callback(offset <= self._flushed_offset)
 
-    def dispatch(self) -> bool:
+    def dispatch(self, arrived: ArrivalListener | None = None) -> bool:
         """Make visible what may be, all of it."""
         end = self._flushed_offset if self._sync_flush else EVERYTHING
         if self._replica is not None:
-            self._dispatch_replica(self._replica, end)
-        self._dispatcher.run(end)
+            self._dispatch_replica(self._replica, end, arrived)
+        self._dispatcher.run(end, arrived)
         return False
 
     # Replicating
@@ -278,7 +276,7 @@ class MemoryMessageStore:
         if not self._hold_flushes:
             self.flush()
 
-    def _dispatch_replica(self, replica: MemoryReplica, end: int) -> None:
+    def _dispatch_replica(self, replica: MemoryReplica, end: int, arrived: ArrivalListener | None) -> None:
         while replica.waiting and replica.waiting[0].physical_offset + replica.waiting[0].size <= end:
             record = replica.waiting.pop(0)
             key = record.topic, record.queue_id
@@ -288,8 +286,8 @@ class MemoryMessageStore:
                 raise IndexError(f"{key}: entry {record.queue_offset} does not follow {queue.max_offset}")
             queue.expect(inner_count(record.properties) if queue.batched else 1)
             queue.append(record.physical_offset, record.size, record.tags_code)
-            if self._dispatcher.listener is not None:
-                self._dispatcher.listener(*key, record.queue_offset, record.tags_code, record.store_timestamp)
+            if arrived is not None:
+                arrived(*key, record.queue_offset, record.tags_code, record.store_timestamp)
 
     def delete_topics(self, topics: Collection[str]) -> None:
         """Drop the queues of these topics."""

@@ -29,6 +29,7 @@ from twisted_mq.storage.appending.dispatch import Dispatcher
 from twisted_mq.storage.config import StoreConfig
 from twisted_mq.storage.errors import LogMismatch, ReplicaDamaged, StoreFull
 from twisted_mq.storage.files.mapped_file import MappedFile
+from twisted_mq.storage.interfaces import ArrivalListener
 from twisted_mq.storage.log.commit_log import CommitLog
 from twisted_mq.storage.log.log_scan import LogScan
 from twisted_mq.storage.queues.consume_queue import ConsumeQueue
@@ -115,7 +116,7 @@ class ReplicaLog:
             raise RecordError(f"the record says queue {fields.queue_id}, offset {fields.queue_offset}", 0)
         return fields
 
-    def dispatch(self, end_offset: int, max_bytes: int = _STEP_BYTES) -> bool:
+    def dispatch(self, end_offset: int, max_bytes: int = _STEP_BYTES, arrived: ArrivalListener | None = None) -> bool:
         """Make records visible, in order, that end at `end_offset` or before, about `max_bytes`; whether more are left.
 
         Raises StoreFull; then nothing is lost, and the next call goes on.
@@ -123,11 +124,11 @@ class ReplicaLog:
         end = min(end_offset, self.end_offset)
         stop = min(end, self.visible_end + max_bytes)
         while self.visible_end < stop:
-            if not self._dispatch_rows(stop, end) and not self._dispatch_odd(end):
+            if not self._dispatch_rows(stop, end, arrived) and not self._dispatch_odd(end, arrived):
                 return False
         return self.visible_end < end
 
-    def _dispatch_rows(self, stop: int, end: int) -> bool:
+    def _dispatch_rows(self, stop: int, end: int, arrived: ArrivalListener | None) -> bool:
         """Make ordinary records of one file visible that begin before `stop`; whether there were any."""
         file = self._log.files.find(self.visible_end)
         if file is None:
@@ -136,17 +137,17 @@ class ReplicaLog:
         last = min(stop - base, file.size - SMALLEST_RECORD)
         behind = read_rows(_mapping(file), self.visible_end - base, last, end - base, rows)
         while done < len(rows):
-            taken = self._queues.put(base, rows[done:])
+            taken = self._queues.put(base, rows[done:], arrived)
             done += taken
             self.visible_end = base + (rows[done][POSITION] if done < len(rows) else behind)
             if taken:
                 self._log.last_store_timestamp = rows[done - 1][TIMESTAMP]
             else:
-                self._dispatch_odd(end)
+                self._dispatch_odd(end, arrived)
                 done += 1
         return bool(rows)
 
-    def _dispatch_odd(self, end: int) -> bool:
+    def _dispatch_odd(self, end: int, arrived: ArrivalListener | None) -> bool:
         """Make the record visible that is next, or pass a file's blank end; False where it ends behind `end`."""
         log, offset = self._log, max(self.visible_end, self._log.min_offset)
         head = log.read(offset, BLANK_BYTES)
@@ -156,18 +157,18 @@ class ReplicaLog:
         if offset + size > end:
             return False
         if magic != MAGIC_BLANK:
-            self._put_odd(offset, size)
+            self._put_odd(offset, size, arrived)
         self.visible_end = offset + size
         return True
 
-    def _put_odd(self, offset: int, size: int) -> None:
+    def _put_odd(self, offset: int, size: int, arrived: ArrivalListener | None) -> None:
         """One that is damaged inside enters no queue: the master's log is its truth, and that has it too."""
         try:
             fields = self._fields(offset, size)
         except RecordError as error:
             logger.error("a replicated record is damaged, it enters no queue: offset=%d %s", offset, error.reason)
             return
-        self._queues.put_odd(fields)
+        self._queues.put_odd(fields, arrived)
         self._log.last_store_timestamp = fields.store_timestamp
 
     def _stored_at(self, physical_offset: int, size: int) -> int:

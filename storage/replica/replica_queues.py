@@ -11,6 +11,7 @@ from twisted_mq.protocol.layouts.record_codec import DispatchFields
 from twisted_mq.protocol.text.java import from_utf8, utf8
 from twisted_mq.storage.appending.dispatch import Dispatcher
 from twisted_mq.storage.files.paths import is_topic_name
+from twisted_mq.storage.interfaces import ArrivalListener
 from twisted_mq.storage.queues.consume_queue import ConsumeQueue
 from twisted_mq.storage.queues.entry_runs import EntryRun, Key, gather
 from twisted_mq.storage.queues.queue_table import QueueTable
@@ -19,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 
 class ReplicaQueues:
-    """Writes into the queues of one table, makes those that are new, and tells the dispatcher's listener.
+    """Writes into the queues of one table, makes those that are new, and tells who listens.
 
     `stored_at` says when the record of a physical offset and size was stored, in ms.
     """
@@ -34,7 +35,7 @@ class ReplicaQueues:
         """Queues were deleted."""
         self._by_key.clear()
 
-    def put(self, base: int, rows: Sequence[Row]) -> int:
+    def put(self, base: int, rows: Sequence[Row], arrived: ArrivalListener | None) -> int:
         """Make the records visible that lie in the file at `base`; how many, from the first on.
 
         Stops before a record that does not follow in its queue, or whose queue takes more than a row tells. Raises
@@ -52,7 +53,7 @@ class ReplicaQueues:
                 for topic, queue_id, queue_offset, _, _, tags_code, timestamp, sys_flag in rows[:taken]
                 if not sys_flag & OUT_OF_QUEUES
             ]
-            self._tell(rows[taken - 1][TIMESTAMP], arrivals)
+            self._tell(rows[taken - 1][TIMESTAMP], arrivals, arrived)
         return taken
 
     def _begin(self, row: Row) -> EntryRun | None:
@@ -61,7 +62,7 @@ class ReplicaQueues:
             return None
         return EntryRun(queue, queue.max_offset, queue.max_offset)
 
-    def put_odd(self, fields: DispatchFields) -> None:
+    def put_odd(self, fields: DispatchFields, arrived: ArrivalListener | None) -> None:
         """Make one record visible. Raises StoreFull.
 
         One that does not follow in its queue: the log began in the queue's middle, or a topic was made anew.
@@ -82,14 +83,15 @@ class ReplicaQueues:
             )  # fmt: skip
         queue.append_at(fields.queue_offset, *queue.wanted(fields))
         arrival = fields.topic, fields.queue_id, fields.queue_offset, fields.tags_code, fields.store_timestamp
-        self._tell(fields.store_timestamp, [arrival])
+        self._tell(fields.store_timestamp, [arrival], arrived)
 
-    def _tell(self, timestamp: int, arrivals: list[tuple[str, int, int, int, int]]) -> None:
+    def _tell(
+        self, timestamp: int, arrivals: list[tuple[str, int, int, int, int]], arrived: ArrivalListener | None
+    ) -> None:
         self._dispatcher.last_store_timestamp = timestamp
-        listener = self._dispatcher.listener
-        if listener is not None:
+        if arrived is not None:
             for arrival in arrivals:
-                listener(*arrival)
+                arrived(*arrival)
 
     def _queue_for(self, fields: DispatchFields) -> ConsumeQueue | None:
         """For an inner batch a simple queue, made before the topic's type was known here, becomes one for batches."""

@@ -20,8 +20,11 @@ from twisted.internet.task import Clock
 from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
 from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
 from twisted_mq.broker.controller import BrokerController
+from twisted_mq.broker.filter.consumer_filter_data import ConsumerFilterTable
+from twisted_mq.broker.filter.filter_tables import consumer_filters
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.request_table import request_table
+from twisted_mq.broker.tables import BrokerTables
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.protocol.layouts.batch_entry import encode_batch
 from twisted_mq.protocol.layouts.host import pack_ip
@@ -70,22 +73,22 @@ def make_broker(
         SubscriptionGroupTable(os.path.join(config, "subscriptionGroup.json")), now_ms, auto_create=True
     )
     offsets = ConsumerOffsetManager(ConsumerOffsetTable(os.path.join(config, "consumerOffset.json")))
-    keys = UniqueKeyMaker(pack_ip("127.0.0.1"), 1, now_ms)
-    broker = BrokerController(
-        options,
-        clock or Clock(),
-        lambda call, *args: call(*args),
-        now_ms,
-        store,
-        topics,
-        groups,
-        offsets,
-        "127.0.0.1",
-        10911,
-        keys,
-    )
     topics.add_startup_topics(options)
-    return broker
+    return BrokerController(
+        options=options,
+        clock=clock or Clock(),
+        call_from_thread=lambda call, *args: call(*args),
+        now_ms=now_ms,
+        store=store,
+        topics=topics,
+        groups=groups,
+        offsets=offsets,
+        filters=consumer_filters(options, ConsumerFilterTable(os.path.join(config, "consumerFilter.json"))),
+        tables=BrokerTables.load(config),
+        advertised_ip="127.0.0.1",
+        port=10911,
+        unique_keys=UniqueKeyMaker(pack_ip("127.0.0.1"), 1, now_ms),
+    )
 
 
 def send_fields(number: int, **more: str) -> dict[str, str]:

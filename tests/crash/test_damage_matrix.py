@@ -53,8 +53,7 @@ def open_store(root: Path) -> FileMessageStore:
         max_hash_slot_num=8,
         max_index_num=64,
     )
-    store = FileMessageStore(config, lambda: START_MS, sync=lambda _descriptor: None)
-    store.is_batch_topic = TOPIC.__eq__
+    store = FileMessageStore(config, lambda: START_MS, is_batch_topic=TOPIC.__eq__, sync=lambda _descriptor: None)
     store.start()
     return store
 

@@ -42,9 +42,8 @@ def make_store(root: Path, sync: Callable[[int], None], seconds: Callable[[], fl
         max_hash_slot_num=8,
         max_index_num=64,
     )
-    store = FileMessageStore(config, lambda: START_MS, sync=sync, monotonic=seconds)
-    store.is_batch_topic = {BATCHES: True}.get
-    return store
+    is_batch_topic = {BATCHES: True}.get
+    return FileMessageStore(config, lambda: START_MS, is_batch_topic=is_batch_topic, sync=sync, monotonic=seconds)
 
 
 def no_sync(_descriptor: int) -> None:

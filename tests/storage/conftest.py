@@ -80,11 +80,17 @@ def clock() -> SettableClock:
     return SettableClock()
 
 
+@pytest.fixture
+def known_topics() -> dict[str, bool]:
+    """Which topics have batch queues, as the stores are told; at first none is known."""
+    return {}
+
+
 OpenFileStore = Callable[..., FileMessageStore]
 
 
 @pytest.fixture
-def open_store(tmp_path: Path, clock: SettableClock) -> Iterator[OpenFileStore]:
+def open_store(tmp_path: Path, clock: SettableClock, known_topics: dict[str, bool]) -> Iterator[OpenFileStore]:
     """Opens file stores; closes them at the end and checks that each is sound."""
     opened: list[FileMessageStore] = []
 
@@ -92,13 +98,14 @@ def open_store(tmp_path: Path, clock: SettableClock) -> Iterator[OpenFileStore]:
         root: Path | None = None,
         *,
         keywords: dict[str, Any] | None = None,
-        is_batch_topic: IsBatchTopic = lambda topic: None,
+        is_batch_topic: IsBatchTopic | None = None,
         **fields: Any,
     ) -> FileMessageStore:
         store = FileMessageStore(
-            config(root or tmp_path / "store", **fields), clock, **({"sync": no_sync} | (keywords or {}))
+            config(root or tmp_path / "store", **fields),
+            clock,
+            **{"sync": no_sync, "is_batch_topic": is_batch_topic or known_topics.get} | (keywords or {}),
         )
-        store.is_batch_topic = is_batch_topic
         store.start()
         opened.append(store)
         return store
@@ -119,8 +126,8 @@ def any_store(request: pytest.FixtureRequest, clock: SettableClock, open_store: 
 
 
 @pytest.fixture
-def memory_store(tmp_path: Path, clock: SettableClock) -> Iterator[MemoryMessageStore]:
-    store = MemoryMessageStore(config(tmp_path / "unused"), clock)
+def memory_store(tmp_path: Path, clock: SettableClock, known_topics: dict[str, bool]) -> Iterator[MemoryMessageStore]:
+    store = MemoryMessageStore(config(tmp_path / "unused"), clock, is_batch_topic=known_topics.get)
     store.start()
     yield store
     assert store.check() == []

@@ -28,9 +28,9 @@ def inner_batch(*bodies: bytes, tags: str = "", **fields: Any) -> InnerMessage:
 
 
 @pytest.fixture
-def batches(any_store: Any) -> Any:
+def batches(any_store: Any, known_topics: dict[str, bool]) -> Any:
     """Each of the two stores, with topics of both kinds."""
-    any_store.is_batch_topic = {TOPIC: True, "TopicA": False}.get
+    known_topics.update({TOPIC: True, "TopicA": False})
     return any_store
 
 
@@ -76,8 +76,9 @@ def test_nothing_is_visible_before_dispatch(batches: Any) -> None:
 
 def test_the_listener_hears_of_each_record_once(batches: Any) -> None:
     heard: list[Any] = []
-    batches.arrival_listener = lambda *event: heard.append(event)
-    put(batches, inner_batch(b"a", b"b", tags="A", tags_code=65), message(TOPIC))
+    batches.put_message(inner_batch(b"a", b"b", tags="A", tags_code=65))
+    batches.put_message(message(TOPIC))
+    batches.dispatch(lambda *event: heard.append(event))
     assert heard == [(TOPIC, 0, 0, 65, START_MS), (TOPIC, 0, 2, 0, START_MS)]
 
 
@@ -203,26 +204,27 @@ def test_half_messages_enter_no_batch_queue(batches: Any) -> None:
     assert batches.max_offset_in_queue(TOPIC, 0) == 1
 
 
-def test_a_deleted_topic_may_come_back_as_the_other_kind(batches: Any) -> None:
+def test_a_deleted_topic_may_come_back_as_the_other_kind(batches: Any, known_topics: dict[str, bool]) -> None:
     put(batches, inner_batch(b"a", b"b"), message("TopicA"))
     batches.put_message(inner_batch(b"pending", b"too"))
     batches.delete_topics({TOPIC})
     batches.dispatch()
     assert (batches.topics(), batches.queue_ids(TOPIC)) == (["TopicA"], [])
-    batches.is_batch_topic = lambda topic: topic == "TopicA"
+    known_topics.update({TOPIC: False, "TopicA": True})
     assert put(batches, message(TOPIC), message(TOPIC))[1].queue_offset == 1
     assert batches.put_message(inner_batch(b"a")).status is PutStatus.MESSAGE_ILLEGAL
     assert batches.topics() == [TOPIC, "TopicA"]
 
 
-def test_a_slave_serves_a_masters_batches(batches: Any, open_store: OpenFileStore, tmp_path: Any) -> None:
+def test_a_slave_serves_a_masters_batches(
+    batches: Any, open_store: OpenFileStore, tmp_path: Any, known_topics: dict[str, bool]
+) -> None:
     """Also where the topic's type reaches it later than the first messages."""
     master = open_store(tmp_path / "master")
-    master.is_batch_topic = batches.is_batch_topic
     put(
         master, message(TOPIC, body=b"a"), message(TOPIC, body=b"b"), inner_batch(b"c", b"d"), message(TOPIC, body=b"e")
     )
-    batches.is_batch_topic = lambda topic: None
+    known_topics.clear()
     log = bytes(master.read_log(0, 1 << 20))
     first = len(master.look_message(0))
     for start, end in ((0, first), (first, first + 50), (first + 50, len(log))):

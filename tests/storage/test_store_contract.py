@@ -87,12 +87,11 @@ def test_message_is_visible_only_after_dispatch(any_store: Any) -> None:
 
 def test_listener_hears_of_every_message_in_order(any_store: Any, clock: SettableClock) -> None:
     heard: list[tuple[Any, ...]] = []
-    any_store.arrival_listener = lambda *event: heard.append(event)
     any_store.put_message(tagged("A", 65))
     clock.now += 10
     any_store.put_message(tagged("B", 66, queue_id=1))
     assert heard == []
-    any_store.dispatch()
+    any_store.dispatch(lambda *event: heard.append(event))
     assert heard == [("TopicA", 0, 0, 65, START_MS), ("TopicA", 1, 0, 66, START_MS + 10)]
 
 
@@ -104,10 +103,11 @@ def test_listener_may_put_and_read(any_store: Any) -> None:
         if len(seen) == 1:
             any_store.put_message(message(body=b"from the listener"))
 
-    any_store.arrival_listener = listener
-    put(any_store, message(), message())
+    any_store.put_message(message())
+    any_store.put_message(message())
+    any_store.dispatch(listener)
     assert (seen, any_store.max_offset_in_queue("TopicA", 0)) == ([1, 2], 2)
-    any_store.dispatch()
+    any_store.dispatch(listener)
     assert (seen, any_store.max_offset_in_queue("TopicA", 0)) == ([1, 2, 3], 3)
 
 
@@ -119,12 +119,11 @@ def test_listener_that_raises_loses_and_repeats_nothing(any_store: Any) -> None:
         if offset == 1:
             raise LookupError("listener")
 
-    any_store.arrival_listener = listener
     for _ in range(4):
         any_store.put_message(message())
     with pytest.raises(LookupError):
-        any_store.dispatch()
-    any_store.dispatch()
+        any_store.dispatch(listener)
+    any_store.dispatch(listener)
     assert heard == [0, 1, 2, 3]
     assert any_store.max_offset_in_queue("TopicA", 0) == 4
 
@@ -300,9 +299,9 @@ def test_half_and_rolled_back_messages_enter_no_queue(any_store: Any, sys_flag: 
 
 def test_delayed_message_carries_its_due_time(any_store: Any) -> None:
     heard: list[int] = []
-    any_store.arrival_listener = lambda *event: heard.append(event[3])
     delayed = message(topic="SCHEDULE_TOPIC_XXXX", queue_id=2, properties=b"DELAY\x013", property_map={"DELAY": "3"})
-    put(any_store, delayed)
+    any_store.put_message(delayed)
+    any_store.dispatch(lambda *event: heard.append(event[3]))
     assert heard == [START_MS + 10_000]
 
 

@@ -57,16 +57,14 @@ class StoreHistory(RuleBasedStateMachine):
         super().__init__()
         self.root = Path(tempfile.mkdtemp())
         self.clock = SettableClock()
-        self.memory = MemoryMessageStore(config(self.root / "none"), self.clock)
-        self.memory.is_batch_topic = is_batch_topic
+        self.memory = MemoryMessageStore(config(self.root / "none"), self.clock, is_batch_topic=is_batch_topic)
         self.memory.start()
         self.generation = 0
         self.lives = {"TopicA": 0, "TopicB": 0, "Batches": 0}
         self.store = self.open(self.root / "0")
 
     def open(self, root: Path) -> FileMessageStore:
-        store = FileMessageStore(config(root), self.clock, sync=no_sync)
-        store.is_batch_topic = is_batch_topic
+        store = FileMessageStore(config(root), self.clock, is_batch_topic=is_batch_topic, sync=no_sync)
         store.start()
         return store
 

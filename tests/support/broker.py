@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
@@ -11,9 +12,10 @@ from twisted.internet.testing import StringTransport
 from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
 from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
 from twisted_mq.broker.controller import BrokerController
+from twisted_mq.broker.filter.filter_tables import consumer_filters
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.request_table import request_table
-from twisted_mq.broker.schedule.waiting_messages import WaitingMessages
+from twisted_mq.broker.tables import BrokerTables
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.protocol.bodies import DataVersion
 from twisted_mq.protocol.layouts.host import pack_host, pack_ip
@@ -36,6 +38,9 @@ class MemoryTable:
     modes: dict[str, Any] = attrs.field(factory=dict)
     offsets: dict[Any, Any] = attrs.field(factory=dict)
     forbidden: dict[str, dict[str, int]] = attrs.field(factory=dict)
+    filters: dict[str, Any] = attrs.field(factory=dict)
+    counts: dict[str, Any] = attrs.field(factory=dict)
+    queues: dict[str, Any] = attrs.field(factory=dict)
     data_version: DataVersion = attrs.field(factory=DataVersion)
     saved: int = 0
 
@@ -47,7 +52,8 @@ class MemoryTable:
 class BrokerInMemory:
     """A broker at 127.0.0.2:20911 on a virtual clock. Keyword arguments are broker options; `store` is an open one.
 
-    `restarted` is a broker whose clock, store and tables this one goes on with.
+    `restarted` is a broker whose clock, store and tables this one goes on with; `tables` are instead of its own, `parts`
+    further arguments of the controller.
     """
 
     def __init__(
@@ -56,6 +62,8 @@ class BrokerInMemory:
         hold_flushes: bool = False,
         store: Any = None,
         restarted: BrokerInMemory | None = None,
+        tables: Mapping[str, Any] | None = None,
+        parts: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> None:
         self.clock = restarted.clock if restarted else Clock()
@@ -71,34 +79,37 @@ class BrokerInMemory:
             max_message_size=self.options.max_message_size,
             flush_disk_type=FlushDiskType(self.options.flush_disk_type),
         )
-        store = restarted.store if restarted else store
-        self.store = store or MemoryMessageStore(config, self.now_ms, hold_flushes=hold_flushes)
-        self.store.start()
         self.registered: list[Any] = []
-        fresh = {name: MemoryTable() for name in ("topics", "groups", "offsets", "delays", "modes")}
-        self.tables = restarted.tables if restarted else fresh
+        names = ("topics", "groups", "offsets", "delays", "modes", "metrics", "orders", "filters")
+        fresh = {name: MemoryTable() for name in names}
+        self.tables = (restarted.tables if restarted else fresh) | (tables or {})
         topics = TopicConfigManager(self.tables["topics"], self.now_ms, self.registered.append)
-        self.store.is_batch_topic = topics.is_batch_topic
+        store = restarted.store if restarted else store
+        self.store = store or MemoryMessageStore(
+            config, self.now_ms, is_batch_topic=topics.is_batch_topic, hold_flushes=hold_flushes
+        )
+        self.store.start()
         groups = SubscriptionGroupManager(
             self.tables["groups"], self.now_ms, auto_create=self.options.auto_create_subscription_group
         )
-        self.controller = BrokerController(
-            self.options,
-            self.clock,
-            lambda call, *args: call(*args),
-            self.now_ms,
-            self.store,
-            topics,
-            groups,
-            ConsumerOffsetManager(self.tables["offsets"]),
-            "127.0.0.2",
-            20911,
-            UniqueKeyMaker(pack_ip("127.0.0.2"), 7, self.now_ms),
-        )
         topics.add_startup_topics(self.options)
         groups.add_built_in_groups()
-        self.controller.request_modes = self.tables["modes"]
-        self.controller.waiting = WaitingMessages(self.controller, self.tables["delays"])
+        self.controller = BrokerController(
+            options=self.options,
+            clock=self.clock,
+            call_from_thread=lambda call, *args: call(*args),
+            now_ms=self.now_ms,
+            store=self.store,
+            topics=topics,
+            groups=groups,
+            offsets=ConsumerOffsetManager(self.tables["offsets"]),
+            filters=consumer_filters(self.options, self.tables["filters"]),
+            tables=BrokerTables(*(self.tables[name] for name in ("modes", "metrics", "orders", "delays"))),
+            advertised_ip="127.0.0.2",
+            port=20911,
+            unique_keys=UniqueKeyMaker(pack_ip("127.0.0.2"), 7, self.now_ms),
+            **parts or {},
+        )
         self.processors = request_table(self.controller)
         self.traffic = Traffic(
             self.processors,

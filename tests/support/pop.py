@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +24,13 @@ BROKER_NAME = "broker-cap"
 class PopDesk:
     """Sends, pops and acknowledges through frames; `pass_time` lets timers and revivals run."""
 
-    def __init__(self, root: Path, restarted: PopDesk | None = None, **options: Any) -> None:
+    def __init__(
+        self, root: Path, restarted: PopDesk | None = None, tables: Mapping[str, Any] | None = None, **options: Any
+    ) -> None:
         self.root = root
         known = {"revive_queue_num": 1, "pop_from_retry_probability": 0, "enable_property_filter": True, **options}
         self.broker = BrokerInMemory(
-            store_path_root_dir=str(root), restarted=restarted.broker if restarted else None, **known
+            store_path_root_dir=str(root), restarted=restarted.broker if restarted else None, tables=tables, **known
         )
         self.controller = self.broker.controller
         self.controller.waiting.start()

@@ -14,7 +14,6 @@ from twisted_mq.broker.clients.producer_manager import ProducerManager
 from twisted_mq.broker.clients.rebalance_lock import RebalanceLockManager
 from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
 from twisted_mq.broker.filter.consumer_filter_manager import ConsumerFilterManager
-from twisted_mq.broker.filter.filter_tables import UnsavedFilters, consumer_filters
 from twisted_mq.broker.ha.durability import Durability
 from twisted_mq.broker.ha.service import HAService
 from twisted_mq.broker.long_polling import PullRequestHoldService
@@ -23,6 +22,8 @@ from twisted_mq.broker.pop.pop_service import PopService
 from twisted_mq.broker.schedule.postpone import Postponement
 from twisted_mq.broker.schedule.waiting_messages import WaitingMessages
 from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
+from twisted_mq.broker.statistics.call_times import TimedCall
+from twisted_mq.broker.tables import BrokerTables
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.broker.topics.topic_routes import TopicRoutes
 from twisted_mq.broker.transaction.transaction_service import TransactionService
@@ -33,15 +34,20 @@ from twisted_mq.protocol.layouts.host import pack_host
 from twisted_mq.protocol.layouts.message_id import UniqueKeyMaker
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import encode_header
-from twisted_mq.reactor_threads import CallFromThread
+from twisted_mq.reactor_threads import CallFromThread, InThread, at_once
 from twisted_mq.remoting.channel import Channel
-from twisted_mq.storage.interfaces import IMessageStore
-from twisted_mq.storage.tables.request_mode_table import MessageRequestModeTable
+from twisted_mq.routing.route_cache import RouteCache
+from twisted_mq.storage.interfaces import GetResult, IMessageStore, InnerMessage, PutResult
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, kw_only=True)
 class BrokerController:
-    """One broker's state. `call_from_thread` hands a call to the reactor's thread; times are ms."""
+    """One broker's state. `call_from_thread` hands a call to the reactor's thread; times are ms.
+
+    The store is open, topics and groups are those to start with. `clean` says that the last broker stopped properly.
+    `ha_address` is what slaves are told; `route_cache` asks the name servers, where there are any. `in_thread` runs what
+    waits for the disk; `registered` fires when the name servers know of all changes.
+    """
 
     options: BrokerOptions
     clock: interfaces.IReactorTime
@@ -51,50 +57,57 @@ class BrokerController:
     topics: TopicConfigManager
     groups: SubscriptionGroupManager
     offsets: ConsumerOffsetManager
+    filters: ConsumerFilterManager
+    tables: BrokerTables
     advertised_ip: str
     port: int
     unique_keys: UniqueKeyMaker
-    producers: ProducerManager = attrs.field(init=False)
+    ha_address: str = ""
+    route_cache: RouteCache | None = None
+    clean: bool = False
+    in_thread: InThread = at_once
+    registered: Callable[[], defer.Deferred[None]] = lambda: defer.succeed(None)
     random: random.Random = attrs.field(factory=random.Random)
-    locks: RebalanceLockManager = attrs.field(init=False)
     held_pulls: PullRequestHoldService = attrs.field(factory=PullRequestHoldService)
-    postponement: Postponement = attrs.field(init=False)
-    waiting: WaitingMessages = attrs.field(init=False)
-    filters: ConsumerFilterManager = attrs.field(init=False)
-    transactions: TransactionService = attrs.field(init=False)
-    consumers: ConsumerManager = attrs.field(init=False)
-    pop: PopService = attrs.field(init=False)
-    ha: HAService = attrs.field(init=False)
-    durability: Durability = attrs.field(init=False)
-    request_modes: MessageRequestModeTable = attrs.field(init=False)
-    routes: TopicRoutes = attrs.field(init=False)
     min_broker_id: int = 0
     statistics: BrokerStatistics = attrs.field(init=False)
-    registered: Callable[[], defer.Deferred[None]] = attrs.field(init=False)
+    timed_put: TimedCall[[InnerMessage], PutResult] = attrs.field(init=False)
+    timed_get: TimedCall[..., GetResult] = attrs.field(init=False)
+    locks: RebalanceLockManager = attrs.field(init=False)
+    producers: ProducerManager = attrs.field(init=False)
+    consumers: ConsumerManager = attrs.field(init=False)
+    routes: TopicRoutes = attrs.field(init=False)
+    ha: HAService = attrs.field(init=False)
+    durability: Durability = attrs.field(init=False)
+    waiting: WaitingMessages = attrs.field(init=False)
+    postponement: Postponement = attrs.field(init=False)
+    transactions: TransactionService = attrs.field(init=False)
+    pop: PopService = attrs.field(init=False)
     _awaits_flush: bool = False
     _hides_unflushed: bool = attrs.field(init=False)
     log = Logger()
 
     def __attrs_post_init__(self) -> None:
-        self.postponement = Postponement(self.options, self.now_ms, self.random)
-        self._hides_unflushed = self.options.flush_disk_type == "SYNC_FLUSH"
-        self.transactions = TransactionService(self)
-        self.filters = consumer_filters(self.options, UnsavedFilters())
-        self.pop = PopService(self)
-        self.ha = HAService(self.options, self.store, self.clock)
-        self.durability = Durability(self)
-        self.routes = TopicRoutes(self.topics, self.options.broker_name)
-        self.statistics = BrokerStatistics(self.clock.seconds())
-        self.locks = RebalanceLockManager(self.options.rebalance_lock_max_live_time)
-        expired_ms = self.options.channel_expired_timeout
-        self.producers = ProducerManager(expired_ms)
-        self.consumers = ConsumerManager(self.notify_consumer_ids_changed, expired_ms)
+        options, store, seconds = self.options, self.store, self.clock.seconds
+        self.statistics = BrokerStatistics(seconds())
+        self.timed_put = TimedCall(store.put_message, seconds)
+        self.timed_get = TimedCall(store.get_message, seconds)
+        self.locks = RebalanceLockManager(options.rebalance_lock_max_live_time)
+        self.producers = ProducerManager(options.channel_expired_timeout)
+        self.consumers = ConsumerManager(self.notify_consumer_ids_changed, options.channel_expired_timeout)
         self.consumers.conflicts.on_conflict.append(
             lambda conflict: self.statistics.conflicts[f"{conflict.topic}@{conflict.group}"].add(1, 0)
         )
         self.consumers.on_group_gone.append(lambda group: self.filters.unregister(group, self.now_ms()))
-        self.registered = lambda: defer.succeed(None)
-        self.store.arrival_listener = self.held_pulls.message_arriving
+        self.routes = TopicRoutes(self.topics, options.broker_name, self.route_cache)
+        self.ha = HAService(options, store, self.clock, self.ha_address)
+        self.durability = Durability(self)
+        self.waiting = WaitingMessages(self, self.tables.delays, clean=self.clean, in_thread=self.in_thread)
+        self.postponement = Postponement(options, self.now_ms, self.random, self.waiting.crowd)
+        self.transactions = TransactionService(self)
+        self.pop = PopService(self)
+        self._hides_unflushed = options.flush_disk_type == "SYNC_FLUSH"
+        self._time_calls()
 
     @property
     def is_slave(self) -> bool:
@@ -114,7 +127,7 @@ class BrokerController:
     def message_arriving(
         self, topic: str, queue_id: int, queue_offset: int, tags_code: int, store_timestamp: int
     ) -> None:
-        """The store's arrival listener once the first pop waits; until then it is that of the held pulls alone."""
+        """A message became visible."""
         self.held_pulls.message_arriving(topic, queue_id, queue_offset, tags_code, store_timestamp)
         self.pop.message_arriving(topic, queue_id, tags_code)
 
@@ -123,10 +136,10 @@ class BrokerController:
 
         Under synchronous flush what is not on disk yet follows when it is, also where no sender waits for it.
         """
-        more: bool = self.store.dispatch()
+        more: bool = self.store.dispatch(self.message_arriving)
         self.held_pulls.answer_woken()
         if self.pop.answer_woken():
-            self.store.dispatch()
+            self.store.dispatch(self.message_arriving)
         self.ha.appended()
         if self._hides_unflushed and not self._awaits_flush:
             end = self.store.max_physical_offset()
@@ -162,6 +175,15 @@ class BrokerController:
         """A client's connection is gone: its groups forget it."""
         self.producers.channel_lost(channel)
         self.consumers.channel_lost(channel)
+
+    def take_snapshot(self) -> None:
+        """Remember the totals of this moment, and time the next puts and gets; called each second."""
+        self.statistics.take_snapshot(self.clock.seconds())
+        self._time_calls()
+
+    def _time_calls(self) -> None:
+        self.timed_put.arm()
+        self.timed_get.arm()
 
     def close_expired_clients(self) -> None:
         """Close the connections of clients whose heartbeats stopped."""

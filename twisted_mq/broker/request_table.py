@@ -70,11 +70,11 @@ def _processors(broker: BrokerController) -> Iterator[RequestProcessor]:
         options, broker.now_ms, topics, groups, consumers, producers, broker.filters, broker.statistics
     )
     yield ConsumerManageProcessor(store, topics, groups, offsets, consumers, broker.locks, broker.now_ms)
-    yield QueryAssignmentProcessor(options, topics, groups, consumers, broker.routes, broker.request_modes)
+    yield QueryAssignmentProcessor(options, topics, groups, consumers, broker.routes, broker.tables.request_modes)
     yield AdminTopicsProcessor(
-        options, store, topics, groups, offsets, broker.pop, broker.statistics, lambda: broker.registered()
+        options, store, topics, groups, offsets, broker.pop, broker.statistics, broker.registered
     )
-    yield AdminListsProcessor(options, topics, groups, lambda: broker.registered())
+    yield AdminListsProcessor(options, topics, groups, broker.registered)
     yield AdminConsumersProcessor(
         options, broker.now_ms, store, topics, groups, offsets, consumers, broker.statistics, broker.address
     )
@@ -87,4 +87,4 @@ def _processors(broker: BrokerController) -> Iterator[RequestProcessor]:
     yield BrokerStatsProcessor(options, broker.statistics)
     yield QueryMessagesProcessor(options, store, consumers)
     yield RuntimeInfoProcessor(broker)
-    yield ReplicationProcessor(options, broker.waiting, broker.request_modes, broker.ha, broker.address)
+    yield ReplicationProcessor(options, broker.waiting, broker.tables.request_modes, broker.ha, broker.address)

@@ -22,17 +22,17 @@ from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetMana
 from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
 from twisted_mq.broker.controller import BrokerController
 from twisted_mq.broker.filter.consumer_filter_data import ConsumerFilterTable
+from twisted_mq.broker.filter.consumer_filter_manager import ConsumerFilterManager
 from twisted_mq.broker.filter.filter_tables import consumer_filters
 from twisted_mq.broker.filter.message_filter import filter_bit_map
 from twisted_mq.broker.ha.replication import Replication
 from twisted_mq.broker.long_polling import HOLD_CHECK_SECONDS
-from twisted_mq.broker.pop.order_info import ConsumerOrderInfoTable
 from twisted_mq.broker.registration import Registration
 from twisted_mq.broker.request_table import request_table
 from twisted_mq.broker.retention_service import RetentionService
-from twisted_mq.broker.schedule.waiting_messages import WaitingMessages
 from twisted_mq.broker.statistics.broker_statistics import SAMPLE_SECONDS, SNAPSHOT_SECONDS
 from twisted_mq.broker.store_options import store_config
+from twisted_mq.broker.tables import BrokerTables
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.config.descriptors import most_connections
 from twisted_mq.logs import Logger
@@ -47,9 +47,6 @@ from twisted_mq.routing.name_servers import NameServers
 from twisted_mq.routing.route_cache import RouteCache
 from twisted_mq.storage.message_store import FileMessageStore
 from twisted_mq.storage.tables.config_tables import ConsumerOffsetTable, SubscriptionGroupTable, TopicTable
-from twisted_mq.storage.tables.delay_offset_table import DelayOffsetTable
-from twisted_mq.storage.tables.request_mode_table import MessageRequestModeTable
-from twisted_mq.storage.tables.transaction_metrics_table import TransactionMetricsTable
 
 EXPIRY_SCAN_SECONDS = 10.0
 """How often clients without heartbeats are looked for (Apache: ClientHousekeepingService, 10 s)."""
@@ -109,7 +106,7 @@ class BrokerService(service.Service):
             self.controller = self._make_controller(undo)
             self._listen(undo)
             undo.pop_all()
-        self._start_registration()
+        self._register()
         self._start_loops()
 
     def _bind_for_slaves(self) -> socket.socket:
@@ -122,41 +119,68 @@ class BrokerService(service.Service):
         return [one.strip() for one in (self.options.namesrv_addr or "").split(";") if one.strip()]
 
     def _make_controller(self, undo: contextlib.ExitStack) -> BrokerController:
-        options, now_ms = self.options, self.now_ms
-        ip = advertised_ip(options.broker_ip1, self._name_servers())
+        options, now_ms, name_servers = self.options, self.now_ms, self._name_servers()
+        ip = advertised_ip(options.broker_ip1, name_servers)
         folder = os.path.join(options.store_path_root_dir, "config")
         topics = TopicConfigManager(loaded(TopicTable, folder, "topics.json"), now_ms, self._topics_changed)
-        store = FileMessageStore(store_config(options, pack_host(ip, self.port)), now_ms)
-        store.is_batch_topic = topics.is_batch_topic
-        store.start()
+        filters = consumer_filters(options, ConsumerFilterTable(os.path.join(folder, "consumerFilter.json")))
+        store = self._open_store(pack_host(ip, self.port), topics, filters)
         undo.callback(store.close)
+        filters.load(now_ms())
         groups = SubscriptionGroupManager(
             loaded(SubscriptionGroupTable, folder, "subscriptionGroup.json"),
             now_ms,
             auto_create=options.auto_create_subscription_group,
         )
-        modes = loaded(MessageRequestModeTable, folder, "messageRequestMode.json")
-        offsets = ConsumerOffsetManager(loaded(ConsumerOffsetTable, folder, "consumerOffset.json"))
-        keys = UniqueKeyMaker(pack_ip(ip), os.getpid(), now_ms)
-        controller = BrokerController(
-            options, self._reactor, self._reactor.callFromThread, now_ms, store, topics, groups, offsets, ip,
-            self.port, keys,
-        )  # fmt: skip
-        controller.request_modes = modes
-        store.commit_listener = functools.partial(self._reactor.callFromThread, controller.dispatch)
         topics.add_startup_topics(options)
         groups.add_built_in_groups()
-        controller.filters = consumer_filters(options, ConsumerFilterTable(os.path.join(folder, "consumerFilter.json")))
-        controller.filters.load(now_ms())
-        if options.enable_calc_filter_bit_map:
-            store.bit_map_of = functools.partial(filter_bit_map, controller.filters)
-        controller.transactions.metrics.table = loaded(TransactionMetricsTable, folder, "transactionMetrics")
-        controller.pop.orders.load(loaded(ConsumerOrderInfoTable, folder, "consumerOrderInfo.json"))
-        delays = loaded(DelayOffsetTable, folder, "delayOffset.json")
-        controller.waiting = WaitingMessages(
-            controller, delays, clean=store.recovery_report.clean, in_thread=self._in_thread
+        self._client = RemotingClient(self._reactor)
+        ha_address = f"{options.broker_ip2 or ip}:{self._bound_for_slaves.getsockname()[1]}"
+        self.registration = Registration(
+            options=options,
+            topics=topics,
+            client=self._client,
+            broker_address=f"{ip}:{self.port}",
+            ha_address=ha_address,
+            name_servers=name_servers,
+            permission=lambda: options.broker_permission,
         )
-        return controller
+        cache = RouteCache(NameServers(self._client, name_servers), lambda topic, route: None) if name_servers else None
+        return BrokerController(
+            options=options,
+            clock=self._reactor,
+            call_from_thread=self._reactor.callFromThread,
+            now_ms=now_ms,
+            store=store,
+            topics=topics,
+            groups=groups,
+            offsets=ConsumerOffsetManager(loaded(ConsumerOffsetTable, folder, "consumerOffset.json")),
+            filters=filters,
+            tables=BrokerTables.load(folder),
+            advertised_ip=ip,
+            port=self.port,
+            unique_keys=UniqueKeyMaker(pack_ip(ip), os.getpid(), now_ms),
+            ha_address=ha_address,
+            route_cache=cache,
+            clean=store.recovery_report.clean,
+            in_thread=self._in_thread,
+            registered=self.registration.latest,
+        )
+
+    def _open_store(
+        self, store_host: bytes, topics: TopicConfigManager, filters: ConsumerFilterManager
+    ) -> FileMessageStore:
+        """Raises StoreError."""
+        options = self.options
+        store = FileMessageStore(
+            store_config(options, store_host),
+            self.now_ms,
+            is_batch_topic=topics.is_batch_topic,
+            bit_map_of=functools.partial(filter_bit_map, filters) if options.enable_calc_filter_bit_map else None,
+            committed=functools.partial(self._reactor.callFromThread, lambda: self.controller.dispatch()),
+        )
+        store.start()
+        return store
 
     def _listen(self, undo: contextlib.ExitStack) -> None:
         controller = self.controller
@@ -170,8 +194,6 @@ class BrokerService(service.Service):
         self._factory = RemotingServerFactory(
             traffic, self.options.server_channel_max_idle_time_seconds, most_connections()
         )
-        ha_port = self._bound_for_slaves.getsockname()[1]
-        controller.ha.address = f"{self.options.broker_ip2 or controller.advertised_ip}:{ha_port}"
         listening = [listen(self._reactor, self._bound, self._factory)]
         undo.callback(listening[0].stopListening)
         listening.append(listen(self._reactor, self._bound_for_slaves, controller.ha.accept))
@@ -187,22 +209,8 @@ class BrokerService(service.Service):
         except PortError as error:
             self.log.warn("no fast port, clients with vipChannelEnabled use the main one: {e}", e=error)
 
-    def _start_registration(self) -> None:
-        controller, options = self.controller, self.options
-        name_servers = self._name_servers()
-        self._client = RemotingClient(self._reactor)
-        self.registration = Registration(
-            options=options,
-            topics=controller.topics,
-            client=self._client,
-            broker_address=controller.address,
-            ha_address=controller.ha.address,
-            name_servers=name_servers,
-            permission=lambda: options.broker_permission,
-        )
-        controller.registered = self.registration.latest
-        if name_servers:
-            controller.routes.cache = RouteCache(NameServers(self._client, name_servers), lambda topic, route: None)
+    def _register(self) -> None:
+        controller, options, name_servers = self.controller, self.options, self._name_servers()
         self.log.info(
             "broker {name} registers as {address} with {servers} (set brokerIP1 and listenPort to change it)",
             name=options.broker_name,
@@ -231,7 +239,7 @@ class BrokerService(service.Service):
         self._every(HOLD_CHECK_SECONDS, lambda: controller.held_pulls.answer_expired(self.now_ms()))
         self._every(HOLD_CHECK_SECONDS, controller.pop.forget_lost)
         self._every(EXPIRY_SCAN_SECONDS, controller.close_expired_clients)
-        self._every(SNAPSHOT_SECONDS, lambda: controller.statistics.take_snapshot(self._reactor.seconds()))
+        self._every(SNAPSHOT_SECONDS, controller.take_snapshot)
         self._every(SAMPLE_SECONDS, lambda: controller.statistics.sample(self._reactor.seconds()))
         self._every(options.flush_consumer_offset_interval / 1000, controller.offsets.save)
         self._every(INDEX_SECONDS, lambda: controller.store.build_index(INDEX_STEP_BYTES))

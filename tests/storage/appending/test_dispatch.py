@@ -52,14 +52,17 @@ def test_dropping_a_queue_forgets_its_records_only() -> None:
 
 
 def test_records_put_together_become_visible_together_and_each_tags_code_is_told_once() -> None:
-    queue, heard = NotedQueue(max_offset=5), []
+    queue, heard = NotedQueue(max_offset=5), list[tuple[object, ...]]()
+
+    def arrived(*event: object) -> None:
+        heard.append((*event, queue.max_offset))
+
     dispatcher = Dispatcher()
-    dispatcher.listener = lambda *event: heard.append((*event, queue.max_offset))
     dispatcher.pending += [(queue, 0, 10, 1, 100), (queue, 10, 30, [10, 10, 7, 20, 10, 8, 30, 10, 7], 200)]
     assert dispatcher.hidden() == {0, 10, 20, 30}
-    dispatcher.run(39)
+    dispatcher.run(39, arrived)
     assert (queue.max_offset, dispatcher.last_store_timestamp, heard) == (6, 100, [("TopicA", 0, 5, 1, 100, 6)])
-    dispatcher.run(40)
+    dispatcher.run(40, arrived)
     assert queue.entries == [(0, 10, 1), (10, 10, 7), (20, 10, 8), (30, 10, 7)]
     assert heard[1:] == [("TopicA", 0, 6, 7, 200, 9), ("TopicA", 0, 7, 8, 200, 9)]
     assert (dispatcher.pending, dispatcher.last_store_timestamp, dispatcher.hidden()) == ([], 200, set())

@@ -150,15 +150,19 @@ def test_failed_flush_is_final(open_on: Any, disk: Disk, tmp_path: Path) -> None
 def test_closing_shows_nothing_that_a_failed_flush_lost(by_hand: ByHand, disk: Disk) -> None:
     store, flush, _ = by_hand
     heard: list[int] = []
-    store.arrival_listener = lambda topic, queue_id, queue_offset, *_: heard.append(queue_offset)
+
+    def arrived(topic: str, queue_id: int, queue_offset: int, *_: int) -> None:
+        heard.append(queue_offset)
+
     put(store, message())
     flush.turn()
-    put(store, message())
+    store.put_message(message())
+    store.dispatch(arrived)
     disk.error = OSError(5, "Input/output error")
     flush.turn()
     with pytest.raises(OSError, match="Input/output error"):
         store.close()
-    assert heard == [0]
+    assert (heard, store.max_offset_in_queue("TopicA", 0)) == ([0], 1)
     disk.error = None
     store.start()
     assert store.max_offset_in_queue("TopicA", 0) == 2
@@ -166,7 +170,7 @@ def test_closing_shows_nothing_that_a_failed_flush_lost(by_hand: ByHand, disk: D
     flush = store._flush
     assert flush is not None
     flush.turn()
-    store.dispatch()
+    store.dispatch(arrived)
     assert heard == [0, 2]
 
 

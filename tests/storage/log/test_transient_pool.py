@@ -144,9 +144,8 @@ def test_messages_are_visible_with_their_commit(open_store: OpenFileStore) -> No
 
 
 def test_commit_thread_tells_the_listener(open_store: OpenFileStore) -> None:
-    store = open_store(**POOLED | {"commit_interval_commit_log_ms": 1})
     told = threading.Event()
-    store.commit_listener = told.set
+    store = open_store(keywords={"committed": told.set}, **POOLED | {"commit_interval_commit_log_ms": 1})
     put(store, small())
     assert told.wait(10)
     store.dispatch()

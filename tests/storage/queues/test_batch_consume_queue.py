@@ -17,6 +17,7 @@ from tests.storage.test_retention import EMPTY
 from twisted_mq.protocol.layouts.index import IndexSizes
 from twisted_mq.protocol.layouts.queue_entry import BATCH_ENTRY_BYTES, BATCH_QUEUE_ENTRY
 from twisted_mq.storage.check import check_store
+from twisted_mq.storage.interfaces import IsBatchTopic
 from twisted_mq.storage.message_store import FileMessageStore
 from twisted_mq.storage.queues.batch_consume_queue import BatchConsumeQueue
 from twisted_mq.storage.retention import HOUR_MS
@@ -201,7 +202,9 @@ def is_batch_topic(topic: str) -> bool:
     return topic == TOPIC
 
 
-def batch_store(open_store: OpenFileStore, root: Path) -> FileMessageStore:
+def batch_store(
+    open_store: OpenFileStore, root: Path, is_batch_topic: IsBatchTopic = is_batch_topic
+) -> FileMessageStore:
     """An open store with ten batches of three messages and ten single ones, and a simple topic between them."""
     store = open_store(root, is_batch_topic=is_batch_topic)
     for number in range(10):
@@ -221,13 +224,14 @@ ALL = list(
 
 def test_a_store_is_the_same_after_a_clean_stop(open_store: OpenFileStore, tmp_path: Path) -> None:
     """Where nobody knows the topics the directories count."""
-    store = batch_store(open_store, tmp_path / "store")
+    known = {TOPIC: True, "TopicA": False}
+    store = batch_store(open_store, tmp_path / "store", known.get)
     assert counted(store) == ALL
     assert os.listdir(tmp_path / "store" / "batchconsumequeue") == [TOPIC]
     assert os.listdir(tmp_path / "store" / "consumequeue") == ["TopicA"]
     store.close()
     assert check_store(str(tmp_path / "store"), index_sizes=INDEX) == []
-    store.is_batch_topic = lambda topic: None
+    known.clear()
     store.start()
     assert (counted(store), store.recovery_report.actions) == (ALL, [])
     assert put(store, inner_batch(b"x", b"y"))[0].queue_offset == 40
@@ -303,10 +307,11 @@ def test_a_log_that_was_cut_takes_the_batch_with_it(open_store: OpenFileStore, t
 
 def test_a_queue_of_the_wrong_kind_is_built_anew(open_store: OpenFileStore, tmp_path: Path) -> None:
     """As on a slave that learnt only after the first messages which kind of queues the topic has."""
-    store = open_store(tmp_path / "store")
+    known: dict[str, bool] = {}
+    store = open_store(tmp_path / "store", is_batch_topic=known.get)
     put(store, *[message(TOPIC, body=bytes([number])) for number in range(3)])
     store.close()
-    store.is_batch_topic = is_batch_topic
+    known[TOPIC] = True
     store.start()
     assert [action.done for action in store.recovery_report.actions] == [
         f"{TOPIC} has queues of another kind; the queue is built anew from the log"
@@ -315,7 +320,7 @@ def test_a_queue_of_the_wrong_kind_is_built_anew(open_store: OpenFileStore, tmp_
     assert put(store, inner_batch(b"x", b"y"))[0].queue_offset == 3
     assert os.listdir(tmp_path / "store" / "consumequeue") == []
     store.close()
-    store.is_batch_topic = lambda topic: False
+    known[TOPIC] = False
     store.start()
     assert os.listdir(tmp_path / "store" / "consumequeue") == [TOPIC]
     store.delete_topics({TOPIC})

@@ -163,8 +163,7 @@ def test_bit_maps_spare_looks_at_records(open_store: OpenFileStore) -> None:
         assert topic == "TopicA"
         return {"A": b"\x01", "B": b"\x02"}.get(properties["TAGS"])
 
-    store = open_store(**EXTENDED)
-    store.bit_map_of = bit_map_of
+    store = open_store(keywords={"bit_map_of": bit_map_of}, **EXTENDED)
     put(store, tagged("A", 65), tagged("B", 66), tagged("C", 67))
     test = ByBitMap()
     found = store.get_message("TopicA", 0, 0, 32, 1 << 20, None, test)

@@ -18,7 +18,7 @@ from twisted_mq.protocol.layouts.record_codec import encode_record
 from twisted_mq.storage.config import FlushDiskType
 from twisted_mq.storage.errors import LogMismatch, ReplicaDamaged, StoreClosed, StoreFull
 from twisted_mq.storage.files.system_calls import posix_fallocate
-from twisted_mq.storage.interfaces import PutStatus
+from twisted_mq.storage.interfaces import ArrivalListener, PutStatus
 from twisted_mq.storage.memory.memory_store import MemoryMessageStore
 
 
@@ -68,10 +68,10 @@ def queues(store: Any) -> dict[tuple[str, int], list[bytes]]:
     return found
 
 
-def copy(master: Any, slave: Any, size: int = 1 << 20) -> None:
+def copy(master: Any, slave: Any, size: int = 1 << 20, arrived: ArrivalListener | None = None) -> None:
     for offset, data in pieces(master, slave.max_physical_offset(), size):
         slave.append_log(offset, data)
-        slave.dispatch()
+        slave.dispatch(arrived)
 
 
 def test_reading_the_log_stops_at_the_end_of_a_file_and_of_the_log(open_store: OpenFileStore, master: Any) -> None:
@@ -94,8 +94,7 @@ def test_newest_file_is_that_of_the_logs_end(master: Any, memory_store: Any) -> 
 @pytest.mark.parametrize("size", [1, 7, 100, 1000, 1 << 20])
 def test_replica_is_equal_however_the_bytes_are_cut(master: Any, slave: Any, size: int) -> None:
     heard: list[tuple[Any, ...]] = []
-    slave.arrival_listener = lambda *event: heard.append(event)
-    copy(master, slave, size)
+    copy(master, slave, size, lambda *event: heard.append(event))
     assert log(slave) == log(master)
     assert queues(slave) == queues(master)
     assert (len(heard), heard[0][:4], heard[-1][:4]) == (61, ("TopicA", 0, 0, 65), ("TopicB", 0, 0, 0))

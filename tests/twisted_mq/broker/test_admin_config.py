@@ -38,8 +38,7 @@ def test_settings_are_shown_under_apaches_keys() -> None:
 
 
 def test_what_was_left_to_the_broker_is_shown_as_it_became() -> None:
-    broker = BrokerInMemory(listen_port=0)
-    broker.controller.ha.address = "127.0.0.3:20912"
+    broker = BrokerInMemory(listen_port=0, parts={"ha_address": "127.0.0.3:20912"})
     shown = settings(broker)
     assert [shown[key] for key in ("brokerIP1", "listenPort", "brokerIP2", "haListenPort")] == [
         "127.0.0.2", "20911", "127.0.0.3", "20912",

@@ -74,8 +74,8 @@ def test_topic_is_altered_and_keeps_attributes_that_are_not_named() -> None:
 
 
 def test_the_answer_waits_until_the_name_servers_know_the_topic() -> None:
-    broker, waiting = BrokerInMemory(), defer.Deferred[None]()
-    broker.controller.registered = lambda: waiting
+    waiting = defer.Deferred[None]()
+    broker = BrokerInMemory(parts={"registered": lambda: waiting})
     peer = broker.connect()
     peer.send(RemotingCommand(UPDATE, language="JAVA", ext_fields=header()))
     assert peer.received() == []

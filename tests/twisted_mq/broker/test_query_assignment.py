@@ -189,9 +189,10 @@ def route(**queues: int) -> TopicRouteData:
 
 
 def test_queues_of_all_brokers_are_asked_of_the_name_server_once_and_refreshed() -> None:
-    broker, server = broker_with(), NameServer()
+    server = NameServer()
+    cache = RouteCache(NameServers(server, ["10.0.0.9:9876"]), lambda topic, route: None)  # type: ignore[arg-type]
+    broker = broker_with(parts={"route_cache": cache})
     routes = broker.controller.routes
-    routes.cache = RouteCache(NameServers(server, ["10.0.0.9:9876"]), lambda topic, route: None)  # type: ignore[arg-type]
     assert query(broker) == {}
     server.routes["T"] = route(a=1, b=1)
     for _ in range(2):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from tests.support.broker import BrokerInMemory, Peer
-from twisted_mq.broker.processors.send import SendMessageProcessor
 from twisted_mq.protocol.layouts.batch_entry import encode_batch, encode_entry
 from twisted_mq.protocol.layouts.record_codec import decode_message
 from twisted_mq.protocol.messages.message import Message
@@ -191,8 +190,7 @@ def test_a_store_without_a_free_buffer_refuses_sends_and_what_is_given_back() ->
     peer = broker.connect()
     send(peer)
     busy = PutResult(PutStatus.OS_PAGE_CACHE_BUSY)
-    broker.store.put_message = lambda message: busy
-    broker.processors.update(SendMessageProcessor(broker.controller).processors)
+    broker.store.put_message = broker.controller.timed_put.call = lambda message: busy
     back = {"offset": "0", "group": "G", "delayLevel": "1", "originTopic": "T"}
     for answer in (send(peer), peer.ask(RequestCode.CONSUMER_SEND_MSG_BACK, back)):
         assert (answer.code, answer.remark) == (2, "[REJECTREQUEST]system busy, start flow control for a while")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from twisted.internet import defer, reactor
+from twisted.internet import defer, reactor, task
 from twisted.trial.unittest import TestCase
 
 from twisted_mq.client.core.message import Message
@@ -23,21 +23,14 @@ class TransientPoolBrokerTest(TestCase):
         cluster = EmbeddedCluster(reactor, broker_options=settings)
         self.addCleanup(lambda: defer.Deferred.fromCoroutine(cluster.stop()))
         await cluster.start()
-        seen: defer.Deferred[int] = defer.Deferred()
-        controller = cluster.broker.controller
-        listener = controller.store.arrival_listener
-
-        def arrived(topic: str, queue_id: int, queue_offset: int, tags_code: int, timestamp: int) -> None:
-            listener(topic, queue_id, queue_offset, tags_code, timestamp)
-            if topic == "TopicTest" and not seen.called:
-                seen.callback(queue_offset)
-
-        controller.store.arrival_listener = arrived
         producer = Producer(reactor, "group", cluster.name_server)
         await producer.start()
         sent = await producer.send(Message("TopicTest", b"body"))
-        self.assertEqual((await seen, sent.queue_offset), (0, 0))
         await producer.stop()
+        store = cluster.broker.controller.store
+        while not store.max_offset_in_queue("TopicTest", sent.queue.queue_id):
+            await task.deferLater(reactor, 0.01)
+        self.assertEqual((store.max_offset_in_queue("TopicTest", sent.queue.queue_id), sent.queue_offset), (1, 0))
         await cluster.restart_broker()
         store = cluster.broker.controller.store
         self.assertEqual(store.max_offset_in_queue("TopicTest", sent.queue.queue_id), 1)

@@ -17,9 +17,11 @@ from twisted_mq.storage.interfaces import IMessageStore
 class HAService:
     """`accept` is the factory for the HA port; `client` is None on a master, `address` is what slaves are told."""
 
-    def __init__(self, options: BrokerOptions, store: IMessageStore, clock: interfaces.IReactorTime) -> None:
+    def __init__(
+        self, options: BrokerOptions, store: IMessageStore, clock: interfaces.IReactorTime, address: str = ""
+    ) -> None:
         self.client: HAClient | None = None
-        self.address = ""
+        self.address = address
         self.accept = AcceptSocketService(options, store, clock, self._changed)
         self.transfers = GroupTransferService(clock, options.slave_timeout / 1000)
         self._options = options

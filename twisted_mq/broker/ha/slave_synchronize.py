@@ -18,6 +18,7 @@ from twisted.internet import defer
 from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
 from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
 from twisted_mq.broker.options import BrokerOptions
+from twisted_mq.broker.tables import BrokerTables
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import (
@@ -38,7 +39,6 @@ from twisted_mq.protocol.wire.header_codec import encode_header
 from twisted_mq.remoting.errors import RemotingConnectError, RemotingError
 from twisted_mq.storage.tables.config_tables import TOPIC_GROUP_SEPARATOR
 from twisted_mq.storage.tables.delay_offset_table import DelayOffsetTable
-from twisted_mq.storage.tables.request_mode_table import MessageRequestModeTable
 
 TIMEOUT_SECONDS = 3.0
 
@@ -53,7 +53,7 @@ class SlaveParts(Protocol):
     topics: TopicConfigManager
     groups: SubscriptionGroupManager
     offsets: ConsumerOffsetManager
-    request_modes: MessageRequestModeTable
+    tables: BrokerTables
 
     @property
     def address(self) -> str: ...
@@ -161,8 +161,10 @@ class SlaveSynchronize:
 
     def _take_modes(self, body: bytes) -> None:
         theirs = decode_body(MessageRequestModeSerializeWrapper, body)
-        self.broker.request_modes.modes = {topic: dict(row) for topic, row in theirs.message_request_mode_map.items()}
-        self.broker.request_modes.save()
+        self.broker.tables.request_modes.modes = {
+            topic: dict(row) for topic, row in theirs.message_request_mode_map.items()
+        }
+        self.broker.tables.request_modes.save()
 
     def _take_metrics(self, body: bytes) -> None:
         self.save_metrics(decode_body(TimerMetricsSerializeWrapper, body))

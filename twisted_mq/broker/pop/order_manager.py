@@ -5,7 +5,7 @@ ConsumerOrderInfoLockManager).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from twisted.internet import interfaces
 
@@ -17,30 +17,26 @@ UNUSED_MS = 24 * 3600 * 1000
 """A queue that nobody popped for so long is forgotten (Apache: CLEAN_SPAN_FROM_LAST)."""
 
 
-class UnsavedOrders:
-    """Stands for ConsumerOrderInfoTable before the broker's own is loaded."""
+class OrderTable(Protocol):
+    """What keeps the queues: ConsumerOrderInfoTable, or anything like it in memory."""
 
-    def __init__(self) -> None:
-        self.queues: dict[str, dict[int, OrderInfo]] = {}
+    queues: dict[str, dict[int, OrderInfo]]
 
-    def save(self) -> bool:
-        """Nothing is on disk."""
-        return True
+    def save(self) -> bool: ...
 
 
 class ConsumerOrderManager:
-    """Queues by topic, group and queue id; `freed(topic, group, queue_id)` is called when one may be popped again."""
+    """Queues by topic, group and queue id; `freed(topic, group, queue_id)` is called when one may be popped again.
+
+    Goes on with what the table holds.
+    """
 
     log = Logger()
 
-    def __init__(self, broker: Any, freed: Callable[[str, str, int], None]) -> None:
+    def __init__(self, broker: Any, table: OrderTable, freed: Callable[[str, str, int], None]) -> None:
         self._broker = broker
         self._freed = freed
         self._timers: dict[tuple[str, str, int], interfaces.IDelayedCall] = {}
-        self._table: Any = UnsavedOrders()
-
-    def load(self, table: Any) -> None:
-        """Go on with what is on disk."""
         self._table = table
         for key, queues in table.queues.items():
             topic, _, group = key.rpartition("@")

@@ -20,7 +20,7 @@ class PopService:
         self._broker = broker
         self.revive_log = ReviveLog(broker)
         self.in_flight = InFlightMessages(broker.now_ms())
-        self.orders = ConsumerOrderManager(broker, self.queue_freed)
+        self.orders = ConsumerOrderManager(broker, broker.tables.orders, self.queue_freed)
         self.reader = PopReader(broker)
         self.held_pops = HeldRequests(broker)
         self.held_notifications = HeldRequests(broker, newest_first=True)

@@ -59,8 +59,7 @@ class PullMessageProcessor:
 
     def __init__(self, broker: Any) -> None:
         self._broker = broker
-        self._get = broker.store.get_message
-        broker.statistics.get_times.watch(self, "_get", broker.clock.seconds)
+        self._timed_get = broker.timed_get
         self._has_master = broker.options.broker_id != 0
         self._read = fast_header(PullMessageRequestHeader)
         self.processors = {RequestCode.PULL_MESSAGE: self.pull, RequestCode.LITE_PULL_MESSAGE: self.pull}
@@ -90,7 +89,7 @@ class PullMessageProcessor:
         """What there is now; what is found is counted, with the ms that it took."""
         broker = self._broker
         began = broker.clock.seconds()
-        result: GetResult = self._get(
+        result: GetResult = self._timed_get.call(
             header.topic,
             header.queue_id,
             header.queue_offset,
@@ -139,7 +138,7 @@ class PullMessageProcessor:
         def matching_arrived() -> bool:
             """What arrived and does not match is passed over, and not looked at again."""
             nonlocal header
-            result = self._get(
+            result = self._timed_get.call(
                 header.topic, header.queue_id, header.queue_offset, 1, DEFAULT_MAX_BYTES, None, wanted.matches
             )
             if result.status is not GetStatus.NO_MATCHED_MESSAGE:

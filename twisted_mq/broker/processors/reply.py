@@ -166,7 +166,7 @@ class ReplyMessageProcessor(SendMessageProcessor):
             channel.born_host or self._born_host(channel),
             header.reconsume_times or 0,
         )
-        result = self._put(message)
+        result = self._timed_put.call(message)
         if result.status is not PutStatus.PUT_OK:
             self.log.warn("reply not stored: topic={t} status={s}", t=header.topic, s=result.status.name)
             return {}

@@ -22,6 +22,7 @@ from twisted_mq.broker.long_polling import PullRequestHoldService
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.schedule.waiting_messages import WaitingMessages
 from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
+from twisted_mq.broker.statistics.call_times import TimedCall
 from twisted_mq.broker.statistics.delivery_counts import SCHEDULE_CONSUMER
 from twisted_mq.protocol.bodies import GroupList, KVTable, encode_body
 from twisted_mq.protocol.codes import RequestCode
@@ -30,7 +31,7 @@ from twisted_mq.protocol.names.system_topics import TIMER_TOPIC
 from twisted_mq.protocol.wire.command import CURRENT_VERSION, RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header
 from twisted_mq.remoting.channel import Answer, Channel
-from twisted_mq.storage.interfaces import IMessageStore
+from twisted_mq.storage.interfaces import GetResult, IMessageStore, InnerMessage, PutResult
 from twisted_mq.storage.log.log_scan import first_store_timestamp
 
 NO_TRANSIENT_POOL = (1 << 31) - 1
@@ -69,6 +70,8 @@ class MeasuredParts(Protocol):
     offsets: ConsumerOffsetManager
     consumers: ConsumerManager
     statistics: BrokerStatistics
+    timed_put: TimedCall[[InnerMessage], PutResult]
+    timed_get: TimedCall[..., GetResult]
     held_pulls: PullRequestHoldService
     waiting: WaitingMessages
     ha: HAService
@@ -113,11 +116,11 @@ class RuntimeInfoProcessor:
             "getMissTps": statistics.rates("get_missed"),
             "getTotalTps": statistics.rates("get_found", "get_missed"),
             "getTransferredTps": statistics.rates("get_messages"),
-            "putMessageEntireTimeMax": str(statistics.put_times.longest_ms),
-            "getMessageEntireTimeMax": str(statistics.get_times.longest_ms),
-            "putMessageDistributeTime": statistics.put_times.ranges(),
-            "putLatency99": str(statistics.put_times.within(0.99)),
-            "putLatency999": str(statistics.put_times.within(0.999)),
+            "putMessageEntireTimeMax": str(broker.timed_put.times.longest_ms),
+            "getMessageEntireTimeMax": str(broker.timed_get.times.longest_ms),
+            "putMessageDistributeTime": broker.timed_put.times.ranges(),
+            "putLatency99": str(broker.timed_put.times.within(0.99)),
+            "putLatency999": str(broker.timed_put.times.within(0.999)),
             "msgPutTotalYesterdayMorning": str(statistics.day.put_yesterday_morning),
             "msgPutTotalTodayMorning": str(statistics.day.put_this_morning),
             "msgPutTotalTodayNow": str(statistics.user_messages(statistics.puts)),

@@ -63,8 +63,7 @@ class SendMessageProcessor:
 
     def __init__(self, broker: Any) -> None:
         self._broker = broker
-        self._put = broker.store.put_message
-        broker.statistics.put_times.watch(self, "_put", broker.clock.seconds)
+        self._timed_put = broker.timed_put
         self._targets: dict[str, SendTarget] = {}
         self._read_v2 = fast_header(SendMessageRequestHeaderV2)
         self._read_v1 = fast_header(SendMessageRequestHeader)
@@ -112,7 +111,7 @@ class SendMessageProcessor:
             message = self._message(channel, command, header, target, queue_id)
         except BrokerError as error:
             return self._answers.refusal(command, error)
-        result = self._put(message)
+        result = self._timed_put.call(message)
         if message.topic is not target.topic:
             return self._stored_elsewhere(command, message, result, queue_id)
         return self._stored(command, message, result)
@@ -135,7 +134,7 @@ class SendMessageProcessor:
                 message = self._message(channel, command, header, target, queue_id)
         except BrokerError as error:
             return self._answers.refusal(command, error)
-        return self._stored_elsewhere(command, message, self._put(message), queue_id)
+        return self._stored_elsewhere(command, message, self._timed_put.call(message), queue_id)
 
     def _is_dead(self, command: RemotingCommand, header: Any) -> bool:
         broker, name = self._broker, header.topic[len(RETRY_PREFIX) :]
@@ -300,7 +299,7 @@ class SendMessageProcessor:
         except BrokerError as error:
             return self._answers.refusal(command, error)
         sent = functools.partial(self._answers.sent, batch_uniq_id=own["UNIQ_KEY"])
-        return self._stored(command, message, self._put(message), sent)
+        return self._stored(command, message, self._timed_put.call(message), sent)
 
     # checks of a topic, done once until the table changes
 

@@ -54,12 +54,18 @@ class Postponement:
     `crowd(ms)` says how many messages wait for a second; `options` are the broker's, read at each message.
     """
 
-    def __init__(self, options: BrokerOptions, now_ms: Callable[[], int], random: Random) -> None:
+    def __init__(
+        self,
+        options: BrokerOptions,
+        now_ms: Callable[[], int],
+        random: Random,
+        crowd: Callable[[int], int] = lambda deliver_ms: 0,
+    ) -> None:
         self._options = options
         self._now_ms = now_ms
         self._random = random
         self._top_level = max(parse_delay_levels(options.message_delay_level), default=0)
-        self.crowd: Callable[[int], int] = lambda deliver_ms: 0
+        self._crowd = crowd
 
     def apply(self, message: InnerMessage) -> InnerMessage:
         """The same message, its topic, queue and properties changed if it has to wait. Raises BrokerError."""
@@ -123,7 +129,7 @@ class Postponement:
     def _check_crowd(self, deliver_ms: int) -> None:
         """Refuse what is too much for one second: always from twice the limit on, more and more often from once on."""
         limit = self._options.timer_congest_num_each_slot
-        crowd = self.crowd(deliver_ms)
+        crowd = self._crowd(deliver_ms)
         if crowd <= limit:
             return
         if crowd < limit * 2 and self._random.randrange(limit) >= crowd - limit:

@@ -13,7 +13,6 @@ from twisted.internet import defer, interfaces
 
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.schedule.delivery_loop import DeliveryLoop
-from twisted_mq.broker.schedule.postpone import Postponement
 from twisted_mq.broker.schedule.schedule_service import ScheduleMessageService
 from twisted_mq.broker.schedule.timer_service import TimerService
 from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
@@ -33,7 +32,6 @@ class WaitingParts(Protocol):
     now_ms: Callable[[], int]
     store: IMessageStore
     statistics: BrokerStatistics
-    postponement: Postponement
 
     def dispatch(self) -> bool: ...
 
@@ -76,8 +74,11 @@ class WaitingMessages:
         if self._times:
             self.timer.start(clean=clean)
             self._turns.append(self.timer.turn)
-            broker.postponement.crowd = self.timer.files.count
         self._loop = DeliveryLoop(broker.clock, self._turns, broker.dispatch)
+
+    def crowd(self, deliver_ms: int) -> int:
+        """How many messages wait for a second."""
+        return self.timer.files.count(deliver_ms) if self._times else 0
 
     def start(self) -> None:
         """Deliver from now on."""

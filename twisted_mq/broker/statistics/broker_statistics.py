@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 
 import attrs
 
-from twisted_mq.broker.statistics.call_times import CallTimes
 from twisted_mq.broker.statistics.counters import Counter, Counters, CountersBy, Rate, Sampler
 from twisted_mq.protocol.names.system_topics import is_system_topic
 from twisted_mq.protocol.text.java import parse_int
@@ -64,8 +63,6 @@ class BrokerStatistics:
     conflicts: Counters = attrs.field(factory=Counters, repr=False)
     activity: Counters = attrs.field(factory=Counters, repr=False)
     registrations: Counters = attrs.field(factory=Counters, repr=False)
-    put_times: CallTimes = attrs.field(factory=CallTimes, repr=False)
-    get_times: CallTimes = attrs.field(factory=CallTimes, repr=False)
     zone: datetime.tzinfo | None = None
     day: Day = attrs.field(init=False)
     _whole: dict[str, Counter] = attrs.field(init=False, repr=False)
@@ -127,9 +124,7 @@ class BrokerStatistics:
     # rates of totals
 
     def take_snapshot(self, now_seconds: float) -> None:
-        """Remember the totals of this moment, and time the next calls; called each second."""
-        self.put_times.arm()
-        self.get_times.arm()
+        """Remember the totals of this moment; called each second."""
         self._snapshots.append((now_seconds, {name: getattr(self, name) for name in _COUNTED}))
 
     def rate(self, name: str, window_seconds: int) -> float:

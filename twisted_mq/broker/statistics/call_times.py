@@ -1,7 +1,6 @@
 """How long calls of a hot path take, at no cost to most of them: a few calls after each `arm` are timed.
 
-Apache times each put and get (StoreStatsService); here the method is replaced by a timing one for `SAMPLE_CALLS` calls
-a second, and put back.
+Apache times each put and get (StoreStatsService); here `SAMPLE_CALLS` calls a second.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 import bisect
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Generic, ParamSpec, TypeVar
 
 SAMPLE_CALLS = 100
 _KEPT_TIMES = 1000
@@ -20,39 +19,17 @@ _RANGES = (
 )  # fmt: skip
 """What Apache prints for the ranges that end at these limits."""
 
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
 
 class CallTimes:
-    """Times of one method; `longest_ms` is since the start, all in whole ms."""
+    """Times of calls; `longest_ms` is since the start, all in whole ms."""
 
     def __init__(self) -> None:
         self.longest_ms = 0
         self._counts = [0] * len(_RANGES)
         self._times: deque[int] = deque(maxlen=_KEPT_TIMES)
-        self._watched: tuple[Any, str, Callable[..., Any], Callable[[], float]] | None = None
-        self._left = 0
-
-    def watch(self, owner: Any, name: str, seconds: Callable[[], float]) -> None:
-        """Time the callable that `owner` keeps under this name, with this clock."""
-        self._watched = (owner, name, getattr(owner, name), seconds)
-
-    def arm(self) -> None:
-        """Time the next calls."""
-        if self._watched is not None:
-            owner, name, _, _ = self._watched
-            self._left = SAMPLE_CALLS
-            setattr(owner, name, self._timed)
-
-    def _timed(self, *arguments: Any, **named: Any) -> Any:
-        assert self._watched is not None
-        owner, name, call, seconds = self._watched
-        self._left -= 1
-        if self._left <= 0:
-            setattr(owner, name, call)
-        began = seconds()
-        try:
-            return call(*arguments, **named)
-        finally:
-            self.record(int((seconds() - began) * 1000))
 
     def record(self, elapsed_ms: int) -> None:
         """Note one call."""
@@ -68,3 +45,31 @@ class CallTimes:
     def ranges(self) -> str:
         """How many timed calls took how long, as Apache prints it."""
         return "".join(f"{text}:{count} " for text, count in zip(_RANGES, self._counts, strict=True))
+
+
+class TimedCall(Generic[Parameters, Result]):
+    """A callable, and the times of some calls; who calls takes `call` anew each time: it is the callable itself but for
+    the calls that are timed.
+    """
+
+    def __init__(self, call: Callable[Parameters, Result], seconds: Callable[[], float]) -> None:
+        self.call = call
+        self.times = CallTimes()
+        self._untimed = call
+        self._seconds = seconds
+        self._left = 0
+
+    def arm(self) -> None:
+        """Time the next calls."""
+        self._left = SAMPLE_CALLS
+        self.call = self._timed
+
+    def _timed(self, *arguments: Parameters.args, **named: Parameters.kwargs) -> Result:
+        self._left -= 1
+        if self._left <= 0:
+            self.call = self._untimed
+        began = self._seconds()
+        try:
+            return self._untimed(*arguments, **named)
+        finally:
+            self.times.record(int((self._seconds() - began) * 1000))

@@ -21,25 +21,25 @@ from twisted_mq.routing.topic_route import queues_of, subscribe_queues
 
 
 class TopicRoutes:
-    """Where consumers of a topic find it. `cache` asks the name servers; None where there are none."""
+    """Where consumers of a topic find it. The cache asks the name servers; None where there are none."""
 
     log = Logger()
 
-    def __init__(self, topics: TopicConfigManager, broker_name: str) -> None:
+    def __init__(self, topics: TopicConfigManager, broker_name: str, cache: RouteCache | None = None) -> None:
         self._topics = topics
         self._broker_name = broker_name
         self._asked: set[str] = set()
-        self.cache: RouteCache | None = None
+        self._cache = cache
 
     async def queues(self, topic: str) -> list[MessageQueue] | None:
         """The readable queues, sorted; None where no name server knows the topic or none answers."""
-        if self.cache is None:
+        if self._cache is None:
             return self._own_queues(topic)
-        route = self.cache.get(topic)
+        route = self._cache.get(topic)
         queues = [] if route is None else subscribe_queues(topic, route)
         if not queues:
-            await self._ask(self.cache, topic)
-            route = self.cache.get(topic)
+            await self._ask(self._cache, topic)
+            route = self._cache.get(topic)
         return queues if queues or route is None else subscribe_queues(topic, route)
 
     def refresh(self) -> defer.Deferred[None]:
@@ -48,8 +48,8 @@ class TopicRoutes:
 
     async def _refresh(self) -> None:
         for topic in sorted(self._asked):
-            if self.cache is not None:
-                await self._ask(self.cache, topic)
+            if self._cache is not None:
+                await self._ask(self._cache, topic)
 
     async def _ask(self, cache: RouteCache, topic: str) -> None:
         try:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-import attrs
-
 from twisted_mq.protocol.bodies import DataVersion
 from twisted_mq.protocol.bodies.metrics import TransactionMetric
 
@@ -20,35 +18,24 @@ class MetricsTable(Protocol):
     def save(self) -> bool: ...
 
 
-@attrs.define(eq=False)
-class UnsavedMetrics:
-    """Counts that end with the process."""
-
-    counts: dict[str, TransactionMetric] = attrs.field(factory=dict)
-    data_version: DataVersion = attrs.field(factory=DataVersion)
-
-    def save(self) -> bool:
-        return False
-
-
 class TransactionMetrics:
     """Counts up with each half message and down when it is committed, rolled back or given up."""
 
-    def __init__(self, now_ms: Callable[[], int], table: MetricsTable | None = None) -> None:
+    def __init__(self, now_ms: Callable[[], int], table: MetricsTable) -> None:
         self._now_ms = now_ms
-        self.table = table if table is not None else UnsavedMetrics()
+        self._table = table
 
     def add(self, topic: str, change: int) -> None:
         """Change the count of a real topic."""
         now = self._now_ms()
-        self.table.counts[topic] = TransactionMetric(count=self.count(topic) + change, time_stamp=now)
-        self.table.data_version = self.table.data_version.next_version(now, self.table.data_version.state_version)
+        self._table.counts[topic] = TransactionMetric(count=self.count(topic) + change, time_stamp=now)
+        self._table.data_version = self._table.data_version.next_version(now, self._table.data_version.state_version)
 
     def count(self, topic: str) -> int:
         """0 for a topic without transactions."""
-        metric = self.table.counts.get(topic)
+        metric = self._table.counts.get(topic)
         return metric.count if metric is not None else 0
 
     def save(self) -> bool:
         """Write what changed. Raises OSError."""
-        return self.table.save()
+        return self._table.save()

@@ -16,6 +16,7 @@ from twisted.python import failure
 from twisted_mq.broker.schedule.postpone import Postponement
 from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
 from twisted_mq.broker.stored_message import StoredMessage
+from twisted_mq.broker.tables import BrokerTables
 from twisted_mq.broker.transaction.half_messages import committed, prepare, real_place
 from twisted_mq.broker.transaction.operations import OperationParts, OperationWriter
 from twisted_mq.broker.transaction.transaction_check import CheckParts, TransactionCheck
@@ -39,6 +40,7 @@ class TransactionParts(OperationParts, CheckParts, Protocol):
     advertised_ip: str
     postponement: Postponement
     statistics: BrokerStatistics
+    tables: BrokerTables
 
     def dispatch(self) -> bool: ...
 
@@ -50,7 +52,7 @@ class TransactionService:
 
     def __init__(self, broker: TransactionParts) -> None:
         self._broker = broker
-        self.metrics = TransactionMetrics(broker.now_ms)
+        self.metrics = TransactionMetrics(broker.now_ms, broker.tables.transaction_metrics)
         self._check = TransactionCheck(broker, self.metrics)
         self._operations = OperationWriter(broker, broker.dispatch)
         self._cooperator = task.Cooperator(

@@ -121,8 +121,7 @@ def test_master_suggests_the_slave_for_what_has_left_its_memory() -> None:
     for expected in ("0", "1"):
         answer = peer.ask(RequestCode.PULL_MESSAGE, pull_fields())
         assert answer.ext_fields["suggestWhichBrokerId"] == expected
-        processor = broker.processors[int(RequestCode.PULL_MESSAGE)].__self__
-        processor._get = old
+        broker.controller.timed_get.call = old
 
 
 # sends that wait
@@ -205,8 +204,7 @@ def test_timers_progress_is_had_only_from_a_master_with_a_timer() -> None:
 
 
 def test_ha_info_names_the_masters_addresses() -> None:
-    broker = BrokerInMemory()
-    broker.controller.ha.address = "127.0.0.2:20912"
+    broker = BrokerInMemory(parts={"ha_address": "127.0.0.2:20912"})
     answer = broker.connect().ask(RequestCode.EXCHANGE_BROKER_HA_INFO)
     assert answer.ext_fields == {
         "masterHaAddress": "127.0.0.2:20912",

@@ -78,10 +78,10 @@ class CopyTests(SynchronizeCase):
 
     def test_delays_and_modes_are_copied(self) -> None:
         self.master.controller.waiting.schedule.offsets = {1: 5, 2: 6}
-        self.master.controller.request_modes.modes = {"Orders": {}}
+        self.master.controller.tables.request_modes.modes = {"Orders": {}}
         self.sync()
         self.assertEqual((self.delays.offsets, self.delays.saved), ({1: 5, 2: 6}, 1))
-        self.assertEqual(self.slave.controller.request_modes.modes, {"Orders": {}})
+        self.assertEqual(self.slave.controller.tables.request_modes.modes, {"Orders": {}})
         self.assertEqual(len(self.metrics), 1)
 
     def test_timer_checkpoint_is_copied(self) -> None:

@@ -147,7 +147,8 @@ def test_reset_frees_the_queue(desk: PopDesk) -> None:
 
 def test_what_is_held_lasts_over_a_restart(desk: PopDesk, tmp_path: Path) -> None:
     table = ConsumerOrderInfoTable(str(tmp_path / "consumerOrderInfo.json"))
-    desk.controller.pop.orders.load(table)
+    desk.stop()
+    desk = PopDesk(tmp_path, restarted=desk, tables={"orders": table})
     first, second = pop(desk)
     desk.ack(first)
     desk.controller.pop.orders.save()
@@ -155,10 +156,9 @@ def test_what_is_held_lasts_over_a_restart(desk: PopDesk, tmp_path: Path) -> Non
     assert written == {"table": {"T@G": {"0": {
         "cm": 1, "i": 10000, "l": desk.now, "o": [0, 1], "popTime": desk.now}}}}  # fmt: skip
     desk.stop()
-    again = PopDesk(tmp_path, restarted=desk)
     table = ConsumerOrderInfoTable(str(tmp_path / "consumerOrderInfo.json"))
     table.load()
-    again.controller.pop.orders.load(table)
+    again = PopDesk(tmp_path, restarted=desk, tables={"orders": table})
     assert pop(again) == []
     consumer = again.broker.connect()
     again.hold_pop(consumer, order="true", maxMsgNums=2)
@@ -184,9 +184,7 @@ def test_topic_or_group_made_anew_at_once_holds_nothing(
 
 
 def test_unused_queues_are_forgotten(desk: PopDesk, tmp_path: Path) -> None:
-    table = ConsumerOrderInfoTable(str(tmp_path / "consumerOrderInfo.json"))
-    orders = desk.controller.pop.orders
-    orders.load(table)
+    table, orders = desk.broker.tables["orders"], desk.controller.pop.orders
     pop(desk)
     pop(desk, consumerGroup="Gone")
     desk.controller.groups.delete("Gone")

@@ -15,8 +15,10 @@ from twisted_mq.storage.interfaces import InnerMessage
 NOW = 1_795_217_904_671
 
 
-def postponement(**options: object) -> Postponement:
-    return Postponement(BrokerOptions(broker_name="b", **options), lambda: NOW, random.Random(1))
+def postponement(crowd: int = 0, **options: object) -> Postponement:
+    return Postponement(
+        BrokerOptions(broker_name="b", **options), lambda: NOW, random.Random(1), lambda deliver_ms: crowd
+    )
 
 
 def message(*, sys_flag: int = 0, topic: str = "T", **properties: str) -> InnerMessage:
@@ -128,8 +130,7 @@ def test_without_the_wheel_times_are_refused() -> None:
 
 def test_crowded_second_is_refused_always_from_twice_the_limit_on_and_sometimes_before() -> None:
     def taken(crowd: int) -> int:
-        rule = postponement(timer_congest_num_each_slot=100)
-        rule.crowd = lambda deliver_ms: crowd
+        rule = postponement(crowd, timer_congest_num_each_slot=100)
         count = 0
         for _ in range(200):
             try:
