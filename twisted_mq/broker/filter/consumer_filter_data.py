@@ -7,8 +7,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import attrs
 
 from twisted_mq.broker.filter.bloom_filter import BloomFilterData
@@ -123,18 +121,32 @@ class ConsumerFilterTable(ConfigTable[_Filters]):
         return _Filters(topics)
 
 
-_SAME = ("consumer_group", "topic", "expression", "expression_type", "born_time", "dead_time", "client_version")
-
-
 def _from_stored(stored: _Stored) -> ConsumerFilterData:
     positions = stored.bloom_filter_data
     data = None if positions is None else BloomFilterData(tuple(positions.bit_pos), positions.bit_num)
-    members: dict[str, Any] = {name: getattr(stored, name) for name in _SAME}
-    return ConsumerFilterData(**members, bloom_filter_data=data)
+    return ConsumerFilterData(
+        consumer_group=stored.consumer_group,
+        topic=stored.topic,
+        expression=stored.expression,
+        expression_type=stored.expression_type,
+        born_time=stored.born_time,
+        client_version=stored.client_version,
+        bloom_filter_data=data,
+        dead_time=stored.dead_time,
+    )
 
 
 def _to_stored(data: ConsumerFilterData) -> _Stored:
     made = data.bloom_filter_data
     positions = None if made is None else _Positions(list(made.bit_pos), made.bit_num)
-    members: dict[str, Any] = {name: getattr(data, name) for name in _SAME}
-    return _Stored(**members, dead=data.is_dead, bloom_filter_data=positions)
+    return _Stored(
+        consumer_group=data.consumer_group,
+        topic=data.topic,
+        expression=data.expression,
+        expression_type=data.expression_type,
+        born_time=data.born_time,
+        dead_time=data.dead_time,
+        dead=data.is_dead,
+        client_version=data.client_version,
+        bloom_filter_data=positions,
+    )

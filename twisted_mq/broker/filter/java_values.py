@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from typing import Any
+from typing import TypeAlias
 
 from twisted_mq.broker.filter.errors import EvaluationError
 
@@ -28,6 +28,9 @@ _NOT_FINITE = re.compile(r"[+-]?(?:NaN|Infinity)")
 _BLANKS = "".join(map(chr, range(0x21)))
 _LARGEST_EXPONENT = 100_000
 """Beyond this a number of property size is 0 or infinite."""
+
+Value: TypeAlias = str | float
+"""A property's text, or a boolean or number that it is compared with."""
 
 
 class Long(int):
@@ -109,20 +112,25 @@ def _total_order(value: float) -> int:
     return 0 if math.copysign(1.0, value) > 0 or value != 0 else -1
 
 
-def compare(left: Any, right: Any) -> int:
+def compare(left: Value, right: Value) -> int:
     """Negative, 0 or positive for two values that are there (Apache: ComparisonExpression.__compare).
 
     Values that cannot be compared count as less. Raises EvaluationError for text that is not of the other's type, and
     for a boolean on the left of text, which fails in Java with a ClassCastException.
     """
-    if isinstance(left, str) and isinstance(right, str):
-        return (left > right) - (left < right)
-    if isinstance(left, bool) and isinstance(right, str):
-        raise EvaluationError(f"a boolean on the left of the text {right!r} cannot be compared")
     if isinstance(left, str):
-        left = like(right, left)
-    elif isinstance(right, str):
-        right = like(left, right)
+        if isinstance(right, str):
+            return (left > right) - (left < right)
+        return _compare_numbers(like(right, left), right)
+    if isinstance(right, str):
+        if isinstance(left, bool):
+            raise EvaluationError(f"a boolean on the left of the text {right!r} cannot be compared")
+        return _compare_numbers(left, like(left, right))
+    return _compare_numbers(left, right)
+
+
+def _compare_numbers(left: float, right: float) -> int:
+    """Booleans are numbers here, which only booleans are compared with."""
     if isinstance(left, bool) or isinstance(right, bool):
         return int(left) - int(right) if isinstance(left, bool) and isinstance(right, bool) else -1
     if isinstance(left, float) or isinstance(right, float):
@@ -130,7 +138,7 @@ def compare(left: Any, right: Any) -> int:
     return int(left > right) - int(left < right)
 
 
-def like(sample: Any, text: str) -> Any:
+def like(sample: float, text: str) -> float:
     """`text` read as the type of `sample`, a boolean or a number. Raises EvaluationError."""
     if isinstance(sample, bool):
         return to_boolean(text)
@@ -139,14 +147,14 @@ def like(sample: Any, text: str) -> Any:
     return to_long(text) if isinstance(sample, Long) else to_integer(text)
 
 
-def equal(left: Any, right: Any) -> bool | None:
+def equal(left: Value | None, right: Value | None) -> bool | None:
     """`left = right`: None where only the left is missing, False where only the right is, True where both are."""
     if left is None:
         return True if right is None else None
     return right is not None and compare(left, right) == 0
 
 
-def order(left: Any, right: Any) -> int:
+def order(left: Value, right: Value) -> int:
     """`compare` for <, <=, > and >=, where two texts count as numbers. Raises EvaluationError."""
     if isinstance(left, str) and isinstance(right, str):
         return compare_doubles(to_double(left), to_double(right))

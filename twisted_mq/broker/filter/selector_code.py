@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import Any
 
 from sqlglot import exp
 
@@ -39,9 +38,13 @@ _PREDICATES = (
 )
 """Apache's BooleanExpression."""
 
-_ORDERS = {exp.GT: ">", exp.GTE: ">=", exp.LT: "<", exp.LTE: "<="}
+_ORDERS: dict[type[exp.Expr], str] = {exp.GT: ">", exp.GTE: ">=", exp.LT: "<", exp.LTE: "<="}
 _MIRRORED = {">": "<", ">=": "<=", "<": ">", "<=": ">=", "==": "=="}
-_TEXT_TESTS = {exp.Contains: "{a} in {t}", exp.StartsWith: "{t}.startswith({a})", exp.EndsWith: "{t}.endswith({a})"}
+_TEXT_TESTS: dict[type[exp.Expr], str] = {
+    exp.Contains: "{a} in {t}",
+    exp.StartsWith: "{t}.startswith({a})",
+    exp.EndsWith: "{t}.endswith({a})",
+}
 
 
 class _Number:
@@ -67,13 +70,13 @@ class _Maker:
         self._text = text
         self._variables = map("t{}".format, itertools.count())
 
-    def function(self, tree: Any) -> Function:
+    def function(self, tree: exp.Expr) -> Function:
         code = compile(f"lambda get: {self.truth(tree, 0)}", "<SQL92>", "eval")
-        names: dict[str, Any] = {name: getattr(java_values, name) for name in _HELPERS}
+        names: dict[str, object] = {name: getattr(java_values, name) for name in _HELPERS}
         made: Function = eval(code, names | {"__builtins__": {}})
         return made
 
-    def truth(self, node: Any, depth: int) -> str:
+    def truth(self, node: exp.Expr, depth: int) -> str:
         """A node where a truth is needed (Apache: asBooleanExpression): a property alone is false, or unknown."""
         if isinstance(node, exp.Identifier):
             return f"None if ({self.value(node, depth)}) is None else False"
@@ -81,7 +84,7 @@ class _Maker:
             raise self.fault(node, f"{_shown(node)} is neither true nor false")
         return self.value(node, depth)
 
-    def value(self, node: Any, depth: int) -> str:
+    def value(self, node: exp.Expr, depth: int) -> str:
         """A node's value; of a property its text."""
         if depth > MAX_NESTING:
             raise self.fault(node, f"more than {MAX_NESTING} tests within each other")
@@ -96,7 +99,7 @@ class _Maker:
             return number.source()
         return _RULES[type(node)](self, node, depth + 1)
 
-    def number(self, node: Any) -> _Number | None:
+    def number(self, node: exp.Expr) -> _Number | None:
         """The number that a node always is; None for every other node. Raises ExpressionError where out of range."""
         negative = False
         inner = node
@@ -110,7 +113,7 @@ class _Maker:
             value = Long(-value) if isinstance(value, Long) else -value
         return _Number(value)
 
-    def _literal(self, node: Any) -> int | float:
+    def _literal(self, node: exp.Expr) -> int | float:
         """Apache: ConstantExpression.createFromDecimal and createFloat, which takes no 0.0."""
         word = node.this
         if not word.rstrip("lL").isdigit():
@@ -124,32 +127,32 @@ class _Maker:
         value = int(digits)
         return value if value <= java_values.INTEGER_MAX else Long(value)
 
-    def fault(self, node: Any, reason: str) -> ExpressionError:
+    def fault(self, node: exp.Expr, reason: str) -> ExpressionError:
         return ExpressionError(self._text, _start(node), reason)
 
     def negated(self, value: str) -> str:
         name = next(self._variables)
         return f"None if ({name} := {value}) is None else not {name}"
 
-    def chain(self, node: Any, depth: int, decisive: bool) -> str:
+    def chain(self, node: exp.Expr, depth: int, decisive: bool) -> str:
         """AND (False decides) and OR (True decides), of all operands that stand side by side."""
         operands = {next(self._variables): self.truth(one, depth) for one in _operands(node)}
         decided = " or ".join(f"({name} := {value}) is {decisive}" for name, value in operands.items())
         unknown = " or ".join(f"{name} is None" for name in operands)
         return f"{decisive} if {decided} else None if {unknown} else {not decisive}"
 
-    def negate(self, node: Any, depth: int) -> str:
+    def negate(self, node: exp.Expr, depth: int) -> str:
         """Minus before something that is no number: unknown, after its evaluation."""
         return f"None if ({self.value(node.this, depth)}) else None"
 
-    def is_null(self, node: Any, depth: int) -> str:
+    def is_null(self, node: exp.Expr, depth: int) -> str:
         negated = bool(node.meta.get(NEGATED))
         value = self.value(node.this, depth)
         if isinstance(node.this, exp.Literal | exp.Boolean) or self.number(node.this) is not None:
             return repr(negated)
         return f"({value}) {'is not' if negated else 'is'} None"
 
-    def equality(self, node: Any, depth: int) -> str:
+    def equality(self, node: exp.Expr, depth: int) -> str:
         """Apache: createEqual; <> is its negation, so a text that is no number matches neither."""
         left, right = node.this, node.expression
         for operand in (left, right):
@@ -162,7 +165,7 @@ class _Maker:
             made = f"equal({self.value(left, depth)}, {self.value(right, depth)})"
         return self.negated(made) if isinstance(node, exp.NEQ) else made
 
-    def _property_equality(self, left: Any, right: Any) -> str | None:
+    def _property_equality(self, left: exp.Expr, right: exp.Expr) -> str | None:
         """The common comparison of a property with a constant without a call; None for any other."""
         if not isinstance(left, exp.Identifier):
             return None
@@ -178,10 +181,10 @@ class _Maker:
             test = number.comparison.format(t=name, op="==", c=repr(number.value))
         return f"None if ({name} := get({left.this!r})) is None else {test}"
 
-    def ordering(self, node: Any, depth: int) -> str:
+    def ordering(self, node: exp.Expr, depth: int) -> str:
         return self._order(node.this, node.expression, _ORDERS[type(node)], depth)
 
-    def _order(self, left: Any, right: Any, mark: str, depth: int) -> str:
+    def _order(self, left: exp.Expr, right: exp.Expr, mark: str, depth: int) -> str:
         """Apache: createGreaterThan and the like: numbers and properties only."""
         self._check_ordered(left)
         self._check_ordered(right)
@@ -194,16 +197,16 @@ class _Maker:
         operands = f"({one} := {self.value(left, depth)}) is None or ({other} := {self.value(right, depth)}) is None"
         return f"None if {operands} else order({one}, {other}) {mark} 0"
 
-    def _check_ordered(self, operand: Any) -> None:
+    def _check_ordered(self, operand: exp.Expr) -> None:
         if isinstance(operand, _PREDICATES) or (isinstance(operand, exp.Literal) and operand.is_string):
             raise self.fault(operand, f"{_shown(operand)} cannot be compared by <, <=, > or >=")
 
-    def _property_order(self, left: Any, number: _Number, mark: str) -> str:
+    def _property_order(self, left: exp.Expr, number: _Number, mark: str) -> str:
         name = next(self._variables)
         test = number.comparison.format(t=name, op=mark, c=repr(number.value))
         return f"None if ({name} := get({left.this!r})) is None else {test}"
 
-    def between(self, node: Any, depth: int) -> str:
+    def between(self, node: exp.Expr, depth: int) -> str:
         """Apache: createBetween is >= AND <=, createNotBetween < OR >; only the former looks at constants' order."""
         this, low, high = node.this, node.args["low"], node.args["high"]
         negated = bool(node.meta.get(NEGATED))
@@ -221,14 +224,14 @@ class _Maker:
         decided = f"({one} := {below}) is {negated} or ({other} := {above}) is {negated}"
         return f"{negated} if {decided} else None if {one} is None or {other} is None else {not negated}"
 
-    def _unknown_between(self, this: Any, low: Any, high: Any, depth: int) -> str:
+    def _unknown_between(self, this: exp.Expr, low: exp.Expr, high: exp.Expr, depth: int) -> str:
         """Minus before something that is no number is unknown, and so is its place; the bounds are checked all the same."""
         for operand in (low, high):
             self._check_ordered(operand)
             self.value(operand, depth)
         return self.value(this, depth)
 
-    def membership(self, node: Any, depth: int) -> str:
+    def membership(self, node: exp.Expr, depth: int) -> str:
         if not isinstance(node.this, exp.Identifier):
             raise self.fault(node, f"IN needs a property on its left, not {_shown(node.this)}")
         texts = frozenset(one.this for one in node.expressions)
@@ -237,7 +240,7 @@ class _Maker:
         members = ", ".join(map(repr, sorted(texts)))
         return f"None if ({name} := get({node.this.this!r})) is None else {name} {test} {{{members}}}"
 
-    def text_test(self, node: Any, depth: int) -> str:
+    def text_test(self, node: exp.Expr, depth: int) -> str:
         """CONTAINS, STARTSWITH, ENDSWITH and their NOT forms: never unknown, false where there is no text."""
         name = next(self._variables)
         searched = node.expression.this
@@ -251,7 +254,7 @@ class _Maker:
         return f"False if ({name} := {value}) is None else {inverted}({test})"
 
 
-_RULES: dict[type, Callable[[_Maker, Any, int], str]] = {
+_RULES: dict[type, Callable[[_Maker, exp.Expr, int], str]] = {
     exp.Or: lambda maker, node, depth: maker.chain(node, depth, True),
     exp.And: lambda maker, node, depth: maker.chain(node, depth, False),
     exp.Not: lambda maker, node, depth: maker.negated(maker.truth(node.this, depth)),
@@ -266,9 +269,9 @@ _RULES: dict[type, Callable[[_Maker, Any, int], str]] = {
 }
 
 
-def _operands(node: Any) -> list[Any]:
+def _operands(node: exp.Expr) -> list[exp.Expr]:
     """`a OR b OR c` is a tree that leans left: its operands from left to right."""
-    found: list[Any] = []
+    found: list[exp.Expr] = []
     kind = type(node)
     while type(node) is kind:
         found.append(node.expression)
@@ -276,13 +279,13 @@ def _operands(node: Any) -> list[Any]:
     return [node, *reversed(found)]
 
 
-def _start(node: Any) -> int:
+def _start(node: exp.Expr) -> int:
     while START not in node.meta:
         node = node.this
     return int(node.meta[START])
 
 
-def _shown(node: Any) -> str:
+def _shown(node: exp.Expr) -> str:
     if isinstance(node, exp.Literal):
         return f"'{node.this[:40]}'" if node.is_string else node.this[:40]
     if isinstance(node, exp.Boolean | exp.Null):
@@ -290,7 +293,7 @@ def _shown(node: Any) -> str:
     return "a test" if isinstance(node, _PREDICATES) else "a value with a sign"
 
 
-def make_function(text: str, tree: Any) -> Function:
+def make_function(text: str, tree: exp.Expr) -> Function:
     """The function of an expression's tree. Raises ExpressionError for operands that Apache refuses.
 
     The function takes the properties' `get`; it raises EvaluationError where a property is not of the type compared.

@@ -15,7 +15,7 @@ first word that cannot continue the expression, and whatever follows is not read
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NoReturn
 
 from sqlglot import Parser, Token, TokenType, exp
 
@@ -41,7 +41,7 @@ class SelectorParser(Parser):
     EQUALITY = {TokenType.EQ: exp.EQ, TokenType.NEQ: exp.NEQ}
     COMPARISON = {TokenType.GT: exp.GT, TokenType.GTE: exp.GTE, TokenType.LT: exp.LT, TokenType.LTE: exp.LTE}
 
-    def parse_selector(self, text: str) -> Any:
+    def parse_selector(self, text: str) -> exp.Expr:
         """The tree of an expression. Raises ExpressionError."""
         self.reset()
         self.sql = text
@@ -49,19 +49,24 @@ class SelectorParser(Parser):
         self._tokens = SelectorTokenizer().tokenize(text)
         self._tokens_size = len(self._tokens)
         self._advance(0)
-        tree = self._parse_disjunction()
+        tree = self._parse_whole()
         if self._curr.token_type == TokenType.UNKNOWN:
             self.raise_error("an operator or the end")
         return tree
 
-    def raise_error(self, message: str, token: Any = None) -> None:
+    def raise_error(self, message: str, token: Token | None = None) -> NoReturn:
         """Raises ExpressionError: `message` is what was expected at the current word."""
         found = self._curr
         position = found.start if found else len(self.sql)
         reason = f"expected {message}, found {found.text[:40] if found else 'the end'}"
         raise ExpressionError(self.sql, position, reason)
 
-    def _parse_equality(self, parse_is: bool = True) -> Any:
+    def _parse_whole(self) -> exp.Expr:
+        tree = self._parse_disjunction()
+        assert tree is not None  # sqlglot's own parser gives up so; here a fault raises
+        return tree
+
+    def _parse_equality(self, parse_is: bool = True) -> exp.Expr:
         left = self._parse_comparison()
         while True:
             token = self._curr
@@ -74,7 +79,7 @@ class SelectorParser(Parser):
             else:
                 return left
 
-    def _parse_comparison(self, this: Any = None) -> Any:
+    def _parse_comparison(self, this: exp.Expr | None = None) -> exp.Expr:
         left = self._parse_unary()
         while True:
             token = self._curr
@@ -89,7 +94,7 @@ class SelectorParser(Parser):
                 return left
             left = test
 
-    def _parse_test(self, left: Any, negated: bool) -> Any:
+    def _parse_test(self, left: exp.Expr, negated: bool) -> exp.Expr | None:
         token = self._curr
         if self._match_set(_TEXT_TESTS):
             return _at(token, _TEXT_TESTS[token.token_type](this=left, expression=self._parse_text()), negated)
@@ -101,7 +106,7 @@ class SelectorParser(Parser):
             return _at(token, exp.Between(this=left, low=low, high=self._parse_unary()), negated)
         return None
 
-    def _parse_texts(self) -> list[Any]:
+    def _parse_texts(self) -> list[exp.Expr]:
         self._expect(TokenType.L_PAREN, "(")
         texts = [self._parse_text()]
         while self._match(TokenType.COMMA):
@@ -109,11 +114,11 @@ class SelectorParser(Parser):
         self._expect(TokenType.R_PAREN, ", or )")
         return texts
 
-    def _parse_text(self) -> Any:
+    def _parse_text(self) -> exp.Expr:
         token = self._expect(TokenType.STRING, "a text in single quotes")
         return _at(token, exp.Literal.string(token.text[1:-1].replace("''", "'")))
 
-    def _parse_unary(self) -> Any:
+    def _parse_unary(self) -> exp.Expr:
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise ExpressionError(self.sql, self._curr.start, f"more than {MAX_DEPTH} levels")
@@ -129,16 +134,16 @@ class SelectorParser(Parser):
         self._depth -= 1
         return parsed
 
-    def _parse_primary(self) -> Any:
+    def _parse_primary(self) -> exp.Expr:
         token = self._curr
         kind = token.token_type
         if kind == TokenType.STRING:
             return self._parse_text()
         if self._match(TokenType.L_PAREN):
-            inner = self._parse_disjunction()
+            inner = self._parse_whole()
             self._expect(TokenType.R_PAREN, "an operator or )")
             return inner
-        node: Any = None
+        node: exp.Expr
         if kind == TokenType.VAR:
             node = exp.Identifier(this=token.text)
         elif kind == TokenType.NUMBER:
@@ -159,13 +164,13 @@ class SelectorParser(Parser):
         return token
 
 
-def _at(token: Token, node: Any, negated: bool = False) -> Any:
+def _at(token: Token, node: exp.Expr, negated: bool = False) -> exp.Expr:
     node.meta[START] = token.start
     if negated:
         node.meta[NEGATED] = True
     return node
 
 
-def parse_selector(text: str) -> Any:
+def parse_selector(text: str) -> exp.Expr:
     """The sqlglot tree of an expression. Raises ExpressionError."""
     return SelectorParser().parse_selector(text)

@@ -7,7 +7,6 @@ where the line ends (on the last line it is two minus signs); the only escape in
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from sqlglot import Dialect, Token, Tokenizer, TokenType
 
@@ -53,7 +52,7 @@ MARKS = {
 class SelectorTokenizer(Tokenizer):
     """Makes sqlglot's tokens by Apache's rules: sqlglot's own scanner knows other numbers, comments and marks."""
 
-    def __init__(self, dialect: Any = None) -> None:
+    def __init__(self, dialect: Dialect | None = None) -> None:
         super().__init__(dialect or Dialect())
 
     def tokenize(self, sql: str) -> list[Token]:
