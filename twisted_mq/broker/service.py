@@ -12,10 +12,10 @@ import os
 import resource
 import socket
 from collections.abc import Callable
-from typing import Any
+from typing import Protocol, TypeVar
 
 from twisted.application import service
-from twisted.internet import defer, task, threads
+from twisted.internet import defer, interfaces, task, threads
 
 from twisted_mq.broker.advertised_address import address_warning, advertised_ip
 from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
@@ -27,6 +27,7 @@ from twisted_mq.broker.filter.filter_tables import consumer_filters
 from twisted_mq.broker.filter.message_filter import filter_bit_map
 from twisted_mq.broker.ha.replication import Replication
 from twisted_mq.broker.long_polling import HOLD_CHECK_SECONDS
+from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.registration import Registration
 from twisted_mq.broker.request_table import request_table
 from twisted_mq.broker.retention_service import RetentionService
@@ -39,6 +40,7 @@ from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import TopicConfig
 from twisted_mq.protocol.layouts.host import pack_host, pack_ip
 from twisted_mq.protocol.layouts.message_id import UniqueKeyMaker
+from twisted_mq.reactor_threads import Arguments, CallFromThread, Result
 from twisted_mq.remoting.channel import Traffic
 from twisted_mq.remoting.client import RemotingClient
 from twisted_mq.remoting.listen import PortError, bind, listen
@@ -68,25 +70,38 @@ UNREGISTER_SECONDS = 1.0
 """How long a stop waits for name servers to take the broker out of their routes."""
 
 
+class LoadedTable(Protocol):
+    """A table of the config folder."""
+
+    def load(self) -> object: ...
+
+
+Table = TypeVar("Table", bound=LoadedTable)
+
+
 class BrokerService(service.Service):
     """One broker. `started` fires with it when it listens and has tried to register; `port` is the one listened on."""
 
     log = Logger()
 
-    def __init__(self, options: Any, reactor: Any) -> None:
+    def __init__(self, options: BrokerOptions, reactor: interfaces.IReactorTime) -> None:
         self.options = options
         self.port = 0
         self.started: defer.Deferred[BrokerService] = defer.Deferred()
         self.controller: BrokerController
         self.registration: Registration
         self._reactor = reactor
+        self._threads = interfaces.IReactorThreads(reactor)
+        # mypy-zope takes the argument `callable` for the interface's self
+        self._call_from_thread: CallFromThread = self._threads.callFromThread  # type: ignore[assignment]
         self._bound: socket.socket
         self._bound_for_slaves: socket.socket
         self._factory: RemotingServerFactory
         self._client: RemotingClient
-        self._listening: list[Any] = []
+        self._listening: list[interfaces.IListeningPort] = []
         self._loops: list[task.LoopingCall] = []
         self._retention: RetentionService
+        self._store: FileMessageStore
 
     def now_ms(self) -> int:
         """The reactor's clock in ms since the epoch."""
@@ -115,16 +130,13 @@ class BrokerService(service.Service):
         port = options.ha_listen_port or (options.listen_port and options.listen_port + 1)
         return bind(options.bind_address, port, "haListenPort")
 
-    def _name_servers(self) -> list[str]:
-        return [one.strip() for one in (self.options.namesrv_addr or "").split(";") if one.strip()]
-
     def _make_controller(self, undo: contextlib.ExitStack) -> BrokerController:
-        options, now_ms, name_servers = self.options, self.now_ms, self._name_servers()
+        options, now_ms, name_servers = self.options, self.now_ms, self.options.name_servers
         ip = advertised_ip(options.broker_ip1, name_servers)
         folder = os.path.join(options.store_path_root_dir, "config")
         topics = TopicConfigManager(loaded(TopicTable, folder, "topics.json"), now_ms, self._topics_changed)
         filters = consumer_filters(options, ConsumerFilterTable(os.path.join(folder, "consumerFilter.json")))
-        store = self._open_store(pack_host(ip, self.port), topics, filters)
+        store = self._store = self._open_store(pack_host(ip, self.port), topics, filters)
         undo.callback(store.close)
         filters.load(now_ms())
         groups = SubscriptionGroupManager(
@@ -149,7 +161,7 @@ class BrokerService(service.Service):
         return BrokerController(
             options=options,
             clock=self._reactor,
-            call_from_thread=self._reactor.callFromThread,
+            call_from_thread=self._call_from_thread,
             now_ms=now_ms,
             store=store,
             topics=topics,
@@ -177,7 +189,7 @@ class BrokerService(service.Service):
             self.now_ms,
             is_batch_topic=topics.is_batch_topic,
             bit_map_of=functools.partial(filter_bit_map, filters) if options.enable_calc_filter_bit_map else None,
-            committed=functools.partial(self._reactor.callFromThread, lambda: self.controller.dispatch()),
+            committed=lambda: self._call_from_thread(lambda: self.controller.dispatch()),
         )
         store.start()
         return store
@@ -194,9 +206,10 @@ class BrokerService(service.Service):
         self._factory = RemotingServerFactory(
             traffic, self.options.server_channel_max_idle_time_seconds, most_connections()
         )
-        listening = [listen(self._reactor, self._bound, self._factory)]
+        sockets = interfaces.IReactorSocket(self._reactor)
+        listening = [listen(sockets, self._bound, self._factory)]
         undo.callback(listening[0].stopListening)
-        listening.append(listen(self._reactor, self._bound_for_slaves, controller.ha.accept))
+        listening.append(listen(sockets, self._bound_for_slaves, controller.ha.accept))
         self._listening = listening
         if self.options.listen_port > 2:
             self._listen_fast()
@@ -205,12 +218,12 @@ class BrokerService(service.Service):
         """The VIP port, listenPort - 2, which older clients prefer for sends."""
         try:
             fast = bind(self.options.bind_address, self.port - 2)
-            self._listening.append(listen(self._reactor, fast, self._factory))
+            self._listening.append(listen(interfaces.IReactorSocket(self._reactor), fast, self._factory))
         except PortError as error:
             self.log.warn("no fast port, clients with vipChannelEnabled use the main one: {e}", e=error)
 
     def _register(self) -> None:
-        controller, options, name_servers = self.controller, self.options, self._name_servers()
+        controller, options, name_servers = self.controller, self.options, self.options.name_servers
         self.log.info(
             "broker {name} registers as {address} with {servers} (set brokerIP1 and listenPort to change it)",
             name=options.broker_name,
@@ -227,13 +240,7 @@ class BrokerService(service.Service):
         controller, options = self.controller, self.options
         if controller.is_slave:
             Replication(controller, self._reactor, self._client, self.registration).start(self._every)
-        self._retention = RetentionService(
-            controller.store,
-            options,
-            self._reactor,
-            self.now_ms,
-            functools.partial(threads.deferToThreadPool, self._reactor, self._reactor.getThreadPool()),
-        )
+        self._retention = RetentionService(self._store, options, self._reactor, self.now_ms, self._in_thread)
         period = min(60_000, max(10_000, options.register_name_server_period)) / 1000
         self._every(period, self.registration.register)
         self._every(HOLD_CHECK_SECONDS, lambda: controller.held_pulls.answer_expired(self.now_ms()))
@@ -256,11 +263,14 @@ class BrokerService(service.Service):
         if not options.is_slave:
             self._every(options.transaction_check_interval / 1000, controller.transactions.check)
 
-    def _in_thread(self, work: Callable[..., Any], *arguments: Any) -> defer.Deferred[Any]:
-        return threads.deferToThreadPool(self._reactor, self._reactor.getThreadPool(), work, *arguments)
+    def _in_thread(
+        self, function: Callable[Arguments, Result], *arguments: Arguments.args, **named: Arguments.kwargs
+    ) -> defer.Deferred[Result]:
+        pool = self._threads.getThreadPool()
+        return threads.deferToThreadPool(self._threads, pool, function, *arguments, **named)
 
-    def _every(self, seconds: float, work: Callable[[], Any]) -> None:
-        def turn() -> Any:
+    def _every(self, seconds: float, work: Callable[[], object]) -> None:
+        def turn() -> object:
             try:
                 return work()
             except Exception:
@@ -314,7 +324,7 @@ class BrokerService(service.Service):
         self._save(functools.partial(controller.filters.save, self.now_ms()))
         self.log.info("broker {name} stopped", name=self.options.broker_name)
 
-    def _save(self, save: Callable[[], Any]) -> None:
+    def _save(self, save: Callable[[], object]) -> None:
         """Write a table; one that cannot be written does not keep the store from being closed."""
         try:
             save()
@@ -329,13 +339,13 @@ def raise_file_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def loaded(table: Callable[[str], Any], folder: str, name: str) -> Any:
+def loaded(table: Callable[[str], Table], folder: str, name: str) -> Table:
     """A JSON table of the config folder, read."""
     made = table(os.path.join(folder, name))
     made.load()
     return made
 
 
-def make_broker(options: Any, reactor: Any) -> BrokerService:
-    """A broker with these options (twisted_mq.broker.options.BrokerOptions) on this reactor."""
+def make_broker(options: BrokerOptions, reactor: interfaces.IReactorTime) -> BrokerService:
+    """A broker with these options on this reactor, which has threads and sockets too."""
     return BrokerService(options, reactor)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any
 
 from twisted.application import service
+from twisted.internet.interfaces import IReactorTime
 from twisted.python import usage
 
 from twisted_mq.broker.options import BrokerOptions
@@ -82,7 +82,7 @@ def with_embedded_port(words: Sequence[str]) -> list[str]:
 class EmbeddedNamesrv(service.MultiService):
     """A name server, and a broker that is made once the name server's port is known."""
 
-    def __init__(self, broker: BrokerOptions, namesrv: NamesrvOptions, reactor: Any) -> None:
+    def __init__(self, broker: BrokerOptions, namesrv: NamesrvOptions, reactor: IReactorTime) -> None:
         super().__init__()
         self._broker = broker
         self._namesrv = namesrv
@@ -116,10 +116,12 @@ def embedded_settings(broker: BrokerOptions, port: int) -> NamesrvOptions:
     )
 
 
-def makeService(options: Options, reactor: Any = None) -> Daemon:
+def makeService(options: Options, reactor: IReactorTime | None = None) -> Daemon:
     """The services of one broker process."""
     if reactor is None:
-        from twisted.internet import reactor
+        from twisted.internet import reactor as installed
+
+        reactor = installed
     # numpy comes with linear algebra, which is not in use here and would start a thread a core
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     daemon = Daemon(options.daemon, expected=(PortError, StoreError))

@@ -73,7 +73,7 @@ class Traffic:
     pause_reading: bool = True
     """Whether a peer that takes nothing is not read either. Off at the calling side: if both ends stopped reading
     while their own writes are stuck, neither would ever go on."""
-    end_of_read: Callable[[], None] | None = None
+    end_of_read: Callable[[], object] | None = None
     """Called after each read whose commands were processed and answered."""
     channel_made: Callable[[Channel], None] | None = None
     channel_lost: Callable[[Channel], None] | None = None

@@ -10,9 +10,11 @@ from typing import Any
 
 from twisted.internet import defer, protocol, reactor
 from twisted.internet.endpoints import TCP4ClientEndpoint, connectProtocol
+from twisted.internet.interfaces import IReactorSocket, IReactorThreads
 from twisted.internet.task import Clock, deferLater
 from twisted.logger import globalLogPublisher
 from twisted.trial.unittest import TestCase
+from zope.interface import implementer
 
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.service import BrokerService, make_broker
@@ -259,6 +261,7 @@ class NameServersTest(BrokerServiceCase):
         await self.until(lambda: defer.ensureDeferred(known()))
 
 
+@implementer(IReactorSocket, IReactorThreads)
 class VirtualTime(Clock):
     """The reactor's connections and threads, under a clock that the test turns."""
 
