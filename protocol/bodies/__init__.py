@@ -72,8 +72,8 @@ from twisted_mq.protocol.bodies.queues import QueryAssignmentResponseBody as Que
 from twisted_mq.protocol.bodies.queues import SetMessageRequestModeRequestBody as SetMessageRequestModeRequestBody
 from twisted_mq.protocol.bodies.queues import UnlockBatchRequestBody as UnlockBatchRequestBody
 from twisted_mq.protocol.bodies.register_broker import RegisterBrokerBody as RegisterBrokerBody
-from twisted_mq.protocol.bodies.register_broker import decode_register_broker as decode_register_broker
 from twisted_mq.protocol.bodies.register_broker import encode_register_broker as encode_register_broker
+from twisted_mq.protocol.bodies.register_broker_reader import decode_register_broker as decode_register_broker
 from twisted_mq.protocol.bodies.route import BrokerData as BrokerData
 from twisted_mq.protocol.bodies.route import BrokerMemberGroup as BrokerMemberGroup
 from twisted_mq.protocol.bodies.route import ClusterInfo as ClusterInfo

@@ -12,26 +12,27 @@ Topic texts have no topicSysFlag and no order: these are lost on the way, as wit
 
 from __future__ import annotations
 
+import functools
 import zlib
-from typing import Any
 
 import attrs
 from attrs import field
 
 from twisted_mq.protocol.bodies.codec import decode_body, decode_value, encode_body
-from twisted_mq.protocol.bodies.static_topic import TopicQueueMappingInfo
 from twisted_mq.protocol.bodies.topic_config import TopicConfig, TopicConfigAndMappingSerializeWrapper
-from twisted_mq.protocol.bodies.versions import DataVersion
 from twisted_mq.protocol.errors import BodyError
 from twisted_mq.protocol.text.fastjson import dumps
 
 MAX_INFLATED_BYTES = 32 * 1024 * 1024
-"""Some 500,000 topics. Apache has no limit."""
+MAX_TOPICS = 250_000
+"""Of one registration, and its static topics. Apache has no limits; brokers keep some thousands of topics."""
+MAX_TEXT_BYTES = 16 * 1024
+"""A topic's attributes, the list of filter servers, the version."""
 
 V5_0_0 = 413
 """MQVersion ordinal from which on the deflated form ends with static topics."""
 
-_NAME = "RegisterBrokerBody"
+NAME = "RegisterBrokerBody"
 
 
 @attrs.frozen
@@ -52,19 +53,30 @@ def topic_config_text(config: TopicConfig) -> str:
 
 def parse_topic_config(text: str) -> TopicConfig:
     """A topic from its text. Attributes that cannot be read are left out, as Apache does. Raises BodyError."""
+    name, config = named_topic_config(text)
+    return attrs.evolve(config, topic_name=name)
+
+
+def named_topic_config(text: str) -> tuple[str, TopicConfig]:
+    """Name and rest of a topic. Nearly all topics of a broker share the rest, and it is one object."""
     parts = text.split(" ", 5)
     if len(parts) < 5:
-        raise BodyError(_NAME, f"a topic's text has {len(parts)} parts of at least 5: {text[:200]!r}")
-    names = ("topicName", "readQueueNums", "writeQueueNums", "perm", "topicFilterType")
-    members: dict[str, Any] = dict(zip(names, parts, strict=False))
-    if len(parts) == 6:
-        members["attributes"] = _parse_attributes(parts[5])
-    return decode_value(TopicConfig, members)
+        raise BodyError(NAME, f"a topic's text has {len(parts)} parts of at least 5: {text[:200]!r}")
+    return parts[0], _nameless(*parts[1:])
 
 
-def _parse_attributes(text: str) -> dict[str, str]:
+@functools.lru_cache(maxsize=1024)
+def _nameless(read: str, write: str, perm: str, kind: str, attributes: str = "{}") -> TopicConfig:
+    members = {"readQueueNums": read, "writeQueueNums": write, "perm": perm, "topicFilterType": kind}
+    return attrs.evolve(decode_value(TopicConfig, members), attributes=parse_attributes(attributes.encode()))
+
+
+def parse_attributes(text: bytes) -> dict[str, str]:
+    """Attributes from JSON; none where they cannot be read or are too long."""
+    if text == b"{}" or len(text) > MAX_TEXT_BYTES:
+        return {}
     try:
-        attributes: dict[str, str] = decode_body(dict[str, str], text.encode())
+        attributes: dict[str, str] = decode_body(dict[str, str], text)
     except BodyError:
         return {}
     return attributes
@@ -86,71 +98,3 @@ def encode_register_broker(body: RegisterBrokerBody, compressed: bool) -> bytes:
     parts.append(len(mappings).to_bytes(4, "big"))
     parts += [_with_length(encode_body(mapping)) for mapping in mappings.values()]
     return zlib.compress(b"".join(parts), 9)
-
-
-class _Parts:
-    """Cuts the inflated bytes into counts and pieces with a length; never past their end."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._position = 0
-
-    def count(self) -> int:
-        """A number of pieces: no more than can follow, at 4 bytes each."""
-        count = self._number()
-        if not 0 <= count <= (len(self._data) - self._position) // 4:
-            raise BodyError(_NAME, f"{count} entries announced, {len(self._data) - self._position} bytes are left")
-        return count
-
-    def piece(self) -> bytes:
-        size = self._number()
-        start, end = self._position, self._position + size
-        if size < 0 or end > len(self._data):
-            raise BodyError(_NAME, f"a piece of {size} bytes at {start}, the inflated body has {len(self._data)}")
-        self._position = end
-        return self._data[start:end]
-
-    def _number(self) -> int:
-        end = self._position + 4
-        if end > len(self._data):
-            raise BodyError(_NAME, f"the inflated body ends at {len(self._data)}, inside of a number")
-        number = int.from_bytes(self._data[self._position : end], "big", signed=True)
-        self._position = end
-        return number
-
-
-def _inflate(data: bytes) -> bytes:
-    inflater = zlib.decompressobj()
-    try:
-        inflated = inflater.decompress(data, MAX_INFLATED_BYTES)
-    except zlib.error as error:
-        raise BodyError(_NAME, f"not deflated: {error}") from error
-    if inflater.unconsumed_tail:
-        raise BodyError(_NAME, f"more than {MAX_INFLATED_BYTES} bytes when inflated")
-    return inflated
-
-
-def _text(data: bytes) -> str:
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        raise BodyError(_NAME, f"a topic's text: {error}") from error
-
-
-def decode_register_broker(data: bytes, compressed: bool, broker_version: int) -> RegisterBrokerBody:
-    """The body of REGISTER_BROKER. `broker_version`: the MQVersion ordinal in the command. Raises BodyError."""
-    if not compressed:
-        return decode_body(RegisterBrokerBody, data)
-    parts = _Parts(_inflate(data))
-    data_version = decode_body(DataVersion, parts.piece())
-    configs = [parse_topic_config(_text(parts.piece())) for _ in range(parts.count())]
-    filter_servers = decode_body(list[str], parts.piece())
-    mappings: list[TopicQueueMappingInfo] = []
-    if broker_version >= V5_0_0:
-        mappings = [decode_body(TopicQueueMappingInfo, parts.piece()) for _ in range(parts.count())]
-    wrapper = TopicConfigAndMappingSerializeWrapper(
-        topic_config_table={config.topic_name: config for config in configs},
-        data_version=data_version,
-        topic_queue_mapping_info_map={mapping.topic: mapping for mapping in mappings},
-    )
-    return RegisterBrokerBody(wrapper, filter_servers)

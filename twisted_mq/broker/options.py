@@ -633,6 +633,13 @@ class BrokerOptions:
         type="string",
         secret=True,
     )
+    registration_shared_secret: str | None = option(
+        "registrationSharedSecret",
+        None,
+        "what name servers ask of brokers that register; unset: nothing; ours",
+        type="string",
+        secret=True,
+    )
     sync_broker_member_group_period: int = option(
         "syncBrokerMemberGroupPeriod", 1000, "ms between a slave's looks for its master", low=100
     )

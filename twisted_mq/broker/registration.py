@@ -25,6 +25,7 @@ from twisted_mq.protocol.bodies import (
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.headers import RegisterBrokerRequestHeader, UnRegisterBrokerRequestHeader
+from twisted_mq.protocol.requests.registration_proof import PROOF, registration_proof
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import encode_header
 from twisted_mq.remoting.client import RemotingClient
@@ -116,6 +117,9 @@ class Registration:
         self, address: str, code: int, header: RegisterBrokerRequestHeader | UnRegisterBrokerRequestHeader, body: bytes
     ) -> defer.Deferred[bool]:
         command = RemotingCommand.request(code, encode_header(header), body)
+        secret = self.options.registration_shared_secret
+        if secret is not None:
+            command.ext_fields[PROOF] = registration_proof(command, secret)
         sent = self.client.invoke(address, command, self.options.register_broker_timeout_mills / 1000)
         return sent.addCallbacks(self._told, self._failed, callbackArgs=(address,), errbackArgs=(address,))
 

@@ -6,17 +6,21 @@ import zlib
 
 from twisted_mq.namesrv import route_query
 from twisted_mq.namesrv.route_values import BrokerAddress, Registration
-from twisted_mq.namesrv.state import NamesrvState, answer, refuse
+from twisted_mq.namesrv.state import NamesrvState, answer, check_size, refuse
+from twisted_mq.namesrv.turns import Work, then
 from twisted_mq.protocol.bodies import (
     DataVersion,
     GetBrokerMemberGroupResponseBody,
     KVTable,
-    TopicConfigAndMappingSerializeWrapper,
-    TopicConfigSerializeWrapper,
     decode_body,
-    decode_register_broker,
     encode_body,
 )
+from twisted_mq.protocol.bodies.register_broker_reader import (
+    RegisteredTopics,
+    read_old_registration,
+    read_register_broker,
+)
+from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.headers import (
     AddWritePermOfBrokerRequestHeader,
     AddWritePermOfBrokerResponseHeader,
@@ -31,9 +35,10 @@ from twisted_mq.protocol.headers import (
     WipeWritePermOfBrokerResponseHeader,
 )
 from twisted_mq.protocol.names.routes import ORDER_TOPIC_CONFIG
+from twisted_mq.protocol.requests.registration_proof import PROOF, is_proven
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header
-from twisted_mq.remoting.channel import Channel
+from twisted_mq.remoting.channel import Answer, Channel
 
 V3_0_11 = 37
 """MQVersion ordinal from which a registration's body is a RegisterBrokerBody; before, the topics alone."""
@@ -41,30 +46,44 @@ V3_0_11 = 37
 ZONE_NAME = "__ZONE_NAME"
 """Header field outside of the declared ones (Apache: MixAll.ZONE_NAME)."""
 
+LARGE_BODY = 4096
+"""Deflated, this may be 4 MiB of topics."""
+MAX_VERSION_BYTES = 4096
+
 NOT_SET = "not set any response code"
 """Remark of Apache's answers whose code was never set; clients see it beside code 0."""
 
 
-def register_broker(state: NamesrvState, channel: Channel, command: RemotingCommand) -> RemotingCommand:
+def register_broker(state: NamesrvState, channel: Channel, command: RemotingCommand) -> Answer:
     """REGISTER_BROKER."""
+    _check_proof(state, command)
     header = decode_header(RegisterBrokerRequestHeader, command)
     if header.body_crc32 and header.body_crc32 != zlib.crc32(command.body) & 0x7FFFFFFF:
         raise refuse("crc32 not match")
-    registration = _registration(header, command, channel)
-    registered = state.routes.register(
-        registration, state.now_ms(), delete_missing_topics=state.options.delete_topic_with_broker_registration
-    )
+    work = _registered(state, channel, command, header)
+    if len(command.body) > LARGE_BODY:
+        work = state.registrations.keep(len(command.body), work)
+    return then(state.turns.run(header.broker_name, work), lambda result: answer(command, result, _order_topics(state)))
+
+
+def _registered(
+    state: NamesrvState, channel: Channel, command: RemotingCommand, header: RegisterBrokerRequestHeader
+) -> Work[RegisterBrokerResponseHeader]:
+    body = yield from _read(header, command)
+    registration = _registration(header, command, channel, body)
+    delete = state.options.delete_topic_with_broker_registration
+    registered = yield from state.routes.register(registration, state.now_ms(), delete_missing_topics=delete)
     if not registered.accepted:
         raise refuse("register broker failed")
     state.tell_if_wanted(registered.change)
-    result = RegisterBrokerResponseHeader(
+    return RegisterBrokerResponseHeader(
         ha_server_addr=registered.ha_server_address, master_addr=registered.master_address
     )
-    return answer(command, result, _order_topics(state))
 
 
-def _registration(header: RegisterBrokerRequestHeader, command: RemotingCommand, channel: Channel) -> Registration:
-    wrapper, filter_servers = _registered(header, command)
+def _registration(
+    header: RegisterBrokerRequestHeader, command: RemotingCommand, channel: Channel, body: RegisteredTopics
+) -> Registration:
     return Registration(
         cluster_name=header.cluster_name,
         broker_name=header.broker_name,
@@ -72,27 +91,30 @@ def _registration(header: RegisterBrokerRequestHeader, command: RemotingCommand,
         address=header.broker_addr,
         ha_server_address=header.ha_server_addr,
         connection=channel,
-        topics=wrapper.topic_config_table,
-        data_version=wrapper.data_version,
-        topic_mappings=wrapper.topic_queue_mapping_info_map,
-        filter_servers=filter_servers,
+        topics=body.topics,
+        data_version=body.data_version,
+        topic_mappings=body.static_topics,
+        filter_servers=body.filter_servers,
         zone_name=command.ext_fields.get(ZONE_NAME),
         timeout_ms=header.heartbeat_timeout_millis,
         enable_acting_master=header.enable_acting_master,
     )
 
 
-def _registered(
-    header: RegisterBrokerRequestHeader, command: RemotingCommand
-) -> tuple[TopicConfigAndMappingSerializeWrapper, list[str] | None]:
-    """Topics and filter servers from the body's three forms. Without a body: no topics, version 0."""
+def _read(header: RegisterBrokerRequestHeader, command: RemotingCommand) -> Work[RegisteredTopics]:
+    """The body's three forms. Without a body: no topics, version 0."""
     if not command.body:
-        return TopicConfigAndMappingSerializeWrapper(), None
+        return RegisteredTopics()
     if command.version >= V3_0_11:
-        body = decode_register_broker(command.body, header.compressed, command.version)
-        return body.topic_config_serialize_wrapper, body.filter_server_list
-    old = decode_body(TopicConfigSerializeWrapper, command.body)
-    return TopicConfigAndMappingSerializeWrapper(old.topic_config_table, old.data_version), None
+        return (yield from read_register_broker(command.body, header.compressed, command.version))
+    return (yield from read_old_registration(command.body))
+
+
+def _check_proof(state: NamesrvState, command: RemotingCommand) -> None:
+    secret = state.options.registration_shared_secret
+    if secret is not None and not is_proven(command, secret):
+        given = "another one is known" if PROOF in command.ext_fields else "it is missing"
+        raise refuse(f"{PROOF}: registrationSharedSecret has to be known here, {given}", ResponseCode.NO_PERMISSION)
 
 
 def _order_topics(state: NamesrvState) -> bytes:
@@ -102,8 +124,10 @@ def _order_topics(state: NamesrvState) -> bytes:
 
 def unregister_broker(state: NamesrvState, channel: Channel, command: RemotingCommand) -> RemotingCommand:
     """UNREGISTER_BROKER."""
+    _check_proof(state, command)
     header = decode_header(UnRegisterBrokerRequestHeader, command)
     key = BrokerAddress(header.cluster_name, header.broker_addr)
+    state.routes.check_leave(key, header.broker_name, channel, state.now_ms())
     state.tell_if_wanted(state.routes.unregister(key, header.broker_name, header.broker_id))
     return answer(command)
 
@@ -112,7 +136,8 @@ def query_data_version(state: NamesrvState, channel: Channel, command: RemotingC
     """QUERY_DATA_VERSION: whether the broker must register again; counts as a sign of life."""
     header = decode_header(QueryDataVersionRequestHeader, command)
     key = BrokerAddress(header.cluster_name, header.broker_addr)
-    asked = decode_body(DataVersion, command.body) if command.body else None
+    body = check_size(command, MAX_VERSION_BYTES)
+    asked = decode_body(DataVersion, body) if body else None
     changed = state.routes.is_changed(key, asked)
     state.routes.heard_from(key, state.now_ms())
     known = state.routes.data_version(key)
@@ -140,15 +165,21 @@ def broker_cluster_info(state: NamesrvState, channel: Channel, command: Remoting
     return answer(command, body=encode_body(route_query.cluster_info(state.routes)))
 
 
-def wipe_write_permission(state: NamesrvState, channel: Channel, command: RemotingCommand) -> RemotingCommand:
+def wipe_write_permission(state: NamesrvState, channel: Channel, command: RemotingCommand) -> Answer:
     """WIPE_WRITE_PERM_OF_BROKER."""
     header = decode_header(WipeWritePermOfBrokerRequestHeader, command)
-    count = state.routes.set_writable(header.broker_name, False)
-    return answer(command, WipeWritePermOfBrokerResponseHeader(wipe_topic_count=count))
+    work = state.routes.set_writable(header.broker_name, False)
+    return then(
+        state.turns.run(header.broker_name, work),
+        lambda count: answer(command, WipeWritePermOfBrokerResponseHeader(wipe_topic_count=count)),
+    )
 
 
-def add_write_permission(state: NamesrvState, channel: Channel, command: RemotingCommand) -> RemotingCommand:
+def add_write_permission(state: NamesrvState, channel: Channel, command: RemotingCommand) -> Answer:
     """ADD_WRITE_PERM_OF_BROKER."""
     header = decode_header(AddWritePermOfBrokerRequestHeader, command)
-    count = state.routes.set_writable(header.broker_name, True)
-    return answer(command, AddWritePermOfBrokerResponseHeader(add_topic_count=count))
+    work = state.routes.set_writable(header.broker_name, True)
+    return then(
+        state.turns.run(header.broker_name, work),
+        lambda count: answer(command, AddWritePermOfBrokerResponseHeader(add_topic_count=count)),
+    )

@@ -5,8 +5,10 @@ from __future__ import annotations
 from twisted_mq.config.errors import ConfigError, KeyNotAllowed
 from twisted_mq.config.options import options_text, parse_updates
 from twisted_mq.config.properties import parse_properties, update_properties
+from twisted_mq.namesrv.kv_config import KVConfigFull
 from twisted_mq.namesrv.options import NamesrvOptions
-from twisted_mq.namesrv.state import NamesrvState, answer, refuse
+from twisted_mq.namesrv.state import NamesrvState, answer, check_size, refuse
+from twisted_mq.namesrv.turns import Work, outcome, then
 from twisted_mq.protocol.bodies import KVTable, encode_body
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.headers import (
@@ -18,17 +20,34 @@ from twisted_mq.protocol.headers import (
 )
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header
-from twisted_mq.remoting.channel import Channel
+from twisted_mq.remoting.channel import Answer, Channel
+
+MAX_SETTINGS_BYTES = 16 * 1024
+"""All settings of a name server have less than two."""
 
 
-def put_kv_config(state: NamesrvState, channel: Channel, command: RemotingCommand) -> RemotingCommand:
-    """PUT_KV_CONFIG."""
+def put_kv_config(state: NamesrvState, channel: Channel, command: RemotingCommand) -> Answer:
+    """PUT_KV_CONFIG. Answered when it is on disk."""
     header = decode_header(PutKVConfigRequestHeader, command)
+    return _changed(state, command, header.namespace, header.key, header.value)
+
+
+def _changed(state: NamesrvState, command: RemotingCommand, namespace: str, key: str, value: str | None) -> Answer:
+    work = _change(state, namespace, key, value)
+    return then(state.turns.run("key-value configuration", work), lambda _: answer(command))
+
+
+def _change(state: NamesrvState, namespace: str, key: str, value: str | None) -> Work[None]:
+    config = state.kv_config
     try:
-        state.kv_config.put(header.namespace, header.key, header.value)
+        changed = config.changed(namespace, key, value)
+        if changed is not None:
+            yield from outcome(state.in_thread(config.write, changed))
+            config.show(changed)
+    except KVConfigFull as error:
+        raise refuse(str(error)) from error
     except OSError as error:
         raise refuse(f"key-value configuration not written: {error}") from error
-    return answer(command)
 
 
 def get_kv_config(state: NamesrvState, channel: Channel, command: RemotingCommand) -> RemotingCommand:
@@ -40,14 +59,10 @@ def get_kv_config(state: NamesrvState, channel: Channel, command: RemotingComman
     return answer(command, GetKVConfigResponseHeader(value=value))
 
 
-def delete_kv_config(state: NamesrvState, channel: Channel, command: RemotingCommand) -> RemotingCommand:
+def delete_kv_config(state: NamesrvState, channel: Channel, command: RemotingCommand) -> Answer:
     """DELETE_KV_CONFIG; a key that is not there is a success too."""
     header = decode_header(DeleteKVConfigRequestHeader, command)
-    try:
-        state.kv_config.delete(header.namespace, header.key)
-    except OSError as error:
-        raise refuse(f"key-value configuration not written: {error}") from error
-    return answer(command)
+    return _changed(state, command, header.namespace, header.key, None)
 
 
 def kv_list_by_namespace(state: NamesrvState, channel: Channel, command: RemotingCommand) -> RemotingCommand:
@@ -64,19 +79,24 @@ def get_config(state: NamesrvState, channel: Channel, command: RemotingCommand) 
     return answer(command, body=options_text(state.options).encode())
 
 
-def update_config(state: NamesrvState, channel: Channel, command: RemotingCommand) -> RemotingCommand:
+def update_config(state: NamesrvState, channel: Channel, command: RemotingCommand) -> Answer:
     """UPDATE_NAMESRV_CONFIG: settings of the allow-list, all or none of a request.
 
     They are written to configStorePath first. Unlike Apache, a key that may not be changed is refused by name and a
     value of the wrong type is an error.
     """
+    return then(state.turns.run("settings", _update(state, command)), lambda _: answer(command))
+
+
+def _update(state: NamesrvState, command: RemotingCommand) -> Work[None]:
     try:
-        entries = parse_properties(command.body)
+        entries = parse_properties(check_size(command, MAX_SETTINGS_BYTES))
         if state.options.refused_keys & {entry.key for entry in entries}:
             raise refuse("Can not update config in black list.", ResponseCode.NO_PERMISSION)
         changes = parse_updates(NamesrvOptions, entries)
         if entries:
-            update_properties(state.options.config_store_path, {entry.key: entry.value for entry in entries})
+            texts = {entry.key: entry.value for entry in entries}
+            yield from outcome(state.in_thread(update_properties, state.options.config_store_path, texts))
     except KeyNotAllowed as error:
         raise refuse(str(error), ResponseCode.NO_PERMISSION) from error
     except ConfigError as error:
@@ -85,4 +105,3 @@ def update_config(state: NamesrvState, channel: Channel, command: RemotingComman
         raise refuse(f"settings not written: {error}") from error
     for name, value in changes.items():
         setattr(state.options, name, value)
-    return answer(command)

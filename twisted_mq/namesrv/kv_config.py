@@ -1,7 +1,8 @@
 """The key-value configuration: namespaces of keys in one JSON file (Apache: KVConfigManager).
 
-File: {"configTable":{"NAMESPACE":{"key":"value"}}}; the version before stands in FILE.bak. A change is on disk when its
-call returns. A file that cannot be read does not hold up the start: the other version takes its place.
+File: {"configTable":{"NAMESPACE":{"key":"value"}}}; the version before stands in FILE.bak. A change has three steps, of
+which `write` may run in a thread: changed, write, show. A file that cannot be read does not hold up the start: the other
+version takes its place.
 """
 
 from __future__ import annotations
@@ -11,10 +12,18 @@ import os
 import shutil
 
 from twisted_mq.logs import Logger
-
-"""Namespace of strictly ordered topics: topic -> "broker:queues;..." (Apache: NamesrvUtil)."""
+from twisted_mq.protocol.text.fastjson import dumps
 
 Namespaces = dict[str, dict[str, str]]
+
+MAX_BYTES = 1024 * 1024
+"""Names, keys and values together: each change writes all of them. Apache has no limit."""
+BYTES_OF_KEY = 8
+"""What a key and a namespace take beside their text."""
+
+
+class KVConfigFull(Exception):
+    """A key for which there is no room."""
 
 
 class KVConfig:
@@ -25,12 +34,13 @@ class KVConfig:
     def __init__(self, path: str) -> None:
         self._path = path
         self._namespaces: Namespaces = {}
+        self._size = 0
 
     def load(self) -> None:
         """Read the file, or its .bak where it is damaged; with neither, start empty."""
         for path in (self._path, f"{self._path}.bak"):
             try:
-                self._namespaces = _read(path)
+                self.show(_read(path))
             except FileNotFoundError:
                 continue
             except (OSError, ValueError) as error:
@@ -41,18 +51,31 @@ class KVConfig:
             )
             return
 
-    def put(self, namespace: str, key: str, value: str) -> None:
-        """Set a key. Raises OSError where it cannot be written; then nothing changed."""
-        changed = self._copy()
-        changed.setdefault(namespace, {})[key] = value
-        self._save(changed)
+    def changed(self, namespace: str, key: str, value: str | None) -> Namespaces | None:
+        """All namespaces with a key set, or dropped (None); its namespace stays. None where nothing changes.
 
-    def delete(self, namespace: str, key: str) -> None:
-        """Drop a key; its namespace stays. Raises OSError where that cannot be written; then nothing changed."""
-        if key in self._namespaces.get(namespace, {}):
-            changed = self._copy()
+        Raises KVConfigFull.
+        """
+        before = self.get(namespace, key)
+        if before == value:
+            return None
+        changed = {one: dict(keys) for one, keys in self._namespaces.items()}
+        if value is None:
             del changed[namespace][key]
-            self._save(changed)
+            return changed
+        changed.setdefault(namespace, {})[key] = value
+        size = _size(changed)
+        if size > max(MAX_BYTES, self._size):
+            raise KVConfigFull(
+                f"namespace={namespace[:200]} key={key[:200]}: with this value of {len(value)} characters the key-value "
+                f"configuration would have {size} bytes, at most {MAX_BYTES} are taken"
+            )
+        return changed
+
+    def show(self, namespaces: Namespaces) -> None:
+        """These are written, and found from now on."""
+        self._namespaces = namespaces
+        self._size = _size(namespaces)
 
     def get(self, namespace: str, key: str) -> str | None:
         """The value, or None."""
@@ -63,21 +86,23 @@ class KVConfig:
         keys = self._namespaces.get(namespace)
         return None if keys is None else dict(keys)
 
-    def _copy(self) -> Namespaces:
-        return {namespace: dict(keys) for namespace, keys in self._namespaces.items()}
-
-    def _save(self, changed: Namespaces) -> None:
-        """Write aside, keep the version before as .bak, replace in one step, then show the change."""
+    def write(self, namespaces: Namespaces) -> None:
+        """Write aside, keep the version before as .bak, replace in one step. Raises OSError: then nothing changed."""
         os.makedirs(os.path.dirname(os.path.abspath(self._path)), exist_ok=True)
         temporary = f"{self._path}.tmp"
-        with open(temporary, "w", encoding="utf-8") as file:
-            json.dump({"configTable": changed}, file, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+        with open(temporary, "wb") as file:
+            file.write(dumps({"configTable": namespaces}))
             file.flush()
             os.fsync(file.fileno())
         if os.path.exists(self._path):
             _keep(self._path, f"{self._path}.bak")
         os.replace(temporary, self._path)
-        self._namespaces = changed
+
+
+def _size(namespaces: Namespaces) -> int:
+    texts = [text for keys in namespaces.values() for pair in keys.items() for text in pair]
+    texts += namespaces
+    return sum(len(text.encode()) for text in texts) + BYTES_OF_KEY * len(texts)
 
 
 def _keep(path: str, backup: str) -> None:

@@ -48,14 +48,19 @@ class NamesrvOptions:
     enable_all_topic_list: bool = option("enableAllTopicList", True, "the list of all topics is served", remote=True)
     enable_topic_list: bool = option("enableTopicList", True, "topic lists by cluster and unit are served", remote=True)
     notify_min_broker_id_changed: bool = option(
-        "notifyMinBrokerIdChanged", False, "brokers are told when the lowest id of their name changes", remote=True
+        "notifyMinBrokerIdChanged", False, "brokers are told when the lowest id of their name changes"
     )
-    need_wait_for_service: bool = option(
-        "needWaitForService", False, "routes are refused for a while after the start", remote=True
-    )
-    wait_seconds_for_service: int = option("waitSecondsForService", 45, "how long, in s", low=0, remote=True)
+    need_wait_for_service: bool = option("needWaitForService", False, "routes are refused for a while after the start")
+    wait_seconds_for_service: int = option("waitSecondsForService", 45, "how long, in s", low=0)
     delete_topic_with_broker_registration: bool = option(
         "deleteTopicWithBrokerRegistration", False, "topics missing from a registration are dropped", remote=True
+    )
+    registration_shared_secret: str | None = option(
+        "registrationSharedSecret",
+        None,
+        "what brokers must know to register and to leave; unset: nothing; ours",
+        type="string",
+        secret=True,
     )
     config_black_list: str = option(
         "configBlackList",

@@ -30,10 +30,10 @@ REQUESTS: dict[RequestCode, RequestFunction] = {
     RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER: topic_requests.all_topics,
     RequestCode.GET_TOPICS_BY_CLUSTER: topic_requests.topics_by_cluster,
     RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS: topic_requests.system_topics,
-    RequestCode.GET_UNIT_TOPIC_LIST: topic_requests.topic_list(route_query.unit_topics),
-    RequestCode.GET_HAS_UNIT_SUB_TOPIC_LIST: topic_requests.topic_list(route_query.unit_sub_topics),
+    RequestCode.GET_UNIT_TOPIC_LIST: topic_requests.topic_list("unit", route_query.unit_topics),
+    RequestCode.GET_HAS_UNIT_SUB_TOPIC_LIST: topic_requests.topic_list("unit sub", route_query.unit_sub_topics),
     RequestCode.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST: topic_requests.topic_list(
-        route_query.unit_sub_topics_outside_units
+        "unit sub outside", route_query.unit_sub_topics_outside_units
     ),
 }
 

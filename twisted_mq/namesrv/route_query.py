@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Mapping
 
 import attrs
 
+from twisted_mq.namesrv.by_topic import TOPICS_OF_SLICE
 from twisted_mq.namesrv.route_table import RouteTable
 from twisted_mq.namesrv.route_values import BrokerAddress
 from twisted_mq.protocol.bodies import BrokerData, BrokerMemberGroup, ClusterInfo, QueueData, TopicList, TopicRouteData
 from twisted_mq.protocol.flags import TopicSysFlag, is_writeable
 from twisted_mq.protocol.names.routes import MASTER_ID
 from twisted_mq.protocol.names.system_topics import SYNC_BROKER_MEMBER_PREFIX
-
-"""Topics whose route shows the broker's members as they are (Apache: TopicValidator)."""
 
 
 def topic_route(
@@ -31,7 +30,7 @@ def topic_route(
         brokers = [_with_acting_master(one, queues[one.broker_name]) for one in brokers]
     return TopicRouteData(
         order_topic_conf=order_topic_conf,
-        queue_datas=[queues[name] for name in sorted(queues)],
+        queue_datas=[queues[one.broker_name] for one in brokers],
         broker_datas=brokers,
         filter_server_table=_filter_servers(table, brokers),
         topic_queue_mapping_by_broker=table.topic_mappings.get(topic),
@@ -89,15 +88,19 @@ def broker_member_group(table: RouteTable, cluster_name: str, broker_name: str) 
     return BrokerMemberGroup(cluster=cluster_name, broker_name=broker_name, broker_addrs=addresses)
 
 
-def all_topics(table: RouteTable) -> TopicList:
+Names = Generator[None, None, list[str]]
+"""Work in slices that returns names of topics, in order."""
+
+
+def all_topics(table: RouteTable) -> Names:
     """Every topic that has a queue somewhere."""
-    return TopicList(topic_list=sorted(table.topics))
+    return _topics_where(table, lambda queues: True)
 
 
-def topics_of_cluster(table: RouteTable, cluster_name: str) -> TopicList:
+def topics_of_cluster(table: RouteTable, cluster_name: str) -> Names:
     """The topics with queues in a cluster; none for an unknown one."""
     names = table.clusters.get(cluster_name, set())
-    return TopicList(topic_list=sorted(topic for topic, queues in table.topics.items() if names & queues.keys()))
+    return _topics_where(table, lambda queues: not names.isdisjoint(queues))
 
 
 def system_topics(table: RouteTable) -> TopicList:
@@ -107,23 +110,33 @@ def system_topics(table: RouteTable) -> TopicList:
     return TopicList(topic_list=sorted(names), broker_addr=next(addresses, None))
 
 
-def unit_topics(table: RouteTable) -> TopicList:
+def unit_topics(table: RouteTable) -> Names:
     """Topics of a unit (FLAG_UNIT)."""
-    return _topics_where(table, lambda flag: bool(flag & TopicSysFlag.FLAG_UNIT))
+    return _topics_where(table, lambda queues: bool(_flag(queues) & TopicSysFlag.FLAG_UNIT))
 
 
-def unit_sub_topics(table: RouteTable) -> TopicList:
+def unit_sub_topics(table: RouteTable) -> Names:
     """Topics subscribed by a unit (FLAG_UNIT_SUB)."""
-    return _topics_where(table, lambda flag: bool(flag & TopicSysFlag.FLAG_UNIT_SUB))
+    return _topics_where(table, lambda queues: bool(_flag(queues) & TopicSysFlag.FLAG_UNIT_SUB))
 
 
-def unit_sub_topics_outside_units(table: RouteTable) -> TopicList:
+def unit_sub_topics_outside_units(table: RouteTable) -> Names:
     """Topics subscribed by a unit that are in none themselves."""
     both = TopicSysFlag.FLAG_UNIT | TopicSysFlag.FLAG_UNIT_SUB
-    return _topics_where(table, lambda flag: flag & both == TopicSysFlag.FLAG_UNIT_SUB)
+    return _topics_where(table, lambda queues: _flag(queues) & both == TopicSysFlag.FLAG_UNIT_SUB)
 
 
-def _topics_where(table: RouteTable, holds: Callable[[int], bool]) -> TopicList:
-    """Topics by the flag of one of their brokers, as Apache's lists have it."""
-    chosen = [topic for topic, queues in table.topics.items() if holds(next(iter(queues.values())).topic_sys_flag)]
-    return TopicList(topic_list=sorted(chosen))
+def _flag(queues: Mapping[str, QueueData]) -> int:
+    """Of one of the topic's brokers, as Apache's lists have it."""
+    return next(iter(queues.values())).topic_sys_flag
+
+
+def _topics_where(table: RouteTable, holds: Callable[[Mapping[str, QueueData]], bool]) -> Names:
+    chosen: list[str] = []
+    for number, topic in enumerate(list(table.topics), 1):
+        queues = table.topics.get(topic)
+        if queues is not None and holds(queues):
+            chosen.append(topic)
+        if not number % TOPICS_OF_SLICE:
+            yield
+    return chosen

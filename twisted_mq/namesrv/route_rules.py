@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+
 from twisted_mq.namesrv.route_values import MinBrokerIdChange, Registration
 from twisted_mq.protocol.bodies import BrokerData, QueueData, TopicConfig
+from twisted_mq.protocol.codes import ResponseCode
+from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.flags import PermName
 from twisted_mq.protocol.names.routes import MASTER_ID
+
+MAX_NAME = 255
+"""Characters of a broker's name, cluster, zone and addresses. Apache has no limit."""
 
 
 def addresses_without(held: BrokerData | None, registration: Registration) -> dict[int, str]:
@@ -23,18 +30,37 @@ def speaks_for_topics(registration: Registration, addresses: dict[int, str]) -> 
     """Whether its topics count: the master's, and the lowest slave's where brokers know acting masters."""
     if registration.broker_id == MASTER_ID:
         return True
-    return registration.enable_acting_master is not None and registration.broker_id == min(addresses)
+    return registration.enable_acting_master is not None and MASTER_ID < registration.broker_id == min(addresses)
 
 
 def queue_data(broker_name: str, config: TopicConfig, *, read_only: bool) -> QueueData:
     """The queues that a broker's configuration of a topic offers."""
-    return QueueData(
-        broker_name=broker_name,
-        read_queue_nums=config.read_queue_nums,
-        write_queue_nums=config.write_queue_nums,
-        perm=config.perm & ~PermName.PERM_WRITE if read_only else config.perm,
-        topic_sys_flag=config.topic_sys_flag,
-    )
+    perm = config.perm & ~PermName.PERM_WRITE if read_only else config.perm
+    return _queue_data(broker_name, config.read_queue_nums, config.write_queue_nums, perm, config.topic_sys_flag)
+
+
+_queue_data = functools.lru_cache(maxsize=4096)(QueueData)
+"""Nearly all topics of a broker have the same."""
+
+
+def with_permission(queues: QueueData, perm: int) -> QueueData:
+    """The same queues with another permission."""
+    return _queue_data(queues.broker_name, queues.read_queue_nums, queues.write_queue_nums, perm, queues.topic_sys_flag)
+
+
+def check_lengths(registration: Registration) -> None:
+    """Raises BrokerError for names and addresses that are no such."""
+    members = {
+        "clusterName": registration.cluster_name,
+        "brokerName": registration.broker_name,
+        "brokerAddr": registration.address,
+        "haServerAddr": registration.ha_server_address,
+        "zoneName": registration.zone_name or "",
+    }
+    for member, value in members.items():
+        if len(value) > MAX_NAME:
+            remark = f"{member}={value[:60]}...: {len(value)} characters, at most {MAX_NAME} are allowed"
+            raise BrokerError(ResponseCode.INVALID_PARAMETER, remark)
 
 
 def id_change(

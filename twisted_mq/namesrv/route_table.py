@@ -1,19 +1,33 @@
 """Which brokers live and which queues they offer for which topic (Apache: RouteInfoManager).
 
 Plain values and the time in milliseconds in, decisions out: no I/O, no clock. What is read from it for answers is in
-`route_query`.
+`route_query`. What may touch very many topics is work in slices: a generator, which the owner of the table runs.
+
+Nobody needs an account to register. So as long as a broker's connection lives, nobody else takes its place: neither its
+id nor its address, nor its name for another cluster. A restarted broker comes from the same address, or its old
+connection is gone; registrationSharedSecret shuts the table to strangers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+import functools
+from collections.abc import Callable, Generator, Hashable, Iterable
 
 import attrs
 
 from twisted_mq.logs import Logger
-from twisted_mq.namesrv.route_rules import addresses_without, id_change, queue_data, speaks_for_topics
+from twisted_mq.namesrv.by_topic import TOPICS_OF_SLICE, ByTopic, at_once
+from twisted_mq.namesrv.route_rules import (
+    addresses_without,
+    check_lengths,
+    id_change,
+    queue_data,
+    speaks_for_topics,
+    with_permission,
+)
 from twisted_mq.namesrv.route_values import (
     BrokerAddress,
+    Connection,
     Expired,
     LiveBroker,
     MinBrokerIdChange,
@@ -21,6 +35,8 @@ from twisted_mq.namesrv.route_values import (
     Registration,
 )
 from twisted_mq.protocol.bodies import BrokerData, DataVersion, QueueData, TopicQueueMappingInfo
+from twisted_mq.protocol.codes import ResponseCode
+from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.flags import PermName
 from twisted_mq.protocol.names.routes import MASTER_ID
 
@@ -28,33 +44,74 @@ BROKER_EXPIRY_MS = 120_000
 """Silence after which a broker is gone that names no time of its own (DEFAULT_BROKER_CHANNEL_EXPIRED_TIME)."""
 
 
+MAX_BROKERS = 1000
+MAX_QUEUES = 1_000_000
+"""Pairs of a topic and a broker; some 300 MiB. Apache has no limits."""
+
+LOGGED_TOPICS = 20
+"""How many of a registration's new topics its log line names."""
+
+
+def _run_now(broker_name: Hashable, work: Generator[None, None, None]) -> None:
+    at_once(work)
+
+
+@functools.lru_cache(maxsize=4096)
+def _shared(queues: tuple[tuple[str, QueueData], ...]) -> dict[str, QueueData]:
+    """Nearly all topics of a broker have the same."""
+    return dict(queues)
+
+
 @attrs.define(eq=False)
 class RouteTable:
-    """The six tables of a name server. Readers do not change what they find in them."""
+    """The six tables of a name server. Readers do not change what they find in them.
+
+    `later` is handed work that a departure leaves behind, and the broker's name: work of one name has to run in the
+    order in which it came, registrations too.
+    """
 
     log = Logger()
 
     broker_expiry_ms: int = BROKER_EXPIRY_MS
-    topics: dict[str, dict[str, QueueData]] = attrs.field(factory=dict, init=False)
-    """Topic -> broker name -> its queues."""
+    later: Callable[[Hashable, Generator[None, None, None]], object] = _run_now
+    queues: ByTopic[QueueData] = attrs.field(factory=lambda: ByTopic(_shared), init=False)
+    mappings: ByTopic[TopicQueueMappingInfo] = attrs.field(factory=ByTopic, init=False)
+    """Of static topics."""
     brokers: dict[str, BrokerData] = attrs.field(factory=dict, init=False)
     """Broker name -> addresses by broker id."""
     clusters: dict[str, set[str]] = attrs.field(factory=dict, init=False)
     """Cluster -> broker names."""
     live: dict[BrokerAddress, LiveBroker] = attrs.field(factory=dict, init=False)
     filter_servers: dict[BrokerAddress, list[str]] = attrs.field(factory=dict, init=False)
-    topic_mappings: dict[str, dict[str, TopicQueueMappingInfo]] = attrs.field(factory=dict, init=False)
-    """Topic -> broker name -> mapping of a static topic."""
+    _broker_changes: int = attrs.field(default=0, init=False)
+
+    @property
+    def topics(self) -> dict[str, dict[str, QueueData]]:
+        """Topic -> broker name -> its queues; topics in order."""
+        return self.queues.by_topic
+
+    @property
+    def topic_mappings(self) -> dict[str, dict[str, TopicQueueMappingInfo]]:
+        """Topic -> broker name -> mapping of a static topic."""
+        return self.mappings.by_topic
+
+    @property
+    def version(self) -> int:
+        """Counts up with each change of what lists show."""
+        return self.queues.changes + self._broker_changes
 
     # registration
 
-    def register(self, registration: Registration, now_ms: int, *, delete_missing_topics: bool = False) -> Registered:
-        """Take in what a broker says about itself.
+    def register(
+        self, registration: Registration, now_ms: int, *, delete_missing_topics: bool = False
+    ) -> Generator[None, None, Registered]:
+        """Take in what a broker says about itself. Raises BrokerError for what is refused, see above, and past limits.
 
         A broker is ignored while the holder of its id has a higher state version. Topics count from the master, and
         from the slave with the lowest id where the brokers know acting masters.
         """
         held = self.brokers.get(registration.broker_name)
+        self._check(registration, held, now_ms)
         addresses = addresses_without(held, registration)
         if self._has_newer_holder(addresses, registration):
             self.live.pop(registration.key, None)
@@ -68,15 +125,50 @@ class RouteTable:
             return Registered(accepted=False)
         lowest_before = min(held.broker_addrs, default=MASTER_ID) if held is not None else MASTER_ID
         is_new = held is None or registration.broker_id not in addresses
+        changed = is_new or self.is_changed(registration.key, registration.data_version)
         addresses = dict(sorted({**addresses, registration.broker_id: registration.address}.items()))
         self._put_broker(registration, addresses)
-        if speaks_for_topics(registration, addresses):
-            self._put_topics(registration, is_new, delete_missing_topics)
-        self._put_live(registration, now_ms)
+        live = self._put_live(registration, now_ms)
         change = None
         if registration.broker_id < lowest_before:
             change = id_change(addresses, ha_address=registration.ha_server_address)
+        if speaks_for_topics(registration, addresses):
+            yield from self._put_topics(registration, live, changed, delete_missing_topics)
         return self._answer(registration, addresses, change)
+
+    def _check(self, registration: Registration, held: BrokerData | None, now_ms: int) -> None:
+        """Raises BrokerError."""
+        check_lengths(registration)
+        if not registration.connection.connected_now:
+            raise BrokerError(ResponseCode.SYSTEM_ERROR, "the connection was lost before its registration's turn came")
+        for live, address in self._in_the_way(registration, held):
+            if live.is_held_by_another(registration.connection, now_ms) and not _is_next_epoch(live, registration):
+                raise BrokerError(ResponseCode.SYSTEM_ERROR, _taken(registration, live, address))
+        if registration.key not in self.live and len(self.live) >= MAX_BROKERS:
+            raise BrokerError(ResponseCode.SYSTEM_BUSY, f"{MAX_BROKERS} brokers are registered, no more are taken")
+        self._check_room(registration)
+
+    def _in_the_way(
+        self, registration: Registration, held: BrokerData | None
+    ) -> Iterable[tuple[LiveBroker, BrokerAddress]]:
+        """The brokers whose place this one would take."""
+        own = self.live.get(registration.key)
+        place = (registration.broker_name, registration.broker_id)
+        if own is not None and (own.broker_name, own.broker_id) != place:
+            yield own, registration.key
+        for broker_id, address in (held.broker_addrs if held is not None else {}).items():
+            key = BrokerAddress(held.cluster, address)  # type: ignore[union-attr]
+            takes_id = broker_id == registration.broker_id and address != registration.address
+            if key in self.live and (takes_id or key.cluster_name != registration.cluster_name):
+                yield self.live[key], key
+
+    def _check_room(self, registration: Registration) -> None:
+        known = self.queues.topics_of(registration.broker_name)
+        tables = ((self.queues.count, registration.topics), (self.mappings.count, registration.topic_mappings))
+        for count, given in tables:
+            if count + len(given) > MAX_QUEUES and count + sum(topic not in known for topic in given) > MAX_QUEUES:
+                remark = f"{count} topics of brokers are registered, at most {MAX_QUEUES} are taken"
+                raise BrokerError(ResponseCode.SYSTEM_BUSY, f"brokerName={registration.broker_name}: {remark}")
 
     def _has_newer_holder(self, addresses: dict[int, str], registration: Registration) -> bool:
         """Whether another address holds this broker id with a higher state version."""
@@ -94,49 +186,87 @@ class RouteTable:
 
     def _put_broker(self, registration: Registration, addresses: dict[int, str]) -> None:
         self.clusters.setdefault(registration.cluster_name, set()).add(registration.broker_name)
-        self.brokers[registration.broker_name] = BrokerData(
+        data = BrokerData(
             cluster=registration.cluster_name,
             broker_name=registration.broker_name,
             broker_addrs=addresses,
             zone_name=registration.zone_name,
             enable_acting_master=bool(registration.enable_acting_master),
         )
+        if self.brokers.get(data.broker_name) != data:
+            self._put(data)
 
-    def _put_topics(self, registration: Registration, is_new: bool, delete_missing: bool) -> None:
-        name = registration.broker_name
+    def _put(self, data: BrokerData) -> None:
+        self.brokers[data.broker_name] = data
+        self._broker_changes += 1
+
+    def _put_topics(
+        self, registration: Registration, live: LiveBroker, changed: bool, delete_missing: bool
+    ) -> Generator[None, None, None]:
+        """Where the broker leaves in between, the rest is not put, and BrokerError raised."""
+        name, key = registration.broker_name, registration.key
         if delete_missing and not registration.topic_mappings:
-            self._drop_queues(name, [topic for topic in self.topics if topic not in registration.topics])
-        changed = is_new or self.is_changed(registration.key, registration.data_version)
+            known = self.queues.topics_of(name)
+            yield from self.queues.drop_each(name, [topic for topic in known if topic not in registration.topics])
         acts_as_master = registration.broker_id != MASTER_ID and bool(registration.enable_acting_master)
-        for topic, config in registration.topics.items():
-            if changed or name not in self.topics.get(topic, ()):
-                self._put_queues(topic, queue_data(name, config, read_only=acts_as_master))
+        new: list[str] = []
+        for number, (topic, config) in enumerate(registration.topics.items()):
+            if not number % TOPICS_OF_SLICE:
+                if number:
+                    yield
+                if self.live.get(key) is not live:
+                    raise BrokerError(ResponseCode.SYSTEM_ERROR, f"brokerName={name} left while it was registered")
+            if changed or self.queues.get(topic, name) is None:
+                queues = queue_data(name, config, read_only=acts_as_master)
+                if self.queues.put(topic, name, queues) and len(new) <= LOGGED_TOPICS:
+                    new.append(topic)
+        self._tell_new(registration, new)
         if changed:
-            for topic, mapping in registration.topic_mappings.items():
-                self.topic_mappings.setdefault(topic, {})[mapping.bname or name] = mapping
+            self._put_mappings(registration)
 
-    def _put_queues(self, topic: str, queues: QueueData) -> None:
-        by_broker = self.topics.setdefault(topic, {})
-        before = by_broker.get(queues.broker_name)
-        if before != queues:
-            by_broker[queues.broker_name] = queues
-            self.log.info("topic registered: topic={t} before={b} now={n}", t=topic, b=before, n=queues)
+    def _tell_new(self, registration: Registration, new: list[str]) -> None:
+        if new:
+            more = ", ..." if len(new) > LOGGED_TOPICS else ""
+            self.log.info(
+                "topics registered: broker={b} topics={t}{more}",
+                b=registration.broker_name, t=", ".join(new[:LOGGED_TOPICS]), more=more,
+            )  # fmt: skip
 
-    def _put_live(self, registration: Registration, now_ms: int) -> None:
-        if registration.key not in self.live:
+    def _put_mappings(self, registration: Registration) -> None:
+        """A broker speaks for itself only."""
+        name = registration.broker_name
+        for topic, mapping in registration.topic_mappings.items():
+            if mapping.bname in (None, "", name):
+                self.mappings.put(topic, name, mapping)
+            else:
+                self.log.warn("mapping of another broker passed over: topic={t} broker={b}", t=topic, b=name)
+
+    def _put_live(self, registration: Registration, now_ms: int) -> LiveBroker:
+        before = self.live.get(registration.key)
+        if before is None:
             self.log.info(
                 "broker registered: broker={b} id={i} cluster={c} address={a} ha={h}",
                 b=registration.broker_name, i=registration.broker_id, c=registration.cluster_name,
                 a=registration.address, h=registration.ha_server_address,
             )  # fmt: skip
-        timeout_ms = self.broker_expiry_ms if registration.timeout_ms is None else registration.timeout_ms
-        self.live[registration.key] = LiveBroker(
-            now_ms, timeout_ms, registration.data_version, registration.connection, registration.ha_server_address
+        connection, newest = registration.connection, None
+        if before is not None and before.connection.connected_now and before.connection is not connection:
+            connection, newest = before.connection, connection
+        live = self.live[registration.key] = LiveBroker(
+            registration.broker_name,
+            registration.broker_id,
+            now_ms,
+            self.broker_expiry_ms if registration.timeout_ms is None else registration.timeout_ms,
+            registration.data_version,
+            connection,
+            registration.ha_server_address,
+            newest,
         )
         if registration.filter_servers:
             self.filter_servers[registration.key] = registration.filter_servers
         elif registration.filter_servers is not None:
             self.filter_servers.pop(registration.key, None)
+        return live
 
     def _answer(
         self, registration: Registration, addresses: dict[int, str], change: MinBrokerIdChange | None
@@ -168,6 +298,15 @@ class RouteTable:
 
     # departure
 
+    def check_leave(self, key: BrokerAddress, broker_name: str, connection: Connection, now_ms: int) -> None:
+        """Raises BrokerError where a broker is to be unregistered over another connection while its own lives."""
+        held = self.brokers.get(broker_name)
+        for cluster in {key.cluster_name, key.cluster_name if held is None else held.cluster}:
+            live = self.live.get(BrokerAddress(cluster, key.address))
+            if live is not None and live.is_held_by_another(connection, now_ms):
+                remark = f"brokerName={broker_name} brokerAddr={key.address}: its connection lives, and this is another"
+                raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
+
     def unregister(
         self, key: BrokerAddress, broker_name: str, broker_id: int | None = None
     ) -> MinBrokerIdChange | None:
@@ -189,16 +328,24 @@ class RouteTable:
         if not left:
             self._drop_name(key.cluster_name, broker_name)
             return None
-        self.brokers[broker_name] = attrs.evolve(held, broker_addrs=left)
+        self._put(attrs.evolve(held, broker_addrs=left))
         if not held.enable_acting_master:
             return None
         if min(left) > MASTER_ID:
-            self._set_permission(broker_name, lambda perm: perm & ~PermName.PERM_WRITE)
+            self.later(broker_name, self._take_write_permission(broker_name))
         return id_change(left, offline_address=key.address) if broker_id == lowest else None
 
-    def connection_lost(self, connection: Hashable) -> list[MinBrokerIdChange]:
-        """Forget the brokers that registered over this connection and over none since."""
-        lost = [key for key, live in self.live.items() if live.connection is connection]
+    def connection_lost(self, connection: Connection) -> list[MinBrokerIdChange]:
+        """Forget the brokers that registered over this connection and over no other that lives."""
+        lost = []
+        for key, live in self.live.items():
+            if live.newest is connection:
+                live.newest = None
+            elif live.connection is connection:
+                if live.newest is None:
+                    lost.append(key)
+                else:
+                    live.connection, live.newest = live.newest, None
         return self._forget(lost)
 
     def expire(self, now_ms: int) -> tuple[list[Expired], list[MinBrokerIdChange]]:
@@ -211,51 +358,34 @@ class RouteTable:
         return expired, self._forget([one.key for one in expired])
 
     def _forget(self, keys: Iterable[BrokerAddress]) -> list[MinBrokerIdChange]:
-        changes = []
-        for key in keys:
-            name = self._name_of(key)
-            if name is None:
-                self.live.pop(key, None)
-                self.filter_servers.pop(key, None)
-            else:
-                changes.append(self.unregister(key, name))
+        changes = [self.unregister(key, self.live[key].broker_name) for key in keys]
         return [change for change in changes if change is not None]
-
-    def _name_of(self, key: BrokerAddress) -> str | None:
-        for name, data in self.brokers.items():
-            if data.cluster == key.cluster_name and key.address in data.broker_addrs.values():
-                return name
-        return None
 
     def _drop_name(self, cluster_name: str, broker_name: str) -> None:
         del self.brokers[broker_name]
+        self._broker_changes += 1
         names = self.clusters.get(cluster_name, set())
         names.discard(broker_name)
         if not names:
             self.clusters.pop(cluster_name, None)
-        self._drop_queues(broker_name, list(self.topics))
-
-    def _drop_queues(self, broker_name: str, topics: Iterable[str]) -> None:
-        for topic in topics:
-            by_broker = self.topics[topic]
-            by_broker.pop(broker_name, None)
-            if not by_broker:
-                del self.topics[topic]
+        for table in (self.queues, self.mappings):
+            self.later(broker_name, table.drop_broker(broker_name))
 
     # what admins change
 
-    def set_writable(self, broker_name: str, writable: bool) -> int:
+    def set_writable(self, broker_name: str, writable: bool) -> Generator[None, None, int]:
         """Give or take the write permission of all topics of a broker; returns how many (Apache gives read with it)."""
-        if writable:
-            return self._set_permission(broker_name, lambda perm: PermName.PERM_READ | PermName.PERM_WRITE)
-        return self._set_permission(broker_name, lambda perm: perm & ~PermName.PERM_WRITE)
+        if not writable:
+            count = len(self.queues.topics_of(broker_name))
+            yield from self._take_write_permission(broker_name)
+            return count
+        both = PermName.PERM_READ | PermName.PERM_WRITE
+        return (yield from self.queues.change_each(broker_name, lambda queues: with_permission(queues, both)))
 
-    def _set_permission(self, broker_name: str, change: Callable[[int], int]) -> int:
-        topics = [by_broker for by_broker in self.topics.values() if broker_name in by_broker]
-        for by_broker in topics:
-            queues = by_broker[broker_name]
-            by_broker[broker_name] = attrs.evolve(queues, perm=change(queues.perm))
-        return len(topics)
+    def _take_write_permission(self, broker_name: str) -> Generator[None, None, None]:
+        yield from self.queues.change_each(
+            broker_name, lambda queues: with_permission(queues, queues.perm & ~PermName.PERM_WRITE)
+        )
 
     def register_topic(self, topic: str, queues: Iterable[QueueData]) -> bool:
         """Take in queues of a topic; refused as a whole (False) where one names a broker that is not there."""
@@ -264,19 +394,30 @@ class RouteTable:
         if unknown:
             self.log.warn("topic refused, it names unknown brokers: topic={t} brokers={b}", t=topic, b=unknown)
             return False
+        if self.queues.count + len(given) > MAX_QUEUES:
+            raise BrokerError(ResponseCode.SYSTEM_BUSY, f"topic={topic}: {MAX_QUEUES} topics of brokers are registered")
         for one in given:
-            self._put_queues(topic, one)
+            if self.queues.put(topic, one.broker_name, one):
+                self.log.info("topic registered: topic={t} now={n}", t=topic, n=one)
         return True
 
     def delete_topic(self, topic: str, cluster_name: str | None = None) -> None:
         """Forget a topic, or its queues in one cluster."""
         if not cluster_name:
-            self.topics.pop(topic, None)
-            return
-        by_broker = self.topics.get(topic)
-        if by_broker is None:
+            self.queues.drop_topic(topic)
             return
         for name in self.clusters.get(cluster_name, ()):
-            by_broker.pop(name, None)
-        if not by_broker:
-            del self.topics[topic]
+            self.queues.drop(topic, name)
+
+
+def _is_next_epoch(live: LiveBroker, registration: Registration) -> bool:
+    """Where a controller elects masters (Apache: the state version is its epoch), the next one takes the place."""
+    return 0 < live.data_version.state_version < registration.data_version.state_version
+
+
+def _taken(registration: Registration, live: LiveBroker, address: BrokerAddress) -> str:
+    return (
+        f"brokerName={registration.broker_name} brokerId={registration.broker_id} brokerAddr={registration.address} "
+        f"clusterName={registration.cluster_name}: brokerName={live.broker_name} brokerId={live.broker_id} "
+        f"brokerAddr={address.address} clusterName={address.cluster_name} holds this place, and its connection lives"
+    )

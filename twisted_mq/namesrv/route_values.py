@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
+from typing import Protocol
 
 import attrs
 
 from twisted_mq.protocol.bodies import DataVersion, TopicConfig, TopicQueueMappingInfo
+
+
+class Connection(Protocol):
+    """What the table knows of the connections over which brokers register."""
+
+    @property
+    def connected_now(self) -> bool: ...
+
+    def close(self) -> None: ...
 
 
 @attrs.frozen
@@ -19,13 +29,25 @@ class BrokerAddress:
 
 @attrs.define
 class LiveBroker:
-    """A broker that has registered and not yet expired (Apache: BrokerLiveInfo). Times are in ms."""
+    """A broker that has registered and not yet expired (Apache: BrokerLiveInfo). Times are in ms.
 
+    `connection` is the first of those over which it registered that lives, `newest` the last of the others.
+    """
+
+    broker_name: str
+    broker_id: int
     last_update_ms: int
     timeout_ms: int
     data_version: DataVersion
-    connection: Hashable
+    connection: Connection
     ha_server_address: str
+    newest: Connection | None = None
+
+    def is_held_by_another(self, connection: Connection, now_ms: int) -> bool:
+        """Whether it lives over another connection; not, where it is overdue and only the scan has yet to come."""
+        if connection is self.connection or connection is self.newest:
+            return False
+        return self.connection.connected_now and self.last_update_ms + self.timeout_ms >= now_ms
 
 
 @attrs.frozen(kw_only=True)
@@ -38,7 +60,7 @@ class Registration:
     broker_id: int
     address: str
     ha_server_address: str
-    connection: Hashable
+    connection: Connection
     topics: Mapping[str, TopicConfig]
     data_version: DataVersion
     topic_mappings: Mapping[str, TopicQueueMappingInfo] = attrs.field(factory=dict)
@@ -80,4 +102,4 @@ class Expired:
 
     key: BrokerAddress
     timeout_ms: int
-    connection: Hashable
+    connection: Connection

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from twisted.application import service
-from twisted.internet import defer, interfaces, task
+from twisted.internet import defer, interfaces, task, threads
 
 from twisted_mq.config.descriptors import most_connections
 from twisted_mq.logs import Logger
@@ -13,6 +16,7 @@ from twisted_mq.namesrv.processor import processors
 from twisted_mq.namesrv.route_table import BROKER_EXPIRY_MS, RouteTable
 from twisted_mq.namesrv.route_values import MinBrokerIdChange
 from twisted_mq.namesrv.state import NamesrvState
+from twisted_mq.namesrv.turns import Turns
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.headers import NotifyMinBrokerIdChangeRequestHeader
 from twisted_mq.protocol.wire.command import RemotingCommand
@@ -21,6 +25,8 @@ from twisted_mq.remoting.channel import Channel, Traffic
 from twisted_mq.remoting.client import RemotingClient
 from twisted_mq.remoting.listen import bind, listen
 from twisted_mq.remoting.server import RemotingServerFactory
+
+T = TypeVar("T")
 
 
 class NamesrvService(service.Service):
@@ -34,7 +40,8 @@ class NamesrvService(service.Service):
         self.setName("namesrv")
         self.options = options
         self.port = options.listen_port
-        self.routes = RouteTable(broker_expiry_ms)
+        self._turns = Turns(reactor)
+        self.routes = RouteTable(broker_expiry_ms, later=self._turns.must_run)
         self._reactor = reactor
         self._client: RemotingClient | None = None
         self._listening: interfaces.IListeningPort | None = None
@@ -43,6 +50,8 @@ class NamesrvService(service.Service):
             routes=self.routes,
             kv_config=KVConfig(options.kv_config_path),
             clock=reactor,
+            turns=self._turns,
+            in_thread=self._in_thread,
             tell=self._tell,
         )
         traffic = Traffic(processors(self._state), reactor, channel_lost=self._channel_lost)
@@ -68,10 +77,16 @@ class NamesrvService(service.Service):
             self._scan.stop()
         listening, self._listening = self._listening, None
         closed = defer.maybeDeferred(listening.stopListening) if listening is not None else defer.succeed(None)
+        self._turns.stop()
         self.factory.close_all()
         if self._client is not None:
             self._client.close()
         return closed.addCallback(lambda _: None)
+
+    def _in_thread(self, function: Callable[..., T], *arguments: object) -> defer.Deferred[T]:
+        """Only where the reactor has threads."""
+        reactor = interfaces.IReactorThreads(self._reactor)
+        return threads.deferToThreadPool(reactor, reactor.getThreadPool(), function, *arguments)
 
     def scan(self) -> None:
         """Forget silent brokers and close their connections."""
@@ -80,9 +95,7 @@ class NamesrvService(service.Service):
             self.log.warn(
                 "broker expired: address={a} silent for more than {t} ms", a=one.key.address, t=one.timeout_ms
             )
-            close = getattr(one.connection, "close", None)
-            if close is not None:
-                close()
+            one.connection.close()
         for change in changes:
             self._state.tell_if_wanted(change)
 

@@ -8,16 +8,18 @@ import attrs
 from twisted.internet.interfaces import IReactorTime
 
 from twisted_mq.namesrv.kv_config import KVConfig
+from twisted_mq.namesrv.list_answers import ListAnswers
 from twisted_mq.namesrv.options import NamesrvOptions
 from twisted_mq.namesrv.route_table import RouteTable
 from twisted_mq.namesrv.route_values import MinBrokerIdChange
+from twisted_mq.namesrv.turns import InThread, Room, Turns
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import encode_header
-from twisted_mq.remoting.channel import Channel
+from twisted_mq.remoting.channel import Answer, Channel
 
-RequestFunction = Callable[["NamesrvState", Channel, RemotingCommand], RemotingCommand]
+RequestFunction = Callable[["NamesrvState", Channel, RemotingCommand], Answer]
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -28,7 +30,12 @@ class NamesrvState:
     routes: RouteTable
     kv_config: KVConfig
     clock: IReactorTime
+    turns: Turns
+    in_thread: InThread
+    """Runs what waits for the disk."""
     tell: Callable[[MinBrokerIdChange], None]
+    lists: ListAnswers = attrs.field(default=attrs.Factory(lambda self: ListAnswers(self.routes, self.turns), True))
+    registrations: Room = attrs.field(factory=Room)
     started_at: float = 0.0
     """Seconds of the clock."""
 
@@ -47,6 +54,15 @@ def answer(
     """Success, with a response header and a body where there are some."""
     fields = None if header is None else encode_header(header)
     return command.answer(ResponseCode.SUCCESS, remark, fields, body)
+
+
+def check_size(command: RemotingCommand, limit: int) -> bytes:
+    """The body. Raises BrokerError for one of more bytes than such a request ever has."""
+    if len(command.body) > limit:
+        raise refuse(
+            f"a body of {len(command.body)} bytes, at most {limit} are allowed", ResponseCode.INVALID_PARAMETER
+        )
+    return command.body
 
 
 def refuse(remark: str, code: ResponseCode = ResponseCode.SYSTEM_ERROR) -> BrokerError:

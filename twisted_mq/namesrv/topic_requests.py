@@ -6,8 +6,10 @@ from collections.abc import Callable
 
 from twisted_mq.namesrv import route_query
 from twisted_mq.namesrv.broker_requests import ZONE_NAME
+from twisted_mq.namesrv.route_query import Names
 from twisted_mq.namesrv.route_table import RouteTable
-from twisted_mq.namesrv.state import NamesrvState, RequestFunction, answer, refuse
+from twisted_mq.namesrv.state import NamesrvState, RequestFunction, answer, check_size, refuse
+from twisted_mq.namesrv.turns import then
 from twisted_mq.protocol.bodies import TopicList, TopicRouteData, decode_body, encode_body
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.headers import (
@@ -19,13 +21,16 @@ from twisted_mq.protocol.headers import (
 from twisted_mq.protocol.names.routes import ORDER_TOPIC_CONFIG
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header
-from twisted_mq.remoting.channel import Channel
+from twisted_mq.remoting.channel import Answer, Channel
 
 V4_9_4 = 401
 """MQVersion ordinal from which clients get standard JSON: integer keys quoted."""
 
 ZONE_MODE = "__ZONE_MODE"
 """Header field outside of the declared ones (Apache: MixAll.ZONE_MODE)."""
+
+MAX_ROUTE_BYTES = 32 * 1024
+"""A broker registers a topic with its own queues alone."""
 
 NO_ROUTE = (
     "No topic route info in name server for the topic: {topic}"
@@ -66,7 +71,8 @@ def _route(state: NamesrvState, topic: str) -> TopicRouteData | None:
 def register_topic(state: NamesrvState, channel: Channel, command: RemotingCommand) -> RemotingCommand:
     """REGISTER_TOPIC_IN_NAMESRV. Queues of unknown brokers are passed over with a log line, as Apache does."""
     header = decode_header(RegisterTopicRequestHeader, command)
-    route = decode_body(TopicRouteData, command.body) if command.body else None
+    body = check_size(command, MAX_ROUTE_BYTES)
+    route = decode_body(TopicRouteData, body) if body else None
     if route is not None and route.queue_datas:
         state.routes.register_topic(header.topic, route.queue_datas)
     return answer(command)
@@ -79,18 +85,20 @@ def delete_topic(state: NamesrvState, channel: Channel, command: RemotingCommand
     return answer(command)
 
 
-def all_topics(state: NamesrvState, channel: Channel, command: RemotingCommand) -> RemotingCommand:
+def all_topics(state: NamesrvState, channel: Channel, command: RemotingCommand) -> Answer:
     """GET_ALL_TOPIC_LIST_FROM_NAMESERVER."""
     if not state.options.enable_all_topic_list:
         raise refuse("disable")
-    return answer(command, body=encode_body(route_query.all_topics(state.routes)))
+    return _listed(state, command, "all", route_query.all_topics)
 
 
-def topics_by_cluster(state: NamesrvState, channel: Channel, command: RemotingCommand) -> RemotingCommand:
+def topics_by_cluster(state: NamesrvState, channel: Channel, command: RemotingCommand) -> Answer:
     """GET_TOPICS_BY_CLUSTER."""
     _check_topic_list(state)
-    header = decode_header(GetTopicsByClusterRequestHeader, command)
-    return answer(command, body=encode_body(route_query.topics_of_cluster(state.routes, header.cluster)))
+    cluster = decode_header(GetTopicsByClusterRequestHeader, command).cluster
+    if cluster not in state.routes.clusters:
+        return answer(command, body=encode_body(TopicList()))
+    return _listed(state, command, f"cluster {cluster}", lambda table: route_query.topics_of_cluster(table, cluster))
 
 
 def system_topics(state: NamesrvState, channel: Channel, command: RemotingCommand) -> RemotingCommand:
@@ -98,14 +106,18 @@ def system_topics(state: NamesrvState, channel: Channel, command: RemotingComman
     return answer(command, body=encode_body(route_query.system_topics(state.routes)))
 
 
-def topic_list(query: Callable[[RouteTable], TopicList]) -> RequestFunction:
+def topic_list(name: str, names: Callable[[RouteTable], Names]) -> RequestFunction:
     """A request function for one of the lists that enableTopicList switches."""
 
-    def listed(state: NamesrvState, channel: Channel, command: RemotingCommand) -> RemotingCommand:
+    def listed(state: NamesrvState, channel: Channel, command: RemotingCommand) -> Answer:
         _check_topic_list(state)
-        return answer(command, body=encode_body(query(state.routes)))
+        return _listed(state, command, name, names)
 
     return listed
+
+
+def _listed(state: NamesrvState, command: RemotingCommand, name: str, names: Callable[[RouteTable], Names]) -> Answer:
+    return then(state.lists.body(name, names), lambda body: answer(command, body=body))
 
 
 def _check_topic_list(state: NamesrvState) -> None:

@@ -18,6 +18,7 @@ from twisted_mq.broker.registration import Registration
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.protocol.bodies import DataVersion, TopicConfig, decode_register_broker
 from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.requests.registration_proof import is_proven
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.remoting.channel import Channel, Traffic
 from twisted_mq.remoting.client import RemotingClient
@@ -98,6 +99,16 @@ class RegistrationTest(SynchronousTestCase):
             wrapper = decode_register_broker(request.body, False, request.version).topic_config_serialize_wrapper
             self.assertEqual(wrapper.topic_config_table, self.topics.topics)
             self.assertEqual(wrapper.data_version, DataVersion(state_version=0, timestamp=5, counter=1))
+
+    def test_registration_and_departure_prove_the_shared_secret_where_there_is_one(self) -> None:
+        registration = self.make(FIRST, registration_shared_secret="long and random")
+        registration.register()
+        registration.unregister()
+        self.pump()
+        self.assertEqual([request.code for request in self.first.asked], [103, 104])
+        for request in self.first.asked:
+            self.assertTrue(is_proven(request, "long and random"))
+            self.assertFalse(is_proven(request, "another"))
 
     def test_only_what_changed_is_told_compressed_where_that_is_set(self) -> None:
         done = self.make(FIRST, compressed_register=True).register([self.topics.topics["B"]])

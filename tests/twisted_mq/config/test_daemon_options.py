@@ -21,7 +21,7 @@ from twisted_mq.namesrv.options import NamesrvOptions
 BROKER_CLASSES = {"BrokerConfig", "MessageStoreConfig", "NettyServerConfig", "NettyClientConfig", "AuthConfig"}
 NAMESRV_CLASSES = {"NamesrvConfig", "NettyServerConfig", "NettyClientConfig"}
 DAEMONS = [(BrokerOptions, BROKER_CLASSES, "broker"), (NamesrvOptions, NAMESRV_CLASSES, "namesrv")]
-OURS = {"haAllowedSlaves", "haSharedSecret", "rebalanceLockMaxLiveTime"}
+OURS = {"haAllowedSlaves", "haSharedSecret", "registrationSharedSecret", "rebalanceLockMaxLiveTime"}
 """Keys that Apache's brokers do not have."""
 FIELDS = [
     pytest.param(cls, classes, daemon, key, id=f"{daemon}-{key}")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Hashable
+import functools
 from typing import Any
 
+import attrs
+
+from twisted_mq.namesrv.by_topic import at_once
 from twisted_mq.namesrv.route_table import RouteTable
 from twisted_mq.namesrv.route_values import BrokerAddress, Registered, Registration
 from twisted_mq.protocol.bodies import BrokerData, DataVersion, QueueData, TopicConfig
@@ -42,7 +44,7 @@ def registration(broker: str = "b1", broker_id: int = 0, **changes: Any) -> Regi
 
 
 def register(table: RouteTable, *arguments: Any, now_ms: int = 0, delete: bool = False, **changes: Any) -> Registered:
-    return table.register(registration(*arguments, **changes), now_ms, delete_missing_topics=delete)
+    return at_once(table.register(registration(*arguments, **changes), now_ms, delete_missing_topics=delete))
 
 
 def address(broker: str, broker_id: int = 0) -> str:
@@ -53,8 +55,24 @@ def ha_address(broker: str, broker_id: int = 0) -> str:
     return f"{broker}-{broker_id}:10912"
 
 
-def connection(broker: str, broker_id: int = 0) -> Hashable:
-    return sys.intern(f"connection {broker}-{broker_id}")
+@attrs.define(eq=False)
+class Link:
+    """A broker's connection."""
+
+    connected_now: bool = True
+
+    def close(self) -> None:
+        self.connected_now = False
+
+
+def connection(broker: str, broker_id: int = 0) -> Link:
+    """The same for the same broker."""
+    return _link(broker, broker_id)
+
+
+@functools.cache
+def _link(broker: str, broker_id: int) -> Link:
+    return Link()
 
 
 def key(broker: str, broker_id: int = 0) -> BrokerAddress:

@@ -17,6 +17,13 @@ def loaded(path) -> KVConfig:
     return config
 
 
+def put(config: KVConfig, namespace: str, key: str, value: str | None) -> None:
+    changed = config.changed(namespace, key, value)
+    if changed is not None:
+        config.write(changed)
+        config.show(changed)
+
+
 def test_missing_file_is_an_empty_configuration(tmp_path):
     config = loaded(tmp_path / "kvConfig.json")
     assert (config.get("NS", "k"), config.namespace("NS")) == (None, None)
@@ -25,12 +32,12 @@ def test_missing_file_is_an_empty_configuration(tmp_path):
 def test_keys_survive_a_restart(tmp_path):
     path = tmp_path / "deep" / "kvConfig.json"
     config = loaded(path)
-    config.put("NS", "k", "v")
-    config.put("NS", "ключ", "значение")
-    config.put("ORDER_TOPIC_CONFIG", "T", "a:2;b:4")
-    config.delete("NS", "k")
-    config.delete("NS", "absent")
-    config.delete("absent", "k")
+    put(config, "NS", "k", "v")
+    put(config, "NS", "ключ", "значение")
+    put(config, "ORDER_TOPIC_CONFIG", "T", "a:2;b:4")
+    put(config, "NS", "k", None)
+    put(config, "NS", "absent", None)
+    put(config, "absent", "k", None)
     again = loaded(path)
     for one in (config, again):
         assert one.namespace("NS") == {"ключ": "значение"}
@@ -43,8 +50,8 @@ def test_keys_survive_a_restart(tmp_path):
 
 def test_namespace_stays_after_its_last_key(tmp_path):
     config = loaded(tmp_path / "kvConfig.json")
-    config.put("NS", "k", "v")
-    config.delete("NS", "k")
+    put(config, "NS", "k", "v")
+    put(config, "NS", "k", None)
     assert config.namespace("NS") == {}
 
 
@@ -56,8 +63,8 @@ def test_namespace_stays_after_its_last_key(tmp_path):
 def test_damaged_file_gives_way_to_its_backup(tmp_path, damage):
     path = tmp_path / "kvConfig.json"
     config = loaded(path)
-    config.put("NS", "k", "old")
-    config.put("NS", "k", "new")
+    put(config, "NS", "k", "old")
+    put(config, "NS", "k", "new")
     path.write_bytes(damage)
     with capturedLogs() as events:
         again = loaded(path)
@@ -65,7 +72,7 @@ def test_damaged_file_gives_way_to_its_backup(tmp_path, damage):
     lines = [formatEvent(one) for one in events]
     assert lines[0].startswith(f"key-value configuration not read: file={path} error=")
     assert lines[1:] == [f"key-value configuration read: file={path}.bak namespaces=1"]
-    again.put("NS", "k", "newest")
+    put(again, "NS", "k", "newest")
     assert loaded(path).get("NS", "k") == "newest"
 
 
@@ -79,10 +86,10 @@ def test_start_with_both_files_damaged_is_empty(tmp_path):
 def test_what_cannot_be_written_changes_nothing(tmp_path):
     path = tmp_path / "kvConfig.json"
     config = loaded(path)
-    config.put("NS", "k", "v")
+    put(config, "NS", "k", "v")
     (tmp_path / "kvConfig.json.tmp").mkdir()
     with pytest.raises(IsADirectoryError):
-        config.put("NS", "k", "w")
+        put(config, "NS", "k", "w")
     with pytest.raises(IsADirectoryError):
-        config.delete("NS", "k")
+        put(config, "NS", "k", None)
     assert (config.get("NS", "k"), loaded(path).get("NS", "k")) == ("v", "v")

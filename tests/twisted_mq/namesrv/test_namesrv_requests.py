@@ -7,15 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from twisted.internet import defer
 from twisted.internet.task import Clock
 
 from tests.support import captures
-from tests.twisted_mq.namesrv.routes import T, U, queue, topics, version
+from tests.twisted_mq.namesrv.routes import Link, T, U, queue, topics, version
 from twisted_mq.namesrv.kv_config import KVConfig
 from twisted_mq.namesrv.options import NamesrvOptions
 from twisted_mq.namesrv.processor import REQUESTS, processors
 from twisted_mq.namesrv.route_table import RouteTable
 from twisted_mq.namesrv.state import NamesrvState
+from twisted_mq.namesrv.turns import Turns
 from twisted_mq.protocol.bodies import (
     DataVersion,
     KVTable,
@@ -35,6 +37,8 @@ from twisted_mq.protocol.text import fastjson
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.framing import FrameDecoder
 
+LINK = Link()
+
 
 class NameServer:
     """A name server without a socket; `ask` gives what a client would get."""
@@ -47,16 +51,19 @@ class NameServer:
             config_store_path=str(folder / "namesrv.properties"),
             **settings,
         )
+        turns = Turns(self.clock)
         self.state = NamesrvState(
             options=self.options,
-            routes=RouteTable(),
+            routes=RouteTable(later=turns.must_run),
+            turns=turns,
+            in_thread=defer.execute,
             kv_config=KVConfig(self.options.kv_config_path),
             clock=self.clock,
             tell=self.told.append,
         )
         self._processors = processors(self.state)
 
-    def answer_to(self, command: RemotingCommand, channel: Any = "channel") -> RemotingCommand:
+    def answer_to(self, command: RemotingCommand, channel: Any = LINK) -> RemotingCommand:
         try:
             return self._processors[command.code](channel, command)
         except BrokerError as error:
@@ -170,7 +177,7 @@ def test_every_request_that_the_registry_says_is_served_here():
 
 def test_registration_answers_order_topics_where_there_are_some(server):
     assert server.register() == SUCCESS
-    server.state.kv_config.put("ORDER_TOPIC_CONFIG", T, "b1:4")
+    server.state.kv_config.show({"ORDER_TOPIC_CONFIG": {T: "b1:4"}})
     code, remark, fields, body = server.register()
     assert (code, remark, fields, decode_body(KVTable, body)) == (0, None, {}, KVTable({T: "b1:4"}))
     server.options.return_order_topic_config_to_broker = False
@@ -226,7 +233,7 @@ def test_single_topic_before_the_first_registration_is_refused(server):
 def test_broker_may_name_its_own_expiry_and_zone(server):
     server.register(heartbeatTimeoutMillis=7000, __ZONE_NAME="east", enableActingMaster="true")
     (live,) = server.state.routes.live.values()
-    assert (live.timeout_ms, live.connection) == (7000, "channel")
+    assert (live.timeout_ms, live.connection) == (7000, LINK)
     broker = server.state.routes.brokers["b1"]
     assert (broker.zone_name, broker.enable_acting_master) == ("east", True)
 
@@ -288,7 +295,7 @@ def test_missing_route_says_where_to_read_on(server):
 
 def test_route_carries_order_configuration_where_that_is_wanted(server):
     server.register()
-    server.state.kv_config.put("ORDER_TOPIC_CONFIG", T, "b1:4")
+    server.state.kv_config.show({"ORDER_TOPIC_CONFIG": {T: "b1:4"}})
     route = RequestCode.GET_ROUTEINFO_BY_TOPIC
     assert server.body(TopicRouteData, route, topic=T).order_topic_conf is None
     server.options.order_message_enable = True
@@ -386,11 +393,11 @@ def test_settings_are_shown(server):
 
 def test_allowed_settings_are_updated_and_kept(server, tmp_path):
     (tmp_path / "namesrv.properties").write_text("# mine\nlistenPort=9876\n")
-    body = b"orderMessageEnable=true\nwaitSecondsForService=3\n"
+    body = b"orderMessageEnable=true\nenableTopicList=false\n"
     assert server.ask(RequestCode.UPDATE_NAMESRV_CONFIG, body) == SUCCESS
-    assert (server.options.order_message_enable, server.options.wait_seconds_for_service) == (True, 3)
+    assert (server.options.order_message_enable, server.options.enable_topic_list) == (True, False)
     kept = (tmp_path / "namesrv.properties").read_text()
-    assert kept == "# mine\nlistenPort=9876\norderMessageEnable=true\nwaitSecondsForService=3\n"
+    assert kept == "# mine\nlistenPort=9876\norderMessageEnable=true\nenableTopicList=false\n"
     assert server.ask(RequestCode.UPDATE_NAMESRV_CONFIG) == SUCCESS
 
 
@@ -402,7 +409,10 @@ def test_allowed_settings_are_updated_and_kept(server, tmp_path):
         (b"listenPort=1", 16, "listenPort=1: cannot be changed while it runs; these can: orderMessageEnable, "),
         (b"nonsense=1", 16, "nonsense=1: cannot be changed while it runs; these can: orderMessageEnable, "),
         (b"enableTopicList=maybe", 29, "enableTopicList=maybe: true or false is needed"),
-        (b"waitSecondsForService=-1", 29, "waitSecondsForService=-1: at least 0 is needed"),
+        (b"returnOrderTopicConfigToBroker=-1", 29, "returnOrderTopicConfigToBroker=-1: true or false is needed"),
+        (b"waitSecondsForService=1", 16, "waitSecondsForService=1: cannot be changed while it runs; these can: "),
+        (b"needWaitForService=true", 16, "needWaitForService=true: cannot be changed while it runs; these can: "),
+        (b"notifyMinBrokerIdChanged=true", 16, "notifyMinBrokerIdChanged=true: cannot be changed while it runs; "),
         (b"a=\\u00", 29, "line 2: "),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.twisted_mq.namesrv.routes import (
+    Link,
     T,
     U,
     address,
@@ -17,6 +18,7 @@ from tests.twisted_mq.namesrv.routes import (
     topics,
     version,
 )
+from twisted_mq.namesrv.by_topic import at_once
 from twisted_mq.namesrv.route_table import BROKER_EXPIRY_MS, RouteTable
 from twisted_mq.namesrv.route_values import BrokerAddress, Expired, MinBrokerIdChange, Registered
 from twisted_mq.protocol.bodies import QueueData, TopicQueueMappingInfo
@@ -103,7 +105,7 @@ def test_slave_that_became_master_stands_under_one_id(table):
     register(table)
     register(table, "b1", 1)
     table.unregister(key("b1"), "b1", 0)
-    register(table, "b1", 0, address=address("b1", 1))
+    register(table, "b1", 0, address=address("b1", 1), connection=connection("b1", 1))
     assert table.brokers["b1"].broker_addrs == {0: address("b1", 1)}
 
 
@@ -207,9 +209,10 @@ def test_lost_connection_forgets_all_that_registered_over_it(table):
 
 
 def test_old_connection_of_a_broker_that_came_back_means_nothing(table):
-    register(table, connection="old")
-    register(table, connection="new")
-    assert table.connection_lost("old") == []
+    old, new = Link(), Link()
+    register(table, connection=old)
+    register(table, connection=new)
+    assert table.connection_lost(old) == []
     assert sorted(table.brokers) == ["b1"]
 
 
@@ -254,16 +257,16 @@ def test_rejected_holder_does_not_keep_a_live_entry_for_ever(table):
 def test_write_permission_is_taken_and_given(table):
     register(table, topics={**topics(T, perm=7), **topics(U)})
     register(table, "b2")
-    assert table.set_writable("b1", False) == 2
+    assert at_once(table.set_writable("b1", False)) == 2
     assert table.topics[T] == {"b1": queue("b1", perm=5), "b2": queue("b2")}
-    assert table.set_writable("b1", True) == 2
+    assert at_once(table.set_writable("b1", True)) == 2
     assert table.topics[T]["b1"] == queue("b1", perm=6)
-    assert table.set_writable("b9", True) == 0
+    assert at_once(table.set_writable("b9", True)) == 0
 
 
 def test_wiped_permission_survives_a_registration_that_changed_nothing(table):
     register(table)
-    table.set_writable("b1", False)
+    at_once(table.set_writable("b1", False))
     register(table)
     assert table.topics[T]["b1"].perm == 4
 

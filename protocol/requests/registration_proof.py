@@ -1,0 +1,27 @@
+"""How a broker shows a name server that it knows registrationSharedSecret. Apache has no such thing.
+
+The request carries HMAC-SHA256(secret, code, fields, body) as hexadecimal text in the field PROOF. Who can read the network
+may send the same request again, but no other one.
+"""
+
+from __future__ import annotations
+
+import hmac
+
+from twisted_mq.protocol.wire.command import RemotingCommand
+
+PROOF = "registrationProof"
+
+
+def registration_proof(command: RemotingCommand, secret: str) -> str:
+    """The proof for a request; its other fields are complete."""
+    texts = [text for name, value in sorted(command.ext_fields.items()) if name != PROOF for text in (name, value)]
+    parts = [text.encode() for text in (str(command.code), *texts)]
+    signed = [str([len(part) for part in parts]).encode(), *parts, command.body]
+    return hmac.digest(secret.encode(), b"".join(signed), "sha256").hex()
+
+
+def is_proven(command: RemotingCommand, secret: str) -> bool:
+    """Whether the request carries the right proof."""
+    given = command.ext_fields.get(PROOF, "")
+    return hmac.compare_digest(given.encode(), registration_proof(command, secret).encode())

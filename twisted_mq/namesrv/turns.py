@@ -1,0 +1,143 @@
+"""Long work in short slices, so that everybody else has their turn between them.
+
+Work is a generator: it yields after each slice, or yields a Deferred that it waits for, and returns its result. Work of
+one lane (a broker's name, a list, the key-value configuration) runs in the order in which it came, lanes side by side.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Hashable
+from typing import Any, Protocol, TypeVar
+
+from twisted.internet import defer, interfaces, task
+from twisted.python import failure
+
+from twisted_mq.protocol.codes import ResponseCode
+from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.wire.command import RemotingCommand
+
+T = TypeVar("T")
+Work = Generator[defer.Deferred[Any] | None, None, T]
+"""Any: what a Deferred fires with is the work's own affair."""
+
+
+class InThread(Protocol):
+    """Calls a function in a thread; fires with what it returns."""
+
+    def __call__(self, function: Callable[..., T], *arguments: object) -> defer.Deferred[T]: ...
+
+
+MAX_WAITING = 1000
+"""Work that may wait in a lane; past it the answer is SYSTEM_BUSY."""
+
+
+class Turns:
+    """Runs the first slice of work at once, the others between the reactor's turns."""
+
+    def __init__(self, clock: interfaces.IReactorTime) -> None:
+        self._cooperator = task.Cooperator(scheduler=lambda turn: clock.callLater(0, turn))
+        self._lanes: dict[Hashable, deque[tuple[Work[Any], defer.Deferred[Any]]]] = {}
+
+    def run(self, lane: Hashable, work: Work[T]) -> T | defer.Deferred[T]:
+        """The result where the first slice is all and nothing waits in the lane, else a Deferred of it.
+
+        Raises BrokerError where too much waits there, and what the work raises in its first slice.
+        """
+        waiting = self._lanes.get(lane, ())
+        if len(waiting) >= MAX_WAITING:
+            raise BrokerError(ResponseCode.SYSTEM_BUSY, f"{len(waiting)} requests wait for {lane}")
+        return self.must_run(lane, work)
+
+    def must_run(self, lane: Hashable, work: Work[T]) -> T | defer.Deferred[T]:
+        """As `run`, however much waits."""
+        waiting = self._lanes.get(lane)
+        if waiting is None:
+            try:
+                first = _step(work)
+            except StopIteration as end:
+                return end.value  # type: ignore[no-any-return]
+            waiting = self._lanes[lane] = deque()
+            lane_is_empty = self._cooperator.coiterate(self._through(lane, waiting, first))
+            lane_is_empty.addErrback(lambda reason: reason.trap(task.SchedulerStopped) and None)
+        later: defer.Deferred[T] = defer.Deferred()
+        waiting.append((work, later))
+        return later
+
+    def _through(
+        self,
+        lane: Hashable,
+        waiting: deque[tuple[Work[Any], defer.Deferred[Any]]],
+        first: defer.Deferred[Any] | None,
+    ) -> Generator[defer.Deferred[Any] | None, None, None]:
+        """All work of a lane, until none is left."""
+        yield first
+        while waiting:
+            work, later = waiting[0]
+            try:
+                while True:
+                    yield _step(work)
+            except StopIteration as end:
+                later.callback(end.value)
+            except Exception:
+                later.errback(failure.Failure())
+            waiting.popleft()
+        del self._lanes[lane]
+
+    def stop(self) -> None:
+        """Run nothing any more; what waits is never answered."""
+        self._cooperator.stop()
+
+
+MAX_LARGE = 2
+MAX_HELD_BYTES = 64 * 1024 * 1024
+
+
+class Room:
+    """How many large bodies are read at once, and how many bytes may wait for that."""
+
+    def __init__(self) -> None:
+        self._free = defer.DeferredSemaphore(MAX_LARGE)
+        self._held = 0
+
+    def keep(self, size: int, work: Work[T]) -> Work[T]:
+        """The same work, that waits for its turn and holds so many bytes until it is done. Raises BrokerError."""
+        if self._held + size > MAX_HELD_BYTES:
+            raise BrokerError(
+                ResponseCode.SYSTEM_BUSY, f"{self._held} bytes of requests wait, {size} more are too many"
+            )
+        self._held += size
+        return self._in_turn(size, work)
+
+    def _in_turn(self, size: int, work: Work[T]) -> Work[T]:
+        yield from outcome(self._free.acquire())
+        try:
+            return (yield from work)
+        finally:
+            self._held -= size
+            self._free.release()
+
+
+def _step(work: Work[Any]) -> defer.Deferred[Any] | None:
+    """One slice; a Deferred only if it has not fired yet. Raises StopIteration with the result."""
+    while True:
+        awaited = next(work)
+        if awaited is None or not awaited.called:
+            return awaited
+
+
+def outcome(later: defer.Deferred[T]) -> Generator[defer.Deferred[Any], None, T]:
+    """For work: waits for a Deferred and returns, or raises, what it fires with."""
+    results: list[T | failure.Failure] = []
+    yield later.addBoth(results.append)
+    result = results[0]
+    if isinstance(result, failure.Failure):
+        result.raiseException()
+    return result
+
+
+def then(
+    result: T | defer.Deferred[T], make: Callable[[T], RemotingCommand]
+) -> RemotingCommand | defer.Deferred[RemotingCommand]:
+    """The answer that is made of a result, now or later."""
+    return result.addCallback(make) if isinstance(result, defer.Deferred) else make(result)
