@@ -6,14 +6,11 @@ from typing import Any
 
 from twisted_mq.protocol.bodies import SubscriptionData
 from twisted_mq.protocol.errors import ProtocolError
-from twisted_mq.protocol.text.java import java_hash
+from twisted_mq.protocol.text.java import BLANKS, java_hash
 
 SUB_ALL = "*"
 TAG = "TAG"
 SQL92 = "SQL92"
-
-_BLANKS = "".join(map(chr, range(0x21)))
-"""What String.trim() takes away."""
 
 
 class SubscriptionError(ProtocolError):
@@ -27,7 +24,7 @@ def is_tag_type(expression_type: str | None) -> bool:
 
 def split_tags(expression: str) -> list[str]:
     """The tags of `a || b`, without blanks around them, in order and each once."""
-    tags = (part.strip(_BLANKS) for part in expression.split("||"))
+    tags = (part.strip(BLANKS) for part in expression.split("||"))
     return list(dict.fromkeys(tag for tag in tags if tag))
 
 

@@ -5,4 +5,4 @@ from __future__ import annotations
 MASTER_ID = 0
 """A master's broker id; slaves have others."""
 ORDER_TOPIC_CONFIG = "ORDER_TOPIC_CONFIG"
-"""The name servers' namespace that says on which brokers an ordered topic has how many queues."""
+"""The name servers' namespace of strictly ordered topics: topic -> "broker:queues;..."."""

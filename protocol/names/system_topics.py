@@ -7,7 +7,7 @@ DLQ_PREFIX = "%DLQ%"
 LMQ_PREFIX = "%LMQ%"
 SYSTEM_TOPIC_PREFIX = "rmq_sys_"
 SYNC_BROKER_MEMBER_PREFIX = "rmq_sys_SYNC_BROKER_MEMBER_"
-"""MixAll.SYNC_BROKER_MEMBER_GROUP_PREFIX: before a broker's name."""
+"""Before a broker's name; routes of these topics show the members as they are (TopicValidator)."""
 
 AUTO_CREATE_TOPIC = "TBW102"
 """What new topics inherit from."""

@@ -7,6 +7,8 @@ import operator
 import re
 import struct
 
+BLANKS = "".join(map(chr, range(0x21)))
+"""What String.trim() takes away at both ends."""
 _CHUNK = 64
 _LONGEST_CACHED = 128
 _DECIMAL = re.compile(r"[+-]?[0-9]{1,19}\Z")

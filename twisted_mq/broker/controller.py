@@ -106,7 +106,7 @@ class BrokerController:
         self.postponement = Postponement(options, self.now_ms, self.random, self.waiting.crowd)
         self.transactions = TransactionService(self)
         self.pop = PopService(self)
-        self._hides_unflushed = options.flush_disk_type == "SYNC_FLUSH"
+        self._hides_unflushed = options.is_sync_flush
         self._time_calls()
 
     @property

@@ -658,6 +658,11 @@ class BrokerOptions:
         return self.broker_role == BrokerRole.SLAVE
 
     @property
+    def is_sync_flush(self) -> bool:
+        """Whether a send is answered when it is on disk."""
+        return self.flush_disk_type == FlushDiskType.SYNC_FLUSH
+
+    @property
     def advertised_ha_port(self) -> int:
         """haListenPort, or the port above the clients' where it is not set."""
         return self.ha_listen_port or self.listen_port + 1

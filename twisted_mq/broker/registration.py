@@ -24,6 +24,7 @@ from twisted_mq.protocol.bodies import (
 )
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.flags import PERM_READ_WRITE
 from twisted_mq.protocol.headers import RegisterBrokerRequestHeader, UnRegisterBrokerRequestHeader
 from twisted_mq.protocol.requests.registration_proof import PROOF, registration_proof
 from twisted_mq.protocol.wire.command import RemotingCommand
@@ -90,7 +91,7 @@ class Registration:
 
     def _body(self, configs: list[TopicConfig]) -> bytes:
         permission = self.permission()
-        if permission & 6 != 6:
+        if permission & PERM_READ_WRITE != PERM_READ_WRITE:
             configs = [attrs.evolve(config, perm=config.perm & permission) for config in configs]
         wrapper = TopicConfigAndMappingSerializeWrapper(
             topic_config_table={config.topic_name: config for config in configs},

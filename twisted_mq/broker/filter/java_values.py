@@ -13,6 +13,7 @@ import unicodedata
 from typing import TypeAlias
 
 from twisted_mq.broker.filter.errors import EvaluationError
+from twisted_mq.protocol.text.java import BLANKS
 
 INTEGER_MIN, INTEGER_MAX = -(2**31), 2**31 - 1
 LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
@@ -25,7 +26,6 @@ _HEXADECIMAL = re.compile(
     r"([+-]?0[xX](?:[0-9a-fA-F]+\.?|[0-9a-fA-F]*\.[0-9a-fA-F]+)[pP])([+-]?[0-9]+)[fFdD]?"
 )  # fmt: skip
 _NOT_FINITE = re.compile(r"[+-]?(?:NaN|Infinity)")
-_BLANKS = "".join(map(chr, range(0x21)))
 _LARGEST_EXPONENT = 100_000
 """Beyond this a number of property size is 0 or infinite."""
 
@@ -69,7 +69,7 @@ def _whole(text: str) -> int:
 
 def to_double(text: str) -> float:
     """Double.valueOf: blanks around it, a type suffix, NaN, Infinity and hexadecimal are allowed. Raises EvaluationError."""
-    trimmed = text.strip(_BLANKS)
+    trimmed = text.strip(BLANKS)
     decimal = _DECIMAL.fullmatch(trimmed)
     if decimal:
         return float(decimal[1])

@@ -65,7 +65,7 @@ class HAClient:
         self._connect = connect
         self._call_from_thread = call_from_thread
         self._behind = DispatchBehind(clock, dispatch)
-        self._sync_flush = options.flush_disk_type == "SYNC_FLUSH"
+        self._sync_flush = options.is_sync_flush
         self._running = False
         self._failures = 0
         self._mismatches: tuple[int, int] = (-1, 0)

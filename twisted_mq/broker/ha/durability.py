@@ -27,7 +27,7 @@ class Durability:
 
     def __init__(self, broker: DurableParts) -> None:
         self._broker = broker
-        self._flushes = broker.options.flush_disk_type == "SYNC_FLUSH"
+        self._flushes = broker.options.is_sync_flush
         self._replicates = broker.ha.waits_for_slaves
         self.waits = self._flushes or self._replicates
 

@@ -20,6 +20,7 @@ from twisted_mq.protocol.names.system_topics import CHECK_MAX_TIME_TOPIC, HALF_T
 from twisted_mq.protocol.text.java import parse_int, utf8
 from twisted_mq.protocol.text.properties import (
     PROPERTY_CHECK_IMMUNITY_TIME_IN_SECONDS,
+    PROPERTY_DELAY_TIME_LEVEL,
     PROPERTY_REAL_QUEUE_ID,
     PROPERTY_REAL_TOPIC,
     PROPERTY_TRANSACTION_CHECK_TIMES,
@@ -40,7 +41,7 @@ def is_half(properties: Mapping[str, str], reconsume_times: int) -> bool:
     """Whether a send begins a transaction; retries of clients before 4.6.1 carry the property without meaning it."""
     if properties.get(PROPERTY_TRANSACTION_PREPARED, "").lower() != "true":
         return False
-    return not (reconsume_times > 0 and (parse_int(properties.get("DELAY")) or 0) > 0)
+    return not (reconsume_times > 0 and (parse_int(properties.get(PROPERTY_DELAY_TIME_LEVEL)) or 0) > 0)
 
 
 def prepare(message: InnerMessage) -> InnerMessage:

@@ -40,8 +40,6 @@ from twisted_mq.remoting.errors import RemotingConnectError
 TIMEOUT_SECONDS = 5.0
 """What an answer may take (DefaultMQAdminExt: 5000 ms)."""
 
-"""Name space of the order settings at the name server (NamesrvUtil)."""
-
 B = TypeVar("B")
 
 

@@ -12,6 +12,7 @@ from twisted_mq.cli.admin.java_format import hash_order, map_text
 from twisted_mq.cli.errors import CliError
 from twisted_mq.protocol.bodies import ClusterInfo
 from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.flags import TopicSysFlag, perm_text
 from twisted_mq.protocol.headers import CreateTopicRequestHeader
 from twisted_mq.protocol.names.system_topics import AUTO_CREATE_TOPIC
 
@@ -28,14 +29,8 @@ OPTIONS = (
     Option("s", "hasUnitSub", "true where units subscribe to it"),
 )
 
-"""The topic that new ones are modelled on (TopicValidator.AUTO_CREATE_TOPIC_KEY_TOPIC)."""
-
 PERM_END = 8
 """Permissions below this are sent (PermName.isValid); the broker has the last word."""
-
-UNIT_FLAG = 1
-UNIT_SUB_FLAG = 2
-"""Bits of the topic's system flag (TopicSysFlag)."""
 
 
 @attrs.frozen
@@ -116,7 +111,7 @@ def read_settings(line: CommandLine) -> TopicSettings:
         read_queues=line.number("r", 8),
         write_queues=line.number("w", 8),
         perm=perm,
-        sys_flag=UNIT_FLAG * unit | UNIT_SUB_FLAG * unit_sub,
+        sys_flag=TopicSysFlag.FLAG_UNIT * unit | TopicSysFlag.FLAG_UNIT_SUB * unit_sub,
         order=_is_true(line, "o"),
         attributes=parse_attributes(line.value("a")),
     )
@@ -144,11 +139,6 @@ def attributes_text(attributes: Mapping[str, str]) -> str:
     """The attributes as the header carries them."""
     keys = hash_order(attributes)
     return ",".join(f"{key}={attributes[key]}" if attributes[key] else key for key in keys)
-
-
-def perm_text(perm: int) -> str:
-    """6 as RW- (PermName.perm2String)."""
-    return f"{'R' if perm & 4 else '-'}{'W' if perm & 2 else '-'}{'X' if perm & 1 else '-'}"
 
 
 def merge_order(held: str | None, entry: str) -> str:

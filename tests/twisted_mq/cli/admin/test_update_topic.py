@@ -9,12 +9,12 @@ from twisted_mq.cli.admin.update_topic import (
     attributes_text,
     merge_order,
     parse_attributes,
-    perm_text,
     read_settings,
 )
 from twisted_mq.cli.errors import CliError
 from twisted_mq.protocol.bodies import BrokerData, ClusterInfo, encode_body
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.flags import perm_text
 from twisted_mq.protocol.wire.command import RemotingCommand
 
 CLUSTER = ClusterInfo(
