@@ -24,7 +24,7 @@ import construct
 
 from twisted_mq.protocol.errors import RecordError
 from twisted_mq.protocol.flags import MessageSysFlag
-from twisted_mq.protocol.layouts.derive import derive_fields, derive_struct
+from twisted_mq.protocol.layouts.derive import derive_runs
 from twisted_mq.protocol.layouts.queue_entry import MAX_BATCH_NUM
 from twisted_mq.protocol.messages.message import Message, MessageExt
 from twisted_mq.protocol.text.java import parse_int, utf8
@@ -37,7 +37,7 @@ from twisted_mq.protocol.text.properties import (
 )
 
 BATCH_MESSAGE = construct.Struct(
-    "size" / construct.Rebuild(construct.Int32sb, lambda this: 22 + len(this.body) + len(this.properties)),
+    "size" / construct.Rebuild(construct.Int32sb, lambda this: _LEAST_BYTES + len(this.body) + len(this.properties)),
     "magic" / construct.Default(construct.Int32sb, 0),
     "body_crc" / construct.Default(construct.Int32sb, 0),
     "flag" / construct.Int32sb,
@@ -47,9 +47,11 @@ BATCH_MESSAGE = construct.Struct(
     "properties" / construct.Bytes(construct.this.properties_length),
 )
 
-_HEAD = derive_struct(BATCH_MESSAGE)
-_FLAG_AND_LENGTH = derive_fields(BATCH_MESSAGE, "flag", "body_length")
-_LEAST_BYTES = _HEAD.size + 2
+_BEFORE_BODY, _BEFORE_PROPERTIES = derive_runs(BATCH_MESSAGE)
+_HEAD = _BEFORE_BODY.as_struct()
+_FLAG_AND_LENGTH = _BEFORE_BODY.as_struct("flag", "body_length")
+_PROPERTIES_LENGTH = _BEFORE_PROPERTIES.as_struct()
+_LEAST_BYTES: int = _BEFORE_BODY.size + _BEFORE_PROPERTIES.size
 _TO_UNWRAP = MessageSysFlag.INNER_BATCH_FLAG | MessageSysFlag.NEED_UNWRAP_FLAG
 
 
@@ -63,11 +65,11 @@ class BatchEntry(NamedTuple):
 
 def encode_entry(flag: int, body: bytes, properties: bytes) -> bytes:
     """One message of a batch. Raises RecordError where the properties are longer than 32767 bytes."""
-    if len(properties) > 0x7FFF:
-        raise RecordError(f"properties of {len(properties)} bytes, a batch entry holds at most 32767", 0)
-    size = _LEAST_BYTES + len(body) + len(properties)
-    head = _HEAD.pack(size, 0, 0, flag, len(body))
-    return b"".join((head, body, len(properties).to_bytes(2, "big"), properties))
+    length = len(properties)
+    if length > MAX_PROPERTIES_BYTES:
+        raise RecordError(f"properties of {length} bytes, a batch entry holds at most {MAX_PROPERTIES_BYTES}", 0)
+    head = _HEAD.pack(_LEAST_BYTES + len(body) + length, 0, 0, flag, len(body))
+    return b"".join((head, body, _PROPERTIES_LENGTH.pack(length), properties))
 
 
 def encode_batch(messages: Iterable[Message]) -> bytes:
@@ -82,20 +84,21 @@ def read_batch(data: bytes) -> list[tuple[int, bytes, bytes]]:
     """
     entries = []
     offset, end = 0, len(data)
-    unpack, head_bytes = _FLAG_AND_LENGTH.unpack_from, _HEAD.size
+    unpack, unpack_length = _FLAG_AND_LENGTH.unpack_from, _PROPERTIES_LENGTH.unpack_from
+    head_bytes, length_bytes = _HEAD.size, _PROPERTIES_LENGTH.size
     while offset < end:
         if end - offset < _LEAST_BYTES:
             raise RecordError(f"{end - offset} bytes left, a batch entry has at least {_LEAST_BYTES}", offset)
         flag, body_length = unpack(data, offset)
         body_at = offset + head_bytes
         body_end = body_at + body_length
-        properties_at = body_end + 2
+        properties_at = body_end + length_bytes
         if body_length < 0 or properties_at > end:
             raise RecordError(f"a body of {body_length} bytes in a batch, {end - body_at} are left", offset)
-        size = data[body_end] << 8 | data[body_end + 1]
+        (size,) = unpack_length(data, body_end)
         next_at = properties_at + size
-        if size > MAX_PROPERTIES_BYTES or next_at > end:
-            raise RecordError(f"properties of {size} bytes in a batch, {end - properties_at} are left", offset)
+        if size < 0 or next_at > end:
+            raise RecordError(f"properties of {size & 0xFFFF} bytes in a batch, {end - properties_at} are left", offset)
         entries.append((flag, data[body_at:body_end], data[properties_at:next_at]))
         offset = next_at
     return entries
@@ -123,9 +126,8 @@ def _read_alike(data: bytes) -> Columns | None:
     properties_at = _LEAST_BYTES + body_bytes
     if body_bytes < 0 or properties_at > len(data):
         return None
-    properties_bytes = int.from_bytes(data[properties_at - 2 : properties_at], "big")
-    size = properties_at + properties_bytes
-    if properties_bytes > MAX_PROPERTIES_BYTES or len(data) % size:
+    (properties_bytes,) = _PROPERTIES_LENGTH.unpack_from(data, properties_at - _PROPERTIES_LENGTH.size)
+    if properties_bytes < 0 or len(data) % (properties_at + properties_bytes):
         return None
     flags, lengths, bodies, more_lengths, properties = zip(
         *_entry_struct(body_bytes, properties_bytes).iter_unpack(data), strict=True
@@ -139,7 +141,8 @@ def _read_alike(data: bytes) -> Columns | None:
 @functools.lru_cache(maxsize=64)
 def _entry_struct(body_bytes: int, properties_bytes: int) -> struct.Struct:
     """Flag, body and properties of an entry, each length before its field."""
-    return struct.Struct(f">12xii{body_bytes}sh{properties_bytes}s")
+    (whole,) = derive_runs(BATCH_MESSAGE, body_length=body_bytes, properties_length=properties_bytes)
+    return whole.as_struct("flag", "body_length", "body", "properties_length", "properties")
 
 
 def iterate_batch(data: bytes | memoryview) -> Iterator[BatchEntry]:

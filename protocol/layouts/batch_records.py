@@ -9,20 +9,16 @@ import functools
 import itertools
 import struct
 import zlib
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
-from twisted_mq.protocol.layouts.derive import derive_dtype
-from twisted_mq.protocol.layouts.record import CRC_MASK, HEADS, MESSAGE, SYS_FLAG_POSITION, V6_FLAGS
+from twisted_mq.protocol.layouts.derive import derive_dtype, derive_runs
+from twisted_mq.protocol.layouts.record import CRC_MASK, MESSAGE, SYS_FLAG_POSITION, V6_FLAGS, magic_for
 from twisted_mq.protocol.layouts.record_codec import encode_record
 
-Dtype = np.dtype[Any]
-
-_MAGIC = slice(4, 8)
-_FLAGS_BYTE = SYS_FLAG_POSITION + 3
-_BODY_LENGTH_BYTES, _LENGTH_BYTES = 4, 2
+_LOW_FLAGS = SYS_FLAG_POSITION + 3
+"""The byte of sys_flag that has the IPv6 bits."""
 _FEWEST = 12
 """Columns cost more than they save where fewer messages are alike."""
 
@@ -67,7 +63,7 @@ def encode_records(
         reconsume_times=reconsume_times,
     )
     encode = _encode_alike if alike else _encode_each
-    return encode(pattern, flags, bodies, properties, suffix, queue_id, queue_offset, physical_offset)
+    return encode(pattern, flags, bodies, properties, suffix, len(topic), queue_offset, physical_offset)
 
 
 def _encode_alike(
@@ -76,37 +72,36 @@ def _encode_alike(
     bodies: Sequence[bytes],
     properties: Sequence[bytes],
     suffix: bytes,
-    queue_id: int,
+    topic_bytes: int,
     queue_offset: int,
     physical_offset: int,
 ) -> tuple[bytearray, list[int]]:
     """The records of messages of one length; `pattern` is the first one's."""
     count, size = len(bodies), len(pattern)
     records = bytearray(pattern * count)
-    v6_flags = pattern[_FLAGS_BYTE] & V6_FLAGS
-    row, body, text = _row(v6_flags, size, len(bodies[0]), len(properties[0]), len(suffix))
+    row = _row(pattern[_LOW_FLAGS] & V6_FLAGS, len(bodies[0]), topic_bytes, len(properties[0]) + len(suffix))
     rows = np.frombuffer(records, row)
     rows["body_crc"] = np.fromiter(map(zlib.crc32, bodies), np.uint32, count) & CRC_MASK
     if flags.count(flags[0]) < count:
         rows["flag"] = flags
     rows["queue_offset"] = np.arange(queue_offset, queue_offset + count)
     rows["physical_offset"] = np.arange(physical_offset, physical_offset + count * size, size)
-    rows["body"] = np.frombuffer(b"".join(bodies), body)
-    rows["properties"] = np.frombuffer(b"".join(properties), text)
+    rows["body"] = np.frombuffer(b"".join(bodies), row["body"])
+    rows["properties"] = np.frombuffer(suffix.join(properties) + suffix, row["properties"])
     return records, [size] * count
 
 
 @functools.lru_cache(maxsize=256)
-def _row(v6_flags: int, size: int, body_bytes: int, text_bytes: int, suffix_bytes: int) -> tuple[Dtype, Dtype, Dtype]:
-    """The fields in which records of one length differ, and those of them that hold body and properties."""
-    head = derive_dtype(MESSAGE, sys_flag=v6_flags)
-    names = ["body_crc", "flag", "queue_offset", "physical_offset"]
-    fields = {name: head.fields[name][:2] for name in names} if head.fields else {}
-    body, text = np.dtype(f"V{body_bytes}"), np.dtype(f"V{text_bytes}")
-    fields["body"], fields["properties"] = (body, head.itemsize), (text, size - suffix_bytes - text_bytes)
-    formats, offsets = zip(*fields.values(), strict=True)
-    row = np.dtype({"names": list(fields), "formats": list(formats), "offsets": list(offsets), "itemsize": size})
-    return row, body, text
+def _row(v6_flags: int, body_bytes: int, topic_bytes: int, properties_bytes: int) -> np.dtype[np.void]:
+    """All of a record, whose variable fields have these lengths."""
+    return derive_dtype(
+        MESSAGE,
+        sys_flag=v6_flags,
+        magic=magic_for(topic_bytes),
+        body_length=body_bytes,
+        topic_length=topic_bytes,
+        properties_length=properties_bytes,
+    )
 
 
 def _encode_each(
@@ -115,16 +110,15 @@ def _encode_each(
     bodies: Sequence[bytes],
     properties: Sequence[bytes],
     suffix: bytes,
-    queue_id: int,
+    topic_bytes: int,
     queue_offset: int,
     physical_offset: int,
 ) -> tuple[bytes, list[int]]:
     """The records of any messages; `pattern` is that of an empty one."""
-    head_bytes = HEADS[pattern[_FLAGS_BYTE] & V6_FLAGS].size
-    magic, common = pattern[_MAGIC], pattern[SYS_FLAG_POSITION : head_bytes - _BODY_LENGTH_BYTES]
-    topic = pattern[head_bytes : len(pattern) - len(suffix) - _LENGTH_BYTES]
-    pack_head, pack_tail = _packers(len(common), len(topic))
-    pattern_bytes, suffix_bytes, checksum = len(pattern), len(suffix), zlib.crc32
+    head, between = _packers(pattern[_LOW_FLAGS] & V6_FLAGS, topic_bytes)
+    _, magic, _, queue_id, _, _, _, common, _ = head.unpack_from(pattern)
+    topic_field, suffix_bytes = between.unpack_from(pattern, head.size)
+    pack_head, pack_between, pattern_bytes, checksum = head.pack, between.pack, len(pattern), zlib.crc32
     sizes: list[int] = []
     pieces: list[bytes] = []
     columns = zip(flags, bodies, properties, itertools.count(queue_offset), strict=False)
@@ -135,7 +129,7 @@ def _encode_each(
         pieces += (
             pack_head(size, magic, crc, queue_id, flag, offset, physical_offset, common, body_bytes),
             body,
-            pack_tail(topic, text_bytes + suffix_bytes),
+            pack_between(topic_field, text_bytes + suffix_bytes),
             text,
             suffix,
         )
@@ -145,6 +139,8 @@ def _encode_each(
 
 
 @functools.lru_cache(maxsize=256)
-def _packers(common_bytes: int, topic_bytes: int) -> tuple[Callable[..., bytes], Callable[..., bytes]]:
-    """Of a record's head, `common_bytes` of which are the same in all of a batch, and of what is between body and properties."""
-    return struct.Struct(f">i4siiiqq{common_bytes}si").pack, struct.Struct(f">{topic_bytes}sh").pack
+def _packers(v6_flags: int, topic_bytes: int) -> tuple[struct.Struct, struct.Struct]:
+    """Of what differs in a record's head, with the rest as bytes, and of what is between body and properties."""
+    head, between, *_ = derive_runs(MESSAGE, sys_flag=v6_flags, magic=magic_for(topic_bytes), topic_length=topic_bytes)
+    differing = ("size", "body_crc", "flag", "queue_offset", "physical_offset", "body_length")
+    return head.around(*differing), between.around("properties_length")

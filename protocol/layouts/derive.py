@@ -10,6 +10,7 @@ Construct stays the truth: tests show every derived form equal to it byte for by
 
 from __future__ import annotations
 
+import itertools
 import struct
 from collections.abc import Callable, Iterator
 from mmap import mmap
@@ -37,11 +38,13 @@ class Field:
     format: str
 
 
-def _numpy_kind(format: str) -> str:
-    """numpy's letter of a struct format; sizes are given beside it, because "l" is 4 bytes in struct and 8 in numpy."""
-    if format in "efd":
-        return "f"
-    return "i" if format.islower() else "u"
+def _numpy_kind(field: Field) -> str:
+    """Sizes are given beside the letter, because "l" is 4 bytes in struct and 8 in numpy."""
+    if field.format.endswith("s"):
+        return f"V{field.size}"
+    if field.format in "efd":
+        return f">f{field.size}"
+    return f">{'i' if field.format.islower() else 'u'}{field.size}"
 
 
 @attrs.frozen
@@ -64,17 +67,18 @@ class Run:
         )
         return struct.Struct(">" + "".join(formats))
 
+    def around(self, *names: str) -> struct.Struct:
+        """These fields, with each stretch of others as one value of bytes: what is the same in many is packed in one."""
+        stretches = itertools.groupby(self.fields, lambda field: field.name if field.name in names else "")
+        parts = [(name, list(fields)) for name, fields in stretches]
+        formats = [fields[0].format if name else f"{sum(field.size for field in fields)}s" for name, fields in parts]
+        return struct.Struct(">" + "".join(formats))
+
     def as_dtype(self) -> numpy.dtype[numpy.void]:
-        """All fields as a numpy record; byte fields become arrays of unsigned bytes."""
+        """All fields as a numpy record; byte fields are of the kind `V`, whose values are bytes."""
         import numpy
 
-        kinds = []
-        for field in self.fields:
-            if field.format.endswith("s"):
-                kinds.append((field.name, numpy.dtype(("u1", (field.size,)))))
-            else:
-                kinds.append((field.name, numpy.dtype(f">{_numpy_kind(field.format)}{field.size}")))
-        return numpy.dtype(kinds)
+        return numpy.dtype([(field.name, _numpy_kind(field)) for field in self.fields])
 
 
 class LayoutError(TypeError):
@@ -220,5 +224,5 @@ def derive_spans(layout: construct.Struct, **known: int) -> SpanReader:
 
 
 def derive_dtype(layout: construct.Struct, **known: int) -> numpy.dtype[numpy.void]:
-    """The first run as a numpy record; byte fields become arrays of unsigned bytes."""
+    """The first run as a numpy record, see `Run.as_dtype`."""
     return next(derive_runs(layout, **known)).as_dtype()
