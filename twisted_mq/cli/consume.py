@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
 from twisted_mq.cli.errors import report
-from twisted_mq.cli.output import json_line, plain_row
+from twisted_mq.cli.output import Json, Row, json_line, plain_row
+
+if TYPE_CHECKING:
+    from twisted.internet.defer import Deferred
+    from twisted.internet.interfaces import IDelayedCall, IReactorTime
+
+    from twisted_mq.client import ConsumeContext, ConsumeStatus, PushConsumer
+    from twisted_mq.protocol.messages.message import MessageExt
 
 COLUMNS = ("topic", "queueId", "queueOffset", "msgId", "tags", "keys", "body")
 
-Write = Callable[[Any], None]
+Write = Callable[["MessageExt"], None]
 
 
 @click.command(short_help="Consume messages and print them.")
@@ -48,7 +55,7 @@ def consume(
     """
     from twisted_mq.cli.run import Interrupted, run_under_reactor
 
-    async def main(reactor: Any) -> None:
+    async def main(reactor: IReactorTime) -> None:
         consumer = make_consumer(reactor, group, namesrv, from_end)
         consumer.subscribe(topic, tags)
         try:
@@ -68,7 +75,7 @@ def consume(
         sys.stdout.flush()
 
 
-def make_consumer(reactor: Any, group: str, namesrv: str, from_end: bool) -> Any:
+def make_consumer(reactor: IReactorTime, group: str, namesrv: str, from_end: bool) -> PushConsumer:
     """A push consumer that hands out its messages one after another; it has no listener yet."""
     from twisted_mq.client.consuming.consumer_options import ConsumeFromWhere, ConsumerOptions
     from twisted_mq.client.consuming.push_consumer import PushConsumer
@@ -78,7 +85,7 @@ def make_consumer(reactor: Any, group: str, namesrv: str, from_end: bool) -> Any
     return PushConsumer(reactor, group, namesrv, options=options)
 
 
-async def check_topic_exists(consumer: Any, topic: str, *, wait: bool) -> None:
+async def check_topic_exists(consumer: PushConsumer, topic: str, *, wait: bool) -> None:
     """Raises NoRoute where no name server answers or, unless `wait`, where none knows the topic."""
     from twisted_mq.client.core.errors import TopicNotFound
 
@@ -96,7 +103,7 @@ class Printer:
     `finished` fires then. Messages past the count are left open, so that they stay unconsumed.
     """
 
-    def __init__(self, clock: Any, write: Write, count: int | None, idle_seconds: float | None) -> None:
+    def __init__(self, clock: IReactorTime, write: Write, count: int | None, idle_seconds: float | None) -> None:
         from twisted.internet.defer import Deferred
 
         self.finished: Deferred[None] = Deferred()
@@ -104,14 +111,14 @@ class Printer:
         self._write = write
         self._left = count
         self._idle_seconds = idle_seconds
-        self._timer: Any = None
+        self._timer: IDelayedCall | None = None
 
     def begin(self) -> None:
         """Start the clock for silence."""
         if self._idle_seconds is not None and not self.finished.called:
             self._timer = self._clock.callLater(self._idle_seconds, self._finish)
 
-    def __call__(self, messages: list[Any], context: Any) -> Any:
+    def __call__(self, messages: list[MessageExt], context: ConsumeContext) -> ConsumeStatus | Deferred[ConsumeStatus]:
         from twisted.internet.defer import Deferred
 
         from twisted_mq.client.consuming.consumer_options import ConsumeStatus
@@ -120,7 +127,7 @@ class Printer:
             return Deferred()
         for message in messages:
             self._write(message)
-        if self._timer is not None and self._timer.active():
+        if self._timer is not None and self._idle_seconds is not None and self._timer.active():
             self._timer.reset(self._idle_seconds)
         if self._left is not None:
             self._left = max(0, self._left - len(messages))
@@ -155,7 +162,7 @@ def _write_raw(out: TextIO, body: bytes) -> None:
     out.buffer.flush()
 
 
-def message_row(message: Any) -> tuple[Any, ...]:
+def message_row(message: MessageExt) -> Row:
     """A message under COLUMNS; bytes of the body that are no UTF-8 are written as \\xNN."""
     return (
         message.topic,
@@ -168,7 +175,7 @@ def message_row(message: Any) -> tuple[Any, ...]:
     )
 
 
-def _json_value(message: Any) -> dict[str, Any]:
+def _json_value(message: MessageExt) -> dict[str, Json]:
     from twisted_mq.cli.store_dump import describe_message
 
     return {**describe_message(message), "body": message.body.decode("utf-8", "backslashreplace")}

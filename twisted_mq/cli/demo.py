@@ -7,14 +7,20 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import attrs
 import click
 
 from twisted_mq.cli.errors import CliError
-from twisted_mq.cli.output import print_table
+from twisted_mq.cli.output import Row, print_table
+
+if TYPE_CHECKING:
+    from twisted.internet.interfaces import IReactorTime
+
+    from twisted_mq.client import ConsumeStatus, Message, Producer, PushConsumer
+    from twisted_mq.protocol.messages.message import MessageExt
 
 ORDERS_TOPIC = "DemoOrders"
 METRICS_TOPIC = "DemoMetrics"
@@ -73,7 +79,7 @@ def demo(messages: int, out: str, report: bool) -> None:
             run_report(store, os.path.abspath(out))
 
 
-async def run_demo(reactor: Any, store: str, messages: int) -> Figures:
+async def run_demo(reactor: IReactorTime, store: str, messages: int) -> Figures:
     """Servers up, messages through them, servers down."""
     from twisted_mq.testing import EmbeddedCluster
 
@@ -88,7 +94,7 @@ async def run_demo(reactor: Any, store: str, messages: int) -> Figures:
         await cluster.stop()
 
 
-async def _exchange(reactor: Any, name_server: str, messages: int) -> Figures:
+async def _exchange(reactor: IReactorTime, name_server: str, messages: int) -> Figures:
     from twisted_mq.client.producing.producer import Producer
 
     producer = Producer(reactor, "demo_producer", name_server)
@@ -112,7 +118,7 @@ def batches_for(messages: int) -> int:
     return messages // 10 // BATCH_MESSAGES + 1
 
 
-async def _send_singly(reactor: Any, producer: Any, messages: int) -> Sends:
+async def _send_singly(reactor: IReactorTime, producer: Producer, messages: int) -> Sends:
     """A message a request, several requests under way at once."""
     from twisted.internet.defer import gatherResults
 
@@ -125,7 +131,7 @@ async def _send_singly(reactor: Any, producer: Any, messages: int) -> Sends:
     return Sends("sent singly", ORDERS_TOPIC, statuses, reactor.seconds() - began)
 
 
-async def _send_batches(reactor: Any, producer: Any, messages: int) -> Sends:
+async def _send_batches(reactor: IReactorTime, producer: Producer, messages: int) -> Sends:
     """Several messages a request, one request after another."""
     began = reactor.seconds()
     statuses: Counter[str] = Counter()
@@ -135,7 +141,7 @@ async def _send_batches(reactor: Any, producer: Any, messages: int) -> Sends:
     return Sends(f"sent in batches of {BATCH_MESSAGES}", METRICS_TOPIC, statuses, reactor.seconds() - began)
 
 
-def order(number: int) -> Any:
+def order(number: int) -> Message:
     """One order event, with a tag and a key; every tenth has a body large enough to be compressed."""
     from twisted_mq.client.core.message import Message
 
@@ -144,13 +150,13 @@ def order(number: int) -> Any:
     return Message(ORDERS_TOPIC, body, TAGS[number % len(TAGS)], f"order-{number}")
 
 
-def metric(batch: int, number: int) -> Any:
+def metric(batch: int, number: int) -> Message:
     from twisted_mq.client.core.message import Message
 
     return Message(METRICS_TOPIC, f"load {batch}.{number}".encode(), "load", properties={"host": f"node-{number % 4}"})
 
 
-async def _receive(reactor: Any, name_server: str, wanted: Counter[str]) -> tuple[Counter[str], float]:
+async def _receive(reactor: IReactorTime, name_server: str, wanted: Counter[str]) -> tuple[Counter[str], float]:
     """Two groups: one takes everything, one only paid orders. Fires when both have all they should get."""
     from twisted.internet.defer import Deferred, gatherResults, maybeDeferred
 
@@ -158,7 +164,7 @@ async def _receive(reactor: Any, name_server: str, wanted: Counter[str]) -> tupl
     received: Counter[str] = Counter()
     complete: Deferred[None] = Deferred()
 
-    def count(group: str, messages: list[Any]) -> Any:
+    def count(group: str, messages: list[MessageExt]) -> ConsumeStatus:
         from twisted_mq.client.consuming.consumer_options import ConsumeStatus
 
         received[group] += len(messages)
@@ -178,7 +184,13 @@ async def _receive(reactor: Any, name_server: str, wanted: Counter[str]) -> tupl
         await gatherResults([maybeDeferred(consumer.stop) for consumer in consumers])
 
 
-def _consumer(reactor: Any, name_server: str, group: str, subscriptions: dict[str, str], count: Any) -> Any:
+def _consumer(
+    reactor: IReactorTime,
+    name_server: str,
+    group: str,
+    subscriptions: dict[str, str],
+    count: Callable[[str, list[MessageExt]], ConsumeStatus],
+) -> PushConsumer:
     from twisted_mq.client.consuming.consumer_options import ConsumeFromWhere, ConsumerOptions
     from twisted_mq.client.consuming.push_consumer import PushConsumer
 
@@ -195,7 +207,7 @@ def _consumer(reactor: Any, name_server: str, group: str, subscriptions: dict[st
 
 def print_figures(figures: Figures) -> None:
     """What was sent and received, and how fast."""
-    rows: list[Sequence[Any]] = []
+    rows: list[Row] = []
     for sends in figures.sends:
         for status, count in sorted(sends.statuses.items()):
             rows.append([sends.what, sends.topic, status, count, _rate(count, sends.seconds)])

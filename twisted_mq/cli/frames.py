@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import attrs
 import click
 
 from twisted_mq.cli.errors import report
-from twisted_mq.cli.output import json_line
+from twisted_mq.cli.output import Json, json_line
 
 
 @attrs.frozen
@@ -44,7 +44,7 @@ def frames(file: BinaryIO) -> None:
         raise SystemExit(1)
 
 
-def read_frames(stream: BinaryIO) -> Iterator[dict[str, Any] | Damage]:
+def read_frames(stream: BinaryIO) -> Iterator[dict[str, Json] | Damage]:
     """Every frame of a stream in order. A damaged header costs its own frame, a damaged length all that follows."""
     from twisted_mq.protocol.errors import FrameError
     from twisted_mq.protocol.wire.framing import LENGTH_BYTES, frame_bytes
@@ -67,7 +67,7 @@ def read_frames(stream: BinaryIO) -> Iterator[dict[str, Any] | Damage]:
         offset += size
 
 
-def describe_frame(data: bytes, offset: int) -> dict[str, Any] | Damage:
+def describe_frame(data: bytes, offset: int) -> dict[str, Json] | Damage:
     """One frame under the contract's keys; `length` counts the whole frame with its length field."""
     from twisted_mq.protocol.errors import CommandError, FrameError
     from twisted_mq.protocol.wire.command import SerializeType

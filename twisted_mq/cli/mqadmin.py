@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from twisted_mq.cli.admin.calls import AdminContext
 from twisted_mq.cli.admin.command_line import CommandLine, UsageError, parse_command_line
@@ -15,6 +15,9 @@ from twisted_mq.cli.run import Interrupted, run_under_reactor
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError, ProtocolError
 from twisted_mq.remoting.errors import RemotingError
+
+if TYPE_CHECKING:
+    from twisted.internet.interfaces import IReactorTime
 
 NEXT_STEPS: dict[int, tuple[str, ...]] = {
     ResponseCode.TOPIC_NOT_EXIST: ("see `mqadmin topicList` for what there is",),
@@ -88,7 +91,7 @@ def name_servers(line: CommandLine) -> list[str]:
     return addresses
 
 
-async def _execute(reactor: Any, command: SubCommand, line: CommandLine, addresses: list[str]) -> None:
+async def _execute(reactor: IReactorTime, command: SubCommand, line: CommandLine, addresses: list[str]) -> None:
     from twisted.internet.task import deferLater
 
     from twisted_mq.remoting.client import RemotingClient

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, TextIO
+from typing import TextIO, TypeAlias
 
+Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
+Row: TypeAlias = Sequence[object]
 Advance = Callable[[int], None]
 
 _PLAIN = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], stream: TextIO | None = None) -> None:
+def print_table(columns: Sequence[str], rows: Iterable[Row], stream: TextIO | None = None) -> None:
     """A boxed table on a terminal; otherwise a line a row, columns parted by tabs, the first line names them.
 
     Tabs and line ends inside a value are written as \\t and \\n, so that a line stays a row.
@@ -27,12 +29,12 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], stream: T
         out.write(plain_row(row) + "\n")
 
 
-def plain_row(row: Sequence[Any]) -> str:
+def plain_row(row: Row) -> str:
     """The values parted by tabs; None is empty."""
     return "\t".join("" if value is None else str(value).translate(_PLAIN) for value in row)
 
 
-def _print_boxed(columns: Sequence[str], rows: Iterable[Sequence[Any]], out: TextIO) -> None:
+def _print_boxed(columns: Sequence[str], rows: Iterable[Row], out: TextIO) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -58,6 +60,6 @@ def progress(label: str, total: int | None, stream: TextIO | None = None, *, hid
         yield lambda amount: bar.advance(task, amount)
 
 
-def json_line(value: Any) -> str:
+def json_line(value: Json) -> str:
     """One JSON object as one line of text, keys in the order they have."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n"

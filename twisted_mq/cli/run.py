@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from twisted.internet.defer import Deferred
+    from twisted.internet.interfaces import IReactorTime
+    from twisted.python.failure import Failure
 
 R = TypeVar("R")
 
@@ -12,18 +17,18 @@ class Interrupted(Exception):
     """The person pressed Ctrl-C, or SIGTERM came; what the coroutine had open is closed."""
 
 
-def run_under_reactor(main: Callable[[Any], Coroutine[Any, Any, R]]) -> R:
+def run_under_reactor(main: Callable[[IReactorTime], Coroutine[Deferred[object], object, R]]) -> R:
     """The result of `main(reactor)`.
 
     SIGINT and SIGTERM cancel it: its `finally` blocks run to their end, then `Interrupted` is raised here.
     """
     from twisted.internet import reactor
-    from twisted.internet.defer import CancelledError, Deferred
+    from twisted.internet.defer import Deferred
 
-    outcome: list[Any] = []
+    outcome: list[R | Failure] = []
     finished: Deferred[None] = Deferred()
 
-    def end(result: Any) -> None:
+    def end(result: R | Failure) -> None:
         outcome.append(result)
         finished.callback(None)
         if reactor.running and not stopping:
@@ -45,18 +50,17 @@ def run_under_reactor(main: Callable[[Any], Coroutine[Any, Any, R]]) -> R:
     reactor.callWhenRunning(begin)
     reactor.addSystemEventTrigger("before", "shutdown", stop)
     reactor.run()
-    return _result(outcome[0], CancelledError)
+    return _result(outcome[0])
 
 
-def _result(outcome: Any, cancelled: type[BaseException]) -> Any:
-    from twisted.internet.defer import FirstError
+def _result(outcome: R | Failure) -> R:
+    from twisted.internet.defer import CancelledError, FirstError
     from twisted.python.failure import Failure
 
     if not isinstance(outcome, Failure):
         return outcome
-    if outcome.check(cancelled):
+    if outcome.check(CancelledError):
         raise Interrupted
-    while outcome.check(FirstError):  # gatherResults: what went wrong is inside
+    while isinstance(outcome.value, FirstError):  # gatherResults: what went wrong is inside
         outcome = outcome.value.subFailure
     outcome.raiseException()
-    return None

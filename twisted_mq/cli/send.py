@@ -5,13 +5,19 @@ from __future__ import annotations
 import os
 import sys
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from typing import Any, BinaryIO
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, BinaryIO
 
 import attrs
 import click
 
-from twisted_mq.cli.output import Advance, plain_row, print_table, progress
+from twisted_mq.cli.output import Advance, Row, plain_row, print_table, progress
+
+if TYPE_CHECKING:
+    from twisted.internet.defer import Deferred
+    from twisted.internet.interfaces import IReactorTime
+
+    from twisted_mq.client import Message, Producer, SendResult
 
 COLUMNS = ("status", "msgId", "broker", "queueId", "queueOffset")
 
@@ -104,15 +110,17 @@ def lines_of(stream: BinaryIO) -> Iterator[bytes]:
             yield stripped
 
 
-async def _send_all(reactor: Any, options: SendOptions, bodies: Iterator[bytes]) -> None:
+async def _send_all(reactor: IReactorTime, options: SendOptions, bodies: Iterator[bytes]) -> None:
+    from twisted.internet.interfaces import IReactorThreads
     from twisted.internet.threads import deferToThreadPool
 
     from twisted_mq.client.producing.producer import Producer
 
+    threads = IReactorThreads(reactor)
+
     async def next_body() -> bytes | None:
         """Reading may block: it happens in a thread."""
-        body: bytes | None = await deferToThreadPool(reactor, reactor.getThreadPool(), next, bodies, None)
-        return body
+        return await deferToThreadPool(threads, threads.getThreadPool(), next, bodies, None)
 
     producer = Producer(reactor, options.group, options.namesrv)
     await producer.start()
@@ -124,10 +132,13 @@ async def _send_all(reactor: Any, options: SendOptions, bodies: Iterator[bytes])
 
 
 async def send_in_order(
-    producer: Any, options: SendOptions, next_body: Callable[[], Any], in_flight: int = IN_FLIGHT
-) -> AsyncIterator[Any]:
+    producer: Producer,
+    options: SendOptions,
+    next_body: Callable[[], Awaitable[bytes | None]],
+    in_flight: int = IN_FLIGHT,
+) -> AsyncIterator[SendResult]:
     """Results in the order of the messages, with several sends under way. The first failure is raised."""
-    pending: deque[Any] = deque()
+    pending: deque[Deferred[SendResult]] = deque()
     try:
         while (body := await next_body()) is not None:
             for _ in range(options.count):
@@ -141,7 +152,7 @@ async def send_in_order(
             unread.addErrback(lambda reason: None)  # the first failure is the one to report
 
 
-def make_message(options: SendOptions, body: bytes) -> Any:
+def make_message(options: SendOptions, body: bytes) -> Message:
     from twisted_mq.client.core.message import Message
 
     return Message(
@@ -149,16 +160,16 @@ def make_message(options: SendOptions, body: bytes) -> Any:
     )
 
 
-def result_row(result: Any) -> tuple[Any, ...]:
+def result_row(result: SendResult) -> Row:
     """A SendResult under COLUMNS."""
     queue = result.queue
     return result.status.name, result.msg_id, queue.broker_name, queue.queue_id, result.queue_offset
 
 
-async def _print_results(results: AsyncIterator[Any], advance: Advance) -> None:
+async def _print_results(results: AsyncIterator[SendResult], advance: Advance) -> None:
     """Rows at once where output is piped; a table or a sum at the end on a terminal."""
     terminal = sys.stdout.isatty()
-    rows: list[tuple[Any, ...]] = []
+    rows: list[Row] = []
     total = 0
     try:
         async for result in results:

@@ -6,13 +6,17 @@ import hashlib
 import itertools
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from twisted_mq.cli.errors import report
-from twisted_mq.cli.output import json_line, plain_row, print_table, progress
-from twisted_mq.cli.store_options import OffsetRange, StoreTime, store_arguments, tool
+from twisted_mq.cli.output import Json, Row, json_line, plain_row, print_table, progress
+from twisted_mq.cli.store_options import OffsetRange, StoreTime, require_numpy, store_arguments
+
+if TYPE_CHECKING:
+    from twisted_mq.protocol.messages.message import MessageExt
+    from twisted_mq.storage.tools.findings import Finding
 
 COLUMNS = ("topic", "queueId", "queueOffset", "physicalOffset", "storeSize", "tags", "keys", "uniqKey", "bodyLength")
 
@@ -52,12 +56,15 @@ def dump(
     Example:
       mq store dump ~/store --json --topic Orders --since 2026-11-21T08:00:00
     """
-    filters, walk = tool("tools.filters"), tool("columns.walk")
-    files = walk.LogFiles(directory, commit_log)
-    wanted = filters.MessageFilter(topics, queue_ids, keys, since, until, *offsets, *queue_offsets)
+    require_numpy()
+    from twisted_mq.storage.columns.walk import LogFiles
+    from twisted_mq.storage.tools.filters import MessageFilter, Selection
+
+    files = LogFiles(directory, commit_log)
+    wanted = MessageFilter(topics, queue_ids, keys, since, until, *offsets, *queue_offsets)
     # a bar and lines on the same terminal would tear each other apart
     with progress("reading", files.size_bytes, hidden=sys.stdout.isatty()) as advance:
-        messages = filters.Selection(files, wanted, advance)
+        messages = Selection(files, wanted, advance)
         if as_json:
             for message in messages:
                 sys.stdout.write(json_line(describe_message(message)))
@@ -66,7 +73,7 @@ def dump(
     _report_damage(messages.problems)
 
 
-def _print_messages(messages: Iterator[Any]) -> None:
+def _print_messages(messages: Iterator[MessageExt]) -> None:
     """All rows where output is piped; on a terminal the first of them and how many there are."""
     if not sys.stdout.isatty():
         print("\t".join(COLUMNS))
@@ -79,14 +86,14 @@ def _print_messages(messages: Iterator[Any]) -> None:
         print(f"and {more} more; --json prints all")
 
 
-def _report_damage(problems: Sequence[Any]) -> None:
+def _report_damage(problems: Sequence[Finding]) -> None:
     for problem in problems:
         report("mq store dump", f"{problem.path} at offset {problem.offset}: {problem.problem}")
     if problems:
         raise SystemExit(1)
 
 
-def message_row(message: Any) -> tuple[Any, ...]:
+def message_row(message: MessageExt) -> Row:
     """A MessageExt under COLUMNS."""
     return (
         message.topic,
@@ -101,7 +108,7 @@ def message_row(message: Any) -> tuple[Any, ...]:
     )
 
 
-def describe_message(message: Any) -> dict[str, Any]:
+def describe_message(message: MessageExt) -> dict[str, Json]:
     """A MessageExt under the keys of `mq store dump --json`; the body's figures are those of the plain body."""
     return {
         "topic": message.topic,

@@ -1,19 +1,18 @@
-"""What the commands of `mq store` share: arguments, times, progress, and the tools, which need numpy."""
+"""What the commands of `mq store` share: arguments, times, progress, and the need of numpy."""
 
 from __future__ import annotations
 
-import importlib
 import sys
 import time
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from typing import Any
+from typing import TypeVar
 
 import click
 
 from twisted_mq.extras import require
 
-Command = Callable[..., Any]
+Command = TypeVar("Command", bound=Callable[..., object])
 
 LONGEST_LIST = 100
 """So many problems are printed; --json has all."""
@@ -44,36 +43,36 @@ def json_option(command: Command) -> Command:
     return click.option("--json", "as_json", is_flag=True, help="One JSON object instead of text.")(command)
 
 
-def tool(name: str) -> Any:
-    """A module of twisted_mq.storage. Raises MissingExtra where numpy is not installed."""
+def require_numpy() -> None:
+    """Raises MissingExtra where it is not installed: before the tools are imported, which work with it."""
     require("mq store", "broker")
-    return importlib.import_module(f"twisted_mq.storage.{name}")
 
 
-class StoreTime(click.ParamType):
+class StoreTime(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.2
     """ms since 1970, or ISO 8601; without a zone UTC."""
 
     name = "time"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        if isinstance(value, int) or value.isdigit():
-            return int(value)
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        text = str(value)
+        if text.isdigit():
+            return int(text)
         try:
-            moment = datetime.fromisoformat(value)
+            moment = datetime.fromisoformat(text)
         except ValueError:
             self.fail(f"{value!r} is no time: give ms since 1970, or 2026-11-21T08:00:00, or with +08:00", param, ctx)
         return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
-class OffsetRange(click.ParamType):
+class OffsetRange(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.2
     """A:B, from A up to before B; either may be left out."""
 
     name = "from:to"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
         if isinstance(value, tuple):
             return value
-        begin, colon, end = value.partition(":")
+        begin, colon, end = str(value).partition(":")
         if not colon or not all(part.isdigit() or not part for part in (begin, end)):
             self.fail(f"{value!r} is no range: give 100:200, 100: or :200", param, ctx)
         return int(begin or 0), int(end) if end else 1 << 62
@@ -91,7 +90,7 @@ def folder_name(command: str) -> str:
     return time.strftime(f"{command}-%Y%m%d-%H%M%S", time.gmtime())
 
 
-def print_some(lines: Iterable[Any], total: int) -> None:
+def print_some(lines: Iterable[object], total: int) -> None:
     """The first lines, and how many more there are."""
     for number, line in enumerate(lines):
         if number == LONGEST_LIST:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING
 
 import attrs
 import click
 
 from twisted_mq.cli.output import json_line, print_table, progress
-from twisted_mq.cli.store_options import folder_name, json_option, print_some, store_arguments, tool
+from twisted_mq.cli.store_options import folder_name, json_option, print_some, require_numpy, store_arguments
+
+if TYPE_CHECKING:
+    from twisted_mq.storage.tools.rebuild import RebuildReport
 
 
 def _whole_entries(context: click.Context, parameter: click.Parameter, size: int) -> int:
@@ -40,9 +43,12 @@ def rebuild(directory: str, commit_log: str | None, apply: bool, queue_file_size
     Example:
       mq store rebuild ~/store --apply
     """
-    rebuilding, walk = tool("tools.rebuild"), tool("columns.walk")
-    with progress("rebuilding", walk.LogFiles(directory, commit_log).size_bytes) as advance:
-        report = rebuilding.rebuild(
+    require_numpy()
+    from twisted_mq.storage.columns.walk import LogFiles
+    from twisted_mq.storage.tools.rebuild import rebuild
+
+    with progress("rebuilding", LogFiles(directory, commit_log).size_bytes) as advance:
+        report = rebuild(
             directory,
             commit_log,
             apply=apply,
@@ -58,7 +64,7 @@ def rebuild(directory: str, commit_log: str | None, apply: bool, queue_file_size
     print(f"done; the old files are in {report.kept_in}" if apply else "nothing was changed; --apply does it")
 
 
-def rows(report: Any) -> list[tuple[str, Any]]:
+def rows(report: RebuildReport) -> list[tuple[str, object]]:
     """A RebuildReport, name and value."""
     return [
         ("queues", report.queues),

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import collections
 import sys
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from twisted_mq.cli.output import json_line, print_table, progress
-from twisted_mq.cli.store_options import file_size_option, folder_name, json_option, print_some, store_arguments, tool
+from twisted_mq.cli.store_options import (
+    file_size_option,
+    folder_name,
+    json_option,
+    print_some,
+    require_numpy,
+    store_arguments,
+)
+
+if TYPE_CHECKING:
+    from twisted_mq.storage.tools.repair import RepairPlan
 
 WORDS = {
     "move": "put an intact record back to its own place",
@@ -36,8 +46,11 @@ def repair(directory: str, commit_log: str | None, apply: bool, file_size: int, 
       mq store repair ~/store
       mq store repair ~/store --apply
     """
-    repairing, walk = tool("tools.repair"), tool("columns.walk")
-    total_bytes = 2 * walk.LogFiles(directory, commit_log).size_bytes
+    require_numpy()
+    from twisted_mq.storage.columns.walk import LogFiles
+    from twisted_mq.storage.tools import repair as repairing
+
+    total_bytes = 2 * LogFiles(directory, commit_log).size_bytes
     with progress("repairing" if apply else "planning", total_bytes) as advance:
         if apply:
             name = folder_name("repair")
@@ -54,7 +67,7 @@ def repair(directory: str, commit_log: str | None, apply: bool, file_size: int, 
     print(conclusion(plan, apply))
 
 
-def rows(plan: Any) -> list[tuple[str, Any]]:
+def rows(plan: RepairPlan) -> list[tuple[str, object]]:
     """The plan in figures."""
     return [
         ("problems", len(plan.found.findings)),
@@ -68,7 +81,7 @@ def rows(plan: Any) -> list[tuple[str, Any]]:
     ]
 
 
-def steps(plan: Any) -> list[str]:
+def steps(plan: RepairPlan) -> list[str]:
     """Each change of the log and of consumer offsets, a line."""
     lines = []
     for file in plan.log.files:
@@ -84,7 +97,7 @@ def steps(plan: Any) -> list[str]:
     return lines
 
 
-def conclusion(plan: Any, applied: bool) -> str:
+def conclusion(plan: RepairPlan, applied: bool) -> str:
     """What was done, or how to have it done."""
     if plan.empty:
         return "nothing to repair" if plan.found.sound else "nothing of this can be repaired from the log"

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
-from twisted_mq.cli.output import print_table
+from twisted_mq.cli.output import Row, print_table
+from twisted_mq.cli.store_options import require_numpy
+
+if TYPE_CHECKING:
+    from twisted_mq.protocol.messages.message import MessageExt
 
 COLUMNS = ("topic", "queueId", "queueOffset", "physicalOffset", "tags", "keys", "uniqKey")
 MOST_ROWS = 100
@@ -27,6 +31,7 @@ def diff(left: str, right: str) -> None:
     Example:
       mq store diff ~/master/store ~/slave/store
     """
+    require_numpy()
     from twisted_mq.storage.tools.compare import compare_stores
 
     found = compare_stores(left, right)
@@ -41,7 +46,7 @@ def diff(left: str, right: str) -> None:
     raise SystemExit(1)
 
 
-def message_row(message: Any) -> tuple[Any, ...]:
+def message_row(message: MessageExt) -> Row:
     """A MessageExt under COLUMNS."""
     return (
         message.topic,
@@ -68,6 +73,7 @@ def truncate(directory: str, offset: int, commit_log: str | None) -> None:
     Example:
       mq store truncate ~/slave/store --offset 1048576
     """
+    require_numpy()
     from twisted_mq.storage.tools.log_cut import cut_log
 
     kept = cut_log(directory, offset, commit_log)

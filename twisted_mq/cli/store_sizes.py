@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
+from typing import TYPE_CHECKING
 
 import attrs
 import click
 
-from twisted_mq.cli.output import json_line, print_table, progress
-from twisted_mq.cli.store_options import json_option, store_arguments, time_text, tool
+from twisted_mq.cli.output import Json, Row, json_line, print_table, progress
+from twisted_mq.cli.store_options import json_option, require_numpy, store_arguments, time_text
+
+if TYPE_CHECKING:
+    from twisted_mq.storage.tools.sizes import DropReport, FileSize, StoreSizes, TopicSize
 
 TOPIC_COLUMNS = ("topic", "messages", "log bytes", "live bytes", "queue bytes", "files", "oldest (UTC)", "newest (UTC)")
 FILE_COLUMNS = ("log file", "bytes", "oldest (UTC)", "newest (UTC)", "pinned by", "not yet read by")
@@ -31,9 +34,12 @@ def sizes(directory: str, commit_log: str | None, drop: tuple[str, ...], as_json
     Example:
       mq store sizes ~/store --drop Metrics
     """
-    measuring, walk = tool("tools.sizes"), tool("columns.walk")
-    with progress("measuring", walk.LogFiles(directory, commit_log).size_bytes) as advance:
-        found = measuring.measure(directory, commit_log, advance)
+    require_numpy()
+    from twisted_mq.storage.columns.walk import LogFiles
+    from twisted_mq.storage.tools.sizes import measure
+
+    with progress("measuring", LogFiles(directory, commit_log).size_bytes) as advance:
+        found = measure(directory, commit_log, advance)
     dropped = found.what_if_dropped(drop) if drop else None
     if as_json:
         sys.stdout.write(json_line(_as_object(found, dropped)))
@@ -45,7 +51,7 @@ def sizes(directory: str, commit_log: str | None, drop: tuple[str, ...], as_json
         print_table(("without", "value"), drop_rows(dropped))
 
 
-def topic_row(topic: Any) -> tuple[Any, ...]:
+def topic_row(topic: TopicSize) -> Row:
     """A TopicSize under TOPIC_COLUMNS."""
     return (
         topic.topic,
@@ -59,7 +65,7 @@ def topic_row(topic: Any) -> tuple[Any, ...]:
     )
 
 
-def file_row(file: Any) -> tuple[Any, ...]:
+def file_row(file: FileSize) -> Row:
     """A FileSize under FILE_COLUMNS."""
     return (
         os.path.basename(file.path),
@@ -76,7 +82,7 @@ def _some(names: list[str]) -> str:
     return " ".join(names[:_NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
-def drop_rows(dropped: Any) -> list[tuple[str, Any]]:
+def drop_rows(dropped: DropReport) -> list[tuple[str, object]]:
     """A DropReport, name and value."""
     return [
         ("topics", " ".join(dropped.topics)),
@@ -89,7 +95,7 @@ def drop_rows(dropped: Any) -> list[tuple[str, Any]]:
     ]
 
 
-def _as_object(found: Any, dropped: Any) -> dict[str, Any]:
+def _as_object(found: StoreSizes, dropped: DropReport | None) -> dict[str, Json]:
     files = [{**attrs.asdict(file), "unread": sorted(file.unread), "pinned_by": file.pinned_by} for file in found.files]
     return {
         "fileSize": found.file_size,

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
-from twisted_mq.cli.output import json_line, print_table, progress
-from twisted_mq.cli.store_options import file_size_option, json_option, print_some, store_arguments, tool
+from twisted_mq.cli.output import Json, json_line, print_table, progress
+from twisted_mq.cli.store_options import file_size_option, json_option, print_some, require_numpy, store_arguments
+
+if TYPE_CHECKING:
+    from twisted_mq.storage.tools.verify import VerifyReport
 
 
 @click.command(short_help="Check every record, the queues, the index and consumer offsets.")
@@ -27,9 +30,12 @@ def verify(directory: str, commit_log: str | None, file_size: int, as_json: bool
     Example:
       mq store verify ~/store
     """
-    verifying, walk = tool("tools.verify"), tool("columns.walk")
-    with progress("verifying", walk.LogFiles(directory, commit_log).size_bytes) as advance:
-        report = verifying.verify(directory, commit_log, file_size=file_size, advance=advance)
+    require_numpy()
+    from twisted_mq.storage.columns.walk import LogFiles
+    from twisted_mq.storage.tools.verify import verify
+
+    with progress("verifying", LogFiles(directory, commit_log).size_bytes) as advance:
+        report = verify(directory, commit_log, file_size=file_size, advance=advance)
     if as_json:
         sys.stdout.write(json_line(as_object(report)))
     else:
@@ -40,7 +46,7 @@ def verify(directory: str, commit_log: str | None, file_size: int, as_json: bool
         raise SystemExit(1)
 
 
-def conclusion(report: Any) -> str:
+def conclusion(report: VerifyReport) -> str:
     """What to do, in a line."""
     if report.sound:
         return "sound: every record has its queue entry, every entry its record"
@@ -49,7 +55,7 @@ def conclusion(report: Any) -> str:
     return f"{count} {plural}: `mq store repair {report.directory}` says what can be done"
 
 
-def rows(report: Any) -> Sequence[tuple[str, Any]]:
+def rows(report: VerifyReport) -> Sequence[tuple[str, object]]:
     """Name and value of each figure."""
     if report.in_use:
         state = "works on it now"
@@ -71,7 +77,7 @@ def rows(report: Any) -> Sequence[tuple[str, Any]]:
     )
 
 
-def as_object(report: Any) -> dict[str, Any]:
+def as_object(report: VerifyReport) -> dict[str, Json]:
     """The report as one JSON object."""
     return {
         "store": report.directory,

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from twisted.internet.interfaces import IReactorTime
+
+    from twisted_mq.testing import EmbeddedCluster
 
 PORT = click.IntRange(0, 65535)
 
@@ -50,38 +55,40 @@ def up(
     from twisted_mq.cli.logs import log_to_stderr
     from twisted_mq.cli.run import Interrupted, run_under_reactor
     from twisted_mq.config.descriptors import raise_descriptor_limit
+    from twisted_mq.testing import EmbeddedCluster
 
     log_to_stderr(verbose)
     raise_descriptor_limit()
-    settings: dict[str, Any] = {
-        "store_path": None if temporary else os.path.abspath(store or default_store()),
-        "address": bind,
-        "namesrv_port": namesrv_port,
-        "broker_port": port,
-        "broker_options": {"broker_ip1": advertise} if advertise else {},
-    }
+
+    def embedded(reactor: IReactorTime) -> EmbeddedCluster:
+        return EmbeddedCluster(
+            reactor,
+            None if temporary else os.path.abspath(store or default_store()),
+            address=bind,
+            namesrv_port=namesrv_port,
+            broker_port=port,
+            broker_options={"broker_ip1": advertise} if advertise else {},
+        )
+
     try:
-        run_under_reactor(lambda reactor: _serve(reactor, settings))
+        run_under_reactor(lambda reactor: _serve(embedded(reactor), temporary))
     except Interrupted:
         click.echo("stopped")
 
 
-async def _serve(reactor: Any, settings: dict[str, Any]) -> None:
+async def _serve(cluster: EmbeddedCluster, temporary: bool) -> None:
     """Run the cluster until this coroutine is cancelled."""
     from twisted.internet.defer import Deferred
 
-    from twisted_mq.testing import EmbeddedCluster
-
-    cluster = EmbeddedCluster(reactor, **settings)
     await cluster.start()
     try:
-        click.echo(_welcome(cluster, settings["store_path"] is None))
+        click.echo(_welcome(cluster, temporary))
         await Deferred()
     finally:
         await cluster.stop()
 
 
-def _welcome(cluster: Any, temporary: bool) -> str:
+def _welcome(cluster: EmbeddedCluster, temporary: bool) -> str:
     """What runs where, and what to do with it."""
     kept = " (removed at the end)" if temporary else ""
     flag = "" if cluster.namesrv.port == 9876 else f" --namesrv {cluster.name_server}"

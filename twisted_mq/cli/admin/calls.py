@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import attrs
 from twisted.internet.defer import Deferred
@@ -62,7 +62,9 @@ class AdminContext:
     now_ms: Callable[[], int]
     sleep: Callable[[float], Deferred[None]]
 
-    async def invoke(self, address: str, code: RequestCode, header: Any = None, body: bytes = b"") -> RemotingCommand:
+    async def invoke(
+        self, address: str, code: RequestCode, header: attrs.AttrsInstance | None = None, body: bytes = b""
+    ) -> RemotingCommand:
         """A successful answer. Raises BrokerError for any other, RemotingError where none came."""
         fields = {} if header is None else encode_header(header)
         answer = await self.client.invoke(address, RemotingCommand.request(code, fields, body), TIMEOUT_SECONDS)
@@ -70,7 +72,7 @@ class AdminContext:
             raise BrokerError(answer.code, answer.remark or "")
         return answer
 
-    async def ask_name_server(self, code: RequestCode, header: Any = None) -> RemotingCommand:
+    async def ask_name_server(self, code: RequestCode, header: attrs.AttrsInstance | None = None) -> RemotingCommand:
         """The answer of the first name server that can be reached."""
         failure: RemotingConnectError | None = None
         for address in self.name_servers:

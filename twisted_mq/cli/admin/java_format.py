@@ -6,7 +6,6 @@ import datetime
 import json
 from collections.abc import Iterable, Mapping
 from decimal import ROUND_HALF_UP, Decimal
-from typing import Any
 
 from twisted_mq.protocol.text.java import java_hash
 
@@ -31,7 +30,7 @@ def fixed(value: float, digits: int) -> str:
     return str(Decimal(repr(value)).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP))
 
 
-def text_or_null(value: Any) -> str:
+def text_or_null(value: object) -> str:
     """What %s prints."""
     if value is None:
         return "null"
@@ -46,10 +45,12 @@ def parse_number(text: str | None, default: float = 0.0) -> float:
         return default
 
 
-def map_text(values: Mapping[Any, Any]) -> str:
+def map_text(values: Mapping[str, object] | Mapping[int, object]) -> str:
     """A HashMap's toString: {k=v, k2=v2}."""
-    keys = hash_order(values) if all(isinstance(key, str) for key in values) else sorted(values)
-    return "{" + ", ".join(f"{key}={text_or_null(values[key])}" for key in keys) + "}"
+    numbers = map(str, sorted(key for key in values if isinstance(key, int)))
+    texts = {str(key): text_or_null(value) for key, value in values.items()}
+    keys = [*numbers, *hash_order(key for key in values if isinstance(key, str))]
+    return "{" + ", ".join(f"{key}={texts[key]}" for key in keys) + "}"
 
 
 def time_text(timestamp_ms: int, zone: datetime.tzinfo | None = None) -> str:
@@ -60,7 +61,7 @@ def time_text(timestamp_ms: int, zone: datetime.tzinfo | None = None) -> str:
     return f"{moment:%Y-%m-%d %H:%M:%S},{timestamp_ms % 1000:03d}"
 
 
-def pretty_json(value: Any, depth: int = 0) -> str:
+def pretty_json(value: object, depth: int = 0) -> str:
     """fastjson's PrettyFormat with its quirk: keys that are numbers are neither quoted nor put on a new line."""
     if isinstance(value, Mapping):
         return _pretty_object(value, depth)
@@ -69,14 +70,14 @@ def pretty_json(value: Any, depth: int = 0) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _pretty_list(items: list[Any], depth: int) -> str:
+def _pretty_list(items: list[object], depth: int) -> str:
     if not items:
         return "[]"
     inner = "\n" + "\t" * (depth + 1)
     return "[" + ",".join(inner + pretty_json(item, depth + 1) for item in items) + "\n" + "\t" * depth + "]"
 
 
-def _pretty_object(values: Mapping[Any, Any], depth: int) -> str:
+def _pretty_object(values: Mapping[object, object], depth: int) -> str:
     if not values:
         return "{}"
     inner = "\n" + "\t" * (depth + 1)
