@@ -21,7 +21,7 @@ from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetMana
 from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
 from twisted_mq.broker.controller import BrokerController
 from twisted_mq.broker.filter.consumer_filter_data import ConsumerFilterTable
-from twisted_mq.broker.filter.filter_tables import consumer_filters
+from twisted_mq.broker.filter.consumer_filter_manager import consumer_filters
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.request_table import request_table
 from twisted_mq.broker.tables import BrokerTables

@@ -54,12 +54,11 @@ class Replica:
 
     def follow(self, master: str) -> HAClient:
         """Replicate from the host of that name."""
-        self.ha.client = HAClient(
-            self.options, self.store, self.host, self._endpoint, self.host.callFromThread, self.dispatch
-        )
-        self.ha.client.update_master_ha_address(f"{master}:{HA_PORT}")
-        self.ha.client.start()
-        return self.ha.client
+        client = HAClient(self.options, self.store, self.host, self._endpoint, self.host.callFromThread, self.dispatch)
+        self.ha.follow(client)
+        client.update_master_ha_address(f"{master}:{HA_PORT}")
+        client.start()
+        return client
 
     def _endpoint(self, host: str, port: int) -> TCP4ClientEndpoint:
         return TCP4ClientEndpoint(self.host, host, port, timeout=3)

@@ -46,7 +46,7 @@ class Registration:
     ha_address: str
     name_servers: Sequence[str]
     permission: Callable[[], int]
-    answered: Callable[[dict[str, str]], None] = lambda fields: None
+    on_answer: list[Callable[[dict[str, str]], None]] = attrs.field(factory=list)
     """Called with the fields of each answer: a slave's name the master (haServerAddr, masterAddr)."""
     log = Logger()
     _unreachable: set[str] = attrs.field(factory=set)
@@ -131,7 +131,8 @@ class Registration:
         if address in self._unreachable:
             self._unreachable.discard(address)
             self.log.info("name server {a} is back", a=address)
-        self.answered(answer.ext_fields or {})
+        for tell in self.on_answer:
+            tell(answer.ext_fields or {})
         return True
 
     def _failed(self, reason: failure.Failure, address: str) -> bool:

@@ -22,8 +22,7 @@ from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetMana
 from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
 from twisted_mq.broker.controller import BrokerController
 from twisted_mq.broker.filter.consumer_filter_data import ConsumerFilterTable
-from twisted_mq.broker.filter.consumer_filter_manager import ConsumerFilterManager
-from twisted_mq.broker.filter.filter_tables import consumer_filters
+from twisted_mq.broker.filter.consumer_filter_manager import ConsumerFilterManager, consumer_filters
 from twisted_mq.broker.filter.message_filter import filter_bit_map
 from twisted_mq.broker.ha.replication import Replication
 from twisted_mq.broker.long_polling import HOLD_CHECK_SECONDS

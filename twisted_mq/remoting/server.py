@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import attrs
 from twisted.internet import interfaces, protocol, task
 
 from twisted_mq.logs import Logger
@@ -19,13 +20,12 @@ class RemotingServerFactory(protocol.ServerFactory):
     log = Logger()
 
     def __init__(self, traffic: Traffic, max_idle_seconds: float = 120, max_connections: int = 10_000) -> None:
-        self.traffic = traffic
+        self.traffic = attrs.evolve(traffic, channel_made=self._channel_made, channel_lost=self._channel_lost)
         self._max_connections = max_connections
         self._refused = 0
         self.channels: set[Channel] = set()
         self._max_idle_seconds = max_idle_seconds
         self._made, self._lost = traffic.channel_made, traffic.channel_lost
-        traffic.channel_made, traffic.channel_lost = self._channel_made, self._channel_lost
         self._scan = task.LoopingCall(self.close_idle)
         self._scan.clock = traffic.clock
 

@@ -73,7 +73,7 @@ class RegistrationTest(SynchronousTestCase):
             ha_address="10.0.0.9:10912",
             name_servers=servers or (FIRST, SECOND),
             permission=lambda: self.permission,
-            answered=self.answers.append,
+            on_answer=[self.answers.append],
         )
 
     def pump(self, seconds: float = 0) -> None:

@@ -12,6 +12,7 @@ from typing import Protocol
 from twisted_mq.broker.filter.bloom_filter import BloomFilter, BloomFilterData
 from twisted_mq.broker.filter.consumer_filter_data import ConsumerFilterData, compile_filter
 from twisted_mq.broker.filter.errors import ExpressionError
+from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import SubscriptionData
 from twisted_mq.protocol.messages.subscription import is_tag_type
@@ -157,3 +158,9 @@ class ConsumerFilterManager:
 def _same(old: ConsumerFilterData, subscription: SubscriptionData, positions: BloomFilterData) -> bool:
     known = (old.expression, old.expression_type, old.bloom_filter_data)
     return known == (subscription.sub_string, subscription.expression_type, positions)
+
+
+def consumer_filters(options: BrokerOptions, table: FilterTable) -> ConsumerFilterManager:
+    """The manager for a broker's options."""
+    bloom_filter = BloomFilter(options.max_error_rate_of_bloom_filter, options.expect_consumer_num_use_filter)
+    return ConsumerFilterManager(table, bloom_filter, options.filter_data_clean_time_span)

@@ -74,7 +74,7 @@ class Replication:
         self._metrics = TimerMetrics(os.path.join(folder, "timermetrics"))
         delays = DelayOffsetTable(os.path.join(folder, "delayOffset.json"))
         self.synchronize = SlaveSynchronize(broker, remoting.invoke, delays, self._metrics.save, self._save_checkpoint)
-        self.client = broker.ha.client = HAClient(
+        self.client = HAClient(
             broker.options,
             broker.store,
             reactor,
@@ -82,13 +82,14 @@ class Replication:
             broker.call_from_thread,
             broker.dispatch,
         )
+        broker.ha.follow(self.client)
         self._last_sync: float | None = None
 
     def start(self, every: Every) -> None:
         """Follow the master that registration tells, or haMasterAddress (which 5.3.3 ignores by a defect)."""
         options = self._broker.options
         self.client.update_master_ha_address(options.ha_master_address)
-        self._registration.answered = self.registered
+        self._registration.on_answer.append(self.registered)
         self.client.start()
         every(CHECKPOINT_SECONDS, self._sync_what_is_due)
         every(options.sync_broker_member_group_period / 1000, self.look_for_master)

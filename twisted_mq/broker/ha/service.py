@@ -27,6 +27,10 @@ class HAService:
         self._options = options
         self._store = store
 
+    def follow(self, client: HAClient) -> None:
+        """This is a slave's, which follows its master by that client."""
+        self.client = client
+
     @property
     def waits_for_slaves(self) -> bool:
         """Whether sends wait for copies; with inSyncReplicas 1 the master's own is enough (Apache: CommitLog.handleHA)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -64,8 +65,12 @@ class Remoting:
 class Registration:
     name_servers: list[str]
     registered: int = 0
-    answered: Any = None
+    on_answer: list[Callable[[dict[str, str]], None]] = attrs.field(factory=list)
     answers: dict[str, str] | None = None
+
+    def answered(self, fields: dict[str, str]) -> None:
+        for tell in self.on_answer:
+            tell(fields)
 
     def register(self) -> defer.Deferred[list[bool]]:
         self.registered += 1

@@ -221,7 +221,7 @@ def test_no_request_leads_a_slave_to_another_master() -> None:
     client = HAClient(
         broker.options, broker.store, broker.clock, network.connect, lambda call, *args: call(*args), bool
     )
-    broker.controller.ha.client = client
+    broker.controller.ha.follow(client)
     client.update_master_ha_address("127.0.0.2:10912")
     answer = broker.connect().ask(
         RequestCode.EXCHANGE_BROKER_HA_INFO, {"masterHaAddress": "10.9.9.9:10912", "masterAddress": "10.9.9.9:10911"}
