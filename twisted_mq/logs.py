@@ -39,7 +39,7 @@ class Logger(twisted.logger.Logger):
         }  # fmt: skip
         failure = fields.get("log_failure")
         trace = None
-        if isinstance(failure, Failure):
+        if isinstance(failure, Failure) and failure.value is not None:
             trace = (type(failure.value), failure.value, failure.getTracebackObject())
         # the line's place in the source is two calls up: emit <- info <- caller
         logger.log(number, "%s", formatEvent(event), exc_info=trace, extra={"event": event}, stacklevel=3)
