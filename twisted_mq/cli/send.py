@@ -111,16 +111,14 @@ def lines_of(stream: BinaryIO) -> Iterator[bytes]:
 
 
 async def _send_all(reactor: IReactorTime, options: SendOptions, bodies: Iterator[bytes]) -> None:
-    from twisted.internet.interfaces import IReactorThreads
-    from twisted.internet.threads import deferToThreadPool
-
     from twisted_mq.client.producing.producer import Producer
+    from twisted_mq.reactor_threads import threads_of
 
-    threads = IReactorThreads(reactor)
+    in_thread = threads_of(reactor)
 
     async def next_body() -> bytes | None:
         """Reading may block: it happens in a thread."""
-        return await deferToThreadPool(threads, threads.getThreadPool(), next, bodies, None)
+        return await in_thread(next, bodies, None)
 
     producer = Producer(reactor, options.group, options.namesrv)
     await producer.start()

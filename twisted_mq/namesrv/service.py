@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
-
 from twisted.application import service
-from twisted.internet import defer, interfaces, task, threads
+from twisted.internet import defer, interfaces, task
 
 from twisted_mq.config.descriptors import most_connections
 from twisted_mq.logs import Logger
@@ -21,12 +18,11 @@ from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.headers import NotifyMinBrokerIdChangeRequestHeader
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import encode_header
+from twisted_mq.reactor_threads import threads_of
 from twisted_mq.remoting.channel import Channel, Traffic
 from twisted_mq.remoting.client import RemotingClient
 from twisted_mq.remoting.listen import bind, listen
 from twisted_mq.remoting.server import RemotingServerFactory
-
-T = TypeVar("T")
 
 
 class NamesrvService(service.Service):
@@ -51,7 +47,7 @@ class NamesrvService(service.Service):
             kv_config=KVConfig(options.kv_config_path),
             clock=reactor,
             turns=self._turns,
-            in_thread=self._in_thread,
+            in_thread=threads_of(reactor),
             tell=self._tell,
         )
         traffic = Traffic(processors(self._state), reactor, channel_lost=self._channel_lost)
@@ -82,11 +78,6 @@ class NamesrvService(service.Service):
         if self._client is not None:
             self._client.close()
         return closed.addCallback(lambda _: None)
-
-    def _in_thread(self, function: Callable[..., T], *arguments: object) -> defer.Deferred[T]:
-        """Only where the reactor has threads."""
-        reactor = interfaces.IReactorThreads(self._reactor)
-        return threads.deferToThreadPool(reactor, reactor.getThreadPool(), function, *arguments)
 
     def scan(self) -> None:
         """Forget silent brokers and close their connections."""

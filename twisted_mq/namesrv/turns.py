@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Hashable
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from twisted.internet import defer, interfaces, task
 from twisted.python import failure
@@ -18,15 +18,9 @@ from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.wire.command import RemotingCommand
 
 T = TypeVar("T")
-Work = Generator[defer.Deferred[Any] | None, None, T]
+Pause: TypeAlias = defer.Deferred[Any] | None
 """Any: what a Deferred fires with is the work's own affair."""
-
-
-class InThread(Protocol):
-    """Calls a function in a thread; fires with what it returns."""
-
-    def __call__(self, function: Callable[..., T], *arguments: object) -> defer.Deferred[T]: ...
-
+Work = Generator[Pause, None, T]
 
 MAX_WAITING = 1000
 """Work that may wait in a lane; past it the answer is SYSTEM_BUSY."""
@@ -37,7 +31,7 @@ class Turns:
 
     def __init__(self, clock: interfaces.IReactorTime) -> None:
         self._cooperator = task.Cooperator(scheduler=lambda turn: clock.callLater(0, turn))
-        self._lanes: dict[Hashable, deque[tuple[Work[Any], defer.Deferred[Any]]]] = {}
+        self._lanes: dict[Hashable, deque[Work[None]]] = {}
 
     def run(self, lane: Hashable, work: Work[T]) -> T | defer.Deferred[T]:
         """The result where the first slice is all and nothing waits in the lane, else a Deferred of it.
@@ -61,26 +55,14 @@ class Turns:
             lane_is_empty = self._cooperator.coiterate(self._through(lane, waiting, first))
             lane_is_empty.addErrback(lambda reason: reason.trap(task.SchedulerStopped) and None)
         later: defer.Deferred[T] = defer.Deferred()
-        waiting.append((work, later))
+        waiting.append(_settled(work, later))
         return later
 
-    def _through(
-        self,
-        lane: Hashable,
-        waiting: deque[tuple[Work[Any], defer.Deferred[Any]]],
-        first: defer.Deferred[Any] | None,
-    ) -> Generator[defer.Deferred[Any] | None, None, None]:
+    def _through(self, lane: Hashable, waiting: deque[Work[None]], first: Pause) -> Work[None]:
         """All work of a lane, until none is left."""
         yield first
         while waiting:
-            work, later = waiting[0]
-            try:
-                while True:
-                    yield _step(work)
-            except StopIteration as end:
-                later.callback(end.value)
-            except Exception:
-                later.errback(failure.Failure())
+            yield from waiting[0]
             waiting.popleft()
         del self._lanes[lane]
 
@@ -118,7 +100,18 @@ class Room:
             self._free.release()
 
 
-def _step(work: Work[Any]) -> defer.Deferred[Any] | None:
+def _settled(work: Work[T], later: defer.Deferred[T]) -> Work[None]:
+    """The work, whose end fires the Deferred."""
+    try:
+        while True:
+            yield _step(work)
+    except StopIteration as end:
+        later.callback(end.value)
+    except Exception:
+        later.errback(failure.Failure())
+
+
+def _step(work: Work[T]) -> Pause:
     """One slice; a Deferred only if it has not fired yet. Raises StopIteration with the result."""
     while True:
         awaited = next(work)
@@ -126,7 +119,7 @@ def _step(work: Work[Any]) -> defer.Deferred[Any] | None:
             return awaited
 
 
-def outcome(later: defer.Deferred[T]) -> Generator[defer.Deferred[Any], None, T]:
+def outcome(later: defer.Deferred[T]) -> Work[T]:
     """For work: waits for a Deferred and returns, or raises, what it fires with."""
     results: list[T | failure.Failure] = []
     yield later.addBoth(results.append)

@@ -15,14 +15,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, TypeVar
 
 import attrs
-from twisted.internet import threads
 from twisted.internet.defer import maybeDeferred
-from twisted.internet.interfaces import IReactorThreads, IReactorTime
+from twisted.internet.interfaces import IReactorTime
 
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.service import BrokerService, make_broker
 from twisted_mq.namesrv.options import NamesrvOptions
 from twisted_mq.namesrv.service import NamesrvService, make_namesrv
+from twisted_mq.reactor_threads import threads_of
 
 LOOPBACK = "127.0.0.1"
 
@@ -111,8 +111,7 @@ class EmbeddedCluster:
                 await self.stop()
             elif self._temporary and self._path is not None:
                 path, self._path = self._path, None
-                reactor = IReactorThreads(self._reactor)
-                await threads.deferToThreadPool(reactor, reactor.getThreadPool(), shutil.rmtree, path, True)
+                await threads_of(self._reactor)(shutil.rmtree, path, True)
 
     async def restart_broker(self) -> None:
         """Stop the broker and start another one on the same store; on port 0 it gets another port."""
