@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 
 with contextlib.suppress(ImportError):
     import fcntl
+    import resource
 
 Allocate = Callable[[int, int, int], None]
 """Take disk blocks: file descriptor, first byte, count; raises OSError. `posix_fallocate` outside tests."""
@@ -28,6 +29,9 @@ _NOT_SUPPORTED = frozenset({errno.ENOTSUP, errno.ENOTTY, errno.EINVAL})
 
 MADV_POPULATE_WRITE = 23
 """Linux 5.14; Python has no name for it."""
+
+OPEN_MAX = 10240
+"""macOS allows no more open files, and calls its hard limit infinite."""
 
 _FLOCK = struct.Struct("@hhqqi4x" if LINUX else "@qqihhi4x")
 _FLOCK_FIELDS = ("type", "whence", "start", "length", "process")
@@ -91,6 +95,14 @@ def touch(view: memoryview, start: int, end: int) -> None:
             if error.errno != errno.EINVAL:
                 raise
     view[start : end : mmap.PAGESIZE] = bytes(-(-(end - start) // mmap.PAGESIZE))
+
+
+def raise_file_limit() -> None:
+    """Allow as many open files as the system lets this process have: each mapped file of the store holds one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = OPEN_MAX if hard == resource.RLIM_INFINITY else hard
+    if soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def is_held(descriptor: int) -> bool:

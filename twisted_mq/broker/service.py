@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import resource
 import socket
 from collections.abc import Callable
 from typing import Protocol, TypeVar
@@ -46,6 +45,7 @@ from twisted_mq.remoting.listen import PortError, bind, listen
 from twisted_mq.remoting.server import RemotingServerFactory
 from twisted_mq.routing.name_servers import NameServers
 from twisted_mq.routing.route_cache import RouteCache
+from twisted_mq.storage.files.system_calls import raise_file_limit
 from twisted_mq.storage.message_store import FileMessageStore
 from twisted_mq.storage.tables.config_tables import ConsumerOffsetTable, SubscriptionGroupTable, TopicTable
 
@@ -329,13 +329,6 @@ class BrokerService(service.Service):
             save()
         except OSError as error:
             self.log.error("table not saved at the stop, the one on disk stays: {e}", e=error)
-
-
-def raise_file_limit() -> None:
-    """Allow as many open files as the system lets this process have: each mapped file of the store holds one."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def loaded(table: Callable[[str], Table], folder: str, name: str) -> Table:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import resource
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,26 +13,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.other_systems import MACOS
 from twisted_mq.storage.files import system_calls
-from twisted_mq.storage.files.system_calls import data_ranges, fsync, write_blocks
+from twisted_mq.storage.files.system_calls import data_ranges, fsync, raise_file_limit, write_blocks
 
 ROOT = Path(__file__).parent.parent.parent.parent
 F_FULLFSYNC = 51
 BLOCK = 4096
 
-MACOS = """
-import fcntl, os, sys
-for name in ("posix_fallocate", "posix_fadvise", "fdatasync", "SEEK_DATA", "SEEK_HOLE", "O_TMPFILE", "sched_getaffinity"):
-    delattr(os, name)
-fcntl.F_FULLFSYNC = fcntl.F_GETFD
-real, sys.platform = sys.platform, "darwin"
-import twisted_mq.storage.files.system_calls as system_calls
-sys.platform = real
-assert system_calls.fdatasync is system_calls.fsync
-import pytest
-sys.exit(pytest.main(sys.argv[1:]))
-"""
-"""Runs tests where the system has what macOS has: there F_FULLFSYNC is a number that Linux refuses."""
+RUN_TESTS = f"{MACOS}\nimport pytest, sys; sys.exit(pytest.main(sys.argv[1:]))"
 
 
 @pytest.fixture
@@ -104,7 +94,26 @@ def test_runs_of_data_are_told_by_linux_alone(descriptor: int, monkeypatch: pyte
     assert list(data_ranges(descriptor, size, size)) == []
 
 
+@pytest.mark.parametrize(
+    ("limits", "expected"),
+    [
+        ((1024, 4096), [(4096, 4096)]),
+        ((4096, 4096), []),
+        ((256, resource.RLIM_INFINITY), [(10240, resource.RLIM_INFINITY)]),
+        ((20000, resource.RLIM_INFINITY), []),
+    ],
+)
+def test_file_limit_is_raised_as_far_as_the_system_lets_it(
+    monkeypatch: pytest.MonkeyPatch, limits: tuple[int, int], expected: list[tuple[int, int]]
+) -> None:
+    set_to: list[tuple[int, int]] = []
+    monkeypatch.setattr(resource, "getrlimit", lambda _: limits)
+    monkeypatch.setattr(resource, "setrlimit", lambda _, both: set_to.append(both))
+    raise_file_limit()
+    assert set_to == expected
+
+
 def test_store_works_where_the_system_lacks_them() -> None:
     tests = ["tests/storage/test_store_contract.py", "tests/storage/recovery", "tests/storage/log"]
-    done = subprocess.run([sys.executable, "-c", MACOS, *tests], cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", RUN_TESTS, *tests], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
