@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Protocol
 
 from twisted_mq.storage.errors import SHORTAGES
+from twisted_mq.storage.files.system_calls import descriptor_limit
 
 FEWEST_MAPPED = 16
-_USUAL_DESCRIPTORS = 1024
 _USUAL_MAPPINGS = 65530
 
 
@@ -47,15 +47,6 @@ class Mappings:
 def is_shortage(error: OSError) -> bool:
     """Whether a file could not be opened for want of descriptors or memory. What syncing data fails with is no such error."""
     return error.errno in SHORTAGES and error.filename is not None
-
-
-def descriptor_limit() -> int:
-    """How many descriptors this process may have now."""
-    try:
-        import resource
-    except ModuleNotFoundError:  # not a Unix
-        return _USUAL_DESCRIPTORS
-    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
 def most_mapped() -> int:

@@ -5,7 +5,6 @@ All else that a store asks of the system is POSIX. On Windows files at rest can 
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import mmap
 import os
@@ -13,9 +12,13 @@ import struct
 import sys
 from collections.abc import Callable, Iterator
 
-with contextlib.suppress(ImportError):
+try:
     import fcntl
     import resource
+except ImportError:
+    UNIX = False
+else:
+    UNIX = True
 
 Allocate = Callable[[int, int, int], None]
 """Take disk blocks: file descriptor, first byte, count; raises OSError. `posix_fallocate` outside tests."""
@@ -31,7 +34,9 @@ MADV_POPULATE_WRITE = 23
 """Linux 5.14; Python has no name for it."""
 
 OPEN_MAX = 10240
-"""macOS allows no more open files, and calls its hard limit infinite."""
+"""macOS allows no more descriptors, and calls its hard limit infinite."""
+USUAL_DESCRIPTORS = 1024
+"""Where the system does not tell."""
 
 _FLOCK = struct.Struct("@hhqqi4x" if LINUX else "@qqihhi4x")
 _FLOCK_FIELDS = ("type", "whence", "start", "length", "process")
@@ -97,8 +102,15 @@ def touch(view: memoryview, start: int, end: int) -> None:
     view[start : end : mmap.PAGESIZE] = bytes(-(-(end - start) // mmap.PAGESIZE))
 
 
-def raise_file_limit() -> None:
-    """Allow as many open files as the system lets this process have: each mapped file of the store holds one."""
+def descriptor_limit() -> int:
+    """How many descriptors this process may have now."""
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0] if UNIX else USUAL_DESCRIPTORS
+
+
+def raise_descriptor_limit() -> None:
+    """Take as many descriptors as the process may have (ulimit -Hn)."""
+    if not UNIX:
+        return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = OPEN_MAX if hard == resource.RLIM_INFINITY else hard
     if soft < most:

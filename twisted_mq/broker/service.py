@@ -45,7 +45,7 @@ from twisted_mq.remoting.listen import PortError, bind, listen
 from twisted_mq.remoting.server import RemotingServerFactory
 from twisted_mq.routing.name_servers import NameServers
 from twisted_mq.routing.route_cache import RouteCache
-from twisted_mq.storage.files.system_calls import raise_file_limit
+from twisted_mq.storage.files.system_calls import raise_descriptor_limit
 from twisted_mq.storage.message_store import FileMessageStore
 from twisted_mq.storage.tables.config_tables import ConsumerOffsetTable, SubscriptionGroupTable, TopicTable
 
@@ -111,7 +111,7 @@ class BrokerService(service.Service):
     def startService(self) -> None:
         """Open everything; raises PortError, StoreError or OSError where that cannot be done, and leaves nothing open then."""
         super().startService()
-        raise_file_limit()
+        raise_descriptor_limit()
         options = self.options
         with contextlib.ExitStack() as undo:
             self._bound = undo.enter_context(bind(options.bind_address, options.listen_port))

@@ -1,25 +1,11 @@
-"""Descriptors of a daemon: it takes as many as it may have, and half of them are for connections.
+"""Descriptors of a daemon: half of them are for connections.
 
 The other half is for files, see `storage.files.descriptors`, and for what the process opens now and then.
 """
 
 from __future__ import annotations
 
-from twisted_mq.storage.files.descriptors import descriptor_limit
-
-
-def raise_descriptor_limit() -> None:
-    """Take as many descriptors as the process may have (ulimit -Hn)."""
-    try:
-        import resource
-    except ModuleNotFoundError:  # not a Unix
-        return
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        try:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-        except (OSError, ValueError):  # macOS says "unlimited" and takes less
-            return
+from twisted_mq.storage.files.system_calls import descriptor_limit
 
 
 def most_connections() -> int:

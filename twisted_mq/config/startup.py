@@ -8,8 +8,8 @@ from types import TracebackType
 
 from twisted.application import service
 
-from twisted_mq.config.descriptors import raise_descriptor_limit
 from twisted_mq.logs import Logger
+from twisted_mq.storage.files.system_calls import raise_descriptor_limit
 
 
 class DoesNotStart(Exception):

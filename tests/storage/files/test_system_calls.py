@@ -15,7 +15,7 @@ import pytest
 
 from tests.support.other_systems import MACOS
 from twisted_mq.storage.files import system_calls
-from twisted_mq.storage.files.system_calls import data_ranges, fsync, raise_file_limit, write_blocks
+from twisted_mq.storage.files.system_calls import data_ranges, fsync, raise_descriptor_limit, write_blocks
 
 ROOT = Path(__file__).parent.parent.parent.parent
 F_FULLFSYNC = 51
@@ -103,13 +103,13 @@ def test_runs_of_data_are_told_by_linux_alone(descriptor: int, monkeypatch: pyte
         ((20000, resource.RLIM_INFINITY), []),
     ],
 )
-def test_file_limit_is_raised_as_far_as_the_system_lets_it(
+def test_descriptor_limit_is_raised_as_far_as_the_system_lets_it(
     monkeypatch: pytest.MonkeyPatch, limits: tuple[int, int], expected: list[tuple[int, int]]
 ) -> None:
     set_to: list[tuple[int, int]] = []
     monkeypatch.setattr(resource, "getrlimit", lambda _: limits)
     monkeypatch.setattr(resource, "setrlimit", lambda _, both: set_to.append(both))
-    raise_file_limit()
+    raise_descriptor_limit()
     assert set_to == expected
 
 
