@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator
 
 from twisted_mq.protocol.errors import RecordError
+from twisted_mq.protocol.layouts.record import unpack_size
 from twisted_mq.protocol.layouts.record_codec import decode_message
 from twisted_mq.protocol.messages.message import MessageExt
 from twisted_mq.storage.errors import NoStore
@@ -46,7 +47,7 @@ class StoreReader:
     def records(self) -> Iterator[tuple[int, memoryview]]:
         """(physical offset, stored bytes) of every sound record; damaged ones as in `messages`."""
         for offset, view, position in self._places():
-            size = int.from_bytes(view[position : position + 4], "big")
+            (size,) = unpack_size(view, position)
             yield offset, view[position : position + size]
 
     def _places(self) -> Iterator[tuple[int, memoryview, int]]:

@@ -14,7 +14,15 @@ from typing import Final
 
 from twisted_mq.protocol.flags import MessageSysFlag
 from twisted_mq.protocol.layouts.derive import derive_runs
-from twisted_mq.protocol.layouts.record import CRC_MASK, MAGIC_V1, MESSAGE, SMALLEST_RECORD, V1_TOPIC_BYTES, V6_FLAGS
+from twisted_mq.protocol.layouts.record import (
+    CRC_MASK,
+    MAGIC_V1,
+    MESSAGE,
+    SMALLEST_RECORD,
+    V1_TOPIC_BYTES,
+    V6_FLAGS,
+    unpack_place,
+)
 from twisted_mq.protocol.text.java import from_utf8, tags_code
 from twisted_mq.protocol.text.properties import PROPERTY_TAGS
 
@@ -37,7 +45,6 @@ _TAGS_BYTES = len(_TAGS)
 _END = 2
 _LONGEST_CACHED = 64
 
-_mark = _HEAD.as_struct("size", "magic", "physical_offset").unpack_from
 _read = _HEAD.as_struct(
     "size",
     "magic",
@@ -58,7 +65,7 @@ def pass_records(data: mmap, base: int, position: int, end: int) -> int:
     """
     last = end - SMALLEST_RECORD
     while position <= last:
-        size, magic, physical_offset = _mark(data, position)
+        size, magic, physical_offset = unpack_place(data, position)
         behind = position + size
         if magic != MAGIC_V1 or physical_offset != base + position or size < SMALLEST_RECORD or behind > end:
             break

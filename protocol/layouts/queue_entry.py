@@ -34,7 +34,7 @@ import struct
 
 import construct
 
-from twisted_mq.protocol.layouts.derive import derive_struct
+from twisted_mq.protocol.layouts.derive import LengthError, derive_spans, derive_struct, field_offset
 
 QUEUE_ENTRY = construct.Struct(
     "physical_offset" / construct.Int64sb,
@@ -54,7 +54,7 @@ BATCH_QUEUE_ENTRY = construct.Struct(
 )
 
 QUEUE_EXTENSION_UNIT = construct.Struct(
-    "size" / construct.Rebuild(construct.Int16sb, lambda this: 20 + len(this.filter_bit_map)),
+    "size" / construct.Rebuild(construct.Int16sb, lambda this: EXTENSION_HEAD.size + len(this.filter_bit_map)),
     "tags_code" / construct.Int64sb,
     "msg_store_time" / construct.Int64sb,
     "bit_map_size" / construct.Rebuild(construct.Int16sb, lambda this: len(this.filter_bit_map)),
@@ -64,12 +64,20 @@ QUEUE_EXTENSION_UNIT = construct.Struct(
 ENTRY = derive_struct(QUEUE_ENTRY)
 ENTRY_BYTES = ENTRY.size
 ENTRY_FIELDS = len(QUEUE_ENTRY.subcons)
+_SIZE_WORD, _ENTRY_WORDS = field_offset(QUEUE_ENTRY, "size") // 4, ENTRY_BYTES // 4
+"""Entries as numbers of 4 bytes: a size of 0 reads so in any byte order."""
 pack_entry = ENTRY.pack
 """physical_offset, size, tags_code to 20 bytes."""
 unpack_entry = ENTRY.unpack_from
 """(physical_offset, size, tags_code) from a buffer and an offset."""
 iterate_entries = ENTRY.iter_unpack
 """All entries of a buffer whose length is a multiple of 20."""
+
+
+def written_bytes(entries: memoryview) -> int:
+    """How many bytes of entries lie before the first one of size 0: the rest was never written."""
+    sizes = entries.cast("i")[_SIZE_WORD::_ENTRY_WORDS].tolist()
+    return sizes.index(0) * ENTRY_BYTES if 0 in sizes else len(entries)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -87,7 +95,33 @@ NO_COMPACT_OFFSET = -1
 MAX_BATCH_NUM = 32767
 """batch_num is a signed short."""
 
-EXTENSION_HEAD = derive_struct(QUEUE_EXTENSION_UNIT)
+EXTENSION_HEAD: struct.Struct = derive_struct(QUEUE_EXTENSION_UNIT)
+_extension_spans = derive_spans(QUEUE_EXTENSION_UNIT)
+LONGEST_EXTENSION_UNIT = 32767
+"""In bytes: its size is a signed short."""
+QUEUE_EXTENSION_END = construct.Struct("size" / construct.Const(-1, construct.Int16sb))
+EXTENSION_END = derive_struct(QUEUE_EXTENSION_END).pack(-1)
+"""What stands behind the last unit of a file that is full (Apache: ConsumeQueueExt.fullFillToEnd)."""
+LEAST_EXTENSION_END_BYTES = 4
+"""A unit leaves at least so many in its file (Apache: ConsumeQueueExt.END_BLANK_DATA_LENGTH)."""
+
+
+def encode_extension_unit(tags_code: int, store_timestamp: int, bit_map: bytes) -> bytes:
+    """One unit of a queue's extension."""
+    return EXTENSION_HEAD.pack(EXTENSION_HEAD.size + len(bit_map), tags_code, store_timestamp, len(bit_map)) + bit_map
+
+
+def read_extension_unit(data: memoryview, position: int) -> tuple[int, int, bytes] | None:
+    """(tags code, store time, bit map) of the unit there; None unless a whole one is."""
+    if position + EXTENSION_HEAD.size > len(data):
+        return None
+    size, tags_code, store_timestamp, length = EXTENSION_HEAD.unpack_from(data, position)
+    try:
+        begin, end = _extension_spans(data, position + EXTENSION_HEAD.size, length, position + size)
+    except LengthError:
+        return None
+    return (tags_code, store_timestamp, bytes(data[begin:end])) if end <= len(data) else None
+
 
 FILLER_SIZE = 0x7FFFFFFF
 """The size in entries that stand for offsets before a queue's first message (Apache: ConsumeQueue.fillPreBlank)."""

@@ -41,6 +41,7 @@ from twisted_mq.protocol.layouts.derive import Buffer as Buffer
 from twisted_mq.protocol.layouts.derive import (
     LengthError,
     derive_field,
+    derive_fields,
     derive_runs,
     derive_spans,
     derive_struct,
@@ -112,12 +113,26 @@ _MARK = derive_struct(BLANK)
 unpack_mark = _MARK.unpack_from
 """(size, magic), which begin records and blanks alike, from a buffer and an offset."""
 
+MAGIC_POSITION = field_offset(MESSAGE, "magic")
+_MAGIC = derive_field(MESSAGE, "magic")
+MAGICS = {magic: _MAGIC.pack(magic) for magic in (MAGIC_V1, MAGIC_V2)}
+"""Their bytes, which differ in the last one only."""
 QUEUE_OFFSET_POSITION = field_offset(MESSAGE, "queue_offset")
 PHYSICAL_OFFSET_POSITION = field_offset(MESSAGE, "physical_offset")
 PHYSICAL_OFFSET = derive_field(MESSAGE, "physical_offset")
 SYS_FLAG_POSITION = field_offset(MESSAGE, "sys_flag")
 STORE_TIMESTAMP_POSITION = field_offset(MESSAGE, "store_timestamp", sys_flag=0)
 """With an IPv4 born host; 12 bytes later with an IPv6 one."""
+
+_PLACE = derive_fields(MESSAGE, "size", "magic", "physical_offset", sys_flag=0)
+PLACE_BYTES = _PLACE.size
+unpack_size = derive_fields(MESSAGE, "size").unpack_from
+unpack_place = _PLACE.unpack_from
+"""(size, magic, physical_offset): whether a record is one, and at its own place."""
+unpack_queue_offset = derive_fields(MESSAGE, "queue_offset").unpack_from
+_unpack_sys_flag = derive_fields(MESSAGE, "sys_flag").unpack_from
+_STORE_TIMESTAMPS = {flags: derive_fields(MESSAGE, "store_timestamp", sys_flag=flags) for flags in HEADS}
+_STORED_TIME_BYTES = max(one.size for one in _STORE_TIMESTAMPS.values())
 
 
 class RecordHead(NamedTuple):
@@ -198,6 +213,15 @@ def read_head(buffer: Buffer, offset: int = 0) -> RecordHead:
             raise RecordError(f"{available} bytes left, a record with IPv6 hosts has at least {head.size}", offset)
         fields = head.unpack_from(buffer, offset)
     return RecordHead._make(fields)
+
+
+def read_store_timestamp(record: Buffer) -> int:
+    """When a record was stored (Apache: CommitLog.pickupStoreTimestamp), in ms; -1 for bytes too short to say it."""
+    if len(record) < _STORED_TIME_BYTES:
+        return -1
+    (sys_flag,) = _unpack_sys_flag(record)
+    timestamp: int = _STORE_TIMESTAMPS[sys_flag & V6_FLAGS].unpack_from(record)[0]
+    return timestamp
 
 
 def read_spans(buffer: Buffer, offset: int, head: RecordHead) -> RecordSpans:

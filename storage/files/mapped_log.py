@@ -12,27 +12,24 @@ import os
 from collections.abc import Iterator
 
 from twisted_mq.protocol.errors import RecordError
-from twisted_mq.protocol.layouts.derive import derive_fields
 from twisted_mq.protocol.layouts.record import (
+    BLANK_BYTES,
     MAGIC_BLANK,
+    MAGIC_POSITION,
     MAGIC_V1,
-    MESSAGE,
+    MAGICS,
     SMALLEST_RECORD,
     RecordHead,
     read_head,
     read_mark,
     read_spans,
+    unpack_size,
 )
 from twisted_mq.storage.files.system_calls import data_ranges
 
-MARK_BYTES = 8
-"""Size and magic, which begin every record and every blank."""
-MAGIC_POSITION = 4
-_MAGIC_PREFIX = (MAGIC_V1 & 0xFFFFFFFF).to_bytes(4, "big")[:3]
-"""What both versions' magic codes begin with: they differ in the fourth byte only."""
+_MAGIC_PREFIX = MAGICS[MAGIC_V1][:-1]
+"""What both versions' magic codes begin with: they differ in the last byte only."""
 _CHUNK_BYTES = 1 << 20
-
-_unpack_size = derive_fields(MESSAGE, "size", sys_flag=0).unpack_from
 
 
 class MappedLog:
@@ -75,7 +72,7 @@ class MappedLog:
 
     def is_blank(self, position: int) -> bool:
         """Whether the blank record begins there that fills the rest of the file."""
-        if self.size - position < MARK_BYTES:
+        if self.size - position < BLANK_BYTES:
             return False
         return read_mark(self.data, position) == (self.size - position, MAGIC_BLANK)
 
@@ -89,7 +86,7 @@ class MappedLog:
     def chained(self, position: int, end: int, most: int) -> list[int]:
         """Where at most `most` records should begin before `end` by their sizes alone; nothing is proved yet."""
         starts: list[int] = []
-        append, data, unpack = starts.append, self.data, _unpack_size
+        append, data, unpack = starts.append, self.data, unpack_size
         end = min(end, self.size - SMALLEST_RECORD + 1)
         while position < end and len(starts) < most:
             (size,) = unpack(data, position)

@@ -8,21 +8,13 @@ from __future__ import annotations
 
 import threading
 
-from twisted_mq.protocol.layouts.record import (
-    BLANK_BYTES,
-    MAGIC_V1,
-    MAGIC_V2,
-    PHYSICAL_OFFSET_POSITION,
-    encode_blank,
-    read_mark,
-)
+from twisted_mq.protocol.layouts.record import BLANK_BYTES, MAGICS, PLACE_BYTES, encode_blank, unpack_place
 from twisted_mq.storage.errors import MissingLogFile, StoreFull, WrongFileSize
 from twisted_mq.storage.files.mapped_file import MappedFile
 from twisted_mq.storage.files.mapped_file_queue import MappedFileQueue, OddFile, Truncation
 from twisted_mq.storage.files.next_file import NextFile
 from twisted_mq.storage.files.system_calls import Allocate, posix_fallocate
 
-_OFFSET_BYTES = 8
 _NOWHERE = 1 << 63
 """The base while no file is open for writing: no offset is behind it."""
 
@@ -209,13 +201,11 @@ class CommitLog:
 
     def record_at(self, offset: int) -> memoryview | None:
         """The record that begins at `offset`; None where none does: the record's own offset must say so."""
-        head = self.read(offset, PHYSICAL_OFFSET_POSITION + _OFFSET_BYTES)
+        head = self.read(offset, PLACE_BYTES)
         if head is None:
             return None
-        size, magic = read_mark(head)
-        if magic not in (MAGIC_V1, MAGIC_V2) or int.from_bytes(head[PHYSICAL_OFFSET_POSITION:], "big") != offset:
-            return None
-        return self.read(offset, size)
+        size, magic, own_offset = unpack_place(head)
+        return self.read(offset, size) if magic in MAGICS and own_offset == offset else None
 
     def next_file_offset(self, offset: int) -> int:
         """Where the file behind the one that covers `offset` begins (Apache: rollNextFile)."""

@@ -10,14 +10,12 @@ from typing import NamedTuple, Protocol
 import attrs
 
 from twisted_mq.protocol.errors import RecordError
-from twisted_mq.protocol.layouts.derive import field_offset
 from twisted_mq.protocol.layouts.ordinary_records import POSITION, SIZE, Row, pass_records, read_rows
 from twisted_mq.protocol.layouts.record import (
     BLANK_BYTES,
     MAGIC_BLANK,
-    MAGIC_V1,
-    MAGIC_V2,
-    MESSAGE,
+    MAGIC_POSITION,
+    MAGICS,
     Buffer,
     read_head,
     read_mark,
@@ -29,7 +27,6 @@ from twisted_mq.protocol.text.java import from_utf8
 
 _STEP_BYTES = 128 << 10
 """How much of the log is read as rows at once."""
-_MAGIC_POSITION = field_offset(MESSAGE, "magic")
 
 
 class LogFile(Protocol):
@@ -191,11 +188,10 @@ def intact_behind(files: Sequence[LogFile], offset: int) -> int | None:
 
 def _intact_in(file: LogFile, start: int) -> int | None:
     """The position of an intact record in a file that begins at `start` or behind it."""
-    for magic in (MAGIC_V1, MAGIC_V2):
-        mark = magic.to_bytes(4, "big", signed=True)
-        for found in file.find_all(mark, start + _MAGIC_POSITION):
-            if _is_intact(file, found - _MAGIC_POSITION):
-                return found - _MAGIC_POSITION
+    for magic in MAGICS.values():
+        for found in file.find_all(magic, start + MAGIC_POSITION):
+            if _is_intact(file, found - MAGIC_POSITION):
+                return found - MAGIC_POSITION
     return None
 
 

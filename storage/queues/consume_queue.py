@@ -18,6 +18,7 @@ from twisted_mq.protocol.layouts.queue_entry import (
     FILLER_ENTRY,
     FILLER_SIZE,
     entries_struct,
+    written_bytes,
 )
 from twisted_mq.protocol.layouts.record_codec import DispatchFields
 from twisted_mq.protocol.names.system_topics import SCHEDULE_TOPIC
@@ -406,5 +407,4 @@ def _written_bytes(file: MappedFile) -> int:
     """How many bytes of a queue file are entries: up to the first one with size 0."""
     end = file.data_end()
     end = min(file.size, end + -end % ENTRY_BYTES)
-    sizes = file.readable[:end].cast("i")[2::5].tolist()
-    return sizes.index(0) * ENTRY_BYTES if 0 in sizes else end
+    return written_bytes(file.readable[:end])

@@ -16,11 +16,18 @@ import attrs
 
 from twisted_mq.protocol.layouts.queue_entry import (
     ENTRY_BYTES,
+    EXTENSION_END,
     EXTENSION_HEAD,
     FILLER_SIZE,
-    MAX_EXTENSION_ADDRESS,
+    LEAST_EXTENSION_END_BYTES,
+    LONGEST_EXTENSION_UNIT,
+    encode_extension_unit,
+    extension_address,
+    extension_offset,
+    is_extension_address,
     iterate_entries,
     pack_entry,
+    read_extension_unit,
 )
 from twisted_mq.protocol.layouts.record import read_head, read_spans
 from twisted_mq.protocol.text.properties import decode_property_bytes
@@ -30,16 +37,6 @@ from twisted_mq.storage.files.mapped_file_queue import MappedFileQueue, Truncati
 from twisted_mq.storage.files.system_calls import Allocate, Sync, fdatasync, posix_fallocate
 from twisted_mq.storage.interfaces import RecordTest
 from twisted_mq.storage.queues.consume_queue import ConsumeQueue, Entry, QueueLoad
-
-LONGEST_UNIT_BYTES = 32767
-_END_BYTES = 4
-_END_OF_FILE = (-1).to_bytes(2, "big", signed=True)
-_ADDRESS_BASE = -1 << 63
-
-
-def is_address(tags_code: int) -> bool:
-    """Whether an entry's tags code is the address of a unit."""
-    return tags_code <= MAX_EXTENSION_ADDRESS
 
 
 @attrs.frozen
@@ -99,7 +96,7 @@ class QueueExtension:
         """Write a unit; its address, or None where it is too long or the disk is full."""
         bit_map = unit.bit_map or b""
         size = EXTENSION_HEAD.size + len(bit_map)
-        if size > min(LONGEST_UNIT_BYTES, self.files.file_size - _END_BYTES):
+        if size > min(LONGEST_EXTENSION_UNIT, self.files.file_size - LEAST_EXTENSION_END_BYTES):
             return None
         try:
             offset = self._room_for(size)
@@ -107,19 +104,18 @@ class QueueExtension:
             return None
         file = self.files.files[-1]
         position = offset - file.first_offset
-        head = EXTENSION_HEAD.pack(size, unit.tags_code, unit.store_timestamp, len(bit_map))
-        file.view[position : position + size] = head + bit_map
+        file.view[position : position + size] = encode_extension_unit(unit.tags_code, unit.store_timestamp, bit_map)
         self.end = offset + size
-        return offset + _ADDRESS_BASE
+        return extension_address(offset)
 
     def _room_for(self, size: int) -> int:
         """Where a unit of `size` bytes may be written, in the last file. Raises StoreFull."""
         file_size, files = self.files.file_size, self.files.files
-        offset = self.end
-        if files and offset < files[-1].first_offset + file_size and offset % file_size + size + _END_BYTES > file_size:
-            position = offset % file_size
-            files[-1].reserve(position + len(_END_OF_FILE), self._step)
-            files[-1].view[position : position + len(_END_OF_FILE)] = _END_OF_FILE
+        offset, position = self.end, self.end % file_size
+        in_last_file = files and offset < files[-1].first_offset + file_size
+        if in_last_file and position + size + LEAST_EXTENSION_END_BYTES > file_size:
+            files[-1].reserve(position + len(EXTENSION_END), self._step)
+            files[-1].view[position : position + len(EXTENSION_END)] = EXTENSION_END
             offset += file_size - position
         if not files or offset >= files[-1].first_offset + file_size:
             self.files.append_file(offset)
@@ -128,20 +124,15 @@ class QueueExtension:
 
     def get(self, address: int) -> Unit | None:
         """The unit at an address; None where none is."""
-        offset = address - _ADDRESS_BASE
+        offset = extension_offset(address)
         file = self.files.find(offset)
-        if (
-            not is_address(address)
-            or file is None
-            or offset + EXTENSION_HEAD.size > min(self.end, file.first_offset + file.size)
-        ):
+        if not is_extension_address(address) or file is None or offset + EXTENSION_HEAD.size > self.end:
             return None
-        position = offset - file.first_offset
-        size, tags_code, timestamp, length = EXTENSION_HEAD.unpack_from(file.readable, position)
-        if length < 0 or size != EXTENSION_HEAD.size + length or position + size > file.size:
+        found = read_extension_unit(file.readable, offset - file.first_offset)
+        if found is None:
             return None
-        start = position + EXTENSION_HEAD.size
-        return Unit(tags_code, timestamp, bytes(file.readable[start : start + length]) if length else None)
+        tags_code, store_timestamp, bit_map = found
+        return Unit(tags_code, store_timestamp, bit_map or None)
 
     def load(self) -> None:
         """Find the files; all that is in them may be units until `cut` says otherwise."""
@@ -155,7 +146,7 @@ class QueueExtension:
         unit = self.get(address) if address is not None else None
         end = 0
         if unit is not None and address is not None:
-            end = address - _ADDRESS_BASE + EXTENSION_HEAD.size + len(unit.bit_map or b"")
+            end = extension_offset(address) + EXTENSION_HEAD.size + len(unit.bit_map or b"")
         self.files.truncate(end)
         if unit is None:
             self.files.destroy()
@@ -164,7 +155,7 @@ class QueueExtension:
 
     def trim(self, address: int) -> list[str]:
         """Forget files that end before a unit; their paths."""
-        offset = address - _ADDRESS_BASE
+        offset = extension_offset(address)
         count = sum(file.first_offset + file.size <= offset for file in self.files.files[:-1])
         return self.files.drop_first(count)
 
@@ -219,7 +210,7 @@ class ExtendedConsumeQueue(ConsumeQueue):
         return self._resolved(super().entry(offset))
 
     def _resolved(self, entry: Entry | None) -> Entry | None:
-        if entry is None or not is_address(entry[2]):
+        if entry is None or not is_extension_address(entry[2]):
             return entry
         unit = self.extension.get(entry[2])
         return entry if unit is None else (entry[0], entry[1], unit.tags_code)
@@ -272,7 +263,7 @@ class ExtendedConsumeQueue(ConsumeQueue):
 
     def _lacks_unit(self, offset: int) -> bool:
         entry = super().entry(offset)
-        return entry is not None and is_address(entry[2]) and self.extension.get(entry[2]) is None
+        return entry is not None and is_extension_address(entry[2]) and self.extension.get(entry[2]) is None
 
     def truncate(self, offset: int) -> int:
         """Drop the entries from `offset` on; returns how many. Their units go too, as long as units are written at all."""
@@ -285,7 +276,7 @@ class ExtendedConsumeQueue(ConsumeQueue):
         """The address in the last entry that has one."""
         for offset in range(self.max_offset - 1, self.min_offset - 1, -1):
             entry = super().entry(offset)
-            if entry is not None and entry[1] != FILLER_SIZE and is_address(entry[2]):
+            if entry is not None and entry[1] != FILLER_SIZE and is_extension_address(entry[2]):
                 return entry[2]
         return None
 
@@ -293,7 +284,7 @@ class ExtendedConsumeQueue(ConsumeQueue):
         """Forget the files of entries and units whose records the log no longer has; their paths."""
         paths = super().trim(min_physical_offset)
         entry = super().entry(self.min_offset)
-        if entry is not None and is_address(entry[2]):
+        if entry is not None and is_extension_address(entry[2]):
             paths += self.extension.trim(entry[2])
         return paths
 

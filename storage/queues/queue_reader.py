@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from twisted_mq.protocol.flags import MessageSysFlag
 from twisted_mq.protocol.layouts.queue_entry import ENTRY_BYTES, FILLER_SIZE, iterate_entries
-from twisted_mq.protocol.layouts.record import STORE_TIMESTAMP_POSITION, SYS_FLAG_POSITION
+from twisted_mq.protocol.layouts.record import read_store_timestamp
 from twisted_mq.protocol.text.java import to_int
 from twisted_mq.storage.config import StoreConfig
 from twisted_mq.storage.interfaces import Boundary, GetResult, GetStatus, RecordTest
@@ -17,8 +16,6 @@ from twisted_mq.storage.queues.queue_extension import ExtendedConsumeQueue
 LEAST_PULL_BYTES = 100
 MOST_PULL_BYTES = 128 << 20
 """Apache: DefaultMessageStore.MAX_PULL_MSG_SIZE."""
-_IPV6_EXTRA_BYTES = 12
-_STORED_TIME_BYTES = STORE_TIMESTAMP_POSITION + _IPV6_EXTRA_BYTES + 8
 _LOW, _HIGH = -0x80000000, 0x7FFFFFFF
 
 
@@ -149,13 +146,9 @@ class QueueReader:
         return -1 if entry is None else self._stored_at(entry[0], entry[1])
 
     def _stored_at(self, physical_offset: int, size: int) -> int:
-        """The store time in a record (Apache: CommitLog.pickupStoreTimestamp); -1 where there is none."""
+        """The store time in a record; -1 where there is none."""
         record = self._log.read(physical_offset, size)
-        if record is None or size < _STORED_TIME_BYTES:
-            return -1
-        sys_flag = int.from_bytes(record[SYS_FLAG_POSITION : SYS_FLAG_POSITION + 4], "big")
-        position = STORE_TIMESTAMP_POSITION + (_IPV6_EXTRA_BYTES if sys_flag & MessageSysFlag.BORNHOST_V6_FLAG else 0)
-        return int.from_bytes(record[position : position + 8], "big", signed=True)
+        return -1 if record is None else read_store_timestamp(record)
 
     def offset_by_time(self, queue: ConsumeQueue, timestamp_ms: int, boundary: Boundary) -> int:
         """Where reading from a time begins (Apache: ConsumeQueue.getOffsetInQueueByTime).

@@ -32,7 +32,7 @@ FIXED = {
     f"{module.__name__.rpartition('.')[2]}.{name}": layout
     for module in (queue_entry, index, checkpoint, ha, timer)
     for name, layout in vars(module).items()
-    if isinstance(layout, construct.Struct) and name != "QUEUE_EXTENSION_UNIT"
+    if isinstance(layout, construct.Struct) and name not in ("QUEUE_EXTENSION_UNIT", "QUEUE_EXTENSION_END")
 }
 SIZES = {
     "queue_entry.QUEUE_ENTRY": 20,

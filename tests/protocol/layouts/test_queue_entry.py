@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import construct
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,10 +12,13 @@ from twisted_mq.protocol.layouts.queue_entry import (
     BATCH_ENTRY_BYTES,
     BATCH_QUEUE_ENTRY,
     ENTRY_BYTES,
+    EXTENSION_END,
     EXTENSION_HEAD,
     FILLER_ENTRY,
     QUEUE_ENTRY,
+    QUEUE_EXTENSION_END,
     QUEUE_EXTENSION_UNIT,
+    encode_extension_unit,
     entries_struct,
     extension_address,
     extension_offset,
@@ -22,7 +26,9 @@ from twisted_mq.protocol.layouts.queue_entry import (
     iterate_batch_entries,
     iterate_entries,
     pack_entry,
+    read_extension_unit,
     unpack_entry,
+    written_bytes,
 )
 
 LONG = st.integers(-(2**63), 2**63 - 1)
@@ -82,6 +88,33 @@ def test_an_extension_unit_counts_its_own_sizes(code: int, time: int, bits: byte
     parsed = QUEUE_EXTENSION_UNIT.parse(data)
     assert (parsed.size, parsed.bit_map_size, parsed.filter_bit_map) == (len(data), len(bits), bits)
     assert EXTENSION_HEAD.unpack_from(data) == (len(data), code, time, len(bits))
+    assert encode_extension_unit(code, time, bits) == data
+    assert read_extension_unit(memoryview(b"--" + data), 2) == (code, time, bits)
+
+
+@given(st.binary(max_size=30), st.integers(0, 60), st.integers(0, 255))
+def test_a_damaged_extension_unit_is_none_where_construct_does_not_end_with_it(
+    bits: bytes, place: int, byte: int
+) -> None:
+    data = bytearray(encode_extension_unit(1, 2, bits))
+    data[place % len(data)] = byte
+    try:
+        parsed = QUEUE_EXTENSION_UNIT.parse(bytes(data))
+        whole = parsed.size == EXTENSION_HEAD.size + len(parsed.filter_bit_map)
+    except construct.ConstructError:
+        whole = False
+    assert (read_extension_unit(memoryview(bytes(data)), 0) is not None) is whole
+
+
+def test_the_end_of_an_extension_file_is_the_layout_s() -> None:
+    assert QUEUE_EXTENSION_END.build({}) == EXTENSION_END == b"\xff\xff"
+
+
+@given(st.lists(st.tuples(LONG, st.sampled_from([0, 0, 1, -1, 256, 1 << 24, 2**31 - 1]), LONG), max_size=20))
+def test_entries_end_before_the_first_of_size_0(entries: list[tuple[int, int, int]]) -> None:
+    data = memoryview(b"".join(pack_entry(*entry) for entry in entries))
+    sizes = [parsed.size for parsed in construct.GreedyRange(QUEUE_ENTRY).parse(bytes(data))]
+    assert written_bytes(data) == ENTRY_BYTES * (sizes.index(0) if 0 in sizes else len(sizes))
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,22 @@ def test_hosts_of_both_kinds_read_back(born: bytes, store: bytes, flags: int) ->
     assert record_size(flags, 4, 1, 7) == len(data)
 
 
+@pytest.mark.parametrize("born", [V4, V6])
+@pytest.mark.parametrize("store", [V4, V6])
+def test_single_fields_read_as_the_whole_head(born: bytes, store: bytes) -> None:
+    data = record(born_host=born, store_host=store)
+    head = read_head(data)
+    assert layout.unpack_size(data) == (head.size,)
+    assert layout.unpack_place(b"-" + data, 1) == (head.size, head.magic, head.physical_offset)
+    assert layout.unpack_queue_offset(data) == (head.queue_offset,)
+    assert layout.read_store_timestamp(memoryview(data)) == head.store_timestamp
+    assert layout.read_store_timestamp(data[:75]) == -1
+
+
+def test_both_versions_magics_differ_in_the_last_byte_only() -> None:
+    assert layout.MAGICS == {layout.MAGIC_V1: b"\xda\xa3\x20\xa7", layout.MAGIC_V2: b"\xda\xa3\x20\xab"}
+
+
 def test_sizes_count_the_longer_length_of_long_topics() -> None:
     assert [record_size(0, 0, topic, 0) for topic in (0, 127, 128)] == [91, 218, 220]
 

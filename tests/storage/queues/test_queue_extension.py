@@ -11,10 +11,10 @@ import attrs
 import pytest
 
 from tests.storage.conftest import START_MS, OpenFileStore, message, put, tagged
-from twisted_mq.protocol.layouts.queue_entry import QUEUE_EXTENSION_UNIT, unpack_entry
+from twisted_mq.protocol.layouts.queue_entry import QUEUE_EXTENSION_UNIT, is_extension_address, unpack_entry
 from twisted_mq.storage.check import check_store
 from twisted_mq.storage.interfaces import GetStatus
-from twisted_mq.storage.queues.queue_extension import QueueExtension, Unit, is_address
+from twisted_mq.storage.queues.queue_extension import QueueExtension, Unit
 from twisted_mq.storage.retention import DiskUsage, remove_file
 
 FIRST = -1 << 63
@@ -37,7 +37,7 @@ def test_unit_lies_at_its_address_as_the_layout_says(tmp_path: Path) -> None:
 
 
 def test_addresses_are_told_from_tags_codes() -> None:
-    assert [is_address(code) for code in (FIRST, -0x80000001, -0x80000000, 0, START_MS)] == [
+    assert [is_extension_address(code) for code in (FIRST, -0x80000001, -0x80000000, 0, START_MS)] == [
         True, True, False, False, False,
     ]  # fmt: skip
 

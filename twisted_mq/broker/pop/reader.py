@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from typing import Any
 
 import attrs
@@ -11,14 +10,12 @@ from twisted_mq.broker.filter.selection import Selection
 from twisted_mq.broker.pop.offsets import init_offset
 from twisted_mq.broker.pop.retried_record import with_receipt
 from twisted_mq.protocol.bodies import PopCheckPoint
-from twisted_mq.protocol.layouts.record import Buffer
-from twisted_mq.protocol.layouts.record_codec import QUEUE_OFFSET_POSITION
+from twisted_mq.protocol.layouts.record import Buffer, unpack_queue_offset
 from twisted_mq.protocol.names.pop_receipt import message_offset_info, start_offset_info
 from twisted_mq.protocol.names.pop_topics import ORDER_REVIVE_QUEUE, pop_retry_topic
 from twisted_mq.storage.interfaces import GetResult, GetStatus
 
 DEFAULT_MAX_BYTES = 2**31 - 1
-_queue_offset = struct.Struct(">q").unpack_from
 
 _WRONG_OFFSET = (GetStatus.OFFSET_TOO_SMALL, GetStatus.OFFSET_OVERFLOW_BADLY, GetStatus.OFFSET_FOUND_NULL)
 _PASSED_OVER = (
@@ -147,7 +144,7 @@ class PopReader:
     def _note(self, popped: Popped, header: Any, topic: str, queue_id: int, offset: int, result: GetResult) -> bool:
         """Hand out what was read, once that is noted; False where it cannot be."""
         broker, group = self._broker, header.consumer_group
-        offsets = [_queue_offset(record, QUEUE_OFFSET_POSITION)[0] for record in result.records]
+        offsets = [unpack_queue_offset(record)[0] for record in result.records]
         if header.order:
             popped.counts += broker.pop.orders.popped(header, topic, queue_id, popped.pop_time, offsets)
             broker.offsets.commit(group, topic, queue_id, offset)
