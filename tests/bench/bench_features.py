@@ -21,9 +21,9 @@ from pathlib import Path
 
 from interop.peers.servers import COMMANDS, Cluster, ask
 from interop.peers.setup import main as set_up_peers
-from interop.peers.toolchain import jar_directory, java_command, use_top_speed
+from interop.peers.toolchain import java_command, use_top_speed
+from tests.bench.bench_pair import compiled
 
-SOURCE = Path(__file__).parent / "java" / "FeatureLoad.java"
 FEATURES = ("plain", "delayed", "timed", "transactional", "filtered")
 FIGURES = ("sends a second", "deliveries a second", "broker us a message")
 WARM_UP_SECONDS = 6
@@ -48,13 +48,6 @@ def cpu_seconds(pid: int) -> float:
     """Processor time of a process and all of its threads."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def compiled(folder: Path) -> Path:
-    """The load generator's classes. Raises CalledProcessError."""
-    classes = folder / "classes"
-    subprocess.run(["javac", "-nowarn", "-cp", f"{jar_directory()}/*", "-d", str(classes), str(SOURCE)], check=True)
-    return classes
 
 
 def load(cluster: BenchCluster, classes: Path, feature: str, seconds: int, threads: int) -> Row:

@@ -1,11 +1,12 @@
 """One load on several brokers in turn, a moment each: ratios that hold on a machine whose speed changes by the minute.
 
-.venv/bin/python -m tests.bench.bench_pair [--load single,batch,ragged] [--rounds 16] [--millis 500]
+.venv/bin/python -m tests.bench.bench_pair [--load single,batch,ragged,large,async] [--rounds 16] [--millis 500]
     [--serialize ROCKETMQ] [ours apache DIR ...]
 
 Sides are `ours`, `apache`, or the root of another copy of this project's sources, to measure a change. All brokers run
-at the same time, and one virtual machine with Apache's client sends to one after the other, with 64 threads single
-messages, with 4 threads batches of 32. Printed are medians over the rounds, and medians of the ratios to the last side.
+at the same time, and one virtual machine with Apache's client sends to one after the other: with 64 threads single
+messages (`large`: of 4 KiB), with 4 threads batches of 32, or 1,000 asynchronous sends at a time. Printed are medians over
+the rounds, and medians of the ratios to the last side.
 Needs a JDK and the peers' jars (python -m interop.peers.setup).
 """
 
@@ -28,8 +29,9 @@ from interop.peers.servers import COMMANDS, Cluster
 from interop.peers.setup import main as set_up_peers
 from interop.peers.toolchain import jar_directory, java_command, use_top_speed
 
-SOURCE = Path(__file__).parent / "java" / "PairLoad.java"
-THREADS = {"single": 64, "batch": 4, "ragged": 4}
+SOURCES = Path(__file__).parent / "java"
+THREADS = {"single": 64, "batch": 4, "ragged": 4, "large": 64, "async": 1}
+USUAL = ("single", "batch", "ragged")
 FIGURES = ("rate", "broker_us", "p50_us", "p99_us")
 HEAD = f"{'load':8}{'side':28}" + "".join(f"{name:>12}{'ratio':>7}" for name in FIGURES)
 Rounds = list[dict[str, float]]
@@ -65,15 +67,25 @@ def make_side(name: str, folder: Path) -> Side:
     return Side("ours", folder, sources=str(Path(name).resolve()))
 
 
-def measure(sides: list[Side], load: str, classes: Path, arguments: argparse.Namespace) -> list[Rounds]:
+def compiled(folder: Path) -> Path:
+    """The classes of the load generators. Raises CalledProcessError."""
+    classes = folder / "classes"
+    javac = ["javac", "-nowarn", "-cp", f"{jar_directory()}/*", "-d", str(classes)]
+    subprocess.run([*javac, *map(str, SOURCES.glob("*.java"))], check=True)
+    return classes
+
+
+def measure(
+    sides: list[Side], load: str, threads: int, classes: Path, rounds: int, millis: int, serialize: str
+) -> list[Rounds]:
     """Each side's figures, round by round."""
     home = sides[0].directory / "load"
     command = java_command(
-        home, "1g", "PairLoad", load, str(THREADS[load]), str(arguments.rounds), str(arguments.millis),
+        home, "1g", "PairLoad", load, str(threads), str(rounds), str(millis),
         *(side.place for side in sides), classes=classes,
     )  # fmt: skip
-    command.insert(1, f"-Drocketmq.serialize.type={arguments.serialize}")
-    longest = 120 + (arguments.rounds + 30) * len(sides) * arguments.millis / 500
+    command.insert(1, f"-Drocketmq.serialize.type={serialize}")
+    longest = 120 + (rounds + 30) * len(sides) * millis / 500
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, timeout=longest)
     rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"round"')]
     return [[row for row in rows if row["side"] == number] for number in range(len(sides))]
@@ -91,7 +103,7 @@ def print_rows(load: str, names: list[str], results: list[Rounds]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sides", nargs="*", default=["ours", "apache"])
-    parser.add_argument("--load", type=lambda text: text.split(","), default=list(THREADS))
+    parser.add_argument("--load", type=lambda text: text.split(","), default=list(USUAL))
     parser.add_argument("--rounds", type=int, default=16)
     parser.add_argument("--millis", type=int, default=500)
     parser.add_argument("--serialize", choices=["JSON", "ROCKETMQ"], default="JSON")
@@ -103,13 +115,15 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp(prefix="bench-pair-", dir=arguments.dir))
     sides = [make_side(name, folder / str(number)) for number, name in enumerate(arguments.sides)]
     try:
-        classes = folder / "classes"
-        subprocess.run(["javac", "-nowarn", "-cp", f"{jar_directory()}/*", "-d", classes, SOURCE], check=True)
+        classes = compiled(folder)
         for side in sides:
             side.start()
         print(HEAD)
         for load in arguments.load:
-            print_rows(load, arguments.sides, measure(sides, load, classes, arguments))
+            results = measure(
+                sides, load, THREADS[load], classes, arguments.rounds, arguments.millis, arguments.serialize
+            )
+            print_rows(load, arguments.sides, results)
     finally:
         for side in sides:
             side.stop()

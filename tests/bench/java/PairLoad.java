@@ -6,23 +6,29 @@ import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.Phaser;
+import java.util.concurrent.Semaphore;
 import java.util.concurrent.atomic.AtomicLong;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
+import org.apache.rocketmq.client.producer.SendCallback;
+import org.apache.rocketmq.client.producer.SendResult;
 import org.apache.rocketmq.common.message.Message;
 
 /**
  * One load, put on several brokers in turn for a moment each: PairLoad LOAD THREADS ROUNDS MILLIS PID@NAMESRV...
  *
  * A line of JSON for each broker and round: messages a second, the broker's processor time a message (us), and the
- * median and 99th percentile of a send (us). LOAD is single, batch (32 alike) or ragged (32 of different lengths).
+ * median and 99th percentile of a send (us). LOAD is single, large (4 KiB), async (1,000 under way), batch (32 alike) or
+ * ragged (32 of different lengths); it goes to the topic Pair_LOAD.
  */
 public final class PairLoad {
     private static final int BATCH = 32;
     private static final int BODY_BYTES = 128;
+    private static final int LARGE_BODY_BYTES = 4096;
+    private static final int WINDOW = 1000;
     private static final long WARM_MILLIS = 10_000;
-    private static final String TOPIC = "Pair";
 
     private final String load;
+    private final Semaphore window = new Semaphore(WINDOW);
     private final DefaultMQProducer producer = new DefaultMQProducer("pair_producer");
     private final Path stat;
     private final AtomicLong sent = new AtomicLong();
@@ -34,6 +40,7 @@ public final class PairLoad {
         producer.setNamesrvAddr(nameServer);
         producer.setInstanceName(pid);
         producer.setVipChannelEnabled(false);
+        producer.setCompressMsgBodyOverHowmuch(Integer.MAX_VALUE);
         producer.start();
         for (long end = System.nanoTime() + 60_000_000_000L; ; Thread.sleep(100)) {
             try {
@@ -97,19 +104,54 @@ public final class PairLoad {
                 throw new IllegalStateException("a send failed", e);
             }
             long after = System.nanoTime();
-            mine.add(after - before);
+            if (!load.equals("async")) {
+                mine.add(after - before);
+            }
             before = after;
         }
+        window.acquireUninterruptibly(WINDOW);
+        window.release(WINDOW);
         sent.addAndGet(count);
         nanos.addAll(mine);
         ends.arriveAndDeregister();
     }
 
     private int send() throws Exception {
-        if (load.equals("single")) {
-            producer.send(message(BODY_BYTES));
-            return 1;
+        switch (load) {
+            case "single":
+                producer.send(message(BODY_BYTES));
+                return 1;
+            case "large":
+                producer.send(message(LARGE_BODY_BYTES));
+                return 1;
+            case "async":
+                sendAsynchronously();
+                return 0;
+            default:
+                return sendBatch();
         }
+    }
+
+    /** What a broker refuses while it is overrun does not count. */
+    private void sendAsynchronously() throws Exception {
+        window.acquireUninterruptibly();
+        long before = System.nanoTime();
+        producer.send(message(BODY_BYTES), new SendCallback() {
+            @Override
+            public void onSuccess(SendResult result) {
+                nanos.add(System.nanoTime() - before);
+                sent.incrementAndGet();
+                window.release();
+            }
+
+            @Override
+            public void onException(Throwable e) {
+                window.release();
+            }
+        });
+    }
+
+    private int sendBatch() throws Exception {
         List<Message> batch = new ArrayList<>(BATCH);
         for (int i = 0; i < BATCH; i++) {
             batch.add(message(load.equals("batch") ? BODY_BYTES : BODY_BYTES + i * 37 % 64));
@@ -118,10 +160,10 @@ public final class PairLoad {
         return BATCH;
     }
 
-    private static Message message(int size) {
+    private Message message(int size) {
         byte[] body = new byte[size];
         Arrays.fill(body, (byte) 'x');
-        return new Message(TOPIC, body);
+        return new Message("Pair_" + load, body);
     }
 
     /** User and system time of the broker, in hundredths of a second. */
