@@ -1,7 +1,8 @@
 # make setup   .venv with the project (editable, all extras) and a Java runtime; quick when nothing changed
 # make demo    name server and broker in one process, real messages through the client, a Spark report on the files
 # make test    the whole test suite: pytest, then trial
-# make check   format, lint, types, layers
+# make check   format, lint, types, layers, docs
+# make docs    the pages in docs/, as HTML in build/docs
 # make crash   thousands of kills and power cuts, every byte of the damage matrix; MQ_CRASH_ROUNDS says how many kills
 # make fuzz    a million generated frames against live servers; MQ_FUZZ_FRAMES and MQ_FUZZ_SEED say how many and which
 # make bench   the project's own benchmarks
@@ -20,7 +21,7 @@ PYTHON := $(VENV)/bin/python
 INSTALLED := $(VENV)/.installed
 EXTRAS = $$($(BASE_PYTHON) -c "import configparser as c; p = c.ConfigParser(); p.read('setup.cfg'); print(','.join(p['options.extras_require']))")
 
-.PHONY: help setup java demo test check crash fuzz bench count
+.PHONY: help setup java demo test check crash fuzz bench count docs
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -59,11 +60,14 @@ test: setup
 	$(PYTHON) -m pytest -m "not trial"
 	$(PYTHON) -m twisted.trial tests.twisted_mq
 
-check: $(INSTALLED)
+check: $(INSTALLED) docs
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m mypy
 	$(PYTHON) -m pytest tests/test_layers.py
+
+docs: $(INSTALLED)
+	$(PYTHON) -m sphinx -W --keep-going -q -b html docs build/docs
 
 crash: export MQ_CRASH_ROUNDS ?= 5000
 crash: setup

@@ -27,7 +27,9 @@ SETTINGS = {
 }
 
 
-def local_session(name: str, cores: int | str = "*", settings: dict[str, str] | None = None) -> SparkSession:
+def local_session(
+    name: str = "rocketmq", cores: int | str = "*", settings: dict[str, str] | None = None
+) -> SparkSession:
     """A session with format "rocketmq" registered. Workers run this interpreter and find this project.
 
     A process has one session: a second call gives the first one again. Needs Java 17.

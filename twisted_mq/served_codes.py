@@ -1,4 +1,4 @@
-"""Which of RocketMQ 5.3.3's request codes are served here, and why the others are not: the table in the README.
+"""Which of RocketMQ 5.3.3's request codes are served here, and why the others are not: the table in docs/reference.
 
 Served is what a process's table of processors has; all else is answered with REQUEST_CODE_NOT_SUPPORTED.
 """
@@ -76,7 +76,7 @@ def _reason(code: RequestCode, role: str) -> str:
 
 
 def markdown(table: list[Row]) -> str:
-    """The README's table."""
+    """The table as pages show it."""
     lines = ["| code | name | |", "|---:|---|---|"]
     lines += [f"| {int(row.code)} | {row.code.name} | {row.text} |" for row in table]
     return "\n".join(lines) + "\n"

@@ -1,12 +1,12 @@
 """A batch as the body of one send request (Apache: MessageDecoder.encodeMessages), one entry a message:
 
-offset size name
-0      4    size               of the entry
-4      4    magic              0
-8      4    body_crc           0: the broker computes it
-12     4    flag
-16     4    body_length, then the body
-..     2    properties_length, then the properties
+    offset size name
+    0      4    size               of the entry
+    4      4    magic              0
+    8      4    body_crc           0: the broker computes it
+    12     4    flag
+    16     4    body_length, then the body
+    ..     2    properties_length, then the properties
 
 An inner batch is a stored record with such a body: topics of the queue type BatchCQ keep what came as one send in one
 record. Its property INNER_NUM says how many messages it holds, INNER_BASE the queue offset of the first.

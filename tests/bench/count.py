@@ -33,8 +33,9 @@ TEXT = """\
 Counted without sockets by valgrind's cachegrind, so that the machine's speed and other load do not matter. `make count` counts
 anew and shows the difference to this table, which is written by
 
-```
-.venv/bin/python -m tests.bench.count --write {file}
+<!-- not run: takes minutes -->
+```shell
+python -m tests.bench.count --write {file}
 ```
 
 {python}, {valgrind}, {machine}.

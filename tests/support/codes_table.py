@@ -1,10 +1,6 @@
-"""The README's table of request codes: python -m tests.support.codes_table prints it, --write puts it into README.md."""
+"""The table of request codes, from the tables of processors: `python -m tests.support.codes_table` prints it."""
 
 from __future__ import annotations
-
-import re
-import sys
-from pathlib import Path
 
 from twisted.internet.task import Clock
 
@@ -28,17 +24,5 @@ def table_here() -> list[Row]:
     return rows(served_here())
 
 
-README = Path(__file__).parents[2] / "README.md"
-MARKED = re.compile(r"(?<=<!-- codes -->\n).*?(?=<!-- /codes -->)", re.DOTALL)
-
-
-def main() -> None:
-    table = markdown(table_here())
-    if "--write" in sys.argv:
-        README.write_text(MARKED.sub(lambda _: table, README.read_text()))
-    else:
-        print(table, end="")
-
-
 if __name__ == "__main__":
-    main()
+    print(markdown(table_here()), end="")

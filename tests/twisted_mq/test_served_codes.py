@@ -1,11 +1,11 @@
-"""The table of request codes in the README is made from the tables of processors."""
+"""The table of request codes is made from the tables of processors."""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.support.broker import BrokerInMemory
-from tests.support.codes_table import MARKED, README, served_here, table_here
+from tests.support.codes_table import served_here, table_here
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.requests.registry import REQUESTS
 from twisted_mq.served_codes import REASONS, ROLES, Row, markdown, rows
@@ -73,9 +73,3 @@ def test_table_as_markdown() -> None:
     assert markdown([Row(RequestCode.PULL_MESSAGE, ("broker",), "")]).splitlines()[2] == (
         "| 11 | PULL_MESSAGE | served by the broker |"
     )
-
-
-def test_readme_shows_the_table_as_it_is() -> None:
-    """Where this fails, `python -m tests.support.codes_table --write` puts the table of today between the marks."""
-    marked = MARKED.search(README.read_text())
-    assert marked is None or marked[0] in ("", markdown(table_here()))

@@ -1,7 +1,7 @@
 """The broker's settings: one field for each property that it uses (Apache: BrokerConfig, MessageStoreConfig,
 NettyServerConfig), with the same key and default.
 
-File, command line, GET_BROKER_CONFIG and the README's table all come from these fields. Units are in the docs and are
+File, command line, GET_BROKER_CONFIG and the table in docs/reference all come from these fields. Units are in the docs and are
 those of Apache's keys: "Mills", "Millis", "Interval" and "Period" without a unit are milliseconds.
 """
 

@@ -57,6 +57,8 @@ def option(
         "doc": doc,
         "type": kind,
         "parse": _limited(parse, low, high, step),
+        "low": low,
+        "high": high,
         "remote": remote,
         "secret": secret,
         "has_effect": has_effect,

@@ -1,0 +1,46 @@
+"""Sphinx settings. `make docs` builds the pages into build/docs; what code knows is written to docs/generated first."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import version as installed_version
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+DOCS = Path(__file__).parent
+sys.path.insert(0, str(DOCS.parent))
+
+project = "RocketMQ in Python"
+author = "the project's contributors"
+release = version = installed_version("rocketmq-twisted")
+
+extensions = ["myst_parser", "sphinx.ext.autodoc"]
+autodoc_default_options = {"members": True, "undoc-members": True, "inherited-members": "Exception,Enum,object"}
+autodoc_typehints_format = "short"
+autodoc_preserve_defaults = True
+autoclass_content = "both"
+autodoc_member_order = "bysource"
+exclude_patterns = ["generated", "generate"]
+html_theme = "furo"
+html_title = project
+html_show_copyright = False
+myst_heading_anchors = 3
+pygments_style = "friendly"
+pygments_dark_style = "native"
+
+
+def generate(_: Sphinx) -> None:
+    from docs.generate import write
+
+    write(DOCS / "generated")
+
+
+def double_backticks(_: Sphinx, what: str, name: str, value: object, options: object, lines: list[str]) -> None:
+    """Docstrings write `name`, reStructuredText wants ``name``."""
+    lines[:] = [line.replace("`", "``") for line in lines]
+
+
+def setup(app: Sphinx) -> None:
+    app.connect("builder-inited", generate)
+    app.connect("autodoc-process-docstring", double_backticks)

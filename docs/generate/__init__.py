@@ -1,0 +1,36 @@
+"""What the code knows and the pages show: tables, pictures and help texts, made when the pages are built."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from docs.generate import commands, layouts, library, settings, spark
+from tests.support.codes_table import table_here
+from twisted_mq.served_codes import markdown
+
+FRAGMENTS: dict[str, Callable[[], str]] = {
+    "request-codes.md": lambda: markdown(table_here()),
+    "broker-settings.md": settings.broker,
+    "namesrv-settings.md": settings.name_server,
+    "settings-without-effect.md": settings.without_effect,
+    "other-keys.md": settings.other_keys,
+    "layouts.md": layouts.tables,
+    "mq.md": commands.mq_help,
+    "mqadmin.md": commands.mqadmin_help,
+    "daemons.md": commands.daemon_help,
+    "client.md": library.client,
+    "spark-options.md": spark.options,
+    "spark-columns.md": spark.columns,
+}
+"""File in docs/generated -> its text. Pages include them."""
+
+
+def write(folder: Path) -> None:
+    """All fragments and pictures. Files that are the same already stay untouched, so that Sphinx reads them once."""
+    folder.mkdir(exist_ok=True)
+    texts = {name: make() for name, make in FRAGMENTS.items()} | layouts.pictures()
+    for name, text in texts.items():
+        path = folder / name
+        if not path.exists() or path.read_text() != text:
+            path.write_text(text)

@@ -1,0 +1,96 @@
+"""Tables of configuration keys, from the daemons' options classes and from what Apache's classes take."""
+
+from __future__ import annotations
+
+import enum
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import attrs
+
+from docs.generate.tables import code, table
+from twisted_mq.broker.options import BrokerOptions
+from twisted_mq.config.known_keys import known_keys
+from twisted_mq.config.options import option_fields
+from twisted_mq.config.values import value_text
+from twisted_mq.namesrv.options import NamesrvOptions
+
+HEAD = ("key", "type", "default", "while it runs", "meaning")
+_TITLE_OR_FIELD = re.compile(r"^    (?:# (?P<title>[a-z].*)|(?P<field>\w+): .*)$", re.MULTILINE)
+
+
+def broker() -> str:
+    """The broker's keys, under the titles that stand between its fields."""
+    return _sections(BrokerOptions)
+
+
+def name_server() -> str:
+    return _sections(NamesrvOptions)
+
+
+def without_effect() -> str:
+    """Keys that are checked, and change nothing here."""
+    fields = [field for cls in (BrokerOptions, NamesrvOptions) for field in option_fields(cls).values()]
+    unused = [field for field in fields if not field.metadata["has_effect"]]
+    return table(HEAD[:3] + HEAD[4:], ([cell for cell in _row(field) if cell is not None] for field in unused))
+
+
+def other_keys() -> str:
+    """Keys of Apache's classes that no options class here has, under the first class that takes them."""
+    own = option_fields(BrokerOptions).keys() | option_fields(NamesrvOptions).keys()
+    by_class: dict[str, list[str]] = {}
+    for key, forms in sorted(known_keys().items()):
+        if key not in own:
+            by_class.setdefault(forms[0].classes[0], []).append(key)
+    return table(
+        ("Apache's class", "keys"), ((name, ", ".join(map(code, by_class[name]))) for name in sorted(by_class))
+    )
+
+
+def _sections(cls: type) -> str:
+    """Tables of the keys with effect."""
+    fields = {field.name: field for field in option_fields(cls).values() if field.metadata["has_effect"]}
+    parts: list[tuple[str, list[attrs.Attribute[object]]]] = [("", [])]
+    for title, name in _titles_and_fields(cls):
+        if title:
+            parts.append((title, []))
+        elif name in fields:
+            parts[-1][1].append(fields[name])
+    return "\n".join(_section(title, found) for title, found in parts if found)
+
+
+def _titles_and_fields(cls: type) -> Iterator[tuple[str, str]]:
+    for match in _TITLE_OR_FIELD.finditer(inspect.getsource(cls)):
+        yield match["title"] or "", match["field"] or ""
+
+
+def _section(title: str, fields: list[attrs.Attribute[object]]) -> str:
+    head = f"### {title[0].upper()}{title[1:]}\n\n" if title else ""
+    return head + table(HEAD, (_row(field, remote=True) for field in fields))
+
+
+def _row(field: attrs.Attribute[object], *, remote: bool = False) -> list[str | None]:
+    metadata = field.metadata
+    while_it_runs = ("may change" if metadata["remote"] else "fixed") if remote else None
+    doc = f"{metadata['doc']} (never shown)" if metadata["secret"] else metadata["doc"]
+    return [code(metadata["key"]), _type(metadata), _default(field), while_it_runs, doc]
+
+
+def _type(metadata: dict[str, object]) -> str:
+    kind = metadata["type"]
+    if isinstance(kind, type) and issubclass(kind, enum.Enum):
+        return ", ".join(code(one.value) for one in kind)
+    low, high = metadata["low"], metadata["high"]
+    limits = {(True, True): "", (False, True): f", at least {low}", (True, False): f", at most {high}"}
+    return f"{kind}{limits.get((low is None, high is None), f', {low} to {high}')}"
+
+
+def _default(field: attrs.Attribute[object]) -> str:
+    if field.default is None:
+        return "unset"
+    if not isinstance(field.default, attrs.Factory):  # type: ignore[arg-type]
+        return code(value_text(field.default))
+    words = inspect.getdoc(field.default.factory)
+    return words.partition(";")[0] if words else code(field.default.factory().replace(str(Path.home()), "~"))

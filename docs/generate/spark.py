@@ -1,0 +1,20 @@
+"""Options and columns of the Spark source."""
+
+from __future__ import annotations
+
+import inspect
+
+from docs.generate.tables import code, table
+from twisted_mq.spark.source.options import ReadOptions
+from twisted_mq.spark.source.schema import COLUMNS
+
+
+def options() -> str:
+    """The table that the options class has in its docstring."""
+    lines = (inspect.getdoc(ReadOptions) or "").splitlines()
+    return "".join(f"{line}\n" for line in lines if line.startswith("|"))
+
+
+def columns() -> str:
+    rows = ((code(one.name), code(one.type), code(one.field), one.meaning) for one in COLUMNS)
+    return table(("column", "type", "field of the record", "meaning"), rows)

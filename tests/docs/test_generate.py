@@ -1,0 +1,113 @@
+"""The parts of the pages that are made from the code."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from types import ModuleType
+
+import construct
+import pytest
+
+from docs.generate import FRAGMENTS, write
+from docs.generate.commands import mq_help
+from docs.generate.layouts import Row, declared, modules, pictures, rows
+from docs.generate.pictures import Box, draw
+from docs.generate.settings import broker, other_keys, without_effect
+from twisted_mq.broker.options import BrokerOptions
+from twisted_mq.config.options import option_fields
+from twisted_mq.protocol.layouts.queue_entry import QUEUE_EXTENSION_UNIT
+from twisted_mq.protocol.layouts.record import MESSAGE
+
+SAID_IN_WORDS = {"BLANK", "INDEX_SLOT"}
+HEAD_ROW = re.compile(r"(?<!\S)(\d+|\.\.) +([\d|]+|\.\.) +([a-z]\w+)")
+"""Offset, size and name, where a module's docstring has them in a table."""
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("generated")
+    write(made)
+    return made
+
+
+@pytest.mark.parametrize("name", FRAGMENTS)
+def test_fragment_says_something(folder: Path, name: str) -> None:
+    assert len((folder / name).read_text()) > 300
+
+
+def test_what_has_not_changed_is_not_written_again(folder: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
+    write(folder)
+    assert {path: path.stat().st_mtime_ns for path in folder.iterdir()} == before
+
+
+def test_every_key_of_the_broker_stands_in_one_of_the_tables() -> None:
+    tables = broker(), without_effect()
+    missing = [key for key in option_fields(BrokerOptions) if sum(f"| `{key}` |" in table for table in tables) != 1]
+    assert missing == []
+
+
+def test_row_of_a_key() -> None:
+    lines = broker().splitlines()
+    assert (
+        "| `listenPort` | int, 0 to 65535 | `10911` | fixed | port for clients; the fast port is two below |" in lines
+    )
+    assert "| `storePathRootDir` | string | `~/store` | fixed | directory of the store |" in lines
+    assert "### Flushing" in lines
+
+
+def test_keys_of_other_classes_are_named_once() -> None:
+    assert other_keys().count("`aclEnable`") == 1
+    assert "`listenPort`" not in other_keys()
+
+
+def test_rows_of_a_layout_with_a_tail() -> None:
+    assert rows("QUEUE_EXTENSION_UNIT", QUEUE_EXTENSION_UNIT)[-2:] == [
+        Row(18, 2, "bit_map_size", "signed"),
+        Row(20, None, "filter_bit_map", "`bit_map_size` bytes"),
+    ]
+
+
+def test_rows_of_the_message_are_all_its_fields() -> None:
+    shown = rows("MESSAGE", MESSAGE)
+    assert [row.name for row in shown] == [subcon.name for subcon in MESSAGE.subcons]
+    assert [row.size for row in shown[-6:]] == [4, None, 1, None, 2, None]
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "layout"),
+    [
+        pytest.param(module, name, layout, id=name)
+        for module in modules()
+        for name, layout in declared(module)
+        if name not in SAID_IN_WORDS
+    ],
+)
+def test_table_at_the_head_of_a_file_is_right(module: ModuleType, name: str, layout: construct.Struct) -> None:
+    said = {
+        (offset, int(size), field)
+        for offset, sizes, field in HEAD_ROW.findall(module.__doc__ or "")
+        for size in sizes.replace("..", "0").split("|")
+    }
+    known = [row for row in rows(name, layout) if row.size is not None]
+    assert [
+        row for row in known if not {(str(row.offset), row.size, row.name), ("..", row.size, row.name)} & said
+    ] == []
+
+
+def test_pictures_are_drawings() -> None:
+    assert {ElementTree.fromstring(text).tag for text in pictures().values()} == {f"{SVG}svg"}
+
+
+def test_boxes_of_a_picture() -> None:
+    drawing = ElementTree.fromstring(draw("X", [Box(0, 4, "a"), Box(4, 8, "b"), Box(12, None, "c")]))
+    boxes = [(box.get("x"), box.get("y"), box.get("width")) for box in drawing.iter(f"{SVG}rect")][1:]
+    assert boxes == [("56", "24", "352"), ("408", "24", "352"), ("56", "58", "352"), ("56", "92", "704")]
+    assert [text.text for text in drawing.iter(f"{SVG}text")][8:] == ["0", "a", "b", "8", "..", "c"]
+
+
+def test_help_of_a_command_below_a_command() -> None:
+    assert "### mq store verify\n" in mq_help()

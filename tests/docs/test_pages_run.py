@@ -1,0 +1,73 @@
+"""Every block of code in README.md and docs/ runs as it stands there, pasted by somebody who has never seen the project."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from interop.peers.process import Process, wait_until
+from tests.docs.blocks import PAGES, ROOT, RUNNABLE, SHOWN_ONLY, blocks, runs
+from tests.docs.reader import BROKER, NAME_SERVER, Reader, ports_of_its_own
+
+EVERY_BLOCK = [block for page in PAGES for block in blocks(page)]
+NOT_RUN: set[str] = {
+    "make demo runs it",
+    "needs a checkout",
+    "needs a package index",
+    "needs a session of the reader's",
+    "takes minutes",
+}
+"""Why blocks are not run."""
+ENDED = {0, -signal.SIGTERM}
+"""Of servers that were told to stop; twistd ends by the signal that it was sent."""
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(scope="module")
+def shared_ports(home: Path) -> Iterator[dict[str, str]]:
+    """Of the `mq up` that the pages share, with its store where a new user's is."""
+    reader = Reader(home, home, {NAME_SERVER: "0", BROKER: "0"})
+    command = ["mq", "up", "--namesrv-port", "0", "--port", "0"]
+    server = Process.start(command, home / "mq-up.log", home, env=reader.environment)
+    try:
+        wait_until(lambda: "Ctrl-C" in server.output(), "mq up is ready")
+        name_server, broker = (line.partition(",")[0].rpartition(":")[2] for line in server.output().splitlines()[:2])
+        yield {NAME_SERVER: name_server, BROKER: broker}
+    finally:
+        assert server.stop() == 0, server.output_tail()
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if runs(page)], ids=lambda page: str(page.relative_to(ROOT)))
+def test_page_runs(page: Path, home: Path, shared_ports: dict[str, str], tmp_path: Path) -> None:
+    wanted = [block for block in blocks(page) if block.not_run is None and (block.language in RUNNABLE or block.mark)]
+    named = {block.port for block in wanted if block.port is not None}
+    reader = Reader(home, tmp_path, ports_of_its_own(named) if named else shared_ports)
+    try:
+        for block in wanted:
+            if block.mark != "up already":
+                reader.read(block)
+    finally:
+        codes = reader.leave()
+    assert set(codes) <= ENDED
+
+
+def test_every_block_runs_or_says_why_not() -> None:
+    unknown = [
+        f"{block}: {block.language or 'no language'}"
+        for block in EVERY_BLOCK
+        if block.language not in RUNNABLE | SHOWN_ONLY
+    ]
+    assert unknown == []
+    assert {block.not_run for block in EVERY_BLOCK if block.not_run is not None} == NOT_RUN
+
+
+def test_marks_are_known() -> None:
+    marks = {block.mark for block in EVERY_BLOCK if block.not_run is None and block.port is None}
+    assert marks <= {"", "prints", "up already"}
