@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Protocol
 
+import attrs
+
 from twisted_mq.broker.filter.bloom_filter import BloomFilter, BloomFilterData
 from twisted_mq.broker.filter.consumer_filter_data import ConsumerFilterData, compile_filter
 from twisted_mq.broker.filter.errors import ExpressionError
+from twisted_mq.broker.filter.expression import MAX_LENGTH, is_known
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import SubscriptionData
@@ -23,6 +26,22 @@ CLEAN_AFTER_MS = 24 * 3600 * 1000
 
 LOADED_DEAD_BEFORE_MS = 30_000
 """Groups that were there at the last save count as gone for this long when the broker starts."""
+
+
+@attrs.define
+class Room:
+    """How many characters of new expressions a heartbeat may still bring: to compile them keeps everybody else waiting."""
+
+    left: int = MAX_LENGTH
+
+    def takes(self, expression: str) -> bool:
+        """Whether this one may be compiled now; it counts from then on."""
+        if is_known(expression) or len(expression) > MAX_LENGTH:
+            return True
+        if len(expression) > self.left:
+            return False
+        self.left -= len(expression)
+        return True
 
 
 class FilterTable(Protocol):
@@ -74,17 +93,23 @@ class ConsumerFilterManager:
         return [groups[group] for groups in self._table.filters.values() if group in groups]
 
     def register(
-        self, group: str, subscriptions: Iterable[SubscriptionData], now_ms: int
+        self, group: str, subscriptions: Iterable[SubscriptionData], now_ms: int, room: Room | None = None
     ) -> dict[str, ExpressionError]:
         """Take a heartbeat's subscriptions; the group's filters on all other topics die.
+
+        What finds no room, all that its heartbeat's groups share, is passed over: the next heartbeat brings it again.
 
         Returns the topics whose expression was refused, with the reason. Apache only logs it, and answers the group's
         pulls with FILTER_DATA_NOT_EXIST.
         """
         refused: dict[str, ExpressionError] = {}
         topics = set()
+        room = room or Room()
         for subscription in subscriptions:
             topics.add(subscription.topic)
+            if self._is_new(group, subscription) and not room.takes(subscription.sub_string):
+                self._told("consumer filter waits for the next heartbeat", group, subscription.topic)
+                continue
             try:
                 self.register_one(group, subscription, now_ms)
             except ExpressionError as error:
@@ -95,6 +120,12 @@ class ConsumerFilterManager:
                 data.dead_time = now_ms
                 self._told("consumer filter died: the topic is no longer subscribed", group, data.topic)
         return refused
+
+    def _is_new(self, group: str, subscription: SubscriptionData) -> bool:
+        if is_tag_type(subscription.expression_type):
+            return False
+        old = self.get(subscription.topic, group)
+        return old is None or old.expression != subscription.sub_string
 
     def register_one(self, group: str, subscription: SubscriptionData, now_ms: int) -> bool:
         """Whether something was noted: not for tags, nor for a version that is no newer, unless it brings back the dead.

@@ -9,15 +9,14 @@ The parser is a dialect of sqlglot's; it is loaded with the first expression, si
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping
 
 import attrs
 
 from twisted_mq.broker.filter.errors import EvaluationError, ExpressionError
 
-MAX_LENGTH = 32_768
-"""Characters of an expression. Apache has no limit of its own."""
+MAX_LENGTH = 8192
+"""Characters of an expression: some 50 ms to compile. Apache has no limit of its own."""
 
 CACHED_EXPRESSIONS = 100
 """As Apache's SelectorParser.PARSE_CACHE: all members of a group send the same expression."""
@@ -46,12 +45,29 @@ def compile_expression(text: str) -> CompiledExpression:
     """Raises ExpressionError, whose message shows the place."""
     if len(text) > MAX_LENGTH:
         raise ExpressionError(text, MAX_LENGTH, f"an expression of {len(text)} characters, more than {MAX_LENGTH},")
-    return _compile(text)
+    known = _known.pop(text, None) or _compile(text)
+    _known[text] = known
+    if len(_known) > CACHED_EXPRESSIONS:
+        del _known[next(iter(_known))]
+    if isinstance(known, ExpressionError):
+        raise ExpressionError(text, known.position, known.reason)
+    return known
 
 
-@functools.lru_cache(maxsize=CACHED_EXPRESSIONS)
-def _compile(text: str) -> CompiledExpression:
+def is_known(text: str) -> bool:
+    """Whether the expression was compiled, or refused, not long ago: then it costs nothing."""
+    return text in _known
+
+
+_known: dict[str, CompiledExpression | ExpressionError] = {}
+"""The longest unused first. Refusals too: clients repeat them with each heartbeat."""
+
+
+def _compile(text: str) -> CompiledExpression | ExpressionError:
     from twisted_mq.broker.filter.selector_code import make_function
     from twisted_mq.broker.filter.selector_parser import parse_selector
 
-    return CompiledExpression(text, make_function(text, parse_selector(text)))
+    try:
+        return CompiledExpression(text, make_function(text, parse_selector(text)))
+    except ExpressionError as error:
+        return error.with_traceback(None)

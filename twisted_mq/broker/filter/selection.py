@@ -62,11 +62,10 @@ class PropertyTest:
 def own_selection(broker: FilterParts, header: PullMessageRequestHeader) -> Selection:
     """Of a pull that carries its subscription. Raises BrokerError."""
     kind = header.expression_type
-    place = (header.topic, header.consumer_group)
-    wanted = expression_selection(broker, *place, header.subscription, kind, header.sub_version)
     if not is_tag_type(kind):
         check_served(broker.options, kind)
-    return wanted
+    place = (header.topic, header.consumer_group)
+    return expression_selection(broker, *place, header.subscription, kind, header.sub_version)
 
 
 def expression_selection(
@@ -87,13 +86,13 @@ def group_selection(broker: FilterParts, header: PullMessageRequestHeader, subsc
     """Of a pull for what its group subscribed to in its heartbeats. Raises BrokerError."""
     if is_tag_type(subscription.expression_type):
         return Selection(tags_of(subscription))
+    check_served(broker.options, subscription.expression_type)
     data = broker.filters.get(header.topic, header.consumer_group)
     if data is None:
         remark = "The broker's consumer filter data is not exist!Your expression may be wrong!"
         raise BrokerError(ResponseCode.FILTER_DATA_NOT_EXIST, remark)
     if data.client_version < header.sub_version:
         raise BrokerError(ResponseCode.FILTER_DATA_NOT_LATEST, "the consumer's consumer filter data not latest")
-    check_served(broker.options, subscription.expression_type)
     return _by_expression(broker, subscription, data)
 
 

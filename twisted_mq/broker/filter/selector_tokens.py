@@ -2,6 +2,8 @@
 
 Oddities that clients can rely on: `007` is three numbers and `0L` a number and a name; `--` begins a comment only
 where the line ends (on the last line it is two minus signs); the only escape in a text is a doubled quote.
+
+No pattern gives back what it took (all repeat by `*+` and `++`), so each character is looked at a few times at most.
 """
 
 from __future__ import annotations
@@ -11,14 +13,16 @@ import re
 from sqlglot import Dialect, Token, Tokenizer, TokenType
 
 _WORDS = re.compile(
-    r"""(?P<blank>[ \t\n\r\f]+|--[^\n\r]*(?:\r\n|\n|\r)|/\*[\s\S]*?\*/)
-    |(?P<double>(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+)
-    |(?P<integer>0|[1-9][0-9]*[lL]?)
-    |(?P<text>'(?:''|[^'])*')
-    |(?P<name>[A-Za-z_$][A-Za-z0-9_$]*)
+    r"""(?P<blank>[ \t\n\r\f]++|/\*(?:[^*]++|\*(?!/))*+\*/)
+    |(?P<double>(?:[0-9]++\.[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?|[0-9]++[eE][+-]?[0-9]++)
+    |(?P<zeros>0++)
+    |(?P<integer>[1-9][0-9]*+[lL]?)
+    |(?P<text>'[^']*+'(?:'[^']*+')*+)
+    |(?P<name>[A-Za-z_$][A-Za-z0-9_$]*+)
     |(?P<mark><>|>=|<=|[-=<>(),+])""",
     re.VERBOSE,
 )
+_LINE_COMMENT = re.compile(r"--[^\n\r]*+(?:\r\n|\n|\r)")
 
 KEYWORDS = {
     "NOT": TokenType.NOT,
@@ -58,13 +62,16 @@ class SelectorTokenizer(Tokenizer):
     def tokenize(self, sql: str) -> list[Token]:
         """All tokens. At a character that begins none, the last is UNKNOWN: an error if the parser comes that far."""
         tokens: list[Token] = []
-        position = 0
+        position, last_line_end = 0, max(sql.rfind("\n"), sql.rfind("\r"))
         while position < len(sql):
-            match = _WORDS.match(sql, position)
+            in_comment = position < last_line_end and sql.startswith("--", position)
+            match = (_LINE_COMMENT if in_comment else _WORDS).match(sql, position)
             if match is None:
                 tokens.append(_token(TokenType.UNKNOWN, sql[position], position))
                 break
-            if match.lastgroup != "blank":
+            if match.lastgroup == "zeros":  # each is a number of its own
+                tokens += (_token(TokenType.NUMBER, "0", place) for place in range(position, match.end()))
+            elif not in_comment and match.lastgroup != "blank":
                 tokens.append(_token(_type(str(match.lastgroup), match[0]), match[0], position))
             position = match.end()
         return tokens

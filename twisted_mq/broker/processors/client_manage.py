@@ -9,7 +9,7 @@ from twisted_mq.broker.clients.consumer_manager import ConsumerManager
 from twisted_mq.broker.clients.producer_manager import ClientChannelInfo, ProducerManager
 from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
 from twisted_mq.broker.filter.consumer_filter_data import compile_filter
-from twisted_mq.broker.filter.consumer_filter_manager import ConsumerFilterManager
+from twisted_mq.broker.filter.consumer_filter_manager import ConsumerFilterManager, Room
 from twisted_mq.broker.filter.errors import ExpressionError
 from twisted_mq.broker.filter.selection import check_served
 from twisted_mq.broker.options import BrokerOptions
@@ -67,13 +67,15 @@ class ClientManageProcessor:
         data = decode_body(HeartbeatData, command.body)
         fingerprint = data.heartbeat_fingerprint or 0
         client = ClientChannelInfo(channel, data.client_id, command.language, command.version, self._now_ms())
-        changed, refused = fingerprint == 0, dict[str, ExpressionError]()
+        changed, refused, room = fingerprint == 0, dict[str, ExpressionError](), Room()
         for consumer in data.consumer_data_set:
             known = self._fingerprints.get(consumer.group_name)
             changed |= known is not None and known != fingerprint
             self._fingerprints[consumer.group_name] = fingerprint
             with self._counted("CONSUMER"):
-                refused |= self._register_consumer(consumer, client, without_sub=bool(fingerprint and data.without_sub))
+                refused |= self._register_consumer(
+                    consumer, client, room, without_sub=bool(fingerprint and data.without_sub)
+                )
         for producer in data.producer_data_set:
             with self._counted("PRODUCER"):
                 self._producers.register(producer.group_name, client)
@@ -91,7 +93,7 @@ class ClientManageProcessor:
         self._statistics.registrations[kind].add(1, 0, self._now_ms() - began)
 
     def _register_consumer(
-        self, data: ConsumerData, client: ClientChannelInfo, *, without_sub: bool
+        self, data: ConsumerData, client: ClientChannelInfo, room: Room, *, without_sub: bool
     ) -> dict[str, ExpressionError]:
         """The topics whose expression is refused, with the reason."""
         group = self._groups.find(data.group_name)
@@ -104,9 +106,9 @@ class ClientManageProcessor:
         self._topics.create_for_group(retry_topic(data.group_name), group.retry_queue_nums, sys_flag, order)
         notify = group.notify_consumer_ids_changed_enable
         self._consumers.register(data, client, notify=notify, without_sub=without_sub)
-        if without_sub:
+        if without_sub or not self._options.enable_property_filter:
             return {}
-        return self._filters.register(data.group_name, data.subscription_data_set, self._now_ms())
+        return self._filters.register(data.group_name, data.subscription_data_set, self._now_ms(), room)
 
     def unregister(self, channel: Channel, command: RemotingCommand) -> Answer:
         """A client leaves one producer or consumer group."""

@@ -9,7 +9,7 @@ import pytest
 
 from twisted_mq.broker.filter.bloom_filter import BloomFilter
 from twisted_mq.broker.filter.consumer_filter_data import ConsumerFilterData, ConsumerFilterTable
-from twisted_mq.broker.filter.consumer_filter_manager import CLEAN_AFTER_MS, ConsumerFilterManager
+from twisted_mq.broker.filter.consumer_filter_manager import CLEAN_AFTER_MS, ConsumerFilterManager, Room
 from twisted_mq.broker.filter.errors import ExpressionError
 from twisted_mq.protocol.bodies import SubscriptionData
 
@@ -78,6 +78,21 @@ def test_a_bad_expression_is_reported_and_takes_the_old_one_away(manager):
     }
     assert manager.get("T", "g") is None
     assert manager.get("U", "g").expression == "b = 1"
+
+
+def test_new_expressions_of_one_heartbeat_are_bounded_and_the_next_brings_the_rest(manager):
+    """Also where some are refused: those are known by then."""
+    long = [sql(f"a{number} = '{'x' * 3000}'" + " AND" * (number == 0), topic=f"T{number}") for number in range(5)]
+
+    def heartbeat():
+        room = Room()
+        return manager.register("g", long[:3], NOW, room) | manager.register("h", long[3:], NOW, room)
+
+    known = []
+    for _ in range(3):
+        assert list(heartbeat()) == ["T0"]
+        known.append((len(manager.of_group("g")), len(manager.of_group("h"))))
+    assert known == [(1, 0), (2, 1), (2, 2)]
 
 
 def test_an_expression_of_an_unknown_type_is_refused(manager):
