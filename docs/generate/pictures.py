@@ -60,7 +60,7 @@ def _pieces(boxes: Sequence[Box]) -> Iterator[_Piece]:
     for box in boxes:
         if box.offset is None or box.size is None:
             span = min(box.size or BYTES_A_ROW, BYTES_A_ROW)
-            yield _Piece(next_row, 0, span, box.name, box.size is None, None)
+            yield _Piece(next_row, 0, span, box.name, box.size is None, box.offset)
             next_row += 1
             continue
         for piece in _known(box, box.offset, box.size):
@@ -69,14 +69,14 @@ def _pieces(boxes: Sequence[Box]) -> Iterator[_Piece]:
 
 
 def _known(box: Box, offset: int, size: int) -> Iterator[_Piece]:
-    """The pieces of a field, one a row; the widest of them has the name."""
+    """The pieces of a field, one a row; the widest of them has the name, the others have it in brackets."""
     end = offset + size
     starts = [offset, *range((offset // BYTES_A_ROW + 1) * BYTES_A_ROW, end, BYTES_A_ROW)]
     spans = [min(end, (start // BYTES_A_ROW + 1) * BYTES_A_ROW) - start for start in starts]
     named = spans.index(max(spans))
     for number, (start, span) in enumerate(zip(starts, spans, strict=True)):
         row, column = divmod(start, BYTES_A_ROW)
-        yield _Piece(row, column, span, box.name if number == named else "", False, start)
+        yield _Piece(row, column, span, box.name if number == named else f"({box.name})", False, start)
 
 
 def _ruler(column: int) -> str:
@@ -92,7 +92,6 @@ def _drawn(piece: _Piece) -> Iterator[str]:
     if piece.column == 0:
         place = ".." if piece.offset is None else str(piece.offset)
         yield f'<text x="{MARGIN_LEFT - 8}" y="{middle:g}" text-anchor="end" fill="#666">{place}</text>'
-    if piece.label:
-        squeezed = len(piece.label) * LETTER_WIDTH > width - 8
-        fit = f' textLength="{width - 8}" lengthAdjust="spacingAndGlyphs"' if squeezed else ""
-        yield f'<text x="{x + width / 2:g}" y="{middle:g}" text-anchor="middle"{fit}>{escape(piece.label)}</text>'
+    squeezed = len(piece.label) * LETTER_WIDTH > width - 8
+    fit = f' textLength="{width - 8}" lengthAdjust="spacingAndGlyphs"' if squeezed else ""
+    yield f'<text x="{x + width / 2:g}" y="{middle:g}" text-anchor="middle"{fit}>{escape(piece.label)}</text>'

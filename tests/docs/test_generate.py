@@ -106,7 +106,7 @@ def test_boxes_of_a_picture() -> None:
     drawing = ElementTree.fromstring(draw("X", [Box(0, 4, "a"), Box(4, 8, "b"), Box(12, None, "c")]))
     boxes = [(box.get("x"), box.get("y"), box.get("width")) for box in drawing.iter(f"{SVG}rect")][1:]
     assert boxes == [("56", "24", "352"), ("408", "24", "352"), ("56", "58", "352"), ("56", "92", "704")]
-    assert [text.text for text in drawing.iter(f"{SVG}text")][8:] == ["0", "a", "b", "8", "..", "c"]
+    assert [text.text for text in drawing.iter(f"{SVG}text")][8:] == ["0", "a", "b", "8", "(b)", "12", "c"]
 
 
 def test_help_of_a_command_below_a_command() -> None:

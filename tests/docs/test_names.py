@@ -71,7 +71,3 @@ def test_the_tree_is_drawn_as_it_is(place: str) -> None:
     assert lines is not None
     there = {path.name for path in (ROOT / place).iterdir() if path.is_dir()} - NO_NOUNS
     assert set(re.findall(r"\b([a-z_]{2,})/", lines[1])) == there
-
-
-def test_nothing_stands_only_on_this_machine() -> None:
-    assert [str(page) for page in PAGES if "../shared" in page.read_text()] == []
