@@ -57,6 +57,7 @@ COLUMNS = {
     "protocol/text/java_hash_columns.py",
     "protocol/layouts/batch_records.py",
     "protocol/layouts/record_columns.py",
+    "protocol/layouts/index_columns.py",
     "storage/columns",
     "storage/queues/queue_files.py",
     "storage/index/index_writer.py",

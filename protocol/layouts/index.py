@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 import construct
 
-from twisted_mq.protocol.layouts.derive import derive_struct
+from twisted_mq.protocol.layouts.derive import derive_fields, derive_struct
 from twisted_mq.protocol.text.java import java_hash
 
 INDEX_HEADER = construct.Struct(
@@ -52,6 +52,7 @@ INDEX_ENTRY = construct.Struct(
 HEADER = derive_struct(INDEX_HEADER)
 SLOT = derive_struct(INDEX_SLOT)
 ENTRY = derive_struct(INDEX_ENTRY)
+unpack_begin_offset = derive_fields(INDEX_HEADER, "begin_physical_offset").unpack_from
 HEADER_BYTES = HEADER.size
 SLOT_BYTES = SLOT.size
 ENTRY_BYTES = ENTRY.size
@@ -61,7 +62,7 @@ INVALID_INDEX = 0
 
 DEFAULT_SLOTS = 5_000_000
 DEFAULT_ENTRIES = 20_000_000
-_MAX_TIME_DIFF_SECONDS = 0x7FFFFFFF
+MAX_TIME_DIFF_SECONDS = 0x7FFFFFFF
 
 
 def index_key(topic: str, key: str) -> str:
@@ -93,14 +94,23 @@ def entry_position(index: int, slots: int) -> int:
 
 def file_bytes(slots: int, entries: int) -> int:
     """The size of an index file."""
-    return HEADER_BYTES + slots * SLOT_BYTES + entries * ENTRY_BYTES
+    return entry_position(entries, slots)
 
 
 def time_diff_seconds(begin_timestamp: int, store_timestamp: int) -> int:
     """The entry's time field: whole seconds, never negative; 0 in a file without a first message."""
     if begin_timestamp <= 0:
         return 0
-    return min(max((store_timestamp - begin_timestamp) // 1000, 0), _MAX_TIME_DIFF_SECONDS)
+    return min(max((store_timestamp - begin_timestamp) // 1000, 0), MAX_TIME_DIFF_SECONDS)
+
+
+class IndexEntry(NamedTuple):
+    """An entry as the file holds it, in INDEX_ENTRY's order and by its names (a test compares them)."""
+
+    key_hash: int
+    physical_offset: int
+    time_diff_seconds: int
+    previous_index: int
 
 
 class IndexSizes(NamedTuple):

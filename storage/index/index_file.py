@@ -8,13 +8,13 @@ must look into the records.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from twisted_mq.protocol.layouts.index import (
     ENTRY,
     HEADER,
     INVALID_INDEX,
     SLOT,
+    IndexEntry,
     IndexSizes,
     entry_position,
     slot_position,
@@ -22,15 +22,6 @@ from twisted_mq.protocol.layouts.index import (
 
 KeyEntry = tuple[int, int, int]
 """A key of one record: hash of `topic#key` without sign, physical offset, store time in ms."""
-
-
-class StoredEntry(NamedTuple):
-    """An entry as the file holds it."""
-
-    key_hash: int
-    physical_offset: int
-    time_diff_seconds: int
-    previous_index: int
 
 
 class IndexView:
@@ -66,16 +57,16 @@ class IndexView:
         """Whether no entry fits any more."""
         return self.index_count >= self.sizes.entries
 
-    def entry(self, index: int) -> StoredEntry:
+    def entry(self, index: int) -> IndexEntry:
         """The entry of that number; they begin with 1."""
-        return StoredEntry._make(ENTRY.unpack_from(self.view, entry_position(index, self.sizes.slots)))
+        return IndexEntry._make(ENTRY.unpack_from(self.view, entry_position(index, self.sizes.slots)))
 
     def newest_of(self, key_hash: int) -> int:
         """The number of the newest entry in the hash's slot; 0 for none."""
         newest: int = SLOT.unpack_from(self.view, slot_position(key_hash, self.sizes.slots))[0]
         return newest if INVALID_INDEX < newest < self.index_count else INVALID_INDEX
 
-    def chain(self, key_hash: int) -> Iterator[StoredEntry]:
+    def chain(self, key_hash: int) -> Iterator[IndexEntry]:
         """The entries of the hash's slot, from new to old; those of other hashes are among them."""
         index = self.newest_of(key_hash)
         while index > INVALID_INDEX:

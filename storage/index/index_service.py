@@ -13,12 +13,13 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from twisted_mq.protocol.layouts.index import IndexSizes, index_key, key_hash
+from twisted_mq.protocol.layouts.index_columns import Keys
 from twisted_mq.storage.errors import StoreFull
 from twisted_mq.storage.files.directory import sync_directory
 from twisted_mq.storage.files.mapped_file import NO_SPACE
 from twisted_mq.storage.files.system_calls import Allocate, posix_fallocate
 from twisted_mq.storage.index.index_file import KeyEntry
-from twisted_mq.storage.index.index_writer import IndexFile, Keys
+from twisted_mq.storage.index.index_writer import IndexFile
 from twisted_mq.storage.log.commit_log import CommitLog
 
 Report = Callable[[str, int, str], None]

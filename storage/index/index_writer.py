@@ -9,33 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-from twisted_mq.protocol.layouts.derive import derive_dtype
-from twisted_mq.protocol.layouts.index import (
-    HEADER,
-    HEADER_BYTES,
-    INDEX_ENTRY,
-    INDEX_SLOT,
-    INVALID_INDEX,
-    IndexSizes,
-    entry_position,
-)
+from twisted_mq.protocol.layouts.index import HEADER, INVALID_INDEX, IndexSizes, entry_position
+from twisted_mq.protocol.layouts.index_columns import KEY, Keys, entries_in, slots_in, times_diff_seconds
 from twisted_mq.storage.files.mapped_file import MappedFile
 from twisted_mq.storage.files.system_calls import Allocate, fdatasync
 from twisted_mq.storage.index.index_file import IndexView, KeyEntry
 
 ALLOCATION_STEP = 1 << 20
 """How far ahead of the last entry disk space is taken, in bytes; the slots get theirs at once."""
-
-_MOST_SECONDS = 0x7FFFFFFF
-
-KEY = np.dtype([("key_hash", np.int64), ("physical_offset", np.int64), ("store_timestamp", np.int64)])
-Keys = npt.NDArray[np.void]
-"""Many a KeyEntry, of dtype KEY."""
-
-_SLOT = derive_dtype(INDEX_SLOT)["newest_index"]
-_ENTRY = derive_dtype(INDEX_ENTRY)
 
 
 class IndexFile(IndexView):
@@ -91,27 +73,21 @@ class IndexFile(IndexView):
         first, count = self.index_count, len(keys)
         numbers = np.arange(first, first + count)
         slots = keys["key_hash"] % self.sizes.slots
-        table = np.frombuffer(self.view, _SLOT, self.sizes.slots, HEADER_BYTES)
+        table = slots_in(self.view, self.sizes)
         newest = table[slots].astype(np.int64)
         previous = np.where((newest > INVALID_INDEX) & (newest < first), newest, INVALID_INDEX)
         order = np.argsort(slots, kind="stable")
         follows = np.flatnonzero(slots[order[1:]] == slots[order[:-1]])
         previous[order[follows + 1]] = numbers[order[follows]]
-        entries = np.frombuffer(self.view, _ENTRY, count, entry_position(first, self.sizes.slots))
+        entries = entries_in(self.view, self.sizes, first, count)
         entries["key_hash"] = keys["key_hash"]
         entries["physical_offset"] = keys["physical_offset"]
-        entries["time_diff_seconds"] = self._seconds(keys["store_timestamp"])
+        entries["time_diff_seconds"] = times_diff_seconds(self.begin_timestamp, keys["store_timestamp"])
         entries["previous_index"] = previous
         table[slots] = numbers
         self.index_count = first + count
         self.hash_slot_count += count - int(np.count_nonzero(previous))
         _, self.end_physical_offset, self.end_timestamp = keys[-1].tolist()
-
-    def _seconds(self, timestamps: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """`time_diff_seconds` of each."""
-        if self.begin_timestamp <= 0:
-            return np.zeros(len(timestamps), np.int64)
-        return np.clip((timestamps - self.begin_timestamp) // 1000, 0, _MOST_SECONDS)
 
     def write_header(self) -> None:
         """Bring the file's header up to date."""

@@ -21,6 +21,7 @@ import numpy.typing as npt
 from twisted_mq.protocol.errors import RecordError
 from twisted_mq.protocol.flags import MessageSysFlag, transaction_value
 from twisted_mq.protocol.layouts.index import index_key
+from twisted_mq.protocol.layouts.index_columns import KEY, Keys, positive_hashes
 from twisted_mq.protocol.layouts.record import (
     HEAD_BYTES,
     MAGIC_BLANK,
@@ -37,7 +38,6 @@ from twisted_mq.protocol.text.properties import PROPERTY_KEYS, PROPERTY_UNIQ_CLI
 from twisted_mq.storage.columns.property_shapes import fitting_first
 from twisted_mq.storage.files.mapped_file import MappedFile
 from twisted_mq.storage.index.index_keys import keys_of
-from twisted_mq.storage.index.index_writer import KEY, Keys
 from twisted_mq.storage.log.commit_log import CommitLog
 
 Bytes = npt.NDArray[np.uint8]
@@ -56,7 +56,6 @@ _LONGEST_KEY = 64
 _MOST_PROPERTIES = 512
 """A record with longer texts is an odd one."""
 _POWERS = np.array([hash_power(length) for length in range(_LONGEST_KEY + 1)], np.uint32)
-_LOWEST_HASH = -(1 << 31)
 _STREAK = 8
 """After so many records of one size it is worth a look at all that may follow."""
 _NO_KEYS: Keys = np.zeros(0, KEY)
@@ -236,10 +235,9 @@ def _leave_several(texts: Bytes, rows: Positions, ends: Positions, lengths: Posi
 
 
 def _columns(hashes: Hashes, offsets: Positions, timestamps: npt.NDArray[Any]) -> Keys:
-    """Keys with the positive form of their hashes (twisted_mq.protocol.layouts.index.positive_hash)."""
+    """Keys with the positive form of their hashes."""
     keys = np.empty(len(hashes), KEY)
-    signed = hashes.view(np.int32).astype(np.int64)
-    keys["key_hash"] = np.where(signed == _LOWEST_HASH, 0, np.abs(signed))
+    keys["key_hash"] = positive_hashes(hashes)
     keys["physical_offset"] = offsets
     keys["store_timestamp"] = timestamps
     return keys

@@ -16,20 +16,19 @@ import numpy as np
 import numpy.typing as npt
 
 from twisted_mq.protocol.flags import MessageSysFlag
-from twisted_mq.protocol.layouts.derive import derive_dtype, field_offset
 from twisted_mq.protocol.layouts.index import (
     DEFAULT_ENTRIES,
     DEFAULT_SLOTS,
+    ENTRY_BYTES,
     HEADER_BYTES,
-    INDEX_ENTRY,
-    INDEX_HEADER,
     SLOT_BYTES,
     IndexSizes,
-    entry_position,
     index_key,
+    unpack_begin_offset,
 )
+from twisted_mq.protocol.layouts.index_columns import entries_in, first_offsets, positive_hashes, slots_in
 from twisted_mq.protocol.text.java import from_utf8, hash_power, java_hash, utf16_length
-from twisted_mq.protocol.text.java_hash_columns import hashes_of, window
+from twisted_mq.protocol.text.java_hash_columns import hashes_of
 from twisted_mq.protocol.text.properties import PROPERTY_KEYS, PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX
 from twisted_mq.storage.columns.contents import Names
 from twisted_mq.storage.columns.property_shapes import Shapes, java_hashes
@@ -41,12 +40,8 @@ from twisted_mq.storage.tools.findings import INDEX, Finding, runs
 
 Numbers = npt.NDArray[Any]
 DEFAULT_SIZES = IndexSizes(DEFAULT_SLOTS, DEFAULT_ENTRIES)
-_ENTRY_DTYPE = derive_dtype(INDEX_ENTRY)
-_BEGIN_OFFSET_POSITION = field_offset(INDEX_HEADER, "begin_physical_offset")
-_ENTRY_OFFSET_POSITION = field_offset(INDEX_ENTRY, "physical_offset")
 _MOST_SLOTS = 1 << 24
 _MOSTLY = 0.9
-_LOWEST_HASH = -(1 << 31)
 _KEY_PROPERTIES = (PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX.encode(), PROPERTY_KEYS.encode())
 
 
@@ -68,25 +63,24 @@ def sizes_of(path: str, sizes: IndexSizes | None) -> IndexSizes | None:
 
 def _fitting(path: str, data: mmap.mmap) -> Iterator[IndexSizes]:
     """Sizes under which the first entry is that of the record which the header names first, and the last of the last."""
-    (begin,) = np.frombuffer(data, ">i8", 1, _BEGIN_OFFSET_POSITION)
+    (begin,) = unpack_begin_offset(data)
     room = len(data) - HEADER_BYTES
     slots = np.arange(1, min(_MOST_SLOTS, room // SLOT_BYTES), dtype=np.int64)
-    slots = slots[(room - slots * SLOT_BYTES) % _ENTRY_DTYPE.itemsize == 0]
-    slots = slots[slots * SLOT_BYTES + 2 * _ENTRY_DTYPE.itemsize <= room]
-    places = HEADER_BYTES + slots * SLOT_BYTES + _ENTRY_DTYPE.itemsize + _ENTRY_OFFSET_POSITION
-    for count in slots[window(data, ">i8")[places] == begin].tolist():
-        sizes = IndexSizes(count, (room - count * SLOT_BYTES) // _ENTRY_DTYPE.itemsize)
+    slots = slots[(room - slots * SLOT_BYTES) % ENTRY_BYTES == 0]
+    slots = slots[slots * SLOT_BYTES + 2 * ENTRY_BYTES <= room]
+    for count in slots[first_offsets(data, slots) == begin].tolist():
+        sizes = IndexSizes(count, (room - count * SLOT_BYTES) // ENTRY_BYTES)
         if not IndexView(path, memoryview(data), sizes).fault() and _slots_fit(data, sizes):
             yield sizes
 
 
 def _slots_fit(data: mmap.mmap, sizes: IndexSizes) -> bool:
     """Whether nearly all slots lead to entries whose hashes fall there."""
-    table = np.frombuffer(data, ">i4", sizes.slots, HEADER_BYTES).astype(np.int64)
+    table = slots_in(data, sizes).astype(np.int64)
     used = np.flatnonzero(table)
     if not len(used) or table.min() < 0 or table.max() >= sizes.entries:
         return False
-    entries = np.frombuffer(data, _ENTRY_DTYPE, sizes.entries, entry_position(0, sizes.slots))
+    entries = entries_in(data, sizes, 0, sizes.entries)
     return float((entries["key_hash"][table[used]] % sizes.slots == used).mean()) > _MOSTLY
 
 
@@ -133,7 +127,7 @@ class BatchKeys:
         lengths = [len(key) if key.isascii() else utf16_length(from_utf8(key)) for key in keys]
         powers = np.array([hash_power(length) for length in lengths], np.int64)
         places = np.array(rows, np.int64)
-        return places, _positive(topic_hashes[places] * powers + np.array(hashes_of(keys), np.int64))
+        return places, positive_hashes(topic_hashes[places] * powers + np.array(hashes_of(keys), np.int64))
 
 
 def _alike_keys(shapes: Shapes, topic_hashes: Numbers) -> Iterator[tuple[Numbers, Numbers]]:
@@ -143,14 +137,7 @@ def _alike_keys(shapes: Shapes, topic_hashes: Numbers) -> Iterator[tuple[Numbers
         for name in _KEY_PROPERTIES:
             for keys in shape.values(name):
                 power = hash_power(keys.shape[1])
-                yield shape.rows, _positive(topic_parts * power + java_hashes(keys))
-
-
-def _positive(hashes: Numbers) -> Numbers:
-    """`positive_hash` of the low 32 bits of each."""
-    signed = hashes.astype(np.int32).astype(np.int64)
-    positive: Numbers = np.where(signed == _LOWEST_HASH, 0, np.abs(signed))
-    return positive
+                yield shape.rows, positive_hashes(topic_parts * power + java_hashes(keys))
 
 
 @attrs.define(eq=False)
@@ -168,8 +155,7 @@ class _File:
             data = memoryview(mmap.mmap(file.fileno(), sizes.file_bytes, access=mmap.ACCESS_READ))
         view = IndexView(path, data, sizes)
         count = max(0, min(view.index_count, sizes.entries) - 1)
-        entries = np.frombuffer(data, _ENTRY_DTYPE, count, entry_position(1, sizes.slots))
-        return cls(path, view, entries, np.zeros(count, np.bool_))
+        return cls(path, view, entries_in(data, sizes, 1, count), np.zeros(count, np.bool_))
 
     def between(self, begin: int, end: int) -> slice:
         """The entries of records in [begin, end)."""
@@ -189,7 +175,7 @@ class _File:
             said = int(self.entries["previous_index"][number])
             problem = f"the entry says that {said} is before it in its slot, that is {before[number]}"
             yield Finding(INDEX, self.path, number + 1, problem, count)
-        table = np.frombuffer(self.view.view, ">i4", self.view.sizes.slots, HEADER_BYTES)
+        table = slots_in(self.view.view, self.view.sizes)
         newest = order[np.append(~same[1:], True)] if len(order) else order
         lost = newest[table[slots[newest]] != newest + 1]
         for number in lost.tolist():

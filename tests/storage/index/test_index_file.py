@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twisted_mq.protocol.layouts.index import HEADER, IndexSizes, entry_position, slot_position
+from twisted_mq.protocol.layouts.index import HEADER, IndexEntry, IndexSizes, entry_position, slot_position
 from twisted_mq.storage.errors import StoreFull
 from twisted_mq.storage.files.system_calls import posix_fallocate
-from twisted_mq.storage.index.index_file import KeyEntry, StoredEntry
+from twisted_mq.storage.index.index_file import KeyEntry
 from twisted_mq.storage.index.index_writer import IndexFile
 
 SIZES = IndexSizes(slots=5, entries=20)
@@ -44,10 +44,10 @@ def test_entries_are_chained_from_new_to_old(tmp_path: Path) -> None:
     file = make(tmp_path)
     assert file.put([(3, 0, BEGIN), (8, 100, BEGIN + 999), (3, 200, BEGIN + 1000), (4, 300, BEGIN + 5000)]) == 4
     assert [file.entry(index) for index in range(1, 5)] == [
-        StoredEntry(3, 0, 0, 0),
-        StoredEntry(8, 100, 0, 1),
-        StoredEntry(3, 200, 1, 2),
-        StoredEntry(4, 300, 5, 0),
+        IndexEntry(3, 0, 0, 0),
+        IndexEntry(8, 100, 0, 1),
+        IndexEntry(3, 200, 1, 2),
+        IndexEntry(4, 300, 5, 0),
     ]
     assert [entry.physical_offset for entry in file.chain(3)] == [200, 100, 0]
     assert (select(file, 3), select(file, 8), select(file, 4), select(file, 9)) == ([200, 0], [100], [300], [])
@@ -61,7 +61,7 @@ def test_first_entry_counts_its_seconds_from_the_file_before(tmp_path: Path) -> 
     second = make(tmp_path, before=first, name="2")
     assert HEADER.unpack_from(second.view) == (BEGIN, BEGIN, 40, 40, 0, 1)
     second.put([(3, 80, BEGIN + 7000), (3, 120, BEGIN + 9000)])
-    assert [second.entry(1), second.entry(2)] == [StoredEntry(3, 80, 7, 0), StoredEntry(3, 120, 2, 1)]
+    assert [second.entry(1), second.entry(2)] == [IndexEntry(3, 80, 7, 0), IndexEntry(3, 120, 2, 1)]
     assert HEADER.unpack_from(second.view) == (BEGIN + 7000, BEGIN + 9000, 80, 120, 1, 3)
 
 
