@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
 import attrs
 from pyspark import StorageLevel
@@ -149,7 +148,7 @@ def _queues(messages: DataFrame, found_gaps: DataFrame) -> list[QueueFigures]:
     missing = {(row.topic, row.queueId): row for row in gaps.missing_by_queue(found_gaps).collect()}
     queues = []
     for row in volume.by_queue(messages).collect():
-        gap: Any = missing.get((row.topic, row.queueId))
+        gap = missing.get((row.topic, row.queueId))
         queues.append(QueueFigures(*row, *((gap.gaps, gap.missing) if gap else ())))
     return sorted(queues, key=lambda queue: (report_order(queue.topic), queue.queue_id))
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from typing import Any
+from contextlib import AbstractContextManager
 
 import matplotlib
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
@@ -25,30 +26,35 @@ _KIND_COLOURS = {
     TopicKind.DEAD_LETTER: "#c23030",
     TopicKind.SYSTEM: "#9aa5b1",
 }
-_STYLE: dict[str, Any] = {
-    "font.family": "sans-serif",
-    "font.size": 9.5,
-    "text.color": _INK,
-    "axes.labelcolor": _FAINT,
-    "axes.edgecolor": _GRID,
-    "axes.titlelocation": "left",
-    "axes.titlesize": 11.5,
-    "axes.titleweight": "bold",
-    "xtick.color": _FAINT,
-    "ytick.color": _INK,
-    "text.parse_math": False,
-    "svg.fonttype": "none",
-}
+
+
+def _styled() -> AbstractContextManager[None]:
+    return matplotlib.rc_context(
+        {
+            "font.family": "sans-serif",
+            "font.size": 9.5,
+            "text.color": _INK,
+            "axes.labelcolor": _FAINT,
+            "axes.edgecolor": _GRID,
+            "axes.titlelocation": "left",
+            "axes.titlesize": 11.5,
+            "axes.titleweight": "bold",
+            "xtick.color": _FAINT,
+            "ytick.color": _INK,
+            "text.parse_math": False,
+            "svg.fonttype": "none",
+        }
+    )
 
 
 def draw_report(report: StoreReport) -> Figure:
     """The three charts; of many topics the largest are shown."""
-    with matplotlib.rc_context(_STYLE):
+    with _styled():
         shown = _shown_topics(report)
         topics_inches = max(0.3 * len(shown), 1.2) + 0.6
         figure = Figure(figsize=(11, topics_inches + _LOWER_INCHES), layout="constrained", facecolor="white")
-        parts: Any = figure.subfigures(2, 1, height_ratios=(topics_inches, _LOWER_INCHES), hspace=0.03)
-        upper, lower = parts
+        heights = (topics_inches, _LOWER_INCHES)
+        upper, lower = figure.subfigures(2, 1, squeeze=False, height_ratios=heights, hspace=0.03)[:, 0]
         _draw_topics(upper.subplots(), shown, len(report.topics))
         left, right = lower.subplots(1, 2)
         _draw_latency(left, report.latency_steps)
@@ -59,7 +65,7 @@ def draw_report(report: StoreReport) -> Figure:
 def picture_bytes(figure: Figure, kind: str) -> bytes:
     """The picture as "png" or "svg"."""
     target = io.BytesIO()
-    with matplotlib.rc_context(_STYLE):
+    with _styled():
         figure.savefig(target, format=kind, dpi=130, metadata={"Date": None} if kind == "svg" else None)
     return target.getvalue()
 
@@ -69,14 +75,14 @@ def _shown_topics(report: StoreReport) -> list[TopicFigures]:
     return sorted(report.topics, key=lambda topic: (topic.kind, -topic.messages))[:TOPICS_SHOWN]
 
 
-def _bare(axes: Any) -> None:
+def _bare(axes: Axes) -> None:
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)
     axes.tick_params(length=0)
     axes.set_axisbelow(True)
 
 
-def _draw_topics(axes: Any, topics: Sequence[TopicFigures], all_topics: int) -> None:
+def _draw_topics(axes: Axes, topics: Sequence[TopicFigures], all_topics: int) -> None:
     more = f" ({len(topics)} of {all_topics})" if len(topics) < all_topics else ""
     axes.set_title(f"Messages a topic{more}")
     rows = range(len(topics))
@@ -90,12 +96,12 @@ def _draw_topics(axes: Any, topics: Sequence[TopicFigures], all_topics: int) -> 
     _bare(axes)
     for row, topic in enumerate(topics):
         label = f"{count_text(topic.messages)} · {bytes_text(topic.size_bytes)}"
-        beside = {"xytext": (6, 0), "textcoords": "offset points"}
-        axes.annotate(label, (topic.messages, row), va="center", color=_FAINT, **beside)
+        place = (topic.messages, row)
+        axes.annotate(label, place, xytext=(6, 0), textcoords="offset points", va="center", color=_FAINT)
     _explain_colours(axes, topics)
 
 
-def _explain_colours(axes: Any, topics: Sequence[TopicFigures]) -> None:
+def _explain_colours(axes: Axes, topics: Sequence[TopicFigures]) -> None:
     kinds = sorted({topic.kind for topic in topics})
     if len(kinds) < 2:
         return
@@ -103,7 +109,7 @@ def _explain_colours(axes: Any, topics: Sequence[TopicFigures]) -> None:
     axes.legend(handles=patches, loc="lower right", frameon=False, labelcolor=_FAINT, handlelength=1, handleheight=1)
 
 
-def _draw_latency(axes: Any, counts: Sequence[int]) -> None:
+def _draw_latency(axes: Axes, counts: Sequence[int]) -> None:
     """Bars from the first step that has messages to the last."""
     axes.set_title("From born to stored")
     filled = [row for row, count in enumerate(counts) if count]
@@ -117,7 +123,7 @@ def _draw_latency(axes: Any, counts: Sequence[int]) -> None:
     _count_axis(axes)
 
 
-def _draw_time(axes: Any, report: StoreReport) -> None:
+def _draw_time(axes: Axes, report: StoreReport) -> None:
     axes.set_title("Stored over time")
     first, last = report.first_stored_ms, report.last_stored_ms
     if first is None or last is None:
@@ -126,21 +132,22 @@ def _draw_time(axes: Any, report: StoreReport) -> None:
     axes.bar([row + 0.5 for row in range(len(counts))], counts, color=_BLUE, width=1)
     axes.set_xlim(0, len(counts))
     axes.set_xticks((0, len(counts)), (time_text(first), time_text(last)))
-    for label, side in zip(axes.get_xticklabels(), ("left", "right"), strict=True):
-        label.set_horizontalalignment(side)
+    begin, end = axes.get_xticklabels()
+    begin.set_horizontalalignment("left")
+    end.set_horizontalalignment("right")
     each = max(last - first, len(counts)) // len(counts)
     axes.set_ylabel(f"messages in {duration_text(each)}")
     _count_axis(axes)
 
 
-def _count_axis(axes: Any) -> None:
+def _count_axis(axes: Axes) -> None:
     axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: count_text(int(value))))
     axes.grid(axis="y", color=_GRID, linewidth=0.8)
     _bare(axes)
 
 
-def _say_none(axes: Any) -> None:
+def _say_none(axes: Axes) -> None:
     axes.text(0.5, 0.5, "no messages", ha="center", va="center", color=_FAINT, transform=axes.transAxes)
     axes.set_axis_off()
 

@@ -35,7 +35,7 @@ FORMAT = "rocketmq"
 log = logging.getLogger(__name__)
 
 
-class RocketMQDataSource(DataSource):  # type: ignore[misc]
+class RocketMQDataSource(DataSource):
     """Format "rocketmq" for `spark.read`."""
 
     @classmethod
@@ -58,7 +58,7 @@ def _checked_names(schema: StructType) -> list[str]:
     return names
 
 
-class RocketMQReader(DataSourceReader):  # type: ignore[misc]
+class RocketMQReader(DataSourceReader):
     """Plans splits on the driver and reads them in tasks; holds nothing but options, so it travels to the tasks."""
 
     def __init__(self, options: ReadOptions, columns: list[str]) -> None:

@@ -7,8 +7,6 @@ stays one row.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 
@@ -26,7 +24,7 @@ from twisted_mq.spark.source.texts import replace_rows
 from twisted_mq.storage.columns.record_columns import RecordColumns
 
 _TO_UNWRAP = MessageSysFlag.INNER_BATCH_FLAG | MessageSysFlag.NEED_UNWRAP_FLAG
-Row = dict[str, Any]
+Row = dict[str, object]
 
 
 def with_messages_of_batches(batch: pa.RecordBatch, records: RecordColumns) -> pa.RecordBatch:

@@ -23,7 +23,7 @@ from twisted_mq.spark.source.queue_hints import QueueHints
 from twisted_mq.storage.files.files_at_rest import FileAtRest
 
 
-class LogSplit(InputPartition):  # type: ignore[misc]
+class LogSplit(InputPartition):
     """A stretch of one commit log file; `start` and `end` are positions in the file."""
 
     def __init__(self, path: str, first_offset: int, start: int, end: int) -> None:

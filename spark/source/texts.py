@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +38,7 @@ def spans(data: npt.NDArray[np.uint8], begins: Rows, ends: Rows, kind: pa.DataTy
     return both.take(pa.array(np.arange(0, 2 * count, 2, dtype=np.int32)))
 
 
-def replace_rows(array: pa.Array, rows: Rows, values: Sequence[Any]) -> pa.Array:
+def replace_rows(array: pa.Array, rows: Rows, values: Sequence[object]) -> pa.Array:
     """The array with these rows' values replaced."""
     if not len(rows):
         return array
