@@ -13,7 +13,7 @@ from twisted_mq.spark.jobs.topics import TopicKind, report_order, topic_kind
 from twisted_mq.spark.source.damage import damage_in_parallel
 from twisted_mq.spark.source.data_source import FORMAT
 from twisted_mq.spark.source.log_file import list_log_files
-from twisted_mq.spark.source.walk import Damage
+from twisted_mq.spark.source.log_stretch import Damage
 
 LISTED = 50
 """So many single gaps and duplicates a report names; the sums count all."""

@@ -17,11 +17,11 @@ from twisted_mq.protocol.flags import MessageSysFlag
 from twisted_mq.protocol.layouts.host import host_text
 from twisted_mq.protocol.messages.compression import CompressionError, plain_body
 from twisted_mq.protocol.text.properties import PROPERTY_KEYS, PROPERTY_TAGS, PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX
+from twisted_mq.spark.source.arrow_texts import as_text, replace_rows
 from twisted_mq.spark.source.inner_batches import with_messages_of_batches
 from twisted_mq.spark.source.properties import Properties, parse_properties
 from twisted_mq.spark.source.records import Records, gather
 from twisted_mq.spark.source.schema import COLUMNS, TIMESTAMP_TYPE, arrow_schema
-from twisted_mq.spark.source.texts import as_text, replace_rows
 from twisted_mq.storage.columns.record_columns import RecordColumns
 
 MAX_BATCH_BODY_BYTES = 512 * 1024 * 1024

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from pyspark.sql import SparkSession
 
 from twisted_mq.spark.source.log_file import LogFile
+from twisted_mq.spark.source.log_stretch import Damage, read_stretch
 from twisted_mq.spark.source.options import ReadOptions
 from twisted_mq.spark.source.splits import LogSplit, plan_splits
-from twisted_mq.spark.source.walk import Damage, walk
 
 
 def split_damage(split: LogSplit) -> Iterator[Damage]:
     """The damage in one split; reads the heads of all its records."""
-    for piece in walk(LogFile(split.path, split.first_offset), split.start, split.end):
+    for piece in read_stretch(LogFile(split.path, split.first_offset), split.start, split.end):
         if isinstance(piece, Damage):
             yield piece
 

@@ -25,10 +25,10 @@ from pyspark.sql.types import StructType
 from twisted_mq.spark.errors import DamagedLog, WrongOption
 from twisted_mq.spark.source.columns import record_batches
 from twisted_mq.spark.source.log_file import LogFile
+from twisted_mq.spark.source.log_stretch import Damage, read_stretch
 from twisted_mq.spark.source.options import ReadOptions, read_options
 from twisted_mq.spark.source.schema import columns_named, spark_ddl
 from twisted_mq.spark.source.splits import LogSplit, plan_splits
-from twisted_mq.spark.source.walk import Damage, walk
 
 FORMAT = "rocketmq"
 
@@ -72,7 +72,7 @@ class RocketMQReader(DataSourceReader):
         """The record batches of one split. Raises LogFileGone, and DamagedLog with failOnDamage."""
         if not isinstance(partition, LogSplit):
             return  # what Spark hands out where there are no splits
-        for piece in walk(LogFile(partition.path, partition.first_offset), partition.start, partition.end):
+        for piece in read_stretch(LogFile(partition.path, partition.first_offset), partition.start, partition.end):
             if isinstance(piece, Damage):
                 self._report(partition.path, piece)
             else:

@@ -20,7 +20,7 @@ from twisted_mq.protocol.text.properties import (
     PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
     decode_property_bytes,
 )
-from twisted_mq.spark.source.texts import replace_rows
+from twisted_mq.spark.source.arrow_texts import replace_rows
 from twisted_mq.storage.columns.record_columns import RecordColumns
 
 _TO_UNWRAP = MessageSysFlag.INNER_BATCH_FLAG | MessageSysFlag.NEED_UNWRAP_FLAG

@@ -6,7 +6,7 @@ from tests.spark.stores import BORN_MS
 from twisted_mq.spark.jobs.latency import STEPS_MS
 from twisted_mq.spark.jobs.topics import topic_kind
 from twisted_mq.spark.report.report_data import INTERVALS, QueueFigures, StoreReport, TopicFigures
-from twisted_mq.spark.source.walk import Damage
+from twisted_mq.spark.source.log_stretch import Damage
 
 
 def queue(topic: str, queue_id: int = 0, messages: int = 10, **counts: int) -> QueueFigures:

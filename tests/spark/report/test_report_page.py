@@ -10,7 +10,7 @@ from pyspark.sql import Row
 
 from tests.spark.report_samples import EMPTY, report, topic
 from twisted_mq.spark.report.report_page import page, svg_element
-from twisted_mq.spark.source.walk import Damage
+from twisted_mq.spark.source.log_stretch import Damage
 
 
 class Rows(HTMLParser):

@@ -14,7 +14,7 @@ from tests.spark.report_samples import EMPTY, report, topic
 from tests.spark.stores import StoreWriter
 from twisted_mq.spark.report.report_data import StoreReport
 from twisted_mq.spark.report.store_report import QUEUES_PRINTED, main, print_report, write_report
-from twisted_mq.spark.source.walk import Damage
+from twisted_mq.spark.source.log_stretch import Damage
 
 
 def printed(shown: StoreReport) -> list[str]:

@@ -20,8 +20,8 @@ from twisted_mq.protocol.messages.message import MessageExt
 from twisted_mq.spark.source import columns as columns_module
 from twisted_mq.spark.source.columns import record_batches
 from twisted_mq.spark.source.log_file import LogFile, list_log_files
+from twisted_mq.spark.source.log_stretch import Damage, read_stretch
 from twisted_mq.spark.source.schema import COLUMN_NAMES, arrow_schema
-from twisted_mq.spark.source.walk import Damage, walk
 
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
@@ -30,7 +30,7 @@ def batches(
     store: str, names: tuple[str, ...] = COLUMN_NAMES, topics: tuple[str, ...] = ()
 ) -> Iterator[pa.RecordBatch]:
     for file in list_log_files(store):
-        for piece in walk(LogFile(file.path, file.first_offset), 0, file.size):
+        for piece in read_stretch(LogFile(file.path, file.first_offset), 0, file.size):
             if not isinstance(piece, Damage):
                 yield from record_batches(piece, names, topics)
 

@@ -9,7 +9,7 @@ import pytest
 from tests.spark.stores import StoreWriter
 from twisted_mq.spark.errors import NoCommitLog
 from twisted_mq.spark.source.damage import list_damage
-from twisted_mq.spark.source.walk import Damage
+from twisted_mq.spark.source.log_stretch import Damage
 
 
 def test_a_sound_store_has_none(captured: Callable[[str], str]) -> None:

@@ -12,16 +12,16 @@ from tests.spark.stores import StoreWriter
 from tests.support.captures import STORES, expected_messages
 from twisted_mq.spark.errors import NoCommitLog
 from twisted_mq.spark.source.log_file import LogFile
+from twisted_mq.spark.source.log_stretch import Damage, read_stretch
 from twisted_mq.spark.source.options import SMALLEST_SPLIT_BYTES, ReadOptions
 from twisted_mq.spark.source.splits import LogSplit, plan_splits
-from twisted_mq.spark.source.walk import Damage, walk
 
 
 def offsets_of(splits: list[LogSplit]) -> list[list[int]]:
     """Physical offsets of the records of each split."""
     found = []
     for split in splits:
-        pieces = walk(LogFile(split.path, split.first_offset), split.start, split.end)
+        pieces = read_stretch(LogFile(split.path, split.first_offset), split.start, split.end)
         records = [piece for piece in pieces if not isinstance(piece, Damage)]
         found.append([int(start) + split.first_offset for piece in records for start in piece.spans.starts])
     return found

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.spark.stores import StoreWriter
 from tests.support.captures import STORES, expected_messages
 from twisted_mq.spark.source.log_file import LogFile, list_log_files
-from twisted_mq.spark.source.walk import Damage, walk
+from twisted_mq.spark.source.log_stretch import Damage, read_stretch
 from twisted_mq.storage.columns import walk as walk_module
 
 
@@ -21,7 +21,7 @@ def walked(store: str) -> tuple[list[int], list[Damage]]:
     offsets: list[int] = []
     damage: list[Damage] = []
     for file in list_log_files(store):
-        for piece in walk(LogFile(file.path, file.first_offset), 0, file.size):
+        for piece in read_stretch(LogFile(file.path, file.first_offset), 0, file.size):
             if isinstance(piece, Damage):
                 damage.append(piece)
             else:
@@ -95,7 +95,7 @@ def test_a_stretch_ends_with_the_record_that_begins_in_it(writer: StoreWriter) -
         writer.append()
     file = list_log_files(writer.write())[0]
     log = LogFile(file.path, file.first_offset)
-    pieces = list(walk(log, writer.positions[1], writer.positions[2] + 1))
+    pieces = list(read_stretch(log, writer.positions[1], writer.positions[2] + 1))
     assert [piece.spans.starts.tolist() for piece in pieces if not isinstance(piece, Damage)] == [writer.positions[1:3]]
 
 
@@ -104,10 +104,10 @@ def test_batches_end_at_their_limits(writer: StoreWriter, monkeypatch: pytest.Mo
     for _ in range(8):
         writer.append()
     file = list_log_files(writer.write())[0]
-    pieces = walk(LogFile(file.path, file.first_offset), 0, file.size)
+    pieces = read_stretch(LogFile(file.path, file.first_offset), 0, file.size)
     assert [len(piece) for piece in pieces if not isinstance(piece, Damage)] == [3, 3, 2]
     monkeypatch.setattr(walk_module, "BATCH_BYTES", 2 * writer.positions[1])
-    pieces = walk(LogFile(file.path, file.first_offset), 0, file.size)
+    pieces = read_stretch(LogFile(file.path, file.first_offset), 0, file.size)
     assert [len(piece) for piece in pieces if not isinstance(piece, Damage)] == [2, 2, 2, 2]
 
 

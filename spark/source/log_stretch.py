@@ -28,7 +28,7 @@ class Damage:
     reason: str
 
 
-def walk(log: LogFile, start: int, end: int) -> Iterator[Records | Damage]:
+def read_stretch(log: LogFile, start: int, end: int) -> Iterator[Records | Damage]:
     """Everything that begins in [start, end) of the file, in order; the last record may reach beyond `end`.
 
     `start` is where a record begins, or damaged bytes do.
