@@ -6,12 +6,18 @@ from collections.abc import Iterator
 
 import click
 
+from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.tap import Options as BrokerCommand
 from twisted_mq.cli.admin.registry import SUB_COMMANDS
 from twisted_mq.cli.mq import mq
+from twisted_mq.config.command_line import DaemonOptions
+from twisted_mq.namesrv.options import NamesrvOptions
 from twisted_mq.namesrv.tap import Options as NamesrvCommand
 
-DAEMONS = {"mqnamesrv": NamesrvCommand, "mqbroker": BrokerCommand}
+DAEMONS: dict[str, type[DaemonOptions[NamesrvOptions]] | type[DaemonOptions[BrokerOptions]]] = {
+    "mqnamesrv": NamesrvCommand,
+    "mqbroker": BrokerCommand,
+}
 WIDTH = 110
 
 

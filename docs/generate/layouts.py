@@ -11,7 +11,6 @@ import inspect
 import pkgutil
 from collections.abc import Iterator
 from types import ModuleType
-from typing import Any
 
 import attrs
 import construct
@@ -27,7 +26,7 @@ HEAD = ("offset", "size", "field", "kind")
 PACKAGES = (twisted_mq.protocol.layouts, twisted_mq.protocol.wire)
 LARGE = 1 << 30
 """A length that is no part of another number."""
-KNOWN: dict[str, dict[str, Any]] = {"MESSAGE": {"sys_flag": 0, "magic": MAGIC_V1}}
+KNOWN: dict[str, dict[str, int]] = {"MESSAGE": {"sys_flag": 0, "magic": MAGIC_V1}}
 """Values that a layout's sizes hang on: tables and pictures show this case."""
 
 
@@ -88,14 +87,14 @@ def _of_run(field: Field, place: int | None) -> Row:
     return Row(None if place is None else field.offset, field.size, field.name, _kind(field.format))
 
 
-def _behind(run: Run, subcon: Any, place: int | None) -> Row:
+def _behind(run: Run, subcon: construct.Construct, place: int | None) -> Row:
     """The field behind a run, which is as long as the run's last number says, or a part of that number."""
     length = run.fields[-1].name
     is_all = _bytes_of(subcon).length(construct.Container({length: LARGE})) == LARGE
     return Row(None if place is None else run.size, None, subcon.name, f"`{length}` bytes" if is_all else "bytes")
 
 
-def _bytes_of(subcon: Any) -> Any:
+def _bytes_of(subcon: construct.Construct) -> construct.Construct:
     while not isinstance(subcon, construct.Bytes):
         subcon = subcon.subcon
     return subcon

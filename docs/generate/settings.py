@@ -7,6 +7,7 @@ import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import attrs
 
@@ -16,6 +17,9 @@ from twisted_mq.config.known_keys import known_keys
 from twisted_mq.config.options import option_fields
 from twisted_mq.config.values import value_text
 from twisted_mq.namesrv.options import NamesrvOptions
+
+Option: TypeAlias = attrs.Attribute[Any]
+"""Of any type: each option has its own."""
 
 HEAD = ("key", "type", "default", "while it runs", "meaning")
 _TITLE_OR_FIELD = re.compile(r"^    (?:# (?P<title>[a-z].*)|(?P<field>\w+): .*)$", re.MULTILINE)
@@ -52,7 +56,7 @@ def other_keys() -> str:
 def _sections(cls: type) -> str:
     """Tables of the keys with effect."""
     fields = {field.name: field for field in option_fields(cls).values() if field.metadata["has_effect"]}
-    parts: list[tuple[str, list[attrs.Attribute[object]]]] = [("", [])]
+    parts: list[tuple[str, list[Option]]] = [("", [])]
     for title, name in _titles_and_fields(cls):
         if title:
             parts.append((title, []))
@@ -66,12 +70,12 @@ def _titles_and_fields(cls: type) -> Iterator[tuple[str, str]]:
         yield match["title"] or "", match["field"] or ""
 
 
-def _section(title: str, fields: list[attrs.Attribute[object]]) -> str:
+def _section(title: str, fields: list[Option]) -> str:
     head = f"### {title[0].upper()}{title[1:]}\n\n" if title else ""
     return head + table(HEAD, (_row(field, remote=True) for field in fields))
 
 
-def _row(field: attrs.Attribute[object], *, remote: bool = False) -> list[str | None]:
+def _row(field: Option, *, remote: bool = False) -> list[str | None]:
     metadata = field.metadata
     while_it_runs = ("may change" if metadata["remote"] else "fixed") if remote else None
     doc = f"{metadata['doc']} (never shown)" if metadata["secret"] else metadata["doc"]
@@ -87,7 +91,7 @@ def _type(metadata: dict[str, object]) -> str:
     return f"{kind}{limits.get((low is None, high is None), f', {low} to {high}')}"
 
 
-def _default(field: attrs.Attribute[object]) -> str:
+def _default(field: Option) -> str:
     if field.default is None:
         return "unset"
     if not isinstance(field.default, attrs.Factory):  # type: ignore[arg-type]
