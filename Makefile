@@ -1,4 +1,6 @@
 # make setup   .venv with the project (editable, all extras) and a Java runtime; quick when nothing changed
+# make setup CONSTRAINTS=   the same with the newest versions that setup.cfg allows, where those of constraints.txt do not fit
+# make lock    constraints.txt anew after a change of setup.cfg; UPGRADE=--upgrade takes newer versions
 # make demo    name server and broker in one process, real messages through the client, a Spark report on the files
 # make test    the whole test suite: pytest, then trial
 # make check   format, lint, types, layers, docs
@@ -19,23 +21,35 @@ BASE_PYTHON ?= python3
 VENV ?= .venv
 PYTHON := $(VENV)/bin/python
 INSTALLED := $(VENV)/.installed
+CONSTRAINTS ?= constraints.txt
+PIP := $(PYTHON) -m pip --quiet --disable-pip-version-check
 EXTRAS = $$($(BASE_PYTHON) -c "import configparser as c; p = c.ConfigParser(); p.read('setup.cfg'); print(','.join(p['options.extras_require']))")
 
-.PHONY: help setup java demo test check crash fuzz bench count docs
+.PHONY: help setup java lock demo test check crash fuzz bench count docs
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
 
 setup: $(INSTALLED) java
 
-$(INSTALLED): setup.cfg pyproject.toml
+$(INSTALLED): setup.cfg pyproject.toml $(CONSTRAINTS)
 	@$(BASE_PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "Python 3.11 or newer is needed: make setup BASE_PYTHON=python3.11" >&2; exit 1; }
 	@$(PYTHON) -m pip --version > /dev/null 2>&1 || $(BASE_PYTHON) -m venv --clear $(VENV) \
 	  || { echo "$(BASE_PYTHON) -m venv failed: on Debian, apt-get install python3-venv" >&2; exit 1; }
 	@echo "installing the project with all extras into $(VENV)"
-	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --editable ".[$(EXTRAS)]"
+ifeq ($(CONSTRAINTS),)
+	@$(PIP) install --editable ".[$(EXTRAS)]"
+else
+	@$(PIP) install --require-hashes --requirement $(CONSTRAINTS)
+	@$(PIP) install --no-deps --no-build-isolation --editable .
+endif
 	@touch $@
+
+lock:
+	@$(PIP) install uv
+	@$(PYTHON) -m uv pip compile --quiet --universal --python-version 3.11 --all-extras --generate-hashes \
+	  --custom-compile-command "make lock" --no-annotate $(UPGRADE) --output-file constraints.txt setup.cfg
 
 # Spark needs a Java runtime
 java:
