@@ -11,7 +11,7 @@ from typing import ClassVar, Generic, TypeVar
 from twisted.python import usage
 
 from twisted_mq.config.errors import ConfigError
-from twisted_mq.config.options import load_options, option_fields
+from twisted_mq.config.options import load_options
 from twisted_mq.extras import MissingExtra
 from twisted_mq.logs import log_to_twisted
 
@@ -29,6 +29,10 @@ class DaemonOptions(usage.Options, Generic[Settings]):
         ["config", "c", None, "RocketMQ properties file, as Apache's -c takes it"],
     ]
 
+    optFlags: ClassVar[list[list[str | None]]] = [
+        ["ignore-unsupported", None, "start although a key that promises safety is on and not served"],
+    ]
+
     def __init__(self) -> None:
         super().__init__()
         self._set: dict[str, str] = {}
@@ -36,9 +40,9 @@ class DaemonOptions(usage.Options, Generic[Settings]):
     def opt_set(self, setting: str) -> None:
         """KEY=VALUE: any key of the properties file; may be given several times."""
         key, separator, value = setting.partition("=")
-        if not separator or key not in option_fields(self.settings_class):
-            raise usage.UsageError(f"--set {setting}: KEY=VALUE is needed, with a key of {self.daemon}")
-        self._set[key] = value
+        if not separator:
+            raise usage.UsageError(f"--set {setting}: KEY=VALUE is needed")
+        self._set[key.strip()] = value
 
     def parseOptions(self, options: Sequence[str] | None = None) -> None:
         """As usage.Options, but a mistake ends the process."""
@@ -53,7 +57,9 @@ class DaemonOptions(usage.Options, Generic[Settings]):
 
     def postOptions(self) -> None:
         log_to_twisted()
-        self.settings = load_options(self.settings_class, self["config"], self.overrides())
+        self.settings = load_options(
+            self.settings_class, self["config"], self.overrides(), ignore_unsupported=bool(self["ignore-unsupported"])
+        )
 
     def overrides(self) -> dict[str, str]:
         """Java key -> text of what was given on the command line."""

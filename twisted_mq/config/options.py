@@ -16,6 +16,7 @@ import attrs
 from twisted_mq.config.errors import ConfigError, KeyNotAllowed
 from twisted_mq.config.known_keys import fault_of_value, known_keys, similar_key
 from twisted_mq.config.properties import Entry, read_properties
+from twisted_mq.config.unserved import PROMISES, TLS_SETTINGS, broken_promises, refusal
 from twisted_mq.config.values import PARSERS, Value, enum_parser, value_text
 from twisted_mq.logs import Logger
 
@@ -93,33 +94,48 @@ def option_fields(cls: type) -> dict[str, attrs.Attribute[object]]:
     return {field.metadata["key"]: field for field in attrs.fields(cls) if "key" in field.metadata}
 
 
-def load_options(cls: type[OptionsT], path: str | None, overrides: Mapping[str, str] | None = None) -> OptionsT:
+def load_options(
+    cls: type[OptionsT],
+    path: str | None,
+    overrides: Mapping[str, str] | None = None,
+    *,
+    ignore_unsupported: bool = False,
+) -> OptionsT:
     """Options from a properties file (None: the defaults) with the command line's values (Java key -> text) on top.
 
-    Logs the known keys that mean nothing here, all on one line. Raises ConfigError.
+    Logs the known keys that mean nothing here, all on one line. Raises ConfigError, also for what promises safety and is
+    not served, unless that is to be ignored: then it is logged.
     """
-    options, ignored = read_options(cls, read_properties(path) if path else [], path, overrides)
+    entries = [*(read_properties(path) if path else []), *(Entry(*pair) for pair in (overrides or {}).items())]
+    options, ignored = read_options(cls, entries, path)
     if ignored:
-        log.info("{path}: keys without effect here: {keys}", path=path, keys=", ".join(ignored))
+        log.info("{path}: keys without effect here: {keys}", path=path or "command line", keys=", ".join(ignored))
+    broken = broken_promises(
+        entries, [key for key, field in option_fields(cls).items() if field.metadata["has_effect"]]
+    )
+    if broken and not ignore_unsupported:
+        raise refusal(path, broken)
+    for entry in broken:
+        log.warn("{key}={value} is ignored: {what}", key=entry.key, value=entry.value, what=PROMISES[entry.key].broken)
     return options
 
 
-def read_options(
-    cls: type[OptionsT], entries: Iterable[Entry], path: str | None = None, overrides: Mapping[str, str] | None = None
-) -> tuple[OptionsT, list[str]]:
-    """The options that these entries make, and the known keys that have no effect here. Raises ConfigError."""
+def read_options(cls: type[OptionsT], entries: Iterable[Entry], path: str | None = None) -> tuple[OptionsT, list[str]]:
+    """The options that these entries make, and the known keys that have no effect here. Raises ConfigError.
+
+    Later entries override earlier ones; those with a line stand in the file at `path`.
+    """
     fields = option_fields(cls)
     values: dict[str, Value] = {}
     ignored: dict[str, None] = {}
     for entry in entries:
         if entry.key in fields:
-            values[_argument(fields[entry.key])] = _parse(fields[entry.key], entry.value, path, entry.line)
+            place = path if entry.line else None
+            values[_argument(fields[entry.key])] = _parse(fields[entry.key], entry.value, place, entry.line)
         else:
             _check_unused(entry, path, list(fields))
         if entry.key not in fields or not fields[entry.key].metadata["has_effect"]:
             ignored[entry.key] = None
-    for key, text in (overrides or {}).items():
-        values[_argument(fields[key])] = _parse(fields[key], text, None, None)
     return cls(**values), list(ignored)
 
 
@@ -169,10 +185,12 @@ def _parse(field: attrs.Attribute[object], text: str, path: str | None, line: in
 
 def _check_unused(entry: Entry, path: str | None, own: list[str]) -> None:
     """Pass a key that only other parts of Apache's use; raise ConfigError for the rest."""
+    reason: str | None = None
     if entry.key in known_keys():
         reason = fault_of_value(entry.key, entry.value)
-    else:
+    elif entry.key not in TLS_SETTINGS:
         similar = similar_key(entry.key, own)
         reason = "no RocketMQ knows this key" + (f", is {similar} meant?" if similar else "")
     if reason is not None:
-        raise ConfigError(reason, path=path, line=entry.line, key=entry.key, value=entry.value)
+        place = path if entry.line else None
+        raise ConfigError(reason, path=place, line=entry.line, key=entry.key, value=entry.value)

@@ -23,11 +23,11 @@ MAX_FILE_BYTES = 4 * 1024 * 1024
 
 @attrs.frozen
 class Entry:
-    """One setting: key, value as text, and the number of the line it begins on."""
+    """One setting: key, value as text, and the number of the line it begins on; none for the command line's."""
 
     key: str
     value: str
-    line: int
+    line: int | None = None
 
 
 def read_properties(path: str) -> list[Entry]:

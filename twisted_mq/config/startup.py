@@ -11,6 +11,10 @@ from twisted.application import service
 from twisted_mq.logs import Logger
 from twisted_mq.storage.files.system_calls import raise_descriptor_limit
 
+log = Logger()
+
+ALL_ADDRESSES = ("0.0.0.0", "::", "")
+
 
 class DoesNotStart(Exception):
     """A daemon that cannot start, and why. In the background twistd hands its text to the waiting parent process."""
@@ -24,10 +28,11 @@ class Daemon(service.MultiService):
 
     log = Logger()
 
-    def __init__(self, name: str, expected: tuple[type[Exception], ...]) -> None:
+    def __init__(self, name: str, expected: tuple[type[Exception], ...], bind_address: str) -> None:
         super().__init__()
         self._name = name
         self._expected = expected
+        self._bind_address = bind_address
 
     def privilegedStartService(self) -> None:
         raise_descriptor_limit()
@@ -35,6 +40,7 @@ class Daemon(service.MultiService):
 
     def startService(self) -> None:
         self._explained(super().startService)
+        warn_if_open(self._bind_address)
 
     def _explained(self, start: Callable[[], None]) -> None:
         try:
@@ -44,6 +50,16 @@ class Daemon(service.MultiService):
             self.log.critical("{name} does not start: {error}", name=self._name, error=error)
             sys.excepthook = print_reason
             raise DoesNotStart(f"{self._name}: {error}") from error
+
+
+def warn_if_open(bind_address: str) -> None:
+    """One line where strangers may reach a port: nobody is asked who he is."""
+    if bind_address in ALL_ADDRESSES:
+        log.warn(
+            "open to everybody: listens on all addresses ({address}) and has no accounts, so whoever reaches a port may "
+            "read, write and change everything; bindAddress or a firewall keeps strangers out",
+            address=bind_address,
+        )
 
 
 def print_reason(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

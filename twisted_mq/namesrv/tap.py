@@ -39,6 +39,6 @@ def makeService(options: Options, reactor: IReactorTime | None = None) -> Daemon
         from twisted.internet import reactor as installed
 
         reactor = installed
-    daemon = Daemon(options.daemon, expected=(PortError,))
+    daemon = Daemon(options.daemon, (PortError,), options.settings.bind_address)
     make_namesrv(options.settings, reactor).setServiceParent(daemon)
     return daemon

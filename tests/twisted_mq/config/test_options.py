@@ -23,7 +23,8 @@ class Settings:
 
 
 def read(text: bytes, **overrides: str) -> tuple[Settings, list[str]]:
-    return read_options(Settings, parse_properties(text), "b.conf", overrides)
+    given = [Entry(key, value) for key, value in overrides.items()]
+    return read_options(Settings, [*parse_properties(text), *given], "b.conf")
 
 
 def test_empty_file_gives_the_defaults():

@@ -36,8 +36,8 @@ class Part(service.Service):
         super().stopService()
 
 
-def daemon(notes: list[str], error: Exception | None) -> Daemon:
-    root = Daemon("mqthing", expected=(Refused,))
+def daemon(notes: list[str], error: Exception | None, bind_address: str = "127.0.0.1") -> Daemon:
+    root = Daemon("mqthing", (Refused,), bind_address)
     Part(notes, "first").setServiceParent(root)
     Part(notes, "second", error).setServiceParent(root)
     return root
@@ -49,6 +49,15 @@ def test_parts_start_in_order():
     root.privilegedStartService()
     root.startService()
     assert notes == ["first started", "second started"]
+
+
+@pytest.mark.parametrize(("address", "lines"), [("0.0.0.0", 1), ("::", 1), ("127.0.0.1", 0)])
+def test_start_on_all_addresses_without_accounts_is_one_warning(address, lines):
+    with capturedLogs() as events:
+        daemon([], None, address).startService()
+    said = [formatEvent(one) for one in events if one["log_level"].name == "warn"]
+    assert len(said) == lines
+    assert all(one.startswith(f"open to everybody: listens on all addresses ({address}) and has no") for one in said)
 
 
 def test_expected_error_is_one_line_and_stops_what_had_started(monkeypatch):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from twisted.internet.task import Clock
+from twisted.logger import capturedLogs, formatEvent
 
 from twisted_mq.broker import tap as broker_tap
 from twisted_mq.broker.service import BrokerService
@@ -43,6 +44,21 @@ def test_command_line_wins_over_the_file(tmp_path):
     assert (settings.broker_cluster_name, settings.flush_disk_type, settings.broker_id) == ("X", "SYNC_FLUSH", 3)
 
 
+def test_command_line_sets_each_key_that_the_file_takes():
+    settings = parsed(
+        broker_tap, "--set", "highSpeedMode=true", "--set", "brokerId = 3", "--set", "aclEnable=false"
+    ).settings
+    assert settings.broker_id == 3
+
+
+def test_broken_promise_is_ignored_where_that_is_wanted():
+    with capturedLogs() as events:
+        settings = parsed(broker_tap, "--ignore-unsupported", "--set", "aclEnable=true", "--set", "brokerId=3").settings
+    assert settings.broker_id == 3
+    said = "aclEnable=true is ignored: nobody would be asked who he is or what he may do"
+    assert said in [formatEvent(one) for one in events if one["log_level"].name == "warn"]
+
+
 def test_name_server_keeps_updates_in_the_file_given(tmp_path):
     path = tmp_path / "namesrv.conf"
     path.write_text("")
@@ -54,8 +70,10 @@ def test_name_server_keeps_updates_in_the_file_given(tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--set", "brokerName"], "--set brokerName: KEY=VALUE is needed, with a key of mqbroker"),
-        (["--set", "orderMessageEnable=true"], "--set orderMessageEnable=true: KEY=VALUE is needed, with a key"),
+        (["--set", "brokerName"], "--set brokerName: KEY=VALUE is needed"),
+        (["--set", "brokerNam=a"], "brokerNam=a: no RocketMQ knows this key, is brokerName meant?"),
+        (["--set", "orderMessageEnable=maybe"], "orderMessageEnable=maybe: true or false is needed"),
+        (["--set", "aclEnable=true"], "aclEnable=true: is not served here: nobody would be asked who he is"),
         (["--set", "brokerId=x"], "brokerId=x: a whole number is needed"),
         (["--embedded-namesrv=x"], "--embedded-namesrv x: a port from 0 to 65535 is needed"),
         (["--embedded-namesrv", "65536"], "--embedded-namesrv 65536: a port from 0 to 65535 is needed"),
@@ -77,7 +95,7 @@ def test_name_server_is_one_service():
 
 
 def test_broker_is_one_service():
-    root = broker_tap.makeService(parsed(broker_tap, "--port", "0", "--store", "/nowhere"), Clock())
+    root = broker_tap.makeService(parsed(broker_tap, "--port", "0", "--store", "/nowhere"))
     assert [type(one) for one in root] == [BrokerService]
 
 

@@ -1,0 +1,107 @@
+"""Keys that promise safety and are not served refuse the start."""
+
+from __future__ import annotations
+
+import pytest
+from twisted.logger import capturedLogs, formatEvent
+
+from twisted_mq.broker.options import BrokerOptions
+from twisted_mq.config.errors import ConfigError
+from twisted_mq.config.known_keys import known_keys
+from twisted_mq.config.options import load_options, option_fields
+from twisted_mq.config.unserved import PROMISES, TLS_SETTINGS
+from twisted_mq.namesrv.options import NamesrvOptions
+
+ON = [
+    "authenticationEnabled=true",
+    "authorizationEnabled=true",
+    "aclEnable=TRUE",
+    "enableDLegerCommitLog=true",
+    "enableControllerMode=true",
+    "enableControllerInNamesrv=true",
+    "enableSlaveActingMaster=true",
+    "allAckInSyncStateSet=true",
+    "duplicationEnable=true",
+    "storeType=defaultRocksDB",
+    "configManagerVersion=v2",
+    "readOnlyCommitLogStorePaths=/a,/b",
+    "messageStorePlugIn=org.apache.rocketmq.tieredstore.TieredMessageStore",
+    "forceVerifyPropCRC=true",
+    "useTLS=true",
+    "tls.enable=true",
+    "tls.server.mode=enforcing",
+    "tls.server.mode=permissive",
+    "tls.server.need.client.auth=require",
+    "tls.client.authServer=true",
+    "tls.server.certPath=/etc/server.pem",
+    "tls.config.file=/etc/tls.properties",
+]
+OFF = [
+    "authenticationEnabled=false",
+    "aclEnable=false",
+    "storeType=default",
+    "configManagerVersion=v1",
+    "messageStorePlugIn=",
+    "useTLS=false",
+    "tls.enable=false",
+    "tls.server.mode=disabled",
+    "tls.server.need.client.auth=none",
+    "tls.test.mode.enable=true",
+    "tls.server.keyPassword=x",
+]
+
+
+def file_of(tmp_path, *lines):
+    path = tmp_path / "broker.conf"
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return str(path)
+
+
+@pytest.mark.parametrize("line", ON)
+@pytest.mark.parametrize("cls", [BrokerOptions, NamesrvOptions])
+def test_promise_that_is_on_refuses_the_start_and_says_what_to_do(tmp_path, cls, line):
+    path = file_of(tmp_path, "# mine", line)
+    with pytest.raises(ConfigError) as caught:
+        load_options(cls, path)
+    said = str(caught.value)
+    assert said.startswith(f"{path} line 2: {line}: is not served here: ")
+    assert "Remove it and " in said and said.endswith(", or start with --ignore-unsupported")
+
+
+@pytest.mark.parametrize("line", ON)
+def test_promise_that_is_ignored_on_purpose_is_one_warning(tmp_path, line):
+    with capturedLogs() as events:
+        load_options(BrokerOptions, file_of(tmp_path, line), ignore_unsupported=True)
+    warnings = [formatEvent(one) for one in events if one["log_level"].name == "warn"]
+    assert len(warnings) == 1
+    assert warnings[0].startswith(f"{line} is ignored: ")
+
+
+@pytest.mark.parametrize("line", OFF)
+def test_promise_that_is_off_is_a_key_without_effect(tmp_path, line):
+    path = file_of(tmp_path, line)
+    with capturedLogs() as events:
+        load_options(BrokerOptions, path)
+    assert [formatEvent(one) for one in events] == [f"{path}: keys without effect here: {line.partition('=')[0]}"]
+
+
+def test_all_that_are_on_are_named_and_the_last_value_of_a_key_counts(tmp_path):
+    path = file_of(tmp_path, "aclEnable=true", "useTLS=true", "storeType=defaultRocksDB", "useTLS=false")
+    with pytest.raises(ConfigError) as caught:
+        load_options(BrokerOptions, path)
+    assert str(caught.value).startswith(f"{path} line 1: aclEnable=true: is not served here: ")
+    assert str(caught.value).endswith("; nor are storeType=defaultRocksDB")
+    load_options(BrokerOptions, path, {"aclEnable": "false", "storeType": "default"})
+
+
+def test_misspelled_tls_setting_is_none(tmp_path):
+    with pytest.raises(ConfigError, match="no RocketMQ knows this key"):
+        load_options(BrokerOptions, file_of(tmp_path, "tls.servr.mode=enforcing"))
+
+
+def test_promises_are_keys_of_apaches_and_none_is_served():
+    """A key that is served from now on leaves the table."""
+    assert set(PROMISES) - TLS_SETTINGS <= known_keys().keys()
+    for cls in (BrokerOptions, NamesrvOptions):
+        served = {key for key, field in option_fields(cls).items() if field.metadata["has_effect"]}
+        assert not served & PROMISES.keys()

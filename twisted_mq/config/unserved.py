@@ -1,0 +1,107 @@
+"""Keys of Apache's that promise safety and are not served here: where one is on, a daemon does not start.
+
+Whoever relies on them would otherwise find out when it is too late. `--ignore-unsupported` starts all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+import attrs
+
+from twisted_mq.config.errors import ConfigError
+from twisted_mq.config.properties import Entry
+
+IGNORE = "--ignore-unsupported"
+
+
+@attrs.frozen
+class Promise:
+    """What would not be kept, what to do, and the values that ask for nothing (in lower case)."""
+
+    broken: str
+    instead: str
+    off: frozenset[str] = frozenset({"", "false"})
+
+
+_ACCESS = Promise(
+    "nobody would be asked who he is or what he may do",
+    "let only trusted hosts reach the ports (bindAddress, a firewall)",
+)
+_FAILOVER = Promise(
+    "no other broker would take over from a lost master",
+    "run a master and slaves (brokerRole=SYNC_MASTER and SLAVE, inSyncReplicas)",
+)
+_ENCRYPTION = Promise("nothing would be encrypted", "put a proxy that speaks TLS before the port, or a private network")
+_TLS_SWITCH = attrs.evolve(_ENCRYPTION, off=frozenset({"", "false", "disabled", "none"}))
+_PLACE = Promise("messages and settings would lie in other files", "convert the store with Apache's tools first")
+
+PROMISES: dict[str, Promise] = {
+    **dict.fromkeys(("authenticationEnabled", "authorizationEnabled", "aclEnable"), _ACCESS),
+    **dict.fromkeys(
+        (
+            "enableDLegerCommitLog",
+            "enableControllerMode",
+            "enableControllerInNamesrv",
+            "enableSlaveActingMaster",
+            "allAckInSyncStateSet",
+            "duplicationEnable",
+        ),
+        _FAILOVER,
+    ),
+    "storeType": attrs.evolve(_PLACE, off=frozenset({"", "default"})),
+    "configManagerVersion": attrs.evolve(_PLACE, off=frozenset({"", "v1"})),
+    "readOnlyCommitLogStorePaths": attrs.evolve(
+        _PLACE, broken="messages of these folders would not be found", instead="move their files to storePathCommitLog"
+    ),
+    "messageStorePlugIn": Promise(
+        "old files would be deleted without another copy (fileReservedTime)", "raise fileReservedTime"
+    ),
+    "forceVerifyPropCRC": Promise(
+        "properties would not be checked", "rely on checks of the bodies (checkCRCOnRecover)"
+    ),
+    "useTLS": _ENCRYPTION,
+    **dict.fromkeys(
+        ("tls.enable", "tls.server.mode", "tls.server.need.client.auth", "tls.client.authServer"), _TLS_SWITCH
+    ),
+    **dict.fromkeys(
+        (
+            "tls.config.file",
+            "tls.server.keyPath",
+            "tls.server.certPath",
+            "tls.server.trustCertPath",
+            "tls.client.keyPath",
+            "tls.client.certPath",
+            "tls.client.trustCertPath",
+        ),
+        _ENCRYPTION,
+    ),
+}
+
+TLS_SETTINGS = frozenset(
+    {
+        *(key for key in PROMISES if key.startswith("tls.")),
+        "tls.test.mode.enable",
+        "tls.server.authClient",
+        "tls.server.keyPassword",
+        "tls.client.keyPassword",
+        "tls.ciphers",
+        "tls.protocols",
+    }
+)
+"""Apache reads them from system properties and from tls.config.file (TlsSystemConfig), not from a daemon's file."""
+
+
+def broken_promises(entries: Iterable[Entry], served: Collection[str]) -> list[Entry]:
+    """Those that are on and not served; the last entry of a key counts."""
+    given = {entry.key: entry for entry in entries if entry.key in PROMISES and entry.key not in served}
+    return [entry for entry in given.values() if entry.value.strip().lower() not in PROMISES[entry.key].off]
+
+
+def refusal(path: str | None, broken: list[Entry]) -> ConfigError:
+    """The error of the first, which names the others."""
+    first, promise = broken[0], PROMISES[broken[0].key]
+    others = ", ".join(f"{entry.key}={entry.value}" for entry in broken[1:])
+    also = f"; nor are {others}" if others else ""
+    reason = f"is not served here: {promise.broken}. Remove it and {promise.instead}, or start with {IGNORE}{also}"
+    return ConfigError(reason, path=path if first.line else None, line=first.line, key=first.key, value=first.value)
