@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeAlias
 
 import click
 
@@ -14,10 +15,8 @@ from twisted_mq.config.command_line import DaemonOptions
 from twisted_mq.namesrv.options import NamesrvOptions
 from twisted_mq.namesrv.tap import Options as NamesrvCommand
 
-DAEMONS: dict[str, type[DaemonOptions[NamesrvOptions]] | type[DaemonOptions[BrokerOptions]]] = {
-    "mqnamesrv": NamesrvCommand,
-    "mqbroker": BrokerCommand,
-}
+Daemon: TypeAlias = type[DaemonOptions[NamesrvOptions]] | type[DaemonOptions[BrokerOptions]]
+DAEMONS: dict[str, Daemon] = {"mqnamesrv": NamesrvCommand, "mqbroker": BrokerCommand}
 WIDTH = 110
 
 

@@ -18,7 +18,7 @@ from twisted_mq.config.options import option_fields
 from twisted_mq.config.values import value_text
 from twisted_mq.namesrv.options import NamesrvOptions
 
-Option: TypeAlias = attrs.Attribute[Any]
+Option: TypeAlias = "attrs.Attribute[Any]"
 """Of any type: each option has its own."""
 
 HEAD = ("key", "type", "default", "while it runs", "meaning")
