@@ -6,7 +6,11 @@ command or one record and is answered or reported.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
+
+NO_FIELDS: Mapping[str, str] = MappingProxyType({})
 
 
 class ProtocolError(Exception):
@@ -64,9 +68,14 @@ class RecordError(ProtocolError):
 
 
 class BrokerError(ProtocolError):
-    """A request that is refused: the answer carries this response code and this remark (Apache: MQBrokerException)."""
+    """A request that is refused: the answer carries this response code, remark and fields (Apache: MQBrokerException)."""
 
-    def __init__(self, response_code: int, remark: str) -> None:
+    def __init__(self, response_code: int, remark: str, ext_fields: Mapping[str, str] = NO_FIELDS) -> None:
         super().__init__(f"CODE: {int(response_code)} DESC: {remark}")
         self.response_code = response_code
         self.remark = remark
+        self.ext_fields = ext_fields
+
+    def with_fields(self, ext_fields: Mapping[str, str]) -> BrokerError:
+        """The same refusal, whose answer carries these fields."""
+        return BrokerError(self.response_code, self.remark, ext_fields)

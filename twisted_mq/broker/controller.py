@@ -16,7 +16,7 @@ from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGro
 from twisted_mq.broker.filter.consumer_filter_manager import ConsumerFilterManager
 from twisted_mq.broker.ha.durability import Durability
 from twisted_mq.broker.ha.service import HAService
-from twisted_mq.broker.long_polling import PullRequestHoldService
+from twisted_mq.broker.long_polling import LongPolling
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.pop.pop_service import PopService
 from twisted_mq.broker.schedule.postpone import Postponement
@@ -68,11 +68,11 @@ class BrokerController:
     in_thread: InThread = at_once
     registered: Callable[[], defer.Deferred[None]] = lambda: defer.succeed(None)
     random: random.Random = attrs.field(factory=random.Random)
-    held_pulls: PullRequestHoldService = attrs.field(factory=PullRequestHoldService)
     min_broker_id: int = 0
     statistics: BrokerStatistics = attrs.field(init=False)
     timed_put: TimedCall[[InnerMessage], PutResult] = attrs.field(init=False)
     timed_get: TimedCall[..., GetResult] = attrs.field(init=False)
+    polling: LongPolling = attrs.field(init=False)
     locks: RebalanceLockManager = attrs.field(init=False)
     producers: ProducerManager = attrs.field(init=False)
     consumers: ConsumerManager = attrs.field(init=False)
@@ -92,6 +92,7 @@ class BrokerController:
         self.statistics = BrokerStatistics(seconds())
         self.timed_put = TimedCall(store.put_message, seconds)
         self.timed_get = TimedCall(store.get_message, seconds)
+        self.polling = LongPolling(self.clock, self.now_ms, self.dispatch)
         self.locks = RebalanceLockManager(options.rebalance_lock_max_live_time)
         self.producers = ProducerManager(options.channel_expired_timeout)
         self.consumers = ConsumerManager(self.notify_consumer_ids_changed, options.channel_expired_timeout)
@@ -105,7 +106,7 @@ class BrokerController:
         self.waiting = WaitingMessages(self, self.tables.delays, clean=self.clean, in_thread=self.in_thread)
         self.postponement = Postponement(options, self.now_ms, self.random, self.waiting.crowd)
         self.transactions = TransactionService(self)
-        self.pop = PopService(self)
+        self.pop = PopService(self, self.tables.orders)
         self._hides_unflushed = options.is_sync_flush
         self._time_calls()
 
@@ -124,22 +125,15 @@ class BrokerController:
         """The advertised address as host:port."""
         return f"{self.advertised_ip}:{self.port}"
 
-    def message_arriving(
-        self, topic: str, queue_id: int, queue_offset: int, tags_code: int, store_timestamp: int
-    ) -> None:
-        """A message became visible."""
-        self.held_pulls.message_arriving(topic, queue_id, queue_offset, tags_code, store_timestamp)
-        self.pop.message_arriving(topic, queue_id, tags_code)
-
     def dispatch(self) -> bool:
-        """Make what was appended visible, then answer the pulls and pops that waited for it; whether a slave has more left.
+        """Make what was appended visible, then answer the requests that waited for it; whether a slave has more left.
 
         Under synchronous flush what is not on disk yet follows when it is, also where no sender waits for it.
         """
-        more: bool = self.store.dispatch(self.message_arriving)
-        self.held_pulls.answer_woken()
-        if self.pop.answer_woken():
-            self.store.dispatch(self.message_arriving)
+        polling = self.polling
+        more = self.store.dispatch(polling.arrived if polling.lines else None)
+        if polling.woken and polling.answer_woken():
+            self.store.dispatch(polling.arrived)
         self.ha.appended()
         if self._hides_unflushed and not self._awaits_flush:
             end = self.store.max_physical_offset()

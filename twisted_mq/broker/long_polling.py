@@ -1,122 +1,272 @@
-"""Pulls that wait for messages (Apache: PullRequestHoldService).
+"""Requests that wait for messages: pulls, pops and notifications (Apache: PullRequestHoldService, PopLongPollingService).
 
-A pull that finds nothing is held for its queue. An arriving message marks the queue; after the dispatch of a batch
-the marked queues' pulls are answered together, so that one answer carries the whole batch.
+Who waits for the same stands in one line. An arriving message wakes the lines that it concerns; after the dispatch of a
+batch those are answered together, so that one answer carries the whole batch. Every pull of a line is answered, as each
+reads for itself. Of pops and notifications as many are as messages arrived; one that finds nothing goes on waiting.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from typing import Any
+import bisect
+import enum
+from collections.abc import Callable, Collection, Iterator
+from typing import NamedTuple, Protocol
 
 import attrs
-from twisted.internet import defer
+from twisted.internet import defer, interfaces
+from twisted.python import failure
 
+from twisted_mq.protocol.names.pop_topics import pop_retry_topics
+from twisted_mq.remoting.channel import Answer, Ready
+
+ALL_QUEUES = -1
+EARLY_MS = 50
+"""So much before its end a pop or a notification is answered (Apache: PopRequest.isTimeout)."""
 HOLD_CHECK_SECONDS = 5.0
-"""How often held pulls are looked at for their time limit (Apache: 5 s)."""
+"""How often pulls are looked at for their time limit, and all for their connection (Apache: 5 s)."""
+
+Place = tuple[str, int]
+"""Topic and queue id of an arriving message, or ALL_QUEUES."""
+
+
+class Kind(enum.IntEnum):
+    """What waits, in the order in which it is answered."""
+
+    PULL = 0
+    NOTIFICATION = 1
+    POP = 2
+
+
+class Line(NamedTuple):
+    """What is waited for. The pulls of all groups stand in one line: their group is empty here."""
+
+    kind: Kind
+    topic: str
+    group: str
+    queue_id: int
+
+    def places(self) -> Iterator[Place]:
+        """Where a message arrives that concerns the line; for pops also in the group's retry topics."""
+        yield self.topic, self.queue_id
+        if self.kind is not Kind.PULL:
+            for name in pop_retry_topics(self.topic, self.group):
+                yield name, self.queue_id
+
+
+class Corked(Protocol):
+    """The connection of a request; between `cork` and `uncork` its answers are kept, to leave in one piece."""
+
+    connected_now: bool
+
+    def cork(self) -> None: ...
+
+    def uncork(self) -> None: ...
+
+
+class Waiting(Protocol):
+    """A request that found nothing yet; messages of other tags codes than these are not for it."""
+
+    @property
+    def line(self) -> Line: ...
+
+    @property
+    def channel(self) -> Corked: ...
+
+    @property
+    def expires_ms(self) -> int: ...
+
+    @property
+    def tags_codes(self) -> Collection[int] | None: ...
+
+    def attempt(self, last: bool) -> Answer:
+        """The answer; None where there is none yet, which the last attempt never says."""
 
 
 @attrs.define(eq=False)
-class HeldPull:
-    """A waiting pull: `answer()` reads again, without waiting, and gives the answer.
+class _Held:
+    request: Waiting
+    done: defer.Deferred[Ready]
+    timer: interfaces.IDelayedCall | None
 
-    `found()` says whether an arrival that the tags let pass is one that it waits for; None: it is.
+    def wants(self, arrived: Collection[int] | None) -> bool:
+        """Whether a message with one of these tags codes may be for it; None for any."""
+        codes = self.request.tags_codes
+        return arrived is None or codes is None or not set(codes).isdisjoint(arrived)
+
+
+@attrs.define
+class _Arrival:
+    count: int = 0
+    tags_codes: set[int] = attrs.field(factory=set)
+
+
+class LongPolling:
+    """All that wait at one broker, of a line the one that ends first is woken first, of notifications the last.
+
+    `lines` is empty while nobody waits, `woken` while no message has arrived for them. `dispatch` shows what a pop put
+    when its time was up.
     """
 
-    offset: int
-    tags_codes: Collection[int] | None
-    expires_ms: int
-    answer: Callable[[], Any]
-    connected: Callable[[], bool]
-    found: Callable[[], bool] | None = None
-    done: defer.Deferred[Any] = attrs.field(init=False)
-
-
-class PullRequestHoldService:
-    """Held pulls by (topic, queue id)."""
-
-    def __init__(self) -> None:
-        self._held: dict[tuple[str, int], list[HeldPull]] = {}
-        self._woken: dict[tuple[str, int], set[int]] = {}
-        self._count = 0
-
-    def __len__(self) -> int:
-        return self._count
-
-    def hold(self, topic: str, queue_id: int, pull: HeldPull) -> defer.Deferred[Any]:
-        """Let a pull wait; the Deferred fires with its answer. Who cancels it gets none."""
-        pull.done = defer.Deferred(lambda _: self._cancelled((topic, queue_id), pull))
-        self._held.setdefault((topic, queue_id), []).append(pull)
-        self._count += 1
-        return pull.done
-
-    def _cancelled(self, key: tuple[str, int], pull: HeldPull) -> None:
-        pulls = self._held.get(key, [])
-        if pull in pulls:
-            self._held[key] = [one for one in pulls if one is not pull]
-            self._count -= 1
-
-    def message_arriving(
-        self, topic: str, queue_id: int, queue_offset: int, tags_code: int, store_timestamp: int
+    def __init__(
+        self, clock: interfaces.IReactorTime, now_ms: Callable[[], int], dispatch: Callable[[], object]
     ) -> None:
-        """The store's arrival listener."""
-        key = (topic, queue_id)
-        if key in self._held:
-            self._woken.setdefault(key, set()).add(tags_code)
+        self.lines: dict[Line, list[_Held]] = {}
+        self.woken: dict[Line, _Arrival] = {}
+        self._clock = clock
+        self._now_ms = now_ms
+        self._dispatch = dispatch
+        self._lines_at: dict[Place, dict[Line, None]] = {}
+        self._counts = dict.fromkeys(Kind, 0)
+        self._corked: set[Corked] | None = None
 
-    def answer_woken(self) -> None:
-        """Answer the pulls that an arrived message matches."""
-        if not self._woken:
+    def count(self, kind: Kind) -> int:
+        """How many of a kind wait."""
+        return self._counts[kind]
+
+    def length(self, line: Line) -> int:
+        """How many wait in a line."""
+        return len(self.lines.get(line, ()))
+
+    def hold(self, request: Waiting) -> defer.Deferred[Ready]:
+        """Let a request wait. Fires with its answer, None where its client is gone; who cancels it gets none."""
+        timer = None
+        if request.line.kind is not Kind.PULL:
+            delay_ms = request.expires_ms - EARLY_MS - self._now_ms()
+            timer = self._clock.callLater(delay_ms / 1000, lambda: self._expired(held))
+        held = _Held(request, defer.Deferred(lambda _: self._cancelled(held)), timer)
+        self._keep(held)
+        return held.done
+
+    # messages
+
+    def arrived(self, topic: str, queue_id: int, queue_offset: int, tags_code: int, store_timestamp: int) -> None:
+        """The store's arrival listener; `answer_woken` looks who wanted it."""
+        for place in ((topic, ALL_QUEUES), (topic, queue_id)):
+            for line in self._lines_at.get(place, ()):
+                arrival = self.woken.setdefault(line, _Arrival())
+                arrival.count += 1
+                arrival.tags_codes.add(tags_code)
+
+    def answer_woken(self) -> bool:
+        """Answer those for whom messages arrived; whether pops were tried, which put check points."""
+        woken, self.woken = sorted(self.woken.items()), {}
+        corked, self._corked = self._corked, set()
+        try:
+            for line, arrival in woken:
+                self._offer(line, arrival)
+        finally:
+            for channel in self._corked:
+                channel.uncork()
+            self._corked = corked
+        return bool(woken) and woken[-1][0].kind is Kind.POP
+
+    def _offer(self, line: Line, arrival: _Arrival) -> None:
+        if line.kind is Kind.PULL:
+            for held in [held for held in self.lines.get(line, ()) if held.wants(arrival.tags_codes)]:
+                self._try(held, last=False)
             return
-        woken, self._woken = self._woken, {}
-        for key, tags_codes in woken.items():
-            self._answer(key, lambda pull, codes=tags_codes: self._matches(pull, codes))
+        for _ in range(arrival.count):
+            if not self._wake(line, arrival.tags_codes):
+                break
+
+    def wake(self, topic: str, group: str, queue_id: int) -> None:
+        """A queue may be popped again: of both kinds a request for all queues is tried, else one for the queue."""
+        for kind in (Kind.POP, Kind.NOTIFICATION):
+            if not self._wake(Line(kind, topic, group, ALL_QUEUES), None):
+                self._wake(Line(kind, topic, group, queue_id), None)
+
+    def _wake(self, line: Line, arrived: Collection[int] | None) -> bool:
+        """Answer a request that wants one of the messages; False where none does, or it found nothing."""
+        wanting = [held for held in self.lines.get(line, ()) if held.wants(arrived)]
+        while wanting:
+            held = wanting.pop(-1 if line.kind is Kind.NOTIFICATION else 0)
+            gone = not held.request.channel.connected_now
+            if not self._try(held, last=False):
+                return False
+            if not gone:
+                return True
+        return False
+
+    # ends
 
     def answer_expired(self, now_ms: int) -> None:
-        """Answer the pulls whose time is up; forget those whose connection is gone."""
-        for key in list(self._held):
-            self._answer(key, lambda pull: pull.expires_ms <= now_ms or not pull.connected())
+        """Answer those whose time is up; let those go whose connection is gone, however long they wanted to wait."""
+        self._end(lambda held: held.request.expires_ms <= now_ms or not held.request.channel.connected_now)
 
     def answer_queue(self, topic: str, queue_id: int) -> None:
         """Answer the pulls of one queue: a reader among them is to go on elsewhere."""
-        self._answer((topic, queue_id), lambda pull: True)
+        line = Line(Kind.PULL, topic, "", queue_id)
+        self._end(lambda held: held.request.line == line)
 
-    def answer_all(self) -> None:
-        """Answer every pull (the broker stops)."""
-        for key in list(self._held):
-            self._answer(key, lambda pull: True)
+    def answer_all(self, *kinds: Kind) -> None:
+        """Answer every request of these kinds: the broker stops."""
+        self._end(lambda held: held.request.line.kind in kinds)
 
-    @staticmethod
-    def _matches(pull: HeldPull, arrived: set[int]) -> bool:
-        if pull.tags_codes is not None and arrived.isdisjoint(pull.tags_codes):
-            return False
-        if pull.found is None or not pull.connected():
+    def _end(self, due: Callable[[_Held], bool]) -> None:
+        for held in [held for line in self.lines.values() for held in line if due(held)]:
+            self._try(held, last=True)
+
+    def _expired(self, held: _Held) -> None:
+        held.timer = None
+        self._try(held, last=True)
+        self._dispatch()
+
+    def _cancelled(self, held: _Held) -> None:
+        self._drop(held)
+        if held.timer is not None:
+            held.timer.cancel()
+
+    def _try(self, held: _Held, *, last: bool) -> bool:
+        """Answer a request, if there is an answer; False where it goes on waiting."""
+        if held.done.called:
             return True
-        try:
-            return pull.found()
-        except Exception:
-            return True  # the answer meets the same, and tells the puller
+        self._drop(held)
+        answer: Answer | failure.Failure = None
+        if held.request.channel.connected_now:
+            try:
+                answer = held.request.attempt(last)
+            except Exception:
+                answer = failure.Failure()
+            if answer is None and not last:
+                self._keep(held)
+                return False
+        self._answer(held, answer)
+        return True
 
-    def _answer(self, key: tuple[str, int], due: Callable[[HeldPull], bool]) -> None:
-        pulls = self._held.pop(key, [])
-        finished: list[HeldPull] = []
-        waiting: list[HeldPull] = []
-        for pull in pulls:
-            (finished if due(pull) else waiting).append(pull)
-        if waiting:
-            self._held[key] = waiting
-        self._count -= len(finished)
-        for pull in finished:
-            self._finish(pull)
-
-    @staticmethod
-    def _finish(pull: HeldPull) -> None:
-        if not pull.connected():
-            pull.done.callback(None)
-            return
-        try:
-            answer = pull.answer()
-        except Exception:
-            pull.done.errback()
+    def _answer(self, held: _Held, answer: Answer | failure.Failure) -> None:
+        if held.timer is not None:
+            held.timer.cancel()
+        channel = held.request.channel
+        if self._corked is not None and channel not in self._corked:
+            self._corked.add(channel)
+            channel.cork()
+        if isinstance(answer, defer.Deferred):
+            answer.addBoth(held.done.callback)
+        elif isinstance(answer, failure.Failure):
+            held.done.errback(answer)
         else:
-            pull.done.callback(answer)
+            held.done.callback(answer)
+
+    # lines
+
+    def _keep(self, held: _Held) -> None:
+        line = held.request.line
+        if line not in self.lines:
+            self.lines[line] = []
+            for place in line.places():
+                self._lines_at.setdefault(place, {})[line] = None
+        bisect.insort(self.lines[line], held, key=lambda one: one.request.expires_ms)
+        self._counts[line.kind] += 1
+
+    def _drop(self, held: _Held) -> None:
+        line = held.request.line
+        self.lines[line].remove(held)
+        self._counts[line.kind] -= 1
+        if self.lines[line]:
+            return
+        del self.lines[line]
+        for place in line.places():
+            lines = self._lines_at[place]
+            del lines[line]
+            if not lines:
+                del self._lines_at[place]

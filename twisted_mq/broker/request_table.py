@@ -61,10 +61,10 @@ def _processors(broker: BrokerController) -> Iterator[RequestProcessor]:
     yield EndTransactionProcessor(broker)
     yield ReplyMessageProcessor(broker)
     yield PullMessageProcessor(broker)
-    yield PopMessageProcessor(broker)
-    yield AckMessageProcessor(broker)
-    yield ChangeInvisibleTimeProcessor(broker)
-    yield NotificationProcessor(broker)
+    yield PopMessageProcessor(broker, broker.pop.reader)
+    yield AckMessageProcessor(broker, broker.pop)
+    yield ChangeInvisibleTimeProcessor(broker, broker.pop)
+    yield NotificationProcessor(broker, broker.pop.orders)
     yield PeekMessageProcessor(broker)
     yield ClientManageProcessor(
         options, broker.now_ms, topics, groups, consumers, producers, broker.filters, broker.statistics
@@ -79,7 +79,7 @@ def _processors(broker: BrokerController) -> Iterator[RequestProcessor]:
         options, broker.now_ms, store, topics, groups, offsets, consumers, broker.statistics, broker.address
     )
     yield AdminClientsProcessor(options, store, topics, groups, consumers, producers)
-    yield AdminOffsetsProcessor(options, store, topics, groups, offsets, consumers, broker.held_pulls)
+    yield AdminOffsetsProcessor(options, store, topics, groups, offsets, consumers, broker.polling)
     yield AdminConfigProcessor(
         options, broker.now_ms, store, topics, groups, AdvertisedAddress(broker.advertised_ip, broker.port), broker.ha
     )

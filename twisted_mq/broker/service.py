@@ -24,7 +24,7 @@ from twisted_mq.broker.filter.consumer_filter_data import ConsumerFilterTable
 from twisted_mq.broker.filter.consumer_filter_manager import ConsumerFilterManager, consumer_filters
 from twisted_mq.broker.filter.message_filter import filter_bit_map
 from twisted_mq.broker.ha.replication import Replication
-from twisted_mq.broker.long_polling import HOLD_CHECK_SECONDS
+from twisted_mq.broker.long_polling import HOLD_CHECK_SECONDS, Kind
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.registration import Registration
 from twisted_mq.broker.request_table import request_table
@@ -242,8 +242,7 @@ class BrokerService(service.Service):
         self._retention = RetentionService(self._store, options, self._reactor, self.now_ms, self._in_thread)
         period = min(60_000, max(10_000, options.register_name_server_period)) / 1000
         self._every(period, self.registration.register)
-        self._every(HOLD_CHECK_SECONDS, lambda: controller.held_pulls.answer_expired(self.now_ms()))
-        self._every(HOLD_CHECK_SECONDS, controller.pop.forget_lost)
+        self._every(HOLD_CHECK_SECONDS, lambda: controller.polling.answer_expired(self.now_ms()))
         self._every(EXPIRY_SCAN_SECONDS, controller.close_expired_clients)
         self._every(SNAPSHOT_SECONDS, controller.take_snapshot)
         self._every(SAMPLE_SECONDS, lambda: controller.statistics.sample(self._reactor.seconds()))
@@ -312,7 +311,7 @@ class BrokerService(service.Service):
         controller.pop.stop()
         controller.dispatch()
         controller.ha.stop()
-        controller.held_pulls.answer_all()
+        controller.polling.answer_all(Kind.PULL)
         self._factory.close_all()
         self._client.close()
         self._save(controller.offsets.save)

@@ -104,6 +104,7 @@ class Channel(protocol.Protocol):
         self.last_active = self._seconds()
         self.connected_now = False
         self._waiting: list[RemotingCommand] = []
+        self._corked: list[bytes] | None = None
         self._pending = 0
         self._incomplete = 0
         self._paused = False
@@ -313,14 +314,28 @@ class Channel(protocol.Protocol):
         self._traffic.pending_answers -= 1
         self._pending -= 1
         encoded = self._frame(command, answer)
-        if encoded is not None:
+        if encoded is None:
+            return
+        if self._corked is not None:
+            self._corked.append(encoded)
+        else:
             self._write([encoded])
+
+    def cork(self) -> None:
+        """Keep late answers from now on."""
+        self._corked = []
+
+    def uncork(self) -> None:
+        """Write what was kept, in one piece."""
+        if self._corked is not None:
+            answers, self._corked = self._corked, None
+            self._write(answers)
 
     def _refusal(self, command: RemotingCommand, reason: failure.Failure) -> RemotingCommand:
         """The one place that turns an error into an answer."""
         error = reason.value
         if isinstance(error, BrokerError):
-            return command.answer(error.response_code, error.remark)
+            return command.answer(error.response_code, error.remark, dict(error.ext_fields))
         if isinstance(error, ProtocolError):
             return command.answer(ResponseCode.SYSTEM_ERROR, str(error))
         self.log.failure("request failed: code={code} peer={peer}", reason, code=command.code, peer=self.address)

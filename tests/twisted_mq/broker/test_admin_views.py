@@ -8,6 +8,7 @@ from tests.support.broker import BrokerInMemory
 from tests.support.heartbeat import heartbeat
 from tests.twisted_mq.broker.test_pull import pull, pull_fields, tagged
 from tests.twisted_mq.broker.test_send import send
+from twisted_mq.broker.long_polling import Kind
 from twisted_mq.broker.remarks import OVERLOAD
 from twisted_mq.protocol.bodies import (
     BrokerStatsData,
@@ -133,6 +134,6 @@ def test_pulls_that_wait_are_bounded() -> None:
         held.send(RemotingCommand(11, language="JAVA", ext_fields=pull_fields(offset=1, sys_flag=6)))
         assert [(one.code, one.remark) for one in held.received()] == [(ResponseCode.SYSTEM_BUSY, OVERLOAD)] * expected
     broker.clock.advance(20)
-    broker.controller.held_pulls.answer_expired(broker.now_ms())
-    assert (len(held.received()), len(broker.controller.held_pulls)) == (1, 0)
+    broker.controller.polling.answer_expired(broker.now_ms())
+    assert (len(held.received()), broker.controller.polling.count(Kind.PULL)) == (1, 0)
     assert pull(peer).code == 0

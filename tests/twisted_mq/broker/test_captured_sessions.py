@@ -82,7 +82,7 @@ def replayed(asked: list[Asked], theirs: Session) -> Session:
     begin = next(int(one.ext_fields["g"]) - at_ms for at_ms, _, one in asked if one.code in SENDS)
     for at_ms, connection, command in asked:
         broker.clock.advance(max(0.0, (begin + at_ms) / 1000 - broker.clock.seconds()))
-        broker.controller.held_pulls.answer_expired(broker.now_ms())
+        broker.controller.polling.answer_expired(broker.now_ms())
         if command.code == RequestCode.VIEW_MESSAGE_BY_ID:
             moved = {place: ours.places()[key] for key, place in theirs.places().items()}
             fields = {**command.ext_fields, "offset": str(moved[int(command.ext_fields["offset"])])}

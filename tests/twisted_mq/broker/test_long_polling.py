@@ -1,85 +1,202 @@
-from twisted_mq.broker.long_polling import HeldPull, PullRequestHoldService
+"""Who waits for messages, and when they are answered; with their processors: test_pull, pop/test_held_requests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+import attrs
+from twisted.internet import defer
+from twisted.internet.task import Clock
+
+from twisted_mq.broker.long_polling import Kind, Line, LongPolling
+
+PULLS = Line(Kind.PULL, "T", "", 0)
 
 
-def held(
-    answers: list[str], name: str, tags: set[int] | None = None, expires_ms: int = 100, up: bool = True
-) -> HeldPull:
-    def answer() -> str:
-        answers.append(name)
-        return name
+@attrs.define(eq=False)
+class Connection:
+    """Notes what happens to it."""
 
-    return HeldPull(0, tags, expires_ms, answer, lambda: up)
+    connected_now: bool = True
+    events: list[str] = attrs.field(factory=list)
+
+    def cork(self) -> None:
+        self.events.append("cork")
+
+    def uncork(self) -> None:
+        self.events.append("uncork")
+
+
+@attrs.define(eq=False)
+class Request:
+    """Answers with its name, which `found` may forbid unless it is the last attempt."""
+
+    name: str
+    line: Line = PULLS
+    tags_codes: Collection[int] | None = None
+    expires_ms: int = 100_000
+    channel: Connection = attrs.field(factory=Connection)
+    found: Callable[[], bool] = lambda: True
+
+    def attempt(self, last: bool) -> bytes | None:
+        return self.name.encode() if last or self.found() else None
+
+
+@attrs.define(eq=False)
+class Desk:
+    """Long polling by itself, and who was answered with what."""
+
+    clock: Clock = attrs.field(factory=Clock)
+    answers: list[object] = attrs.field(factory=list)
+    dispatched: int = 0
+    polling: LongPolling = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.polling = LongPolling(self.clock, lambda: int(self.clock.seconds() * 1000), self.dispatch)
+
+    def dispatch(self) -> None:
+        self.dispatched += 1
+
+    def hold(self, request: Request) -> defer.Deferred[object]:
+        done = self.polling.hold(request)
+        done.addCallbacks(self.answers.append, lambda reason: self.answers.append(reason.type.__name__))
+        return done
+
+    def arrive(self, queue_id: int = 0, tags_code: int = 0, topic: str = "T", count: int = 1) -> None:
+        for offset in range(count):
+            self.polling.arrived(topic, queue_id, offset, tags_code, 1)
+        self.polling.answer_woken()
+
+
+def pop(name: str, queue_id: int = -1, kind: Kind = Kind.POP, **more: object) -> Request:
+    return Request(name, Line(kind, "T", "G", queue_id), **more)
+
+
+def broken() -> bool:
+    raise ValueError("broken")
 
 
 def test_arrival_answers_the_queues_pulls_once_after_the_batch() -> None:
-    service, answers = PullRequestHoldService(), list[str]()
-    service.hold("T", 0, held(answers, "a"))
-    service.hold("T", 1, held(answers, "b"))
+    desk = Desk()
+    desk.hold(Request("a"))
+    desk.hold(Request("b", Line(Kind.PULL, "T", "", 1)))
     for offset in range(3):
-        service.message_arriving("T", 0, offset, 0, 1)
-    assert answers == []
-    service.answer_woken()
-    assert (answers, len(service)) == (["a"], 1)
-    service.answer_woken()
-    assert answers == ["a"]
+        desk.polling.arrived("T", 0, offset, 0, 1)
+    assert desk.answers == []
+    desk.polling.answer_woken()
+    assert (desk.answers, desk.polling.count(Kind.PULL)) == ([b"a"], 1)
+    desk.polling.answer_woken()
+    assert desk.answers == [b"a"]
 
 
 def test_arrival_with_another_tag_leaves_a_pull_waiting() -> None:
-    service, answers = PullRequestHoldService(), list[str]()
-    done = service.hold("T", 0, held(answers, "a", {7}))
-    service.message_arriving("T", 0, 0, 8, 1)
-    service.answer_woken()
-    assert answers == []
-    service.message_arriving("T", 0, 1, 7, 1)
-    service.answer_woken()
-    results: list[str] = []
-    done.addCallback(results.append)
-    assert results == ["a"]
+    desk = Desk()
+    desk.hold(Request("a", tags_codes={7}))
+    desk.arrive(tags_code=8)
+    assert desk.answers == []
+    desk.arrive(tags_code=7)
+    assert desk.answers == [b"a"]
 
 
 def test_time_limit_answers_and_lost_connections_are_forgotten() -> None:
-    service, answers = PullRequestHoldService(), list[str]()
-    service.hold("T", 0, held(answers, "late", expires_ms=50))
-    service.hold("T", 0, held(answers, "early", expires_ms=200))
-    service.hold("T", 0, held(answers, "gone", up=False))
-    service.answer_expired(60)
-    assert (answers, len(service)) == (["late"], 1)
+    desk = Desk()
+    desk.hold(Request("late", expires_ms=50))
+    desk.hold(Request("early", expires_ms=200))
+    desk.hold(Request("gone", channel=Connection(connected_now=False)))
+    desk.polling.answer_expired(60)
+    assert (desk.answers, desk.polling.count(Kind.PULL)) == ([b"late", None], 1)
 
 
 def test_failing_answer_reaches_its_own_pull_alone() -> None:
-    service, answers = PullRequestHoldService(), list[str]()
-
-    def fail() -> str:
-        raise ValueError("broken")
-
-    failures: list[BaseException] = []
-    service.hold("T", 0, HeldPull(0, None, 100, fail, lambda: True)).addErrback(lambda f: failures.append(f.value))
-    service.hold("T", 0, held(answers, "b"))
-    service.answer_all()
-    assert ([str(one) for one in failures], answers, len(service)) == (["broken"], ["b"], 0)
+    desk = Desk()
+    desk.hold(Request("a", found=broken))
+    desk.hold(Request("b"))
+    desk.arrive(tags_code=8)
+    assert (desk.answers, desk.polling.count(Kind.PULL)) == (["ValueError", b"b"], 0)
 
 
-def test_failing_look_at_what_arrived_concerns_its_own_pull_alone() -> None:
-    service, answers = PullRequestHoldService(), list[str]()
-
-    def fail() -> bool:
-        raise ValueError("broken")
-
-    failures: list[BaseException] = []
-    broken = HeldPull(0, None, 100, fail, lambda: True, found=fail)
-    service.hold("T", 0, broken).addErrback(lambda f: failures.append(f.value))
-    service.hold("T", 0, held(answers, "b"))
-    service.message_arriving("T", 0, 0, 8, 1)
-    service.answer_woken()
-    assert ([str(one) for one in failures], answers, len(service)) == (["broken"], ["b"], 0)
+def test_pull_that_finds_nothing_of_what_arrived_goes_on_waiting() -> None:
+    desk, finds = Desk(), list[bool]([False, True])
+    desk.hold(Request("a", found=lambda: finds.pop(0)))
+    desk.arrive()
+    assert (desk.answers, desk.polling.count(Kind.PULL)) == ([], 1)
+    desk.arrive()
+    assert (desk.answers, desk.polling.lines) == ([b"a"], {})
 
 
-def test_cancelled_pull_is_answered_no_more() -> None:
-    service, answers = PullRequestHoldService(), list[str]()
-    cancelled = service.hold("T", 0, held(answers, "a"))
-    service.hold("T", 0, held(answers, "b"))
-    cancelled.addErrback(lambda reason: answers.append(reason.type.__name__))
-    cancelled.cancel()
-    assert len(service) == 1
-    service.answer_all()
-    assert (answers, len(service)) == (["CancelledError", "b"], 0)
+def test_all_of_a_kind_are_answered_at_the_end() -> None:
+    desk = Desk()
+    desk.hold(Request("a", found=broken))
+    desk.hold(pop("b", found=lambda: False))
+    desk.polling.answer_all(Kind.POP, Kind.NOTIFICATION)
+    assert desk.answers == [b"b"]
+    desk.polling.answer_all(Kind.PULL)
+    assert (desk.answers, desk.polling.lines, desk.clock.getDelayedCalls()) == ([b"b", b"a"], {}, [])
+
+
+def test_pulls_of_one_queue_are_answered_when_a_reader_is_to_go_elsewhere() -> None:
+    desk = Desk()
+    desk.hold(Request("a"))
+    desk.hold(Request("b", Line(Kind.PULL, "T", "", 1)))
+    desk.hold(pop("c", queue_id=0))
+    desk.polling.answer_queue("T", 0)
+    assert desk.answers == [b"a"]
+
+
+def test_cancelled_request_is_answered_no_more() -> None:
+    desk = Desk()
+    for cancelled in (desk.hold(Request("a")), desk.hold(pop("p"))):
+        cancelled.cancel()
+    desk.hold(Request("b"))
+    desk.polling.answer_all(*Kind)
+    assert desk.answers == ["CancelledError", "CancelledError", b"b"]
+    assert (desk.polling.lines, desk.clock.getDelayedCalls()) == ({}, [])
+
+
+def test_as_many_pops_are_answered_as_messages_came_and_pulls_all() -> None:
+    desk = Desk()
+    for name in "ab":
+        desk.hold(Request(name))
+    for name, expires_ms in (("later", 9000), ("first", 5000), ("last", 12000)):
+        desk.hold(pop(name, expires_ms=expires_ms))
+    desk.arrive(count=2)
+    assert desk.answers == [b"a", b"b", b"first", b"later"]
+
+
+def test_notifications_come_before_pops_the_last_to_end_first() -> None:
+    desk = Desk()
+    desk.hold(pop("p", expires_ms=9000))
+    for name, expires_ms in (("first", 5000), ("last", 9000)):
+        desk.hold(pop(name, kind=Kind.NOTIFICATION, expires_ms=expires_ms))
+    desk.arrive()
+    assert desk.answers == [b"last", b"p"]
+
+
+def test_pop_of_all_queues_and_of_retry_topics_is_woken() -> None:
+    desk = Desk()
+    desk.hold(pop("all"))
+    desk.hold(pop("one", queue_id=3))
+    desk.arrive(queue_id=5)
+    assert desk.answers == [b"all"]
+    desk.arrive(queue_id=3, topic="%RETRY%G_T")
+    assert desk.answers == [b"all", b"one"]
+
+
+def test_pop_whose_time_is_up_is_tried_once_more_and_what_it_put_is_shown() -> None:
+    desk = Desk()
+    desk.hold(pop("p", expires_ms=3000, found=lambda: False))
+    desk.clock.advance(2.9)
+    assert (desk.answers, desk.dispatched) == ([], 0)
+    desk.clock.advance(0.06)
+    assert (desk.answers, desk.dispatched) == ([b"p"], 1)
+
+
+def test_answers_of_one_connection_leave_in_one_piece() -> None:
+    desk, one, other = Desk(), Connection(), Connection()
+    for queue_id in range(3):
+        desk.hold(Request(f"a{queue_id}", Line(Kind.PULL, "T", "", queue_id), channel=one))
+    desk.hold(Request("b", channel=other, found=lambda: False))
+    for queue_id in range(3):
+        desk.polling.arrived("T", queue_id, 0, 0, 1)
+    desk.polling.answer_woken()
+    assert (desk.answers, one.events, other.events) == ([b"a0", b"a1", b"a2"], ["cork", "uncork"], [])

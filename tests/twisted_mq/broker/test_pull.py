@@ -11,6 +11,7 @@ from tests.support.broker import BrokerInMemory, Peer
 from tests.support.heartbeat import heartbeat
 from tests.support.store_load import START_MS, small_config
 from tests.twisted_mq.broker.test_send import fields, send
+from twisted_mq.broker.long_polling import Kind
 from twisted_mq.protocol.layouts.record_codec import iterate_messages
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.framing import encode_frame
@@ -82,7 +83,7 @@ def test_pull_at_the_end_waits_and_gets_the_whole_batch_that_arrives() -> None:
         frames += encode_frame(command)
     producer.channel.dataReceived(frames)
     (answer,) = consumer.received()
-    assert (answer.code, bodies(answer), len(broker.controller.held_pulls)) == (0, [b"x", b"y"], 0)
+    assert (answer.code, bodies(answer), broker.controller.polling.count(Kind.PULL)) == (0, [b"x", b"y"], 0)
 
 
 def test_waiting_pull_is_answered_when_its_time_is_up() -> None:
@@ -92,10 +93,10 @@ def test_waiting_pull_is_answered_when_its_time_is_up() -> None:
     peer.send(RemotingCommand(11, ext_fields=pull_fields(1, SUBSCRIPTION | SUSPEND)))
     peer.received()
     broker.clock.advance(14)
-    broker.controller.held_pulls.answer_expired(broker.now_ms())
+    broker.controller.polling.answer_expired(broker.now_ms())
     assert peer.received() == []
     broker.clock.advance(1)
-    broker.controller.held_pulls.answer_expired(broker.now_ms())
+    broker.controller.polling.answer_expired(broker.now_ms())
     (answer,) = peer.received()
     assert (answer.code, answer.remark, answer.ext_fields["nextBeginOffset"]) == (19, "OFFSET_OVERFLOW_ONE", "1")
 
@@ -183,4 +184,4 @@ def test_lost_connection_forgets_its_waiting_pull() -> None:
     peer.send(RemotingCommand(11, ext_fields=pull_fields(1, SUBSCRIPTION | SUSPEND)))
     peer.channel.connectionLost()
     send(producer, b"new")
-    assert len(broker.controller.held_pulls) == 0
+    assert broker.controller.polling.count(Kind.PULL) == 0

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.broker import BrokerInMemory, Peer
+from twisted_mq.broker.long_polling import Kind
 from twisted_mq.protocol.bodies import CheckClientRequestBody, ConsumerData, HeartbeatData, encode_body
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.layouts.record_codec import iterate_messages
@@ -97,7 +98,7 @@ def test_a_waiting_pull_sleeps_on_over_messages_that_do_not_match():
     mine.send(RemotingCommand(RequestCode.PULL_MESSAGE, ext_fields=desk.fields(10, SUSPEND)))
     for number in range(3):
         desk.send(number)
-    assert (mine.received(), len(desk.broker.controller.held_pulls)) == ([], 1)
+    assert (mine.received(), desk.broker.controller.polling.count(Kind.PULL)) == ([], 1)
     desk.send(500)
     (answer,) = mine.received()
     assert (answer.code, answer.ext_fields["nextBeginOffset"], bodies(answer)) == (0, "14", [500])
@@ -110,7 +111,7 @@ def test_a_waiting_pull_that_nothing_matched_goes_on_behind_what_came():
     mine.send(RemotingCommand(RequestCode.PULL_MESSAGE, ext_fields=desk.fields(10, SUSPEND)))
     desk.send(1)
     desk.broker.clock.advance(15)
-    desk.broker.controller.held_pulls.answer_expired(desk.broker.now_ms())
+    desk.broker.controller.polling.answer_expired(desk.broker.now_ms())
     (answer,) = mine.received()
     assert (answer.code, answer.ext_fields["nextBeginOffset"]) == (ResponseCode.PULL_NOT_FOUND, "11")
 

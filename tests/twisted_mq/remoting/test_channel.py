@@ -116,6 +116,27 @@ class RequestsOfThePeer(ChannelCase):
         self.assertEqual([told(one) for one in sent(self.transport)], [(1, 0, None, b"late")])
         self.assertEqual(self.traffic.pending_answers, 0)
 
+    def test_late_answers_of_a_corked_channel_leave_in_one_write(self) -> None:
+        writes: list[bytes] = []
+        self.receive(request(LATER, 1), request(LATER, 2), request(LATER, 3))
+        self.transport.write = writes.append  # type: ignore[method-assign]
+        self.channel.cork()
+        for number in (0, 1):
+            self.later[number].callback(request(0))
+        self.assertEqual(writes, [])
+        self.channel.uncork()
+        self.later[2].callback(request(0))
+        self.assertEqual(len(writes), 2)
+        self.transport.io.write(b"".join(writes))
+        self.assertEqual([one.opaque for one in sent(self.transport)], [1, 2, 3])
+
+    def test_refusal_carries_the_fields_of_its_error(self) -> None:
+        error = BrokerError(ResponseCode.NO_PERMISSION, "no").with_fields({"forbiddenType": "3"})
+        self.receive(request(LATER, 1))
+        self.later[0].errback(error)
+        (answer,) = sent(self.transport)
+        self.assertEqual((told(answer), answer.ext_fields), ((1, 16, "no", b""), {"forbiddenType": "3"}))
+
     def test_late_refusal_is_answered_with_its_code(self) -> None:
         self.receive(request(LATER, 1))
         self.later[0].errback(BrokerError(ResponseCode.NO_PERMISSION, "not allowed"))

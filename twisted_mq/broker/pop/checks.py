@@ -6,13 +6,16 @@ Apache: PopMessageProcessor, NotificationProcessor, PollingInfoProcessor, in the
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Protocol, TypeVar
 
+from twisted_mq.broker.pop.parts import ReadParts
+from twisted_mq.broker.pop.revive_log import ReviveLog
 from twisted_mq.broker.remarks import FAQ
 from twisted_mq.protocol.bodies import TopicConfig
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError, HeaderError
 from twisted_mq.protocol.flags import PERM_READ
+from twisted_mq.protocol.headers import NotificationRequestHeader, PopMessageRequestHeader
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header
 from twisted_mq.remoting.channel import Answer, Channel, Processor
@@ -20,21 +23,41 @@ from twisted_mq.remoting.channel import Answer, Channel, Processor
 BORN_TIME = "bornTime"
 
 
-def check_broker(broker: Any, what: str = "peeking message") -> None:
+class OfQueue(Protocol):
+    """A header that names a queue."""
+
+    @property
+    def topic(self) -> str: ...
+
+    @property
+    def queue_id(self) -> int: ...
+
+
+class OfGroup(OfQueue, Protocol):
+    """And who reads it."""
+
+    @property
+    def consumer_group(self) -> str: ...
+
+
+Polling = TypeVar("Polling", PopMessageRequestHeader, NotificationRequestHeader)
+
+
+def check_broker(broker: ReadParts, what: str = "peeking message") -> None:
     """Raises BrokerError where the broker must not be read."""
     if not broker.options.broker_permission & PERM_READ:
         raise BrokerError(ResponseCode.NO_PERMISSION, f"the broker[{broker.advertised_ip}] {what} is forbidden")
 
 
-def existing_topic(broker: Any, topic: str) -> TopicConfig:
+def existing_topic(broker: ReadParts, topic: str) -> TopicConfig:
     """The topic's configuration. Raises BrokerError."""
-    config: TopicConfig | None = broker.topics.get(topic)
+    config = broker.topics.get(topic)
     if config is None:
         raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"topic[{topic}] not exist, apply first please! {FAQ}")
     return config
 
 
-def wrong_queue(channel: Channel, header: Any, config: TopicConfig, code: int) -> BrokerError:
+def wrong_queue(channel: Channel, header: OfQueue, config: TopicConfig, code: int) -> BrokerError:
     """The refusal of a queue that the topic does not have."""
     return BrokerError(
         code,
@@ -43,7 +66,7 @@ def wrong_queue(channel: Channel, header: Any, config: TopicConfig, code: int) -
     )
 
 
-def readable_topic(broker: Any, channel: Channel, header: Any) -> TopicConfig:
+def readable_topic(broker: ReadParts, channel: Channel, header: OfGroup) -> TopicConfig:
     """The configuration of the header's topic, which may be read, as its group may. Raises BrokerError.
 
     A queue id below 0 means all queues.
@@ -62,7 +85,7 @@ def readable_topic(broker: Any, channel: Channel, header: Any) -> TopicConfig:
     return config
 
 
-def existing_queue(broker: Any, channel: Channel, header: Any) -> tuple[int, int]:
+def existing_queue(broker: ReadParts, channel: Channel, header: OfQueue) -> tuple[int, int]:
     """The first offset of the header's queue and the one behind its last. Raises BrokerError."""
     config = existing_topic(broker, header.topic)
     if not 0 <= header.queue_id < config.read_queue_nums:
@@ -74,15 +97,15 @@ def existing_queue(broker: Any, channel: Channel, header: Any) -> tuple[int, int
     )
 
 
-def check_revive_queue(broker: Any, queue_id: int) -> None:
+def check_revive_queue(broker: ReadParts, revive_log: ReviveLog, queue_id: int) -> None:
     """Raises BrokerError for a queue that the revive log does not have; Apache's broker would make it."""
     count = broker.options.revive_queue_num
     if not 0 <= queue_id < count:
-        remark = f"reviveQid[{queue_id}] is illegal, {broker.pop.revive_log.topic} has {count} queues"
+        remark = f"reviveQid[{queue_id}] is illegal, {revive_log.topic} has {count} queues"
         raise BrokerError(ResponseCode.MESSAGE_ILLEGAL, remark)
 
 
-def check_invisible_time(broker: Any, invisible_time: int) -> None:
+def check_invisible_time(broker: ReadParts, invisible_time: int) -> None:
     """Raises BrokerError for a time that the timer does not serve; Apache's broker would lose sight of the message."""
     longest = broker.options.timer_max_delay_sec * 1000
     if invisible_time > longest:
@@ -97,14 +120,14 @@ def refused_with(fields: Mapping[str, str], answer: Processor) -> Processor:
         try:
             return answer(channel, command)
         except BrokerError as error:
-            return command.answer(error.response_code, error.remark, dict(fields))
+            raise error.with_fields(fields) from error
 
     return decide
 
 
 def header_and_born_time(
-    header_class: Any, read: Callable[[RemotingCommand], Any], command: RemotingCommand, now_ms: int
-) -> tuple[Any, int]:
+    header_class: type[Polling], read: Callable[[RemotingCommand], Polling], command: RemotingCommand, now_ms: int
+) -> tuple[Polling, int]:
     """The header, and when its client made it: now, where the client does not say. Raises HeaderError."""
     try:
         header = read(command)

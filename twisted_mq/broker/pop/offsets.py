@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from twisted_mq.broker.pop.parts import ReadParts
 from twisted_mq.protocol.names.system_topics import RETRY_PREFIX
 
 FROM_FIRST = 0
 """Apache: ConsumeInitMode.MIN; everything else is MAX, from the last message on."""
 
 
-def init_offset(broker: Any, topic: str, queue_id: int, init_mode: int) -> int:
+def init_offset(broker: ReadParts, topic: str, queue_id: int, init_mode: int) -> int:
     """The first message's offset, or the last one's; the first's also for a queue so new that it is in memory whole."""
     store = broker.store
-    first: int = store.min_offset_in_queue(topic, queue_id)
+    first = store.min_offset_in_queue(topic, queue_id)
     if init_mode == FROM_FIRST or topic.startswith(RETRY_PREFIX):
         return first
     if broker.options.init_pop_offset_by_check_msg_in_mem and first <= 0 and store.is_in_memory(topic, queue_id, 0):
@@ -21,7 +20,7 @@ def init_offset(broker: Any, topic: str, queue_id: int, init_mode: int) -> int:
     return max(0, store.max_offset_in_queue(topic, queue_id) - 1)
 
 
-def next_offset(broker: Any, topic: str, group: str, queue_id: int) -> int:
+def next_offset(broker: ReadParts, topic: str, group: str, queue_id: int) -> int:
     """Where the group would go on; a queue's first offset where it never did (Apache: NotificationProcessor)."""
-    offset: int | None = broker.offsets.query(group, topic, queue_id)
-    return int(broker.store.min_offset_in_queue(topic, queue_id)) if offset is None else offset
+    offset = broker.offsets.query(group, topic, queue_id)
+    return broker.store.min_offset_in_queue(topic, queue_id) if offset is None else offset

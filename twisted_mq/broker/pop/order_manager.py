@@ -5,11 +5,12 @@ ConsumerOrderInfoLockManager).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from twisted.internet import interfaces
 
-from twisted_mq.broker.pop.order_info import OrderInfo
+from twisted_mq.broker.pop.order_info import ConsumerOrderInfoTable, OrderInfo
+from twisted_mq.broker.pop.parts import PopParts
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.names.pop_receipt import offset_count_info, queue_count_info
 
@@ -17,12 +18,17 @@ UNUSED_MS = 24 * 3600 * 1000
 """A queue that nobody popped for so long is forgotten (Apache: CLEAN_SPAN_FROM_LAST)."""
 
 
-class OrderTable(Protocol):
-    """What keeps the queues: ConsumerOrderInfoTable, or anything like it in memory."""
+class OrderedPop(Protocol):
+    """The header of a pop, as far as an order depends on it."""
 
-    queues: dict[str, dict[int, OrderInfo]]
+    @property
+    def consumer_group(self) -> str: ...
 
-    def save(self) -> bool: ...
+    @property
+    def attempt_id(self) -> str | None: ...
+
+    @property
+    def invisible_time(self) -> int: ...
 
 
 class ConsumerOrderManager:
@@ -33,7 +39,7 @@ class ConsumerOrderManager:
 
     log = Logger()
 
-    def __init__(self, broker: Any, table: OrderTable, freed: Callable[[str, str, int], None]) -> None:
+    def __init__(self, broker: PopParts, table: ConsumerOrderInfoTable, freed: Callable[[str, str, int], None]) -> None:
         self._broker = broker
         self._freed = freed
         self._timers: dict[tuple[str, str, int], interfaces.IDelayedCall] = {}
@@ -50,7 +56,9 @@ class ConsumerOrderManager:
             return False
         return info.visible_again_ms(self._broker.now_ms(), invisible_time) is not None
 
-    def popped(self, header: Any, topic: str, queue_id: int, pop_time: int, queue_offsets: Sequence[int]) -> list[str]:
+    def popped(
+        self, header: OrderedPop, topic: str, queue_id: int, pop_time: int, queue_offsets: Sequence[int]
+    ) -> list[str]:
         """Note a pop; the parts of its orderCountInfo."""
         group = header.consumer_group
         queues = self._table.queues.setdefault(f"{topic}@{group}", {})
@@ -107,8 +115,7 @@ class ConsumerOrderManager:
             timer.cancel()
 
     def _find(self, topic: str, group: str, queue_id: int) -> OrderInfo | None:
-        info: OrderInfo | None = self._table.queues.get(f"{topic}@{group}", {}).get(queue_id)
-        return info
+        return self._table.queues.get(f"{topic}@{group}", {}).get(queue_id)
 
     def _free_later(self, topic: str, group: str, queue_id: int, info: OrderInfo) -> None:
         """Tell when the queue is free, at once on the next turn of the clock where it is."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import attrs
 
 from twisted_mq.broker.filter.selection import Selection
+from twisted_mq.broker.pop.in_flight import InFlightMessages
 from twisted_mq.broker.pop.offsets import init_offset
+from twisted_mq.broker.pop.order_manager import ConsumerOrderManager
+from twisted_mq.broker.pop.parts import PopParts
 from twisted_mq.broker.pop.retried_record import with_receipt
+from twisted_mq.broker.pop.revive_log import ReviveLog
 from twisted_mq.protocol.bodies import PopCheckPoint
+from twisted_mq.protocol.headers import PopMessageRequestHeader
 from twisted_mq.protocol.layouts.record import Buffer, unpack_queue_offset
 from twisted_mq.protocol.names.pop_receipt import message_offset_info, start_offset_info
 from twisted_mq.protocol.names.pop_topics import ORDER_REVIVE_QUEUE, pop_retry_topic
@@ -42,11 +45,16 @@ class Popped:
 class PopReader:
     """Pops for one broker; unordered pops take turns on the revive log's queues."""
 
-    def __init__(self, broker: Any) -> None:
+    def __init__(
+        self, broker: PopParts, revive_log: ReviveLog, in_flight: InFlightMessages, orders: ConsumerOrderManager
+    ) -> None:
         self._broker = broker
+        self._revive_log = revive_log
+        self._in_flight = in_flight
+        self._orders = orders
         self._pops = 0
 
-    def pop(self, header: Any, queues: int, wanted: Selection) -> Popped:
+    def pop(self, header: PopMessageRequestHeader, queues: int, wanted: Selection) -> Popped:
         """Up to `max_msg_nums` messages of the header's topic, which has so many queues, and of its retry topic.
 
         By chance the retry topic comes first; never in an ordered pop.
@@ -66,35 +74,39 @@ class PopReader:
             self._retried(popped, header, retry_topic, wanted, chance)
         return popped
 
-    def _revive_queue(self, header: Any) -> int:
+    def _revive_queue(self, header: PopMessageRequestHeader) -> int:
         if header.order:
             return ORDER_REVIVE_QUEUE
         self._pops += 1
-        return int((self._pops - 1) % self._broker.options.revive_queue_num)
+        return (self._pops - 1) % self._broker.options.revive_queue_num
 
-    def _retry_topic(self, header: Any, chance: int) -> str:
+    def _retry_topic(self, header: PopMessageRequestHeader, chance: int) -> str:
         """That of the broker's version, in half of the pops that of version 1 where it is to be emptied."""
         options = self._broker.options
         version_1 = options.retrieve_message_from_pop_retry_topic_v1 and chance % 2 == 0
         return pop_retry_topic(header.topic, header.consumer_group, options.enable_retry_topic_v2 and not version_1)
 
-    def _retried(self, popped: Popped, header: Any, topic: str, wanted: Selection, chance: int) -> None:
+    def _retried(
+        self, popped: Popped, header: PopMessageRequestHeader, topic: str, wanted: Selection, chance: int
+    ) -> None:
         config = self._broker.topics.get(topic)
         queues = 0 if config is None else config.read_queue_nums
         for index in range(queues):
             self._queue(popped, header, topic, (chance + index) % queues, wanted)
 
-    def _queue(self, popped: Popped, header: Any, topic: str, queue_id: int, wanted: Selection) -> None:
+    def _queue(
+        self, popped: Popped, header: PopMessageRequestHeader, topic: str, queue_id: int, wanted: Selection
+    ) -> None:
         broker, group = self._broker, header.consumer_group
-        store, pop = broker.store, broker.pop
+        store = broker.store
         if self._is_stuck(topic, group, queue_id):
             popped.rest += store.max_offset_in_queue(topic, queue_id) - self._offset(header, topic, queue_id)
             return
         offset = self._offset(header, topic, queue_id)
         if header.order:
-            if pop.orders.blocks(header.attempt_id, topic, group, queue_id, header.invisible_time):
+            if self._orders.blocks(header.attempt_id, topic, group, queue_id, header.invisible_time):
                 return
-            pop.in_flight.clear(topic, group, queue_id)
+            self._in_flight.clear(topic, group, queue_id)
         room = header.max_msg_nums - len(popped.records)
         if room <= 0:
             popped.rest += store.max_offset_in_queue(topic, queue_id) - offset
@@ -115,38 +127,37 @@ class PopReader:
     def _is_stuck(self, topic: str, group: str, queue_id: int) -> bool:
         """Whether the group holds too many messages of the queue already."""
         options = self._broker.options
-        return bool(
-            options.enable_pop_message_threshold
-            and self._broker.pop.in_flight.count(topic, group, queue_id) > options.pop_inflight_message_threshold
-        )
+        held = self._in_flight.count(topic, group, queue_id)
+        return options.enable_pop_message_threshold and held > options.pop_inflight_message_threshold
 
     def _read(self, topic: str, queue_id: int, offset: int, room: int, wanted: Selection) -> GetResult:
-        result: GetResult = self._broker.store.get_message(
+        return self._broker.store.get_message(
             topic, queue_id, offset, room, DEFAULT_MAX_BYTES, wanted.tags_codes, wanted.matches
         )
-        return result
 
-    def _offset(self, header: Any, topic: str, queue_id: int) -> int:
+    def _offset(self, header: PopMessageRequestHeader, topic: str, queue_id: int) -> int:
         """Where the group goes on: at a reset that it was given, its offset, or where a new group begins."""
         broker, group = self._broker, header.consumer_group
-        reset: int | None = broker.offsets.take_reset(group, topic, queue_id) if broker.offsets.resets else None
+        reset = broker.offsets.take_reset(group, topic, queue_id) if broker.offsets.resets else None
         if reset is not None:
-            broker.pop.orders.clear(topic, group, queue_id)
-            broker.pop.in_flight.clear(topic, group, queue_id)
+            self._orders.clear(topic, group, queue_id)
+            self._in_flight.clear(topic, group, queue_id)
             broker.offsets.commit(group, topic, queue_id, reset)
             return reset
-        offset: int | None = broker.offsets.query(group, topic, queue_id)
+        offset = broker.offsets.query(group, topic, queue_id)
         if offset is None:
             offset = init_offset(broker, topic, queue_id, header.init_mode)
             broker.offsets.commit(group, topic, queue_id, offset)
         return offset
 
-    def _note(self, popped: Popped, header: Any, topic: str, queue_id: int, offset: int, result: GetResult) -> bool:
+    def _note(
+        self, popped: Popped, header: PopMessageRequestHeader, topic: str, queue_id: int, offset: int, result: GetResult
+    ) -> bool:
         """Hand out what was read, once that is noted; False where it cannot be."""
         broker, group = self._broker, header.consumer_group
         offsets = [unpack_queue_offset(record)[0] for record in result.records]
         if header.order:
-            popped.counts += broker.pop.orders.popped(header, topic, queue_id, popped.pop_time, offsets)
+            popped.counts += self._orders.popped(header, topic, queue_id, popped.pop_time, offsets)
             broker.offsets.commit(group, topic, queue_id, offset)
         else:
             point = PopCheckPoint(
@@ -160,25 +171,33 @@ class PopReader:
                 offset_differences=[one - offset for one in offsets],
                 broker_name=broker.options.broker_name,
             )
-            if not broker.pop.revive_log.put_check_point(point, popped.revive_queue_id):
+            if not self._revive_log.put_check_point(point, popped.revive_queue_id):
                 return False
             broker.offsets.commit(group, topic, queue_id, result.next_begin_offset)
             broker.statistics.checkpoints[f"{header.topic}@{group}"].add(1, 0)
         popped.starts.append(start_offset_info(topic, queue_id, offset))
         popped.offsets.append(message_offset_info(topic, queue_id, offsets))
-        broker.pop.in_flight.handed_out(topic, group, queue_id, len(offsets))
+        self._in_flight.handed_out(topic, group, queue_id, len(offsets))
         broker.statistics.count_get(topic, group, len(offsets), result.size_bytes, queue_id=queue_id)
         popped.records += self._for_the_wire(popped, header, topic, offset, result)
         return True
 
     def _for_the_wire(
-        self, popped: Popped, header: Any, topic: str, offset: int, result: GetResult
+        self, popped: Popped, header: PopMessageRequestHeader, topic: str, offset: int, result: GetResult
     ) -> list[memoryview | bytes]:
         """The records as they are stored; those of a retry topic under their origin's name, with their receipts."""
         options = self._broker.options
         if topic == header.topic or options.pop_response_return_actual_retry_topic:
             return result.records
         return [
-            with_receipt(record, header.topic, offset, popped, header.invisible_time, options.broker_name)
+            with_receipt(
+                record,
+                header.topic,
+                offset,
+                popped.pop_time,
+                header.invisible_time,
+                popped.revive_queue_id,
+                options.broker_name,
+            )
             for record in result.records
         ]

@@ -5,8 +5,6 @@ Apache: PopReviveService.reviveRetry, PopMessageProcessor.popMsgFromQueue.
 
 from __future__ import annotations
 
-from typing import Any
-
 from twisted_mq.broker.stored_message import StoredMessage
 from twisted_mq.protocol.bodies import PopCheckPoint
 from twisted_mq.protocol.layouts.record import Buffer
@@ -17,13 +15,19 @@ from twisted_mq.storage.interfaces import InnerMessage
 
 
 def with_receipt(
-    record: Buffer, topic: str, start_offset: int, popped: Any, invisible_time: int, broker_name: str
+    record: Buffer,
+    topic: str,
+    start_offset: int,
+    pop_time: int,
+    invisible_time: int,
+    revive_queue_id: int,
+    broker_name: str,
 ) -> bytes:
     """The record of a retry topic under its origin's name, with its receipt as the property POP_CK."""
     message = StoredMessage.read(record)
     head = message.head
     receipt = Receipt(
-        start_offset, popped.pop_time, invisible_time, popped.revive_queue_id, retry_mark(message.topic), broker_name,
+        start_offset, pop_time, invisible_time, revive_queue_id, retry_mark(message.topic), broker_name,
         head.queue_id, head.queue_offset,
     )  # fmt: skip
     message.properties.setdefault(PROPERTY_POP_CK, receipt.encode())

@@ -6,8 +6,7 @@ point until a second before, its acknowledgements until then. What comes later g
 
 from __future__ import annotations
 
-from typing import Any
-
+from twisted_mq.broker.pop.parts import PopParts
 from twisted_mq.broker.schedule.postpone import PostponeRefused
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import AckMsg, BatchAckMsg, PopCheckPoint, encode_body
@@ -31,7 +30,7 @@ class ReviveLog:
 
     log = Logger()
 
-    def __init__(self, broker: Any) -> None:
+    def __init__(self, broker: PopParts) -> None:
         self._broker = broker
         self._born_host = broker.store_host
         self.topic = revive_topic(broker.options.broker_cluster_name)
@@ -50,7 +49,7 @@ class ReviveLog:
         key = (ack.topic, ack.queue_id, ack.ack_offset, ack.consumer_group, ack.pop_time, ack.broker_name, ACK_TAG)
         return self._put(ack, queue_id, tag, key, revive_time)
 
-    def _put(self, body: Any, queue_id: int, tag: str, key: tuple[Any, ...], due_ms: int) -> bool:
+    def _put(self, body: PopCheckPoint | AckMsg, queue_id: int, tag: str, key: tuple[object, ...], due_ms: int) -> bool:
         broker = self._broker
         properties = {
             PROPERTY_TAGS: tag,
@@ -73,4 +72,4 @@ class ReviveLog:
             status = refused.status
         if status != PutStatus.PUT_OK.name:
             self.log.error("revive log not written: queue={q} status={s} body={b}", q=queue_id, s=status, b=body)
-        return bool(status == PutStatus.PUT_OK.name)
+        return status == PutStatus.PUT_OK.name

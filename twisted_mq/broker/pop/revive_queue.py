@@ -8,8 +8,7 @@ start reads everything again.
 
 from __future__ import annotations
 
-from typing import Any
-
+from twisted_mq.broker.pop.parts import PopParts
 from twisted_mq.broker.pop.revive_log import ACK_INTERVAL_MS
 from twisted_mq.broker.pop.reviver import Reviver, StoreTakesNothing
 from twisted_mq.broker.stored_message import StoredMessage
@@ -42,11 +41,11 @@ class ReviveQueue:
 
     log = Logger()
 
-    def __init__(self, broker: Any, topic: str, queue_id: int) -> None:
+    def __init__(self, broker: PopParts, topic: str, queue_id: int, reviver: Reviver) -> None:
         self._broker = broker
         self._topic = topic
         self._queue_id = queue_id
-        self._reviver = Reviver(broker, queue_id)
+        self._reviver = reviver
         committed = broker.offsets.query(REVIVE_GROUP, topic, queue_id)
         self._next = 0 if committed is None else committed + 1
         self._pending: dict[MergeKey, PopCheckPoint] = {}

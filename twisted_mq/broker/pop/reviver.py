@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from twisted_mq.broker.pop.in_flight import InFlightMessages
+from twisted_mq.broker.pop.parts import PopParts
 from twisted_mq.broker.pop.retried_record import revived
+from twisted_mq.broker.pop.revive_log import ReviveLog
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import PopCheckPoint
 from twisted_mq.protocol.errors import BrokerError, RecordError
@@ -29,8 +30,10 @@ class Reviver:
 
     log = Logger()
 
-    def __init__(self, broker: Any, queue_id: int) -> None:
+    def __init__(self, broker: PopParts, log: ReviveLog, in_flight: InFlightMessages, queue_id: int) -> None:
         self._broker = broker
+        self._revive_log = log
+        self._in_flight = in_flight
         self._queue_id = queue_id
 
     def revive(self, point: PopCheckPoint) -> int:
@@ -55,9 +58,7 @@ class Reviver:
         if not self._put(message, point.consumer_group or ""):
             self._put_again(point, offset)
             return False
-        self._broker.pop.in_flight.settled(
-            point.topic or "", point.consumer_group or "", point.queue_id, point.pop_time, 1
-        )
+        self._in_flight.settled(point.topic or "", point.consumer_group or "", point.queue_id, point.pop_time, 1)
         return True
 
     def _copy(self, point: PopCheckPoint, offset: int) -> InnerMessage | None:
@@ -121,5 +122,5 @@ class Reviver:
             broker_name=point.broker_name,
             times_put_again=str(times + 1),
         )
-        if not self._broker.pop.revive_log.put_check_point(again, self._queue_id):
+        if not self._revive_log.put_check_point(again, self._queue_id):
             raise StoreTakesNothing

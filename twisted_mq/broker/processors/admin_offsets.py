@@ -11,7 +11,7 @@ from twisted_mq.broker.clients.client_requests import push_reset
 from twisted_mq.broker.clients.consumer_manager import ConsumerManager
 from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
 from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
-from twisted_mq.broker.long_polling import PullRequestHoldService
+from twisted_mq.broker.long_polling import LongPolling
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.logs import Logger
@@ -52,7 +52,7 @@ class AdminOffsetsProcessor:
         groups: SubscriptionGroupManager,
         offsets: ConsumerOffsetManager,
         consumers: ConsumerManager,
-        held_pulls: PullRequestHoldService,
+        polling: LongPolling,
     ) -> None:
         self._options = options
         self._store = store
@@ -60,7 +60,7 @@ class AdminOffsetsProcessor:
         self._groups = groups
         self._offsets = offsets
         self._consumers = consumers
-        self._held_pulls = held_pulls
+        self._polling = polling
         self.processors = {
             RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: self.reset_offset,
             RequestCode.QUERY_CORRECTION_OFFSET: self.correction_offset,
@@ -102,7 +102,7 @@ class AdminOffsetsProcessor:
             raise BrokerError(ResponseCode.SYSTEM_ERROR, "No queues to reset.")
         for queue_id, offset in offsets.items():
             self._offsets.reset(header.group, header.topic, queue_id, offset)
-            self._held_pulls.answer_queue(header.topic, queue_id)
+            self._polling.answer_queue(header.topic, queue_id)
         return offsets
 
     def _asked_offset(self, header: ResetOffsetRequestHeader) -> int:

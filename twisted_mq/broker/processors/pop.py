@@ -5,9 +5,12 @@ A pop that finds nothing and may wait is held. What it finds is in the revive lo
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Collection
+
+import attrs
 
 from twisted_mq.broker.filter.selection import Selection, expression_selection
+from twisted_mq.broker.long_polling import Kind, Line
 from twisted_mq.broker.pop.answer_when_durable import when_durable
 from twisted_mq.broker.pop.checks import (
     check_broker,
@@ -16,8 +19,9 @@ from twisted_mq.broker.pop.checks import (
     readable_topic,
     refused_with,
 )
-from twisted_mq.broker.pop.held_requests import NotHeld
-from twisted_mq.broker.pop.reader import Popped
+from twisted_mq.broker.pop.held import NotHeld, hold
+from twisted_mq.broker.pop.parts import PopParts
+from twisted_mq.broker.pop.reader import Popped, PopReader
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.headers import PopMessageRequestHeader, PopMessageResponseHeader
@@ -40,8 +44,9 @@ _encode = answer_encoder(PopMessageResponseHeader)
 class PopMessageProcessor:
     """Hands messages out to be acknowledged; `processors` maps the request code to it."""
 
-    def __init__(self, broker: Any) -> None:
+    def __init__(self, broker: PopParts, reader: PopReader) -> None:
         self._broker = broker
+        self._reader = reader
         self._read = fast_header(PopMessageRequestHeader)
         self.processors = {RequestCode.POP_MESSAGE: refused_with(_REFUSED, self.pop)}
 
@@ -55,30 +60,29 @@ class PopMessageProcessor:
         popped = self._pop(channel, header)
         if popped.records:
             return self._found(command, header, popped)
-
-        def again(last: bool) -> Answer:
-            popped = self._pop(channel, header)
-            if popped.records:
-                return self._found(command, header, popped)
-            return self._answer(command, header, popped, ResponseCode.POLLING_TIMEOUT) if last else None
-
         tags_codes = self._selection(header).tags_codes
-        waiting = broker.pop.held_pops.hold(header, born_ms, tags_codes, again, lambda: channel.connected_now)
+        waiting = hold(broker, HeldPop(self, channel, command, header, born_ms, tags_codes), header.poll_time)
         if isinstance(waiting, NotHeld):
             return self._answer(command, header, popped, _NOT_FOUND[waiting])
         return waiting
 
-    def _pop(self, channel: Channel, header: Any) -> Popped:
+    def again(self, channel: Channel, command: RemotingCommand, header: PopMessageRequestHeader, last: bool) -> Answer:
+        """The answer to a pop that waits; None where there is nothing yet, and it goes on waiting."""
+        popped = self._pop(channel, header)
+        if popped.records:
+            return self._found(command, header, popped)
+        return self._answer(command, header, popped, ResponseCode.POLLING_TIMEOUT) if last else None
+
+    def _pop(self, channel: Channel, header: PopMessageRequestHeader) -> Popped:
         check_broker(self._broker, "pop message")
         self._check_numbers(header)
         config = readable_topic(self._broker, channel, header)
         if config.has_batch_queues:
             remark = f"topic[{header.topic}] keeps batches (queue.type=BatchCQ), which can be pulled and not popped"
             raise BrokerError(ResponseCode.INVALID_PARAMETER, remark)
-        popped: Popped = self._broker.pop.reader.pop(header, config.read_queue_nums, self._selection(header))
-        return popped
+        return self._reader.pop(header, config.read_queue_nums, self._selection(header))
 
-    def _check_numbers(self, header: Any) -> None:
+    def _check_numbers(self, header: PopMessageRequestHeader) -> None:
         broker, options = self._broker, self._broker.options
         ip = broker.advertised_ip
         if header.max_msg_nums > MOST_MESSAGES:
@@ -90,17 +94,17 @@ class PopMessageProcessor:
         if not header.order:
             check_invisible_time(broker, header.invisible_time)
 
-    def _selection(self, header: Any) -> Selection:
+    def _selection(self, header: PopMessageRequestHeader) -> Selection:
         """By the pop's own expression; without one everything, whatever its type says. Raises BrokerError."""
         if not header.exp:
             return EVERYTHING
         return expression_selection(self._broker, header.topic, header.consumer_group, header.exp, header.exp_type)
 
-    def _found(self, command: RemotingCommand, header: Any, popped: Popped) -> Answer:
+    def _found(self, command: RemotingCommand, header: PopMessageRequestHeader, popped: Popped) -> Answer:
         return when_durable(self._broker, self._answer(command, header, popped, ResponseCode.SUCCESS))
 
     @staticmethod
-    def _answer(command: RemotingCommand, header: Any, popped: Popped, code: int) -> bytes:
+    def _answer(command: RemotingCommand, header: PopMessageRequestHeader, popped: Popped, code: int) -> bytes:
         head = _encode(
             command,
             code,
@@ -115,3 +119,29 @@ class PopMessageProcessor:
             order_count_info=join_infos(popped.counts) if header.order else None,
         )
         return b"".join((head, *popped.records))
+
+
+@attrs.frozen(eq=False)
+class HeldPop:
+    """A pop that waits."""
+
+    processor: PopMessageProcessor
+    channel: Channel
+    command: RemotingCommand
+    header: PopMessageRequestHeader
+    born_ms: int
+    tags_codes: Collection[int] | None
+
+    @property
+    def line(self) -> Line:
+        """Of its group on its queue, or on all."""
+        return Line(Kind.POP, self.header.topic, self.header.consumer_group, self.header.queue_id)
+
+    @property
+    def expires_ms(self) -> int:
+        """When its poll time ends."""
+        return self.born_ms + self.header.poll_time
+
+    def attempt(self, last: bool) -> Answer:
+        """Pop again."""
+        return self.processor.again(self.channel, self.command, self.header, last)

@@ -5,13 +5,12 @@ Apache: AckMessageProcessor. A receipt of another pop than this broker's acknowl
 
 from __future__ import annotations
 
-from typing import Any
-
 import attrs
 
-from twisted_mq.broker.pop.acknowledge import acknowledge, acknowledge_in_order
 from twisted_mq.broker.pop.answer_when_durable import when_durable
 from twisted_mq.broker.pop.checks import check_revive_queue, existing_queue
+from twisted_mq.broker.pop.parts import PopParts
+from twisted_mq.broker.pop.pop_service import PopService
 from twisted_mq.protocol.bodies import AckMsg, BatchAck, BatchAckMessageRequestBody, BatchAckMsg, decode_body
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
@@ -36,8 +35,11 @@ class _Batch:
 class AckMessageProcessor:
     """Notes that messages were consumed; `processors` maps the request codes to it."""
 
-    def __init__(self, broker: Any) -> None:
+    def __init__(self, broker: PopParts, pop: PopService) -> None:
         self._broker = broker
+        self._in_flight = pop.in_flight
+        self._revive_log = pop.revive_log
+        self._acknowledgements = pop.acknowledgements
         self._read = fast_header(AckMessageRequestHeader)
         self.processors = {RequestCode.ACK_MESSAGE: self.ack, RequestCode.BATCH_ACK_MESSAGE: self.ack_batch}
 
@@ -51,12 +53,14 @@ class AckMessageProcessor:
             raise BrokerError(ResponseCode.NO_MESSAGE, remark)
         receipt = Receipt.parse(header.extra_info)
         if receipt.is_order:
-            refusal = acknowledge_in_order(broker, channel, (topic, group, queue_id), offset, receipt.pop_time)
+            place = topic, group, queue_id
+            refusal = self._acknowledgements.take_in_order(channel.address, place, offset, receipt.pop_time)
             return self._answer_in_order(command, refusal)
-        check_revive_queue(broker, receipt.revive_queue_id)
+        check_revive_queue(broker, self._revive_log, receipt.revive_queue_id)
         ack = AckMsg(offset, receipt.start_offset, group, topic, queue_id, receipt.pop_time, receipt.broker_name)
-        acknowledge(broker, ack, receipt.revive_queue_id, receipt.pop_time + receipt.invisible_time, 1)
-        broker.pop.in_flight.settled(topic, group, queue_id, receipt.pop_time, 1)
+        due_ms = receipt.pop_time + receipt.invisible_time
+        self._acknowledgements.note(ack, receipt.revive_queue_id, due_ms, 1)
+        self._in_flight.settled(topic, group, queue_id, receipt.pop_time, 1)
         return when_durable(broker, command.answer())
 
     def ack_batch(self, channel: Channel, command: RemotingCommand) -> Answer:
@@ -83,21 +87,22 @@ class AckMessageProcessor:
         except ValueError as error:
             raise BrokerError(ResponseCode.SYSTEM_ERROR, f"acks[{index}].r: {error}") from error
         if ack.revive_queue_id != ORDER_REVIVE_QUEUE:
-            check_revive_queue(self._broker, ack.revive_queue_id)
+            check_revive_queue(self._broker, self._revive_log, ack.revive_queue_id)
         first, end = store.min_offset_in_queue(topic, ack.queue_id), store.max_offset_in_queue(topic, ack.queue_id)
         return _Batch(ack, topic, group, ack.offsets_between(first, end))
 
     def _ack_one(self, channel: Channel, batch: _Batch, broker_name: str | None) -> str | None:
         """Why a message of an ordered group is not acknowledged; None where all is well."""
-        broker, ack, place = self._broker, batch.ack, (batch.topic, batch.group, batch.ack.queue_id)
+        ack, place = batch.ack, (batch.topic, batch.group, batch.ack.queue_id)
         if ack.revive_queue_id == ORDER_REVIVE_QUEUE:
-            each = [acknowledge_in_order(broker, channel, place, offset, ack.pop_time) for offset in batch.offsets]
+            take = self._acknowledgements.take_in_order
+            each = [take(channel.address, place, offset, ack.pop_time) for offset in batch.offsets]
             return next(filter(None, each), None)
         if batch.offsets:
             noted = BatchAckMsg(
                 -1, ack.start_offset, batch.group, batch.topic, ack.queue_id, ack.pop_time, broker_name, batch.offsets
             )
             count = len(batch.offsets)
-            acknowledge(broker, noted, ack.revive_queue_id, ack.pop_time + ack.invisible_time, count)
-            broker.pop.in_flight.settled(*place, ack.pop_time, count)
+            self._acknowledgements.note(noted, ack.revive_queue_id, ack.pop_time + ack.invisible_time, count)
+            self._in_flight.settled(*place, ack.pop_time, count)
         return None

@@ -6,11 +6,10 @@ answer says what the new receipt is made of.
 
 from __future__ import annotations
 
-from typing import Any
-
-from twisted_mq.broker.pop.acknowledge import acknowledge
 from twisted_mq.broker.pop.answer_when_durable import when_durable
 from twisted_mq.broker.pop.checks import check_invisible_time, check_revive_queue, existing_queue, refused_with
+from twisted_mq.broker.pop.parts import PopParts
+from twisted_mq.broker.pop.pop_service import PopService
 from twisted_mq.protocol.bodies import AckMsg, PopCheckPoint
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
@@ -26,8 +25,11 @@ _NOTHING = {"popTime": "0", "invisibleTime": "0", "reviveQid": "0"}
 class ChangeInvisibleTimeProcessor:
     """Puts off or brings forward a message's return; `processors` maps the request code to it."""
 
-    def __init__(self, broker: Any) -> None:
+    def __init__(self, broker: PopParts, pop: PopService) -> None:
         self._broker = broker
+        self._orders = pop.orders
+        self._revive_log = pop.revive_log
+        self._acknowledgements = pop.acknowledgements
         self._read = fast_header(ChangeInvisibleTimeRequestHeader)
         self.processors = {RequestCode.CHANGE_MESSAGE_INVISIBLETIME: refused_with(_NOTHING, self.change)}
 
@@ -41,23 +43,24 @@ class ChangeInvisibleTimeProcessor:
         receipt = Receipt.parse(header.extra_info)
         if receipt.is_order:
             return self._change_in_order(command, header, receipt)
-        check_revive_queue(broker, receipt.revive_queue_id)
+        check_revive_queue(broker, self._revive_log, receipt.revive_queue_id)
         check_invisible_time(broker, header.invisible_time)
         now = max(
             broker.now_ms(), receipt.pop_time + 1
         )  # else it could be taken for the check point of the old receipt
-        if not broker.pop.revive_log.put_check_point(self._check_point(header, receipt, now), receipt.revive_queue_id):
+        if not self._revive_log.put_check_point(self._check_point(header, receipt, now), receipt.revive_queue_id):
             raise BrokerError(ResponseCode.SYSTEM_ERROR, "the check point was not stored, the message stays as it was")
         broker.statistics.checkpoints[f"{header.topic}@{header.consumer_group}"].add(1, 0)
         ack = AckMsg(
             header.offset, receipt.start_offset, header.consumer_group, header.topic, header.queue_id,
             receipt.pop_time, receipt.broker_name,
         )  # fmt: skip
-        acknowledge(broker, ack, receipt.revive_queue_id, receipt.pop_time + receipt.invisible_time, 1)
+        due_ms = receipt.pop_time + receipt.invisible_time
+        self._acknowledgements.note(ack, receipt.revive_queue_id, due_ms, 1)
         return when_durable(broker, self._answer(command, receipt, now, header.invisible_time))
 
     @staticmethod
-    def _check_point(header: Any, receipt: Receipt, now: int) -> PopCheckPoint:
+    def _check_point(header: ChangeInvisibleTimeRequestHeader, receipt: Receipt, now: int) -> PopCheckPoint:
         return PopCheckPoint(
             start_offset=header.offset,
             pop_time=now,
@@ -70,14 +73,16 @@ class ChangeInvisibleTimeProcessor:
             broker_name=receipt.broker_name,
         )
 
-    def _change_in_order(self, command: RemotingCommand, header: Any, receipt: Receipt) -> RemotingCommand:
+    def _change_in_order(
+        self, command: RemotingCommand, header: ChangeInvisibleTimeRequestHeader, receipt: Receipt
+    ) -> RemotingCommand:
         broker, topic, group, queue_id = self._broker, header.topic, header.consumer_group, header.queue_id
         committed = broker.offsets.query(group, topic, queue_id)
         if committed is not None and header.offset < committed:
             return command.answer(ext_fields=dict(_NOTHING))
         visible_ms = broker.now_ms() + header.invisible_time
         pop_time = receipt.pop_time
-        broker.pop.orders.change_visible_time(topic, group, queue_id, header.offset, pop_time, visible_ms)
+        self._orders.change_visible_time(topic, group, queue_id, header.offset, pop_time, visible_ms)
         return self._answer(command, receipt, pop_time, visible_ms - pop_time)
 
     @staticmethod

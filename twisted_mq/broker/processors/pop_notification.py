@@ -6,11 +6,15 @@ Apache: NotificationProcessor, PollingInfoProcessor.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
+import attrs
+
+from twisted_mq.broker.long_polling import Kind, Line
 from twisted_mq.broker.pop.checks import check_broker, header_and_born_time, readable_topic, refused_with
-from twisted_mq.broker.pop.held_requests import NotHeld
+from twisted_mq.broker.pop.held import NotHeld, hold
 from twisted_mq.broker.pop.offsets import next_offset
+from twisted_mq.broker.pop.order_manager import ConsumerOrderManager
+from twisted_mq.broker.pop.parts import PopParts
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.headers import NotificationRequestHeader, PollingInfoRequestHeader
 from twisted_mq.protocol.names.pop_topics import pop_retry_topic
@@ -25,8 +29,9 @@ _NOBODY = {"pollingNum": "0"}
 class NotificationProcessor:
     """Tells of messages without taking them; `processors` maps the request codes to it."""
 
-    def __init__(self, broker: Any) -> None:
+    def __init__(self, broker: PopParts, orders: ConsumerOrderManager) -> None:
         self._broker = broker
+        self._orders = orders
         self._read = fast_header(NotificationRequestHeader)
         self.processors = {
             RequestCode.NOTIFICATION: refused_with(_NO_MESSAGE, self.notify),
@@ -37,30 +42,33 @@ class NotificationProcessor:
         """Answer at once where a message waits, else when one arrives or the time is up."""
         broker = self._broker
         header, born_ms = header_and_born_time(NotificationRequestHeader, self._read, command, broker.now_ms())
-
-        def look(last: bool) -> Answer:
-            if self._has_message(channel, header):
-                return command.answer(ext_fields={**_NO_MESSAGE, "hasMsg": "true"})
-            return command.answer(ext_fields=dict(_NO_MESSAGE)) if last else None
-
-        found = look(False)
+        found = self.look(channel, command, header, last=False)
         if found is not None:
             return found
-        waiting = broker.pop.held_notifications.hold(header, born_ms, None, look, lambda: channel.connected_now)
+        waiting = hold(broker, HeldNotification(self, channel, command, header, born_ms), header.poll_time)
         if isinstance(waiting, NotHeld):
             full = "true" if waiting is NotHeld.FULL else "false"
             return command.answer(ext_fields={**_NO_MESSAGE, "pollingFull": full})
         return waiting
+
+    def look(
+        self, channel: Channel, command: RemotingCommand, header: NotificationRequestHeader, *, last: bool
+    ) -> RemotingCommand | None:
+        """The answer where a message waits; else None, or that none does where this is the last look."""
+        if self._has_message(channel, header):
+            return command.answer(ext_fields={**_NO_MESSAGE, "hasMsg": "true"})
+        return command.answer(ext_fields=dict(_NO_MESSAGE)) if last else None
 
     def polling_info(self, channel: Channel, command: RemotingCommand) -> Answer:
         """How many pops wait for a queue, or under the queue id -1 for all queues of the topic."""
         header = decode_header(PollingInfoRequestHeader, command)
         check_broker(self._broker)
         readable_topic(self._broker, channel, header)
-        count = self._broker.pop.held_pops.count(header.topic, header.consumer_group, header.queue_id)
+        line = Line(Kind.POP, header.topic, header.consumer_group, header.queue_id)
+        count = self._broker.polling.length(line)
         return command.answer(ext_fields={"pollingNum": str(count)})
 
-    def _has_message(self, channel: Channel, header: Any) -> bool:
+    def _has_message(self, channel: Channel, header: NotificationRequestHeader) -> bool:
         check_broker(self._broker)
         config = readable_topic(self._broker, channel, header)
         queues = range(config.read_queue_nums) if header.queue_id < 0 else (header.queue_id,)
@@ -68,7 +76,7 @@ class NotificationProcessor:
             return True
         return any(self._waits_in(header, topic, queue_id) for topic, queue_id in self._retried(header))
 
-    def _retried(self, header: Any) -> Iterator[tuple[str, int]]:
+    def _retried(self, header: NotificationRequestHeader) -> Iterator[tuple[str, int]]:
         """Queues of the retry topics that a pop reads."""
         broker, options = self._broker, self._broker.options
         version_2 = options.enable_retry_topic_v2
@@ -79,8 +87,34 @@ class NotificationProcessor:
             for queue_id in range(config.read_queue_nums if config is not None else 0):
                 yield topic, queue_id
 
-    def _waits_in(self, header: Any, topic: str, queue_id: int) -> bool:
+    def _waits_in(self, header: NotificationRequestHeader, topic: str, queue_id: int) -> bool:
         broker, group = self._broker, header.consumer_group
-        if header.order and broker.pop.orders.blocks(header.attempt_id, header.topic, group, queue_id, 0):
+        if header.order and self._orders.blocks(header.attempt_id, header.topic, group, queue_id, 0):
             return False
-        return bool(broker.store.max_offset_in_queue(topic, queue_id) > next_offset(broker, topic, group, queue_id))
+        return broker.store.max_offset_in_queue(topic, queue_id) > next_offset(broker, topic, group, queue_id)
+
+
+@attrs.frozen(eq=False)
+class HeldNotification:
+    """A question that waits; any message is one for it."""
+
+    processor: NotificationProcessor
+    channel: Channel
+    command: RemotingCommand
+    header: NotificationRequestHeader
+    born_ms: int
+    tags_codes: None = None
+
+    @property
+    def line(self) -> Line:
+        """Of its group on its queue, or on all."""
+        return Line(Kind.NOTIFICATION, self.header.topic, self.header.consumer_group, self.header.queue_id)
+
+    @property
+    def expires_ms(self) -> int:
+        """When its poll time ends."""
+        return self.born_ms + self.header.poll_time
+
+    def attempt(self, last: bool) -> Answer:
+        """Look again."""
+        return self.processor.look(self.channel, self.command, self.header, last=last)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from twisted_mq.broker.pop.checks import check_broker, readable_topic, refused_with
 from twisted_mq.broker.pop.offsets import next_offset
+from twisted_mq.broker.pop.parts import ReadParts
 from twisted_mq.broker.pop.reader import DEFAULT_MAX_BYTES
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.headers import PeekMessageRequestHeader
@@ -24,7 +24,7 @@ _WRONG_OFFSET = (GetStatus.OFFSET_TOO_SMALL, GetStatus.OFFSET_OVERFLOW_BADLY)
 class PeekMessageProcessor:
     """Shows messages; `processors` maps the request code to it."""
 
-    def __init__(self, broker: Any) -> None:
+    def __init__(self, broker: ReadParts) -> None:
         self._broker = broker
         self.processors = {RequestCode.PEEK_MESSAGE: refused_with(_NOTHING, self.peek)}
 
@@ -46,7 +46,7 @@ class PeekMessageProcessor:
             return command.answer(ResponseCode.PULL_NOT_FOUND, GetStatus.NO_MESSAGE_IN_QUEUE.name, fields)
         return command.answer(ResponseCode.SUCCESS, GetStatus.FOUND.name, fields, b"".join(records))
 
-    def _queues(self, header: Any, count: int) -> Iterator[tuple[str, int]]:
+    def _queues(self, header: PeekMessageRequestHeader, count: int) -> Iterator[tuple[str, int]]:
         """In the order of a pop: by chance those of the retry topic come first."""
         broker, options = self._broker, self._broker.options
         chance = broker.random.randrange(100)
@@ -58,13 +58,15 @@ class PeekMessageProcessor:
         own = [(header.topic, queue_id) for queue_id in queues]
         yield from (*retried, *own) if chance % 5 == 0 else (*own, *retried)
 
-    def _read(self, header: Any, topic: str, queue_id: int, offset: int, room: int) -> list[memoryview | bytes]:
+    def _read(
+        self, header: PeekMessageRequestHeader, topic: str, queue_id: int, offset: int, room: int
+    ) -> list[memoryview | bytes]:
         broker = self._broker
         result = broker.store.get_message(topic, queue_id, offset, room, DEFAULT_MAX_BYTES, None)
         if result.status in _WRONG_OFFSET:
             offset = result.next_begin_offset
             result = broker.store.get_message(topic, queue_id, offset, room, DEFAULT_MAX_BYTES, None)
-        found: list[memoryview | bytes] = result.records
+        found = result.records
         if found:
             group = header.consumer_group
             broker.statistics.count_get(header.topic, group, len(found), result.size_bytes, queue_id=queue_id)

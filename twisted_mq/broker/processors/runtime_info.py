@@ -18,7 +18,7 @@ from twisted_mq.broker.clients.consumer_manager import ConsumerManager
 from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
 from twisted_mq.broker.ha.service import HAService
 from twisted_mq.broker.ha.slave_rows import slave_rows
-from twisted_mq.broker.long_polling import PullRequestHoldService
+from twisted_mq.broker.long_polling import Kind, LongPolling
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.schedule.waiting_messages import WaitingMessages
 from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
@@ -72,7 +72,7 @@ class MeasuredParts(Protocol):
     statistics: BrokerStatistics
     timed_put: TimedCall[[InnerMessage], PutResult]
     timed_get: TimedCall[..., GetResult]
-    held_pulls: PullRequestHoldService
+    polling: LongPolling
     waiting: WaitingMessages
     ha: HAService
 
@@ -171,7 +171,7 @@ class RuntimeInfoProcessor:
 
     def _broker_state(self) -> dict[str, str]:
         options = self._broker.options
-        waiting = {"send": 0, "pull": len(self._broker.held_pulls), "litePull": 0, "query": 0, "ack": 0}
+        waiting = {"send": 0, "pull": self._broker.polling.count(Kind.PULL), "litePull": 0, "query": 0, "ack": 0}
         capacities = {"litePull": options.pull_thread_pool_queue_capacity, "query": 0, "ack": 0}
         table = {
             "brokerActive": str(options.broker_id == 0).lower(),

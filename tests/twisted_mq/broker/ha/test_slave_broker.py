@@ -102,7 +102,7 @@ def test_slave_without_master_lets_readers_wait_for_what_is_replicated() -> None
     peer.send(RemotingCommand(RequestCode.PULL_MESSAGE, ext_fields=pull_fields(3)))
     assert peer.received() == []
     broker.clock.advance(16)
-    broker.controller.held_pulls.answer_expired(broker.now_ms())
+    broker.controller.polling.answer_expired(broker.now_ms())
     (answer,) = peer.received()
     assert answer.code == ResponseCode.PULL_NOT_FOUND
 

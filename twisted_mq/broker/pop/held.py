@@ -1,0 +1,30 @@
+"""Whether a pop or a notification may wait (Apache: PopLongPollingService.polling)."""
+
+from __future__ import annotations
+
+import enum
+
+from twisted.internet import defer
+
+from twisted_mq.broker.long_polling import EARLY_MS, Waiting
+from twisted_mq.broker.pop.parts import PopParts
+from twisted_mq.remoting.channel import Ready
+
+
+class NotHeld(enum.Enum):
+    """Why a request does not wait (Apache: PollingResult)."""
+
+    NO_TIME = "it may not wait, or its time is over"
+    FULL = "too many wait"
+
+
+def hold(broker: PopParts, request: Waiting, poll_time: int) -> defer.Deferred[Ready] | NotHeld:
+    """Let a request wait that asked for it, unless it ends at once or too many wait already."""
+    polling, options, line = broker.polling, broker.options, request.line
+    if poll_time <= 0:
+        return NotHeld.NO_TIME
+    if polling.count(line.kind) >= options.max_pop_polling_size or polling.length(line) > options.pop_polling_size:
+        return NotHeld.FULL
+    if broker.now_ms() > request.expires_ms - EARLY_MS:
+        return NotHeld.NO_TIME
+    return polling.hold(request)

@@ -1,0 +1,58 @@
+"""What pops need of their broker."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Protocol
+
+from twisted.internet import defer, interfaces
+
+from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
+from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
+from twisted_mq.broker.filter.selection import FilterParts
+from twisted_mq.broker.long_polling import LongPolling
+from twisted_mq.broker.schedule.postpone import Postponement
+from twisted_mq.broker.schedule.waiting_messages import WaitingMessages
+from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
+from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
+from twisted_mq.storage.interfaces import IMessageStore
+
+
+class Durable(Protocol):
+    """When the log is as durable as configured: `waits` says whether that takes time."""
+
+    waits: bool
+
+    def reached(self, offset: int) -> defer.Deferred[int]: ...
+
+
+class ReadParts(FilterParts, Protocol):
+    """Topics, groups and their messages."""
+
+    random: Random
+    store: IMessageStore
+    topics: TopicConfigManager
+    groups: SubscriptionGroupManager
+    offsets: ConsumerOffsetManager
+    statistics: BrokerStatistics
+    advertised_ip: str
+
+
+class PopParts(ReadParts, Protocol):
+    """And what a pop leaves behind."""
+
+    clock: interfaces.IReactorTime
+    postponement: Postponement
+    waiting: WaitingMessages
+    polling: LongPolling
+
+    @property
+    def durability(self) -> Durable: ...
+
+    @property
+    def store_host(self) -> bytes: ...
+
+    @property
+    def is_slave(self) -> bool: ...
+
+    def dispatch(self) -> bool: ...

@@ -1,0 +1,99 @@
+"""Which pulls are allowed, and what they are for, in Apache's order and with its codes (PullMessageProcessor.processRequest)."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from twisted_mq.broker.clients.consumer_manager import ConsumerManager
+from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
+from twisted_mq.broker.filter.selection import FilterParts, Selection, group_selection, own_selection
+from twisted_mq.broker.remarks import FAQ
+from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
+from twisted_mq.protocol.bodies import SubscriptionGroupConfig, TopicConfig
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.flags import PERM_READ
+from twisted_mq.protocol.headers import PullMessageRequestHeader
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.remoting.channel import Channel
+
+FLAG_SUBSCRIPTION = 4
+BROKER_FORBIDDEN, GROUP_FORBIDDEN, TOPIC_FORBIDDEN, BROADCASTING_FORBIDDEN, SUBSCRIPTION_FORBIDDEN = 1, 2, 3, 4, 5
+
+
+class CheckedParts(FilterParts, Protocol):
+    """What pulls are checked against."""
+
+    topics: TopicConfigManager
+    groups: SubscriptionGroupManager
+    consumers: ConsumerManager
+    advertised_ip: str
+
+
+def _forbidden(remark: str, forbidden_type: int) -> BrokerError:
+    """The refusal of a pull that says who forbids it."""
+    return BrokerError(ResponseCode.NO_PERMISSION, remark, {"forbiddenType": str(forbidden_type)})
+
+
+class PullChecks:
+    """Those of one broker."""
+
+    def __init__(self, broker: CheckedParts) -> None:
+        self._broker = broker
+
+    def check(
+        self, channel: Channel, command: RemotingCommand, header: PullMessageRequestHeader
+    ) -> tuple[SubscriptionGroupConfig, TopicConfig]:
+        """The group that pulls and the topic that it pulls of. Raises BrokerError."""
+        broker, options = self._broker, self._broker.options
+        if not options.broker_permission & PERM_READ:
+            raise _forbidden(f"the broker[{broker.advertised_ip}] pulling message is forbidden", BROKER_FORBIDDEN)
+        if command.code == RequestCode.LITE_PULL_MESSAGE and not options.lite_pull_message_enable:
+            raise _forbidden(
+                f"the broker[{broker.advertised_ip}] for lite pull consumer is forbidden", BROKER_FORBIDDEN
+            )
+        group = broker.groups.find(header.consumer_group)
+        if group is None:
+            raise BrokerError(
+                ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
+                f"subscription group [{header.consumer_group}] does not exist, {FAQ}",
+            )
+        if not group.consume_enable:
+            raise _forbidden(f"subscription group no permission, {header.consumer_group}", GROUP_FORBIDDEN)
+        topic = broker.topics.get(header.topic)
+        if topic is None:
+            raise BrokerError(
+                ResponseCode.TOPIC_NOT_EXIST, f"topic[{header.topic}] not exist, apply first please! {FAQ}"
+            )
+        if not topic.perm & PERM_READ:
+            raise _forbidden(f"the topic[{header.topic}] pulling message is forbidden", TOPIC_FORBIDDEN)
+        if not 0 <= header.queue_id < topic.read_queue_nums:
+            raise BrokerError(
+                ResponseCode.INVALID_PARAMETER,
+                f"queueId[{header.queue_id}] is illegal, topic:[{header.topic}]"
+                f" topicConfig.readQueueNums:[{topic.read_queue_nums}] consumer:[/{channel.address}]",
+            )
+        return group, topic
+
+    def selection(self, header: PullMessageRequestHeader, group: SubscriptionGroupConfig) -> Selection:
+        """By the subscription that comes with the pull, or the group's from its heartbeats. Raises BrokerError."""
+        if header.sys_flag & FLAG_SUBSCRIPTION:
+            return own_selection(self._broker, header)
+        info = self._broker.consumers.groups.get(header.consumer_group)
+        if info is None:
+            raise BrokerError(ResponseCode.SUBSCRIPTION_NOT_EXIST, f"the consumer's group info not exist{FAQ}")
+        if info.message_model == "BROADCASTING" and not group.consume_broadcast_enable:
+            raise _forbidden(
+                f"the consumer group[{header.consumer_group}] can not consume by broadcast way", BROADCASTING_FORBIDDEN
+            )
+        if self._broker.groups.may_not_read(header.consumer_group, header.topic):
+            raise _forbidden(
+                f"the consumer group[{header.consumer_group}] is forbidden for topic[{header.topic}]",
+                SUBSCRIPTION_FORBIDDEN,
+            )
+        subscription = info.subscriptions.get(header.topic)
+        if subscription is None:
+            raise BrokerError(ResponseCode.SUBSCRIPTION_NOT_EXIST, f"the consumer's subscription not exist{FAQ}")
+        if subscription.sub_version < header.sub_version:
+            raise BrokerError(ResponseCode.SUBSCRIPTION_NOT_LATEST, "the consumer's subscription not latest")
+        return group_selection(self._broker, header, subscription)
