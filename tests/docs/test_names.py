@@ -47,6 +47,12 @@ def test_make_target_exists(target: tuple[str, str]) -> None:
     assert re.search(rf"^{''.join(target)}:", (ROOT / "Makefile").read_text(), re.M)
 
 
+@pytest.mark.parametrize(("path", "words"), re.findall(r"^\| `([\w/]+\.py)` \| ([^|]+) \|", README, re.M))
+def test_what_the_first_hour_shows_is_there(path: str, words: str) -> None:
+    source = (ROOT / path).read_text()
+    assert [name for name in re.findall(r"`(\w+)`", words) if not re.search(rf"\b{name}\b", source)] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
     links = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text())
