@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import Any
 
 from twisted.internet import defer
@@ -76,6 +77,18 @@ class Answers(ConsumeCase):
     def test_calls_get_as_many_messages_as_configured(self) -> None:
         self.submit(self.service(consume_message_batch_max_size=2), *map(message, range(5)))
         self.assertEqual(self.offsets_seen(), [[0, 1], [2, 3], [4]])
+
+    def test_listener_may_answer_with_any_awaitable(self) -> None:
+        class Later:
+            def __await__(self) -> Generator[Any, Any, ConsumeStatus]:
+                return (yield from waiting.__await__())
+
+        waiting: defer.Deferred[ConsumeStatus] = defer.Deferred()
+        self.answer = Later()
+        self.submit(self.service(), message(0))
+        self.assertEqual(self.committed, None)
+        waiting.callback(OK)
+        self.assertEqual(self.committed, 1)
 
     def test_async_listener_is_awaited(self) -> None:
         waiting: list[defer.Deferred[Any]] = []
