@@ -32,7 +32,7 @@ Body = TypeVar("Body")
 
 
 class ConfigTable(abc.ABC, Generic[Body]):
-    """A table in one file. `load` fills it, `save` writes it if it changed."""
+    """A table in one file. `load` fills it, `save` writes it if it changed. A body shares nothing that may change."""
 
     def __init__(self, path: str, decode: Callable[[bytes], Body]) -> None:
         self.path = path
@@ -49,6 +49,11 @@ class ConfigTable(abc.ABC, Generic[Body]):
     def save(self) -> bool:
         """Write the file if it would differ. Raises OSError; then the file is as it was."""
         return self._file.save(pretty(to_value(self._body())))
+
+    def snapshot(self) -> Callable[[], bool]:
+        """What writes the table as it is now, in any thread but never two at a time; raises OSError as `save`."""
+        body = self._body()
+        return lambda: self._file.save(pretty(to_value(body)))
 
     @abc.abstractmethod
     def _fill(self, body: Body) -> None:
@@ -71,7 +76,7 @@ class TopicTable(ConfigTable[TopicConfigSerializeWrapper]):
         self.data_version = body.data_version
 
     def _body(self) -> TopicConfigSerializeWrapper:
-        return TopicConfigSerializeWrapper(self.topics, self.data_version)
+        return TopicConfigSerializeWrapper(dict(self.topics), self.data_version)
 
 
 class SubscriptionGroupTable(ConfigTable[SubscriptionGroupWrapper]):
@@ -88,7 +93,8 @@ class SubscriptionGroupTable(ConfigTable[SubscriptionGroupWrapper]):
         self.data_version = body.data_version
 
     def _body(self) -> SubscriptionGroupWrapper:
-        return SubscriptionGroupWrapper(self.groups, self.data_version, self.forbidden)
+        forbidden = {group: dict(topics) for group, topics in self.forbidden.items()}
+        return SubscriptionGroupWrapper(dict(self.groups), self.data_version, forbidden)
 
 
 class ConsumerOffsetTable(ConfigTable[ConsumerOffsetSerializeWrapper]):
@@ -103,7 +109,8 @@ class ConsumerOffsetTable(ConfigTable[ConsumerOffsetSerializeWrapper]):
         self.data_version = body.data_version or DataVersion()
 
     def _body(self) -> ConsumerOffsetSerializeWrapper:
-        return ConsumerOffsetSerializeWrapper(self.offsets, self.data_version, self._topics_of_groups())
+        offsets = {key: dict(queues) for key, queues in self.offsets.items()}
+        return ConsumerOffsetSerializeWrapper(offsets, self.data_version, self._topics_of_groups())
 
     def _topics_of_groups(self) -> dict[str, list[str]]:
         topics: dict[str, list[str]] = {}

@@ -68,11 +68,12 @@ def make_broker(
     store = FileMessageStore(StoreConfig(store_path_root_dir=folder, **config_of_store), now_ms)
     store.start()
     config = os.path.join(folder, "config")
-    topics = TopicConfigManager(TopicTable(os.path.join(config, "topics.json")), now_ms, lambda changed: None)
-    groups = SubscriptionGroupManager(
-        SubscriptionGroupTable(os.path.join(config, "subscriptionGroup.json")), now_ms, auto_create=True
-    )
-    offsets = ConsumerOffsetManager(ConsumerOffsetTable(os.path.join(config, "consumerOffset.json")))
+    topic_table = TopicTable(os.path.join(config, "topics.json"))
+    group_table = SubscriptionGroupTable(os.path.join(config, "subscriptionGroup.json"))
+    offset_table = ConsumerOffsetTable(os.path.join(config, "consumerOffset.json"))
+    topics = TopicConfigManager(topic_table, now_ms, lambda changed: None, topic_table.save)
+    groups = SubscriptionGroupManager(group_table, now_ms, group_table.save, auto_create=True)
+    offsets = ConsumerOffsetManager(offset_table, offset_table.save)
     topics.add_startup_topics(options)
     return BrokerController(
         options=options,

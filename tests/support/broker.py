@@ -83,14 +83,19 @@ class BrokerInMemory:
         names = ("topics", "groups", "offsets", "delays", "modes", "metrics", "orders", "filters")
         fresh = {name: MemoryTable() for name in names}
         self.tables = (restarted.tables if restarted else fresh) | (tables or {})
-        topics = TopicConfigManager(self.tables["topics"], self.now_ms, self.registered.append)
+        topics = TopicConfigManager(
+            self.tables["topics"], self.now_ms, self.registered.append, self.tables["topics"].save
+        )
         store = restarted.store if restarted else store
         self.store = store or MemoryMessageStore(
             config, self.now_ms, is_batch_topic=topics.is_batch_topic, hold_flushes=hold_flushes
         )
         self.store.start()
         groups = SubscriptionGroupManager(
-            self.tables["groups"], self.now_ms, auto_create=self.options.auto_create_subscription_group
+            self.tables["groups"],
+            self.now_ms,
+            self.tables["groups"].save,
+            auto_create=self.options.auto_create_subscription_group,
         )
         topics.add_startup_topics(self.options)
         groups.add_built_in_groups()
@@ -102,7 +107,7 @@ class BrokerInMemory:
             store=self.store,
             topics=topics,
             groups=groups,
-            offsets=ConsumerOffsetManager(self.tables["offsets"]),
+            offsets=ConsumerOffsetManager(self.tables["offsets"], self.tables["offsets"].save),
             filters=consumer_filters(self.options, self.tables["filters"]),
             tables=BrokerTables(*(self.tables[name] for name in ("modes", "metrics", "orders", "delays"))),
             advertised_ip="127.0.0.2",

@@ -14,7 +14,8 @@ from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 from twisted.application import service
-from twisted.internet import defer, interfaces, task, threads
+from twisted.internet import defer, interfaces, threads
+from twisted.python import failure
 
 from twisted_mq.broker.advertised_address import address_warning, advertised_ip
 from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
@@ -31,11 +32,15 @@ from twisted_mq.broker.request_table import request_table
 from twisted_mq.broker.retention_service import RetentionService
 from twisted_mq.broker.statistics.broker_statistics import SAMPLE_SECONDS, SNAPSHOT_SECONDS
 from twisted_mq.broker.store_options import store_config
+from twisted_mq.broker.table_saver import TableSaver
 from twisted_mq.broker.tables import BrokerTables
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.config.descriptors import most_connections
 from twisted_mq.logs import Logger
+from twisted_mq.periodic import PeriodicJob
 from twisted_mq.protocol.bodies import TopicConfig
+from twisted_mq.protocol.codes import ResponseCode
+from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.layouts.host import pack_host, pack_ip
 from twisted_mq.protocol.layouts.message_id import UniqueKeyMaker
 from twisted_mq.reactor_threads import Arguments, CallFromThread, Result
@@ -98,7 +103,8 @@ class BrokerService(service.Service):
         self._factory: RemotingServerFactory
         self._client: RemotingClient
         self._listening: list[interfaces.IListeningPort] = []
-        self._loops: list[task.LoopingCall] = []
+        self._jobs: list[PeriodicJob] = []
+        self._savers: list[TableSaver] = []
         self._retention: RetentionService
         self._store: FileMessageStore
 
@@ -133,16 +139,17 @@ class BrokerService(service.Service):
         options, now_ms, name_servers = self.options, self.now_ms, self.options.name_servers
         ip = advertised_ip(options.broker_ip1, name_servers)
         folder = os.path.join(options.store_path_root_dir, "config")
-        topics = TopicConfigManager(loaded(TopicTable, folder, "topics.json"), now_ms, self._topics_changed)
+        topic_table = loaded(TopicTable, folder, "topics.json")
+        topics = TopicConfigManager(topic_table, now_ms, self._topics_changed, self._saved(topic_table))
         filters = consumer_filters(options, ConsumerFilterTable(os.path.join(folder, "consumerFilter.json")))
         store = self._store = self._open_store(pack_host(ip, self.port), topics, filters)
         undo.callback(store.close)
         filters.load(now_ms())
+        group_table = loaded(SubscriptionGroupTable, folder, "subscriptionGroup.json")
         groups = SubscriptionGroupManager(
-            loaded(SubscriptionGroupTable, folder, "subscriptionGroup.json"),
-            now_ms,
-            auto_create=options.auto_create_subscription_group,
+            group_table, now_ms, self._saved(group_table), auto_create=options.auto_create_subscription_group
         )
+        offset_table = loaded(ConsumerOffsetTable, folder, "consumerOffset.json")
         topics.add_startup_topics(options)
         groups.add_built_in_groups()
         self._client = RemotingClient(self._reactor)
@@ -165,7 +172,7 @@ class BrokerService(service.Service):
             store=store,
             topics=topics,
             groups=groups,
-            offsets=ConsumerOffsetManager(loaded(ConsumerOffsetTable, folder, "consumerOffset.json")),
+            offsets=ConsumerOffsetManager(offset_table, self._saved(offset_table)),
             filters=filters,
             tables=BrokerTables.load(folder),
             advertised_ip=ip,
@@ -175,8 +182,21 @@ class BrokerService(service.Service):
             route_cache=cache,
             clean=store.recovery_report.clean,
             in_thread=self._in_thread,
-            registered=self.registration.latest,
+            registered=self._known_and_saved,
         )
+
+    def _known_and_saved(self) -> defer.Deferred[None]:
+        """Fires when the name servers that answer know all changes, and they are on disk. Fails with BrokerError."""
+        saved = defer.gatherResults([saver.when_saved() for saver in self._savers], consumeErrors=True)
+        saved.addTimeout(self.options.register_broker_timeout_mills / 1000, self._reactor)
+        saved.addErrback(_not_saved)
+        return saved.addCallback(lambda _: self.registration.latest())
+
+    def _saved(self, table: TopicTable | SubscriptionGroupTable | ConsumerOffsetTable) -> Callable[[], None]:
+        """What has a table written after a change."""
+        saver = TableSaver(os.path.basename(table.path), table, self._reactor, self._in_thread)
+        self._savers.append(saver)
+        return saver.touch
 
     def _open_store(
         self, store_host: bytes, topics: TopicConfigManager, filters: ConsumerFilterManager
@@ -268,20 +288,11 @@ class BrokerService(service.Service):
         return threads.deferToThreadPool(self._threads, pool, function, *arguments, **named)
 
     def _every(self, seconds: float, work: Callable[[], object]) -> None:
-        def turn() -> object:
-            try:
-                return work()
-            except Exception:
-                self.log.failure("periodic work failed, tried again at its next turn")
-            return None
-
-        loop = task.LoopingCall(turn)
-        loop.clock = self._reactor
-        loop.start(seconds, now=False)
-        self._loops.append(loop)
+        name = getattr(work, "__qualname__", repr(work))
+        self._jobs.append(PeriodicJob(name, self._reactor, seconds, work))
 
     def _topics_changed(self, changed: list[TopicConfig] | None) -> None:
-        if self.running and self._loops:
+        if self.running and self._jobs:
             self.registration.register(changed)
 
     # stop
@@ -295,9 +306,9 @@ class BrokerService(service.Service):
 
     async def _stop(self) -> None:
         listening, self._listening = self._listening, []
-        for loop in self._loops:
-            loop.stop()
-        self._loops.clear()
+        for job in self._jobs:
+            job.stop()
+        self._jobs.clear()
         self._retention.stop()
         goodbye = self.registration.unregister()
         goodbye.addTimeout(UNREGISTER_SECONDS, self._reactor)
@@ -316,6 +327,8 @@ class BrokerService(service.Service):
         self._client.close()
         self._save(controller.offsets.save)
         self._save(controller.pop.orders.save)
+        for saver in self._savers:
+            await saver.stop()
         await self._in_thread(controller.store.close)
         self._save(controller.waiting.save)
         self._save(controller.transactions.metrics.save)
@@ -340,3 +353,7 @@ def loaded(table: Callable[[str], Table], folder: str, name: str) -> Table:
 def make_broker(options: BrokerOptions, reactor: interfaces.IReactorTime) -> BrokerService:
     """A broker with these options on this reactor, which has threads and sockets too."""
     return BrokerService(options, reactor)
+
+
+def _not_saved(reason: failure.Failure) -> None:
+    raise BrokerError(ResponseCode.SYSTEM_ERROR, "changed, but not on disk: the broker's table cannot be written now")

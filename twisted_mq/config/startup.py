@@ -9,7 +9,6 @@ from types import TracebackType
 from twisted.application import service
 
 from twisted_mq.logs import Logger
-from twisted_mq.storage.files.system_calls import raise_descriptor_limit
 
 log = Logger()
 
@@ -35,7 +34,6 @@ class Daemon(service.MultiService):
         self._bind_address = bind_address
 
     def privilegedStartService(self) -> None:
-        raise_descriptor_limit()
         self._explained(super().privilegedStartService)
 
     def startService(self) -> None:

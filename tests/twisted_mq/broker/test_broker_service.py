@@ -207,6 +207,7 @@ class StopsTest(BrokerServiceCase):
         broker = await self.start()
         await self.ask(broker.port, 310, SEND, b"x")
         await self.ask(broker.port, RequestCode.UPDATE_AND_CREATE_TOPIC, {**TOPIC, "topic": "Later"})
+        await self.ask(broker.port, RequestCode.UPDATE_AND_CREATE_TOPIC, {**TOPIC, "topic": "Latest"})
         await broker.stopService()
         damaged = self.path / "config" / "topics.json"
         damaged.write_bytes(damaged.read_bytes()[:50])

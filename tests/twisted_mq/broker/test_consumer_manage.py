@@ -86,7 +86,7 @@ class FullDisk(MemoryTable):
 
 def test_a_table_that_could_not_be_written_is_tried_again() -> None:
     table = FullDisk()
-    offsets = ConsumerOffsetManager(table)
+    offsets = ConsumerOffsetManager(table, table.save)
     offsets.commit("G", "T", 0, 1)
     with pytest.raises(OSError, match="disk full"):
         offsets.save()

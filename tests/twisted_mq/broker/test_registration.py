@@ -51,7 +51,7 @@ class RegistrationTest(SynchronousTestCase):
         self.clock = Clock()
         self.network = MemoryNetwork(self.clock)
         self.first, self.second = NameServer(self.network, FIRST), NameServer(self.network, SECOND)
-        self.topics = TopicConfigManager(MemoryTable(), lambda: 5, lambda changed: None)
+        self.topics = TopicConfigManager(MemoryTable(), lambda: 5, lambda changed: None, lambda: None)
         self.topics.update([TopicConfig(topic_name="A"), TopicConfig(topic_name="B", perm=6)])
         self.permission = 6
         self.lines: list[str] = []

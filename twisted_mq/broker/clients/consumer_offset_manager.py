@@ -14,8 +14,10 @@ class ConsumerOffsetManager:
 
     log = Logger()
 
-    def __init__(self, table: ConsumerOffsetTable) -> None:
+    def __init__(self, table: ConsumerOffsetTable, save: Callable[[], object]) -> None:
+        """`save` has the table written, at once or soon."""
         self._table = table
+        self._write = save
         self._dirty = False
         self._pulled: dict[str, dict[int, int]] = {}
         self.resets: dict[str, dict[int, int]] = {}
@@ -107,12 +109,12 @@ class ConsumerOffsetManager:
         """Take over another broker's offsets, group by group, and save them; groups that it does not have stay."""
         self.offsets.update({key: dict(queues) for key, queues in offsets.items()})
         self._table.data_version = version or self._table.data_version
-        self._table.save()
+        self._write()
 
     def save(self) -> None:
         """Write the table if it changed since it was last written. Raises OSError; then the next call tries again."""
         if self._dirty:
-            self._table.save()
+            self._write()
             self._dirty = False
 
     def _remove(self, gone: Callable[[str], bool]) -> None:

@@ -26,13 +26,16 @@ _BUILT_IN = {
 
 
 class SubscriptionGroupManager:
-    """Groups by name; `auto_create` makes unknown ones at their first use."""
+    """Groups by name; `auto_create` makes unknown ones at their first use, `save` has the table written."""
 
     log = Logger()
 
-    def __init__(self, table: SubscriptionGroupTable, now_ms: Callable[[], int], *, auto_create: bool) -> None:
+    def __init__(
+        self, table: SubscriptionGroupTable, now_ms: Callable[[], int], save: Callable[[], object], *, auto_create: bool
+    ) -> None:
         self._table = table
         self._now_ms = now_ms
+        self._write = save
         self.auto_create = auto_create
 
     @property
@@ -72,7 +75,7 @@ class SubscriptionGroupManager:
         self.groups.clear()
         self.groups.update(configs)
         self._table.data_version = version
-        self._table.save()
+        self._write()
 
     def delete(self, group: str) -> bool:
         """Forget a group; False where there was none."""
@@ -102,4 +105,4 @@ class SubscriptionGroupManager:
 
     def _save(self) -> None:
         self._table.data_version = self.data_version.next_version(self._now_ms(), self.data_version.state_version)
-        self._table.save()
+        self._write()

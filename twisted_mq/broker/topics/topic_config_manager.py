@@ -32,16 +32,24 @@ SCHEDULE_QUEUES = 18
 
 
 class TopicConfigManager:
-    """Topics by name. `changed(configs)` is called after topics were created or altered, `None` after a deletion."""
+    """Topics by name. `changed(configs)` is called after topics were created or altered, `None` after a deletion.
+
+    `save` has the table written, at once or soon.
+    """
 
     log = Logger()
 
     def __init__(
-        self, table: TopicTable, now_ms: Callable[[], int], changed: Callable[[list[TopicConfig] | None], None]
+        self,
+        table: TopicTable,
+        now_ms: Callable[[], int],
+        changed: Callable[[list[TopicConfig] | None], None],
+        save: Callable[[], object],
     ) -> None:
         self._table = table
         self._now_ms = now_ms
         self._changed = changed
+        self._write = save
         self.on_change: list[Callable[[], None]] = []
 
     @property
@@ -144,7 +152,7 @@ class TopicConfigManager:
         self._table.data_version = version or self.data_version.next_version(
             self._now_ms(), self.data_version.state_version
         )
-        self._table.save()
+        self._write()
         for tell in self.on_change:
             tell()
 

@@ -10,7 +10,7 @@ from twisted_mq.protocol.bodies import DataVersion, SubscriptionGroupConfig
 
 
 def manager(table: MemoryTable, *, auto_create: bool = True) -> SubscriptionGroupManager:
-    return SubscriptionGroupManager(table, lambda: 77, auto_create=auto_create)
+    return SubscriptionGroupManager(table, lambda: 77, table.save, auto_create=auto_create)
 
 
 def version(counter: int) -> DataVersion:

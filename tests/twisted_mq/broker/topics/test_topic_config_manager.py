@@ -23,7 +23,7 @@ class Told:
     changes: list[list[TopicConfig] | None] = attrs.field(factory=list)
 
     def manager(self) -> TopicConfigManager:
-        return TopicConfigManager(self.table, lambda: 77, self.changes.append)
+        return TopicConfigManager(self.table, lambda: 77, self.changes.append, self.table.save)
 
 
 def test_a_broker_starts_with_apaches_topics() -> None:

@@ -1,0 +1,114 @@
+"""Writes a table of the broker behind what changes it: in a thread, from a snapshot, however often it changed meanwhile.
+
+A write that fails is said once and tried again until it succeeds, so that nothing that was acknowledged depends on the
+moment at which the disk was full. Who has to wait for the disk asks `when_saved`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from twisted.internet import defer, interfaces
+
+from twisted_mq.logs import Logger
+
+RETRY_SECONDS = 5.0
+
+InThread = Callable[[Callable[[], object]], "defer.Deferred[object]"]
+"""Runs a call in a thread; a test runs it at once."""
+
+
+class SavedTable(Protocol):
+    """A table in one file."""
+
+    def snapshot(self) -> Callable[[], object]:
+        """What writes the table as it is now, in any thread. The call raises OSError."""
+
+
+class TableSaver:
+    """One table's writer. `touch` after a change; at most one write is under way."""
+
+    log = Logger()
+
+    def __init__(self, name: str, table: SavedTable, clock: interfaces.IReactorTime, in_thread: InThread) -> None:
+        self._name = name
+        self._table = table
+        self._clock = clock
+        self._in_thread = in_thread
+        self._dirty = False
+        self._failing = False
+        self._writing: defer.Deferred[object] | None = None
+        self._retry: interfaces.IDelayedCall | None = None
+        self._waiting: list[defer.Deferred[None]] = []
+
+    @property
+    def is_saved(self) -> bool:
+        """Whether all changes are on disk."""
+        return not self._dirty and self._writing is None
+
+    def touch(self) -> None:
+        """The table changed: write it soon."""
+        self._dirty = True
+        if self._writing is None and self._retry is None:
+            self._write()
+
+    def when_saved(self) -> defer.Deferred[None]:
+        """Fires when all changes made so far are on disk; with later ones, where those come before the disk is ready."""
+        if self.is_saved:
+            return defer.succeed(None)
+        waiting: defer.Deferred[None] = defer.Deferred(self._waiting_is_over)
+        self._waiting.append(waiting)
+        return waiting
+
+    def _waiting_is_over(self, waiting: defer.Deferred[None]) -> None:
+        self._waiting.remove(waiting)
+
+    def _write(self) -> None:
+        self._retry, self._dirty = None, False
+        self._writing = defer.Deferred()
+        done = self._in_thread(self._table.snapshot())
+        done.addCallbacks(self._written, self._failed)
+
+    def _written(self, _: object) -> None:
+        self._failing = False
+        self._ended()
+        if self._dirty:
+            self._write()
+            return
+        waiting, self._waiting = self._waiting, []
+        for one in waiting:
+            one.callback(None)
+
+    def _failed(self, reason: object) -> None:
+        if not self._failing:
+            self.log.error("{name} not written, tried again from now on: {reason}", name=self._name, reason=reason)
+        self._failing = self._dirty = True
+        self._retry = self._clock.callLater(RETRY_SECONDS, self._write)
+        self._ended()
+
+    def _ended(self) -> None:
+        ended, self._writing = self._writing, None
+        if ended is not None:
+            ended.callback(None)
+
+    async def stop(self) -> None:
+        """Write what is not written yet, once more where the last try failed; `when_saved` is cancelled for who waits."""
+        if self._retry is not None:
+            self._retry.cancel()
+            self._retry = None
+        while self._writing is not None:
+            await self._writing
+        if self._retry is not None:
+            self._retry.cancel()
+            self._retry = None
+        if self._dirty:
+            self._dirty = False
+            try:
+                await self._in_thread(self._table.snapshot())
+            except OSError as error:
+                self.log.error(
+                    "{name}: table not saved at the stop, the one on disk stays: {e}", name=self._name, e=error
+                )
+        for one in list(self._waiting):
+            one.cancel()
