@@ -180,8 +180,9 @@ class BrokerController:
         self.timed_get.arm()
 
     def close_expired_clients(self) -> None:
-        """Close the connections of clients whose heartbeats stopped."""
+        """Close the connections of clients whose heartbeats stopped, and free the queues they locked."""
         now = self.now_ms()
+        self.locks.forget_expired(now)
         for channel in {*self.producers.expired(now), *self.consumers.expired(now)}:
             self.log.info("client without heartbeat closed: peer={peer}", peer=channel.address)
             channel.close()

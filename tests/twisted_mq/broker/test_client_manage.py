@@ -292,3 +292,20 @@ def test_sql_passes_the_check_only_where_it_is_served() -> None:
 def test_bad_expression_is_refused_with_its_place() -> None:
     code, remark = check(BrokerInMemory(enable_property_filter=True), sub_string="a >", expression_type="SQL92")
     assert (code, bool(remark)) == (ResponseCode.SUBSCRIPTION_PARSE_FAILED, True)
+
+
+def test_a_heartbeat_with_many_new_groups_is_one_change_of_the_topics() -> None:
+    broker = BrokerInMemory()
+    beat(broker.connect(), "c1", *(consumer(f"G{number}") for number in range(50)))
+    ((*topics,),) = broker.registered
+    assert [one.topic_name for one in topics] == [f"%RETRY%G{number}" for number in range(50)]
+
+
+def test_a_client_that_takes_another_id_is_no_member_under_the_old_one() -> None:
+    broker = BrokerInMemory()
+    peer, other = broker.connect(), broker.connect()
+    beat(other, "other", consumer())
+    for number in range(3):
+        beat(peer, f"c{number}", consumer(), producer_data_set=[ProducerData(group_name="P")])
+    assert members(broker) == ["other", "c2"]
+    assert [broker.controller.producers.find_channel(f"c{number}") for number in range(3)] == [None, None, peer.channel]

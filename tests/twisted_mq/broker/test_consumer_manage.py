@@ -61,8 +61,13 @@ def test_a_new_group_begins_at_0_while_the_first_message_is_at_hand() -> None:
     assert ask(broker, QUERY, consumerGroup="G", setZeroIfNotFound="false") == NOT_ZERO
 
 
-@pytest.mark.parametrize("fields", [{"queueId": "1"}, {"topic": "Unknown"}])
-def test_a_new_group_on_an_empty_queue_is_told_that_there_is_nothing(fields: dict[str, str]) -> None:
+def test_a_new_group_on_an_empty_queue_starts_at_zero() -> None:
+    """Told that there is nothing it would ask for the greatest offset, and miss what arrives in between."""
+    assert ask(broker_with(1), QUERY, consumerGroup="G", queueId="1") == (0, None, {"offset": "0"})
+
+
+@pytest.mark.parametrize("fields", [{"queueId": "99"}, {"topic": "Unknown"}])
+def test_a_new_group_on_a_queue_that_is_not_there_is_told_that_there_is_nothing(fields: dict[str, str]) -> None:
     assert ask(broker_with(1), QUERY, consumerGroup="G", **fields) == NOT_FOUND
 
 
@@ -73,6 +78,24 @@ def test_offsets_of_unknown_topics_and_groups_are_refused() -> None:
     assert ask(broker, UPDATE, consumerGroup="H", **commit) == (26, "Group H not exist!", {})
     assert ask(broker, UPDATE, consumerGroup="G", topic="U", **commit) == (17, "Topic U not exist!", {})
     assert broker.controller.offsets.offsets == {}
+
+
+def test_offsets_of_queues_that_are_not_there_are_refused_and_take_no_memory() -> None:
+    broker = broker_with()
+    answer = ask(broker, UPDATE, consumerGroup="G", queueId="123456", commitOffset="1")
+    assert answer == (29, "queueId: topic T has no queue 123456", {})
+    assert broker.controller.offsets.offsets == {}
+
+
+def test_only_queues_that_are_there_are_locked() -> None:
+    broker = broker_with()
+    queues = [
+        MessageQueue(topic=topic, broker_name="b", queue_id=number)
+        for topic, number in (("T", 0), ("T", 999), ("U", 0))
+    ]
+    body = encode_body(LockBatchRequestBody(consumer_group="G", client_id="c", mq_set=queues))
+    answer = broker.connect().ask(RequestCode.LOCK_BATCH_MQ, body=body)
+    assert decode_body(LockBatchResponseBody, answer.body).lock_ok_mq_set == queues[:1]
 
 
 class FullDisk(MemoryTable):

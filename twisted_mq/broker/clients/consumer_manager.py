@@ -32,10 +32,10 @@ class ConsumerGroupInfo:
         return list(dict.fromkeys(client.client_id for client in self.clients.values()))
 
     def update_client(self, client: ClientChannelInfo) -> bool:
-        """Note a heartbeat; True for a connection that is new."""
-        known = client.channel in self.clients
+        """Note a heartbeat; True for a connection that is new, or is another client's now."""
+        known = self.clients.get(client.channel)
         self.clients[client.channel] = client
-        return not known
+        return known is None or known.client_id != client.client_id
 
     def update_subscriptions(self, subscriptions: Iterable[SubscriptionData]) -> bool:
         """Take over the newest subscriptions; True when topics came or went."""
@@ -67,7 +67,10 @@ class ConsumerManager:
             info = self.groups[data.group_name] = ConsumerGroupInfo(data.group_name)
         info.consume_type, info.message_model = data.consume_type, data.message_model
         info.consume_from_where = data.consume_from_where
+        before = info.clients.get(client.channel)
         changed = info.update_client(client)
+        if before is not None and before.client_id not in info.client_ids():
+            self.conflicts.left(info.group, before)
         if not without_sub:
             changed |= info.update_subscriptions(data.subscription_data_set)
             self.conflicts.heard(data, client)

@@ -32,8 +32,12 @@ class ProducerManager:
 
     def register(self, group: str, client: ClientChannelInfo) -> None:
         """Note a producer's heartbeat."""
-        self.groups.setdefault(group, {})[client.channel] = client
+        clients = self.groups.setdefault(group, {})
+        before = clients.get(client.channel)
+        clients[client.channel] = client
         self._by_client_id[client.client_id] = client.channel
+        if before is not None and before.client_id != client.client_id:
+            self._forget_id(before)
 
     def unregister(self, group: str, channel: Channel) -> None:
         """A producer says goodbye."""
@@ -70,6 +74,11 @@ class ProducerManager:
             return
         if not clients:
             del self.groups[group]
-        elsewhere = any(channel in others for others in self.groups.values())
-        if not elsewhere and self._by_client_id.get(client.client_id) is channel:
+        self._forget_id(client)
+
+    def _forget_id(self, client: ClientChannelInfo) -> None:
+        """Forget a client's connection, unless the client uses it for another group."""
+        elsewhere = (clients.get(client.channel) for clients in self.groups.values())
+        used = any(other is not None and other.client_id == client.client_id for other in elsewhere)
+        if not used and self._by_client_id.get(client.client_id) is client.channel:
             del self._by_client_id[client.client_id]

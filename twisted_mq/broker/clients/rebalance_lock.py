@@ -27,7 +27,20 @@ class RebalanceLockManager:
 
     def try_lock(self, group: str, queues: Iterable[MessageQueue], client_id: str, now_ms: int) -> list[MessageQueue]:
         """The queues that the client holds after this; its own locks are renewed, expired ones change their owner."""
+        self._drop_expired(group, now_ms)
         return [queue for queue in queues if self._take(group, queue, client_id, now_ms)]
+
+    def _drop_expired(self, group: str, now_ms: int) -> None:
+        locks = self._groups.get(group, {})
+        for queue in [queue for queue, lock in locks.items() if self._expired(lock, now_ms)]:
+            del locks[queue]
+
+    def forget_expired(self, now_ms: int) -> None:
+        """Free what nobody renews; called now and then, so that groups that are gone take no memory."""
+        for group in list(self._groups):
+            self._drop_expired(group, now_ms)
+            if not self._groups[group]:
+                del self._groups[group]
 
     def unlock(self, group: str, queues: Iterable[MessageQueue], client_id: str) -> None:
         """Free those of the queues that the client holds."""

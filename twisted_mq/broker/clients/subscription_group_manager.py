@@ -12,6 +12,9 @@ from twisted_mq.storage.tables.config_tables import SubscriptionGroupTable
 FORBIDDEN_TO_READ = 1 << 2
 """The bit of a group's forbidden topics that stands for reading (Apache: PermName.INDEX_PERM_READ)."""
 
+MOST_GROUPS = 50_000
+"""That many are made by heartbeats and pulls; each is an entry of a file that is written whole."""
+
 _BUILT_IN = {
     "TOOLS_CONSUMER": False,
     "FILTERSRV_CONSUMER": False,
@@ -37,6 +40,7 @@ class SubscriptionGroupManager:
         self._now_ms = now_ms
         self._write = save
         self.auto_create = auto_create
+        self._full = False
 
     @property
     def groups(self) -> dict[str, SubscriptionGroupConfig]:
@@ -59,11 +63,20 @@ class SubscriptionGroupManager:
     def find(self, group: str) -> SubscriptionGroupConfig | None:
         """The group's configuration, made where that is allowed; None for a bad or unknown name."""
         config = self.groups.get(group)
-        if config is None and self.auto_create and group_fault(group) is None:
+        if config is None and self.auto_create and group_fault(group) is None and self._has_room():
             config = SubscriptionGroupConfig(group_name=group)
             self.log.info("consumer group created: group={g}", g=group)
             self.update(config)
         return config
+
+    def _has_room(self) -> bool:
+        """Whether another group is made by itself; told once until one is deleted. An administrator may make more."""
+        if len(self.groups) < MOST_GROUPS:
+            return True
+        if not self._full:
+            self.log.warn("no group is made by itself any more, there are {n}: delete some", n=len(self.groups))
+        self._full = True
+        return False
 
     def update(self, config: SubscriptionGroupConfig) -> None:
         """Create or alter a group and save it."""
@@ -81,6 +94,7 @@ class SubscriptionGroupManager:
         """Forget a group; False where there was none."""
         if self.groups.pop(group, None) is None:
             return False
+        self._full = False
         self._table.forbidden.pop(group, None)
         self._save()
         return True

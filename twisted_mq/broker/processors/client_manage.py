@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from twisted_mq.broker.clients.consumer_manager import ConsumerManager
 from twisted_mq.broker.clients.producer_manager import ClientChannelInfo, ProducerManager
@@ -16,7 +16,7 @@ from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.logs import Logger
-from twisted_mq.protocol.bodies import CheckClientRequestBody, ConsumerData, HeartbeatData, decode_body
+from twisted_mq.protocol.bodies import CheckClientRequestBody, ConsumerData, HeartbeatData, TopicConfig, decode_body
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.flags import TopicSysFlag
@@ -68,6 +68,7 @@ class ClientManageProcessor:
         fingerprint = data.heartbeat_fingerprint or 0
         client = ClientChannelInfo(channel, data.client_id, command.language, command.version, self._now_ms())
         changed, refused, room = fingerprint == 0, dict[str, ExpressionError](), Room()
+        self._make_retry_topics(data.consumer_data_set)
         for consumer in data.consumer_data_set:
             known = self._fingerprints.get(consumer.group_name)
             changed |= known is not None and known != fingerprint
@@ -92,6 +93,22 @@ class ClientManageProcessor:
         yield
         self._statistics.registrations[kind].add(1, 0, self._now_ms() - began)
 
+    def _make_retry_topics(self, consumers: Iterable[ConsumerData]) -> None:
+        """The groups' retry topics where they are missing, together: one table is written, one registration leaves."""
+        wanted = [config for data in consumers if (config := self._retry_topic(data)) is not None]
+        missing = {one.topic_name: one for one in wanted if one is not self._topics.get(one.topic_name)}
+        if missing:
+            self._topics.update(missing.values())
+
+    def _retry_topic(self, data: ConsumerData) -> TopicConfig | None:
+        group = self._groups.find(data.group_name)
+        if group is None:
+            return None
+        configs = [self._topics.get(one.topic) for one in data.subscription_data_set]
+        order = any(config is not None and config.order for config in configs)
+        sys_flag = TopicSysFlag.FLAG_UNIT_SUB if data.unit_mode else 0
+        return self._topics.for_group(retry_topic(data.group_name), group.retry_queue_nums, sys_flag, order)
+
     def _register_consumer(
         self, data: ConsumerData, client: ClientChannelInfo, room: Room, *, without_sub: bool
     ) -> dict[str, ExpressionError]:
@@ -100,10 +117,6 @@ class ClientManageProcessor:
         if group is None:
             self.log.warn("heartbeat of an unknown group passed over: group={g}", g=data.group_name)
             return {}
-        configs = [self._topics.get(one.topic) for one in data.subscription_data_set]
-        order = any(config is not None and config.order for config in configs)
-        sys_flag = TopicSysFlag.FLAG_UNIT_SUB if data.unit_mode else 0
-        self._topics.create_for_group(retry_topic(data.group_name), group.retry_queue_nums, sys_flag, order)
         notify = group.notify_consumer_ids_changed_enable
         self._consumers.register(data, client, notify=notify, without_sub=without_sub)
         if without_sub or not self._options.enable_property_filter:

@@ -88,13 +88,24 @@ class ConsumerManageProcessor:
             raise BrokerError(
                 ResponseCode.QUERY_NOT_FOUND, "Not found, do not set to zero, maybe this group boot first"
             )
-        if self._store.min_offset_in_queue(header.topic, header.queue_id) <= 0 and self._store.is_in_memory(
-            header.topic, header.queue_id, 0
-        ):
+        if self._begins_at_zero(header.topic, header.queue_id):
             return command.answer(ext_fields={"offset": "0"})
         raise BrokerError(
             ResponseCode.QUERY_NOT_FOUND, "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first"
         )
+
+    def _begins_at_zero(self, topic: str, queue_id: int) -> bool:
+        """Whether a new group misses nothing by starting at 0 and has little to catch up.
+
+        Apache says of an empty queue that there is no offset; its clients then ask for the greatest one, and never see
+        what arrives in between.
+        """
+        store = self._store
+        if store.min_offset_in_queue(topic, queue_id) > 0:
+            return False
+        if store.max_offset_in_queue(topic, queue_id) == 0:
+            return self._topics.has_queue(topic, queue_id)
+        return store.is_in_memory(topic, queue_id, 0)
 
     def update_offset(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Commit an offset of a known group and topic."""
@@ -103,15 +114,22 @@ class ConsumerManageProcessor:
             raise BrokerError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {header.consumer_group} not exist!")
         if self._topics.get(header.topic) is None:
             raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"Topic {header.topic} not exist!")
+        self._check_queue(header.topic, header.queue_id)
         if self._offsets.has_reset(header.consumer_group, header.topic, header.queue_id):
             return command.answer(remark="Offset has been previously reset")
         self._offsets.commit(header.consumer_group, header.topic, header.queue_id, header.commit_offset)
         return command.answer()
 
+    def _check_queue(self, topic: str, queue_id: int) -> None:
+        """Raises BrokerError for a queue that neither the topic nor the store has; Apache notes whatever is sent."""
+        if not self._topics.has_queue(topic, queue_id) and self._store.max_offset_in_queue(topic, queue_id) <= 0:
+            raise BrokerError(ResponseCode.INVALID_PARAMETER, f"queueId: topic {topic} has no queue {queue_id}")
+
     def lock(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """Lock queues for one client; the answer lists those it holds."""
+        """Lock queues for one client; the answer lists those it holds, none that the topic has not."""
         body = decode_body(LockBatchRequestBody, command.body)
-        held = self._locks.try_lock(body.consumer_group, body.mq_set, body.client_id, self._now_ms())
+        queues = [queue for queue in body.mq_set if self._topics.has_queue(queue.topic, queue.queue_id)]
+        held = self._locks.try_lock(body.consumer_group, queues, body.client_id, self._now_ms())
         return command.answer(body=encode_body(LockBatchResponseBody(lock_ok_mq_set=held)))
 
     def unlock(self, channel: Channel, command: RemotingCommand) -> Answer:

@@ -66,6 +66,11 @@ class TopicConfigManager:
         """The configuration of a topic, or None."""
         return self.topics.get(topic)
 
+    def has_queue(self, topic: str, queue_id: int) -> bool:
+        """Whether the topic is there with so many queues, to read or to write."""
+        config = self.topics.get(topic)
+        return config is not None and 0 <= queue_id < max(config.read_queue_nums, config.write_queue_nums)
+
     def is_batch_topic(self, topic: str) -> bool | None:
         """Whether a topic has batch queues; None for one that is not there."""
         config = self.topics.get(topic)
@@ -100,22 +105,24 @@ class TopicConfigManager:
 
     def create_for_group(self, topic: str, queue_count: int, sys_flag: int = 0, order: bool = False) -> TopicConfig:
         """A group's retry or dead-letter topic (Apache: createTopicInSendMessageBackMethod)."""
-        config = self.get(topic)
-        if config is not None and config.order == order:
-            return config
-        if config is not None:
-            config = attrs.evolve(config, order=order)
-        else:
-            config = TopicConfig(
-                topic_name=topic,
-                read_queue_nums=queue_count,
-                write_queue_nums=queue_count,
-                perm=PERM_READ_WRITE,
-                topic_sys_flag=sys_flag,
-                order=order,
-            )
-        self.update([config])
+        config = self.for_group(topic, queue_count, sys_flag, order)
+        if config is not self.get(topic):
+            self.update([config])
         return config
+
+    def for_group(self, topic: str, queue_count: int, sys_flag: int = 0, order: bool = False) -> TopicConfig:
+        """What `create_for_group` makes: the topic that is there where it fits, else one for `update`."""
+        config = self.get(topic)
+        if config is not None:
+            return config if config.order == order else attrs.evolve(config, order=order)
+        return TopicConfig(
+            topic_name=topic,
+            read_queue_nums=queue_count,
+            write_queue_nums=queue_count,
+            perm=PERM_READ_WRITE,
+            topic_sys_flag=sys_flag,
+            order=order,
+        )
 
     def update(self, configs: Iterable[TopicConfig]) -> None:
         """Create or alter topics, save them, and have them registered."""

@@ -43,3 +43,11 @@ def test_groups_lock_apart_and_all_expired_is_seen() -> None:
     assert locks.try_lock("h", ["q0"], "b", 0) == ["q0"]
     assert [locks.is_all_expired("g", now) for now in (60_000, 60_001)] == [False, True]
     assert locks.is_all_expired("unknown", 0)
+
+
+def test_locks_that_nobody_renews_are_forgotten() -> None:
+    locks = RebalanceLockManager()
+    locks.try_lock("gone", ["q0", "q1"], "a", 0)
+    locks.try_lock("there", ["q0"], "a", 50_000)
+    locks.forget_expired(60_001)
+    assert list(locks._groups) == ["there"]

@@ -74,3 +74,11 @@ def test_a_slave_takes_over_table_and_version_as_they_are() -> None:
     taken, theirs = {"New": SubscriptionGroupConfig(group_name="New")}, DataVersion(1, 2, 3)
     groups.replace_all(taken, theirs)
     assert (groups.groups, groups.data_version, table.saved) == (taken, theirs, 2)
+
+
+def test_only_so_many_groups_are_made_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("twisted_mq.broker.clients.subscription_group_manager.MOST_GROUPS", 2)
+    groups = manager(MemoryTable())
+    assert [groups.find(name) is not None for name in ("A", "B", "C", "A")] == [True, True, False, True]
+    groups.delete("A")
+    assert groups.find("C") is not None

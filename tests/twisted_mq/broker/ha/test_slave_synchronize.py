@@ -166,13 +166,13 @@ class OffsetTests(SynchronizeCase):
         self.assertTrue(self.synchronize.has_own_offsets)
         self.down_from = None
         self.sync_offsets()
-        self.assertEqual(self.master.controller.offsets.query("G", "SELF_TEST_TOPIC", 0), 25)
+        self.assertEqual(self.master.controller.offsets.query("G", "BenchmarkTest", 0), 25)
 
     def test_master_that_does_not_answer_is_not_asked_for_each_offset(self) -> None:
         """Each wait lasts three seconds, and the other tables wait too."""
         self.sync()
         for queue_id in range(3):
-            self.slave.controller.offsets.commit("G", "SELF_TEST_TOPIC", queue_id, 25)
+            self.slave.controller.offsets.commit("G", "BenchmarkTest", queue_id, 25)
         self.down_from = int(RequestCode.UPDATE_CONSUMER_OFFSET)
         self.asked.clear()
         self.sync_offsets()
@@ -180,7 +180,7 @@ class OffsetTests(SynchronizeCase):
         self.down_from = None
         self.sync_offsets()
         offsets = self.master.controller.offsets
-        self.assertEqual([offsets.query("G", "SELF_TEST_TOPIC", queue_id) for queue_id in range(3)], [25] * 3)
+        self.assertEqual([offsets.query("G", "BenchmarkTest", queue_id) for queue_id in range(3)], [25] * 3)
         self.assertFalse(self.synchronize.has_own_offsets)
 
 
