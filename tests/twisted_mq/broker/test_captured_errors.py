@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.broker import BrokerInMemory
 from tests.support.captures import frames
+from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.framing import FrameDecoder
 
