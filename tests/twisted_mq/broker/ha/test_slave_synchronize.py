@@ -166,7 +166,7 @@ class OffsetTests(SynchronizeCase):
         self.assertTrue(self.synchronize.has_own_offsets)
         self.down_from = None
         self.sync_offsets()
-        self.assertEqual(self.master.controller.offsets.query("G", "BenchmarkTest", 0), 25)
+        self.assertEqual(self.master.controller.offsets.query("G", "SELF_TEST_TOPIC", 0), 25)
 
     def test_master_that_does_not_answer_is_not_asked_for_each_offset(self) -> None:
         """Each wait lasts three seconds, and the other tables wait too."""
