@@ -14,7 +14,7 @@ import attrs
 from interop.peers.process import Process, free_port
 from tests.docs.blocks import Block
 
-SECONDS = 120
+SECONDS = 300
 """For one block; Spark needs most of it on a slow machine."""
 NAME_SERVER, BROKER = "9876", "10911"
 """The ports that pages name; free ones take their place."""
