@@ -11,6 +11,7 @@ Unique key (Apache: MessageClientIDSetter), 16 or 28 bytes in upper hexadecimal:
 from __future__ import annotations
 
 import datetime
+import functools
 import struct
 from collections.abc import Callable, Sequence
 
@@ -46,8 +47,13 @@ def offset_message_id(store_host: bytes | memoryview, physical_offset: int) -> s
 def offset_message_ids(store_host: bytes, physical_offsets: Sequence[int]) -> str:
     """The offset ids of a batch's messages, with commas between them."""
     prefix = store_host.hex().upper()
-    numbers = struct.pack(f">{len(physical_offsets)}Q", *physical_offsets).hex(",", _OFFSET_BYTES).upper()
+    numbers = _offsets(len(physical_offsets)).pack(*physical_offsets).hex(",", _OFFSET_BYTES).upper()
     return prefix + numbers.replace(",", f",{prefix}")
+
+
+@functools.lru_cache(maxsize=256)
+def _offsets(count: int) -> struct.Struct:
+    return struct.Struct(f">{count}Q")
 
 
 def decode_offset_message_id(message_id: str) -> tuple[str, int, int]:

@@ -65,14 +65,16 @@ WITHOUT_REMARK = derive_fields(
 
 
 class _JsonHeader(msgspec.Struct, gc=False):
+    """In the order in which Apache's client writes the members: so each is found at once."""
+
     code: int
-    flag: int = 0
-    opaque: int = 0
-    language: str | int = "JAVA"
-    version: int = 0
-    remark: str | None = None
     extFields: msgspec.Raw = msgspec.Raw(b"")
+    flag: int = 0
+    language: str | int = "JAVA"
+    opaque: int = 0
+    remark: str | None = None
     serializeTypeCurrentRPC: str | None = None
+    version: int = 0
 
 
 _decode_json_header = msgspec.json.Decoder(_JsonHeader).decode

@@ -37,7 +37,8 @@ FRAME = construct.Struct(
 
 HEAD = derive_struct(FRAME)
 _LENGTH = derive_fields(FRAME, "length")
-LENGTH_BYTES = _LENGTH.size
+LENGTH_BYTES, HEAD_BYTES = _LENGTH.size, HEAD.size
+_unpack_head = HEAD.unpack_from
 
 _DECODERS = {int(SerializeType.JSON): decode_json_command, int(SerializeType.ROCKETMQ): decode_binary_command}
 _ENCODERS = {int(SerializeType.JSON): encode_json_header, int(SerializeType.ROCKETMQ): encode_binary_header}
@@ -84,7 +85,7 @@ class FrameDecoder:
         self._max = max_frame_bytes
         # one growing array, not a list of pieces: a peer may send a byte at a time
         self._held = bytearray()
-        self._needed = 4
+        self._needed = LENGTH_BYTES
         self._offset = 0
         self._failed = False
 
@@ -121,30 +122,32 @@ class FrameDecoder:
         """Append every complete command of `data`; return how many bytes they took. Sets the bytes needed next."""
         if self._failed:
             raise FrameError("data after a damaged frame", self._offset)
-        position, end = 0, len(data)
-        while True:
-            if end - position < HEAD.size:
-                return self._cut_head(data, position)
-            length, mark = HEAD.unpack_from(data, position)
-            frame_end = position + 4 + length
-            if length + 4 > self._max or length < 4 or frame_end > end:
-                return self._cut_head(data, position)
-            body_at = position + 8 + (mark & 0xFFFFFF)
+        position, end, longest = 0, len(data), self._max - LENGTH_BYTES
+        while end - position >= HEAD_BYTES:
+            length, mark = _unpack_head(data, position)
+            frame_end = position + LENGTH_BYTES + length
+            if frame_end > end or not LENGTH_BYTES <= length <= longest:
+                break
+            body_at = position + HEAD_BYTES + (mark & 0xFFFFFF)
             if body_at > frame_end:
                 raise FrameError(f"a header of {mark & 0xFFFFFF} bytes in a frame of {length}", self._offset + position)
-            decode = _DECODERS.get(mark >> 24)
-            if decode is None:
-                raise FrameError(f"serialize type {mark >> 24}, known are 0 and 1", self._offset + position)
             try:
-                commands.append(decode(data[position + 8 : body_at], data[body_at:frame_end]))
+                decode = _DECODERS[mark >> 24]
+            except KeyError:
+                reason = f"serialize type {mark >> 24}, known are 0 and 1"
+                raise FrameError(reason, self._offset + position) from None
+            try:
+                commands.append(decode(data[position + HEAD_BYTES : body_at], data[body_at:frame_end]))
             except CommandError as error:
                 raise FrameError(str(error), self._offset + position) from error
             position = frame_end
-
-    def _cut_head(self, data: bytes, position: int) -> int:
-        """Set the bytes needed for the frame that begins at `position`, and is not there whole."""
-        self._needed = LENGTH_BYTES
-        if len(data) - position >= LENGTH_BYTES:
-            (length,) = _LENGTH.unpack_from(data, position)
-            self._needed = _frame_bytes(length, self._max, self._offset + position)
+        if position < end:
+            self._needed = self._bytes_needed(data, position)
         return position
+
+    def _bytes_needed(self, data: bytes, position: int) -> int:
+        """So many bytes has the frame that begins at `position` and is not there whole, as far as can be said."""
+        if len(data) - position < LENGTH_BYTES:
+            return LENGTH_BYTES
+        (length,) = _LENGTH.unpack_from(data, position)
+        return _frame_bytes(length, self._max, self._offset + position)

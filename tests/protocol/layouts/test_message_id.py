@@ -15,6 +15,7 @@ from twisted_mq.protocol.layouts.message_id import (
     decode_offset_message_id,
     decode_unique_key,
     offset_message_id,
+    offset_message_ids,
 )
 
 NOVEMBER = 1793491200000  # 2026-11-01T00:00:00Z
@@ -30,6 +31,14 @@ def test_offset_id_of_an_ipv6_broker_has_56_digits() -> None:
     text = offset_message_id(pack_host("2001:db8::1", 10911), 7)
     assert text == "20010DB800000000000000000000000100002A9F0000000000000007"
     assert decode_offset_message_id(text) == ("2001:db8::1", 10911, 7)
+
+
+@given(
+    st.binary(min_size=8, max_size=8) | st.binary(min_size=20, max_size=20),
+    st.lists(st.integers(0, 2**63 - 1), min_size=1),
+)
+def test_ids_of_a_batch_are_those_of_its_messages(host: bytes, offsets: list[int]) -> None:
+    assert offset_message_ids(host, offsets) == ",".join(offset_message_id(host, offset) for offset in offsets)
 
 
 @pytest.mark.parametrize("text", ["", "7F", "G" * 32, " " * 32, "7F000002000051AF00000000000000F", "٣" * 32])
