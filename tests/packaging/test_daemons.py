@@ -14,7 +14,7 @@ import pytest
 
 from tests.packaging.daemons import RunningDaemon, environment, run_twistd, wait_until
 from twisted_mq.protocol.wire.command import RemotingCommand
-from twisted_mq.protocol.wire.connection import RemotingConnection
+from twisted_mq.protocol.wire.framing import FrameDecoder, encode_frame
 
 GET_BROKER_CLUSTER_INFO = 106
 LOCAL = ("--bind", "127.0.0.1")
@@ -27,12 +27,12 @@ def busy_port():
 
 
 def ask(port: int, code: int) -> RemotingCommand:
-    connection = RemotingConnection()
+    decoder = FrameDecoder()
     with socket.create_connection(("127.0.0.1", port), timeout=10) as link:
-        link.sendall(connection.send(RemotingCommand.request(code)))
+        link.sendall(encode_frame(RemotingCommand.request(code)))
         while True:
-            for event in connection.receive_data(link.recv(65536)):
-                return event.answer
+            for answer in decoder.receive_data(link.recv(65536)):
+                return answer
 
 
 def port_of(line: str) -> int:
