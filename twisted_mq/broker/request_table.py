@@ -34,6 +34,7 @@ from twisted_mq.broker.processors.runtime_info import RuntimeInfoProcessor
 from twisted_mq.broker.processors.send import SendMessageProcessor
 from twisted_mq.broker.processors.send_back import SendBackProcessor
 from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.requests.registry import serving_table
 from twisted_mq.remoting.channel import Processor
 
 
@@ -46,7 +47,7 @@ class RequestProcessor(Protocol):
 
 def request_table(broker: BrokerController) -> dict[int, Processor]:
     """All requests that a broker serves, by their codes. The broker is complete."""
-    table = {int(code): answer for one in _processors(broker) for code, answer in one.processors.items()}
+    table = serving_table("broker", *(one.processors for one in _processors(broker)))
     if broker.is_slave:
         refuse_on_slave(table, broker.options)
     return table

@@ -1,10 +1,30 @@
-"""Requests of the controller, and the entries of its raft log."""
+"""Requests of brokers among each other and of the controller, and the entries of its raft log."""
 
 from __future__ import annotations
 
 from twisted_mq.protocol import bodies, headers
 from twisted_mq.protocol.codes import RequestCode
-from twisted_mq.protocol.requests.spec import Payload, broker, controller, served_by, unserved
+from twisted_mq.protocol.requests.spec import Payload, broker, controller, namesrv, served_by, unserved
+
+HA = {
+    RequestCode.GET_ALL_CONSUMER_OFFSET: broker(response_body=bodies.ConsumerOffsetSerializeWrapper),
+    RequestCode.GET_ALL_DELAY_OFFSET: broker(response_body=bodies.DelayOffsetSerializeWrapper),
+    RequestCode.GET_TIMER_CHECK_POINT: broker(response_body=Payload.TIMER_CHECKPOINT),
+    RequestCode.GET_TIMER_METRICS: broker(response_body=bodies.TimerMetricsSerializeWrapper),
+    RequestCode.GET_ALL_MESSAGE_REQUEST_MODE: broker(response_body=bodies.MessageRequestModeSerializeWrapper),
+    RequestCode.GET_BROKER_MEMBER_GROUP: namesrv(
+        headers.GetBrokerMemberGroupRequestHeader, response_body=bodies.GetBrokerMemberGroupResponseBody
+    ),
+    RequestCode.BROKER_HEARTBEAT: served_by("namesrv", "controller")(
+        headers.BrokerHeartbeatRequestHeader, one_way=True
+    ),
+    RequestCode.NOTIFY_MIN_BROKER_ID_CHANGE: broker(headers.NotifyMinBrokerIdChangeRequestHeader, one_way=True),
+    RequestCode.EXCHANGE_BROKER_HA_INFO: broker(
+        headers.ExchangeHAInfoRequestHeader, headers.ExchangeHAInfoResponseHeader
+    ),
+    RequestCode.GET_BROKER_HA_STATUS: broker(response_body=bodies.HARuntimeInfo),
+    RequestCode.RESET_MASTER_FLUSH_OFFSET: broker(headers.ResetMasterFlushOffsetHeader),
+}
 
 CONTROLLER = {
     RequestCode.CONTROLLER_ALTER_SYNC_STATE_SET: controller(
