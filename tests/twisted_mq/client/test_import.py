@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.test_layers import COLUMNS
+
 ROOT = Path(__file__).parents[3]
 
 WITHOUT = """
@@ -31,17 +33,8 @@ for name in UNIX:
 """
 
 
-COLUMNS = {
-    "protocol/layouts/batch_records.py",
-    "protocol/layouts/index_columns.py",
-    "protocol/layouts/record_columns.py",
-    "protocol/text/java_hash_columns.py",
-}
-"""What only a broker loads, with numpy."""
-
-
 def modules(*packages: str) -> list[str]:
-    """Names of all modules below these folders of twisted_mq."""
+    """Names of all modules below these folders of twisted_mq, but for those that only a broker loads, with numpy."""
     package = ROOT / "twisted_mq"
     paths = [path.relative_to(package) for one in packages for path in sorted((package / one).rglob("*.py"))]
     return [f"twisted_mq.{'.'.join(path.with_suffix('').parts)}" for path in paths if path.as_posix() not in COLUMNS]
