@@ -15,9 +15,6 @@ def log_to_stderr(verbose: bool) -> None:
         textFileLogObserver,
     )
 
-    from twisted_mq.logs import log_to_twisted
-
-    log_to_twisted()
     lowest = LogLevel.info if verbose else LogLevel.warn
     predicate = LogLevelFilterPredicate(defaultLogLevel=lowest)
     observer = FilteringLogObserver(textFileLogObserver(sys.stderr), [predicate])

@@ -20,11 +20,15 @@ class Interrupted(Exception):
 def run_under_reactor(main: Callable[[IReactorTime], Coroutine[Deferred[object], object, R]]) -> R:
     """The result of `main(reactor)`.
 
-    SIGINT and SIGTERM cancel it: its `finally` blocks run to their end, then `Interrupted` is raised here.
+    SIGINT and SIGTERM cancel it: its `finally` blocks run to their end, then `Interrupted` is raised here. Lines of the
+    log go to Twisted's, which prints critical ones alone unless `log_to_stderr` was called.
     """
     from twisted.internet import reactor
     from twisted.internet.defer import Deferred
 
+    from twisted_mq.logs import log_to_twisted
+
+    log_to_twisted()
     outcome: list[R | Failure] = []
     finished: Deferred[None] = Deferred()
 
