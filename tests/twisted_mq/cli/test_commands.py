@@ -114,7 +114,8 @@ def test_a_busy_port_is_one_line_that_names_it(name_server):
 
 def test_the_demo_consumes_what_it_sends():
     done = run(*MQ, "demo", "--messages", "100", "--no-report")
-    assert (done.returncode, done.stderr) == (0, "")
+    told = [line for line in done.stderr.splitlines() if "long turn" not in line]  # a busy machine's
+    assert (done.returncode, told) == (0, [])
     rows = [line.split("\t")[:4] for line in done.stdout.splitlines() if "\t" in line]
     assert rows[1:] == [
         ["sent singly", "DemoOrders", "SEND_OK", "100"],
