@@ -182,6 +182,11 @@ def derive_field(layout: construct.Struct, name: str, **known: int) -> struct.St
     return struct.Struct(f">{_leading_field(layout, name, known).format}")
 
 
+def repeated(one: struct.Struct, count: int) -> struct.Struct:
+    """The same so many times back to back."""
+    return struct.Struct(one.format[:1] + one.format[1:] * count)
+
+
 def field_offset(layout: construct.Struct, name: str, **known: int) -> int:
     """Where a field of the first run begins. Raises LayoutError for a field that is not in it."""
     return _leading_field(layout, name, known).offset

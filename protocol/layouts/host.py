@@ -7,8 +7,20 @@ from __future__ import annotations
 
 import ipaddress
 
-IPV4_HOST_BYTES = 8
-IPV6_HOST_BYTES = 20
+import construct
+
+from twisted_mq.protocol.layouts.derive import derive_struct
+
+
+def _host(address_bytes: int) -> construct.Struct:
+    return construct.Struct("address" / construct.Bytes(address_bytes), "port" / construct.Int32ub)
+
+
+HOST_V4, HOST_V6 = _host(4), _host(16)
+_HOSTS = {layout.sizeof(): derive_struct(layout) for layout in (HOST_V4, HOST_V6)}
+"""By their sizes in bytes."""
+IPV4_HOST_BYTES, IPV6_HOST_BYTES = _HOSTS
+_PORT_BYTES = IPV4_HOST_BYTES - 4
 
 
 def pack_ip(host: str) -> bytes:
@@ -30,12 +42,17 @@ def unpack_ip(packed: bytes | memoryview) -> str:
 
 def pack_host(host: str, port: int) -> bytes:
     """8 bytes for IPv4, 20 for IPv6."""
-    return pack_ip(host) + port.to_bytes(4, "big")
+    address = pack_ip(host)
+    return _HOSTS[len(address) + _PORT_BYTES].pack(address, port)
 
 
 def unpack_host(packed: bytes | memoryview) -> tuple[str, int]:
     """(address, port) of 8 or 20 bytes; ValueError for any other length."""
-    return unpack_ip(packed[:-4]), int.from_bytes(packed[-4:], "big")
+    layout = _HOSTS.get(len(packed))
+    if layout is None:
+        raise ValueError(f"a host of {len(packed)} bytes, a port and an address of 4 or 16 are needed")
+    address, port = layout.unpack(packed)
+    return unpack_ip(address), port
 
 
 def host_text(packed: bytes | memoryview) -> str:

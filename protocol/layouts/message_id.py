@@ -16,12 +16,36 @@ import struct
 from collections.abc import Callable, Sequence
 
 import attrs
+import construct
 
 from twisted_mq.protocol.errors import ProtocolError
-from twisted_mq.protocol.layouts.host import unpack_host, unpack_ip
+from twisted_mq.protocol.layouts.derive import derive_field, derive_fields, derive_struct, repeated
+from twisted_mq.protocol.layouts.host import IPV4_HOST_BYTES, IPV6_HOST_BYTES, unpack_host, unpack_ip
 
-_LENGTHS = (32, 56)
-_OFFSET_BYTES = 8
+
+def _offset_message_id(host_bytes: int) -> construct.Struct:
+    return construct.Struct("store_host" / construct.Bytes(host_bytes), "physical_offset" / construct.Int64sb)
+
+
+def _unique_key(address_bytes: int) -> construct.Struct:
+    return construct.Struct(
+        "address" / construct.Bytes(address_bytes),
+        "pid" / construct.Int16ub,
+        "salt" / construct.Int32ub,
+        "elapsed_ms" / construct.Int32ub,
+        "counter" / construct.Int16ub,
+    )
+
+
+OFFSET_MESSAGE_ID_V4, OFFSET_MESSAGE_ID_V6 = _offset_message_id(IPV4_HOST_BYTES), _offset_message_id(IPV6_HOST_BYTES)
+UNIQUE_KEY_V4, UNIQUE_KEY_V6 = _unique_key(4), _unique_key(16)
+
+_OFFSET_IDS = {one.sizeof(): derive_struct(one) for one in (OFFSET_MESSAGE_ID_V4, OFFSET_MESSAGE_ID_V6)}
+_UNIQUE_KEYS = {one.sizeof(): derive_struct(one) for one in (UNIQUE_KEY_V4, UNIQUE_KEY_V6)}
+"""By their sizes in bytes, which are the same for both kinds of ids."""
+_PREFIXES = {size: derive_fields(_unique_key(size), "address", "pid", "salt") for size in (4, 16)}
+_OFFSET = derive_field(OFFSET_MESSAGE_ID_V4, "physical_offset")
+_LENGTHS = tuple(2 * size for size in _OFFSET_IDS)
 _CLOCK_SET_BACK_MS = 1_000_000
 
 
@@ -47,20 +71,20 @@ def offset_message_id(store_host: bytes | memoryview, physical_offset: int) -> s
 def offset_message_ids(store_host: bytes, physical_offsets: Sequence[int]) -> str:
     """The offset ids of a batch's messages, with commas between them."""
     prefix = store_host.hex().upper()
-    numbers = _offsets(len(physical_offsets)).pack(*physical_offsets).hex(",", _OFFSET_BYTES).upper()
+    numbers = _offsets(len(physical_offsets)).pack(*physical_offsets).hex(",", _OFFSET.size).upper()
     return prefix + numbers.replace(",", f",{prefix}")
 
 
 @functools.lru_cache(maxsize=256)
 def _offsets(count: int) -> struct.Struct:
-    return struct.Struct(f">{count}Q")
+    return repeated(_OFFSET, count)
 
 
 def decode_offset_message_id(message_id: str) -> tuple[str, int, int]:
     """(broker address, port, physical offset). Raises MessageIdError."""
     data = _unhex("message id", message_id)
-    host, port = unpack_host(data[:-_OFFSET_BYTES])
-    return host, port, int.from_bytes(data[-_OFFSET_BYTES:], "big", signed=True)
+    store_host, physical_offset = _OFFSET_IDS[len(data)].unpack(data)
+    return *unpack_host(store_host), physical_offset
 
 
 def _month_start(now_ms: int, zone: datetime.tzinfo) -> datetime.datetime:
@@ -88,9 +112,9 @@ class UniqueKeyMaker:
         zone: datetime.tzinfo = datetime.UTC,
     ) -> None:
         """`ip` has 4 or 16 bytes; `salt` tells apart makers of one process id, e.g. in containers; 32 bits."""
-        self._prefix = (ip + (pid & 0xFFFF).to_bytes(2, "big") + (salt & 0xFFFFFFFF).to_bytes(4, "big")).hex().upper()
-        if len(ip) not in (4, 16):
+        if len(ip) not in _PREFIXES:
             raise MessageIdError(f"an address of {len(ip)} bytes, 4 or 16 are needed")
+        self._prefix = _PREFIXES[len(ip)].pack(ip, pid & 0xFFFF, salt & 0xFFFFFFFF).hex().upper()
         self._now_ms = now_ms
         self._zone = zone
         self._counter = 0
@@ -125,15 +149,14 @@ class UniqueKey:
 def decode_unique_key(key: str, now_ms: int, zone: datetime.tzinfo = datetime.UTC) -> UniqueKey:
     """The parts of a key made within the last month before `now_ms`. Raises MessageIdError."""
     data = _unhex("unique key", key)
-    ip, rest = data[:-12], data[-12:]
-    elapsed = int.from_bytes(rest[6:10], "big")
+    ip, pid, salt, elapsed, counter = _UNIQUE_KEYS[len(data)].unpack(data)
     start = _month_start(now_ms, zone)
     if _milliseconds(start) + elapsed >= now_ms:
         start = (start - datetime.timedelta(days=1)).replace(day=1)
     return UniqueKey(
         ip=unpack_ip(ip),
-        pid=int.from_bytes(rest[0:2], "big"),
-        salt=int.from_bytes(rest[2:6], "big"),
+        pid=pid,
+        salt=salt,
         born_ms=_milliseconds(start) + elapsed,
-        counter=int.from_bytes(rest[10:12], "big"),
+        counter=counter,
     )

@@ -34,7 +34,7 @@ import struct
 
 import construct
 
-from twisted_mq.protocol.layouts.derive import LengthError, derive_spans, derive_struct, field_offset
+from twisted_mq.protocol.layouts.derive import LengthError, derive_spans, derive_struct, field_offset, repeated
 
 QUEUE_ENTRY = construct.Struct(
     "physical_offset" / construct.Int64sb,
@@ -83,7 +83,7 @@ def written_bytes(entries: memoryview) -> int:
 @functools.lru_cache(maxsize=1024)
 def entries_struct(count: int) -> struct.Struct:
     """So many entries back to back."""
-    return struct.Struct(ENTRY.format[:1] + ENTRY.format[1:] * count)
+    return repeated(ENTRY, count)
 
 
 BATCH_ENTRY = derive_struct(BATCH_QUEUE_ENTRY)

@@ -13,6 +13,13 @@ Log unit, 52 bytes:
     40     4    topic_hash             of the real topic
     44     8    reserved
 
+A unit never lies in two files: what is left behind a file's last one is a blank, whose size is all of that, 16 bytes
+and anything:
+
+    0      4    size
+    4      8    previous_position      0
+    12     4    magic                  0xCBD43194, the commit log's
+
 Wheel slot, 32 bytes:
 
     0      8    time                   delivery time in units of the wheel's precision
@@ -24,9 +31,12 @@ Wheel slot, 32 bytes:
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import construct
 
 from twisted_mq.protocol.layouts.derive import derive_struct
+from twisted_mq.protocol.layouts.record import MAGIC_BLANK
 
 TIMER_LOG_UNIT = construct.Struct(
     "size" / construct.Int32sb,
@@ -40,6 +50,12 @@ TIMER_LOG_UNIT = construct.Struct(
     "reserved" / construct.Int64sb,
 )
 
+TIMER_LOG_BLANK = construct.Struct(
+    "size" / construct.Int32sb,
+    "previous_position" / construct.Const(0, construct.Int64sb),
+    "magic" / construct.Const(MAGIC_BLANK, construct.Int32sb),
+)
+
 TIMER_WHEEL_SLOT = construct.Struct(
     "time" / construct.Int64sb,
     "first_position" / construct.Int64sb,
@@ -50,5 +66,39 @@ TIMER_WHEEL_SLOT = construct.Struct(
 
 LOG_UNIT = derive_struct(TIMER_LOG_UNIT)
 LOG_UNIT_BYTES = LOG_UNIT.size
+_LOG_BLANK = derive_struct(TIMER_LOG_BLANK)
+LOG_BLANK_BYTES = _LOG_BLANK.size
 WHEEL_SLOT = derive_struct(TIMER_WHEEL_SLOT)
 WHEEL_SLOT_BYTES = WHEEL_SLOT.size
+
+MAGIC_DEFAULT, MAGIC_ROLL, MAGIC_DELETE = 1, 2, 4
+_KNOWN_MAGIC_BITS = 0xF
+
+
+class LogUnit(NamedTuple):
+    """One waiting message, in TIMER_LOG_UNIT's order and by its names (a test compares them); times in ms."""
+
+    size: int
+    previous_position: int
+    magic: int
+    write_time: int
+    delay_time: int
+    physical_offset: int
+    record_size: int
+    topic_hash: int
+    reserved: int = 0
+
+    @property
+    def slot_ms(self) -> int:
+        """When the timer looks at it."""
+        return self.write_time + self.delay_time
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it can have been written by a broker (Apache: isMagicOK)."""
+        return self.size == LOG_UNIT_BYTES and 0 < self.magic <= _KNOWN_MAGIC_BITS
+
+
+def encode_log_blank(size: int) -> bytes:
+    """The first 16 bytes of a blank that fills `size` bytes of its file."""
+    return _LOG_BLANK.pack(size, 0, MAGIC_BLANK)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import struct
 
 import attrs
 
@@ -28,7 +27,8 @@ class Checkpoint:
     @classmethod
     def load(cls, path: str) -> Checkpoint:
         """Read the file; one that is missing, too short, or holds times before 1970 counts as unknown."""
-        values = read_values(path, CHECKPOINT_STRUCT)
+        data = read_beginning(path, CHECKPOINT_STRUCT.size)
+        values = CHECKPOINT_STRUCT.unpack(data) if data else ()
         return cls(path, *values) if values and min(values[:3]) >= 0 else cls(path)
 
     @property
@@ -41,14 +41,14 @@ class Checkpoint:
         write_values(self.path, CHECKPOINT_STRUCT.pack(*attrs.astuple(self)[1:]), sync)
 
 
-def read_values(path: str, layout: struct.Struct) -> tuple[int, ...]:
-    """The numbers that a checkpoint file begins with; none where it is missing or too short."""
+def read_beginning(path: str, size: int) -> bytes:
+    """The bytes that a checkpoint file begins with; none where it is missing or too short."""
     try:
         with open(path, "rb") as file:
-            data = file.read(layout.size)
+            data = file.read(size)
     except FileNotFoundError:
-        return ()
-    return layout.unpack(data) if len(data) == layout.size else ()
+        return b""
+    return data if len(data) == size else b""
 
 
 def write_values(path: str, data: bytes, sync: Sync) -> None:

@@ -7,7 +7,7 @@ import os
 import attrs
 
 from twisted_mq.protocol.layouts.checkpoint import TIMER_CHECKPOINT_STRUCT
-from twisted_mq.storage.files.checkpoint import read_values, write_values
+from twisted_mq.storage.files.checkpoint import read_beginning, write_values
 from twisted_mq.storage.files.system_calls import Sync, fdatasync
 
 
@@ -30,7 +30,8 @@ class TimerCheckpoint:
     @classmethod
     def load(cls, path: str) -> TimerCheckpoint:
         """Read the file; one that is missing, too short or holds negative numbers counts as unknown."""
-        values = read_values(path, TIMER_CHECKPOINT_STRUCT)
+        data = read_beginning(path, TIMER_CHECKPOINT_STRUCT.size)
+        values = TIMER_CHECKPOINT_STRUCT.unpack(data) if data else ()
         return cls(*values) if values and min(values) >= 0 else cls()
 
     def encode(self) -> bytes:

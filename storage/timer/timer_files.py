@@ -17,11 +17,11 @@ from collections import Counter
 import attrs
 
 from twisted_mq.protocol.bodies import TimerMetricsSerializeWrapper
-from twisted_mq.protocol.layouts.timer import LOG_UNIT_BYTES
+from twisted_mq.protocol.layouts.timer import LOG_UNIT_BYTES, MAGIC_DELETE, MAGIC_ROLL
 from twisted_mq.protocol.text.java import java_hash
 from twisted_mq.storage.files.system_calls import Allocate, Sync, fdatasync, posix_fallocate
 from twisted_mq.storage.timer.timer_checkpoint import TimerCheckpoint
-from twisted_mq.storage.timer.timer_log import MAGIC_DELETE, MAGIC_ROLL, NO_POSITION, TimerLog
+from twisted_mq.storage.timer.timer_log import NO_POSITION, TimerLog
 from twisted_mq.storage.timer.timer_metrics import TimerMetrics
 from twisted_mq.storage.timer.timer_wheel import SLOTS, Slot, TimerWheel
 

@@ -7,44 +7,15 @@ Each unit names the one before it in its slot, so a slot is a chain that ends in
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from twisted_mq.protocol.layouts.record import MAGIC_BLANK
-from twisted_mq.protocol.layouts.timer import LOG_UNIT, LOG_UNIT_BYTES
+from twisted_mq.protocol.layouts.timer import LOG_BLANK_BYTES, LOG_UNIT, LOG_UNIT_BYTES, LogUnit, encode_log_blank
 from twisted_mq.storage.files.mapped_file_queue import MappedFileQueue
 from twisted_mq.storage.files.system_calls import Allocate, Sync, fdatasync, posix_fallocate
 
-MAGIC_DEFAULT, MAGIC_ROLL, MAGIC_DELETE = 1, 2, 4
-_BLANK = struct.Struct(">iqi")
 _STEP = 1 << 20
-_KNOWN_MAGIC_BITS = 0xF
 NO_POSITION = -1
-
-
-class LogUnit(NamedTuple):
-    """One waiting message, in the layout's order: times in ms, the message's place in the commit log."""
-
-    size: int
-    previous_position: int
-    magic: int
-    write_time: int
-    delay_time: int
-    physical_offset: int
-    record_size: int
-    topic_hash: int
-    reserved: int = 0
-
-    @property
-    def slot_ms(self) -> int:
-        """When the timer looks at it."""
-        return self.write_time + self.delay_time
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether it can have been written by a broker (Apache: isMagicOK)."""
-        return self.size == LOG_UNIT_BYTES and 0 < self.magic <= _KNOWN_MAGIC_BITS
 
 
 class TimerLog:
@@ -81,10 +52,10 @@ class TimerLog:
         position = self.end
         room = file_size - position % file_size
         file = self._files.find(position)
-        if file is not None and room < LOG_UNIT_BYTES + _BLANK.size:
-            if room >= _BLANK.size:
+        if file is not None and room < LOG_UNIT_BYTES + LOG_BLANK_BYTES:
+            if room >= LOG_BLANK_BYTES:
                 file.reserve(file_size, _STEP)
-                _BLANK.pack_into(file.view, file_size - room, room, 0, MAGIC_BLANK)
+                file.view[file_size - room : file_size - room + LOG_BLANK_BYTES] = encode_log_blank(room)
             file.wrote = file_size
             position += room
             file = None
@@ -155,7 +126,7 @@ class TimerLog:
 
     def _last_unit_of_first_file(self) -> LogUnit | None:
         file = self._files.files[0]
-        count = (file.size - _BLANK.size) // LOG_UNIT_BYTES
+        count = (file.size - LOG_BLANK_BYTES) // LOG_UNIT_BYTES
         return self.unit(file.first_offset + (count - 1) * LOG_UNIT_BYTES)
 
     def flush(self, begin: int, sync: Sync = fdatasync) -> None:

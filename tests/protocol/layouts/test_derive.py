@@ -28,11 +28,14 @@ from twisted_mq.protocol.layouts.derive import (
     least_bytes,
 )
 
+NOT_PLAIN = {"QUEUE_EXTENSION_UNIT", "QUEUE_EXTENSION_END", "TIMER_LOG_BLANK"}
+"""Of no fixed size, or with constants in them: their own tests compare them."""
+
 FIXED = {
     f"{module.__name__.rpartition('.')[2]}.{name}": layout
     for module in (queue_entry, index, checkpoint, ha, timer)
     for name, layout in vars(module).items()
-    if isinstance(layout, construct.Struct) and name not in ("QUEUE_EXTENSION_UNIT", "QUEUE_EXTENSION_END")
+    if isinstance(layout, construct.Struct) and name not in NOT_PLAIN
 }
 SIZES = {
     "queue_entry.QUEUE_ENTRY": 20,

@@ -1,10 +1,19 @@
 from __future__ import annotations
 
+import construct
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twisted_mq.protocol.layouts.host import host_text, pack_host, parse_host_text, unpack_host
+from twisted_mq.protocol.layouts.host import (
+    HOST_V4,
+    HOST_V6,
+    host_text,
+    pack_host,
+    parse_host_text,
+    unpack_host,
+    unpack_ip,
+)
 
 
 @pytest.mark.parametrize(
@@ -21,6 +30,14 @@ def test_hosts_pack_and_read_back(host: str, port: int, packed: str, text: str) 
     assert unpack_host(data) == (host, port)
     assert host_text(data) == text
     assert parse_host_text(text) == (host, port)
+
+
+@given(st.sampled_from([HOST_V4, HOST_V6]), st.data())
+def test_any_host_is_as_its_layout_builds_it(layout: construct.Struct, data: st.DataObject) -> None:
+    raw = data.draw(st.binary(min_size=layout.sizeof(), max_size=layout.sizeof()))
+    parsed = layout.parse(raw)
+    assert unpack_host(raw) == (unpack_ip(parsed.address), parsed.port)
+    assert pack_host(*unpack_host(raw)) in (raw, raw[12:])  # an IPv4 address inside IPv6 packs as IPv4
 
 
 def test_an_ipv4_address_inside_ipv6_packs_as_ipv4() -> None:

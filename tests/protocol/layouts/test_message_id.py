@@ -2,13 +2,18 @@ from __future__ import annotations
 
 import datetime
 
+import construct
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from twisted_mq.protocol.errors import ProtocolError
-from twisted_mq.protocol.layouts.host import pack_host
+from twisted_mq.protocol.layouts.host import pack_host, unpack_host, unpack_ip
 from twisted_mq.protocol.layouts.message_id import (
+    OFFSET_MESSAGE_ID_V4,
+    OFFSET_MESSAGE_ID_V6,
+    UNIQUE_KEY_V4,
+    UNIQUE_KEY_V6,
     MessageIdError,
     UniqueKey,
     UniqueKeyMaker,
@@ -122,3 +127,27 @@ def test_no_text_raises_anything_else(text: str) -> None:
             decode(text)
         except ProtocolError:
             continue
+
+
+@given(st.sampled_from([OFFSET_MESSAGE_ID_V4, OFFSET_MESSAGE_ID_V6]), st.data())
+def test_offset_ids_are_as_their_layout_builds_them(layout: construct.Struct, data: st.DataObject) -> None:
+    raw = data.draw(st.binary(min_size=layout.sizeof(), max_size=layout.sizeof()))
+    parsed = layout.parse(raw)
+    text = offset_message_id(parsed.store_host, parsed.physical_offset)
+    assert bytes.fromhex(text) == raw
+    assert decode_offset_message_id(text) == (*unpack_host(parsed.store_host), parsed.physical_offset)
+    assert offset_message_ids(parsed.store_host, [parsed.physical_offset] * 2) == f"{text},{text}"
+
+
+@given(st.sampled_from([(4, UNIQUE_KEY_V4), (16, UNIQUE_KEY_V6)]), st.integers(0, 2**40), st.integers(), st.data())
+def test_unique_keys_are_as_their_layout_builds_them(
+    kind: tuple[int, construct.Struct], pid: int, salt: int, data: st.DataObject
+) -> None:
+    size, layout = kind
+    address = data.draw(st.binary(min_size=size, max_size=size))
+    key = UniqueKeyMaker(address, pid, lambda: NOVEMBER + 77, salt).make()
+    assert bytes.fromhex(key) == layout.build(
+        {"address": address, "pid": pid & 0xFFFF, "salt": salt & 0xFFFFFFFF, "elapsed_ms": 77, "counter": 0}
+    )
+    expected = UniqueKey(unpack_ip(address), pid & 0xFFFF, salt & 0xFFFFFFFF, NOVEMBER + 77, 0)
+    assert decode_unique_key(key, NOVEMBER + 99) == expected

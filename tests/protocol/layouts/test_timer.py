@@ -1,6 +1,15 @@
 from __future__ import annotations
 
-from twisted_mq.protocol.layouts.timer import LOG_UNIT, TIMER_LOG_UNIT, TIMER_WHEEL_SLOT, WHEEL_SLOT
+from twisted_mq.protocol.layouts.timer import (
+    LOG_BLANK_BYTES,
+    LOG_UNIT,
+    TIMER_LOG_BLANK,
+    TIMER_LOG_UNIT,
+    TIMER_WHEEL_SLOT,
+    WHEEL_SLOT,
+    LogUnit,
+    encode_log_blank,
+)
 
 
 def test_a_log_unit_names_its_fields_in_apache_s_order() -> None:
@@ -12,6 +21,17 @@ def test_a_log_unit_names_its_fields_in_apache_s_order() -> None:
         "delay_time": 5000,
         "topic_hash": -7,
     }
+
+
+def test_a_unit_s_names_are_the_layout_s() -> None:
+    assert LogUnit._fields == tuple(subcon.name for subcon in TIMER_LOG_UNIT.subcons)
+
+
+def test_a_blank_is_as_the_layout_builds_it() -> None:
+    assert (
+        encode_log_blank(88) == TIMER_LOG_BLANK.build({"size": 88}) == bytes.fromhex("00000058" + 16 * "0" + "cbd43194")
+    )
+    assert len(encode_log_blank(88)) == LOG_BLANK_BYTES == 16
 
 
 def test_a_wheel_slot_names_its_fields_in_apache_s_order() -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import attrs
 import pytest
 
 from tests.storage.apache_stores import expected, unpack
+from twisted_mq.protocol.layouts.checkpoint import CHECKPOINT, TIMER_CHECKPOINT
 from twisted_mq.storage.files.checkpoint import Checkpoint
+from twisted_mq.storage.timer.timer_checkpoint import TimerCheckpoint
 
 
 @pytest.mark.parametrize("name", ["st", "livecopy", "cut_tail"])
@@ -43,3 +46,9 @@ def test_unreadable_checkpoint_knows_nothing(tmp_path: Path, content: bytes | No
 @pytest.mark.parametrize(("physic", "logics", "safe"), [(9000, 8000, 5000), (8000, 9000, 5000), (2000, 9000, 0)])
 def test_safe_time_is_three_seconds_before_the_older(physic: int, logics: int, safe: int) -> None:
     assert Checkpoint("", physic, logics).min_timestamp == safe
+
+
+def test_the_fields_of_both_checkpoints_are_their_layouts() -> None:
+    names = [field.name for field in attrs.fields(Checkpoint)]
+    assert names == ["path", *(subcon.name for subcon in CHECKPOINT.subcons)]
+    assert [field.name for field in attrs.fields(TimerCheckpoint)] == [one.name for one in TIMER_CHECKPOINT.subcons]

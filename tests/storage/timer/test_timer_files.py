@@ -10,11 +10,11 @@ import pytest
 
 from twisted_mq.protocol.bodies import DataVersion, TimerMetric
 from twisted_mq.protocol.layouts.checkpoint import CHECKPOINT_FILE_BYTES
-from twisted_mq.protocol.layouts.timer import LOG_UNIT, TIMER_LOG_UNIT, TIMER_WHEEL_SLOT, WHEEL_SLOT_BYTES
+from twisted_mq.protocol.layouts.timer import LOG_UNIT, TIMER_LOG_UNIT, TIMER_WHEEL_SLOT, WHEEL_SLOT_BYTES, LogUnit
 from twisted_mq.storage.errors import StoreFull
 from twisted_mq.storage.timer.timer_checkpoint import TimerCheckpoint
 from twisted_mq.storage.timer.timer_files import TimerFiles, is_recall, is_roll
-from twisted_mq.storage.timer.timer_log import LogUnit, TimerLog
+from twisted_mq.storage.timer.timer_log import TimerLog
 from twisted_mq.storage.timer.timer_metrics import TimerMetrics
 from twisted_mq.storage.timer.timer_wheel import EMPTY, Slot, TimerWheel
 

@@ -14,6 +14,7 @@ from twisted_mq.broker.schedule.schedule_service import real_place
 from twisted_mq.broker.stored_message import StoredMessage
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.errors import RecordError
+from twisted_mq.protocol.layouts.timer import LogUnit
 from twisted_mq.protocol.names.system_topics import TIMER_TOPIC
 from twisted_mq.protocol.text.properties import (
     PROPERTY_REAL_TOPIC,
@@ -25,7 +26,6 @@ from twisted_mq.protocol.text.properties import (
 )
 from twisted_mq.storage.interfaces import IMessageStore, PutResult, PutStatus
 from twisted_mq.storage.timer.timer_files import TimerFiles, is_recall, is_roll
-from twisted_mq.storage.timer.timer_log import LogUnit
 
 NEVER_ENQUEUED = str(2**63 - 1)
 """TIMER_ENQUEUE_MS of a message that came after its tick."""

@@ -19,13 +19,13 @@ from twisted_mq.broker.schedule.timer_delivery import NEVER_ENQUEUED, Tick, Time
 from twisted_mq.broker.stored_message import StoredMessage
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.errors import RecordError
+from twisted_mq.protocol.layouts.timer import MAGIC_DEFAULT, MAGIC_DELETE, MAGIC_ROLL
 from twisted_mq.protocol.names.system_topics import TIMER_TOPIC
 from twisted_mq.protocol.text.java import java_hash
 from twisted_mq.protocol.text.properties import PROPERTY_REAL_TOPIC, PROPERTY_TIMER_DEL_UNIQKEY, PROPERTY_TIMER_OUT_MS
 from twisted_mq.storage.errors import StoreFull
 from twisted_mq.storage.interfaces import GetStatus, IMessageStore
 from twisted_mq.storage.timer.timer_files import TimerFiles, TimerProgress
-from twisted_mq.storage.timer.timer_log import MAGIC_DEFAULT, MAGIC_DELETE, MAGIC_ROLL
 
 MESSAGES_A_TURN = 64
 TICKS_A_TURN = 20_000
