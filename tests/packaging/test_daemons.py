@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -68,6 +69,19 @@ def test_broker_with_embedded_name_server_registers_and_leaves_no_abort_file(tmp
     assert not (tmp_path / "store" / "abort").exists()
 
 
+@pytest.mark.parametrize(("options", "modes"), [((), {0o600, 0o700}), (("--umask", "027"), {0o640, 0o750})])
+def test_files_of_a_store_are_their_owners_in_the_foreground_too(tmp_path, options, modes):
+    """And the group's, where twistd is told so."""
+    store = tmp_path / "store"
+    words = (*options, "mqbroker", "--embedded-namesrv", "0", "--port", "0", "--store", "store", "--name", "b1", *LOCAL)
+    with RunningDaemon(sys.executable, tmp_path, *words) as daemon:
+        daemon.wait_for("broker registered")
+        assert daemon.terminate() in (0, -signal.SIGTERM)
+    found = [store, *store.rglob("*")]
+    assert len(found) > 10
+    assert {stat.S_IMODE(one.stat().st_mode) for one in found} == modes
+
+
 @pytest.mark.parametrize("daemon", ["mqnamesrv", "mqbroker"])
 def test_busy_port_is_one_line_and_status_1(tmp_path, busy_port, daemon):
     words = ["--port", str(busy_port), *LOCAL, *(["--store", "store"] if daemon == "mqbroker" else [])]
@@ -122,7 +136,8 @@ def test_unwritable_store_is_one_line_and_status_1(tmp_path):
         ("mqbroker", ["--embedded-namesrv", "70000"], "--embedded-namesrv 70000: a port from 0 to 65535 is needed"),
         ("mqbroker", ["start"], "'start' is no option; see --help"),
         ("mqbroker", ["--bogus"], "option --bogus not recognized"),
-        ("mqnamesrv", ["--set", "brokerName=x"], "--set brokerName=x: KEY=VALUE is needed, with a key of mqnamesrv"),
+        ("mqnamesrv", ["--set", "brokerName"], "--set brokerName: KEY=VALUE is needed"),
+        ("mqnamesrv", ["--set", "listenPrt=x"], "listenPrt=x: no RocketMQ knows this key, is listenPort meant?"),
     ],
 )
 def test_wrong_configuration_is_one_line_and_status_1(tmp_path, daemon, words, message):

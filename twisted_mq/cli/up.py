@@ -54,12 +54,14 @@ def up(
         raise click.UsageError("--temporary and --store exclude each other.")
     from twisted_mq.cli.logs import log_to_stderr
     from twisted_mq.cli.run import Interrupted, run_under_reactor
+    from twisted_mq.config.command_line import OWN_FILES
     from twisted_mq.config.startup import warn_if_open
     from twisted_mq.storage.files.system_calls import raise_descriptor_limit
     from twisted_mq.testing import EmbeddedCluster
 
     log_to_stderr(verbose)
     warn_if_open(bind)
+    os.umask(OWN_FILES)
     raise_descriptor_limit()
 
     def embedded(reactor: IReactorTime) -> EmbeddedCluster:

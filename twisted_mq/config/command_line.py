@@ -17,6 +17,9 @@ from twisted_mq.logs import log_to_twisted
 
 Settings = TypeVar("Settings")
 
+OWN_FILES = 0o077
+"""The umask with which files are 0600 and directories 0700."""
+
 
 class DaemonOptions(usage.Options, Generic[Settings]):
     """Subclasses name their daemon, its options class and the table option -> Java key; `settings` is the result."""
@@ -36,6 +39,11 @@ class DaemonOptions(usage.Options, Generic[Settings]):
     def __init__(self) -> None:
         super().__init__()
         self._set: dict[str, str] = {}
+
+    @property
+    def umask(self) -> int | None:
+        """What the daemon sets: twistd does so in the background only, or where it is told one."""
+        return None if self.parent is None or self.parent["umask"] is not None else OWN_FILES
 
     def opt_set(self, setting: str) -> None:
         """KEY=VALUE: any key of the properties file; may be given several times."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from twisted_mq.config.errors import ConfigError
+from twisted_mq.storage.files.replace_file import replace_file
 
 if TYPE_CHECKING:
     from javaproperties import PropertiesElement
@@ -49,16 +50,11 @@ def parse_properties(data: bytes, path: str | None = None) -> list[Entry]:
 def update_properties(path: str, changes: Mapping[str, str]) -> None:
     """Set these keys in a file and keep every other line of it; a file that is not there is made.
 
-    The new content replaces the old one in one step. Raises OSError, or ConfigError where the old one cannot be read.
+    The new content replaces the old one in one step; mode and owner stay. Raises OSError, or ConfigError where the old
+    one cannot be read.
     """
     content = _changed(_read(path) if os.path.exists(path) else b"", path, dict(changes))
-    os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
-    temporary = f"{path}.tmp"
-    with open(temporary, "w", encoding="latin-1", newline="") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
+    replace_file(path, content.encode("latin-1"))
 
 
 def _changed(data: bytes, path: str, changes: dict[str, str]) -> str:

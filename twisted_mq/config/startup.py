@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from types import TracebackType
@@ -27,13 +28,19 @@ class Daemon(service.MultiService):
 
     log = Logger()
 
-    def __init__(self, name: str, expected: tuple[type[Exception], ...], bind_address: str) -> None:
+    def __init__(
+        self, name: str, expected: tuple[type[Exception], ...], bind_address: str, umask: int | None = None
+    ) -> None:
+        """`umask` holds from the start on, where it is one: what the process writes is nobody else's."""
         super().__init__()
+        self._umask = umask
         self._name = name
         self._expected = expected
         self._bind_address = bind_address
 
     def privilegedStartService(self) -> None:
+        if self._umask is not None:
+            os.umask(self._umask)
         self._explained(super().privilegedStartService)
 
     def startService(self) -> None:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.text.fastjson import dumps
+from twisted_mq.storage.files.replace_file import replace_file
 
 Namespaces = dict[str, dict[str, str]]
 
@@ -87,29 +87,17 @@ class KVConfig:
         return None if keys is None else dict(keys)
 
     def write(self, namespaces: Namespaces) -> None:
-        """Write aside, keep the version before as .bak, replace in one step. Raises OSError: then nothing changed."""
-        os.makedirs(os.path.dirname(os.path.abspath(self._path)), exist_ok=True)
-        temporary = f"{self._path}.tmp"
-        with open(temporary, "wb") as file:
-            file.write(dumps({"configTable": namespaces}))
-            file.flush()
-            os.fsync(file.fileno())
+        """Keep the version before as .bak, and replace it in one step. Raises OSError: then nothing changed."""
         if os.path.exists(self._path):
-            _keep(self._path, f"{self._path}.bak")
-        os.replace(temporary, self._path)
+            with open(self._path, "rb") as before:
+                replace_file(f"{self._path}.bak", before.read())
+        replace_file(self._path, dumps({"configTable": namespaces}))
 
 
 def _size(namespaces: Namespaces) -> int:
     texts = [text for keys in namespaces.values() for pair in keys.items() for text in pair]
     texts += namespaces
     return sum(len(text.encode()) for text in texts) + BYTES_OF_KEY * len(texts)
-
-
-def _keep(path: str, backup: str) -> None:
-    """Copy a file to `backup`, which is replaced in one step."""
-    aside = f"{backup}.tmp"
-    shutil.copyfile(path, aside)
-    os.replace(aside, backup)
 
 
 def _read(path: str) -> Namespaces:
