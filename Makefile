@@ -78,7 +78,7 @@ check: $(INSTALLED) docs
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m mypy
-	$(PYTHON) -m pytest tests/test_layers.py
+	$(PYTHON) -m pytest tests/test_layers.py tests/test_layouts_home.py
 
 docs: $(INSTALLED)
 	$(PYTHON) -m sphinx -W --keep-going -q -b html docs build/docs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from twisted_mq.broker.filter.bloom_filter import BloomFilter, BloomFilterData, murmur3_64
+from twisted_mq.broker.filter.bloom_filter import BloomFilter, BloomFilterData
 
 
 @pytest.mark.parametrize(
@@ -19,14 +19,6 @@ def test_sizes_follow_from_error_rate_and_number_of_groups(error_rate, consumers
 def test_impossible_sizes_are_refused(error_rate, consumers):
     with pytest.raises(ValueError):
         BloomFilter(error_rate, consumers)
-
-
-@pytest.mark.parametrize(
-    "data, hashed",
-    [(b"", 0), (b"hello", 0xCBD8A7B341BD9B02), (b"hello, world", 0x342FAC623A5EBC8E)],
-)
-def test_hash_has_the_published_values(data, hashed):
-    assert murmur3_64(data) == hashed
 
 
 def test_a_group_hits_what_was_set_for_it():
