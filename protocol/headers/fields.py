@@ -8,7 +8,9 @@ gives them, those of a Java object have None.
 from __future__ import annotations
 
 import enum
-from typing import Any
+from typing import TypeAlias
+
+import attrs
 
 
 class Kind(enum.Enum):
@@ -33,30 +35,34 @@ class BoundaryType(enum.Enum):
         return cls.UPPER if name.lower() == "upper" else cls.LOWER
 
 
-def _metadata(wire: str, kind: Kind, allowed: tuple[Any, ...] | None = None) -> dict[str, Any]:
+HeaderClass: TypeAlias = type[attrs.AttrsInstance]
+Metadata: TypeAlias = dict[str, object]
+
+
+def _metadata(wire: str, kind: Kind, allowed: tuple[object, ...] | None = None) -> Metadata:
     return {"wire": wire, "kind": kind, "allowed": allowed}
 
 
-def text(wire: str, allowed: tuple[str, ...] | None = None) -> dict[str, Any]:
+def text(wire: str, allowed: tuple[str, ...] | None = None) -> Metadata:
     """A String. Values outside of `allowed` are refused."""
     return _metadata(wire, Kind.TEXT, allowed)
 
 
-def int32(wire: str, allowed: tuple[int, ...] | None = None) -> dict[str, Any]:
+def int32(wire: str, allowed: tuple[int, ...] | None = None) -> Metadata:
     """An int or Integer. Values outside of `allowed` are refused."""
     return _metadata(wire, Kind.INT32, allowed)
 
 
-def int64(wire: str) -> dict[str, Any]:
+def int64(wire: str) -> Metadata:
     """A long or Long."""
     return _metadata(wire, Kind.INT64)
 
 
-def boolean(wire: str) -> dict[str, Any]:
+def boolean(wire: str) -> Metadata:
     """A boolean or Boolean."""
     return _metadata(wire, Kind.BOOLEAN)
 
 
-def boundary(wire: str) -> dict[str, Any]:
+def boundary(wire: str) -> Metadata:
     """A BoundaryType."""
     return _metadata(wire, Kind.BOUNDARY)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from typing import Any
+from typing import TypeAlias
 
 import attrs
+
+from twisted_mq.protocol.headers.fields import HeaderClass
 
 
 class Payload(enum.Enum):
@@ -22,6 +24,9 @@ class Payload(enum.Enum):
     TIMER_CHECKPOINT = "binary TimerCheckpoint (7 longs, 56 bytes)"
 
 
+Body: TypeAlias = type | Payload | None
+
+
 @attrs.frozen
 class RequestSpec:
     """Classes of both headers and bodies, None where there is none; a body may be `list[...]` or a Payload.
@@ -31,10 +36,10 @@ class RequestSpec:
     wait all the same). `tier`: which part of RocketMQ needs it.
     """
 
-    request_header: Any = None
-    response_header: Any = None
-    request_body: Any = None
-    response_body: Any = None
+    request_header: HeaderClass | None = None
+    response_header: HeaderClass | None = None
+    request_body: Body = None
+    response_body: Body = None
     one_way: bool = False
     served_by: tuple[str, ...] = ()
     tier: str = ""
@@ -44,10 +49,10 @@ def served_by(*roles: str) -> Callable[..., RequestSpec]:
     """A maker of specs for codes that these roles serve."""
 
     def spec(
-        request_header: Any = None,
-        response_header: Any = None,
-        request_body: Any = None,
-        response_body: Any = None,
+        request_header: HeaderClass | None = None,
+        response_header: HeaderClass | None = None,
+        request_body: Body = None,
+        response_body: Body = None,
         *,
         one_way: bool = False,
     ) -> RequestSpec:

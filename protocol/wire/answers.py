@@ -13,7 +13,7 @@ from typing import Concatenate, ParamSpec, cast
 import construct
 import msgspec
 
-from twisted_mq.protocol.headers.fields import Kind
+from twisted_mq.protocol.headers.fields import HeaderClass, Kind
 from twisted_mq.protocol.layouts.derive import derive_struct
 from twisted_mq.protocol.wire.command import (
     CURRENT_VERSION,
@@ -26,7 +26,7 @@ from twisted_mq.protocol.wire.command import (
 )
 from twisted_mq.protocol.wire.extfields import SHORT_LENGTH, binary_name, encode_binary_fields, value_length
 from twisted_mq.protocol.wire.framing import FRAME, HEAD, frame_start
-from twisted_mq.protocol.wire.header_codec import WireField, wire_fields
+from twisted_mq.protocol.wire.header_fields import WireField, wire_fields
 
 Values = ParamSpec("Values")
 AnswerEncoder = Callable[Concatenate[RemotingCommand, int, str | None, int, Values], bytes]
@@ -102,7 +102,7 @@ def answer_encoder(
 
     Raises ValueError where no field is in every answer.
     """
-    fields = wire_fields(header_class)
+    fields = wire_fields(cast(HeaderClass, header_class))
     json, json_values = _json_template(fields, always)
     binary, binary_values = _binary_template(fields, always)
     source = _SOURCE.format(
@@ -127,10 +127,6 @@ def _parameter(field: WireField) -> str:
     return field.attribute if field.required else f"{field.attribute}={field.default!r}"
 
 
-def _may_miss(field: WireField) -> bool:
-    return not field.required and field.default is None
-
-
 def _literal(data: bytes) -> bytes:
     """As a part of a format."""
     return data.replace(b"%", b"%%")
@@ -142,7 +138,7 @@ def _json_template(fields: Sequence[WireField], always: Mapping[str, str]) -> tu
     The first one that is in every answer has no comma; those before it are followed by one, those after it follow one.
     """
     by_name = {field.wire: field for field in fields}
-    sure = always.keys() | {field.wire for field in fields if not _may_miss(field)}
+    sure = always.keys() | {field.wire for field in fields if not field.may_miss}
     if not sure:
         raise ValueError(f"nothing to make ready in an answer that may have none of its fields: {list(by_name)}")
     first = min(sure)
@@ -178,6 +174,6 @@ def _binary_template(fields: Sequence[WireField], always: Mapping[str, str]) -> 
 
 def _unless_missing(field: WireField, member: bytes, value: str) -> tuple[bytes, str]:
     """A field that may miss is formatted by itself, if at all."""
-    if not _may_miss(field):
+    if not field.may_miss:
         return member, value
     return b"%b", f'b"" if {field.attribute} is None else {member!r} % ({value})'

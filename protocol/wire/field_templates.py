@@ -9,9 +9,10 @@ were seen to vary. Where they are equal, only these are cut out and converted.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Generic, TypeVar, cast
 
 import attrs
+import msgspec
 
 from twisted_mq.protocol.wire.extfields import Spans, spans_of
 
@@ -25,8 +26,11 @@ LEARN_EVERY = 8
 """Once there is no room, or the fields of a length lie elsewhere, one stranger of so many gives a new template."""
 
 
+Made = TypeVar("Made", bound=msgspec.Struct)
+
+
 @attrs.frozen(eq=False)
-class Template:
+class Template(Generic[Made]):
     """`raw & mask == fixed`, as big-endian integers, holds for all extFields that `read` takes.
 
     `read` raises ValueError for a value that has to be read by field.
@@ -37,7 +41,7 @@ class Template:
     varying: frozenset[bytes]
     mask: int
     fixed: int
-    read: Callable[[bytes], Any]
+    read: Callable[[bytes], Made]
 
 
 def _expression(span: slice, digits: int) -> str:
@@ -52,7 +56,7 @@ def _number(text: bytes) -> int:
     return int(text)
 
 
-class FieldTemplates:
+class FieldTemplates(Generic[Made]):
     """Remembers extFields of one header class by length; None for those that no template helps with.
 
     `make` is the class of what is read, a msgspec.Struct; `attributes` says which of its attributes a field's value is,
@@ -60,14 +64,14 @@ class FieldTemplates:
     where they do not vary.
     """
 
-    def __init__(self, make: Any, attributes: Mapping[bytes, str], digits: Mapping[bytes, int]) -> None:
+    def __init__(self, make: type[Made], attributes: Mapping[bytes, str], digits: Mapping[bytes, int]) -> None:
         self._make = make
         self._attributes = attributes
         self._digits = digits
         self._strangers = 0
-        self.by_length: dict[int, Template | None] = {}
+        self.by_length: dict[int, Template[Made] | None] = {}
 
-    def learn(self, raw: bytes, header: Any) -> None:
+    def learn(self, raw: bytes, header: Made) -> None:
         """Remember extFields that were read as `header` without error, and that fitted no template."""
         self._strangers += 1
         if len(raw) > MAX_TEMPLATE_BYTES:
@@ -82,7 +86,7 @@ class FieldTemplates:
             del self.by_length[next(iter(self.by_length))]
         self.by_length[len(raw)] = self._template(raw, spans, varying, header) if spans is not None else None
 
-    def _template(self, raw: bytes, spans: Spans, varying: frozenset[bytes], header: Any) -> Template | None:
+    def _template(self, raw: bytes, spans: Spans, varying: frozenset[bytes], header: Made) -> Template[Made] | None:
         """None where a value varies that cannot be read from its bytes alone."""
         mask = bytearray(b"\xff" * len(raw))
         for name in varying:
@@ -96,12 +100,11 @@ class FieldTemplates:
             raw, spans, varying, bits, int.from_bytes(raw, "big") & bits, self._reader(spans, varying, header)
         )
 
-    def _reader(self, spans: Spans, varying: frozenset[bytes], header: Any) -> Callable[[bytes], Any]:
+    def _reader(self, spans: Spans, varying: frozenset[bytes], header: Made) -> Callable[[bytes], Made]:
         """A function of the raw fields: what varies is read, all else is the header's."""
         expressions = {name: f"c{place}" for place, name in enumerate(self._make.__struct_fields__)}
         constants = {constant: getattr(header, name) for name, constant in expressions.items()}
         for name in varying & self._attributes.keys():
             expressions[self._attributes[name]] = _expression(spans[name], self._digits[name])
         source = f"lambda raw: make({', '.join(expressions.values())})"
-        reader: Any = eval(source, {"make": self._make, "digits": _number, **constants})
-        return reader  # type: ignore[no-any-return]
+        return cast(Callable[[bytes], Made], eval(source, {"make": self._make, "digits": _number, **constants}))

@@ -17,7 +17,8 @@ from twisted_mq.protocol.requests.registry import REQUESTS, Payload, RequestSpec
 from twisted_mq.protocol.text.fastjson import loads
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.framing import FrameDecoder
-from twisted_mq.protocol.wire.header_codec import decode_header, encode_header, wire_fields
+from twisted_mq.protocol.wire.header_codec import decode_header, encode_header
+from twisted_mq.protocol.wire.header_fields import wire_fields
 
 CAPTURES = Path(__file__).parents[2] / "interop" / "captures" / "remoting"
 NAMES = sorted(path.stem for path in CAPTURES.glob("*.frames"))

@@ -12,7 +12,7 @@ import pytest
 
 import twisted_mq.protocol.headers
 from twisted_mq.protocol.headers.fields import BoundaryType, Kind
-from twisted_mq.protocol.wire.header_codec import WireField, wire_fields
+from twisted_mq.protocol.wire.header_fields import WireField, wire_fields
 
 REFERENCE = json.loads((Path(__file__).parent / "reference" / "headers.json").read_text())
 JAVA_KINDS = {

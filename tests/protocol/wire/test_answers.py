@@ -15,7 +15,8 @@ from twisted_mq.protocol.requests.registry import REQUESTS
 from twisted_mq.protocol.wire.answers import answer_encoder
 from twisted_mq.protocol.wire.command import RemotingCommand, SerializeType
 from twisted_mq.protocol.wire.framing import encode_frame
-from twisted_mq.protocol.wire.header_codec import WireField, encode_header, wire_fields
+from twisted_mq.protocol.wire.header_codec import encode_header
+from twisted_mq.protocol.wire.header_fields import WireField, wire_fields
 
 TEXTS = st.text(alphabet=st.characters(exclude_categories=("Cs",)), max_size=300)
 INT32, INT64 = st.integers(-(2**31), 2**31 - 1), st.integers(-(2**63), 2**63 - 1)

@@ -19,7 +19,8 @@ from twisted_mq.protocol.wire.field_templates import (
     FieldTemplates,
     Template,
 )
-from twisted_mq.protocol.wire.header_codec import decode_header, read_fields
+from twisted_mq.protocol.wire.header_codec import decode_header
+from twisted_mq.protocol.wire.header_fields import read_fields
 
 
 class Pair(msgspec.Struct):

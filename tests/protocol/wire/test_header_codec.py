@@ -31,7 +31,8 @@ from twisted_mq.protocol.headers import (
 from twisted_mq.protocol.headers.fields import Kind
 from twisted_mq.protocol.wire.command import RemotingCommand, SerializeType
 from twisted_mq.protocol.wire.extfields import encode_binary_fields
-from twisted_mq.protocol.wire.header_codec import decode_header, encode_header, fast_header, wire_fields
+from twisted_mq.protocol.wire.header_codec import decode_header, encode_header, fast_header
+from twisted_mq.protocol.wire.header_fields import wire_fields
 
 SEND = SendMessageRequestHeaderV2(
     producer_group="PG",
