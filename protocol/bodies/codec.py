@@ -8,33 +8,32 @@ Written: members sorted, those that are None left out, as Apache's writer does.
 from __future__ import annotations
 
 import functools
-from typing import Any, TypeVar, get_args, get_origin
+from collections.abc import Hashable
+from typing import TypeVar, cast, get_args, get_origin
 
 import attrs
 
 from twisted_mq.protocol.bodies.readers import WrongValue, reader_for
 from twisted_mq.protocol.bodies.types import wire_name
 from twisted_mq.protocol.errors import BodyError
-from twisted_mq.protocol.text.fastjson import ObjectKey, dumps, loads
+from twisted_mq.protocol.text.fastjson import Json, ObjectKey, dumps, loads
 
 Body = TypeVar("Body")
 
 _PLAIN_TYPES = {str, int, float, bool, type(None)}
 
 
-def _name_of(body_class: Any) -> str:
+def _name_of(body_class: type) -> str:
     arguments = get_args(body_class)
-    return f"list of {_name_of(arguments[0])}" if get_origin(body_class) is list else str(body_class.__name__)
+    return f"list of {_name_of(arguments[0])}" if get_origin(body_class) is list else body_class.__name__
 
 
-def decode_value(body_class: type[Body], value: Any) -> Body:
+def decode_value(body_class: type[Body], value: Json) -> Body:
     """A body from a JSON value that was read already. Raises BodyError."""
-    declared: Any = body_class
     try:
-        body: Body = reader_for(declared)(value)
+        return cast(Body, reader_for(cast(Hashable, body_class))(value))
     except WrongValue as error:
         raise BodyError(_name_of(body_class) + error.path, str(error)) from error
-    return body
 
 
 def decode_body(body_class: type[Body], data: bytes) -> Body:
@@ -47,18 +46,18 @@ def decode_body(body_class: type[Body], data: bytes) -> Body:
 
 
 @functools.cache
-def _written_members(body_class: Any) -> tuple[tuple[str, str], ...]:
+def _written_members(body_class: type[attrs.AttrsInstance]) -> tuple[tuple[str, str], ...]:
     """Pairs of wire name and attribute, in the order of the wire names."""
     fields = [field for field in attrs.fields(body_class) if field.metadata.get("written", True)]
     names = ((wire_name(field.name, field.metadata), field.name) for field in fields)
     return tuple(sorted(names))
 
 
-def to_value(body: Any) -> Any:
+def to_value(body: object) -> Json:
     """The JSON value of a body: dicts, lists, text, numbers, booleans; sets sorted, objects as keys as ObjectKey."""
-    body_class: Any = type(body)
+    body_class = type(body)
     if body_class in _PLAIN_TYPES:
-        return body
+        return cast(Json, body)
     if isinstance(body, dict):
         return {_to_key(key): to_value(member) for key, member in body.items()}
     if isinstance(body, set | frozenset):
@@ -75,10 +74,10 @@ def to_value(body: Any) -> Any:
     }
 
 
-def _to_key(key: Any) -> Any:
+def _to_key(key: object) -> str | int:
     return key if isinstance(key, (str, int)) else ObjectKey(encode_body(key, standard=True).decode())
 
 
-def encode_body(body: Any, standard: bool = False) -> bytes:
+def encode_body(body: object, standard: bool = False) -> bytes:
     """The JSON of a body, or of a list of bodies; `standard` quotes the keys that the dialect leaves bare."""
     return dumps(to_value(body), standard, sort=False)

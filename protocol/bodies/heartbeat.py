@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import attrs
 from attrs import field
 
 from twisted_mq.protocol.bodies.types import ConsumeFromWhere, ConsumeType, Int32, Int64, MessageModel, wire
+
+
+def _tags(tags: Iterable[str]) -> frozenset[str]:
+    return frozenset(tags)
+
+
+def _codes(codes: Iterable[int]) -> frozenset[int]:
+    return frozenset(codes)
 
 
 @attrs.frozen
@@ -17,8 +27,8 @@ class SubscriptionData:
     class_filter_mode: bool = False
     topic: str = ""
     sub_string: str = ""
-    tags_set: frozenset[str] = field(factory=frozenset, converter=frozenset)
-    code_set: frozenset[Int32] = field(factory=frozenset, converter=frozenset)
+    tags_set: frozenset[str] = field(factory=frozenset, converter=_tags)
+    code_set: frozenset[Int32] = field(factory=frozenset, converter=_codes)
     sub_version: Int64 = 0
     expression_type: str = "TAG"
     filter_class_source: str | None = field(default=None, metadata=wire("filterClassSource", written=False))

@@ -6,17 +6,16 @@ import functools
 import re
 import reprlib
 import types
-import typing
-from collections.abc import Callable
-from typing import Annotated, Any, Union, get_args, get_origin
+from collections.abc import Callable, Hashable
+from typing import Annotated, TypeGuard, Union, get_args, get_origin
 
 import attrs
 
 from twisted_mq.protocol.bodies.types import Bits, Names, wire_name
 from twisted_mq.protocol.errors import BodyError
-from twisted_mq.protocol.text.fastjson import loads
+from twisted_mq.protocol.text.fastjson import Json, loads
 
-Reader = Callable[[Any], Any]
+Reader = Callable[[Json], object]
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,40}")
 
@@ -29,11 +28,11 @@ class WrongValue(Exception):
         self.path = ""
 
 
-def _mismatch(expected: str, value: Any) -> WrongValue:
+def _mismatch(expected: str, value: Json) -> WrongValue:
     return WrongValue(f"expected {expected}, got {reprlib.repr(value)}")
 
 
-def _read_text(value: Any) -> str:
+def _read_text(value: Json) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -43,7 +42,7 @@ def _read_text(value: Any) -> str:
     raise _mismatch("text", value)
 
 
-def _read_boolean(value: Any) -> bool:
+def _read_boolean(value: Json) -> bool:
     if isinstance(value, bool):
         return value
     if isinstance(value, str) and value.lower() in ("true", "false"):
@@ -53,14 +52,16 @@ def _read_boolean(value: Any) -> bool:
     raise _mismatch("a boolean", value)
 
 
-def _read_float(value: Any) -> float:
+def _read_float(value: Json) -> float:
+    if not isinstance(value, int | float | str):
+        raise _mismatch("a number", value)
     try:
         return float(value)
-    except (TypeError, ValueError, OverflowError) as error:
+    except (ValueError, OverflowError) as error:
         raise _mismatch("a number", value) from error
 
 
-def _means_integer(value: Any) -> bool:
+def _means_integer(value: Json) -> TypeGuard[bool | float | str]:
     if isinstance(value, str):
         return _INTEGER.fullmatch(value) is not None
     return isinstance(value, bool) or (isinstance(value, float) and value.is_integer())
@@ -69,20 +70,20 @@ def _means_integer(value: Any) -> bool:
 def _integer_reader(bits: int) -> Reader:
     bound = 1 << bits - 1
 
-    def read(value: Any) -> int:
+    def read(value: Json) -> int:
         if type(value) is not int:
             if not _means_integer(value):
                 raise _mismatch("an integer", value)
             value = int(value)
         if not -bound <= value < bound:
             raise _mismatch(f"an integer of {bits} bits", value)
-        return typing.cast(int, value)
+        return value
 
     return read
 
 
 def _enum_reader(names: tuple[str, ...]) -> Reader:
-    def read(value: Any) -> str:
+    def read(value: Json) -> str:
         if type(value) is int and 0 <= value < len(names):
             return names[value]
         if isinstance(value, str) and value in names:
@@ -92,8 +93,8 @@ def _enum_reader(names: tuple[str, ...]) -> Reader:
     return read
 
 
-def _list_reader(read_item: Reader, make: Callable[[list[Any]], Any]) -> Reader:
-    def read(value: Any) -> Any:
+def _list_reader(read_item: Reader, make: Callable[[list[object]], object]) -> Reader:
+    def read(value: Json) -> object:
         if not isinstance(value, list):
             raise _mismatch("an array", value)
         items = []
@@ -111,7 +112,7 @@ def _list_reader(read_item: Reader, make: Callable[[list[Any]], Any]) -> Reader:
 def _object_key_reader(read_object: Reader) -> Reader:
     """Keys of a map that are objects: bare in the dialect, as text in standard JSON."""
 
-    def read(value: Any) -> Any:
+    def read(value: Json) -> object:
         try:
             return read_object(loads(str(value).encode(errors="replace")))
         except BodyError as error:
@@ -121,7 +122,7 @@ def _object_key_reader(read_object: Reader) -> Reader:
 
 
 def _dict_reader(read_key: Reader, read_member: Reader) -> Reader:
-    def read(value: Any) -> dict[Any, Any]:
+    def read(value: Json) -> dict[object, object]:
         if not isinstance(value, dict):
             raise _mismatch("an object", value)
         members = {}
@@ -136,25 +137,25 @@ def _dict_reader(read_key: Reader, read_member: Reader) -> Reader:
     return read
 
 
-_PLAIN_READERS: dict[Any, Reader] = {
+_PLAIN_READERS: dict[Hashable, Reader] = {
     str: _read_text,
     bool: _read_boolean,
     float: _read_float,
     int: _integer_reader(64),
-    Any: lambda value: value,
+    object: lambda value: value,
 }
 
 
-def _annotated_reader(mark: Any) -> Reader:
+def _annotated_reader(mark: Bits | Names) -> Reader:
     return _integer_reader(mark.count) if isinstance(mark, Bits) else _enum_reader(mark.names)
 
 
 @functools.cache
-def reader_for(declared: Any) -> Reader:
+def reader_for(declared: Hashable) -> Reader:
     """The reader of a declared type: a body class, a plain type, list, frozenset, dict, or one of these or None."""
     if declared in _PLAIN_READERS:
         return _PLAIN_READERS[declared]
-    if attrs.has(declared):
+    if isinstance(declared, type) and attrs.has(declared):
         return _class_reader(declared)
     origin, arguments = get_origin(declared), get_args(declared)
     if origin is Annotated:
@@ -171,14 +172,14 @@ def reader_for(declared: Any) -> Reader:
     raise TypeError(f"no reader for {declared}")
 
 
-def _class_reader(body_class: Any) -> Reader:
+def _class_reader(body_class: type[attrs.AttrsInstance]) -> Reader:
     fields = attrs.fields(attrs.resolve_types(body_class))
     readers = [
         (wire_name(field.name, field.metadata), field.metadata.get("older"), field.name, reader_for(field.type))
         for field in fields
     ]
 
-    def read(value: Any) -> Any:
+    def read(value: Json) -> object:
         if not isinstance(value, dict):
             raise _mismatch("an object", value)
         members = {}

@@ -21,7 +21,7 @@ from attrs import field
 from twisted_mq.protocol.bodies.codec import decode_body, decode_value, encode_body
 from twisted_mq.protocol.bodies.topic_config import TopicConfig, TopicConfigAndMappingSerializeWrapper
 from twisted_mq.protocol.errors import BodyError
-from twisted_mq.protocol.text.fastjson import dumps
+from twisted_mq.protocol.text.fastjson import Json, dumps
 
 MAX_INFLATED_BYTES = 32 * 1024 * 1024
 MAX_TOPICS = 250_000
@@ -67,7 +67,12 @@ def named_topic_config(text: str) -> tuple[str, TopicConfig]:
 
 @functools.lru_cache(maxsize=1024)
 def _nameless(read: str, write: str, perm: str, kind: str, attributes: str = "{}") -> TopicConfig:
-    members = {"readQueueNums": read, "writeQueueNums": write, "perm": perm, "topicFilterType": kind}
+    members: dict[str | int, Json] = {
+        "readQueueNums": read,
+        "writeQueueNums": write,
+        "perm": perm,
+        "topicFilterType": kind,
+    }
     return attrs.evolve(decode_value(TopicConfig, members), attributes=parse_attributes(attributes.encode()))
 
 

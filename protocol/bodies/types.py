@@ -7,7 +7,7 @@ have a default, as in Apache, where whatever is missing keeps the value that a f
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
 import attrs
 
@@ -56,12 +56,12 @@ CMResult = Annotated[
 ]
 
 
-def wire(name: str, *, written: bool = True, older: str | None = None) -> dict[str, Any]:
+def wire(name: str, *, written: bool = True, older: str | None = None) -> dict[str, object]:
     """Metadata of a member: its name on the wire, whether it is written or only read, and the name that older peers use."""
     return {"wire": name, "written": written, "older": older}
 
 
-def wire_name(attribute: str, metadata: Mapping[str, Any]) -> str:
+def wire_name(attribute: str, metadata: Mapping[str, object]) -> str:
     """`broker_addrs` travels as brokerAddrs unless its metadata says otherwise."""
     if "wire" in metadata:
         return str(metadata["wire"])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from twisted_mq.protocol.bodies import SubscriptionData
 from twisted_mq.protocol.errors import ProtocolError
 from twisted_mq.protocol.text.java import BLANKS, java_hash
@@ -50,9 +48,13 @@ def build_subscription(
 def _subscription(
     topic: str, expression: str, tags: list[str], expression_type: str, sub_version: int
 ) -> SubscriptionData:
-    sets: dict[str, Any] = {"tags_set": tags, "code_set": map(java_hash, tags)}
     return SubscriptionData(
-        topic=topic, sub_string=expression, sub_version=sub_version, expression_type=expression_type, **sets
+        topic=topic,
+        tags_set=tags,
+        code_set=map(java_hash, tags),
+        sub_string=expression,
+        sub_version=sub_version,
+        expression_type=expression_type,
     )
 
 

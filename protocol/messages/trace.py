@@ -101,7 +101,7 @@ class RecallTrace:
 
 Trace = PublishTrace | ConsumeStartTrace | ConsumeEndTrace | EndTransactionTrace | RecallTrace
 
-_CLASSES: dict[str, type[Any]] = {
+_CLASSES: dict[str, type[Trace]] = {
     "Pub": PublishTrace,
     "SubBefore": ConsumeStartTrace,
     "SubAfter": ConsumeEndTrace,
@@ -132,12 +132,14 @@ def decode_traces(body: bytes) -> Iterator[Trace]:
         name, *values = record.split(FIELD_SEPARATOR)
         cls = _CLASSES.get(name)
         if cls is not None:
-            yield cls(*map(_value, attrs.fields(cls), values))
+            types = (str(field.type) for field in attrs.fields(cls))
+            yield cls(*map(_value, types, values))
 
 
-def _value(field: Any, text: str) -> Any:
-    if field.type == "int":
+def _value(declared: str, text: str) -> Any:
+    """Of the type that is declared: the maker of the record takes what this says."""
+    if declared == "int":
         return int(text)
-    if field.type == "bool":
+    if declared == "bool":
         return text == "true"
-    return None if text == NULL and "None" in field.type else text
+    return None if text == NULL and "None" in declared else text

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from json import JSONDecodeError
 from json.decoder import scanstring  # type: ignore[attr-defined]
-from typing import Any
+from typing import TypeAlias, cast
 
 import msgspec
 
@@ -26,8 +26,12 @@ _encode_sorted = msgspec.json.Encoder(order="sorted").encode
 _BLANKS = re.compile(r"[ \t\r\n\f\b]*")
 _NUMBER = re.compile(r"-?[0-9]{1,400}(\.[0-9]{1,400})?([eE][+-]?[0-9]{1,3})?(?![0-9.A-Za-z_$])")
 _BARE_KEY = re.compile(r"-?[0-9]{1,40}(?=[ \t\r\n\f\b]*:)|[A-Za-z_$][A-Za-z0-9_$]{0,255}")
-_WORDS = (("null", None), ("true", True), ("false", False))
+_WORDS: tuple[tuple[str, bool | None], ...] = (("null", None), ("true", True), ("false", False))
 _SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str | int, Json] | None"
+"""A value as it is read. Keys that were objects are ObjectKeys."""
 
 
 class ObjectKey(str):
@@ -59,7 +63,7 @@ class _Reader:
         self.position += found
         return found
 
-    def value(self, depth: int) -> Any:
+    def value(self, depth: int) -> Json:
         first = self.skip_blanks()
         if first == '"':
             return self.string()
@@ -89,9 +93,9 @@ class _Reader:
             return int(match[0])
         return float(match[0])
 
-    def array(self, depth: int) -> list[Any]:
+    def array(self, depth: int) -> list[Json]:
         self.open(depth)
-        values: list[Any] = []
+        values: list[Json] = []
         if self.take("]"):
             return values
         while True:
@@ -101,9 +105,9 @@ class _Reader:
             if not self.take(","):
                 raise self.fail("',' or ']'")
 
-    def object(self, depth: int) -> dict[Any, Any]:
+    def object(self, depth: int) -> dict[str | int, Json]:
         self.open(depth)
-        members: dict[Any, Any] = {}
+        members: dict[str | int, Json] = {}
         if self.take("}"):
             return members
         while True:
@@ -142,14 +146,14 @@ class _Reader:
         return key
 
 
-def loads(data: bytes) -> Any:
+def loads(data: bytes) -> Json:
     """The value of a JSON text, standard or of the dialect. Raises BodyError.
 
     Quoted keys are text, unquoted integer keys are int, objects as keys are ObjectKey. At least one value is needed;
     blanks may follow it.
     """
     try:
-        return _decode(data)
+        return cast(Json, _decode(data))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass
     try:
@@ -162,13 +166,13 @@ def loads(data: bytes) -> Any:
     return value
 
 
-def _has_bare_keys(value: Any) -> bool:
+def _has_bare_keys(value: object) -> bool:
     if isinstance(value, dict):
         return any(type(key) is not str for key in value) or any(map(_has_bare_keys, value.values()))
     return isinstance(value, list | tuple) and any(map(_has_bare_keys, value))
 
 
-def _sorted_maps(value: Any) -> Any:
+def _sorted_maps(value: object) -> object:
     """The same value with the keys of each map in order, integers before text."""
     if isinstance(value, dict):
         ordered = sorted(value.items(), key=lambda item: (isinstance(item[0], str), item[0]))
@@ -176,7 +180,7 @@ def _sorted_maps(value: Any) -> Any:
     return [_sorted_maps(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def _write(value: Any, parts: list[bytes]) -> None:
+def _write(value: object, parts: list[bytes]) -> None:
     if isinstance(value, dict):
         mark = b"{"
         for key, member in value.items():
@@ -195,7 +199,7 @@ def _write(value: Any, parts: list[bytes]) -> None:
         parts.append(_encode(value))
 
 
-def dumps(value: Any, standard: bool = False, *, sort: bool = True) -> bytes:
+def dumps(value: object, standard: bool = False, *, sort: bool = True) -> bytes:
     """The compact JSON text of dicts, lists, text, numbers, booleans and None.
 
     Integer keys and ObjectKeys are written bare; with `standard`, as quoted text (Apache's reader takes both). Keys are
