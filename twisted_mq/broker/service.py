@@ -26,7 +26,7 @@ from twisted_mq.broker.filter.consumer_filter_manager import ConsumerFilterManag
 from twisted_mq.broker.filter.message_filter import filter_bit_map
 from twisted_mq.broker.ha.replication import Replication
 from twisted_mq.broker.long_polling import HOLD_CHECK_SECONDS, Kind
-from twisted_mq.broker.options import BrokerOptions
+from twisted_mq.broker.options import BrokerOptions, BrokerRole
 from twisted_mq.broker.registration import Registration
 from twisted_mq.broker.request_table import request_table
 from twisted_mq.broker.retention_service import RetentionService
@@ -252,6 +252,12 @@ class BrokerService(service.Service):
         warning = address_warning(controller.advertised_ip, name_servers)
         if warning:
             self.log.warn("{warning}", warning=warning)
+        if options.broker_role == BrokerRole.SYNC_MASTER and not options.ha_shared_secret:
+            self.log.warn(
+                "SYNC_MASTER without haSharedSecret: whoever reaches port {port} can read the log, and what it"
+                " acknowledges counts as a copy. Set haSharedSecret or haAllowedSlaves, or close the port to others",
+                port=self._bound_for_slaves.getsockname()[1],
+            )
         first = self.registration.register()
         first.addCallbacks(lambda _: self.started.callback(self), self.started.errback)
 

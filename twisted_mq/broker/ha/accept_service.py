@@ -10,11 +10,10 @@ from twisted.python import failure
 from twisted_mq.broker.ha.connection import HAConnection
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.logs import Logger
-from twisted_mq.protocol.layouts.ha import ConnectionState
 from twisted_mq.storage.interfaces import IMessageStore
 
 MAX_SLAVES = 64
-"""Connections past this are closed, those first that have to show haSharedSecret; a group of brokers has a handful."""
+"""Connections past this are closed, those first that reported nothing yet; a group of brokers has a handful."""
 
 
 class AcceptSocketService(protocol.ServerFactory):
@@ -45,8 +44,11 @@ class AcceptSocketService(protocol.ServerFactory):
         return HAConnection(self)
 
     def _drop_a_stranger(self) -> bool:
-        """Close the oldest connection that has not shown haSharedSecret yet; False where all have."""
-        stranger = next((one for one in self.connections if one.state is ConnectionState.HANDSHAKE), None)
+        """Close the oldest connection that has shown nothing of a slave yet; False where all have.
+
+        That is haSharedSecret where there is one, and its first report: every slave makes it at once.
+        """
+        stranger = next((one for one in self.connections if not one.is_known), None)
         if stranger is not None:
             self.log.warn("slave closed, it makes room for another: slave={s}", s=stranger.client_address)
             stranger.close()

@@ -71,6 +71,11 @@ class HAConnection(protocol.Protocol):
         )
 
     @property
+    def is_known(self) -> bool:
+        """Whether it has reported where its log ends, as a slave does first of all."""
+        return self.slave_request_offset != NOTHING_REPORTED
+
+    @property
     def transfer_from_where(self) -> int:
         """The offset that is sent next; -1 before the first report."""
         return self.writer.next_offset

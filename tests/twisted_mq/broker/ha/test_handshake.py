@@ -99,6 +99,13 @@ class StrangerTests(HandshakeCase):
         self.assertEqual(self.slave.log, self.master.log)
         self.assertEqual([stranger.lost for stranger in strangers], [True] + [False] * (MAX_SLAVES - 1))
 
+    def test_idle_strangers_keep_no_slave_out_without_a_secret_either(self) -> None:
+        self.make(master=None, slave=None)
+        strangers = [join_by_hand(self.network, f"stranger{number}", make=Stranger) for number in range(MAX_SLAVES)]
+        self.follow(0.5)
+        self.assertEqual(self.slave.log, self.master.log)
+        self.assertEqual(sum(stranger.lost for stranger in strangers), 1)
+
     def test_silent_stranger_is_dropped_whatever_it_dribbles(self) -> None:
         self.make()
         stranger = join_by_hand(self.network, "stranger", make=Stranger)
