@@ -54,6 +54,7 @@ STARTED_WITHOUT = {"numpy", "pandas", "pyarrow", "pyspark", "matplotlib", "klein
 """Too large for a daemon: they cost start time or memory."""
 
 COLUMNS = {
+    "protocol/columns.py",
     "protocol/text/java_hash_columns.py",
     "protocol/layouts/batch_records.py",
     "protocol/layouts/record_columns.py",

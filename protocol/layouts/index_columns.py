@@ -7,6 +7,7 @@ from mmap import mmap
 import numpy as np
 import numpy.typing as npt
 
+from twisted_mq.protocol.columns import Entries, Positions, window
 from twisted_mq.protocol.layouts.derive import derive_dtype
 from twisted_mq.protocol.layouts.index import (
     HEADER_BYTES,
@@ -17,14 +18,11 @@ from twisted_mq.protocol.layouts.index import (
     IndexSizes,
     entry_position,
 )
-from twisted_mq.protocol.text.java_hash_columns import Positions, window
 
 KEY = np.dtype([("key_hash", np.int64), ("physical_offset", np.int64), ("store_timestamp", np.int64)])
 """A key of one record as an index is given it: hash of `topic#key` without sign, place of the record, store time in ms."""
 Keys = npt.NDArray[np.void]
 """Of KEY."""
-Entries = npt.NDArray[np.void]
-"""Of INDEX_ENTRY's fields."""
 Slots = npt.NDArray[np.int32]
 """The numbers of their newest entries, in the file's byte order."""
 

@@ -13,14 +13,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from twisted_mq.protocol.columns import Buffer, Bytes, Mask, Positions, window
 from twisted_mq.protocol.layouts.derive import derive_dtype, derive_runs
 from twisted_mq.protocol.layouts.record import HEAD_BYTES, HEADS, MAGIC_V1, MAGIC_V2, MESSAGE, V6_FLAGS
-from twisted_mq.protocol.text.java_hash_columns import Buffer, Positions, window
 
 Heads = npt.NDArray[np.void]
 """Of the dtype of heads with IPv4 hosts."""
-Rows = npt.NDArray[np.bool_]
-Bytes = npt.NDArray[np.uint8]
 
 _DTYPES = {flags: derive_dtype(MESSAGE, sys_flag=flags) for flags in HEADS}
 """By the two IPv6 bits of sys_flag."""
@@ -78,7 +76,7 @@ def _of_kind(data: Buffer, starts: Positions, flags: int) -> Heads:
     return window(data, f"V{dtype.itemsize}")[starts].view(dtype)
 
 
-def spans_at(data: Buffer, starts: Positions, heads: Heads) -> tuple[SpanColumns, Rows]:
+def spans_at(data: Buffer, starts: Positions, heads: Heads) -> tuple[SpanColumns, Mask]:
     """Where body, topic and properties lie of records of either version, whose heads these are; and whose are right.
 
     Others' lengths do not add up to their sizes, and their places mean nothing.
@@ -87,7 +85,7 @@ def spans_at(data: Buffer, starts: Positions, heads: Heads) -> tuple[SpanColumns
     begins = starts + (_HEAD_SIZES[kinds] if kinds.any() else HEAD_BYTES)
     lengths = heads["body_length"].astype(np.int64)
     version_2 = np.flatnonzero(heads["magic"] != MAGIC_V1)
-    sound: Rows = ends <= len(data)
+    sound: Mask = ends <= len(data)
     spans: list[Positions] = []
     for (size, kind), (size_2, kind_2) in zip(_TAILS[MAGIC_V1], _TAILS[MAGIC_V2], strict=True):
         stops = begins + lengths

@@ -10,31 +10,22 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from mmap import mmap
-from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from twisted_mq.protocol.columns import Buffer, Mask, Positions, window
 from twisted_mq.protocol.text.java import from_utf8, hash_powers, java_hash
 
-Buffer: TypeAlias = bytes | mmap | npt.NDArray[np.uint8]
 Hashes = npt.NDArray[np.uint32]
 """32 bits without sign."""
-Positions = npt.NDArray[np.int64]
 WIDEST = 64
 """Strings that are longer, in bytes, are hashed one by one."""
 _MASK = 0xFFFFFFFF
 _HIGHEST_ASCII = 127
 
 
-def window(data: Buffer, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """An element of `dtype` at every byte of the buffer but the last few; indexing copies, whatever the alignment."""
-    kind = np.dtype(dtype)
-    return np.ndarray((max(0, len(data) - kind.itemsize + 1),), kind, data, 0, (1,))
-
-
-def hashes_at(data: Buffer, ends: Positions, lengths: Positions) -> tuple[Hashes, npt.NDArray[np.bool_]]:
+def hashes_at(data: Buffer, ends: Positions, lengths: Positions) -> tuple[Hashes, Mask]:
     """The hash of the string before each end, and which of them are ASCII: the others' are wrong.
 
     No length is above WIDEST, and no end before the greatest length.

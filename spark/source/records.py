@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from twisted_mq.protocol.columns import Numbers, Positions
 from twisted_mq.protocol.layouts.record_columns import HOST_FIELDS, NUMBER_FIELDS, heads_at, hosts_at
-from twisted_mq.protocol.text.java_hash_columns import Positions
-from twisted_mq.storage.columns.record_columns import Column, RecordColumns
+from twisted_mq.storage.columns.record_columns import RecordColumns
 from twisted_mq.storage.files.mapped_log import MappedLog
 
 
@@ -30,7 +30,7 @@ class Records:
     """Intact records of one file, in order: where they and their parts lie, and their leading fields, a row each."""
 
     spans: RecordColumns
-    fields: dict[str, Column]
+    fields: dict[str, Numbers]
     hosts: dict[str, list[Hosts]]
 
     def __len__(self) -> int:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from twisted_mq.protocol.columns import Mask, Numbers
 from twisted_mq.protocol.errors import RecordError
 from twisted_mq.protocol.flags import OUT_OF_QUEUES
 from twisted_mq.protocol.layouts.record_codec import dispatch_fields
@@ -17,7 +15,6 @@ from twisted_mq.protocol.text.properties import PROPERTY_TAGS, decode_property_b
 from twisted_mq.storage.columns.property_shapes import Shapes, distinct, java_hashes, rows_by_length
 from twisted_mq.storage.columns.record_columns import RecordColumns, bytes_at
 
-Numbers = npt.NDArray[Any]
 """The bit that prepared and rolled back messages have: they enter no queue."""
 _TAGS_NAME = PROPERTY_TAGS.encode()
 _TAGS = _TAGS_NAME + b"\x01"
@@ -73,9 +70,9 @@ class TagsCodes(dict[bytes, int]):
         return codes
 
 
-def in_queues(batch: RecordColumns) -> npt.NDArray[np.bool_]:
+def in_queues(batch: RecordColumns) -> Mask:
     """Which rows queues lead to."""
-    inside: npt.NDArray[np.bool_] = (batch.sys_flag & OUT_OF_QUEUES) == 0
+    inside: Mask = (batch.sys_flag & OUT_OF_QUEUES) == 0
     return inside
 
 

@@ -14,11 +14,11 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from twisted_mq.protocol.text.java_hash_columns import Positions, powers
+from twisted_mq.protocol.columns import Bytes, Mask, Positions
+from twisted_mq.protocol.text.java_hash_columns import powers
 from twisted_mq.protocol.text.properties import PROPERTY_KEYS
 from twisted_mq.storage.columns.record_columns import RecordColumns, bytes_at
 
-Bytes = npt.NDArray[np.uint8]
 Words = dict[bytes, list[slice]]
 """The columns of each property's value; of KEYS those of each of its words."""
 
@@ -88,16 +88,16 @@ def rows_by_length(lengths: Positions) -> Iterator[Positions]:
     yield from np.split(order, np.flatnonzero(np.diff(lengths[order])) + 1)
 
 
-def _alike(texts: Bytes) -> tuple[Words, npt.NDArray[np.bool_]] | None:
+def _alike(texts: Bytes) -> tuple[Words, Mask] | None:
     """The first row's shape and which rows have it; None where its properties are odd."""
     fitting = fitting_first(texts)
     if fitting is None:
         return None
-    alike: npt.NDArray[np.bool_] = np.logical_and.reduce(fitting[1], axis=1)
+    alike: Mask = np.logical_and.reduce(fitting[1], axis=1)
     return fitting[0], alike
 
 
-def fitting_first(texts: Bytes) -> tuple[Words, npt.NDArray[np.bool_]] | None:
+def fitting_first(texts: Bytes) -> tuple[Words, Mask] | None:
     """The first row's shape and which bytes of all rows suit it; None where its properties are odd."""
     words = _words(texts[0].tobytes())
     if words is None:
@@ -107,7 +107,7 @@ def fitting_first(texts: Bytes) -> tuple[Words, npt.NDArray[np.bool_]] | None:
         for columns in runs:
             lowest[columns] = _LOWEST_IN_KEY if name == _KEYS else _LOWEST_IN_VALUE
             room[columns] = _HIGHEST - lowest[columns]
-    fits: npt.NDArray[np.bool_] = texts - lowest <= room
+    fits: Mask = texts - lowest <= room
     return words, fits
 
 

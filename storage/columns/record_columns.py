@@ -6,14 +6,11 @@ import zlib
 
 import attrs
 import numpy as np
-import numpy.typing as npt
 
+from twisted_mq.protocol.columns import Bytes, Mask, Numbers, Positions, window
 from twisted_mq.protocol.layouts.record import CRC_MASK, MAGIC_V1, MAGIC_V2, SMALLEST_RECORD
 from twisted_mq.protocol.layouts.record_columns import heads_at, spans_at
-from twisted_mq.protocol.text.java_hash_columns import Positions, window
 from twisted_mq.storage.files.mapped_log import MappedLog
-
-Column = npt.NDArray[np.signedinteger]
 
 _FIELDS = ("body_crc", "queue_id", "queue_offset", "sys_flag", "born_timestamp", "store_timestamp")
 
@@ -25,12 +22,12 @@ class RecordColumns:
     log: MappedLog
     starts: Positions
     ends: Positions
-    body_crc: Column
-    queue_id: Column
-    queue_offset: Column
-    sys_flag: Column
-    born_timestamp: Column
-    store_timestamp: Column
+    body_crc: Numbers
+    queue_id: Numbers
+    queue_offset: Numbers
+    sys_flag: Numbers
+    born_timestamp: Numbers
+    store_timestamp: Numbers
     body: Positions
     body_end: Positions
     topic: Positions
@@ -50,7 +47,7 @@ class RecordColumns:
         """Bytes of each record."""
         return self.ends - self.starts
 
-    def rows(self, chosen: slice | Column) -> RecordColumns:
+    def rows(self, chosen: slice | Numbers | Mask) -> RecordColumns:
         """The records of these rows."""
         columns = {field.name: getattr(self, field.name) for field in attrs.fields(RecordColumns)}
         return RecordColumns(**{name: one if name == "log" else one[chosen] for name, one in columns.items()})
@@ -72,11 +69,11 @@ class RecordColumns:
         return np.flatnonzero(wrong & (self.body_end > self.body))
 
 
-def bytes_at(log: MappedLog, begins: Positions, length: int) -> npt.NDArray[np.uint8]:
+def bytes_at(log: MappedLog, begins: Positions, length: int) -> Bytes:
     """A copy of the `length` bytes at each place, a row each."""
     if not length:
         return np.zeros((len(begins), 0), np.uint8)
-    found: npt.NDArray[np.uint8] = window(log.data, f"V{length}")[begins].view(np.uint8).reshape(-1, length)
+    found: Bytes = window(log.data, f"V{length}")[begins].view(np.uint8).reshape(-1, length)
     return found
 
 

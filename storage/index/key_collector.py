@@ -12,12 +12,11 @@ import functools
 import mmap
 from array import array
 from collections.abc import Iterator
-from typing import Any
 
 import attrs
 import numpy as np
-import numpy.typing as npt
 
+from twisted_mq.protocol.columns import Bytes, Mask, Numbers, Positions, window
 from twisted_mq.protocol.errors import RecordError
 from twisted_mq.protocol.flags import MessageSysFlag, transaction_value
 from twisted_mq.protocol.layouts.index import index_key
@@ -33,15 +32,12 @@ from twisted_mq.protocol.layouts.record import (
 )
 from twisted_mq.protocol.layouts.record_columns import heads_at, spans_at
 from twisted_mq.protocol.text.java import from_utf8, hash_power, java_hash, utf16_length
-from twisted_mq.protocol.text.java_hash_columns import Hashes, Positions, hashes_at, hashes_of, window
+from twisted_mq.protocol.text.java_hash_columns import Hashes, hashes_at, hashes_of
 from twisted_mq.protocol.text.properties import PROPERTY_KEYS, PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX
 from twisted_mq.storage.columns.property_shapes import fitting_first
 from twisted_mq.storage.files.mapped_file import MappedFile
 from twisted_mq.storage.index.index_keys import keys_of
 from twisted_mq.storage.log.commit_log import CommitLog
-
-Bytes = npt.NDArray[np.uint8]
-Rows = npt.NDArray[np.bool_]
 
 _TRANSACTION = MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
 """A transaction's messages may have no keys."""
@@ -163,7 +159,7 @@ def _plain_keys(data: mmap.mmap, starts: Positions) -> tuple[Keys, Positions]:
 
 
 def _key_spans(
-    data: mmap.mmap, begins: Positions, lengths: Positions, sound: Rows
+    data: mmap.mmap, begins: Positions, lengths: Positions, sound: Mask
 ) -> tuple[Positions, Positions, Positions]:
     """(row, end, length) of every key in properties that begin there, in order; `sound` loses the rows that are odd."""
     width = _BEFORE + int(lengths.max())
@@ -193,9 +189,9 @@ def _key_spans(
     return rows, ends - rows * width + (begins - _BEFORE)[rows], sizes
 
 
-def _are(texts: Bytes, ends: Positions, name: bytes) -> Rows:
+def _are(texts: Bytes, ends: Positions, name: bytes) -> Mask:
     """Before which of the ends a name stands."""
-    found: Rows = window(texts, f"S{len(name)}")[ends - len(name)] == name
+    found: Mask = window(texts, f"S{len(name)}")[ends - len(name)] == name
     return found
 
 
@@ -209,7 +205,7 @@ def _common_columns(texts: Bytes) -> list[slice] | None:
 
 
 def _spans(
-    texts: Bytes, begins: Positions, ends: Positions, limits: Positions, name_bytes: int, sound: Rows
+    texts: Bytes, begins: Positions, ends: Positions, limits: Positions, name_bytes: int, sound: Mask
 ) -> tuple[Positions, Positions, Positions]:
     """(row, end, length) of the values of a property; `sound` loses the rows where that is not plain to see.
 
@@ -227,14 +223,14 @@ def _spans(
     return rows[plain], ends[plain], lengths[plain]
 
 
-def _leave_several(texts: Bytes, rows: Positions, ends: Positions, lengths: Positions, sound: Rows) -> None:
+def _leave_several(texts: Bytes, rows: Positions, ends: Positions, lengths: Positions, sound: Mask) -> None:
     """KEYS with a space in it are several."""
     spaces = np.flatnonzero(texts == _SPACE)
     several = np.searchsorted(spaces, ends) != np.searchsorted(spaces, ends - lengths)
     sound[rows[several]] = False
 
 
-def _columns(hashes: Hashes, offsets: Positions, timestamps: npt.NDArray[Any]) -> Keys:
+def _columns(hashes: Hashes, offsets: Positions, timestamps: Numbers) -> Keys:
     """Keys with the positive form of their hashes."""
     keys = np.empty(len(hashes), KEY)
     keys["key_hash"] = positive_hashes(hashes)

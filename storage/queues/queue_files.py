@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from twisted_mq.protocol.columns import Entries, Numbers, Positions
 from twisted_mq.protocol.layouts.derive import derive_dtype
 from twisted_mq.protocol.layouts.queue_entry import (
     BATCH_ENTRY,
@@ -27,8 +26,6 @@ from twisted_mq.storage.interfaces import Inconsistency
 from twisted_mq.storage.queues.batch_consume_queue import BatchEntry
 
 Entry = tuple[int, int, int]
-Rows = npt.NDArray[Any]
-"""Entries, a row each, of the dtype of their layout; or numbers, one for each."""
 BEYOND = 1 << 63
 """Behind every physical offset."""
 
@@ -99,7 +96,7 @@ class EntryFiles:
         entry = self._read(self.begin_place) if self.begin_place < self.end_place else None
         return None if entry is None else entry[0]
 
-    def rows(self, places: Rows) -> Rows:
+    def rows(self, places: Numbers) -> Entries:
         """The entries at these places; zeros (size 0: no entry) outside the written ones."""
         found = np.zeros(len(places), self.dtype)
         inside = (places >= self.begin_place) & (places < self.end_place)
@@ -109,7 +106,7 @@ class EntryFiles:
             self._fill(found, here, places[here], number)
         return found
 
-    def _fill(self, found: Rows, rows: Rows, places: Rows, number: int) -> None:
+    def _fill(self, found: Entries, rows: Positions, places: Numbers, number: int) -> None:
         """Put the entries at `places`, all of one file, into these rows."""
         file = self._by_number.get(number)
         if file is None:

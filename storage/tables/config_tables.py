@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from twisted_mq.protocol.bodies import (
     ConsumerOffsetSerializeWrapper,
@@ -121,12 +121,12 @@ class ConsumerOffsetTable(ConfigTable[ConsumerOffsetSerializeWrapper]):
         return topics
 
 
-def pretty(value: Any) -> bytes:
+def pretty(value: object) -> bytes:
     """JSON with a member a line and tabs, as fastjson's PrettyFormat; maps of integer keys stand in one line."""
     return _pretty(value, b"\n")
 
 
-def _pretty(value: Any, line: bytes) -> bytes:
+def _pretty(value: object, line: bytes) -> bytes:
     if not isinstance(value, dict) or not value or all(isinstance(key, int) for key in value):
         return dumps(value)
     inner = line + b"\t"

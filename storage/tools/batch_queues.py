@@ -12,8 +12,8 @@ from array import array
 
 import attrs
 import numpy as np
-import numpy.typing as npt
 
+from twisted_mq.protocol.columns import Entries, Mask, Numbers, Positions
 from twisted_mq.protocol.flags import MessageSysFlag
 from twisted_mq.protocol.layouts.batch_entry import inner_count
 from twisted_mq.protocol.layouts.queue_entry import BATCH_ENTRY, BATCH_ENTRY_BYTES, NO_COMPACT_OFFSET
@@ -22,14 +22,14 @@ from twisted_mq.storage.columns.record_columns import RecordColumns
 from twisted_mq.storage.files import system_calls
 from twisted_mq.storage.files.directory import sync_directory
 from twisted_mq.storage.files.paths import file_name
-from twisted_mq.storage.queues.queue_files import BatchQueueFiles, Rows
+from twisted_mq.storage.queues.queue_files import BatchQueueFiles
 
 _COLUMNS = ("msg_base_offset", "physical_offset", "size", "tags_code", "store_time", "batch_num")
 LARGEST_HOLE = 50_000_000
 """A record that is so many messages further than the one before it has a damaged queue offset."""
 
 
-def message_counts(batch: RecordColumns) -> Rows:
+def message_counts(batch: RecordColumns) -> Numbers:
     """How many messages each record holds: more than one only in inner batches."""
     counts = np.ones(len(batch), np.int64)
     inner = np.flatnonzero(batch.sys_flag & MessageSysFlag.INNER_BATCH_FLAG)
@@ -38,7 +38,7 @@ def message_counts(batch: RecordColumns) -> Rows:
     return counts
 
 
-def batch_columns(batch: RecordColumns, rows: Rows, records: Rows) -> Rows:
+def batch_columns(batch: RecordColumns, rows: Numbers, records: Numbers) -> Numbers:
     """The six columns of these rows, whose first four are `records`."""
     return np.column_stack((records, batch.store_timestamp[rows], message_counts(batch.rows(rows))))
 
@@ -53,7 +53,7 @@ class BatchQueueEntries:
 
     def _load(self, files: BatchQueueFiles) -> None:
         self._files = files
-        self._bases: Rows = self._rows(np.arange(files.end_place - files.begin_place))["msg_base_offset"].astype(
+        self._bases: Numbers = self._rows(np.arange(files.end_place - files.begin_place))["msg_base_offset"].astype(
             np.int64
         )
         self._order = np.argsort(self._bases, kind="stable")
@@ -64,11 +64,11 @@ class BatchQueueEntries:
         """Let `at` see the entries that were written since; `seen` and `unseen` stay with those of the first look."""
         self._load(BatchQueueFiles(self.topic, self.queue_id, self.directory))
 
-    def _rows(self, places: Rows) -> Rows:
+    def _rows(self, places: Numbers) -> Entries:
         """The entries at these places, counted from the first one."""
         return self._files.rows(places + self._files.begin_place)
 
-    def _places(self, offsets: Rows) -> tuple[Rows, Rows]:
+    def _places(self, offsets: Numbers) -> tuple[Mask, Positions]:
         """(which of the offsets begin an entry, the places of those entries)."""
         order = self._order
         at = np.searchsorted(self._bases, offsets, sorter=order)
@@ -77,14 +77,14 @@ class BatchQueueEntries:
         begins[inside] = self._bases[order[at[inside]]] == offsets[inside]
         return begins, order[at[begins]]
 
-    def at(self, offsets: Rows) -> Rows:
+    def at(self, offsets: Numbers) -> Entries:
         """The entries that begin at these offsets; zeros (size 0: no entry) where none does."""
         found = np.zeros(len(offsets), BatchQueueFiles.dtype)
         begins, places = self._places(offsets)
         found[begins] = self._rows(places)
         return found
 
-    def fits(self, records: Rows) -> npt.NDArray[np.bool_]:
+    def fits(self, records: Numbers) -> Mask:
         """Which records the entries of their offsets lead to."""
         entries = self.at(records[:, 0])
         same = np.ones(len(records), np.bool_)
@@ -92,12 +92,12 @@ class BatchQueueEntries:
             same &= entries[name] == records[:, column]
         return same
 
-    def mark(self, offsets: Rows) -> None:
+    def mark(self, offsets: Numbers) -> None:
         """Say that records were found which the entries at these offsets lead to."""
         _, places = self._places(offsets)
         self.seen[places[places < len(self.seen)]] = True
 
-    def unseen(self, min_physical_offset: int) -> tuple[Rows, Rows]:
+    def unseen(self, min_physical_offset: int) -> tuple[Numbers, Entries]:
         """(offsets, entries) of those no record was found for; none before the log's beginning."""
         places = np.flatnonzero(~self.seen)
         entries = self._rows(places)
@@ -143,7 +143,7 @@ class BatchQueueWriter:
         """How many were written."""
         return len(self._bases)
 
-    def add(self, records: Rows) -> None:
+    def add(self, records: Numbers) -> None:
         """Take the queue's next records."""
         for row in records.tolist():
             self._settle(row[0])

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import attrs
 import numpy as np
-import numpy.typing as npt
+
+from twisted_mq.protocol.columns import Numbers
 
 LOG, QUEUE, INDEX, OFFSETS, CONFIG = "log", "queue", "index", "consumerOffset", "config"
 """The parts of a store that a finding is about."""
@@ -30,12 +30,12 @@ class Finding:
         more = f"; and so on, {self.count} in a row" if self.count > 1 else ""
         return f"{self.path} at {self.offset}: {self.problem}{more}"
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, str | int]:
         """Under the names of `mq store verify --json`."""
         return attrs.asdict(self)
 
 
-def runs(numbers: npt.NDArray[Any]) -> Iterator[tuple[int, int]]:
+def runs(numbers: Numbers) -> Iterator[tuple[int, int]]:
     """(index of the first, how many) of each run of ascending neighbours: 3 4 5 9 is (0, 3), (3, 1)."""
     if not len(numbers):
         return

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from twisted_mq.protocol.columns import Numbers
 from twisted_mq.protocol.layouts.index import IndexSizes
-from twisted_mq.storage.columns.contents import Names, Numbers
+from twisted_mq.storage.columns.contents import Names
 from twisted_mq.storage.columns.property_shapes import Shapes
 from twisted_mq.storage.columns.record_columns import RecordColumns
 from twisted_mq.storage.files import system_calls

@@ -9,12 +9,11 @@ from __future__ import annotations
 import mmap
 import os
 from collections.abc import Iterator
-from typing import Any
 
 import attrs
 import numpy as np
-import numpy.typing as npt
 
+from twisted_mq.protocol.columns import Entries, Mask, Numbers
 from twisted_mq.protocol.flags import MessageSysFlag
 from twisted_mq.protocol.layouts.index import (
     DEFAULT_ENTRIES,
@@ -38,7 +37,6 @@ from twisted_mq.storage.index.index_file import IndexView
 from twisted_mq.storage.index.index_keys import keys_of
 from twisted_mq.storage.tools.findings import INDEX, Finding, runs
 
-Numbers = npt.NDArray[Any]
 DEFAULT_SIZES = IndexSizes(DEFAULT_SLOTS, DEFAULT_ENTRIES)
 _MOST_SLOTS = 1 << 24
 _MOSTLY = 0.9
@@ -146,8 +144,8 @@ class _File:
 
     path: str
     view: IndexView
-    entries: Numbers
-    right: npt.NDArray[np.bool_]
+    entries: Entries
+    right: Mask
 
     @classmethod
     def open(cls, path: str, sizes: IndexSizes) -> _File:

@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator
-from typing import Any
+from typing import BinaryIO
 
 import attrs
 
@@ -30,7 +30,7 @@ class Quarantine:
     paths: StorePaths
     name: str
     command: str
-    pieces: list[dict[str, Any]] = attrs.field(factory=list)
+    pieces: list[dict[str, str | int]] = attrs.field(factory=list)
 
     @property
     def directory(self) -> str:
@@ -78,7 +78,7 @@ class Quarantine:
         os.rename(path, os.path.join(self.directory, saved_as))
         self.pieces.append({"file": os.path.relpath(path, self.paths.root), "savedAs": saved_as, "reason": reason})
 
-    def write_manifest(self, **more: Any) -> None:
+    def write_manifest(self, **more: object) -> None:
         """Write and flush the manifest; an older one is replaced."""
         path = os.path.join(self.directory, MANIFEST)
         content = {"command": self.command, "store": self.paths.root, "pieces": self.pieces, **more}
@@ -93,7 +93,7 @@ class Quarantine:
             raise StoreUnwritable(path, error) from error
 
 
-def _chunks(source: Any, length: int) -> Iterator[bytes]:
+def _chunks(source: BinaryIO, length: int) -> Iterator[bytes]:
     """At most `length` bytes from where the file stands."""
     while length > 0:
         chunk = source.read(min(_CHUNK, length))

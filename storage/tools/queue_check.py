@@ -7,13 +7,12 @@ remembered. So memory holds a byte for every queue entry and a few numbers for e
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 import attrs
 import numpy as np
-import numpy.typing as npt
 
 from twisted_mq.protocol.bodies import TopicConfig
+from twisted_mq.protocol.columns import Numbers
 from twisted_mq.storage.columns.contents import Names, TagsCodes, entry_codes, groups, in_queues
 from twisted_mq.storage.columns.property_shapes import Shapes
 from twisted_mq.storage.columns.record_columns import RecordColumns
@@ -22,7 +21,6 @@ from twisted_mq.storage.tools.batch_queues import BatchQueueEntries, batch_colum
 from twisted_mq.storage.tools.findings import QUEUE, Finding, runs
 from twisted_mq.storage.tools.queue_entries import QueueEntries
 
-Numbers = npt.NDArray[Any]
 LIGHT_QUEUES = "%LMQ%"
 """Entries of such queues lead to records of other topics (Apache: MixAll.LMQ_PREFIX)."""
 

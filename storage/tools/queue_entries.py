@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from twisted_mq.protocol.columns import Entries, Mask, Numbers
 from twisted_mq.protocol.layouts.queue_entry import FILLER_SIZE, MAX_EXTENSION_ADDRESS
-from twisted_mq.storage.queues.queue_files import QueueFiles, Rows
+from twisted_mq.storage.queues.queue_files import QueueFiles
 
 
 class QueueEntries:
@@ -26,27 +26,27 @@ class QueueEntries:
         self.files = QueueFiles(self.topic, self.queue_id, self.directory)
         self.max_offset = max(self.max_offset, self.files.max_offset)
 
-    def at(self, offsets: Rows) -> Rows:
+    def at(self, offsets: Numbers) -> Entries:
         """The entries at these queue offsets; zeros (size 0: no entry) outside the written ones."""
         return self.files.rows(offsets)
 
-    def fits(self, records: Rows) -> npt.NDArray[np.bool_]:
+    def fits(self, records: Numbers) -> Mask:
         """Which records (queue offset, physical offset, size, tags code) the entries of their offsets lead to.
 
         The tags of an entry with an extension stand there.
         """
         entries = self.at(records[:, 0])
-        same: npt.NDArray[np.bool_] = (entries["physical_offset"] == records[:, 1]) & (entries["size"] == records[:, 2])
+        same: Mask = (entries["physical_offset"] == records[:, 1]) & (entries["size"] == records[:, 2])
         codes = entries["tags_code"]
         same &= (codes == records[:, 3]) | (codes <= MAX_EXTENSION_ADDRESS)
         return same
 
-    def mark(self, offsets: Rows) -> None:
+    def mark(self, offsets: Numbers) -> None:
         """Say that records were found which the entries at these queue offsets lead to."""
         places = offsets - self.min_offset
         self.seen[places[places < len(self.seen)]] = True
 
-    def unseen(self, min_physical_offset: int) -> tuple[Rows, Rows]:
+    def unseen(self, min_physical_offset: int) -> tuple[Numbers, Entries]:
         """(queue offsets, entries) of those no record was found for: no fillers, none before the log's beginning."""
         offsets = np.flatnonzero(~self.seen) + self.min_offset
         entries = self.at(offsets)

@@ -9,12 +9,11 @@ before the first one and bridges behind it, as in ConsumeQueue.append_at.
 from __future__ import annotations
 
 import os
-from typing import Any
 
 import attrs
 import numpy as np
-import numpy.typing as npt
 
+from twisted_mq.protocol.columns import Numbers
 from twisted_mq.protocol.layouts.queue_entry import ENTRY_BYTES, FILLER_SIZE
 from twisted_mq.storage.files import system_calls
 from twisted_mq.storage.files.directory import sync_directory
@@ -22,7 +21,6 @@ from twisted_mq.storage.files.paths import file_name
 from twisted_mq.storage.queues.queue_files import QueueFiles
 from twisted_mq.storage.tools.findings import runs
 
-Rows = npt.NDArray[Any]
 LARGEST_HOLE = 50_000_000
 """So many queue offsets at most are bridged: 1 GB of entries."""
 _BUFFERED_ROWS = 16384
@@ -43,7 +41,7 @@ class QueueWriter:
     left_out: list[tuple[int, int, int, int]] = attrs.field(factory=list)
     _empty: bool = True
     _bridging: bool = False
-    _doubtful: Rows | None = None
+    _doubtful: Numbers | None = None
     _buffer: list[bytes] = attrs.field(factory=list)
     _buffered: int = 0
 
@@ -57,12 +55,12 @@ class QueueWriter:
         """Entries of one file."""
         return self.file_size // ENTRY_BYTES
 
-    def add(self, records: Rows) -> None:
+    def add(self, records: Numbers) -> None:
         """Take the queue's next records."""
         for first, count in runs(records[:, 0]):
             self._run(records[first : first + count])
 
-    def _run(self, rows: Rows) -> None:
+    def _run(self, rows: Numbers) -> None:
         first = int(rows[0, 0])
         self._settle(first)
         if self._empty:
@@ -88,14 +86,14 @@ class QueueWriter:
         else:
             self._leave_out(rows)
 
-    def _leave_out(self, rows: Rows) -> None:
+    def _leave_out(self, rows: Numbers) -> None:
         self.left_out += [tuple(row) for row in rows.tolist()]
 
     def _begin_at(self, offset: int) -> None:
         self._empty = self._bridging = False
         self.begin = self.end = offset - offset % self.entries_a_file
 
-    def _append(self, rows: Rows) -> None:
+    def _append(self, rows: Numbers) -> None:
         hole = int(rows[0, 0]) - self.end
         entries = np.zeros(hole + len(rows), QueueFiles.dtype)
         entries["physical_offset"][hole:], entries["size"][hole:] = rows[:, 1], rows[:, 2]

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 import attrs
 import numpy as np
 
+from twisted_mq.protocol.columns import Numbers
 from twisted_mq.protocol.layouts.index import IndexSizes
 from twisted_mq.protocol.layouts.queue_entry import BATCH_ENTRY_BYTES, ENTRY_BYTES
 from twisted_mq.storage.columns.contents import Names, TagsCodes, entry_codes, groups, in_queues
@@ -34,7 +35,7 @@ from twisted_mq.storage.tools.index_rebuild import IndexRebuild, usual_sizes
 from twisted_mq.storage.tools.index_tools import index_files
 from twisted_mq.storage.tools.quarantine import Quarantine
 from twisted_mq.storage.tools.queue_check import LIGHT_QUEUES
-from twisted_mq.storage.tools.queue_writer import QueueWriter, Rows
+from twisted_mq.storage.tools.queue_writer import QueueWriter
 
 Advance = Callable[[int], None]
 _BESIDE = "rebuilding"
@@ -100,7 +101,7 @@ class QueueRebuild:
         self._finish()
         return self.report
 
-    def _add(self, topic: str, queue_id: int, records: Rows) -> None:
+    def _add(self, topic: str, queue_id: int, records: Numbers) -> None:
         if not self._is_wanted(topic, queue_id):
             self.report.records_of_deleted_topics += len(records)
             return

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Mapping
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import attrs
 
@@ -19,6 +19,7 @@ from twisted_mq.protocol.flags import MessageSysFlag
 from twisted_mq.protocol.layouts.index import IndexSizes
 from twisted_mq.protocol.layouts.record import SMALLEST_RECORD, encode_blank
 from twisted_mq.protocol.layouts.record_codec import encode_record
+from twisted_mq.protocol.text.json_value import Json
 from twisted_mq.storage.columns.walk import LogFiles
 from twisted_mq.storage.errors import StoreUnwritable
 from twisted_mq.storage.files import system_calls
@@ -126,7 +127,7 @@ def repair(
     return plan
 
 
-def describe(plan: RepairPlan) -> dict[str, Any]:
+def describe(plan: RepairPlan) -> dict[str, Json]:
     """The plan as JSON for the manifest and for `mq store repair --json`."""
     return {
         "intactRecords": plan.log.intact_records,

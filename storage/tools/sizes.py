@@ -11,7 +11,8 @@ from collections.abc import Callable, Collection
 import attrs
 import numpy as np
 
-from twisted_mq.storage.columns.contents import Names, Numbers, groups, in_queues
+from twisted_mq.protocol.columns import Numbers
+from twisted_mq.storage.columns.contents import Names, groups, in_queues
 from twisted_mq.storage.columns.record_columns import RecordColumns
 from twisted_mq.storage.columns.walk import Gap, LogFiles, walk_log
 from twisted_mq.storage.store_reader import StoreReader

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from twisted_mq.cli.errors import report
-from twisted_mq.cli.output import Json, Row, json_line, plain_row
+from twisted_mq.cli.output import Row, json_line, plain_row
+from twisted_mq.protocol.text.json_value import Json
 
 if TYPE_CHECKING:
     from twisted.internet.defer import Deferred

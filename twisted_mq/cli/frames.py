@@ -10,7 +10,8 @@ import attrs
 import click
 
 from twisted_mq.cli.errors import report
-from twisted_mq.cli.output import Json, json_line
+from twisted_mq.cli.output import json_line
+from twisted_mq.protocol.text.json_value import Json
 
 
 @attrs.frozen

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import click
 
 from twisted_mq.cli.errors import report
-from twisted_mq.cli.output import Json, Row, json_line, plain_row, print_table, progress
+from twisted_mq.cli.output import Row, json_line, plain_row, print_table, progress
 from twisted_mq.cli.store_options import OffsetRange, StoreTime, require_numpy, store_arguments
+from twisted_mq.protocol.text.json_value import Json
 
 if TYPE_CHECKING:
     from twisted_mq.protocol.messages.message import MessageExt

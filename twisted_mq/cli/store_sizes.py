@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
-from twisted_mq.cli.output import Json, Row, json_line, print_table, progress
+from twisted_mq.cli.output import Row, json_line, print_table, progress
 from twisted_mq.cli.store_options import json_option, require_numpy, store_arguments, time_text
+from twisted_mq.protocol.text.json_value import Json
 
 if TYPE_CHECKING:
     from twisted_mq.storage.tools.sizes import DropReport, FileSize, StoreSizes, TopicSize

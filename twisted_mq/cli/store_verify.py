@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from twisted_mq.cli.output import Json, json_line, print_table, progress
+from twisted_mq.cli.output import json_line, print_table, progress
 from twisted_mq.cli.store_options import file_size_option, json_option, print_some, require_numpy, store_arguments
+from twisted_mq.protocol.text.json_value import Json
 
 if TYPE_CHECKING:
     from twisted_mq.storage.tools.verify import VerifyReport
