@@ -140,14 +140,14 @@ class BrokerService(service.Service):
         ip = advertised_ip(options.broker_ip1, name_servers)
         folder = os.path.join(options.store_path_root_dir, "config")
         topic_table = loaded(TopicTable, folder, "topics.json")
-        topics = TopicConfigManager(topic_table, now_ms, self._topics_changed, self._saved(topic_table))
+        topics = TopicConfigManager(topic_table, now_ms, self._topics_changed, self._saved(topic_table, undo))
         filters = consumer_filters(options, ConsumerFilterTable(os.path.join(folder, "consumerFilter.json")))
         store = self._store = self._open_store(pack_host(ip, self.port), topics, filters)
         undo.callback(store.close)
         filters.load(now_ms())
         group_table = loaded(SubscriptionGroupTable, folder, "subscriptionGroup.json")
         groups = SubscriptionGroupManager(
-            group_table, now_ms, self._saved(group_table), auto_create=options.auto_create_subscription_group
+            group_table, now_ms, self._saved(group_table, undo), auto_create=options.auto_create_subscription_group
         )
         offset_table = loaded(ConsumerOffsetTable, folder, "consumerOffset.json")
         topics.add_startup_topics(options)
@@ -172,7 +172,7 @@ class BrokerService(service.Service):
             store=store,
             topics=topics,
             groups=groups,
-            offsets=ConsumerOffsetManager(offset_table, self._saved(offset_table)),
+            offsets=ConsumerOffsetManager(offset_table, self._saved(offset_table, undo)),
             filters=filters,
             tables=BrokerTables.load(folder),
             advertised_ip=ip,
@@ -192,10 +192,13 @@ class BrokerService(service.Service):
         saved.addErrback(_not_saved)
         return saved.addCallback(lambda _: self.registration.latest())
 
-    def _saved(self, table: TopicTable | SubscriptionGroupTable | ConsumerOffsetTable) -> Callable[[], None]:
+    def _saved(
+        self, table: TopicTable | SubscriptionGroupTable | ConsumerOffsetTable, undo: contextlib.ExitStack
+    ) -> Callable[[], None]:
         """What has a table written after a change."""
         saver = TableSaver(os.path.basename(table.path), table, self._reactor, self._in_thread)
         self._savers.append(saver)
+        undo.callback(saver.abandon)
         return saver.touch
 
     def _open_store(
@@ -254,9 +257,9 @@ class BrokerService(service.Service):
             self.log.warn("{warning}", warning=warning)
         if options.broker_role == BrokerRole.SYNC_MASTER and not options.ha_shared_secret:
             self.log.warn(
-                "SYNC_MASTER without haSharedSecret: whoever reaches port {port} can read the log, and what it"
+                "SYNC_MASTER without haSharedSecret: whoever reaches {address} can read the log, and what it"
                 " acknowledges counts as a copy. Set haSharedSecret or haAllowedSlaves, or close the port to others",
-                port=self._bound_for_slaves.getsockname()[1],
+                address=controller.ha.address,
             )
         first = self.registration.register()
         first.addCallbacks(lambda _: self.started.callback(self), self.started.errback)

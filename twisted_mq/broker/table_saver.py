@@ -37,7 +37,7 @@ class TableSaver:
         self._clock = clock
         self._in_thread = in_thread
         self._dirty = False
-        self._failing = False
+        self._failing = self._abandoned = False
         self._writing: defer.Deferred[object] | None = None
         self._retry: interfaces.IDelayedCall | None = None
         self._waiting: list[defer.Deferred[None]] = []
@@ -73,7 +73,7 @@ class TableSaver:
     def _written(self, _: object) -> None:
         self._failing = False
         self._ended()
-        if self._dirty:
+        if self._dirty and not self._abandoned:
             self._write()
             return
         waiting, self._waiting = self._waiting, []
@@ -84,13 +84,21 @@ class TableSaver:
         if not self._failing:
             self.log.error("{name} not written, tried again from now on: {reason}", name=self._name, reason=reason)
         self._failing = self._dirty = True
-        self._retry = self._clock.callLater(RETRY_SECONDS, self._write)
+        if not self._abandoned:
+            self._retry = self._clock.callLater(RETRY_SECONDS, self._write)
         self._ended()
 
     def _ended(self) -> None:
         ended, self._writing = self._writing, None
         if ended is not None:
             ended.callback(None)
+
+    def abandon(self) -> None:
+        """Write nothing more, not even what failed: the broker did not start."""
+        self._abandoned = True
+        if self._retry is not None:
+            self._retry.cancel()
+            self._retry = None
 
     async def stop(self) -> None:
         """Write what is not written yet, once more where the last try failed; `when_saved` is cancelled for who waits."""

@@ -84,6 +84,13 @@ class TableSaverCase(SynchronousTestCase):
         self.assertEqual(self.table.written, [2])
         self.successResultOf(waiting)
 
+    def test_an_abandoned_table_is_not_written_again(self) -> None:
+        self.change(1)
+        self.change(2)
+        self.saver.abandon()
+        self.finish(FULL)
+        self.assertEqual((self.threads, self.clock.getDelayedCalls()), ([], []))
+
     def test_the_stop_waits_for_a_write_and_writes_what_came_after_it(self) -> None:
         self.change(1)
         self.change(2)

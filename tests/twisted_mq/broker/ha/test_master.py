@@ -203,7 +203,11 @@ class RefusalTests(MasterCase):
         self.assertEqual(self.master.ha.accept.connections, [])
 
     def test_connections_past_the_limit_are_closed(self) -> None:
-        slaves = [self.join(f"slave{number}") for number in range(65)]
+        slaves = [self.join(f"slave{number}") for number in range(64)]
+        for slave in slaves:
+            slave.report(0)
+        self.run_for(0.1)
+        slaves.append(self.join("slave64"))
         self.run_for(0.1)
         self.assertEqual([slave.lost for slave in slaves], [False] * 64 + [True])
 
