@@ -22,7 +22,9 @@ from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import DataVersion, encode_body
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.headers import GetBrokerConfigResponseHeader
 from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.header_codec import encode_header
 from twisted_mq.remoting.channel import Answer, Channel
 from twisted_mq.storage.interfaces import IMessageStore
 
@@ -57,7 +59,7 @@ class AdminConfigProcessor:
 
     def config(self, channel: Channel, command: RemotingCommand) -> Answer:
         """The settings in effect, as lines of key=value; the header carries the version, which counts changes."""
-        fields = {"version": encode_body(self._version).decode()}
+        fields = encode_header(GetBrokerConfigResponseHeader(version=encode_body(self._version).decode()))
         return command.answer(
             ext_fields=fields, body=settings_text(self._options, self._address, self._ha.address).encode()
         )

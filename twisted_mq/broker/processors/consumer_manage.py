@@ -25,14 +25,19 @@ from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.headers import (
     GetConsumerListByGroupRequestHeader,
     GetEarliestMsgStoretimeRequestHeader,
+    GetEarliestMsgStoretimeResponseHeader,
     GetMaxOffsetRequestHeader,
+    GetMaxOffsetResponseHeader,
     GetMinOffsetRequestHeader,
+    GetMinOffsetResponseHeader,
     QueryConsumerOffsetRequestHeader,
+    QueryConsumerOffsetResponseHeader,
     SearchOffsetRequestHeader,
+    SearchOffsetResponseHeader,
     UpdateConsumerOffsetRequestHeader,
 )
 from twisted_mq.protocol.wire.command import RemotingCommand
-from twisted_mq.protocol.wire.header_codec import decode_header
+from twisted_mq.protocol.wire.header_codec import decode_header, encode_header
 from twisted_mq.remoting.channel import Answer, Channel
 from twisted_mq.storage.interfaces import Boundary, IMessageStore
 
@@ -83,13 +88,13 @@ class ConsumerManageProcessor:
         header = decode_header(QueryConsumerOffsetRequestHeader, command)
         offset = self._offsets.query(header.consumer_group, header.topic, header.queue_id)
         if offset is not None:
-            return command.answer(ext_fields={"offset": str(offset)})
+            return command.answer(ext_fields=encode_header(QueryConsumerOffsetResponseHeader(offset=offset)))
         if header.set_zero_if_not_found is False:
             raise BrokerError(
                 ResponseCode.QUERY_NOT_FOUND, "Not found, do not set to zero, maybe this group boot first"
             )
         if self._begins_at_zero(header.topic, header.queue_id):
-            return command.answer(ext_fields={"offset": "0"})
+            return command.answer(ext_fields=encode_header(QueryConsumerOffsetResponseHeader(offset=0)))
         raise BrokerError(
             ResponseCode.QUERY_NOT_FOUND, "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first"
         )
@@ -145,22 +150,22 @@ class ConsumerManageProcessor:
         offset = self._store.offset_by_time(
             header.topic, header.queue_id, header.timestamp, Boundary.UPPER if upper else Boundary.LOWER
         )
-        return command.answer(ext_fields={"offset": str(offset)})
+        return command.answer(ext_fields=encode_header(SearchOffsetResponseHeader(offset=offset)))
 
     def max_offset(self, channel: Channel, command: RemotingCommand) -> Answer:
         """The offset behind the queue's last message."""
         header = decode_header(GetMaxOffsetRequestHeader, command)
         offset = self._store.max_offset_in_queue(header.topic, header.queue_id)
-        return command.answer(ext_fields={"offset": str(offset)})
+        return command.answer(ext_fields=encode_header(GetMaxOffsetResponseHeader(offset=offset)))
 
     def min_offset(self, channel: Channel, command: RemotingCommand) -> Answer:
         """The offset of the queue's first message."""
         header = decode_header(GetMinOffsetRequestHeader, command)
         offset = self._store.min_offset_in_queue(header.topic, header.queue_id)
-        return command.answer(remark="", ext_fields={"offset": str(offset)})
+        return command.answer(remark="", ext_fields=encode_header(GetMinOffsetResponseHeader(offset=offset)))
 
     def earliest_message_time(self, channel: Channel, command: RemotingCommand) -> Answer:
         """When the queue's first message was stored, in ms; -1 without one."""
         header = decode_header(GetEarliestMsgStoretimeRequestHeader, command)
         timestamp = self._store.earliest_message_time(header.topic, header.queue_id)
-        return command.answer(ext_fields={"timestamp": str(timestamp)})
+        return command.answer(ext_fields=encode_header(GetEarliestMsgStoretimeResponseHeader(timestamp=timestamp)))

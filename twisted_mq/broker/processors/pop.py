@@ -28,7 +28,7 @@ from twisted_mq.protocol.headers import PopMessageRequestHeader, PopMessageRespo
 from twisted_mq.protocol.names.pop_receipt import join_infos
 from twisted_mq.protocol.wire.answers import answer_encoder
 from twisted_mq.protocol.wire.command import RemotingCommand
-from twisted_mq.protocol.wire.header_codec import fast_header
+from twisted_mq.protocol.wire.header_codec import encode_header, fast_header
 from twisted_mq.remoting.channel import Answer, Channel
 
 MOST_MESSAGES = 32
@@ -36,7 +36,7 @@ MOST_MESSAGES = 32
 LATE_MS = 500
 """So long after its poll time a pop is not looked at any more (Apache: PopMessageRequestHeader.isTimeoutTooMuch)."""
 EVERYTHING = Selection(None)
-_REFUSED = {"popTime": "0", "invisibleTime": "0", "reviveQid": "0", "restNum": "0"}
+_REFUSED = encode_header(PopMessageResponseHeader(pop_time=0, invisible_time=0, revive_qid=0, rest_num=0))
 _NOT_FOUND = {NotHeld.NO_TIME: ResponseCode.POLLING_TIMEOUT, NotHeld.FULL: ResponseCode.POLLING_FULL}
 _encode = answer_encoder(PopMessageResponseHeader)
 

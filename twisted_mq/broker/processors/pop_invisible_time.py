@@ -13,13 +13,13 @@ from twisted_mq.broker.pop.pop_service import PopService
 from twisted_mq.protocol.bodies import AckMsg, PopCheckPoint
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
-from twisted_mq.protocol.headers import ChangeInvisibleTimeRequestHeader
+from twisted_mq.protocol.headers import ChangeInvisibleTimeRequestHeader, ChangeInvisibleTimeResponseHeader
 from twisted_mq.protocol.names.pop_receipt import Receipt
 from twisted_mq.protocol.wire.command import RemotingCommand
-from twisted_mq.protocol.wire.header_codec import fast_header
+from twisted_mq.protocol.wire.header_codec import encode_header, fast_header
 from twisted_mq.remoting.channel import Answer, Channel
 
-_NOTHING = {"popTime": "0", "invisibleTime": "0", "reviveQid": "0"}
+_NOTHING = encode_header(ChangeInvisibleTimeResponseHeader(pop_time=0, invisible_time=0, revive_qid=0))
 
 
 class ChangeInvisibleTimeProcessor:
@@ -87,5 +87,7 @@ class ChangeInvisibleTimeProcessor:
 
     @staticmethod
     def _answer(command: RemotingCommand, receipt: Receipt, pop_time: int, invisible_time: int) -> RemotingCommand:
-        fields = {"popTime": pop_time, "invisibleTime": invisible_time, "reviveQid": receipt.revive_queue_id}
-        return command.answer(ext_fields={name: str(value) for name, value in fields.items()})
+        header = ChangeInvisibleTimeResponseHeader(
+            pop_time=pop_time, invisible_time=invisible_time, revive_qid=receipt.revive_queue_id
+        )
+        return command.answer(ext_fields=encode_header(header))

@@ -16,14 +16,19 @@ from twisted_mq.broker.pop.offsets import next_offset
 from twisted_mq.broker.pop.order_manager import ConsumerOrderManager
 from twisted_mq.broker.pop.parts import PopParts
 from twisted_mq.protocol.codes import RequestCode
-from twisted_mq.protocol.headers import NotificationRequestHeader, PollingInfoRequestHeader
+from twisted_mq.protocol.headers import (
+    NotificationRequestHeader,
+    NotificationResponseHeader,
+    PollingInfoRequestHeader,
+    PollingInfoResponseHeader,
+)
 from twisted_mq.protocol.names.pop_topics import pop_retry_topic
 from twisted_mq.protocol.wire.command import RemotingCommand
-from twisted_mq.protocol.wire.header_codec import decode_header, fast_header
+from twisted_mq.protocol.wire.header_codec import decode_header, encode_header, fast_header
 from twisted_mq.remoting.channel import Answer, Channel
 
-_NO_MESSAGE = {"hasMsg": "false", "pollingFull": "false"}
-_NOBODY = {"pollingNum": "0"}
+_NO_MESSAGE = encode_header(NotificationResponseHeader(has_msg=False))
+_NOBODY = encode_header(PollingInfoResponseHeader(polling_num=0))
 
 
 class NotificationProcessor:
@@ -47,8 +52,8 @@ class NotificationProcessor:
             return found
         waiting = hold(broker, HeldNotification(self, channel, command, header, born_ms), header.poll_time)
         if isinstance(waiting, NotHeld):
-            full = "true" if waiting is NotHeld.FULL else "false"
-            return command.answer(ext_fields={**_NO_MESSAGE, "pollingFull": full})
+            refused = NotificationResponseHeader(has_msg=False, polling_full=waiting is NotHeld.FULL)
+            return command.answer(ext_fields=encode_header(refused))
         return waiting
 
     def look(
@@ -56,7 +61,7 @@ class NotificationProcessor:
     ) -> RemotingCommand | None:
         """The answer where a message waits; else None, or that none does where this is the last look."""
         if self._has_message(channel, header):
-            return command.answer(ext_fields={**_NO_MESSAGE, "hasMsg": "true"})
+            return command.answer(ext_fields=encode_header(NotificationResponseHeader(has_msg=True)))
         return command.answer(ext_fields=dict(_NO_MESSAGE)) if last else None
 
     def polling_info(self, channel: Channel, command: RemotingCommand) -> Answer:
@@ -66,7 +71,7 @@ class NotificationProcessor:
         readable_topic(self._broker, channel, header)
         line = Line(Kind.POP, header.topic, header.consumer_group, header.queue_id)
         count = self._broker.polling.length(line)
-        return command.answer(ext_fields={"pollingNum": str(count)})
+        return command.answer(ext_fields=encode_header(PollingInfoResponseHeader(polling_num=count)))
 
     def _has_message(self, channel: Channel, header: NotificationRequestHeader) -> bool:
         check_broker(self._broker)

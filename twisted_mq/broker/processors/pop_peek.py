@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import attrs
+
 from twisted_mq.broker.pop.checks import check_broker, readable_topic, refused_with
 from twisted_mq.broker.pop.offsets import next_offset
 from twisted_mq.broker.pop.parts import ReadParts
 from twisted_mq.broker.pop.reader import DEFAULT_MAX_BYTES
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
-from twisted_mq.protocol.headers import PeekMessageRequestHeader
+from twisted_mq.protocol.headers import PeekMessageRequestHeader, PopMessageResponseHeader
 from twisted_mq.protocol.layouts.record import Buffer
 from twisted_mq.protocol.names.pop_topics import pop_retry_topic
 from twisted_mq.protocol.wire.command import RemotingCommand
-from twisted_mq.protocol.wire.header_codec import decode_header
+from twisted_mq.protocol.wire.header_codec import decode_header, encode_header
 from twisted_mq.remoting.channel import Answer, Channel
 from twisted_mq.storage.interfaces import GetStatus
 
-_NOTHING = {"popTime": "0", "invisibleTime": "0", "reviveQid": "0", "restNum": "0"}
+_NOTHING = PopMessageResponseHeader(pop_time=0, invisible_time=0, revive_qid=0, rest_num=0)
 _WRONG_OFFSET = (GetStatus.OFFSET_TOO_SMALL, GetStatus.OFFSET_OVERFLOW_BADLY)
 
 
@@ -26,7 +28,7 @@ class PeekMessageProcessor:
 
     def __init__(self, broker: ReadParts) -> None:
         self._broker = broker
-        self.processors = {RequestCode.PEEK_MESSAGE: refused_with(_NOTHING, self.peek)}
+        self.processors = {RequestCode.PEEK_MESSAGE: refused_with(encode_header(_NOTHING), self.peek)}
 
     def peek(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Up to `max_msg_nums` records as they are stored; `restNum` counts these too."""
@@ -41,7 +43,7 @@ class PeekMessageProcessor:
             room = header.max_msg_nums - len(records)
             if room > 0:
                 records += self._read(header, topic, queue_id, offset, room)
-        fields = {**_NOTHING, "restNum": str(rest)}
+        fields = encode_header(attrs.evolve(_NOTHING, rest_num=rest))
         if not records:
             return command.answer(ResponseCode.PULL_NOT_FOUND, GetStatus.NO_MESSAGE_IN_QUEUE.name, fields)
         return command.answer(ResponseCode.SUCCESS, GetStatus.FOUND.name, fields, b"".join(records))

@@ -10,13 +10,13 @@ from typing import Any
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.flags import PERM_WRITE
-from twisted_mq.protocol.headers import RecallMessageRequestHeader
+from twisted_mq.protocol.headers import RecallMessageRequestHeader, RecallMessageResponseHeader
 from twisted_mq.protocol.layouts.host import pack_host
 from twisted_mq.protocol.names.recall_handle import RecallHandle
 from twisted_mq.protocol.text.java import parse_int, tags_code
 from twisted_mq.protocol.text.properties import encode_properties
 from twisted_mq.protocol.wire.command import RemotingCommand
-from twisted_mq.protocol.wire.header_codec import decode_header
+from twisted_mq.protocol.wire.header_codec import decode_header, encode_header
 from twisted_mq.remoting.channel import Answer, Channel
 from twisted_mq.storage.interfaces import InnerMessage, PutStatus
 
@@ -42,7 +42,7 @@ class RecallMessageProcessor:
             self._put(self._message(channel, header, handle))
         except BrokerError as error:
             return command.answer(error.response_code, error.remark, region)
-        return command.answer(ext_fields={**region, "msgId": handle.unique_key})
+        return command.answer(ext_fields=region | encode_header(RecallMessageResponseHeader(msg_id=handle.unique_key)))
 
     def _check_broker(self) -> None:
         options = self._broker.options

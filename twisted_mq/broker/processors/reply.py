@@ -17,7 +17,7 @@ from twisted_mq.config.values import value_text
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
-from twisted_mq.protocol.headers import ReplyMessageRequestHeader
+from twisted_mq.protocol.headers import ReplyMessageRequestHeader, SendMessageResponseHeader
 from twisted_mq.protocol.layouts.message_id import offset_message_id
 from twisted_mq.protocol.text.java import tags_code
 from twisted_mq.protocol.text.properties import (
@@ -143,7 +143,7 @@ class ReplyMessageProcessor(SendMessageProcessor):
         }
         code = ResponseCode.SUCCESS if remark is None else ResponseCode.SYSTEM_ERROR
         if remark is None:
-            fields |= {"msgId": "0", "queueId": str(queue_id), "queueOffset": "0"}
+            fields |= encode_header(SendMessageResponseHeader(msg_id="0", queue_id=queue_id, queue_offset=0))
         if self._broker.options.store_reply_message_enable:
             fields |= self._store(channel, command, header, properties, queue_id)
         return command.answer(code, remark, fields)
@@ -173,8 +173,7 @@ class ReplyMessageProcessor(SendMessageProcessor):
         size = result.end_offset - result.physical_offset
         self._broker.statistics.count_put(header.topic, 1, size, queue_id=queue_id)
         self._broker.dispatch()
-        return {
-            "msgId": offset_message_id(self._broker.store_host, result.physical_offset),
-            "queueId": str(queue_id),
-            "queueOffset": str(result.queue_offset),
-        }
+        message_id = offset_message_id(self._broker.store_host, result.physical_offset)
+        return encode_header(
+            SendMessageResponseHeader(msg_id=message_id, queue_id=queue_id, queue_offset=result.queue_offset)
+        )
