@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import pytest
+from twisted.internet.task import Clock
 
 from tests.support.broker import BrokerInMemory
 from tests.support.codes_table import served_here, table_here
+from twisted_mq.client.core.client_processor import ClientProcessor
+from twisted_mq.client.core.request_and_reply import PendingRequests
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.errors import HeaderError
 from twisted_mq.protocol.requests.registry import REQUESTS
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.header_fields import wire_fields
+from twisted_mq.remoting.channel import Channel, Traffic
 from twisted_mq.served_codes import REASONS, ROLES, Row, markdown, rows
 
 
@@ -41,6 +48,14 @@ def test_processes_serve_only_codes_of_their_role() -> None:
     ]
     assert wrong == []
     assert set(served_here()) == set(ROLES)
+
+
+def test_client_reads_the_headers_that_the_registry_says() -> None:
+    for code, processor in ClientProcessor({}, {}, PendingRequests(Clock())).table().items():
+        header = REQUESTS[RequestCode(code)].request_header
+        if header is not None and any(field.required for field in wire_fields(header)):
+            with pytest.raises(HeaderError, match=f"^{header.__name__}[.].*: required, but missing"):
+                processor(Channel(Traffic({}, Clock())), RemotingCommand(code, ext_fields={"unknown": "1"}))
 
 
 @pytest.mark.parametrize(

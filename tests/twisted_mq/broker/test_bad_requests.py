@@ -17,6 +17,7 @@ from tests.support.heartbeat import heartbeat
 from tests.twisted_mq.broker.test_send import send
 from twisted_mq.protocol.bodies import SubscriptionGroupConfig, encode_body
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.requests.registry import REQUESTS
 
 READ_AS_ZERO = ("POP_MESSAGE with no bornTime", "NOTIFICATION with no bornTime")
 """Older clients leave it out."""
@@ -63,8 +64,9 @@ def test_what_is_refused_says_why_and_changes_nothing(failures: list[str]) -> No
         answer = peer.ask(request.code, request.fields, request.body, version=479)
         seen.add(request.code)
         if is_malformed(request) and request.name not in READ_AS_ZERO:
-            field = request.what.removeprefix("no ").partition("=")[0]
-            if answer.code != ResponseCode.SYSTEM_ERROR or f".{field}: " not in str(answer.remark):
+            header, field = REQUESTS[request.code].request_header, request.what.removeprefix("no ").partition("=")[0]
+            assert header is not None
+            if answer.code != ResponseCode.SYSTEM_ERROR or f"{header.__name__}.{field}: " not in str(answer.remark):
                 wrong.append(f"{request.name}: {answer.code} {answer.remark}")
         if answer.code != ResponseCode.SUCCESS and (not answer.remark or state(broker) != before):
             wrong.append(f"{request.name}: {answer.code} {answer.remark}, and something changed or nothing was said")

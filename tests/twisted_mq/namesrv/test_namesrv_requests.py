@@ -31,11 +31,12 @@ from twisted_mq.protocol.bodies import (
     encode_register_broker,
 )
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
-from twisted_mq.protocol.errors import BrokerError, ProtocolError
+from twisted_mq.protocol.errors import BrokerError, HeaderError, ProtocolError
 from twisted_mq.protocol.requests.registry import REQUESTS as REGISTRY
 from twisted_mq.protocol.text import fastjson
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.framing import FrameDecoder
+from twisted_mq.protocol.wire.header_fields import wire_fields
 
 LINK = Link()
 
@@ -170,6 +171,14 @@ def addresses(brokers: Any) -> int:
 def test_every_request_that_the_registry_says_is_served_here():
     served = {code for code, spec in REGISTRY.items() if "namesrv" in spec.served_by}
     assert set(REQUESTS) == served
+
+
+def test_every_request_reads_the_header_that_the_registry_says(server):
+    for code in REQUESTS:
+        header = REGISTRY[code].request_header
+        if header is not None and any(field.required for field in wire_fields(header)):
+            with pytest.raises(HeaderError, match=f"^{header.__name__}[.].*: required, but missing"):
+                server.ask(code, unknown="1")
 
 
 # brokers
