@@ -19,7 +19,7 @@ from twisted.internet.task import Clock
 
 from tests.bench.bench_broker import Sink, batches, make_broker, pulls, sends
 from twisted_mq.broker.controller import BrokerController
-from twisted_mq.broker.processors.send_answer import SendAnswers
+from twisted_mq.broker.processors.send import SendAnswers
 from twisted_mq.broker.request_table import request_table
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.headers import SendMessageRequestHeaderV2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
@@ -49,6 +49,10 @@ class MemoryTable:
         return True
 
 
+def _call_now(function: Callable[..., object], *arguments: Any, **named: Any) -> None:
+    function(*arguments, **named)
+
+
 class BrokerInMemory:
     """A broker at 127.0.0.2:20911 on a virtual clock. Keyword arguments are broker options; `store` is an open one.
 
@@ -66,7 +70,7 @@ class BrokerInMemory:
         parts: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> None:
-        self.clock = restarted.clock if restarted else Clock()
+        self.clock: Clock = restarted.clock if restarted else Clock()
         if not restarted:
             self.clock.advance(START_SECONDS)
         self.options = BrokerOptions(
@@ -82,12 +86,12 @@ class BrokerInMemory:
         self.registered: list[Any] = []
         names = ("topics", "groups", "offsets", "delays", "modes", "metrics", "orders", "filters")
         fresh = {name: MemoryTable() for name in names}
-        self.tables = (restarted.tables if restarted else fresh) | (tables or {})
+        self.tables: dict[str, Any] = {**(restarted.tables if restarted else fresh), **(tables or {})}
         topics = TopicConfigManager(
             self.tables["topics"], self.now_ms, self.registered.append, self.tables["topics"].save
         )
         store = restarted.store if restarted else store
-        self.store = store or MemoryMessageStore(
+        self.store: Any = store or MemoryMessageStore(
             config, self.now_ms, is_batch_topic=topics.is_batch_topic, hold_flushes=hold_flushes
         )
         self.store.start()
@@ -102,7 +106,7 @@ class BrokerInMemory:
         self.controller = BrokerController(
             options=self.options,
             clock=self.clock,
-            call_from_thread=lambda call, *args: call(*args),
+            call_from_thread=_call_now,
             now_ms=self.now_ms,
             store=self.store,
             topics=topics,

@@ -31,8 +31,9 @@ from twisted_mq.broker.processors.recall import RecallMessageProcessor
 from twisted_mq.broker.processors.replication import ReplicationProcessor
 from twisted_mq.broker.processors.reply import ReplyMessageProcessor
 from twisted_mq.broker.processors.runtime_info import RuntimeInfoProcessor
-from twisted_mq.broker.processors.send import SendMessageProcessor
+from twisted_mq.broker.processors.send import SendAnswers, SendMessageProcessor
 from twisted_mq.broker.processors.send_back import SendBackProcessor
+from twisted_mq.broker.processors.send_checks import SendChecks
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.requests.registry import serving_table
 from twisted_mq.remoting.channel import Processor
@@ -56,11 +57,13 @@ def request_table(broker: BrokerController) -> dict[int, Processor]:
 def _processors(broker: BrokerController) -> Iterator[RequestProcessor]:
     options, store, topics, groups, offsets = broker.options, broker.store, broker.topics, broker.groups, broker.offsets
     consumers, producers = broker.consumers, broker.producers
-    yield SendMessageProcessor(broker)
+    checks = SendChecks(options, broker.now_ms, topics, broker.advertised_ip)
+    answers = SendAnswers(broker.store_host, options.region_id, trace_on=options.trace_on)
+    yield SendMessageProcessor(broker, checks, answers)
     yield SendBackProcessor(broker)
     yield RecallMessageProcessor(broker)
-    yield EndTransactionProcessor(broker)
-    yield ReplyMessageProcessor(broker)
+    yield EndTransactionProcessor(options, broker.now_ms, broker.transactions)
+    yield ReplyMessageProcessor(broker, checks, answers)
     yield PullMessageProcessor(broker)
     yield PopMessageProcessor(broker, broker.pop.reader)
     yield AckMessageProcessor(broker, broker.pop)

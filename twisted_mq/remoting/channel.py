@@ -29,7 +29,7 @@ from twisted_mq.protocol.wire.framing import MAX_FRAME_BYTES, FrameDecoder, enco
 from twisted_mq.remoting.budget import Budget
 from twisted_mq.remoting.errors import RemotingSendError, RemotingTimeoutError, RemotingTooMuchRequestError
 from twisted_mq.remoting.prompt_write import write_promptly
-from twisted_mq.remoting.transport import Transport, peer_of, switch_on
+from twisted_mq.remoting.transport import Transport, packed, peer_of, switch_on
 
 Ready: TypeAlias = RemotingCommand | bytes | None
 """A command, an encoded frame, or None for no answer."""
@@ -87,7 +87,9 @@ class Traffic:
 
 @implementer(interfaces.IPushProducer)
 class Channel(protocol.Protocol):
-    """One connection. `remote_address` is (host, port); `last_active` is in seconds of the clock."""
+    """One connection. `remote_address` is (host, port), `packed_address` the same as records hold it; `last_active` is in
+    seconds of the clock.
+    """
 
     log = Logger()
     transport: Transport  # type: ignore[assignment]  # None only before connectionMade
@@ -100,7 +102,7 @@ class Channel(protocol.Protocol):
         self._awaited: dict[int, tuple[defer.Deferred[RemotingCommand], interfaces.IDelayedCall]] = {}
         self._next_opaque = 0
         self.remote_address: tuple[str, int] = ("", 0)
-        self.born_host = b""
+        self.packed_address = b""
         self.last_active = self._seconds()
         self.connected_now = False
         self._waiting: list[RemotingCommand] = []
@@ -123,6 +125,7 @@ class Channel(protocol.Protocol):
 
     def connectionMade(self) -> None:
         self.remote_address = peer_of(self.transport)
+        self.packed_address = packed(self.remote_address)
         switch_on(self.transport, "setTcpNoDelay")
         if self._traffic.pause_reading:
             self.transport.registerProducer(self, True)

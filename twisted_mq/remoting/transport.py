@@ -6,6 +6,8 @@ from typing import Protocol
 
 from twisted.internet import interfaces
 
+from twisted_mq.protocol.layouts.host import pack_host
+
 
 class Transport(Protocol):
     """A transport over TCP, or a test's. Twisted declares these methods in three interfaces of its own."""
@@ -34,6 +36,14 @@ def peer_of(transport: Transport) -> tuple[str, int]:
     """Host and port at the other end; those of loopback where it is no TCP connection."""
     peer = transport.getPeer()
     return getattr(peer, "host", "127.0.0.1"), getattr(peer, "port", 0)
+
+
+def packed(address: tuple[str, int]) -> bytes:
+    """8 or 20 bytes; none for a name, which no peer over TCP has."""
+    try:
+        return pack_host(*address)
+    except ValueError:
+        return b""
 
 
 def switch_on(transport: Transport, *setters: str) -> None:

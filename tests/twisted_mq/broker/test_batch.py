@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twisted_mq.broker.processors.batch import batch_messages
+from twisted_mq.broker.processors.send_batch import batch_messages
 from twisted_mq.protocol.errors import RecordError
 from twisted_mq.protocol.layouts.batch_entry import encode_entry
 from twisted_mq.protocol.text.java import from_utf8, tags_code, utf8

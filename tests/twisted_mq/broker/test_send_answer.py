@@ -1,7 +1,7 @@
 import attrs
 import pytest
 
-from twisted_mq.broker.processors.send_answer import SendAnswers
+from twisted_mq.broker.processors.send import SendAnswers
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.layouts.host import pack_host
 from twisted_mq.protocol.wire.command import RemotingCommand
@@ -55,7 +55,7 @@ def test_region_may_be_any_text() -> None:
 
 def test_refusal_carries_code_remark_and_region_as_apaches() -> None:
     answers = SendAnswers(HOSTS["ipv4"], "DefaultRegion")
-    answer = read(answers.refusal(RemotingCommand(310, opaque=5), BrokerError(29, "why")))
-    assert (answer.code, answer.remark, answer.opaque) == (29, "why", 5)
-    assert answer.ext_fields == {"MSG_REGION": "DefaultRegion", "TRACE_ON": "true"}
-    assert read(answers.refusal(RemotingCommand(310), BrokerError(1, "why"))).ext_fields == {}
+    refused = answers.refused(BrokerError(29, "why"))
+    assert (refused.response_code, refused.remark) == (29, "why")
+    assert refused.ext_fields == {"MSG_REGION": "DefaultRegion", "TRACE_ON": "true"}
+    assert answers.refused(BrokerError(1, "why")).ext_fields == {}

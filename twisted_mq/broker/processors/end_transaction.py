@@ -5,10 +5,12 @@ Apache: EndTransactionProcessor, AdminBrokerProcessor.resumeCheckHalfMessage.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
+from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.stored_message import StoredMessage
 from twisted_mq.broker.transaction.half_messages import has_immunity, immunity_ms
+from twisted_mq.broker.transaction.transaction_service import TransactionService
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError, ProtocolError
@@ -26,8 +28,10 @@ class EndTransactionProcessor:
 
     log = Logger()
 
-    def __init__(self, broker: Any) -> None:
-        self._broker = broker
+    def __init__(self, options: BrokerOptions, now_ms: Callable[[], int], transactions: TransactionService) -> None:
+        self._options = options
+        self._now_ms = now_ms
+        self._transactions = transactions
         self._read = fast_header(EndTransactionRequestHeader)
         self.processors = {
             RequestCode.END_TRANSACTION: self.end_transaction,
@@ -37,7 +41,7 @@ class EndTransactionProcessor:
     def end_transaction(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Commit or roll back. Where the producer does not know, nothing happens and nothing is answered."""
         header = self._read(command)
-        if self._broker.options.is_slave:
+        if self._options.is_slave:
             raise BrokerError(ResponseCode.SLAVE_NOT_AVAILABLE, "transactions are ended at the master, not at a slave")
         if header.commit_or_rollback == MessageSysFlag.TRANSACTION_NOT_TYPE:
             self.log.info(
@@ -45,7 +49,7 @@ class EndTransactionProcessor:
                 peer=channel.address, group=header.producer_group, key=header.msg_id, check=header.from_transaction_check,
             )  # fmt: skip
             return None
-        transactions = self._broker.transactions
+        transactions = self._transactions
         half = transactions.find(header.commit_log_offset)
         self._check_time(header, half)
         self._check_identity(header, half)
@@ -55,18 +59,18 @@ class EndTransactionProcessor:
             transactions.roll_back(half)
         return command.answer()
 
-    def _check_time(self, header: Any, half: StoredMessage) -> None:
+    def _check_time(self, header: EndTransactionRequestHeader, half: StoredMessage) -> None:
         """A message with an immunity of its own is decided within it, or by the answer to a check."""
         if header.from_transaction_check or not has_immunity(half):
             return
-        timeout = self._broker.options.transaction_time_out
+        timeout = self._options.transaction_time_out
         limit = max(timeout, immunity_ms(half, timeout))
-        if self._broker.now_ms() - half.head.born_timestamp > limit:
+        if self._now_ms() - half.head.born_timestamp > limit:
             remark = f"the transaction is older than {limit} ms, the broker's check decides it"
             raise BrokerError(ResponseCode.ILLEGAL_OPERATION, remark)
 
     @staticmethod
-    def _check_identity(header: Any, half: StoredMessage) -> None:
+    def _check_identity(header: EndTransactionRequestHeader, half: StoredMessage) -> None:
         if half.properties.get(PROPERTY_PRODUCER_GROUP) != header.producer_group:
             raise BrokerError(ResponseCode.SYSTEM_ERROR, "The producer group wrong")
         if half.head.queue_offset != header.tran_state_table_offset:
@@ -81,5 +85,5 @@ class EndTransactionProcessor:
             offset = decode_offset_message_id(header.msg_id or "")[2]
         except ProtocolError as error:
             raise BrokerError(ResponseCode.SYSTEM_ERROR, f"msgId {header.msg_id!r} is no offset id") from error
-        self._broker.transactions.resume(offset)
+        self._transactions.resume(offset)
         return command.answer()

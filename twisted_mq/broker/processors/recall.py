@@ -5,30 +5,43 @@ A recall is stored as a message for the same tick, which names the other one; th
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Protocol
 
+from twisted_mq.broker.options import BrokerOptions
+from twisted_mq.broker.schedule.postpone import Postponement
+from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.flags import PERM_WRITE
 from twisted_mq.protocol.headers import RecallMessageRequestHeader, RecallMessageResponseHeader
-from twisted_mq.protocol.layouts.host import pack_host
 from twisted_mq.protocol.names.recall_handle import RecallHandle
 from twisted_mq.protocol.text.java import parse_int, tags_code
 from twisted_mq.protocol.text.properties import encode_properties
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header, encode_header
 from twisted_mq.remoting.channel import Answer, Channel
-from twisted_mq.storage.interfaces import InnerMessage, PutStatus
+from twisted_mq.storage.interfaces import IMessageStore, InnerMessage, PutStatus
 
 RECALL_TAG = "_RECALL_TAG_"
 _BODY = b"0"
 _NOT_AVAILABLE = "recall failed, broker service not available"
 
 
+class RecallParts(Protocol):
+    """The broker whose messages wait."""
+
+    options: BrokerOptions
+    now_ms: Callable[[], int]
+    store: IMessageStore
+    topics: TopicConfigManager
+    postponement: Postponement
+
+
 class RecallMessageProcessor:
     """Takes back a message by the handle that its send was answered with."""
 
-    def __init__(self, broker: Any) -> None:
+    def __init__(self, broker: RecallParts) -> None:
         self._broker = broker
         self.processors = {RequestCode.RECALL_MESSAGE: self.recall}
 
@@ -41,7 +54,7 @@ class RecallMessageProcessor:
             handle = self._handle(header)
             self._put(self._message(channel, header, handle))
         except BrokerError as error:
-            return command.answer(error.response_code, error.remark, region)
+            raise error.with_fields(region) from error
         return command.answer(ext_fields=region | encode_header(RecallMessageResponseHeader(msg_id=handle.unique_key)))
 
     def _check_broker(self) -> None:
@@ -83,10 +96,10 @@ class RecallMessageProcessor:
             **({"PGROUP": header.producer_group} if header.producer_group else {}),
         }
         text = encode_properties(properties).encode("utf-8", "replace")
-        born_host = pack_host(*channel.remote_address)
         return InnerMessage(
-            handle.topic, 0, _BODY, text, properties, tags_code(RECALL_TAG), born_timestamp=now, born_host=born_host
-        )
+            handle.topic, 0, _BODY, text, properties, tags_code(RECALL_TAG),
+            born_timestamp=now, born_host=channel.packed_address,
+        )  # fmt: skip
 
     def _put(self, message: InnerMessage) -> None:
         failed = BrokerError(ResponseCode.SYSTEM_ERROR, "recall failed, execute error")

@@ -7,17 +7,30 @@ the consumer with what became of the push.
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+from collections.abc import Callable
+from random import Random
+from typing import Protocol
 
 from twisted.internet import defer
 from twisted.python import failure
 
-from twisted_mq.broker.processors.send import SendMessageProcessor
+from twisted_mq.broker.clients.producer_manager import ProducerManager
+from twisted_mq.broker.options import BrokerOptions
+from twisted_mq.broker.processors.send import Read, SendAnswers
+from twisted_mq.broker.processors.send_checks import SendChecks, SendHeader
+from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
+from twisted_mq.broker.statistics.call_times import TimedCall
 from twisted_mq.config.values import value_text
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
-from twisted_mq.protocol.headers import ReplyMessageRequestHeader, SendMessageResponseHeader
+from twisted_mq.protocol.headers import (
+    ReplyMessageRequestHeader,
+    SendMessageRequestHeader,
+    SendMessageRequestHeaderV2,
+    SendMessageResponseHeader,
+)
 from twisted_mq.protocol.layouts.message_id import offset_message_id
 from twisted_mq.protocol.text.java import tags_code
 from twisted_mq.protocol.text.properties import (
@@ -30,39 +43,54 @@ from twisted_mq.protocol.text.properties import (
     encode_properties,
 )
 from twisted_mq.protocol.wire.command import RemotingCommand
-from twisted_mq.protocol.wire.header_codec import encode_header
+from twisted_mq.protocol.wire.header_codec import encode_header, fast_header
 from twisted_mq.remoting.channel import Answer, Channel
-from twisted_mq.storage.interfaces import InnerMessage, PutStatus
+from twisted_mq.storage.interfaces import InnerMessage, PutResult, PutStatus
 
 PUSH_SECONDS = 10.0
 """How long the client that asked may take to acknowledge its reply (Apache: Broker2Client.callClient)."""
 
 
-class ReplyMessageProcessor(SendMessageProcessor):
-    """Hands replies on; the checks of header and topic are those of a send."""
+class ReplyParts(Protocol):
+    """The broker that hands replies on."""
+
+    options: BrokerOptions
+    now_ms: Callable[[], int]
+    random: Random
+    timed_put: TimedCall[[InnerMessage], PutResult]
+    producers: ProducerManager
+    statistics: BrokerStatistics
+
+    @property
+    def address(self) -> str: ...
+
+    @property
+    def store_host(self) -> bytes: ...
+
+    def dispatch(self) -> bool: ...
+
+
+class ReplyMessageProcessor:
+    """Hands replies on; the checks of header and topic are those of a send, and so are its refusals."""
 
     log = Logger()
 
-    def __init__(self, broker: Any) -> None:
-        super().__init__(broker)
+    def __init__(self, broker: ReplyParts, checks: SendChecks, answers: SendAnswers) -> None:
+        self._broker = broker
+        self._checks = checks
+        self._answers = answers
         self.processors = {
-            RequestCode.SEND_REPLY_MESSAGE: self.reply_v1,
-            RequestCode.SEND_REPLY_MESSAGE_V2: self.reply_v2,
+            RequestCode.SEND_REPLY_MESSAGE: functools.partial(self.reply, fast_header(SendMessageRequestHeader)),
+            RequestCode.SEND_REPLY_MESSAGE_V2: functools.partial(self.reply, fast_header(SendMessageRequestHeaderV2)),
         }
 
-    def reply_v1(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """A reply with the full header."""
-        return self._reply(channel, command, self._read_v1(command))
-
-    def reply_v2(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """A reply with the one-letter header."""
-        return self._reply(channel, command, self._read_v2(command))
-
-    def _reply(self, channel: Channel, command: RemotingCommand, header: Any) -> Answer:
+    def reply(self, read: Read, channel: Channel, command: RemotingCommand) -> Answer:
+        """Hand a reply on; `read` reads its header. Raises BrokerError."""
+        header = read(command)
         try:
-            target = self._target(channel, header)
+            target = self._checks.target(channel, header)
         except BrokerError as error:
-            return self._answers.refusal(command, error)
+            raise self._answers.refused(error) from error
         queue_id = header.queue_id
         if queue_id < 0:
             queue_id = self._broker.random.randrange(target.write_queue_nums or 1)
@@ -77,7 +105,7 @@ class ReplyMessageProcessor(SendMessageProcessor):
     # the push
 
     def _push(
-        self, channel: Channel, command: RemotingCommand, header: Any, properties: dict[str, str]
+        self, channel: Channel, command: RemotingCommand, header: SendHeader, properties: dict[str, str]
     ) -> defer.Deferred[str | None]:
         """Fires with None where the client that asked took the reply, else with why not."""
         client_id = properties.get(PROPERTY_MESSAGE_REPLY_TO_CLIENT)
@@ -89,10 +117,10 @@ class ReplyMessageProcessor(SendMessageProcessor):
         request = RemotingCommand.request(
             RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT, self._push_fields(channel, header, properties), command.body
         )
-        pushed: defer.Deferred[Any] = asking.send_request(request, PUSH_SECONDS)
+        pushed = asking.send_request(request, PUSH_SECONDS)
         return pushed.addCallbacks(self._taken, self._not_taken, callbackArgs=(client_id,), errbackArgs=(client_id,))
 
-    def _push_fields(self, channel: Channel, header: Any, properties: dict[str, str]) -> dict[str, str]:
+    def _push_fields(self, channel: Channel, header: SendHeader, properties: dict[str, str]) -> dict[str, str]:
         now = self._broker.now_ms()
         return encode_header(
             ReplyMessageRequestHeader(
@@ -132,7 +160,7 @@ class ReplyMessageProcessor(SendMessageProcessor):
         remark: str | None,
         channel: Channel,
         command: RemotingCommand,
-        header: Any,
+        header: SendHeader,
         properties: dict[str, str],
         queue_id: int,
     ) -> RemotingCommand:
@@ -149,7 +177,7 @@ class ReplyMessageProcessor(SendMessageProcessor):
         return command.answer(code, remark, fields)
 
     def _store(
-        self, channel: Channel, command: RemotingCommand, header: Any, properties: dict[str, str], queue_id: int
+        self, channel: Channel, command: RemotingCommand, header: SendHeader, properties: dict[str, str], queue_id: int
     ) -> dict[str, str]:
         """Where the reply is; nothing where the store does not take it, since it was handed on all the same."""
         tags = properties.get(PROPERTY_TAGS)
@@ -163,10 +191,10 @@ class ReplyMessageProcessor(SendMessageProcessor):
             header.flag,
             header.sys_flag,
             header.born_timestamp,
-            channel.born_host or self._born_host(channel),
+            channel.packed_address,
             header.reconsume_times or 0,
         )
-        result = self._timed_put.call(message)
+        result = self._broker.timed_put.call(message)
         if result.status is not PutStatus.PUT_OK:
             self.log.warn("reply not stored: topic={t} status={s}", t=header.topic, s=result.status.name)
             return {}

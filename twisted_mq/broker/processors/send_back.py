@@ -5,12 +5,18 @@ Apache: AbstractSendMessageProcessor.consumerSendMsgBack.
 
 from __future__ import annotations
 
-from typing import Any
+from random import Random
+from typing import Protocol
 
-from twisted_mq.broker.schedule.postpone import PostponeRefused
+from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
+from twisted_mq.broker.options import BrokerOptions
+from twisted_mq.broker.schedule.postpone import Postponement, PostponeRefused
+from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
 from twisted_mq.broker.stored_message import StoredMessage
 from twisted_mq.broker.topics.dead_letters import dead_letter_topic, most_times, subscription_group
+from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.logs import Logger
+from twisted_mq.protocol.bodies import SubscriptionGroupConfig
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError, RecordError
 from twisted_mq.protocol.flags import PERM_WRITE
@@ -25,10 +31,23 @@ from twisted_mq.protocol.text.properties import (
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header
 from twisted_mq.remoting.channel import REJECTED, Answer, Channel
-from twisted_mq.storage.interfaces import InnerMessage, PutStatus
+from twisted_mq.storage.interfaces import IMessageStore, InnerMessage, PutStatus
 
 FIRST_LEVEL = 3
 """The delay level of the first retry where the client leaves it to the broker; each further one is a level longer."""
+
+
+class SendBackParts(Protocol):
+    """The broker whose messages are given back."""
+
+    options: BrokerOptions
+    random: Random
+    store: IMessageStore
+    topics: TopicConfigManager
+    groups: SubscriptionGroupManager
+    postponement: Postponement
+    statistics: BrokerStatistics
+    advertised_ip: str
 
 
 class SendBackProcessor:
@@ -36,7 +55,7 @@ class SendBackProcessor:
 
     log = Logger()
 
-    def __init__(self, broker: Any) -> None:
+    def __init__(self, broker: SendBackParts) -> None:
         self._broker = broker
         self.processors = {RequestCode.CONSUMER_SEND_MSG_BACK: self.send_back}
 
@@ -74,7 +93,7 @@ class SendBackProcessor:
             remark = f"the broker[{self._broker.advertised_ip}] sending message is forbidden"
             raise BrokerError(ResponseCode.NO_PERMISSION, remark)
 
-    def _retry_topic(self, header: ConsumerSendMsgBackRequestHeader, group: Any) -> str:
+    def _retry_topic(self, header: ConsumerSendMsgBackRequestHeader, group: SubscriptionGroupConfig) -> str:
         topic = retry_topic(header.group)
         sys_flag = 2 if header.unit_mode else 0
         config = self._broker.topics.create_for_group(topic, group.retry_queue_nums, sys_flag)

@@ -1,4 +1,4 @@
-"""The messages of a batch send as the store takes them. Pure: no topic is looked up here.
+"""The messages of a batch send as the store takes them: back to back, all or none. Pure: no topic is looked up here.
 
 Each message keeps its own properties and gets the batch's where it has none of that name. Apache's broker appends the
 batch's unique key to every message, where readers then take it for the message's own; ours leaves each message the key
@@ -11,18 +11,70 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
+from twisted_mq.broker.processors.send_checks import SendHeader, SendTarget
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.flags import MessageSysFlag
 from twisted_mq.protocol.layouts.batch_entry import read_batch, read_columns
 from twisted_mq.protocol.layouts.queue_entry import MAX_BATCH_NUM
 from twisted_mq.protocol.text.java import from_utf8, tags_code, utf8
-from twisted_mq.protocol.text.properties import PROPERTY_INNER_NUM, PROPERTY_TAGS, encode_properties
+from twisted_mq.protocol.text.properties import (
+    PROPERTY_INNER_NUM,
+    PROPERTY_TAGS,
+    PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
+    decode_properties,
+    encode_properties,
+)
 from twisted_mq.storage.interfaces import InnerBatch, InnerMessage
 
 _SEPARATOR = 2
 INNER_BATCH = MessageSysFlag.INNER_BATCH_FLAG
 _INNER_FLAGS = INNER_BATCH | MessageSysFlag.NEED_UNWRAP_FLAG
+
+
+@attrs.frozen(eq=False)
+class BatchSends:
+    """Of one broker; `always` are the properties that it gives every message."""
+
+    always: Mapping[str, str]
+
+    def pattern(self, header: SendHeader, target: SendTarget, queue_id: int, born_host: bytes) -> InnerMessage:
+        """What the messages of a batch share. Raises BrokerError for a retry topic, which takes none."""
+        if target.is_retry:
+            remark = f"batch request does not support retry group {target.topic}"
+            raise BrokerError(ResponseCode.MESSAGE_ILLEGAL, remark)
+        return InnerMessage(
+            target.topic,
+            queue_id,
+            b"",
+            b"",
+            decode_properties(header.properties or ""),
+            0,
+            sys_flag=header.sys_flag | 2 if target.multi_tag else header.sys_flag,
+            born_timestamp=header.born_timestamp,
+            born_host=born_host,
+            reconsume_times=header.reconsume_times or 0,
+        )
+
+    def _own(self, pattern: InnerMessage) -> dict[str, str]:
+        """The properties that the producer gave the batch."""
+        return {name: value for name, value in pattern.property_map.items() if name not in self.always}
+
+    def inner_key(self, target: SendTarget, pattern: InnerMessage) -> str | None:
+        """The unique key of a batch that becomes one record, by which its producer is told so; None for others."""
+        key = pattern.property_map.get(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX) if target.batch_queues else None
+        return key or None
+
+    def messages(self, body: bytes, pattern: InnerMessage) -> InnerBatch:
+        """Each as a record of its own. Raises RecordError, BrokerError for none."""
+        batch = batch_messages(body, self._own(pattern), self.always, pattern)
+        if not len(batch):
+            raise BrokerError(ResponseCode.MESSAGE_ILLEGAL, "body: a batch without a message")
+        return batch
+
+    def inner(self, body: bytes, flag: int, pattern: InnerMessage) -> InnerMessage:
+        """All in one record. Raises RecordError, BrokerError for too many."""
+        return inner_batch(body, {**self._own(pattern), **self.always}, flag, pattern)
 
 
 def batch_messages(

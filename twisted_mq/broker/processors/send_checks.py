@@ -1,0 +1,134 @@
+"""Why a send is not taken: before the put because of its topic, which is checked once and noted, after it because of the store.
+
+Apache: AbstractSendMessageProcessor.preSend, msgCheck, SendMessageProcessor.handlePutMessageResult.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+
+import attrs
+
+from twisted_mq.broker.options import BrokerOptions
+from twisted_mq.broker.remarks import FAQ
+from twisted_mq.broker.topics.dead_letters import DEAD_LETTER_QUEUES
+from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
+from twisted_mq.protocol.bodies import TopicConfig
+from twisted_mq.protocol.codes import ResponseCode
+from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.flags import PERM_WRITE, perm_text
+from twisted_mq.protocol.headers import SendMessageRequestHeader, SendMessageRequestHeaderV2
+from twisted_mq.protocol.names.system_topics import NOT_ALLOWED_SEND_TOPICS, RETRY_PREFIX
+from twisted_mq.protocol.names.validation import topic_fault
+from twisted_mq.remoting.channel import REJECTED, Channel
+from twisted_mq.storage.interfaces import PutResult, PutStatus
+
+SendHeader = SendMessageRequestHeader | SendMessageRequestHeaderV2
+
+
+@attrs.define(eq=False)
+class SendTarget:
+    """A topic that may be sent to: what the checks found, valid until the topic table changes."""
+
+    topic: str
+    queue_limit: int = DEAD_LETTER_QUEUES
+    write_queue_nums: int = DEAD_LETTER_QUEUES
+    multi_tag: bool = False
+    batch_queues: bool = False
+    is_retry: bool = False
+
+
+class SendChecks:
+    """`targets` are the topics that may be sent to without a further look; retry topics are not among them."""
+
+    def __init__(
+        self, options: BrokerOptions, now_ms: Callable[[], int], topics: TopicConfigManager, advertised_ip: str
+    ) -> None:
+        self.targets: dict[str, SendTarget] = {}
+        self._options = options
+        self._now_ms = now_ms
+        self._topics = topics
+        self._advertised_ip = advertised_ip
+        topics.on_change.append(self.targets.clear)
+
+    def target(self, channel: Channel, header: SendHeader) -> SendTarget:
+        """Where a send goes; its topic is made where that is allowed. Raises BrokerError with Apache's codes and remarks."""
+        topic, writable = header.topic, bool(self._options.broker_permission & PERM_WRITE)
+        self._check_time()
+        fault = topic_fault(topic)
+        if fault is not None:
+            raise BrokerError(ResponseCode.INVALID_PARAMETER, fault)
+        if topic in NOT_ALLOWED_SEND_TOPICS:
+            raise BrokerError(ResponseCode.NO_PERMISSION, f"Sending message to topic[{topic}] is forbidden.")
+        config = self._topics.get(topic) or self._create_topic(header)
+        if config.order and not writable:
+            remark = f"the broker[{self._advertised_ip}] sending message is forbidden"
+            raise BrokerError(ResponseCode.NO_PERMISSION, remark)
+        queue_limit = max(config.write_queue_nums, config.read_queue_nums)
+        if header.queue_id >= queue_limit:
+            raise BrokerError(
+                ResponseCode.INVALID_PARAMETER,
+                f"request queueId[{header.queue_id}] is illegal, {_describe(config)} Producer: {channel.address}",
+            )
+        target = SendTarget(
+            topic,
+            queue_limit,
+            config.write_queue_nums,
+            multi_tag=config.topic_filter_type == "MULTI_TAG",
+            batch_queues=config.has_batch_queues,
+            is_retry=topic.startswith(RETRY_PREFIX),
+        )
+        if not target.is_retry:
+            self.targets[topic] = target
+        return target
+
+    def _check_time(self) -> None:
+        begin_ms = self._options.start_accept_send_request_time_stamp
+        if self._now_ms() < begin_ms:
+            begin = datetime.datetime.fromtimestamp(begin_ms / 1000, datetime.UTC).astimezone()
+            text = begin.strftime("%Y-%m-%d %H:%M:%S,%f")[:-3]
+            raise BrokerError(ResponseCode.SYSTEM_ERROR, f"broker unable to service, until {text}")
+
+    def _create_topic(self, header: SendHeader) -> TopicConfig:
+        topics, name = self._topics, header.topic
+        is_retry = name.startswith(RETRY_PREFIX)
+        sys_flag = 0 if not header.unit_mode else 2 if is_retry else 1
+        config = topics.create_by_default_topic(
+            name, header.default_topic, header.default_topic_queue_nums, sys_flag, self._options
+        )
+        if config is None and is_retry:
+            config = topics.create_for_group(name, 1, sys_flag)
+        if config is None:
+            raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"topic[{name}] not exist, apply first please!{FAQ}")
+        return config
+
+
+def _describe(config: TopicConfig) -> str:
+    """A topic as Apache's remarks print it (TopicConfig.toString)."""
+    return (
+        f"TopicConfig [topicName={config.topic_name}, readQueueNums={config.read_queue_nums},"
+        f" writeQueueNums={config.write_queue_nums}, perm={perm_text(config.perm)},"
+        f" topicFilterType={config.topic_filter_type}, topicSysFlag={config.topic_sys_flag},"
+        f" order={str(config.order).lower()}, attributes={{}}]"
+    )
+
+
+def not_stored(options: BrokerOptions, result: PutResult) -> BrokerError:
+    """The refusal of what the store did not take; where the store takes nothing, it says why."""
+    illegal = (
+        "the message is illegal, maybe msg body or properties length not matched."
+        f" msg body length limit {options.max_message_size}B, msg properties length limit 32KB."
+    )
+    unavailable = (
+        "service not available now. It may be caused by one of the following reasons: the broker's disk is full"
+        f" [{options.store_path_root_dir}], messages are put to the slave, message store has been shut down, etc."
+        f" This time: {result.shut.value if result.shut else 'unknown'}"
+    )
+    rows = {
+        PutStatus.MESSAGE_ILLEGAL: (ResponseCode.MESSAGE_ILLEGAL, illegal),
+        PutStatus.PROPERTIES_SIZE_EXCEEDED: (ResponseCode.MESSAGE_ILLEGAL, illegal),
+        PutStatus.SERVICE_NOT_AVAILABLE: (ResponseCode.SERVICE_NOT_AVAILABLE, unavailable),
+        PutStatus.OS_PAGE_CACHE_BUSY: (ResponseCode.SYSTEM_BUSY, REJECTED),
+    }
+    return BrokerError(*rows.get(result.status, (ResponseCode.SYSTEM_ERROR, result.status.name)))

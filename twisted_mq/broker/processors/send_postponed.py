@@ -1,0 +1,58 @@
+"""Sends of messages that wait, for their time or for the end of their transaction.
+
+Apache: HookUtils.checkInnerBatch, handleScheduleMessage, SendMessageProcessor.sendMessage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from twisted_mq.broker.processors.send_batch import check_inner_number
+from twisted_mq.broker.schedule.postpone import POSTPONING, Postponement
+from twisted_mq.broker.transaction.half_messages import is_half
+from twisted_mq.broker.transaction.transaction_service import TransactionService
+from twisted_mq.protocol.names.recall_handle import handle_of
+from twisted_mq.protocol.names.system_topics import HALF_TOPIC
+from twisted_mq.protocol.text.properties import (
+    PROPERTY_CLUSTER,
+    PROPERTY_INNER_NUM,
+    PROPERTY_POP_CK,
+    PROPERTY_TRANSACTION_PREPARED,
+    delete_property,
+)
+from twisted_mq.storage.interfaces import InnerMessage
+
+UNUSUAL = POSTPONING | {PROPERTY_TRANSACTION_PREPARED, PROPERTY_POP_CK, PROPERTY_CLUSTER, PROPERTY_INNER_NUM}
+"""Properties that a plain message does not have: those of messages that wait, and those that the broker sets itself."""
+
+
+@attrs.frozen(eq=False)
+class PostponedSends:
+    """Of one broker; `always` are the properties that it gives every message."""
+
+    transactions: TransactionService
+    postponement: Postponement
+    always: Mapping[str, str]
+    broker_name: str
+
+    def cleaned(self, text: str, properties: dict[str, str], sys_flag: int, body: bytes) -> str:
+        """Unusual properties without what the broker sets itself. Raises BrokerError, RecordError."""
+        check_inner_number(properties, sys_flag, body)
+        for name in (PROPERTY_POP_CK, *self.always):
+            if properties.pop(name, None) is not None:
+                text = delete_property(text, name)
+        return text
+
+    def put_aside(self, message: InnerMessage) -> InnerMessage:
+        """The same message where it waits for its time or its transaction, if it has to. Raises BrokerError."""
+        if is_half(message.property_map, message.reconsume_times):
+            return self.transactions.prepare(message)
+        return self.postponement.apply(message)
+
+    def stored(self, message: InnerMessage) -> str | None:
+        """A message is where it waits, or dead: the handle that it can be taken back by, if it can."""
+        if message.topic is HALF_TOPIC:
+            self.transactions.prepared(message)
+        return handle_of(message.property_map, self.broker_name)
