@@ -6,10 +6,6 @@ import ipaddress
 import socket
 from collections.abc import Callable, Sequence
 
-import attrs
-
-from twisted_mq.protocol.layouts.host import pack_host
-
 WILDCARDS = frozenset({"0.0.0.0", "::", "*"})
 
 
@@ -22,22 +18,6 @@ def interface_towards(host: str, port: int) -> str:
             return str(probe.getsockname()[0])
     except OSError:
         return "127.0.0.1"
-
-
-@attrs.frozen
-class AdvertisedAddress:
-    """Where clients find a broker."""
-
-    ip: str
-    port: int
-
-    @property
-    def packed(self) -> bytes:
-        """As records and message ids hold it."""
-        return pack_host(self.ip, self.port)
-
-    def __str__(self) -> str:
-        return f"{self.ip}:{self.port}"
 
 
 def advertised_ip(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Protocol
 
-from twisted_mq.broker.advertised_address import AdvertisedAddress
 from twisted_mq.broker.controller import BrokerController
 from twisted_mq.broker.ha.slave_refusals import refuse_on_slave
 from twisted_mq.broker.processors.admin_cleaning import AdminCleaningProcessor
@@ -85,7 +84,7 @@ def _processors(broker: BrokerController) -> Iterator[RequestProcessor]:
     yield AdminClientsProcessor(options, store, topics, groups, consumers, producers)
     yield AdminOffsetsProcessor(options, store, topics, groups, offsets, consumers, broker.polling)
     yield AdminConfigProcessor(
-        options, broker.now_ms, store, topics, groups, AdvertisedAddress(broker.advertised_ip, broker.port), broker.ha
+        options, broker.now_ms, store, topics, groups, broker.advertised_ip, broker.port, broker.ha
     )
     yield AdminCleaningProcessor(store, topics)
     yield BrokerStatsProcessor(options, broker.statistics)

@@ -6,7 +6,6 @@ value of such a key means, that value is shown, whatever the file says. Secrets 
 
 from __future__ import annotations
 
-from twisted_mq.broker.advertised_address import AdvertisedAddress
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.config.options import shown_options
 from twisted_mq.config.values import value_text
@@ -47,16 +46,16 @@ FIXED: dict[str, bool | int | str] = {
 """Keys of Apache's that are no options here, or options without effect, and the value that this broker acts by."""
 
 
-def settings_text(options: BrokerOptions, address: AdvertisedAddress, ha_address: str) -> str:
+def settings_text(options: BrokerOptions, ip: str, port: int, ha_address: str) -> str:
     """All shown settings as lines of key=value, sorted."""
-    values = FIXED | shown_options(options) | _resolved(address, ha_address)
+    values = FIXED | shown_options(options) | _resolved(ip, port, ha_address)
     return "".join(f"{key}={value_text(value)}\n" for key, value in sorted(values.items()))
 
 
-def _resolved(address: AdvertisedAddress, ha_address: str) -> dict[str, int | str]:
+def _resolved(ip: str, port: int, ha_address: str) -> dict[str, int | str]:
     """What was left to the broker: its addresses and ports, and what it is short of to tell slaves where it listens."""
-    resolved: dict[str, int | str] = {"brokerIP1": address.ip, "listenPort": address.port}
+    resolved: dict[str, int | str] = {"brokerIP1": ip, "listenPort": port}
     if ha_address:
-        ip, _, port = ha_address.rpartition(":")
-        resolved |= {"brokerIP2": ip, "haListenPort": int(port)}
+        ha_ip, _, ha_port = ha_address.rpartition(":")
+        resolved |= {"brokerIP2": ha_ip, "haListenPort": int(ha_port)}
     return resolved

@@ -19,6 +19,7 @@ from twisted_mq.protocol.headers import (
     RegisterTopicRequestHeader,
 )
 from twisted_mq.protocol.names.routes import ORDER_TOPIC_CONFIG
+from twisted_mq.protocol.remarks import FAQ
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header
 from twisted_mq.remoting.channel import Answer, Channel
@@ -32,10 +33,7 @@ ZONE_MODE = "__ZONE_MODE"
 MAX_ROUTE_BYTES = 32 * 1024
 """A broker registers a topic with its own queues alone."""
 
-NO_ROUTE = (
-    "No topic route info in name server for the topic: {topic}"
-    "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
-)
+NO_ROUTE = "No topic route info in name server for the topic: {topic}" + FAQ
 
 
 def route_info(state: NamesrvState, channel: Channel, command: RemotingCommand) -> RemotingCommand:

@@ -24,6 +24,7 @@ from zope.interface import implementer
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError, FrameError, ProtocolError
+from twisted_mq.protocol.remarks import REJECTED
 from twisted_mq.protocol.wire.command import ONE_WAY_FLAG, RESPONSE_FLAG, RemotingCommand
 from twisted_mq.protocol.wire.framing import MAX_FRAME_BYTES, FrameDecoder, encode_frame
 from twisted_mq.remoting.budget import Budget
@@ -52,9 +53,6 @@ READY_BYTES = 256 * 1024
 """Ready answers of so many bytes leave at once."""
 GRACE_SECONDS = 10.0
 """How long a peer has to take what is written to it when its connection is closed."""
-
-REJECTED = "[REJECTREQUEST]system busy, start flow control for a while"
-"""With SYSTEM_BUSY: what a server says that takes no such request now."""
 
 
 @attrs.define(eq=False)

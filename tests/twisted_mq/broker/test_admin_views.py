@@ -9,7 +9,6 @@ from tests.support.heartbeat import heartbeat
 from tests.twisted_mq.broker.test_pull import pull, pull_fields, tagged
 from tests.twisted_mq.broker.test_send import send
 from twisted_mq.broker.long_polling import Kind
-from twisted_mq.broker.remarks import OVERLOAD
 from twisted_mq.protocol.bodies import (
     BrokerStatsData,
     BrokerStatsItem,
@@ -20,6 +19,7 @@ from twisted_mq.protocol.bodies import (
 )
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.layouts.record_codec import decode_message
+from twisted_mq.protocol.remarks import OVERLOAD
 from twisted_mq.protocol.wire.command import RemotingCommand
 
 

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.remarks import REJECTED
 from twisted_mq.protocol.wire.command import RemotingCommand
-from twisted_mq.remoting.channel import REJECTED, Answer, Channel, Processor
+from twisted_mq.remoting.channel import Answer, Channel, Processor
 
 SENDS = (
     RequestCode.SEND_MESSAGE,

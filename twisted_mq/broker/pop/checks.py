@@ -10,12 +10,12 @@ from typing import Protocol, TypeVar
 
 from twisted_mq.broker.pop.parts import ReadParts
 from twisted_mq.broker.pop.revive_log import ReviveLog
-from twisted_mq.broker.remarks import FAQ
 from twisted_mq.protocol.bodies import TopicConfig
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError, HeaderError
 from twisted_mq.protocol.flags import PERM_READ
 from twisted_mq.protocol.headers import NotificationRequestHeader, PopMessageRequestHeader
+from twisted_mq.protocol.remarks import FAQ
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header
 from twisted_mq.remoting.channel import Answer, Channel, Processor

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from twisted_mq.broker.advertised_address import AdvertisedAddress
 from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
 from twisted_mq.broker.ha.service import HAService
 from twisted_mq.broker.options import BrokerOptions
@@ -23,6 +22,7 @@ from twisted_mq.protocol.bodies import DataVersion, encode_body
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.headers import GetBrokerConfigResponseHeader
+from twisted_mq.protocol.layouts.host import pack_host
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import encode_header
 from twisted_mq.remoting.channel import Answer, Channel
@@ -41,7 +41,8 @@ class AdminConfigProcessor:
         store: IMessageStore,
         topics: TopicConfigManager,
         groups: SubscriptionGroupManager,
-        address: AdvertisedAddress,
+        ip: str,
+        port: int,
         ha: HAService,
     ) -> None:
         self._options = options
@@ -49,7 +50,8 @@ class AdminConfigProcessor:
         self._store = store
         self._topics = topics
         self._groups = groups
-        self._address = address
+        self._ip = ip
+        self._port = port
         self._ha = ha
         self._version = DataVersion()
         self.processors = {
@@ -61,7 +63,7 @@ class AdminConfigProcessor:
         """The settings in effect, as lines of key=value; the header carries the version, which counts changes."""
         fields = encode_header(GetBrokerConfigResponseHeader(version=encode_body(self._version).decode()))
         return command.answer(
-            ext_fields=fields, body=settings_text(self._options, self._address, self._ha.address).encode()
+            ext_fields=fields, body=settings_text(self._options, self._ip, self._port, self._ha.address).encode()
         )
 
     def update_config(self, channel: Channel, command: RemotingCommand) -> Answer:
@@ -92,7 +94,7 @@ class AdminConfigProcessor:
         if not changes:
             return
         self._groups.auto_create = options.auto_create_subscription_group
-        self._store.configure(store_config(options, self._address.packed))
+        self._store.configure(store_config(options, pack_host(self._ip, self._port)))
         if "broker_permission" in changes:  # clients learn of it from the name servers
             self._topics.changed_as_a_whole()
         self._version = self._version.next_version(self._now_ms(), self._version.state_version)

@@ -15,7 +15,6 @@ from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetMana
 from twisted_mq.broker.filter.selection import Selection
 from twisted_mq.broker.long_polling import Kind, Line, LongPolling
 from twisted_mq.broker.processors.pull_checks import CheckedParts, PullChecks
-from twisted_mq.broker.remarks import OVERLOAD
 from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
 from twisted_mq.broker.statistics.call_times import TimedCall
 from twisted_mq.logs import Logger
@@ -24,6 +23,7 @@ from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.headers import PullMessageRequestHeader, PullMessageResponseHeader
 from twisted_mq.protocol.names.routes import MASTER_ID
+from twisted_mq.protocol.remarks import OVERLOAD
 from twisted_mq.protocol.wire.answers import answer_encoder
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import fast_header

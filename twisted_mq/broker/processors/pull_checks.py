@@ -7,13 +7,14 @@ from typing import Protocol
 from twisted_mq.broker.clients.consumer_manager import ConsumerManager
 from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
 from twisted_mq.broker.filter.selection import FilterParts, Selection, group_selection, own_selection
-from twisted_mq.broker.remarks import FAQ
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.protocol.bodies import SubscriptionGroupConfig, TopicConfig
+from twisted_mq.protocol.bodies.types import BROADCASTING
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.flags import PERM_READ
 from twisted_mq.protocol.headers import PullMessageRequestHeader
+from twisted_mq.protocol.remarks import FAQ
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.remoting.channel import Channel
 
@@ -82,7 +83,7 @@ class PullChecks:
         info = self._broker.consumers.groups.get(header.consumer_group)
         if info is None:
             raise BrokerError(ResponseCode.SUBSCRIPTION_NOT_EXIST, f"the consumer's group info not exist{FAQ}")
-        if info.message_model == "BROADCASTING" and not group.consume_broadcast_enable:
+        if info.message_model == BROADCASTING and not group.consume_broadcast_enable:
             raise _forbidden(
                 f"the consumer group[{header.consumer_group}] can not consume by broadcast way", BROADCASTING_FORBIDDEN
             )

@@ -20,7 +20,6 @@ from twisted_mq.broker.processors.send_batch import BatchSends
 from twisted_mq.broker.processors.send_checks import SendChecks, SendHeader, SendTarget, not_stored
 from twisted_mq.broker.processors.send_postponed import UNUSUAL, PostponedSends
 from twisted_mq.broker.processors.send_retried import RetriedSends, undelayed
-from twisted_mq.broker.remarks import OVERLOAD
 from twisted_mq.broker.schedule.postpone import Postponement
 from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
 from twisted_mq.broker.statistics.call_times import TimedCall
@@ -35,6 +34,7 @@ from twisted_mq.protocol.headers import (
     SendMessageResponseHeader,
 )
 from twisted_mq.protocol.layouts.message_id import UniqueKeyMaker, offset_message_ids
+from twisted_mq.protocol.remarks import OVERLOAD
 from twisted_mq.protocol.text.java import tags_code
 from twisted_mq.protocol.text.properties import decode_properties
 from twisted_mq.protocol.wire.answers import answer_encoder

@@ -22,6 +22,7 @@ from twisted_mq.protocol.errors import BrokerError, RecordError
 from twisted_mq.protocol.flags import PERM_WRITE
 from twisted_mq.protocol.headers import ConsumerSendMsgBackRequestHeader
 from twisted_mq.protocol.names.validation import retry_topic
+from twisted_mq.protocol.remarks import REJECTED
 from twisted_mq.protocol.text.properties import (
     PROPERTY_DELAY_TIME_LEVEL,
     PROPERTY_ORIGIN_MESSAGE_ID,
@@ -30,7 +31,7 @@ from twisted_mq.protocol.text.properties import (
 )
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header
-from twisted_mq.remoting.channel import REJECTED, Answer, Channel
+from twisted_mq.remoting.channel import Answer, Channel
 from twisted_mq.storage.interfaces import IMessageStore, InnerMessage, PutStatus
 
 FIRST_LEVEL = 3

@@ -11,7 +11,6 @@ from collections.abc import Callable
 import attrs
 
 from twisted_mq.broker.options import BrokerOptions
-from twisted_mq.broker.remarks import FAQ
 from twisted_mq.broker.topics.dead_letters import DEAD_LETTER_QUEUES
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.protocol.bodies import TopicConfig
@@ -21,7 +20,8 @@ from twisted_mq.protocol.flags import PERM_WRITE, perm_text
 from twisted_mq.protocol.headers import SendMessageRequestHeader, SendMessageRequestHeaderV2
 from twisted_mq.protocol.names.system_topics import NOT_ALLOWED_SEND_TOPICS, RETRY_PREFIX
 from twisted_mq.protocol.names.validation import topic_fault
-from twisted_mq.remoting.channel import REJECTED, Channel
+from twisted_mq.protocol.remarks import FAQ, REJECTED
+from twisted_mq.remoting.channel import Channel
 from twisted_mq.storage.interfaces import PutResult, PutStatus
 
 SendHeader = SendMessageRequestHeader | SendMessageRequestHeaderV2

@@ -6,12 +6,12 @@ Apache: AbstractSendMessageProcessor.consumerSendMsgBack, SendMessageProcessor.h
 from __future__ import annotations
 
 from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
-from twisted_mq.broker.remarks import FAQ
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.protocol.bodies import SubscriptionGroupConfig
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.names.system_topics import DLQ_PREFIX
+from twisted_mq.protocol.remarks import FAQ
 
 DEAD_LETTER_QUEUES = 1
 """Apache: DLQ_NUMS_PER_GROUP."""

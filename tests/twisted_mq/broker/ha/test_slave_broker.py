@@ -12,8 +12,8 @@ from tests.support.remoting import MemoryNetwork
 from twisted_mq.broker.ha.client import HAClient
 from twisted_mq.protocol.bodies import DelayOffsetSerializeWrapper, HARuntimeInfo, decode_body
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.remarks import REJECTED
 from twisted_mq.protocol.wire.command import RemotingCommand
-from twisted_mq.remoting.channel import REJECTED
 from twisted_mq.storage.interfaces import InnerMessage
 from twisted_mq.storage.memory.memory_store import MemoryMessageStore
 
