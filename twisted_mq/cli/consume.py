@@ -177,6 +177,12 @@ def message_row(message: MessageExt) -> Row:
 
 
 def _json_value(message: MessageExt) -> dict[str, Json]:
+    """As in the rows `msgId` is what the producer was told; the one of the store, which dumps have, is `offsetMsgId`."""
     from twisted_mq.cli.store_dump import describe_message
 
-    return {**describe_message(message), "body": message.body.decode("utf-8", "backslashreplace")}
+    return {
+        **describe_message(message),
+        "msgId": message.unique_key or message.msg_id,
+        "offsetMsgId": message.msg_id,
+        "body": message.body.decode("utf-8", "backslashreplace"),
+    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import NoReturn
 
@@ -22,6 +23,12 @@ def report(command: str, error: BaseException | str) -> None:
 def fail(command: str, error: BaseException | str) -> NoReturn:
     """One line on standard error, then exit code 1."""
     report(command, error)
+    raise SystemExit(1)
+
+
+def end_with_closed_pipe() -> NoReturn:
+    """Whoever read the output has gone (`... | head`): exit code 1 without a word."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     raise SystemExit(1)
 
 

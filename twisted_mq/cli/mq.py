@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 
 import click
 
-from twisted_mq.cli.errors import fail, is_expected
+from twisted_mq.cli.errors import end_with_closed_pipe, fail, is_expected
 from twisted_mq.cli.run import Interrupted
+from twisted_mq.version import version_line
 
 COMMANDS = {
     "up": "twisted_mq.cli.up:up",
@@ -40,7 +40,17 @@ class LazyGroup(click.Group):
         return command
 
 
+def print_version(ctx: click.Context, option: click.Parameter, wanted: bool) -> None:
+    """One line, and the end."""
+    if wanted:
+        click.echo(version_line("mq"))
+        ctx.exit()
+
+
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=print_version, help="Print the version."
+)
 def mq() -> None:
     """Apache RocketMQ in Python: run it, send, consume, and look into its frames and files.
 
@@ -57,6 +67,8 @@ def main() -> None:
     try:
         mq.main(prog_name="mq", standalone_mode=False)
         sys.stdout.flush()
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.ctx.get_help() if error.ctx else "")
     except click.UsageError as error:
         path = error.ctx.command_path if error.ctx else "mq"
         fail("mq", f"{error.format_message().rstrip('.')}; see `{path} --help`")
@@ -65,8 +77,7 @@ def main() -> None:
     except (click.Abort, Interrupted, KeyboardInterrupt):
         raise SystemExit(INTERRUPTED) from None
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise SystemExit(1) from None
+        end_with_closed_pipe()
     except Exception as error:
         if not is_expected(error):
             raise

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 from twisted_mq.cli.admin.calls import AdminContext
 from twisted_mq.cli.admin.command_line import CommandLine, UsageError, parse_command_line
 from twisted_mq.cli.admin.registry import SubCommand, find_sub_command, overview
-from twisted_mq.cli.errors import CliError, report
+from twisted_mq.cli.errors import CliError, end_with_closed_pipe, report
 from twisted_mq.cli.run import Interrupted, run_under_reactor
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError, ProtocolError
 from twisted_mq.remoting.errors import RemotingError
+from twisted_mq.version import version_line
 
 if TYPE_CHECKING:
     from twisted.internet.interfaces import IReactorTime
@@ -32,13 +33,21 @@ INTERRUPTED = 130
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point; leaves with exit code 0, or 1 after one line on standard error."""
-    raise SystemExit(run(sys.argv[1:] if arguments is None else list(arguments)))
+    try:
+        code = run(sys.argv[1:] if arguments is None else list(arguments))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        end_with_closed_pipe()
+    raise SystemExit(code)
 
 
 def run(arguments: Sequence[str]) -> int:
     """Exit code of a command line."""
-    if not arguments or arguments[0] in ("-h", "--help"):
+    if not arguments or (arguments[0] in ("-h", "--help", "help") and len(arguments) == 1):
         print(overview())
+        return 0
+    if arguments[0] == "--version":
+        print(version_line("mqadmin"))
         return 0
     wants_help = arguments[0] == "help" and len(arguments) == 2
     name = arguments[1] if wants_help else arguments[0]

@@ -13,6 +13,12 @@ from twisted_mq.protocol.text.json_value import Json
 Row: TypeAlias = Sequence[object]
 Advance = Callable[[int], None]
 
+COPIED = frozenset({"msgId"})
+"""Columns whose values people copy: they are neither cut nor broken, whatever the width of the terminal."""
+
+WIDEST = 1000
+"""Columns of a table at most; where a terminal has fewer than a table needs, it breaks the lines itself."""
+
 _PLAIN = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
 
@@ -37,13 +43,21 @@ def plain_row(row: Row) -> str:
 
 def _print_boxed(columns: Sequence[str], rows: Iterable[Row], out: TextIO) -> None:
     from rich.console import Console
+    from rich.measure import Measurement
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(*columns)
-    for row in rows:
-        table.add_row(*(Text("" if value is None else str(value)) for value in row))
-    Console(file=out).print(table)
+    texts = [["" if value is None else str(value) for value in row] for row in rows]
+    table = Table()
+    for number, column in enumerate(columns):
+        longest = max((len(row[number]) for row in texts), default=0)
+        table.add_column(column, overflow="fold", min_width=longest if column in COPIED else None)
+    for row in texts:
+        table.add_row(*map(Text, row))
+    console = Console(file=out)
+    wide = console.options.update(width=WIDEST)
+    console.width = max(console.width, Measurement.get(console, wide, table).minimum)
+    console.print(table)
 
 
 @contextmanager

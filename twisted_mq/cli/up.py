@@ -52,15 +52,18 @@ def up(
     """
     if temporary and store:
         raise click.UsageError("--temporary and --store exclude each other.")
+    from twisted_mq.cli.errors import CliError
     from twisted_mq.cli.logs import log_to_stderr
     from twisted_mq.cli.run import Interrupted, run_under_reactor
     from twisted_mq.config.command_line import OWN_FILES
     from twisted_mq.config.startup import warn_if_open
+    from twisted_mq.remoting.listen import PortError
+    from twisted_mq.storage.errors import StoreError
     from twisted_mq.storage.files.system_calls import raise_descriptor_limit
     from twisted_mq.testing import EmbeddedCluster
 
     log_to_stderr(verbose)
-    warn_if_open(bind)
+    warn_if_open(bind, "--bind")
     os.umask(OWN_FILES)
     raise_descriptor_limit()
 
@@ -78,6 +81,19 @@ def up(
         run_under_reactor(lambda reactor: _serve(embedded(reactor), temporary))
     except Interrupted:
         click.echo("stopped")
+    except PortError as error:
+        flag = "--namesrv-port" if error.port == namesrv_port else "--port"
+        raise CliError(in_flags(str(error), flag)) from error
+    except StoreError as error:
+        raise CliError(in_flags(str(error), "--port")) from error
+
+
+def in_flags(text: str, port_flag: str) -> str:
+    """The same advice with this command's flags in place of a file's keys; the slaves' port follows the broker's."""
+    flags = {"haListenPort": "--port", "listenPort": port_flag, "bindAddress": "--bind", "storePathRootDir": "--store"}
+    for key, flag in flags.items():
+        text = text.replace(key, flag)
+    return text
 
 
 async def _serve(cluster: EmbeddedCluster, temporary: bool) -> None:

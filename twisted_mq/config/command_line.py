@@ -14,6 +14,7 @@ from twisted_mq.config.errors import ConfigError
 from twisted_mq.config.options import load_options
 from twisted_mq.extras import MissingExtra
 from twisted_mq.logs import log_to_twisted
+from twisted_mq.version import version_line
 
 Settings = TypeVar("Settings")
 
@@ -39,6 +40,11 @@ class DaemonOptions(usage.Options, Generic[Settings]):
     def __init__(self) -> None:
         super().__init__()
         self._set: dict[str, str] = {}
+
+    def opt_version(self) -> None:
+        """Print the version."""
+        print(version_line(self.daemon))
+        raise SystemExit(0)
 
     @property
     def umask(self) -> int | None:

@@ -57,13 +57,14 @@ class Daemon(service.MultiService):
             raise DoesNotStart(f"{self._name}: {error}") from error
 
 
-def warn_if_open(bind_address: str) -> None:
+def warn_if_open(bind_address: str, setting: str = "bindAddress") -> None:
     """One line where strangers may reach a port: nobody is asked who he is."""
     if bind_address in ALL_ADDRESSES:
         log.warn(
             "open to everybody: listens on all addresses ({address}) and has no accounts, so whoever reaches a port may "
-            "read, write and change everything; bindAddress or a firewall keeps strangers out",
+            "read, write and change everything; {setting} or a firewall keeps strangers out",
             address=bind_address,
+            setting=setting,
         )
 
 

@@ -11,7 +11,11 @@ BACKLOG = 1024
 
 
 class PortError(Exception):
-    """A port that cannot be bound; the text names it and what to do."""
+    """A port that cannot be bound; the text names it, its setting and what to do."""
+
+    def __init__(self, text: str, port: int = 0) -> None:
+        super().__init__(text)
+        self.port = port
 
 
 def bind(host: str, port: int, setting: str = "listenPort") -> socket.socket:
@@ -24,7 +28,7 @@ def bind(host: str, port: int, setting: str = "listenPort") -> socket.socket:
         bound.bind((host, port))
     except OSError as error:
         bound.close()
-        raise PortError(_advice(host, port, error).replace("listenPort", setting)) from error
+        raise PortError(_advice(host, port, error).replace("listenPort", setting), port) from error
     return bound
 
 
@@ -37,7 +41,7 @@ def listen(
         bound.listen(BACKLOG)
         return reactor.adoptStreamPort(bound.fileno(), bound.family, factory)
     except OSError as error:
-        raise PortError(_advice(host, port, error)) from error
+        raise PortError(_advice(host, port, error), port) from error
     finally:
         bound.close()
 

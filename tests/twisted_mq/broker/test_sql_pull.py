@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.broker import BrokerInMemory, Peer
+from twisted_mq.broker.filter.expression import is_known
 from twisted_mq.broker.long_polling import Kind
 from twisted_mq.protocol.bodies import CheckClientRequestBody, ConsumerData, HeartbeatData, encode_body
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
@@ -123,6 +124,16 @@ def test_brokers_that_do_not_filter_say_so(flags: int):
     answer = desk.pull(flags=flags, subscription="a > 1", expressionType="SQL92")
     assert (answer.code, answer.remark) == (ResponseCode.SYSTEM_ERROR, NOT_SERVED)
     assert check(desk, "a > 1").remark == NOT_SERVED
+
+
+@pytest.mark.parametrize("expression", ["a = 'read by nobody'", "a > > 'read by nobody'"])
+def test_brokers_that_do_not_filter_read_no_expression(expression: str):
+    desk = Desk(enable_property_filter=False)
+    assert desk.beat(expression).code == 0
+    for flags in (0, SUBSCRIPTION):
+        assert desk.pull(flags=flags, subscription=expression, expressionType="SQL92").remark == NOT_SERVED
+    assert check(desk, expression).remark == NOT_SERVED
+    assert not is_known(expression)
 
 
 def check(desk: Desk, expression: str, kind: str = "SQL92") -> RemotingCommand:

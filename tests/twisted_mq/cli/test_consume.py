@@ -44,6 +44,21 @@ def test_rows_follow_a_line_with_the_columns():
     assert out.getvalue() == ("topic\tqueueId\tqueueOffset\tmsgId\ttags\tkeys\tbody\nT\t1\t2\tID\tA\tk1 k2\thello\\n\n")
 
 
+@pytest.mark.parametrize("unique_key", ["7F000001", None])
+def test_rows_and_json_have_the_same_message_id(unique_key):
+    properties = {} if unique_key is None else {"UNIQ_KEY": unique_key}
+    message = attrs.evolve(MESSAGE, msg_id="OFFSET", properties=properties)
+    value = json.loads(json_of(message))
+    assert (value["msgId"], value["offsetMsgId"]) == (unique_key or "OFFSET", "OFFSET")
+    assert message_row(message)[3] == value["msgId"]
+
+
+def json_of(message):
+    out = io.StringIO()
+    writer("json", out)(message)
+    return out.getvalue()
+
+
 def test_json_has_the_keys_of_the_dump_and_the_body():
     out = io.StringIO()
     writer("json", out)(MESSAGE)

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from importlib.metadata import version
 
 import click
 import pytest
@@ -55,6 +56,19 @@ def test_help_loads_no_reactor_and_nothing_heavy():
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stderr == "[]\n"
+
+
+@pytest.mark.parametrize("arguments", [[], ["store"]])
+def test_a_group_without_a_command_prints_its_help(monkeypatch, capsys, arguments):
+    assert run_main(monkeypatch, *arguments) == 0
+    printed = capsys.readouterr()
+    assert printed.out.startswith(f"Usage: {' '.join(['mq', *arguments])} [OPTIONS] COMMAND [ARGS]...\n")
+    assert (printed.out.count("\n") > 10, printed.err) == (True, "")
+
+
+def test_the_version_is_one_line(monkeypatch, capsys):
+    assert run_main(monkeypatch, "--version") == 0
+    assert capsys.readouterr().out == f"mq {version('rocketmq-twisted')}, compatible with Apache RocketMQ 5.3.3\n"
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,9 @@
 """The entry point: what is printed where, and exit codes. Nothing here reaches a network."""
 
 import json
+import subprocess
+import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -44,6 +47,38 @@ def test_without_arguments_all_subcommands_are_listed(capsys):
     assert lines[0] == "The most commonly used mqadmin commands are:"
     assert lines[1] == "   updateTopic                         make or alter a topic"
     assert [line.split()[0] for line in lines[1 : 1 + len(SUB_COMMANDS)]] == [command.name for command in SUB_COMMANDS]
+
+
+def test_help_alone_lists_all_subcommands_too(capsys):
+    assert mqadmin.run(["help"]) == 0
+    assert capsys.readouterr().out.startswith("The most commonly used mqadmin commands are:\n")
+
+
+@pytest.mark.parametrize("word", ["-h", "--help", "-help"])
+def test_help_of_a_subcommand_asks_for_no_other_option(capsys, word):
+    assert mqadmin.run(["topicStatus", word]) == 0
+    printed = capsys.readouterr()
+    assert (printed.out.startswith("usage: mqadmin topicStatus "), printed.err) == (True, "")
+
+
+def test_the_version_is_one_line(capsys):
+    assert mqadmin.run(["--version"]) == 0
+    assert capsys.readouterr().out == f"mqadmin {version('rocketmq-twisted')}, compatible with Apache RocketMQ 5.3.3\n"
+
+
+@pytest.mark.parametrize("words", [["topicList"], []])
+def test_a_closed_pipe_ends_without_a_word(words):
+    """Also where the answer comes under the reactor."""
+    command = (
+        "import sys\n"
+        "from twisted_mq.cli import mqadmin\n"
+        "async def long(reactor, command, line, addresses):\n    for _ in range(100_000): print('x' * 80, flush=True)\n"
+        "mqadmin._execute = long\n"
+        f"mqadmin.main([*{words!r}, '-n', 'a:1'] if {words!r} else [])"
+    )
+    with subprocess.Popen([sys.executable, "-c", command], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        assert (process.wait(60), process.stderr.read()) == (1, b"")
 
 
 def test_help_of_a_subcommand(capsys):

@@ -1,5 +1,7 @@
 import io
 
+import pytest
+
 from twisted_mq.cli.output import json_line, plain_row, print_table, progress
 
 
@@ -45,3 +47,13 @@ def test_progress_shows_a_bar_on_a_terminal():
 
 def test_json_lines_are_compact_and_keep_their_order():
     assert json_line({"b": "ü", "a": None}) == '{"b":"ü","a":null}\n'
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_message_ids_are_never_cut_nor_broken(monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    out = Terminal()
+    row = ["SEND_OK", "7F00000112340A4B5C6D7E8F90ABCDEF", "a-broker-with-a-long-name", 3, 123456789]
+    print_table(["status", "msgId", "broker", "queueId", "queueOffset"], [row], out)
+    assert row[1] in out.getvalue()
+    assert "…" not in out.getvalue()

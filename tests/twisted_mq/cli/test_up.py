@@ -1,8 +1,13 @@
 import os
+import socket
 
+import pytest
 from click.testing import CliRunner
 
-from twisted_mq.cli.up import default_store, up
+from twisted_mq.cli.errors import CliError
+from twisted_mq.cli.up import default_store, in_flags, up
+from twisted_mq.remoting.listen import PortError, bind
+from twisted_mq.storage.errors import StoreLocked
 
 
 def test_the_store_lies_in_the_users_data_folder(monkeypatch):
@@ -15,3 +20,41 @@ def test_the_store_lies_in_the_users_data_folder(monkeypatch):
 def test_a_port_out_of_range_is_refused():
     result = CliRunner().invoke(up, ["--port", "65536"])
     assert (result.exit_code, "65536 is not in the range 0<=x<=65535" in result.stderr) == (2, True)
+
+
+@pytest.fixture
+def busy_port():
+    with socket.create_server(("127.0.0.1", 0)) as holder:
+        yield holder.getsockname()[1]
+
+
+def test_a_busy_port_names_this_commands_flags(busy_port):
+    with pytest.raises(PortError) as caught:
+        bind("127.0.0.1", busy_port)
+    assert caught.value.port == busy_port
+    taken = f"port {busy_port} on 127.0.0.1 is in use: stop what listens there, or set another "
+    assert in_flags(str(caught.value), "--namesrv-port") == taken + "--namesrv-port"
+    with pytest.raises(PortError) as caught:
+        bind("127.0.0.1", busy_port, "haListenPort")
+    assert in_flags(str(caught.value), "--port") == taken + "--port"
+
+
+def test_a_locked_store_names_this_commands_flag():
+    assert in_flags(str(StoreLocked("/x")), "--port").endswith("give this one another --store")
+
+
+def test_wrong_ports_and_stores_are_told_in_flags(monkeypatch, busy_port):
+    def fails(error):
+        def run(main):
+            raise error
+
+        monkeypatch.setattr("twisted_mq.cli.run.run_under_reactor", run)
+        result = CliRunner().invoke(up, ["--temporary", "--namesrv-port", "9"], standalone_mode=False)
+        assert isinstance(result.exception, CliError)
+        return str(result.exception)
+
+    monkeypatch.setattr("twisted_mq.cli.logs.log_to_stderr", lambda verbose: None)
+    monkeypatch.setattr(os, "umask", lambda mask: 0)
+    assert fails(PortError("set another listenPort", 9)) == "set another --namesrv-port"
+    assert fails(PortError("set another listenPort", 10)) == "set another --port"
+    assert fails(StoreLocked("/x")).endswith("another --store")

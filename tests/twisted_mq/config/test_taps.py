@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
+
 import pytest
 from twisted.internet.task import Clock
 from twisted.logger import capturedLogs, formatEvent
@@ -49,6 +51,14 @@ def test_command_line_sets_each_key_that_the_file_takes():
         broker_tap, "--set", "highSpeedMode=true", "--set", "brokerId = 3", "--set", "aclEnable=false"
     ).settings
     assert settings.broker_id == 3
+
+
+@pytest.mark.parametrize(("tap", "name"), [(broker_tap, "mqbroker"), (namesrv_tap, "mqnamesrv")])
+def test_version_is_one_line(capsys, tap, name):
+    with pytest.raises(SystemExit) as caught:
+        parsed(tap, "--version")
+    assert caught.value.code == 0
+    assert capsys.readouterr().out == f"{name} {version('rocketmq-twisted')}, compatible with Apache RocketMQ 5.3.3\n"
 
 
 def test_broken_promise_is_ignored_where_that_is_wanted():

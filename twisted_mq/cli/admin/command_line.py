@@ -70,7 +70,8 @@ def parse_command_line(options: Sequence[Option], arguments: Sequence[str]) -> C
     """Read the arguments behind the subcommand. Raises UsageError."""
     parser = _Parser(options)
     parser.read(arguments)
-    parser.check_required()
+    if "h" not in parser.values:  # Apache's asks for the others even then
+        parser.check_required()
     return CommandLine(parser.values)
 
 
