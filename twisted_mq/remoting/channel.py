@@ -18,6 +18,7 @@ from typing import TypeAlias
 import attrs
 from twisted.internet import defer, interfaces, protocol
 from twisted.internet.error import ConnectionDone
+from twisted.internet.tcp import Connection
 from twisted.python import failure
 from zope.interface import implementer
 
@@ -27,9 +28,9 @@ from twisted_mq.protocol.errors import BrokerError, FrameError, ProtocolError
 from twisted_mq.protocol.remarks import REJECTED
 from twisted_mq.protocol.wire.command import ONE_WAY_FLAG, RESPONSE_FLAG, RemotingCommand
 from twisted_mq.protocol.wire.framing import MAX_FRAME_BYTES, FrameDecoder, encode_frame
+from twisted_mq.remoting.awaited_answers import AwaitedAnswers
 from twisted_mq.remoting.budget import Budget
-from twisted_mq.remoting.errors import RemotingSendError, RemotingTimeoutError, RemotingTooMuchRequestError
-from twisted_mq.remoting.prompt_write import write_promptly
+from twisted_mq.remoting.errors import RemotingSendError, RemotingTooMuchRequestError
 from twisted_mq.remoting.transport import Transport, packed, peer_of, switch_on
 
 Ready: TypeAlias = RemotingCommand | bytes | None
@@ -97,8 +98,7 @@ class Channel(protocol.Protocol):
         self._processors = traffic.processors
         self._seconds = traffic.clock.seconds
         self._decoder = FrameDecoder(traffic.max_frame_bytes)
-        self._awaited: dict[int, tuple[defer.Deferred[RemotingCommand], interfaces.IDelayedCall]] = {}
-        self._next_opaque = 0
+        self._awaited = AwaitedAnswers(traffic.clock)
         self.remote_address: tuple[str, int] = ("", 0)
         self.packed_address = b""
         self.last_active = self._seconds()
@@ -140,10 +140,7 @@ class Channel(protocol.Protocol):
         self._count("CLOSE")
         self._forget_what_waits()
         self._traffic.budget.forget(self)
-        awaited, self._awaited = self._awaited, {}
-        for waiting, timer in awaited.values():
-            timer.cancel()
-            waiting.errback(RemotingSendError(f"connection to {self.address} lost: {reason.getErrorMessage()}"))
+        self._awaited.fail(f"connection to {self.address} lost: {reason.getErrorMessage()}")
         if self._traffic.channel_lost is not None:
             self._traffic.channel_lost(self)
 
@@ -225,7 +222,8 @@ class Channel(protocol.Protocol):
         remaining = iter(commands)
         for command in remaining:
             if command.flag & RESPONSE_FLAG:
-                self._answered(command)
+                if not self._awaited.answered(command):
+                    self._unwanted(command)
                 continue
             processor = processors.get(command.code)
             try:
@@ -255,6 +253,9 @@ class Channel(protocol.Protocol):
         self._write(ready)
         if self._traffic.end_of_read is not None:
             self._traffic.end_of_read()
+
+    def _unwanted(self, command: RemotingCommand) -> None:
+        self.log.debug("answer nobody waits for: peer={peer} opaque={o}", peer=self.address, o=command.opaque)
 
     def _keep(self, commands: list[RemotingCommand]) -> None:
         """These are processed in another turn, or when the peer has taken its answers."""
@@ -355,16 +356,14 @@ class Channel(protocol.Protocol):
             return defer.fail(
                 RemotingTooMuchRequestError(f"{len(self._awaited)} requests to {self.address} wait for their answer")
             )
-        opaque = command.opaque = self._take_opaque()
-        waiting: defer.Deferred[RemotingCommand] = defer.Deferred(lambda _: self._forget(opaque))
-        timer = self._traffic.clock.callLater(timeout_seconds, self._timed_out, opaque, timeout_seconds)
-        self._awaited[opaque] = (waiting, timer)
+        command.opaque = self._awaited.take_opaque()
+        waiting = self._awaited.expect(command.opaque, timeout_seconds, self.address)
         self.transport.write(encode_frame(command))
         return waiting
 
     def send_one_way(self, command: RemotingCommand) -> None:
         """Send without an answer; dropped silently where the connection is gone, as one-way promises nothing."""
-        command.opaque = self._take_opaque()
+        command.opaque = self._awaited.take_opaque()
         command.flag |= ONE_WAY_FLAG
         if self.connected_now:
             self.transport.write(encode_frame(command))
@@ -396,23 +395,24 @@ class Channel(protocol.Protocol):
         if self.connected_now:
             self.transport.abortConnection()
 
-    def _take_opaque(self) -> int:
-        self._next_opaque = (self._next_opaque + 1) & 0x7FFFFFFF
-        return self._next_opaque
 
-    def _forget(self, opaque: int) -> None:
-        awaited = self._awaited.pop(opaque, None)
-        if awaited is not None and awaited[1].active():
-            awaited[1].cancel()
+def write_promptly(transport: Transport, data: bytes) -> None:
+    """Hand `data` to the socket now where nothing waits before it; what the socket does not take is buffered as ever.
 
-    def _timed_out(self, opaque: int, timeout_seconds: float) -> None:
-        waiting, _ = self._awaited.pop(opaque)
-        waiting.errback(RemotingTimeoutError(f"no answer from {self.address} within {timeout_seconds:g} s"))
-
-    def _answered(self, command: RemotingCommand) -> None:
-        awaited = self._awaited.pop(command.opaque, None)
-        if awaited is None:
-            self.log.debug("answer nobody waits for: peer={peer} opaque={o}", peer=self.address, o=command.opaque)
-            return
-        awaited[1].cancel()
-        awaited[0].callback(command)
+    Twisted's `write` waits for the reactor's next turn and for two epoll_ctl calls: that is a fifth of what a single send
+    costs, and the peer waits for it. Buffered is also what the socket would not take in one piece, not to be copied. Other
+    transports than a plain connection (tests, TLS and whatever wraps one) get all by `write`. A broken connection is found
+    out by the reactor, as after `write`.
+    """
+    if (
+        not isinstance(transport, Connection)
+        or transport.TLS
+        or transport._tempDataBuffer
+        or transport.dataBuffer
+        or len(data) > transport.SEND_LIMIT
+    ):
+        transport.write(data)
+        return
+    sent = transport.writeSomeData(data)
+    if sent != len(data):
+        transport.write(data[sent:] if isinstance(sent, int) and sent > 0 else data)
