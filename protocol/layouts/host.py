@@ -1,4 +1,8 @@
-"""Addresses as records and message ids hold them: the address's 4 or 16 bytes, then the port in 4.
+"""Addresses as records and message ids hold them, 8 bytes for IPv4 and 20 for IPv6:
+
+    offset size name
+    0      4|16 address
+    ..     4    port
 
 Example: 127.0.0.2:20911 is 7f000002 000051af.
 """
@@ -16,7 +20,8 @@ def _host(address_bytes: int) -> construct.Struct:
     return construct.Struct("address" / construct.Bytes(address_bytes), "port" / construct.Int32ub)
 
 
-HOST_V4, HOST_V6 = _host(4), _host(16)
+HOST_V4 = _host(4)
+HOST_V6 = _host(16)
 _HOSTS = {layout.sizeof(): derive_struct(layout) for layout in (HOST_V4, HOST_V6)}
 """By their sizes in bytes."""
 IPV4_HOST_BYTES, IPV6_HOST_BYTES = _HOSTS

@@ -1,11 +1,20 @@
 """The two ids of a message: where it is stored (offset id), and the key its producer gave it (unique key).
 
 Offset message id (Apache: MessageDecoder.createMessageId), 16 or 28 bytes in upper hexadecimal:
-    store host's address 4 or 16, port 4, physical offset 8.
+
+    offset size name
+    0      8|20 store_host             address and port
+    ..     8    physical_offset
+
     Example: 7F000002000051AF00000000000000F0 is offset 240 at 127.0.0.2:20911.
 
 Unique key (Apache: MessageClientIDSetter), 16 or 28 bytes in upper hexadecimal:
-    address 4 or 16, process id 2, salt 4 (Java: the class loader's hash), ms since the month began 4, counter 2.
+
+    0      4|16 address
+    ..     2    pid
+    ..     4    salt                   Java: the class loader's hash
+    ..     4    elapsed_ms             since the month began
+    ..     2    counter
 """
 
 from __future__ import annotations
@@ -37,8 +46,10 @@ def _unique_key(address_bytes: int) -> construct.Struct:
     )
 
 
-OFFSET_MESSAGE_ID_V4, OFFSET_MESSAGE_ID_V6 = _offset_message_id(IPV4_HOST_BYTES), _offset_message_id(IPV6_HOST_BYTES)
-UNIQUE_KEY_V4, UNIQUE_KEY_V6 = _unique_key(4), _unique_key(16)
+OFFSET_MESSAGE_ID_V4 = _offset_message_id(IPV4_HOST_BYTES)
+OFFSET_MESSAGE_ID_V6 = _offset_message_id(IPV6_HOST_BYTES)
+UNIQUE_KEY_V4 = _unique_key(4)
+UNIQUE_KEY_V6 = _unique_key(16)
 
 _OFFSET_IDS = {one.sizeof(): derive_struct(one) for one in (OFFSET_MESSAGE_ID_V4, OFFSET_MESSAGE_ID_V6)}
 _UNIQUE_KEYS = {one.sizeof(): derive_struct(one) for one in (UNIQUE_KEY_V4, UNIQUE_KEY_V6)}
