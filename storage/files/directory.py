@@ -8,12 +8,11 @@ each other by the table here, before they touch the file.
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 
 from twisted_mq.storage.errors import StoreLocked, StoreUnwritable
 from twisted_mq.storage.files.paths import StorePaths
-from twisted_mq.storage.files.system_calls import fsync, is_held
+from twisted_mq.storage.files.system_calls import fsync, hold, is_held
 
 _CONTENT = b"lock"
 _held_here: set[str] = set()
@@ -47,7 +46,7 @@ class DirectoryLock:
 
     def _lock(self, descriptor: int) -> None:
         try:
-            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0, os.SEEK_SET)
+            hold(descriptor)
             os.pwrite(descriptor, _CONTENT, 0)
         except OSError as error:
             if error.errno in (errno.EACCES, errno.EAGAIN):

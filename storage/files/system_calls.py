@@ -117,6 +117,11 @@ def raise_descriptor_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
+def hold(descriptor: int) -> None:
+    """Lock the file's first byte, for this process. Raises OSError, with EACCES or EAGAIN where another process has it."""
+    fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0, os.SEEK_SET)
+
+
 def is_held(descriptor: int) -> bool:
     """Whether another process has a lock on the file's first byte."""
     numbers = {"type": fcntl.F_WRLCK, "whence": os.SEEK_SET, "start": 0, "length": 1, "process": 0}

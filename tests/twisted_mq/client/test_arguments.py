@@ -22,7 +22,8 @@ def arguments(made: type) -> dict[str, Any]:
 def test_misspelt_argument_names_the_class_that_was_called(made: type) -> None:
     with pytest.raises(TypeError) as caught:
         made(Clock(), "g", grupo="h")
-    assert str(caught.value) == f"{made.__name__}.__init__() got an unexpected keyword argument 'grupo'"
+    told, _, _ = str(caught.value).partition(". Did you mean")  # Python 3.13 knows better
+    assert told == f"{made.__name__}.__init__() got an unexpected keyword argument 'grupo'"
 
 
 @pytest.mark.parametrize("made", USERS)

@@ -13,7 +13,7 @@ from tests.test_layers import COLUMNS
 ROOT = Path(__file__).parents[3]
 
 WITHOUT = """
-import importlib.abc, os, sys
+import asyncio, importlib.abc, os, sys  # asyncio asks the real system
 
 LIBRARIES = {"numpy", "sqlglot", "rich", "click", "pyspark", "pyarrow", "pandas", "matplotlib", "javaproperties"}
 UNIX = {"fcntl", "grp", "pwd", "resource", "termios", "tty", "pty", "syslog", "_posixshmem"}
