@@ -79,6 +79,11 @@ def offset_message_id(store_host: bytes | memoryview, physical_offset: int) -> s
     return f"{store_host.hex().upper()}{physical_offset & 0xFFFFFFFFFFFFFFFF:016X}"
 
 
+def offset_message_id_pattern(store_host: bytes) -> str:
+    """The offset ids of one store host's messages: `%` puts a physical offset of 0 or more in."""
+    return f"{store_host.hex().upper()}%016X"
+
+
 def offset_message_ids(store_host: bytes, physical_offsets: Sequence[int]) -> str:
     """The offset ids of a batch's messages, with commas between them."""
     prefix = store_host.hex().upper()
