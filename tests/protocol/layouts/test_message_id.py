@@ -20,6 +20,7 @@ from twisted_mq.protocol.layouts.message_id import (
     decode_offset_message_id,
     decode_unique_key,
     offset_message_id,
+    offset_message_id_pattern,
     offset_message_ids,
 )
 
@@ -136,6 +137,8 @@ def test_offset_ids_are_as_their_layout_builds_them(layout: construct.Struct, da
     text = offset_message_id(parsed.store_host, parsed.physical_offset)
     assert bytes.fromhex(text) == raw
     assert decode_offset_message_id(text) == (*unpack_host(parsed.store_host), parsed.physical_offset)
+    if parsed.physical_offset >= 0:
+        assert offset_message_id_pattern(parsed.store_host) % parsed.physical_offset == text
     assert offset_message_ids(parsed.store_host, [parsed.physical_offset] * 2) == f"{text},{text}"
 
 

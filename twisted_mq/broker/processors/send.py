@@ -33,7 +33,7 @@ from twisted_mq.protocol.headers import (
     SendMessageRequestHeaderV2,
     SendMessageResponseHeader,
 )
-from twisted_mq.protocol.layouts.message_id import UniqueKeyMaker, offset_message_ids
+from twisted_mq.protocol.layouts.message_id import UniqueKeyMaker, offset_message_id_pattern, offset_message_ids
 from twisted_mq.protocol.remarks import OVERLOAD
 from twisted_mq.protocol.text.java import tags_code
 from twisted_mq.protocol.text.properties import decode_properties
@@ -76,7 +76,7 @@ class SendAnswers:
 
     def __init__(self, store_host: bytes, region: str, *, trace_on: bool = True) -> None:
         self._store_host = store_host
-        self._message_id = store_host.hex().upper() + "%016X"
+        self._message_id = offset_message_id_pattern(store_host)
         self._fields = {"MSG_REGION": region, "TRACE_ON": value_text(trace_on)}
         self._encode = answer_encoder(SendMessageResponseHeader, self._fields)
 
