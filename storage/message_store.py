@@ -114,8 +114,7 @@ class FileMessageStore:
         self._gate = Gate(Shut.NOT_STARTED)
         self._appender = Appender(config, self._now_ms, self._log, self._queues, self._dispatcher, self._gate)
         self.put_message, self.put_messages = self._appender.put, self._appender.put_batch
-        self.retention = Retention(config, self._log, self._queues, self._gate)
-        self.retention.trim_index = index.trim
+        self.retention = Retention(config, self._log, self._queues, self._gate, index.trim)
 
     # Life
 

@@ -117,13 +117,15 @@ def remove_file(path: str) -> None:
 class Retention:
     """The limits of one open store. All calls but those of module functions come from the store's thread."""
 
-    def __init__(self, config: StoreConfig, log: CommitLog, queues: QueueTable, gate: Gate) -> None:
+    def __init__(
+        self, config: StoreConfig, log: CommitLog, queues: QueueTable, gate: Gate, trim_index: TrimIndex
+    ) -> None:
         self.space = Space.PLENTY
-        self.trim_index: TrimIndex | None = None
         self._config = config
         self._log = log
         self._queues = queues
         self._gate = gate
+        self._trim_index = trim_index
         self._manual_turns = 0
         self._trimmed_to = 0
         self._hanged: list[str] = []
@@ -189,10 +191,9 @@ class Retention:
             paths = queue.trim(minimum)
             if paths or number % QUEUES_A_STEP == 0:
                 yield paths
-        if self.trim_index is not None:
-            expired = list(self.trim_index(minimum))
-            if expired:
-                yield expired
+        expired = list(self._trim_index(minimum))
+        if expired:
+            yield expired
         self._trimmed_to = minimum
 
     def expired_queues(self) -> list[tuple[str, int]]:

@@ -12,6 +12,7 @@ import pytest
 
 from tests.storage.conftest import START_MS, OpenFileStore, SettableClock, config, message, put
 from tests.support.batches import batched
+from twisted_mq.storage.index.index_service import IndexService
 from twisted_mq.storage.interfaces import GetStatus, PutStatus
 from twisted_mq.storage.message_store import FileMessageStore
 from twisted_mq.storage.retention import (
@@ -304,11 +305,13 @@ def test_removing_a_file_twice_is_no_error_but_a_refusal_is(tmp_path: Path) -> N
     assert error.value.errno in (errno.EISDIR, errno.EPERM)
 
 
-def test_index_is_trimmed_to_the_same_minimum(open_store: OpenFileStore, tmp_path: Path) -> None:
+def test_index_is_trimmed_to_the_same_minimum(
+    open_store: OpenFileStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    minima: list[int] = []
+    monkeypatch.setattr(IndexService, "trim", lambda self, minimum: minima.append(minimum) or [])
     store = open_store()
     filled(store)
-    minima: list[int] = []
-    store.retention.trim_index = lambda minimum: minima.append(minimum) or []
     age(tmp_path, {0: 73})
     turn(store)
     turn(store)

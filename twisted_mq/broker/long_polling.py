@@ -8,15 +8,13 @@ reads for itself. Of pops and notifications as many are as messages arrived; one
 from __future__ import annotations
 
 import bisect
-import enum
-from collections.abc import Callable, Collection, Iterator
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Collection
 
 import attrs
 from twisted.internet import defer, interfaces
 from twisted.python import failure
 
-from twisted_mq.protocol.names.pop_topics import pop_retry_topics
+from twisted_mq.broker.waiting_requests import Corked, Kind, Line, Place, Waiting
 from twisted_mq.remoting.channel import Answer, Ready
 
 ALL_QUEUES = -1
@@ -24,62 +22,6 @@ EARLY_MS = 50
 """So much before its end a pop or a notification is answered (Apache: PopRequest.isTimeout)."""
 HOLD_CHECK_SECONDS = 5.0
 """How often pulls are looked at for their time limit, and all for their connection (Apache: 5 s)."""
-
-Place = tuple[str, int]
-"""Topic and queue id of an arriving message, or ALL_QUEUES."""
-
-
-class Kind(enum.IntEnum):
-    """What waits, in the order in which it is answered."""
-
-    PULL = 0
-    NOTIFICATION = 1
-    POP = 2
-
-
-class Line(NamedTuple):
-    """What is waited for. The pulls of all groups stand in one line: their group is empty here."""
-
-    kind: Kind
-    topic: str
-    group: str
-    queue_id: int
-
-    def places(self) -> Iterator[Place]:
-        """Where a message arrives that concerns the line; for pops also in the group's retry topics."""
-        yield self.topic, self.queue_id
-        if self.kind is not Kind.PULL:
-            for name in pop_retry_topics(self.topic, self.group):
-                yield name, self.queue_id
-
-
-class Corked(Protocol):
-    """The connection of a request; between `cork` and `uncork` its answers are kept, to leave in one piece."""
-
-    connected_now: bool
-
-    def cork(self) -> None: ...
-
-    def uncork(self) -> None: ...
-
-
-class Waiting(Protocol):
-    """A request that found nothing yet; messages of other tags codes than these are not for it."""
-
-    @property
-    def line(self) -> Line: ...
-
-    @property
-    def channel(self) -> Corked: ...
-
-    @property
-    def expires_ms(self) -> int: ...
-
-    @property
-    def tags_codes(self) -> Collection[int] | None: ...
-
-    def attempt(self, last: bool) -> Answer:
-        """The answer; None where there is none yet, which the last attempt never says."""
 
 
 @attrs.define(eq=False)

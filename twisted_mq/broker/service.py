@@ -25,7 +25,7 @@ from twisted_mq.broker.filter.consumer_filter_data import ConsumerFilterTable
 from twisted_mq.broker.filter.consumer_filter_manager import ConsumerFilterManager, consumer_filters
 from twisted_mq.broker.filter.message_filter import filter_bit_map
 from twisted_mq.broker.ha.replication import Replication
-from twisted_mq.broker.long_polling import HOLD_CHECK_SECONDS, Kind
+from twisted_mq.broker.long_polling import HOLD_CHECK_SECONDS
 from twisted_mq.broker.options import BrokerOptions, BrokerRole
 from twisted_mq.broker.registration import Registration
 from twisted_mq.broker.request_table import request_table
@@ -35,6 +35,7 @@ from twisted_mq.broker.store_options import store_config
 from twisted_mq.broker.table_saver import TableSaver
 from twisted_mq.broker.tables import BrokerTables
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
+from twisted_mq.broker.waiting_requests import Kind
 from twisted_mq.config.descriptors import most_connections
 from twisted_mq.logs import Logger
 from twisted_mq.periodic import PeriodicJob

@@ -8,7 +8,7 @@ from tests.support.broker import BrokerInMemory
 from tests.support.heartbeat import heartbeat
 from tests.twisted_mq.broker.test_pull import pull, pull_fields, tagged
 from tests.twisted_mq.broker.test_send import send
-from twisted_mq.broker.long_polling import Kind
+from twisted_mq.broker.waiting_requests import Kind
 from twisted_mq.protocol.bodies import (
     BrokerStatsData,
     BrokerStatsItem,

@@ -8,7 +8,8 @@ import attrs
 from twisted.internet import defer
 from twisted.internet.task import Clock
 
-from twisted_mq.broker.long_polling import Kind, Line, LongPolling
+from twisted_mq.broker.long_polling import LongPolling
+from twisted_mq.broker.waiting_requests import Kind, Line
 
 PULLS = Line(Kind.PULL, "T", "", 0)
 

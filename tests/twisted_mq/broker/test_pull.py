@@ -11,7 +11,7 @@ from tests.support.broker import BrokerInMemory, Peer
 from tests.support.heartbeat import heartbeat
 from tests.support.store_load import START_MS, small_config
 from tests.twisted_mq.broker.test_send import fields, send
-from twisted_mq.broker.long_polling import Kind
+from twisted_mq.broker.waiting_requests import Kind
 from twisted_mq.protocol.layouts.record_codec import iterate_messages
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.framing import encode_frame

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.broker import BrokerInMemory, Peer
 from twisted_mq.broker.filter.expression import is_known
-from twisted_mq.broker.long_polling import Kind
+from twisted_mq.broker.waiting_requests import Kind
 from twisted_mq.protocol.bodies import CheckClientRequestBody, ConsumerData, HeartbeatData, encode_body
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.layouts.record_codec import iterate_messages

@@ -6,8 +6,9 @@ import enum
 
 from twisted.internet import defer
 
-from twisted_mq.broker.long_polling import EARLY_MS, Waiting
+from twisted_mq.broker.long_polling import EARLY_MS
 from twisted_mq.broker.pop.parts import PopParts
+from twisted_mq.broker.waiting_requests import Waiting
 from twisted_mq.remoting.channel import Ready
 
 

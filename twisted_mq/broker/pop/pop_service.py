@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from twisted_mq.broker.long_polling import Kind
 from twisted_mq.broker.pop.acknowledge import Acknowledgements
 from twisted_mq.broker.pop.in_flight import InFlightMessages
 from twisted_mq.broker.pop.order_info import ConsumerOrderInfoTable
@@ -13,6 +12,7 @@ from twisted_mq.broker.pop.revive_log import ReviveLog
 from twisted_mq.broker.pop.revive_queue import ReviveQueue
 from twisted_mq.broker.pop.reviver import Reviver
 from twisted_mq.broker.schedule.delivery_loop import DeliveryLoop
+from twisted_mq.broker.waiting_requests import Kind
 
 
 class PopService:

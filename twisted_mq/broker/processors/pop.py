@@ -10,7 +10,6 @@ from collections.abc import Collection
 import attrs
 
 from twisted_mq.broker.filter.selection import Selection, expression_selection
-from twisted_mq.broker.long_polling import Kind, Line
 from twisted_mq.broker.pop.answer_when_durable import when_durable
 from twisted_mq.broker.pop.checks import (
     check_broker,
@@ -22,6 +21,7 @@ from twisted_mq.broker.pop.checks import (
 from twisted_mq.broker.pop.held import NotHeld, hold
 from twisted_mq.broker.pop.parts import PopParts
 from twisted_mq.broker.pop.reader import Popped, PopReader
+from twisted_mq.broker.waiting_requests import Kind, Line
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.headers import PopMessageRequestHeader, PopMessageResponseHeader

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 
 import attrs
 
-from twisted_mq.broker.long_polling import Kind, Line
 from twisted_mq.broker.pop.checks import check_broker, header_and_born_time, readable_topic, refused_with
 from twisted_mq.broker.pop.held import NotHeld, hold
 from twisted_mq.broker.pop.offsets import next_offset
 from twisted_mq.broker.pop.order_manager import ConsumerOrderManager
 from twisted_mq.broker.pop.parts import PopParts
+from twisted_mq.broker.waiting_requests import Kind, Line
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.headers import (
     NotificationRequestHeader,

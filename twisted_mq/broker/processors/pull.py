@@ -13,10 +13,11 @@ from twisted.internet import interfaces
 
 from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
 from twisted_mq.broker.filter.selection import Selection
-from twisted_mq.broker.long_polling import Kind, Line, LongPolling
+from twisted_mq.broker.long_polling import LongPolling
 from twisted_mq.broker.processors.pull_checks import CheckedParts, PullChecks
 from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
 from twisted_mq.broker.statistics.call_times import TimedCall
+from twisted_mq.broker.waiting_requests import Kind, Line
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import SubscriptionGroupConfig, TopicConfig
 from twisted_mq.protocol.codes import RequestCode, ResponseCode

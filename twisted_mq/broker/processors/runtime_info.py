@@ -18,12 +18,13 @@ from twisted_mq.broker.clients.consumer_manager import ConsumerManager
 from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
 from twisted_mq.broker.ha.service import HAService
 from twisted_mq.broker.ha.slave_rows import slave_rows
-from twisted_mq.broker.long_polling import Kind, LongPolling
+from twisted_mq.broker.long_polling import LongPolling
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.schedule.waiting_messages import WaitingMessages
 from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
 from twisted_mq.broker.statistics.call_times import TimedCall
 from twisted_mq.broker.statistics.delivery_counts import SCHEDULE_CONSUMER
+from twisted_mq.broker.waiting_requests import Kind
 from twisted_mq.protocol.bodies import GroupList, KVTable, encode_body
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.headers import QueryTopicConsumeByWhoRequestHeader

@@ -9,22 +9,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from random import Random
-from typing import Protocol
 
-from twisted_mq.broker.clients.rebalance_lock import RebalanceLockManager
-from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
-from twisted_mq.broker.ha.durability import Durability
-from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.processors.send_batch import BatchSends
 from twisted_mq.broker.processors.send_checks import SendChecks, SendHeader, SendTarget, not_stored
+from twisted_mq.broker.processors.send_parts import SendParts
 from twisted_mq.broker.processors.send_postponed import UNUSUAL, PostponedSends
 from twisted_mq.broker.processors.send_retried import RetriedSends, undelayed
-from twisted_mq.broker.schedule.postpone import Postponement
-from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
-from twisted_mq.broker.statistics.call_times import TimedCall
-from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
-from twisted_mq.broker.transaction.transaction_service import TransactionService
 from twisted_mq.config.values import value_text
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
@@ -33,7 +23,7 @@ from twisted_mq.protocol.headers import (
     SendMessageRequestHeaderV2,
     SendMessageResponseHeader,
 )
-from twisted_mq.protocol.layouts.message_id import UniqueKeyMaker, offset_message_id_pattern, offset_message_ids
+from twisted_mq.protocol.layouts.message_id import offset_message_id_pattern, offset_message_ids
 from twisted_mq.protocol.remarks import OVERLOAD
 from twisted_mq.protocol.text.java import tags_code
 from twisted_mq.protocol.text.properties import decode_properties
@@ -41,31 +31,10 @@ from twisted_mq.protocol.wire.answers import answer_encoder
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import fast_header
 from twisted_mq.remoting.channel import Answer, Channel
-from twisted_mq.storage.interfaces import IMessageStore, InnerMessage, PutResult, PutStatus
+from twisted_mq.storage.interfaces import InnerMessage, PutResult, PutStatus
 
 Read = Callable[[RemotingCommand], SendHeader]
 Sent = Callable[[RemotingCommand, InnerMessage, PutResult, int], bytes]
-
-
-class SendParts(Protocol):
-    """The broker that is sent to."""
-
-    options: BrokerOptions
-    now_ms: Callable[[], int]
-    random: Random
-    unique_keys: UniqueKeyMaker
-    store: IMessageStore
-    timed_put: TimedCall[[InnerMessage], PutResult]
-    topics: TopicConfigManager
-    groups: SubscriptionGroupManager
-    locks: RebalanceLockManager
-    statistics: BrokerStatistics
-    durability: Durability
-    postponement: Postponement
-    transactions: TransactionService
-
-    @property
-    def store_host(self) -> bytes: ...
 
 
 class SendAnswers:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.broker import Peer
 from tests.support.pop import PopDesk, bodies, messages
-from twisted_mq.broker.long_polling import Kind
+from twisted_mq.broker.waiting_requests import Kind
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.wire.command import RemotingCommand
 

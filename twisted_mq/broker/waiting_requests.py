@@ -1,0 +1,66 @@
+"""What waits for messages: the requests, and the lines that they stand in."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection, Iterator
+from typing import NamedTuple, Protocol
+
+from twisted_mq.protocol.names.pop_topics import pop_retry_topics
+from twisted_mq.remoting.channel import Answer
+
+Place = tuple[str, int]
+"""Topic and queue id of an arriving message, or ALL_QUEUES."""
+
+
+class Kind(enum.IntEnum):
+    """What waits, in the order in which it is answered."""
+
+    PULL = 0
+    NOTIFICATION = 1
+    POP = 2
+
+
+class Line(NamedTuple):
+    """What is waited for. The pulls of all groups stand in one line: their group is empty here."""
+
+    kind: Kind
+    topic: str
+    group: str
+    queue_id: int
+
+    def places(self) -> Iterator[Place]:
+        """Where a message arrives that concerns the line; for pops also in the group's retry topics."""
+        yield self.topic, self.queue_id
+        if self.kind is not Kind.PULL:
+            for name in pop_retry_topics(self.topic, self.group):
+                yield name, self.queue_id
+
+
+class Corked(Protocol):
+    """The connection of a request; between `cork` and `uncork` its answers are kept, to leave in one piece."""
+
+    connected_now: bool
+
+    def cork(self) -> None: ...
+
+    def uncork(self) -> None: ...
+
+
+class Waiting(Protocol):
+    """A request that found nothing yet; messages of other tags codes than these are not for it."""
+
+    @property
+    def line(self) -> Line: ...
+
+    @property
+    def channel(self) -> Corked: ...
+
+    @property
+    def expires_ms(self) -> int: ...
+
+    @property
+    def tags_codes(self) -> Collection[int] | None: ...
+
+    def attempt(self, last: bool) -> Answer:
+        """The answer; None where there is none yet, which the last attempt never says."""
