@@ -37,8 +37,8 @@ import construct
 
 from twisted_mq.protocol.errors import RecordError
 from twisted_mq.protocol.flags import MessageSysFlag
-from twisted_mq.protocol.layouts.derive import Buffer as Buffer
 from twisted_mq.protocol.layouts.derive import (
+    Buffer,
     LengthError,
     derive_field,
     derive_fields,

@@ -12,31 +12,23 @@ from typing import NamedTuple
 
 from twisted_mq.protocol.errors import RecordError
 from twisted_mq.protocol.flags import MessageSysFlag
+from twisted_mq.protocol.layouts.derive import Buffer
 from twisted_mq.protocol.layouts.host import IPV4_HOST_BYTES, IPV6_HOST_BYTES, host_text
 from twisted_mq.protocol.layouts.message_id import offset_message_id
 from twisted_mq.protocol.layouts.record import (
-    BLANK,
-    BLANK_BYTES,
     CRC_MASK,
-    HEAD_BYTES,
     HEADS,
-    MAGIC_BLANK,
     MAGIC_V1,
     MAGIC_V2,
-    MESSAGE,
     PHYSICAL_OFFSET,
     PHYSICAL_OFFSET_POSITION,
     V1_TOPIC_BYTES,
     V6_FLAGS,
-    Buffer,
     RecordHead,
     RecordSpans,
-    encode_blank,
     middle,
     read_head,
-    read_mark,
     read_spans,
-    record_size,
 )
 from twisted_mq.protocol.messages.compression import MAX_BODY_BYTES, CompressionError, plain_body
 from twisted_mq.protocol.messages.delay_levels import DEFAULT_DELAY_TABLE, delivery_time
@@ -49,35 +41,6 @@ from twisted_mq.protocol.text.properties import (
     PROPERTY_TAGS,
     decode_property_bytes,
 )
-
-__all__ = [
-    "BLANK",
-    "BLANK_BYTES",
-    "HEADS",
-    "HEAD_BYTES",
-    "MAGIC_BLANK",
-    "MAGIC_V1",
-    "MAGIC_V2",
-    "MESSAGE",
-    "PHYSICAL_OFFSET_POSITION",
-    "V1_TOPIC_BYTES",
-    "Buffer",
-    "DispatchFields",
-    "RecordHead",
-    "RecordSpans",
-    "check_body",
-    "crc32",
-    "decode_message",
-    "dispatch_fields",
-    "encode_blank",
-    "encode_record",
-    "iterate_messages",
-    "moved_record",
-    "read_head",
-    "read_mark",
-    "read_spans",
-    "record_size",
-]
 
 _HEAD_V4 = HEADS[0]
 _host_text = functools.lru_cache(maxsize=1024)(host_text)

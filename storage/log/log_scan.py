@@ -10,13 +10,13 @@ from typing import NamedTuple, Protocol
 import attrs
 
 from twisted_mq.protocol.errors import RecordError
+from twisted_mq.protocol.layouts.derive import Buffer
 from twisted_mq.protocol.layouts.ordinary_records import POSITION, SIZE, Row, pass_records, read_rows
 from twisted_mq.protocol.layouts.record import (
     BLANK_BYTES,
     MAGIC_BLANK,
     MAGIC_POSITION,
     MAGICS,
-    Buffer,
     read_head,
     read_mark,
     read_spans,

@@ -8,7 +8,8 @@ import attrs
 
 from twisted_mq.protocol.layouts.host import pack_host
 from twisted_mq.protocol.layouts.queue_entry import pack_entry
-from twisted_mq.protocol.layouts.record_codec import encode_blank, encode_record
+from twisted_mq.protocol.layouts.record import encode_blank
+from twisted_mq.protocol.layouts.record_codec import encode_record
 from twisted_mq.protocol.text.properties import encode_properties
 
 BORN_MS = 1_795_216_734_968

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import attrs
 
+from twisted_mq.protocol.layouts.derive import Buffer
 from twisted_mq.protocol.layouts.message_id import offset_message_id
-from twisted_mq.protocol.layouts.record import Buffer, RecordHead
-from twisted_mq.protocol.layouts.record_codec import encode_record, read_head, read_spans
+from twisted_mq.protocol.layouts.record import RecordHead, read_head, read_spans
+from twisted_mq.protocol.layouts.record_codec import encode_record
 from twisted_mq.protocol.text.java import from_utf8, parse_int, tags_code, utf8
 from twisted_mq.protocol.text.properties import PROPERTY_TAGS, decode_property_bytes, encode_properties
 from twisted_mq.storage.interfaces import InnerMessage

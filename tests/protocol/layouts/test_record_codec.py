@@ -16,19 +16,14 @@ from hypothesis import strategies as st
 from tests.support.captures import STORES, commit_log_files, expected, frame_index, frames, stored_records
 from twisted_mq.protocol.errors import RecordError
 from twisted_mq.protocol.layouts.host import pack_host, parse_host_text
-from twisted_mq.protocol.layouts.record import V6_FLAGS
+from twisted_mq.protocol.layouts.record import MAGIC_BLANK, MESSAGE, V6_FLAGS, read_head, read_mark, read_spans
 from twisted_mq.protocol.layouts.record_codec import (
-    MAGIC_BLANK,
-    MESSAGE,
     DispatchFields,
     crc32,
     decode_message,
     dispatch_fields,
     encode_record,
     iterate_messages,
-    read_head,
-    read_mark,
-    read_spans,
 )
 from twisted_mq.protocol.messages.compression import CompressionType, compress
 from twisted_mq.protocol.messages.message import MessageExt

@@ -19,8 +19,8 @@ from twisted_mq.protocol.bodies import SubscriptionData
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError, RecordError
 from twisted_mq.protocol.headers import PullMessageRequestHeader
-from twisted_mq.protocol.layouts.record import Buffer
-from twisted_mq.protocol.layouts.record_codec import read_head, read_spans
+from twisted_mq.protocol.layouts.derive import Buffer
+from twisted_mq.protocol.layouts.record import read_head, read_spans
 from twisted_mq.protocol.messages.subscription import SubscriptionError, build_subscription, is_tag_type
 from twisted_mq.protocol.text.properties import decode_property_bytes
 from twisted_mq.storage.interfaces import RecordTest

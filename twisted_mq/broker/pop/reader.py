@@ -13,7 +13,8 @@ from twisted_mq.broker.pop.retried_record import with_receipt
 from twisted_mq.broker.pop.revive_log import ReviveLog
 from twisted_mq.protocol.bodies import PopCheckPoint
 from twisted_mq.protocol.headers import PopMessageRequestHeader
-from twisted_mq.protocol.layouts.record import Buffer, unpack_queue_offset
+from twisted_mq.protocol.layouts.derive import Buffer
+from twisted_mq.protocol.layouts.record import unpack_queue_offset
 from twisted_mq.protocol.names.pop_receipt import message_offset_info, start_offset_info
 from twisted_mq.protocol.names.pop_topics import ORDER_REVIVE_QUEUE, pop_retry_topic
 from twisted_mq.storage.interfaces import GetResult, GetStatus

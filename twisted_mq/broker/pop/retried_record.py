@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from twisted_mq.broker.stored_message import StoredMessage
 from twisted_mq.protocol.bodies import PopCheckPoint
-from twisted_mq.protocol.layouts.record import Buffer
+from twisted_mq.protocol.layouts.derive import Buffer
 from twisted_mq.protocol.names.pop_receipt import Receipt
 from twisted_mq.protocol.names.pop_topics import retry_mark
 from twisted_mq.protocol.text.properties import PROPERTY_FIRST_POP_TIME, PROPERTY_POP_CK

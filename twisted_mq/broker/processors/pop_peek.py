@@ -12,7 +12,7 @@ from twisted_mq.broker.pop.parts import ReadParts
 from twisted_mq.broker.pop.reader import DEFAULT_MAX_BYTES
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.headers import PeekMessageRequestHeader, PopMessageResponseHeader
-from twisted_mq.protocol.layouts.record import Buffer
+from twisted_mq.protocol.layouts.derive import Buffer
 from twisted_mq.protocol.names.pop_topics import pop_retry_topic
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header, encode_header
