@@ -49,7 +49,7 @@ class DaemonOptions(usage.Options, Generic[Settings]):
     @property
     def umask(self) -> int | None:
         """What the daemon sets: twistd does so in the background only, or where it is told one."""
-        return None if self.parent is None or self.parent["umask"] is not None else OWN_FILES
+        return None if self.parent is None or self.parent.get("umask") is not None else OWN_FILES
 
     def opt_set(self, setting: str) -> None:
         """KEY=VALUE: any key of the properties file; may be given several times."""

@@ -53,6 +53,16 @@ def test_command_line_sets_each_key_that_the_file_takes():
     assert settings.broker_id == 3
 
 
+@pytest.mark.parametrize(
+    ("parent", "umask"), [(None, None), ({}, 0o077), ({"umask": None}, 0o077), ({"umask": 0o027}, None)]
+)
+def test_files_are_the_users_own_unless_twistd_was_told_otherwise(parent, umask):
+    """`twist`, which knows no umask, is such a parent too; a program that makes the services itself has none."""
+    options = parsed(namesrv_tap)
+    options.parent = parent
+    assert options.umask == umask
+
+
 @pytest.mark.parametrize(("tap", "name"), [(broker_tap, "mqbroker"), (namesrv_tap, "mqnamesrv")])
 def test_version_is_one_line(capsys, tap, name):
     with pytest.raises(SystemExit) as caught:
