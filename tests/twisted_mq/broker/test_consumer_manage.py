@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.broker import BrokerInMemory, MemoryTable
 from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
+from twisted_mq.broker.processors.consumer_manage import MOST_UNKNOWN_QUEUES
 from twisted_mq.protocol.bodies import (
     LockBatchRequestBody,
     LockBatchResponseBody,
@@ -80,11 +81,13 @@ def test_offsets_of_unknown_topics_and_groups_are_refused() -> None:
     assert broker.controller.offsets.offsets == {}
 
 
-def test_offsets_of_queues_that_are_not_there_are_refused_and_take_no_memory() -> None:
+def test_only_so_many_offsets_of_queues_that_are_not_there_are_noted() -> None:
     broker = broker_with()
-    answer = ask(broker, UPDATE, consumerGroup="G", queueId="123456", commitOffset="1")
-    assert answer == (29, "queueId: topic T has no queue 123456", {})
-    assert broker.controller.offsets.offsets == {}
+    codes = [ask(broker, UPDATE, consumerGroup="G", queueId=str(1000 + n), commitOffset="1")[0] for n in range(100)]
+    most = MOST_UNKNOWN_QUEUES + broker.controller.topics.queue_count("T")
+    assert codes == [0] * most + [29] * (100 - most)
+    assert broker.controller.offsets.queue_count("G", "T") == most
+    assert ask(broker, UPDATE, consumerGroup="G", queueId="0", commitOffset="1")[0] == 0
 
 
 def test_only_queues_that_are_there_are_locked() -> None:

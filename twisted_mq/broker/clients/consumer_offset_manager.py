@@ -50,6 +50,10 @@ class ConsumerOffsetManager:
         """The committed offset, or the one a reset gave; None where the group has none on that queue."""
         return self.offsets.get(f"{topic}{TOPIC_GROUP_SEPARATOR}{group}", {}).get(queue_id)
 
+    def queue_count(self, group: str, topic: str) -> int:
+        """Of how many queues the group has an offset."""
+        return len(self.offsets.get(f"{topic}{TOPIC_GROUP_SEPARATOR}{group}", ()))
+
     def clone(self, source: str, target: str, topic: str) -> None:
         """Give a group the offsets that another has on a topic, in place of its own."""
         offsets = self.offsets.get(f"{topic}{TOPIC_GROUP_SEPARATOR}{source}")

@@ -41,6 +41,9 @@ from twisted_mq.protocol.wire.header_codec import decode_header, encode_header
 from twisted_mq.remoting.channel import Answer, Channel
 from twisted_mq.storage.interfaces import Boundary, IMessageStore
 
+MOST_UNKNOWN_QUEUES = 64
+"""Queues that a topic does not have (any more), of which a group's offsets are noted all the same."""
+
 
 class ConsumerManageProcessor:
     """Answers what consumers ask about their group and its queues."""
@@ -119,15 +122,17 @@ class ConsumerManageProcessor:
             raise BrokerError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {header.consumer_group} not exist!")
         if self._topics.get(header.topic) is None:
             raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"Topic {header.topic} not exist!")
-        self._check_queue(header.topic, header.queue_id)
+        self._check_room(header.consumer_group, header.topic, header.queue_id)
         if self._offsets.has_reset(header.consumer_group, header.topic, header.queue_id):
             return command.answer(remark="Offset has been previously reset")
         self._offsets.commit(header.consumer_group, header.topic, header.queue_id, header.commit_offset)
         return command.answer()
 
-    def _check_queue(self, topic: str, queue_id: int) -> None:
-        """Raises BrokerError for a queue that neither the topic nor the store has; Apache notes whatever is sent."""
-        if not self._topics.has_queue(topic, queue_id) and self._store.max_offset_in_queue(topic, queue_id) <= 0:
+    def _check_room(self, group: str, topic: str, queue_id: int) -> None:
+        """Raises BrokerError where a group has noted too many queues that the topic does not have; Apache notes all."""
+        if self._topics.has_queue(topic, queue_id):
+            return
+        if self._offsets.queue_count(group, topic) >= MOST_UNKNOWN_QUEUES + self._topics.queue_count(topic):
             raise BrokerError(ResponseCode.INVALID_PARAMETER, f"queueId: topic {topic} has no queue {queue_id}")
 
     def lock(self, channel: Channel, command: RemotingCommand) -> Answer:

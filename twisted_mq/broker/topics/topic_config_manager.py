@@ -68,8 +68,12 @@ class TopicConfigManager:
 
     def has_queue(self, topic: str, queue_id: int) -> bool:
         """Whether the topic is there with so many queues, to read or to write."""
+        return 0 <= queue_id < self.queue_count(topic)
+
+    def queue_count(self, topic: str) -> int:
+        """The queues of a topic, to read or to write; 0 for one that is not there."""
         config = self.topics.get(topic)
-        return config is not None and 0 <= queue_id < max(config.read_queue_nums, config.write_queue_nums)
+        return 0 if config is None else max(config.read_queue_nums, config.write_queue_nums)
 
     def is_batch_topic(self, topic: str) -> bool | None:
         """Whether a topic has batch queues; None for one that is not there."""
