@@ -36,6 +36,7 @@ from twisted_mq.protocol.headers import (
     SearchOffsetResponseHeader,
     UpdateConsumerOffsetRequestHeader,
 )
+from twisted_mq.protocol.names.system_topics import RETRY_PREFIX
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header, encode_header
 from twisted_mq.remoting.channel import Answer, Channel
@@ -106,13 +107,13 @@ class ConsumerManageProcessor:
         """Whether a new group misses nothing by starting at 0 and has little to catch up.
 
         Apache says of an empty queue that there is no offset; its clients then ask for the greatest one, and never see
-        what arrives in between.
+        what arrives in between. Of a retry topic they begin at 0 by themselves.
         """
         store = self._store
         if store.min_offset_in_queue(topic, queue_id) > 0:
             return False
         if store.max_offset_in_queue(topic, queue_id) == 0:
-            return self._topics.has_queue(topic, queue_id)
+            return self._topics.has_queue(topic, queue_id) and not topic.startswith(RETRY_PREFIX)
         return store.is_in_memory(topic, queue_id, 0)
 
     def update_offset(self, channel: Channel, command: RemotingCommand) -> Answer:
