@@ -125,6 +125,7 @@ class BrokerInMemory:
             self.clock,
             end_of_read=self.controller.dispatch,
             channel_lost=self.controller.channel_lost,
+            late=self.controller.late,
         )
 
     def now_ms(self) -> int:

@@ -15,6 +15,7 @@ from twisted_mq.broker.ha.client import HAClient
 from twisted_mq.broker.ha.service import HAService
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.protocol.layouts.ha import TransferDecoder, encode_report
+from twisted_mq.remoting.late_answers import LateAnswers
 from twisted_mq.storage.config import FlushDiskType, StoreConfig
 from twisted_mq.storage.interfaces import InnerMessage
 from twisted_mq.storage.memory.memory_store import MemoryMessageStore
@@ -48,7 +49,7 @@ class Replica:
         self.options = BrokerOptions(broker_name="broker-a", **options)
         sync_flush = self.options.flush_disk_type == "SYNC_FLUSH"
         self.store = store or memory_store(network.clock, sync_flush=sync_flush)
-        self.ha = HAService(self.options, self.store, self.host)
+        self.ha = HAService(self.options, self.store, self.host, LateAnswers())
         self.port = self.host.listenTCP(HA_PORT, self.ha.accept)
         self.visible = 0
 

@@ -14,6 +14,7 @@ from twisted_mq.broker.clients.producer_manager import ProducerManager
 from twisted_mq.broker.clients.rebalance_lock import RebalanceLockManager
 from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
 from twisted_mq.broker.filter.consumer_filter_manager import ConsumerFilterManager
+from twisted_mq.broker.flush_answers import FlushAnswers
 from twisted_mq.broker.ha.durability import Durability
 from twisted_mq.broker.ha.service import HAService
 from twisted_mq.broker.long_polling import LongPolling
@@ -36,6 +37,7 @@ from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import encode_header
 from twisted_mq.reactor_threads import CallFromThread, InThread, at_once
 from twisted_mq.remoting.channel import Channel
+from twisted_mq.remoting.late_answers import LateAnswers
 from twisted_mq.routing.route_cache import RouteCache
 from twisted_mq.storage.interfaces import GetResult, IMessageStore, InnerMessage, PutResult
 
@@ -68,6 +70,7 @@ class BrokerController:
     in_thread: InThread = at_once
     registered: Callable[[], defer.Deferred[None]] = lambda: defer.succeed(None)
     random: random.Random = attrs.field(factory=random.Random)
+    late: LateAnswers = attrs.field(factory=LateAnswers)
     min_broker_id: int = 0
     statistics: BrokerStatistics = attrs.field(init=False)
     timed_put: TimedCall[[InnerMessage], PutResult] = attrs.field(init=False)
@@ -83,6 +86,7 @@ class BrokerController:
     postponement: Postponement = attrs.field(init=False)
     transactions: TransactionService = attrs.field(init=False)
     pop: PopService = attrs.field(init=False)
+    _flushes: FlushAnswers = attrs.field(init=False)
     _awaits_flush: bool = False
     _hides_unflushed: bool = attrs.field(init=False)
     log = Logger()
@@ -92,7 +96,8 @@ class BrokerController:
         self.statistics = BrokerStatistics(seconds())
         self.timed_put = TimedCall(store.put_message, seconds)
         self.timed_get = TimedCall(store.get_message, seconds)
-        self.polling = LongPolling(self.clock, self.now_ms, self.dispatch)
+        self.polling = LongPolling(self.clock, self.now_ms, self.late, self.dispatch)
+        self._flushes = FlushAnswers(store, self.call_from_thread, self.late, self.dispatch)
         self.locks = RebalanceLockManager(options.rebalance_lock_max_live_time)
         self.producers = ProducerManager(options.channel_expired_timeout)
         self.consumers = ConsumerManager(self.notify_consumer_ids_changed, options.channel_expired_timeout)
@@ -101,7 +106,7 @@ class BrokerController:
         )
         self.consumers.on_group_gone.append(lambda group: self.filters.unregister(group, self.now_ms()))
         self.routes = TopicRoutes(self.topics, options.broker_name, self.route_cache)
-        self.ha = HAService(options, store, self.clock, self.ha_address)
+        self.ha = HAService(options, store, self.clock, self.late, self.ha_address)
         self.durability = Durability(self)
         self.waiting = WaitingMessages(self, self.tables.delays, clean=self.clean, in_thread=self.in_thread)
         self.postponement = Postponement(options, self.now_ms, self.random, self.waiting.crowd)
@@ -148,14 +153,8 @@ class BrokerController:
             self.dispatch()
 
     def flushed(self, offset: int) -> defer.Deferred[bool]:
-        """Fires when the log is on disk up to `offset` (True) or that took too long (False), after it became visible."""
-        waiting: defer.Deferred[bool] = defer.Deferred()
-        self.store.when_flushed(offset, lambda done: self.call_from_thread(self._flushed, waiting, done))
-        return waiting
-
-    def _flushed(self, waiting: defer.Deferred[bool], done: bool) -> None:
-        waiting.callback(done)
-        self.dispatch()
+        """Fires when the log is on disk up to `offset` (True) or that took too long (False); then it becomes visible."""
+        return self._flushes.flushed(offset)
 
     def notify_consumer_ids_changed(self, group: str, channels: list[Channel]) -> None:
         """Tell a group's members that the group changed, so that they rebalance at once (code 40, one-way)."""

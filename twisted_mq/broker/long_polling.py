@@ -14,8 +14,9 @@ import attrs
 from twisted.internet import defer, interfaces
 from twisted.python import failure
 
-from twisted_mq.broker.waiting_requests import Corked, Kind, Line, Place, Waiting
+from twisted_mq.broker.waiting_requests import Kind, Line, Place, Waiting
 from twisted_mq.remoting.channel import Answer, Ready
+from twisted_mq.remoting.late_answers import LateAnswers
 
 ALL_QUEUES = -1
 EARLY_MS = 50
@@ -50,7 +51,11 @@ class LongPolling:
     """
 
     def __init__(
-        self, clock: interfaces.IReactorTime, now_ms: Callable[[], int], dispatch: Callable[[], object]
+        self,
+        clock: interfaces.IReactorTime,
+        now_ms: Callable[[], int],
+        late: LateAnswers,
+        dispatch: Callable[[], object],
     ) -> None:
         self.lines: dict[Line, list[_Held]] = {}
         self.woken: dict[Line, _Arrival] = {}
@@ -59,7 +64,7 @@ class LongPolling:
         self._dispatch = dispatch
         self._lines_at: dict[Place, dict[Line, None]] = {}
         self._counts = dict.fromkeys(Kind, 0)
-        self._corked: set[Corked] | None = None
+        self._late = late
 
     def count(self, kind: Kind) -> int:
         """How many of a kind wait."""
@@ -92,14 +97,9 @@ class LongPolling:
     def answer_woken(self) -> bool:
         """Answer those for whom messages arrived; whether pops were tried, which put check points."""
         woken, self.woken = sorted(self.woken.items()), {}
-        corked, self._corked = self._corked, set()
-        try:
+        with self._late.together():
             for line, arrival in woken:
                 self._offer(line, arrival)
-        finally:
-            for channel in self._corked:
-                channel.uncork()
-            self._corked = corked
         return bool(woken) and woken[-1][0].kind is Kind.POP
 
     def _offer(self, line: Line, arrival: _Arrival) -> None:
@@ -145,8 +145,9 @@ class LongPolling:
         self._end(lambda held: held.request.line.kind in kinds)
 
     def _end(self, due: Callable[[_Held], bool]) -> None:
-        for held in [held for line in self.lines.values() for held in line if due(held)]:
-            self._try(held, last=True)
+        with self._late.together():
+            for held in [held for line in self.lines.values() for held in line if due(held)]:
+                self._try(held, last=True)
 
     def _expired(self, held: _Held) -> None:
         held.timer = None
@@ -178,10 +179,6 @@ class LongPolling:
     def _answer(self, held: _Held, answer: Answer | failure.Failure) -> None:
         if held.timer is not None:
             held.timer.cancel()
-        channel = held.request.channel
-        if self._corked is not None and channel not in self._corked:
-            self._corked.add(channel)
-            channel.cork()
         if isinstance(answer, defer.Deferred):
             answer.addBoth(held.done.callback)
         elif isinstance(answer, failure.Failure):

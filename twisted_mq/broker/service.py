@@ -224,6 +224,7 @@ class BrokerService(service.Service):
             self._reactor,
             end_of_read=controller.dispatch,
             channel_lost=controller.channel_lost,
+            late=controller.late,
             count=lambda event: controller.statistics.activity[event].add(1, 0),
         )
         self._factory = RemotingServerFactory(

@@ -37,14 +37,10 @@ class Line(NamedTuple):
                 yield name, self.queue_id
 
 
-class Corked(Protocol):
-    """The connection of a request; between `cork` and `uncork` its answers are kept, to leave in one piece."""
+class Connection(Protocol):
+    """That of a request."""
 
     connected_now: bool
-
-    def cork(self) -> None: ...
-
-    def uncork(self) -> None: ...
 
 
 class Waiting(Protocol):
@@ -54,7 +50,7 @@ class Waiting(Protocol):
     def line(self) -> Line: ...
 
     @property
-    def channel(self) -> Corked: ...
+    def channel(self) -> Connection: ...
 
     @property
     def expires_ms(self) -> int: ...

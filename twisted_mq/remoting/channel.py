@@ -31,6 +31,7 @@ from twisted_mq.protocol.wire.framing import MAX_FRAME_BYTES, FrameDecoder, enco
 from twisted_mq.remoting.awaited_answers import AwaitedAnswers
 from twisted_mq.remoting.budget import Budget
 from twisted_mq.remoting.errors import RemotingSendError, RemotingTooMuchRequestError
+from twisted_mq.remoting.late_answers import LateAnswers
 from twisted_mq.remoting.transport import Transport, packed, peer_of, switch_on
 
 Ready: TypeAlias = RemotingCommand | bytes | None
@@ -82,6 +83,7 @@ class Traffic:
     long_turns: int = 0
     """How many commands took longer than LONG_SECONDS."""
     budget: Budget[Channel] = attrs.field(factory=Budget)
+    late: LateAnswers = attrs.field(factory=LateAnswers)
 
 
 @implementer(interfaces.IPushProducer)
@@ -104,7 +106,6 @@ class Channel(protocol.Protocol):
         self.last_active = self._seconds()
         self.connected_now = False
         self._waiting: list[RemotingCommand] = []
-        self._corked: list[bytes] | None = None
         self._pending = 0
         self._incomplete = 0
         self._paused = False
@@ -244,13 +245,13 @@ class Channel(protocol.Protocol):
                 continue
             if now - due > LONG_SECONDS:
                 self._long_turn(command, now - due)
-            self._write(ready)
+            self.write_answers(ready)
             ready, size = [], 0
             if self._paused or (now >= end and self._produces):
                 self._keep(list(remaining))
                 break
             due = seconds() + PATIENCE_SECONDS
-        self._write(ready)
+        self.write_answers(ready)
         if self._traffic.end_of_read is not None:
             self._traffic.end_of_read()
 
@@ -273,7 +274,7 @@ class Channel(protocol.Protocol):
             peer=self.address,
         )
 
-    def _write(self, answers: list[bytes]) -> None:
+    def write_answers(self, answers: list[bytes]) -> None:
         """Hand answers to the transport in one piece, and count them where the peer does not take them."""
         if not self.connected_now or not answers:
             return
@@ -316,22 +317,8 @@ class Channel(protocol.Protocol):
         self._traffic.pending_answers -= 1
         self._pending -= 1
         encoded = self._frame(command, answer)
-        if encoded is None:
-            return
-        if self._corked is not None:
-            self._corked.append(encoded)
-        else:
-            self._write([encoded])
-
-    def cork(self) -> None:
-        """Keep late answers from now on."""
-        self._corked = []
-
-    def uncork(self) -> None:
-        """Write what was kept, in one piece."""
-        if self._corked is not None:
-            answers, self._corked = self._corked, None
-            self._write(answers)
+        if encoded is not None:
+            self._traffic.late.write(self, encoded)
 
     def _refusal(self, command: RemotingCommand, reason: failure.Failure) -> RemotingCommand:
         """The one place that turns an error into an answer."""

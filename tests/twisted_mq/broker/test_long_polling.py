@@ -10,22 +10,20 @@ from twisted.internet.task import Clock
 
 from twisted_mq.broker.long_polling import LongPolling
 from twisted_mq.broker.waiting_requests import Kind, Line
+from twisted_mq.remoting.late_answers import LateAnswers
 
 PULLS = Line(Kind.PULL, "T", "", 0)
 
 
 @attrs.define(eq=False)
 class Connection:
-    """Notes what happens to it."""
+    """Notes what is written to it."""
 
     connected_now: bool = True
-    events: list[str] = attrs.field(factory=list)
+    writes: list[list[bytes]] = attrs.field(factory=list)
 
-    def cork(self) -> None:
-        self.events.append("cork")
-
-    def uncork(self) -> None:
-        self.events.append("uncork")
+    def write_answers(self, answers: list[bytes]) -> None:
+        self.writes.append(answers)
 
 
 @attrs.define(eq=False)
@@ -50,10 +48,11 @@ class Desk:
     clock: Clock = attrs.field(factory=Clock)
     answers: list[object] = attrs.field(factory=list)
     dispatched: int = 0
+    late: LateAnswers = attrs.field(factory=LateAnswers)
     polling: LongPolling = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.polling = LongPolling(self.clock, lambda: int(self.clock.seconds() * 1000), self.dispatch)
+        self.polling = LongPolling(self.clock, lambda: int(self.clock.seconds() * 1000), self.late, self.dispatch)
 
     def dispatch(self) -> None:
         self.dispatched += 1
@@ -195,9 +194,10 @@ def test_pop_whose_time_is_up_is_tried_once_more_and_what_it_put_is_shown() -> N
 def test_answers_of_one_connection_leave_in_one_piece() -> None:
     desk, one, other = Desk(), Connection(), Connection()
     for queue_id in range(3):
-        desk.hold(Request(f"a{queue_id}", Line(Kind.PULL, "T", "", queue_id), channel=one))
+        request = Request(f"a{queue_id}", Line(Kind.PULL, "T", "", queue_id), channel=one)
+        desk.polling.hold(request).addCallback(lambda answer: desk.late.write(one, answer))
     desk.hold(Request("b", channel=other, found=lambda: False))
     for queue_id in range(3):
         desk.polling.arrived("T", queue_id, 0, 0, 1)
     desk.polling.answer_woken()
-    assert (desk.answers, one.events, other.events) == ([b"a0", b"a1", b"a2"], ["cork", "uncork"], [])
+    assert (one.writes, other.writes) == ([[b"a0", b"a1", b"a2"]], [])

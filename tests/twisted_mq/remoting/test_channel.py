@@ -116,15 +116,14 @@ class RequestsOfThePeer(ChannelCase):
         self.assertEqual([told(one) for one in sent(self.transport)], [(1, 0, None, b"late")])
         self.assertEqual(self.traffic.pending_answers, 0)
 
-    def test_late_answers_of_a_corked_channel_leave_in_one_write(self) -> None:
+    def test_late_answers_that_come_together_leave_in_one_write(self) -> None:
         writes: list[bytes] = []
         self.receive(request(LATER, 1), request(LATER, 2), request(LATER, 3))
         self.transport.write = writes.append  # type: ignore[method-assign]
-        self.channel.cork()
-        for number in (0, 1):
-            self.later[number].callback(request(0))
-        self.assertEqual(writes, [])
-        self.channel.uncork()
+        with self.traffic.late.together(), self.traffic.late.together():
+            for number in (0, 1):
+                self.later[number].callback(request(0))
+            self.assertEqual(writes, [])
         self.later[2].callback(request(0))
         self.assertEqual(len(writes), 2)
         self.transport.io.write(b"".join(writes))

@@ -11,6 +11,7 @@ from twisted_mq.broker.ha.group_transfer import GroupTransferService
 from twisted_mq.broker.options import BrokerOptions, BrokerRole
 from twisted_mq.protocol.bodies import HAClientRuntimeInfo, HAConnectionRuntimeInfo, HARuntimeInfo
 from twisted_mq.protocol.layouts.ha import ConnectionState
+from twisted_mq.remoting.late_answers import LateAnswers
 from twisted_mq.storage.interfaces import IMessageStore
 
 
@@ -18,7 +19,12 @@ class HAService:
     """`accept` is the factory for the HA port; `client` is None on a master, `address` is what slaves are told."""
 
     def __init__(
-        self, options: BrokerOptions, store: IMessageStore, clock: interfaces.IReactorTime, address: str = ""
+        self,
+        options: BrokerOptions,
+        store: IMessageStore,
+        clock: interfaces.IReactorTime,
+        late: LateAnswers,
+        address: str = "",
     ) -> None:
         self.client: HAClient | None = None
         self.address = address
@@ -26,6 +32,7 @@ class HAService:
         self.transfers = GroupTransferService(clock, options.slave_timeout / 1000)
         self._options = options
         self._store = store
+        self._late = late
 
     def follow(self, client: HAClient) -> None:
         """This is a slave's, which follows its master by that client."""
@@ -47,7 +54,8 @@ class HAService:
 
     def _changed(self) -> None:
         if self.transfers:
-            self.transfers.acknowledged(self.accept.acknowledged_offsets())
+            with self._late.together():
+                self.transfers.acknowledged(self.accept.acknowledged_offsets())
 
     def runtime_info(self) -> HARuntimeInfo:
         """What GET_BROKER_HA_STATUS answers (Apache: DefaultHAService.getRuntimeInfo)."""

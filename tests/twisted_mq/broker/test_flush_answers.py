@@ -1,0 +1,55 @@
+"""Those who wait for the disk are answered in the reactor's thread, all of one flush together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+from twisted_mq.broker.flush_answers import FlushAnswers
+from twisted_mq.remoting.late_answers import LateAnswers
+
+
+@attrs.define(eq=False)
+class Desk:
+    """A store whose flushes are told by hand, and a reactor whose calls from threads are made by hand."""
+
+    calls: list[Callable[[], None]] = attrs.field(factory=list)
+    waiting: list[Callable[[bool], None]] = attrs.field(factory=list)
+    events: list[Any] = attrs.field(factory=list)
+    late: LateAnswers = attrs.field(factory=LateAnswers)
+    answers: FlushAnswers = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.answers = FlushAnswers(self, self.calls.append, self.late, lambda: self.events.append("dispatch"))
+
+    def when_flushed(self, offset: int, callback: Callable[[bool], None]) -> None:
+        self.waiting.append(callback)
+
+    def write_answers(self, answers: list[bytes]) -> None:
+        self.events.append(answers)
+
+
+def test_all_of_one_flush_are_answered_in_one_call_and_one_write_before_it_is_shown() -> None:
+    desk = Desk()
+    for number in range(3):
+        waiting = desk.answers.flushed(number)
+        waiting.addCallback(lambda done, number=number: desk.late.write(desk, b"%d %d" % (number, done)))
+    for number, tell in enumerate(desk.waiting):
+        tell(number != 1)
+    assert (len(desk.calls), desk.events) == (1, [])
+    desk.calls.pop()()
+    assert desk.events == [[b"0 1", b"1 0", b"2 1"], "dispatch"]
+
+
+def test_who_is_told_later_is_answered_by_another_call() -> None:
+    desk, heard = Desk(), list[bool]()
+    for number in range(2):
+        desk.answers.flushed(number).addCallback(heard.append)
+    desk.waiting[0](True)
+    desk.calls.pop()()
+    desk.waiting[1](False)
+    assert (heard, len(desk.calls)) == ([True], 1)
+    desk.calls.pop()()
+    assert (heard, desk.events) == ([True, False], ["dispatch", "dispatch"])
