@@ -197,6 +197,21 @@ def test_a_store_without_a_free_buffer_refuses_sends_and_what_is_given_back() ->
     assert len(stored(broker)) == 1
 
 
+def test_a_store_that_takes_nothing_says_why() -> None:
+    broker = BrokerInMemory()
+    peer = broker.connect()
+    send(peer)
+    broker.store.close()
+    answer = send(peer)
+    assert (answer.code, (answer.remark or "").split(". ")) == (14, [
+        "service not available now",
+        "It may be caused by one of the following reasons: the broker's disk is full [/nowhere], messages are put to the"
+        " slave, message store has been shut down, etc",
+        "This time: the message store has been shut down",
+    ])  # fmt: skip
+    assert answer.ext_fields == {"MSG_REGION": "DefaultRegion", "TRACE_ON": "true"}
+
+
 def test_sync_flush_bounds_the_sends_that_wait() -> None:
     broker = BrokerInMemory(hold_flushes=True, flush_disk_type="SYNC_FLUSH", send_thread_pool_queue_capacity=1)
     peer = broker.connect()
