@@ -1,0 +1,1 @@
+"""Strictly ordered queues that outlive their brokers: which broker group takes sends and which is consumed, as pure rules."""
