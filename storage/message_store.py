@@ -21,6 +21,7 @@ from twisted_mq.storage.files.system_calls import Allocate, Sync, fdatasync, pos
 from twisted_mq.storage.flushing.commit_service import CommitService
 from twisted_mq.storage.flushing.flush import FlushCallback, FlushService
 from twisted_mq.storage.flushing.index_flush import IndexFlush
+from twisted_mq.storage.flushing.threads import SYSTEM_THREADS, Threads
 from twisted_mq.storage.index.index_builder import CATCH_UP_BYTES, IndexBuilder
 from twisted_mq.storage.index.index_check import check_index
 from twisted_mq.storage.index.index_service import IndexService
@@ -79,6 +80,7 @@ class FileMessageStore:
         allocate: Allocate = posix_fallocate,
         sync: Sync = fdatasync,
         monotonic: Callable[[], float] = time.monotonic,
+        threads: Threads = SYSTEM_THREADS,
     ) -> None:
         self.config = config
         self.recovery_report = RecoveryReport(clean=True)
@@ -86,6 +88,7 @@ class FileMessageStore:
         self._allocate = allocate
         self._sync = sync
         self._monotonic = monotonic
+        self._threads = threads
         self._paths = config.paths
         self._directory = StoreDirectory(self._paths)
         self._sync_flush = config.flush_disk_type is FlushDiskType.SYNC_FLUSH
@@ -144,14 +147,17 @@ class FileMessageStore:
             self._gate,
             lambda: self._queues,
             lambda: self._dispatcher.last_store_timestamp,
-            index=IndexFlush(self._index.index, self._checkpoint, self._sync),
+            index=IndexFlush(self._index.index, self._checkpoint, self._sync, self._threads),
             monotonic=self._monotonic,
             sync=self._sync,
+            threads=self._threads,
         )
         self._flush.start()
         if isinstance(self._log, BufferedCommitLog):
             fail = self._flush.fail
-            self._commit = CommitService(self.config, self._log, fail, self._committed, monotonic=self._monotonic)
+            self._commit = CommitService(
+                self.config, self._log, fail, self._committed, monotonic=self._monotonic, threads=self._threads
+            )
             self._commit.start()
         self._gate.open(Shut.NOT_STARTED)
 

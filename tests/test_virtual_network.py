@@ -189,5 +189,59 @@ class CutTests(NetworkCase):
         client.transport.write(b"to nobody")
         self.run_for(2)
         self.assertEqual((self.served[0].data, client.lost), (b"", None))
+        self.connect(timeout=1)
+        self.run_for(1.1)
+        self.assertEqual(self.failures, [error.TimeoutError])
+        client.transport.write(b"to nobody")
+        self.network.boot("server")
+        self.connect()
+        self.assertEqual(self.failures, [error.TimeoutError, error.ConnectionRefusedError])
+        self.run_for(1)
+        self.assertEqual(client.lost, error.ConnectionLost)
+
+    def test_process_that_is_killed_sends_what_it_wrote_and_closes(self) -> None:
+        client = self.connect()
+        self.served[0].transport.write(b"last words")
+        host = self.network.host("server")
+        host.callLater(0, self.fail)
+        host.kill()
+        self.run_for(1)
+        self.assertEqual((client.data, client.lost), (b"last words", error.ConnectionDone))
         self.connect()
         self.assertEqual(self.failures, [error.ConnectionRefusedError])
+
+    def test_link_cut_in_one_direction(self) -> None:
+        client = self.connect()
+        self.network.cut_one_way("server", "client")
+        client.transport.write(b"heard")
+        self.served[0].transport.write(b"not heard")
+        self.run_for(5)
+        self.assertEqual((self.served[0].data, client.data), (b"heard", b""))
+        self.network.heal("client", "server")
+        self.run_for(0.1)
+        self.assertEqual(client.data, b"not heard")
+
+    def test_paused_process_does_nothing_and_goes_on_with_all_that_came(self) -> None:
+        client, host, calls = self.connect(), self.network.host("server"), []
+        host.callLater(1, calls.append, "timer")
+        host.pause()
+        client.transport.write(b"while paused")
+        self.run_for(5)
+        self.assertEqual((self.served[0].data, calls), (b"", []))
+        host.resume()
+        self.run_for(0.1)
+        self.assertEqual((self.served[0].data, calls), (b"while paused", ["timer"]))
+
+    def test_timers_follow_the_clock_of_their_host(self) -> None:
+        host, calls = self.network.host("server"), []
+        began = host.seconds()
+        for seconds in (1, 100, 200):
+            host.callLater(seconds, calls.append, seconds)
+        host.set_clock(jump=95)
+        self.run_for(5.1)
+        self.assertEqual(calls, [1, 100])
+        host.set_clock(jump=-50, rate=2.0)
+        self.run_for(74)
+        self.assertEqual((calls, round(host.seconds() - began)), ([1, 100], 198))
+        self.run_for(2)
+        self.assertEqual(calls, [1, 100, 200])

@@ -68,8 +68,12 @@ def fsync(descriptor: int) -> None:
     os.fsync(descriptor)
 
 
+def _fdatasync(descriptor: int) -> None:
+    os.fdatasync(descriptor)
+
+
 posix_fallocate: Allocate = getattr(os, "posix_fallocate", write_blocks)
-fdatasync: Sync = getattr(os, "fdatasync", fsync)
+fdatasync: Sync = _fdatasync if hasattr(os, "fdatasync") else fsync
 
 
 def data_ranges(descriptor: int, start: int, size: int) -> Iterator[tuple[int, int]]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 
 from twisted_mq.storage.config import StoreConfig
 from twisted_mq.storage.files.next_file import PAGE_BYTES
+from twisted_mq.storage.flushing.threads import SYSTEM_THREADS, Thread, Threads
 from twisted_mq.storage.log.transient_pool import BufferedCommitLog
 
 
@@ -25,6 +25,7 @@ class CommitService:
         committed: Callable[[], None],
         *,
         monotonic: Callable[[], float] = time.monotonic,
+        threads: Threads = SYSTEM_THREADS,
     ) -> None:
         self._config = config
         self._log = log
@@ -33,13 +34,13 @@ class CommitService:
         self._monotonic = monotonic
         self._told = log.committed_offset
         self._last_commit = monotonic()
-        self._stopped = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._threads = threads
+        self._stopped = threads.event()
+        self._thread: Thread | None = None
 
     def start(self) -> None:
         """Begin."""
-        self._thread = threading.Thread(target=self._run, name="store-commit", daemon=True)
-        self._thread.start()
+        self._thread = self._threads.start(self._run, "store-commit")
 
     def stop(self) -> None:
         """End the thread; what was put since its last turn is not committed by this."""

@@ -15,7 +15,6 @@ holds it, all that wait get False, and the store takes no more messages.
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Iterable
 
@@ -28,6 +27,7 @@ from twisted_mq.storage.files.descriptors import is_shortage
 from twisted_mq.storage.files.next_file import PAGE_BYTES
 from twisted_mq.storage.files.system_calls import Sync, fdatasync
 from twisted_mq.storage.flushing.index_flush import IndexFlush
+from twisted_mq.storage.flushing.threads import SYSTEM_THREADS, Thread, Threads
 from twisted_mq.storage.interfaces import Shut
 from twisted_mq.storage.log.commit_log import CommitLog
 from twisted_mq.storage.queues.consume_queue import ConsumeQueue
@@ -68,6 +68,7 @@ class FlushService:
         index: IndexFlush | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         sync: Sync = fdatasync,
+        threads: Threads = SYSTEM_THREADS,
     ) -> None:
         self.error: OSError | None = None
         self._config = config
@@ -80,12 +81,13 @@ class FlushService:
         self._monotonic = monotonic
         self._sync = sync
         self._is_synchronous = config.flush_disk_type is FlushDiskType.SYNC_FLUSH
-        self._wanted = threading.Condition()
-        self._stopped = threading.Event()
+        self._made_by = threads
+        self._wanted = threads.condition()
+        self._stopped = threads.event()
         self._woken = False
         self._requests: list[_Request] = []
         self._in_flight: list[_Request] = []
-        self._threads: list[threading.Thread] = []
+        self._threads: list[Thread] = []
         self._checkpoint_failed = False
         self._short = False
         self._saved: Checkpoint = attrs.evolve(checkpoint)
@@ -95,9 +97,7 @@ class FlushService:
     def start(self) -> None:
         """Start the flush thread and the one that watches for requests that wait too long."""
         for name, run in (("flush", self._run), ("flush-watcher", self._watch)):
-            thread = threading.Thread(target=run, name=f"store-{name}", daemon=True)
-            self._threads.append(thread)
-            thread.start()
+            self._threads.append(self._made_by.start(run, f"store-{name}"))
 
     def stop(self) -> None:
         """End the threads, then flush everything and save the checkpoint in the caller's thread. Raises OSError."""

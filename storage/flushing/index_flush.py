@@ -6,11 +6,12 @@ Such a file may have hundreds of MB that no disk has seen yet: whoever waits for
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable
+from functools import partial
 
 from twisted_mq.storage.files.checkpoint import Checkpoint
 from twisted_mq.storage.files.system_calls import Sync
+from twisted_mq.storage.flushing.threads import SYSTEM_THREADS, Thread, Threads
 from twisted_mq.storage.index.index_service import IndexService
 from twisted_mq.storage.index.index_writer import IndexFile
 
@@ -24,12 +25,15 @@ class IndexFlush:
     store goes on.
     """
 
-    def __init__(self, index: IndexService, checkpoint: Checkpoint, sync: Sync) -> None:
+    def __init__(
+        self, index: IndexService, checkpoint: Checkpoint, sync: Sync, threads: Threads = SYSTEM_THREADS
+    ) -> None:
         self._index = index
         self._checkpoint = checkpoint
         self._sync = sync
         self._failed = False
-        self._thread: threading.Thread | None = None
+        self._threads = threads
+        self._thread: Thread | None = None
 
     def begin(self, flush_log: Callable[[], None]) -> None:
         """Flush the files that are full now, unless that is under way; the log first, so that no file leads behind it.
@@ -48,8 +52,7 @@ class IndexFlush:
         return files
 
     def _launch(self, files: list[IndexFile]) -> None:
-        self._thread = threading.Thread(target=self._flush, args=(files,), name="store-index-flush", daemon=True)
-        self._thread.start()
+        self._thread = self._threads.start(partial(self._flush, files), "store-index-flush")
 
     def wait(self) -> None:
         """Return when nothing is under way."""

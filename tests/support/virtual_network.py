@@ -2,13 +2,17 @@
 
 A `VirtualHost` is a reactor for what runs on it: time, listenTCP, connectTCP. Bytes take a random delay and are cut at
 random places; one direction of a connection keeps its order, different connections overtake each other. Links can be
-cut (bytes wait, as TCP repeats them) and healed; connections can be reset; a host can vanish without a word, which
-leaves its peers with half-open connections.
+cut (bytes wait, as TCP repeats them), also in one direction, and healed; connections can be reset.
+
+A host's process can be paused, or be killed: then its system closes its connections. A host can vanish without a word,
+which leaves its peers with half-open connections, and boot again. Its clock can be wrong, drift and jump; timers follow
+it, as Twisted's do.
 """
 
 from __future__ import annotations
 
 import random
+import socket
 from collections.abc import Callable
 from typing import Any
 
@@ -19,13 +23,18 @@ from twisted.internet.task import Clock
 from twisted.python import failure
 from zope.interface import implementer
 
+from tests.support.virtual_time import NEVER, Timers, VirtualCall
+
 FIRST_EPHEMERAL_PORT = 40_000
 BUFFER_BYTES = 64 * 1024
 """Bytes on their way past which a transport pauses its producer, as Twisted's do."""
 
 
 class VirtualNetwork:
-    """All hosts by name. `delay` is the range of one delivery's seconds; `split` the chance that one is cut in two."""
+    """All hosts by name. `delay` is the range of one delivery's seconds; `split` the chance that one is cut in two.
+
+    `delivered` is told of what arrives (sender, receiver, bytes), with None of a connection's end.
+    """
 
     def __init__(
         self, clock: Clock, seed: int = 0, *, delay: tuple[float, float] = (0.0001, 0.002), split: float = 0.3
@@ -34,26 +43,43 @@ class VirtualNetwork:
         self.random = random.Random(seed)
         self.delay = delay
         self.split = split
-        self.events: list[str] = []
+        self.delivered: Callable[[str, str, bytes | None], None] = lambda sender, receiver, data: None
         self._hosts: dict[str, VirtualHost] = {}
-        self._cut: set[frozenset[str]] = set()
-        self._pipes: list[VirtualTransport] = []
+        self._cut: set[tuple[str, str]] = set()
+        self._pipes: dict[VirtualTransport, None] = {}
 
     def host(self, name: str) -> VirtualHost:
         """The host of that name, made at its first use."""
-        return self._hosts.setdefault(name, VirtualHost(self, name))
+        if name not in self._hosts:
+            self._hosts[name] = VirtualHost(self, name)
+        return self._hosts[name]
 
-    def is_cut(self, one: str, other: str) -> bool:
-        """Whether nothing gets through between two hosts."""
-        return frozenset((one, other)) in self._cut
+    def boot(self, name: str) -> VirtualHost:
+        """The host of that name, new after a kill or a power cut; its system refuses what the old one had open."""
+        self._hosts[name] = VirtualHost(self, name)
+        self.deliver_soon()
+        return self._hosts[name]
+
+    def is_cut(self, sender: str, receiver: str) -> bool:
+        """Whether nothing gets through from one host to another."""
+        return (sender, receiver) in self._cut
 
     def cut(self, one: str, other: str) -> None:
         """Nothing gets through between the two until `heal`; connections stay open and bytes wait."""
-        self._cut.add(frozenset((one, other)))
+        self.cut_one_way(one, other)
+        self.cut_one_way(other, one)
+
+    def cut_one_way(self, sender: str, receiver: str) -> None:
+        """Nothing gets through in this direction; the other one goes on."""
+        self._cut.add((sender, receiver))
 
     def heal(self, one: str, other: str) -> None:
         """Bytes go through again, those first that waited."""
-        self._cut.discard(frozenset((one, other)))
+        self._cut -= {(one, other), (other, one)}
+        self.deliver_soon()
+
+    def deliver_soon(self) -> None:
+        """Something may get through again."""
         for transport in tuple(self._pipes):
             transport.deliver_soon()
 
@@ -75,40 +101,104 @@ class VirtualNetwork:
 
     def join(self, ours: VirtualTransport, theirs: VirtualTransport) -> None:
         ours.other, theirs.other = theirs, ours
-        self._pipes += (ours, theirs)
+        self._pipes |= {ours: None, theirs: None}
 
     def forget(self, transport: VirtualTransport) -> None:
-        if transport in self._pipes:
-            self._pipes.remove(transport)
+        self._pipes.pop(transport, None)
+
+    def transports(self, host: VirtualHost) -> list[VirtualTransport]:
+        return [transport for transport in self._pipes if transport.host is host]
 
 
-@implementer(interfaces.IReactorTime, interfaces.IReactorTCP)
+@implementer(interfaces.IReactorTime, interfaces.IReactorTCP, interfaces.IReactorSocket, interfaces.IReactorThreads)
 class VirtualHost:
-    """The reactor of one host."""
+    """The reactor of one host, until it is killed or vanishes; `is_up` says whether its system answers for it."""
 
     def __init__(self, network: VirtualNetwork, name: str) -> None:
         self.network = network
         self.name = name
         self.ports: dict[int, VirtualPort] = {}
+        self.is_up = True
+        self.is_paused = False
+        self.pool: Any = None
+        """What getThreadPool gives; whoever needs threads sets it."""
+        self._bound: dict[int, VirtualBound] = {}
         self._next_port = FIRST_EPHEMERAL_PORT
-        self._calls: list[interfaces.IDelayedCall] = []
+        self._ended = False
+        self._shown = self._since = float(network.clock.seconds())
+        self._rate = 1.0
+        self._timers = Timers(self.seconds)
+        self._wake: interfaces.IDelayedCall | None = None
+        self._wake_time = NEVER
 
     # IReactorTime
 
     def seconds(self) -> float:
-        return float(self.network.clock.seconds())
+        return self._shown + (float(self.network.clock.seconds()) - self._since) * self._rate
 
-    def callLater(self, delay: float, call: Callable[..., Any], *args: Any, **kw: Any) -> interfaces.IDelayedCall:
-        made = self.network.clock.callLater(delay, call, *args, **kw)
-        self._calls = [one for one in self._calls if one.active()]
-        self._calls.append(made)
+    def callLater(self, delay: float, call: Callable[..., Any], *args: Any, **kw: Any) -> VirtualCall:
+        made = self._timers.add(delay, call, *args, **kw)
+        if made.time < self._wake_time:
+            self._wake_up()
         return made
 
-    def getDelayedCalls(self) -> list[interfaces.IDelayedCall]:
-        return [one for one in self._calls if one.active()]
+    def getDelayedCalls(self) -> list[VirtualCall]:
+        return self._timers.active()
+
+    def _wake_up(self) -> None:
+        """Have the clock call when the next timer is due."""
+        if self._wake is not None and self._wake.active():
+            self._wake.cancel()
+        self._wake_time = self._timers.next_time()
+        if self._ended or self.is_paused or self._wake_time == NEVER:
+            return
+        wait = max(0.0, (self._wake_time - self.seconds()) / self._rate)
+        self._wake = self.network.clock.callLater(wait, self._run_due)
+
+    def _run_due(self) -> None:
+        self._wake_time = -NEVER  # nobody wakes it meanwhile
+        self._timers.run_due()
+        self._wake_up()
+
+    def set_clock(self, jump: float = 0.0, rate: float = 1.0) -> None:
+        """Change what time it is here, and how fast it goes on."""
+        self._shown = self.seconds() + jump
+        self._since = float(self.network.clock.seconds())
+        self._rate = rate
+        self._wake_up()
+
+    # IReactorThreads
 
     def callFromThread(self, call: Callable[..., Any], *args: Any, **kw: Any) -> None:
         self.callLater(0, call, *args, **kw)
+
+    def getThreadPool(self) -> Any:
+        return self.pool
+
+    def callInThread(self, call: Callable[..., Any], *args: Any, **kw: Any) -> None:
+        self.pool.callInThread(call, *args, **kw)
+
+    def suggestThreadPoolSize(self, size: int) -> None:
+        """There are as many as it takes."""
+
+    # IReactorSocket, and what stands for a socket in it
+
+    def bind(self, host: str, port: int, setting: str = "listenPort") -> VirtualBound:
+        """As remoting.listen.bind."""
+        port = port or self.take_port()
+        if port in self.ports:
+            raise error.CannotListenError(host, port, OSError("in use"))
+        self._bound[port] = VirtualBound(self.name, port)
+        return self._bound[port]
+
+    def adoptStreamPort(self, fileDescriptor: int, addressFamily: int, factory: Any) -> VirtualPort:
+        return self.listenTCP(self._bound[fileDescriptor].port, factory)
+
+    def adoptStreamConnection(self, fileDescriptor: int, addressFamily: int, factory: Any) -> None:
+        raise NotImplementedError
+
+    def adoptDatagramPort(self, fileDescriptor: int, addressFamily: int, protocol: Any, maxPacketSize: int) -> None:
+        raise NotImplementedError
 
     # IReactorTCP
 
@@ -128,14 +218,67 @@ class VirtualHost:
         self._next_port += 1
         return self._next_port
 
+    # what befalls it
+
+    def pause(self) -> None:
+        """Its process does nothing until `resume` (SIGSTOP); its system keeps the connections."""
+        self.is_paused = True
+        self._wake_up()
+
+    def resume(self) -> None:
+        """Its process goes on, with all that came meanwhile."""
+        self.is_paused = False
+        self._wake_up()
+        self.network.deliver_soon()
+
     def vanish(self) -> None:
         """Stop without a word: no port, no timer; peers keep their half-open connections."""
+        self.is_up = False
+        self._end()
+        for transport in self.network.transports(self):
+            transport.drop()
+
+    def kill(self) -> None:
+        """End the process (SIGKILL): its system sends what was written, and closes the connections."""
+        self._end()
+        for transport in self.network.transports(self):
+            transport.loseConnection()
+
+    def _end(self) -> None:
+        self._ended = True
         self.ports.clear()
-        for call in self.getDelayedCalls():
-            call.cancel()
-        for transport in tuple(self.network._pipes):
-            if transport.host is self:
-                transport.gone = True
+        self._timers.clear()
+        self._wake_up()
+        for transport in self.network.transports(self):
+            transport.gone = True
+
+
+class VirtualBound:
+    """A bound socket that is not listened on yet."""
+
+    family = socket.AF_INET
+
+    def __init__(self, host: str, port: int) -> None:
+        self.port = port
+        self._host = host
+
+    def getsockname(self) -> tuple[str, int]:
+        return self._host, self.port
+
+    def fileno(self) -> int:
+        return self.port
+
+    def listen(self, backlog: int, /) -> None:
+        """`adoptStreamPort` comes next."""
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def __enter__(self) -> VirtualBound:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """As close."""
 
 
 @implementer(interfaces.IListeningPort)
@@ -163,7 +306,7 @@ class VirtualConnector:
 
     def __init__(self, host: VirtualHost, to: str, port: int, factory: Any, timeout: float) -> None:
         self._host = host
-        self._to = host.network.host(to)
+        self._to = to
         self._address = IPv4Address("TCP", to, port)
         self._factory = factory
         self.transport: VirtualTransport | None = None
@@ -174,10 +317,12 @@ class VirtualConnector:
 
     def _arrive(self) -> None:
         network = self._host.network
-        if network.is_cut(self._host.name, self._to.name):
+        to = network.host(self._to)
+        unheard = network.is_cut(self._host.name, to.name) or network.is_cut(to.name, self._host.name)
+        if unheard or to.is_paused or not to.is_up:
             self._try = self._host.callLater(network.next_delay() + 0.2, self._arrive)
             return
-        port = self._to.ports.get(self._address.port)
+        port = to.ports.get(self._address.port)
         if port is None:
             self._fail(error.ConnectionRefusedError())
             return
@@ -186,7 +331,7 @@ class VirtualConnector:
         served = port.factory.buildProtocol(source)
         protocol = self._factory.buildProtocol(self._address)
         ours = self.transport = VirtualTransport(self._host, source, self._address, protocol)
-        theirs = VirtualTransport(self._to, self._address, source, served)
+        theirs = VirtualTransport(to, self._address, source, served)
         network.join(ours, theirs)
         if served is not None:
             served.makeConnection(theirs)
@@ -228,6 +373,7 @@ class VirtualTransport:
     """One end of a connection."""
 
     other: VirtualTransport
+    bufferSize = BUFFER_BYTES
 
     def __init__(self, host: VirtualHost, local: IPv4Address, peer: IPv4Address, protocol: Any) -> None:
         self.host = host
@@ -284,9 +430,13 @@ class VirtualTransport:
     def _deliver(self) -> None:
         network, other = self.host.network, self.other
         while self._on_way and self._on_way[0].due <= network.clock.seconds():
-            if not other.reading or other.gone or network.is_cut(self.host.name, other.host.name):
+            if not other.reading or other.host.is_paused or network.is_cut(self.host.name, other.host.name):
+                return
+            if other.gone:
+                self._refused()
                 return
             piece = self._on_way.pop(0)
+            network.delivered(self.host.name, other.host.name, piece.data)
             if piece.data is None:
                 other.connection_lost(error.ConnectionDone())
                 self.connection_lost(error.ConnectionDone())
@@ -297,6 +447,12 @@ class VirtualTransport:
         if self._paused and not self._on_way and self.connected:
             self._paused = False
             self._producer.resumeProducing()
+
+    def _refused(self) -> None:
+        """The process at the other end is no more; its system says so where it is up, at once or when it is again."""
+        network = self.host.network
+        if network.host(self.other.host.name).is_up and not network.is_cut(self.other.host.name, self.host.name):
+            self.connection_lost(error.ConnectionLost())
 
     def registerProducer(self, producer: Any, streaming: bool) -> None:
         assert streaming
@@ -312,6 +468,10 @@ class VirtualTransport:
         if self.connected and not self.disconnecting:
             self.disconnecting = True
             self._send(None)
+
+    def drop(self) -> None:
+        """What is on its way is lost."""
+        self._on_way.clear()
 
     def abortConnection(self) -> None:
         if self.connected:

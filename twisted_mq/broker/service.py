@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import socket
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
@@ -26,6 +25,7 @@ from twisted_mq.broker.filter.consumer_filter_manager import ConsumerFilterManag
 from twisted_mq.broker.filter.message_filter import filter_bit_map
 from twisted_mq.broker.ha.replication import Replication
 from twisted_mq.broker.long_polling import HOLD_CHECK_SECONDS
+from twisted_mq.broker.machine import Machine
 from twisted_mq.broker.options import BrokerOptions, BrokerRole
 from twisted_mq.broker.registration import Registration
 from twisted_mq.broker.request_table import request_table
@@ -47,7 +47,7 @@ from twisted_mq.protocol.layouts.message_id import UniqueKeyMaker
 from twisted_mq.reactor_threads import Arguments, CallFromThread, Result
 from twisted_mq.remoting.channel import Traffic
 from twisted_mq.remoting.client import RemotingClient
-from twisted_mq.remoting.listen import PortError, bind, listen
+from twisted_mq.remoting.listen import Bound, PortError, listen
 from twisted_mq.remoting.server import RemotingServerFactory
 from twisted_mq.routing.name_servers import NameServers
 from twisted_mq.routing.route_cache import RouteCache
@@ -89,8 +89,11 @@ class BrokerService(service.Service):
 
     log = Logger()
 
-    def __init__(self, options: BrokerOptions, reactor: interfaces.IReactorTime) -> None:
+    def __init__(
+        self, options: BrokerOptions, reactor: interfaces.IReactorTime, machine: Machine | None = None
+    ) -> None:
         self.options = options
+        self._machine = machine or Machine()
         self.port = 0
         self.started: defer.Deferred[BrokerService] = defer.Deferred()
         self.controller: BrokerController
@@ -99,8 +102,8 @@ class BrokerService(service.Service):
         self._threads = interfaces.IReactorThreads(reactor)
         # mypy-zope takes the argument `callable` for the interface's self
         self._call_from_thread: CallFromThread = self._threads.callFromThread  # type: ignore[assignment]
-        self._bound: socket.socket
-        self._bound_for_slaves: socket.socket
+        self._bound: Bound
+        self._bound_for_slaves: Bound
         self._factory: RemotingServerFactory
         self._client: RemotingClient
         self._listening: list[interfaces.IListeningPort] = []
@@ -121,7 +124,7 @@ class BrokerService(service.Service):
         raise_descriptor_limit()
         options = self.options
         with contextlib.ExitStack() as undo:
-            self._bound = undo.enter_context(bind(options.bind_address, options.listen_port))
+            self._bound = undo.enter_context(self._machine.bind(options.bind_address, options.listen_port))
             self.port = self._bound.getsockname()[1]
             self._bound_for_slaves = undo.enter_context(self._bind_for_slaves())
             self.controller = self._make_controller(undo)
@@ -130,11 +133,11 @@ class BrokerService(service.Service):
         self._register()
         self._start_loops()
 
-    def _bind_for_slaves(self) -> socket.socket:
+    def _bind_for_slaves(self) -> Bound:
         """haListenPort, or the port above the clients'; any where the clients' is any. Raises PortError."""
         options = self.options
         port = options.ha_listen_port or (options.listen_port and options.listen_port + 1)
-        return bind(options.bind_address, port, "haListenPort")
+        return self._machine.bind(options.bind_address, port, "haListenPort")
 
     def _make_controller(self, undo: contextlib.ExitStack) -> BrokerController:
         options, now_ms, name_servers = self.options, self.now_ms, self.options.name_servers
@@ -178,12 +181,13 @@ class BrokerService(service.Service):
             tables=BrokerTables.load(folder),
             advertised_ip=ip,
             port=self.port,
-            unique_keys=UniqueKeyMaker(pack_ip(ip), os.getpid(), now_ms),
+            unique_keys=UniqueKeyMaker(pack_ip(ip), self._machine.process_id(), now_ms),
             ha_address=ha_address,
             route_cache=cache,
             clean=store.recovery_report.clean,
             in_thread=self._in_thread,
             registered=self._known_and_saved,
+            random=self._machine.random,
         )
 
     def _known_and_saved(self) -> defer.Deferred[None]:
@@ -213,6 +217,8 @@ class BrokerService(service.Service):
             is_batch_topic=topics.is_batch_topic,
             bit_map_of=functools.partial(filter_bit_map, filters) if options.enable_calc_filter_bit_map else None,
             committed=lambda: self._call_from_thread(lambda: self.controller.dispatch()),
+            monotonic=self._machine.monotonic,
+            threads=self._machine.threads,
         )
         store.start()
         return store
@@ -241,7 +247,7 @@ class BrokerService(service.Service):
     def _listen_fast(self) -> None:
         """The VIP port, listenPort - 2, which older clients prefer for sends."""
         try:
-            fast = bind(self.options.bind_address, self.port - 2)
+            fast = self._machine.bind(self.options.bind_address, self.port - 2)
             self._listening.append(listen(interfaces.IReactorSocket(self._reactor), fast, self._factory))
         except PortError as error:
             self.log.warn("no fast port, clients with vipChannelEnabled use the main one: {e}", e=error)

@@ -21,7 +21,7 @@ from twisted_mq.protocol.wire.header_codec import encode_header
 from twisted_mq.reactor_threads import threads_of
 from twisted_mq.remoting.channel import Channel, Traffic
 from twisted_mq.remoting.client import RemotingClient
-from twisted_mq.remoting.listen import bind, listen
+from twisted_mq.remoting.listen import Bind, bind, listen
 from twisted_mq.remoting.server import RemotingServerFactory
 
 
@@ -31,7 +31,11 @@ class NamesrvService(service.Service):
     log = Logger()
 
     def __init__(
-        self, options: NamesrvOptions, reactor: interfaces.IReactorTime, broker_expiry_ms: int = BROKER_EXPIRY_MS
+        self,
+        options: NamesrvOptions,
+        reactor: interfaces.IReactorTime,
+        broker_expiry_ms: int = BROKER_EXPIRY_MS,
+        bind: Bind = bind,
     ) -> None:
         self.setName("namesrv")
         self.options = options
@@ -39,6 +43,7 @@ class NamesrvService(service.Service):
         self._turns = Turns(reactor)
         self.routes = RouteTable(broker_expiry_ms, later=self._turns.must_run)
         self._reactor = reactor
+        self._bind = bind
         self._client: RemotingClient | None = None
         self._listening: interfaces.IListeningPort | None = None
         self._state = NamesrvState(
@@ -59,7 +64,7 @@ class NamesrvService(service.Service):
         """Read the key-value configuration and listen. Raises PortError where the port cannot be had."""
         self._state.kv_config.load()
         self._state.started_at = self._reactor.seconds()
-        bound = bind(self.options.bind_address, self.options.listen_port)
+        bound = self._bind(self.options.bind_address, self.options.listen_port)
         self.port = bound.getsockname()[1]
         self._listening = listen(interfaces.IReactorSocket(self._reactor), bound, self.factory)
         self._scan.start(self.options.scan_not_active_broker_interval / 1000, now=False)

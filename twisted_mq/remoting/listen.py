@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import socket
+from typing import Protocol, Self
 
 from twisted.internet import interfaces, protocol
 
@@ -16,6 +17,31 @@ class PortError(Exception):
     def __init__(self, text: str, port: int = 0) -> None:
         super().__init__(text)
         self.port = port
+
+
+class Bound(Protocol):
+    """A bound socket: what of `socket.socket` is used."""
+
+    @property
+    def family(self) -> socket.AddressFamily: ...
+
+    def getsockname(self) -> tuple[str, int]: ...
+
+    def listen(self, backlog: int, /) -> None: ...
+
+    def fileno(self) -> int: ...
+
+    def close(self) -> None: ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *error: object) -> None: ...
+
+
+class Bind(Protocol):
+    """`bind`, or a stand-in."""
+
+    def __call__(self, host: str, port: int, setting: str = "listenPort") -> Bound: ...
 
 
 def bind(host: str, port: int, setting: str = "listenPort") -> socket.socket:
@@ -33,7 +59,7 @@ def bind(host: str, port: int, setting: str = "listenPort") -> socket.socket:
 
 
 def listen(
-    reactor: interfaces.IReactorSocket, bound: socket.socket, factory: protocol.ServerFactory
+    reactor: interfaces.IReactorSocket, bound: Bound, factory: protocol.ServerFactory
 ) -> interfaces.IListeningPort:
     """Serve `factory` on a bound socket; returns Twisted's listening port, which owns the descriptor. Raises PortError."""
     host, port = bound.getsockname()[:2]

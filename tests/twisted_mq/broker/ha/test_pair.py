@@ -96,7 +96,7 @@ class LinkTests(PairCase):
         self.master.put(10)
         run(self.network, 0.3)
         self.network.host("master").vanish()
-        self.network.reset("master", "slave")
+        self.network.boot("master")
         again = Replica(self.network, "master", self.master.store)
         again.put(5)
         self.assertEqualAfter(6)
