@@ -13,9 +13,14 @@ import os
 import random
 import stat
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import attrs
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 PAGE_BYTES = 4096
 SECTOR_BYTES = 512
@@ -53,6 +58,8 @@ class DiskRecorder:
         self._data: dict[int, bytes] = {}
         self._names: dict[Path, Names] = {}
         self._held: dict[int, int] = {}
+        self._captures = 0
+        self._newest: dict[int, int] = {}
         for directory, _, files in os.walk(root):
             self._sync_path(Path(directory))
             for name in files:
@@ -72,15 +79,25 @@ class DiskRecorder:
         self._record(descriptor)
 
     def _record(self, descriptor: int) -> None:
+        self.capture(descriptor)()
+
+    def capture(self, descriptor: int) -> Callable[[], None]:
+        """What is there now; once the call that this returns is made it is durable."""
         status = os.fstat(descriptor)
         if status.st_ino not in self._held:  # an inode number that is watched must not be used anew
             self._held[status.st_ino] = os.dup(descriptor)
+        self._captures += 1
         if stat.S_ISDIR(status.st_mode):
             path = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
-            self._names[path] = _names_in(path)
-        else:
-            with open(f"/proc/self/fd/{descriptor}", "rb") as file:
-                self._data[status.st_ino] = file.read()
+            return partial(self._keep, status.st_ino, self._captures, self._names, path, _names_in(path))
+        with open(f"/proc/self/fd/{descriptor}", "rb") as file:
+            return partial(self._keep, status.st_ino, self._captures, self._data, status.st_ino, file.read())
+
+    def _keep(self, inode: int, capture: int, kept: dict[Key, Value], key: Key, value: Value) -> None:
+        """A sync that began later may have ended before."""
+        if capture > self._newest.get(inode, 0):
+            self._newest[inode] = capture
+            kept[key] = value
 
     def close(self) -> None:
         """Let go of the files."""

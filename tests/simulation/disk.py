@@ -1,0 +1,77 @@
+"""The disks of all hosts: real files, whose syncs take virtual time, and what a power cut leaves of them."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.simulation.threads import VirtualThreads
+from tests.support.power_cut import DiskRecorder
+
+
+class Disk:
+    """One host's disk below `folder`. `latency` is the range of a sync's seconds."""
+
+    def __init__(self, folder: Path, source: random.Random) -> None:
+        self.latency = (0.0005, 0.005)
+        self.threads: VirtualThreads | None = None
+        self.syncs = 0
+        self._folder = folder
+        self._random = source
+        self._life = 0
+        self.root.mkdir(parents=True)
+        self._recorder = DiskRecorder(self.root)
+
+    @property
+    def root(self) -> Path:
+        """Where the files of this life are: after a power cut it is another folder."""
+        return self._folder / str(self._life)
+
+    def sync(self, descriptor: int) -> None:
+        """What is there when it begins is durable when it ends."""
+        done = self._recorder.capture(descriptor)
+        self.syncs += 1
+        if self.threads is not None:
+            self.threads.sleep(self._random.uniform(*self.latency))
+        done()
+
+    def cut_power(self) -> None:
+        """Lose what was not synced, or a part of it."""
+        old = self.root
+        self._life += 1
+        self._recorder.image(self.root, self._random)
+        self._recorder.close()
+        shutil.rmtree(old)
+        self._recorder = DiskRecorder(self.root)
+
+    def wipe(self) -> None:
+        """Another, empty disk."""
+        self._recorder.close()
+        shutil.rmtree(self.root)
+        self._life += 1
+        self.root.mkdir()
+        self._recorder = DiskRecorder(self.root)
+
+    def close(self) -> None:
+        self._recorder.close()
+
+
+@contextmanager
+def syncing(find: Callable[[str], Disk | None]) -> Iterator[None]:
+    """Meanwhile os.fsync and os.fdatasync are those of the simulated disks; `find` says whose a path is."""
+
+    def sync(descriptor: int) -> None:
+        disk = find(os.readlink(f"/proc/self/fd/{descriptor}"))
+        if disk is not None:
+            disk.sync(descriptor)
+
+    before = os.fsync, os.fdatasync
+    os.fsync = os.fdatasync = sync
+    try:
+        yield
+    finally:
+        os.fsync, os.fdatasync = before
