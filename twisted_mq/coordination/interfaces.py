@@ -1,7 +1,10 @@
 """One session with the coordinator: reads, watches, changes of several nodes at once, and how long the session surely holds.
 
-Paths begin with `/` and are below the chroot of the address. Nodes have data of up to 1 MiB and a version that counts its
-changes from 0. All methods are called, and all Deferreds and callbacks fire, on the reactor's thread.
+Paths begin with `/` and are below the chroot of the address. Nodes have data and a version that counts its changes from 0.
+All methods are called, and all Deferreds and callbacks fire, on the reactor's thread; none fires within the call that made it.
+
+A client does nothing again by itself, and nothing later: what is asked while the server can't be reached fails at once with
+NoAnswer, without a session with SessionLost. Who still wants it asks again when CONNECTED is told.
 """
 
 from __future__ import annotations
@@ -14,6 +17,10 @@ from twisted.internet import defer
 from zope.interface import Attribute, Interface
 
 
+MAX_COMMIT_BYTES = 1_000_000
+"""ZooKeeper closes the connection of who sends more than 2**20 - 1 bytes at once (jute.maxbuffer)."""
+
+
 class CoordinationError(Exception):
     """Something the coordinator did not do; the text says what to do about it."""
 
@@ -23,7 +30,7 @@ class Conflict(CoordinationError):
 
 
 class NoAnswer(CoordinationError):
-    """The connection was lost or an answer did not come in time: the change may have happened or not."""
+    """There is no connection, or it was lost before the answer: the change may have happened, may happen yet, or never."""
 
 
 class SessionLost(CoordinationError):
@@ -36,7 +43,10 @@ class NotAllowed(CoordinationError):
 
 @attrs.frozen
 class Node:
-    """One node as it was read. `session` is the id of the session that an ephemeral node lives as long as, otherwise 0."""
+    """One node as it was read. `session` is the id of the session that an ephemeral node lives as long as, otherwise 0.
+
+    Sessions' ids are any signed numbers of 64 bits but 0.
+    """
 
     data: bytes
     version: int
@@ -45,7 +55,10 @@ class Node:
 
 @attrs.frozen
 class Create:
-    """A new node. With `sequential` ten digits that count up are added to the path. Parents must be there."""
+    """A new node. Parents must be there, and not ephemeral.
+
+    With `sequential` ten digits are added to the path; below one parent each such number is above all that were given before.
+    """
 
     path: str
     data: bytes = b""
@@ -55,11 +68,11 @@ class Create:
 
 @attrs.frozen
 class Put:
-    """Other data for a node that has this version."""
+    """Other data for a node that has this version; None takes any."""
 
     path: str
     data: bytes
-    version: int
+    version: int | None
 
 
 @attrs.frozen
@@ -85,11 +98,11 @@ class SessionEvent(enum.Enum):
     """What listeners of a session are told."""
 
     CONNECTED = "connected"
-    """The session begins or goes on; watches have been told of what they missed."""
+    """The session begins or goes on: `holds()` is true. Listeners are told first, then every watch."""
     DISCONNECTED = "disconnected"
     """The server can't be reached; the session may go on."""
     LOST = "lost"
-    """The session is over. A new one begins by itself; CONNECTED follows, with another `session_id`."""
+    """The session is over, `session_id` is 0. A new one begins by itself; CONNECTED follows, with another `session_id`."""
 
 
 Changed = Callable[[], object]
@@ -99,15 +112,19 @@ Changed = Callable[[], object]
 class ICoordinator(Interface):
     """One client of the coordinator, with one session at a time."""
 
-    session_id = Attribute("int: the present session's id, 0 where there is none")
+    session_id = Attribute("int: the present session's id, 0 before the first, between two, and after the stop")
 
     session_seconds = Attribute("float: the session's time out as the server granted it, in seconds")
 
     def start() -> defer.Deferred[None]:
-        """Connect. Fires with the first session; fails with NotAllowed or NoAnswer after the connect time."""
+        """Connect. Fires with the first session, after its CONNECTED.
+
+        Fails with NotAllowed at once, with NoAnswer after the connect time; no session begins then, and `start` may be
+        called again.
+        """
 
     def stop() -> defer.Deferred[None]:
-        """End the session: its ephemeral nodes are gone when this fires. Never fails."""
+        """End the session: its ephemeral nodes are gone when this fires, unless the server can't be reached. Never fails."""
 
     def holds() -> bool:
         """Whether the session surely holds now: nobody can have seen it end.
@@ -123,16 +140,22 @@ class ICoordinator(Interface):
         """A node, None where it is missing. Fails with NoAnswer, SessionLost or NotAllowed."""
 
     def children(path: str) -> defer.Deferred[tuple[str, ...]]:
-        """The names of a node's children, sorted; none where the node is missing. Fails as `read` does."""
+        """The names of a node's children, sorted; none where the node is missing. Fails as `read` does.
+
+        Reads see what this client committed before; what others commit they may see late, but in order.
+        """
 
     def watch(path: str, changed: Changed) -> Callable[[], None]:
-        """Call `changed` after each change of the node's data, existence or list of children, and after each CONNECTED.
+        """Call `changed` once the watch stands, after each change of the node's data, existence or list of children,
+        and after each CONNECTED: so `watch(path, read_it)` misses nothing.
 
-        Changes in quick succession may be one call. Returns what ends the watch.
+        Changes in quick succession may be one call. Returns what ends the watch; may be called at any time, before
+        `start` too.
         """
 
     def commit(operations: Sequence[Operation]) -> defer.Deferred[tuple[str, ...]]:
         """Do all or nothing. Fires with the paths of the created nodes, whole, with their digits, in order.
 
-        Fails with Conflict, NoAnswer, SessionLost or NotAllowed.
+        Fails with Conflict, NoAnswer, SessionLost or NotAllowed; with ValueError for a path that makes no sense and for
+        more than MAX_COMMIT_BYTES of paths and data, which no server takes.
         """
