@@ -81,6 +81,8 @@ PROPERTY_TIMER_DELAY_MS = "TIMER_DELAY_MS"
 PROPERTY_CRC32 = "__CRC32#"
 PROPERTY_DLQ_ORIGIN_TOPIC = "DLQ_ORIGIN_TOPIC"
 PROPERTY_DLQ_ORIGIN_MESSAGE_ID = "DLQ_ORIGIN_MESSAGE_ID"
+PROPERTY_ORDERED = "ORDERED"
+"""Of strictly ordered queues, which Apache has not: see `protocol.messages.order_mark`."""
 
 RESERVED_PROPERTIES = frozenset(
     {
