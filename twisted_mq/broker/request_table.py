@@ -61,7 +61,7 @@ def _processors(broker: BrokerController) -> Iterator[RequestProcessor]:
     yield SendMessageProcessor(broker, checks, answers)
     yield SendBackProcessor(broker)
     yield RecallMessageProcessor(broker)
-    yield EndTransactionProcessor(options, broker.now_ms, broker.transactions)
+    yield EndTransactionProcessor(options, broker.now_ms, broker.transactions, broker.durability)
     yield ReplyMessageProcessor(broker, checks, answers)
     yield PullMessageProcessor(broker)
     yield PopMessageProcessor(broker, broker.pop.reader)

@@ -1,4 +1,4 @@
-"""When a send is as durable as configured: on disk, and on enough slaves (Apache: CommitLog.handleDiskFlushAndHA)."""
+"""When what was appended is as durable as configured: on disk, on enough slaves (Apache: CommitLog.handleDiskFlushAndHA)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from twisted.internet import defer
 from twisted_mq.broker.ha.service import HAService
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.protocol.codes import ResponseCode
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.storage.interfaces import IMessageStore
 
 WAIT_FOR_ALL = {True: ResponseCode.SUCCESS, False: ResponseCode.FLUSH_DISK_TIMEOUT}
 
@@ -17,13 +19,14 @@ class DurableParts(Protocol):
     """The broker whose sends these are."""
 
     options: BrokerOptions
+    store: IMessageStore
     ha: HAService
 
     def flushed(self, offset: int) -> defer.Deferred[bool]: ...
 
 
 class Durability:
-    """`waits` says whether sends have to wait at all."""
+    """`waits` says whether answers to what was appended have to wait at all."""
 
     def __init__(self, broker: DurableParts) -> None:
         self._broker = broker
@@ -42,6 +45,22 @@ class Durability:
         both = defer.gatherResults([broker.flushed(offset), replicated])
         return both.addCallback(lambda results: _code(*results))
 
+    def acknowledged(self, answer: RemotingCommand) -> RemotingCommand | defer.Deferred[RemotingCommand]:
+        """The answer once all that was appended so far is durable; a success that is not in time has the code of that.
+
+        Apache's broker answers these at once: what is given back and what ends transactions has WAIT=false there.
+        """
+        if not self.waits:
+            return answer
+        reached = self.reached(self._broker.store.max_physical_offset())
+        return reached.addCallback(_with_code, answer)
+
 
 def _code(flushed: bool, replicated: bool) -> int:
     return WAIT_FOR_ALL[flushed] if replicated else ResponseCode.FLUSH_SLAVE_TIMEOUT
+
+
+def _with_code(code: int, answer: RemotingCommand) -> RemotingCommand:
+    if code != ResponseCode.SUCCESS and answer.code == ResponseCode.SUCCESS:
+        answer.code, answer.remark = code, ResponseCode(code).name
+    return answer

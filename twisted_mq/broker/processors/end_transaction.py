@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from twisted_mq.broker.ha.durability import Durability
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.stored_message import StoredMessage
 from twisted_mq.broker.transaction.half_messages import has_immunity, immunity_ms
@@ -28,10 +29,17 @@ class EndTransactionProcessor:
 
     log = Logger()
 
-    def __init__(self, options: BrokerOptions, now_ms: Callable[[], int], transactions: TransactionService) -> None:
+    def __init__(
+        self,
+        options: BrokerOptions,
+        now_ms: Callable[[], int],
+        transactions: TransactionService,
+        durability: Durability,
+    ) -> None:
         self._options = options
         self._now_ms = now_ms
         self._transactions = transactions
+        self._durability = durability
         self._read = fast_header(EndTransactionRequestHeader)
         self.processors = {
             RequestCode.END_TRANSACTION: self.end_transaction,
@@ -57,7 +65,7 @@ class EndTransactionProcessor:
             transactions.commit(half)
         else:
             transactions.roll_back(half)
-        return command.answer()
+        return self._durability.acknowledged(command.answer())
 
     def _check_time(self, header: EndTransactionRequestHeader, half: StoredMessage) -> None:
         """A message with an immunity of its own is decided within it, or by the answer to a check."""
@@ -86,4 +94,4 @@ class EndTransactionProcessor:
         except ProtocolError as error:
             raise BrokerError(ResponseCode.SYSTEM_ERROR, f"msgId {header.msg_id!r} is no offset id") from error
         self._transactions.resume(offset)
-        return command.answer()
+        return self._durability.acknowledged(command.answer())

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from twisted_mq.broker.ha.durability import Durability
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.schedule.postpone import Postponement
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
@@ -36,6 +37,7 @@ class RecallParts(Protocol):
     store: IMessageStore
     topics: TopicConfigManager
     postponement: Postponement
+    durability: Durability
 
 
 class RecallMessageProcessor:
@@ -55,7 +57,8 @@ class RecallMessageProcessor:
             self._put(self._message(channel, header, handle))
         except BrokerError as error:
             raise error.with_fields(region) from error
-        return command.answer(ext_fields=region | encode_header(RecallMessageResponseHeader(msg_id=handle.unique_key)))
+        fields = region | encode_header(RecallMessageResponseHeader(msg_id=handle.unique_key))
+        return self._broker.durability.acknowledged(command.answer(ext_fields=fields))
 
     def _check_broker(self) -> None:
         options = self._broker.options

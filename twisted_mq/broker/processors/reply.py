@@ -16,6 +16,7 @@ from twisted.internet import defer
 from twisted.python import failure
 
 from twisted_mq.broker.clients.producer_manager import ProducerManager
+from twisted_mq.broker.ha.durability import Durability
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.processors.send import Read, SendAnswers
 from twisted_mq.broker.processors.send_checks import SendChecks, SendHeader
@@ -60,6 +61,7 @@ class ReplyParts(Protocol):
     timed_put: TimedCall[[InnerMessage], PutResult]
     producers: ProducerManager
     statistics: BrokerStatistics
+    durability: Durability
 
     @property
     def address(self) -> str: ...
@@ -100,7 +102,7 @@ class ReplyMessageProcessor:
             PROPERTY_TRACE_SWITCH: value_text(self._broker.options.trace_on),
         }
         pushed = self._push(channel, command, header, properties)
-        return pushed.addCallback(self._answer, channel, command, header, properties, queue_id)
+        return defer.Deferred.fromCoroutine(self._answer(pushed, channel, command, header, properties, queue_id))
 
     # the push
 
@@ -155,9 +157,9 @@ class ReplyMessageProcessor:
 
     # the answer
 
-    def _answer(
+    async def _answer(
         self,
-        remark: str | None,
+        pushed: defer.Deferred[str | None],
         channel: Channel,
         command: RemotingCommand,
         header: SendHeader,
@@ -165,6 +167,7 @@ class ReplyMessageProcessor:
         queue_id: int,
     ) -> RemotingCommand:
         """Success or why the push failed; where the reply is stored, it says where."""
+        remark = await pushed
         fields = {
             PROPERTY_MSG_REGION: properties[PROPERTY_MSG_REGION],
             PROPERTY_TRACE_SWITCH: value_text(self._broker.options.trace_on),
@@ -172,9 +175,11 @@ class ReplyMessageProcessor:
         code = ResponseCode.SUCCESS if remark is None else ResponseCode.SYSTEM_ERROR
         if remark is None:
             fields |= encode_header(SendMessageResponseHeader(msg_id="0", queue_id=queue_id, queue_offset=0))
-        if self._broker.options.store_reply_message_enable:
-            fields |= self._store(channel, command, header, properties, queue_id)
-        return command.answer(code, remark, fields)
+        if not self._broker.options.store_reply_message_enable:
+            return command.answer(code, remark, fields)
+        fields |= self._store(channel, command, header, properties, queue_id)
+        answer = self._broker.durability.acknowledged(command.answer(code, remark, fields))
+        return answer if isinstance(answer, RemotingCommand) else await answer
 
     def _store(
         self, channel: Channel, command: RemotingCommand, header: SendHeader, properties: dict[str, str], queue_id: int

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import TypeVar
 
 from twisted_mq.broker.processors.send_batch import BatchSends
 from twisted_mq.broker.processors.send_checks import SendChecks, SendHeader, SendTarget, not_stored
@@ -34,6 +35,7 @@ from twisted_mq.remoting.channel import Answer, Channel
 from twisted_mq.storage.interfaces import InnerMessage, PutResult, PutStatus
 
 Read = Callable[[RemotingCommand], SendHeader]
+Outcome = TypeVar("Outcome")
 Sent = Callable[[RemotingCommand, InnerMessage, PutResult, int], bytes]
 
 
@@ -238,13 +240,17 @@ class SendMessageProcessor:
 
     def _when_durable(self, command: RemotingCommand, message: InnerMessage, result: PutResult, sent: Sent) -> Answer:
         self._waiting_sends += 1
-        waiting = self._broker.durability.reached(result.end_offset)
+        waiting = self._broker.durability.reached(result.end_offset).addBoth(self._waits_no_more)
         return waiting.addCallback(self._durable, command, message, result, sent)
+
+    def _waits_no_more(self, outcome: Outcome) -> Outcome:
+        """Durable, too late, or given up by a channel on which too much waits already."""
+        self._waiting_sends -= 1
+        return outcome
 
     def _durable(
         self, code: int, command: RemotingCommand, message: InnerMessage, result: PutResult, sent: Sent
     ) -> bytes:
-        self._waiting_sends -= 1
         by_queue = self._statistics.queue_puts[message.topic][message.queue_id]
         by_queue.elapsed_ms += self._broker.now_ms() - result.store_timestamp
         return sent(command, message, result, code)

@@ -9,6 +9,7 @@ from random import Random
 from typing import Protocol
 
 from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
+from twisted_mq.broker.ha.durability import Durability
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.schedule.postpone import Postponement, PostponeRefused
 from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
@@ -48,6 +49,7 @@ class SendBackParts(Protocol):
     groups: SubscriptionGroupManager
     postponement: Postponement
     statistics: BrokerStatistics
+    durability: Durability
     advertised_ip: str
 
 
@@ -87,7 +89,7 @@ class SendBackProcessor:
                 "dead letter: group={group} topic={topic} key={key} from={offset}",
                 group=header.group, topic=header.origin_topic, key=stored.properties.get("UNIQ_KEY"), offset=header.offset,
             )  # fmt: skip
-        return command.answer()
+        return self._broker.durability.acknowledged(command.answer())
 
     def _check_broker(self) -> None:
         if not self._broker.options.broker_permission & PERM_WRITE:

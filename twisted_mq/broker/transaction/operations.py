@@ -2,7 +2,8 @@
 
 Their tag is "d", their body the half queue offsets in text, each with a comma: b"7,9,12,". Several decisions go into
 one (Apache: TransactionalOpBatchService), written at the latest `interval` after the first of them, or when their text
-is longer than the limit. What is not written when the broker dies is asked about again.
+is longer than the limit. What is not written when the broker dies is asked about again. Where answers wait for the disk
+or a slave, each decision is written at once.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Protocol
 
 from twisted.internet import interfaces
 
+from twisted_mq.broker.ha.durability import Durability
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.stored_message import StoredMessage
 from twisted_mq.logs import Logger
@@ -64,6 +66,7 @@ class OperationParts(Protocol):
     clock: interfaces.IReactorTime
     now_ms: Callable[[], int]
     store: IMessageStore
+    durability: Durability
 
     @property
     def store_host(self) -> bytes: ...
@@ -85,7 +88,7 @@ class OperationWriter:
         """Note that a half message of a queue is over."""
         self._waiting.setdefault(queue_id, []).append(half)
         self._sizes[queue_id] = self._sizes.get(queue_id, 0) + len(str(half)) + len(SEPARATOR)
-        if self._sizes[queue_id] > self._broker.options.transaction_op_msg_max_size:
+        if self._broker.durability.waits or self._sizes[queue_id] > self._broker.options.transaction_op_msg_max_size:
             self._write(queue_id)
         self._write_later()
 
