@@ -240,7 +240,8 @@ class SendMessageProcessor:
 
     def _when_durable(self, command: RemotingCommand, message: InnerMessage, result: PutResult, sent: Sent) -> Answer:
         self._waiting_sends += 1
-        waiting = self._broker.durability.reached(result.end_offset).addBoth(self._waits_no_more)
+        waiting = self._broker.durability.reached(result.end_offset)
+        waiting.addBoth(self._waits_no_more)
         return waiting.addCallback(self._durable, command, message, result, sent)
 
     def _waits_no_more(self, outcome: Outcome) -> Outcome:
