@@ -7,6 +7,7 @@
 # make docs    the pages in docs/, as HTML in build/docs
 # make crash   thousands of kills and power cuts, every byte of the damage matrix; MQ_CRASH_ROUNDS says how many kills
 # make fuzz    a million generated frames against live servers; MQ_FUZZ_FRAMES and MQ_FUZZ_SEED say how many and which
+# make soak    20 minutes of strangers and a full disk beside an honest load of Apache's client; SOAK_SECONDS says how many
 # make bench   the project's own benchmarks
 # make count   instructions of the broker's hot paths (valgrind), beside those in docs/measurements/instructions.md
 #
@@ -25,7 +26,7 @@ CONSTRAINTS ?= constraints.txt
 PIP := $(PYTHON) -m pip --quiet --disable-pip-version-check
 EXTRAS = $$($(BASE_PYTHON) -c "import configparser as c; p = c.ConfigParser(); p.read('setup.cfg'); print(','.join(p['options.extras_require']))")
 
-.PHONY: help setup java lock demo test check crash fuzz bench count docs
+.PHONY: help setup java lock demo test check crash fuzz soak bench count docs
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -90,6 +91,10 @@ crash: setup
 fuzz: export MQ_FUZZ_FRAMES ?= 1000000
 fuzz: setup
 	$(PYTHON) -m pytest -s tests/fuzz
+
+soak: setup
+	$(PYTHON) -m interop.peers.setup
+	$(PYTHON) -m tests.soak.run
 
 bench: setup
 	@for file in tests/bench/bench_*.py; do \

@@ -46,6 +46,7 @@ public final class Peer {
         Transactions.register(COMMANDS);
         Requests.register(COMMANDS);
         Admin.register(COMMANDS);
+        Soak.register(COMMANDS);
         COMMANDS.put("stop", Peer::stop);
         System.setOut(System.err);
         new DefaultMQProducer("logging");  // its logger prints how it was configured: not into a command's output
