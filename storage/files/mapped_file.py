@@ -15,7 +15,7 @@ import errno
 import mmap
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from twisted_mq.storage.errors import StoreFull
 from twisted_mq.storage.files.descriptors import Mappings
@@ -78,14 +78,19 @@ class MappedFile:
         allocate: Allocate = posix_fallocate,
         mappings: Mappings | None = None,
     ) -> MappedFile:
-        """A new sparse file. Raises StoreFull, OSError; then there is no file."""
+        """A new sparse file. Raises StoreFull, OSError; then there is no file, or an empty one that could not be removed
+        and is taken the next time.
+        """
         created = cls(path, first_offset, size, allocate, mappings)
         try:
-            with created._open(os.O_CREAT | os.O_EXCL) as descriptor:
+            with created._open(os.O_CREAT) as descriptor:
+                if os.fstat(descriptor).st_size:
+                    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
                 os.ftruncate(descriptor, size)
         except OSError as error:
             if error.errno in NO_SPACE:
-                created.delete()
+                with suppress(OSError):
+                    created.delete()
                 raise StoreFull(path, error) from error
             raise
         return created

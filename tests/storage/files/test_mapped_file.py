@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.faulty_disk import FaultyDisk
+from twisted_mq.storage.errors import StoreFull
 from twisted_mq.storage.files.mapped_file import MappedFile
 
 SIZE = 64 * 1024
@@ -28,6 +30,19 @@ def test_existing_file_is_never_replaced(tmp_path: Path) -> None:
     with pytest.raises(FileExistsError):
         create(tmp_path)
     assert (tmp_path / "file").read_bytes() == b"kept"
+
+
+def test_empty_file_that_a_full_disk_left_is_taken_when_there_is_space(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = FaultyDisk(tmp_path, monkeypatch)
+    disk.fill()
+    with pytest.raises(StoreFull):
+        MappedFile.create(str(tmp_path / "00"), 0, 4096)
+    assert (tmp_path / "00").stat().st_size == 0
+    disk.heal()
+    assert MappedFile.create(str(tmp_path / "00"), 0, 4096).reserve(1, 1) == 1
+    assert (tmp_path / "00").stat().st_size == 4096
 
 
 def test_space_is_taken_in_steps(tmp_path: Path) -> None:
