@@ -7,7 +7,6 @@ import zlib
 from twisted_mq.namesrv import route_query
 from twisted_mq.namesrv.route_values import BrokerAddress, Registration
 from twisted_mq.namesrv.state import NamesrvState, answer, check_size, refuse
-from twisted_mq.namesrv.turns import Work, then
 from twisted_mq.protocol.bodies import (
     DataVersion,
     GetBrokerMemberGroupResponseBody,
@@ -39,6 +38,7 @@ from twisted_mq.protocol.requests.registration_proof import PROOF, is_proven
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header
 from twisted_mq.remoting.channel import Answer, Channel
+from twisted_mq.turns import Work, then
 
 V3_0_11 = 37
 """MQVersion ordinal from which a registration's body is a RegisterBrokerBody; before, the topics alone."""

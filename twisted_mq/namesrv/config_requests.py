@@ -8,7 +8,6 @@ from twisted_mq.config.properties import parse_properties, update_properties
 from twisted_mq.namesrv.kv_config import KVConfigFull
 from twisted_mq.namesrv.options import NamesrvOptions
 from twisted_mq.namesrv.state import NamesrvState, answer, check_size, refuse
-from twisted_mq.namesrv.turns import Work, outcome, then
 from twisted_mq.protocol.bodies import KVTable, encode_body
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.headers import (
@@ -21,6 +20,7 @@ from twisted_mq.protocol.headers import (
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header
 from twisted_mq.remoting.channel import Answer, Channel
+from twisted_mq.turns import Work, outcome, then
 
 MAX_SETTINGS_BYTES = 16 * 1024
 """All settings of a name server have less than two."""

@@ -10,12 +10,12 @@ from twisted.internet import defer
 from twisted_mq.namesrv.by_topic import TOPICS_OF_SLICE
 from twisted_mq.namesrv.route_query import Names
 from twisted_mq.namesrv.route_table import RouteTable
-from twisted_mq.namesrv.turns import Turns
 from twisted_mq.protocol.bodies import TopicList, encode_body
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.text.fastjson import dumps
 from twisted_mq.protocol.wire.framing import MAX_FRAME_BYTES
+from twisted_mq.turns import Turns
 
 MAX_BODY_BYTES = MAX_FRAME_BYTES - 64 * 1024
 """No client reads a larger frame."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from twisted.application import service
-from twisted.internet import defer, interfaces, task
+from twisted.internet import defer, interfaces
 
 from twisted_mq.config.descriptors import most_connections
 from twisted_mq.logs import Logger
@@ -13,7 +13,7 @@ from twisted_mq.namesrv.processor import processors
 from twisted_mq.namesrv.route_table import BROKER_EXPIRY_MS, RouteTable
 from twisted_mq.namesrv.route_values import MinBrokerIdChange
 from twisted_mq.namesrv.state import NamesrvState
-from twisted_mq.namesrv.turns import Turns
+from twisted_mq.periodic import PeriodicJob
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.headers import NotifyMinBrokerIdChangeRequestHeader
 from twisted_mq.protocol.wire.command import RemotingCommand
@@ -23,6 +23,7 @@ from twisted_mq.remoting.channel import Channel, Traffic
 from twisted_mq.remoting.client import RemotingClient
 from twisted_mq.remoting.listen import Bind, bind, listen
 from twisted_mq.remoting.server import RemotingServerFactory
+from twisted_mq.turns import Turns
 
 
 class NamesrvService(service.Service):
@@ -57,8 +58,7 @@ class NamesrvService(service.Service):
         )
         traffic = Traffic(processors(self._state), reactor, channel_lost=self._channel_lost)
         self.factory = RemotingServerFactory(traffic, options.server_channel_max_idle_time_seconds, most_connections())
-        self._scan = task.LoopingCall(self.scan)
-        self._scan.clock = reactor
+        self._scan: PeriodicJob | None = None
 
     def startService(self) -> None:
         """Read the key-value configuration and listen. Raises PortError where the port cannot be had."""
@@ -67,14 +67,15 @@ class NamesrvService(service.Service):
         bound = self._bind(self.options.bind_address, self.options.listen_port)
         self.port = bound.getsockname()[1]
         self._listening = listen(interfaces.IReactorSocket(self._reactor), bound, self.factory)
-        self._scan.start(self.options.scan_not_active_broker_interval / 1000, now=False)
+        seconds = self.options.scan_not_active_broker_interval / 1000
+        self._scan = PeriodicJob("scan for silent brokers", self._reactor, seconds, self.scan)
         super().startService()
         self.log.info("name server ready: address={a} port={p}", a=self.options.bind_address, p=self.port)
 
     def stopService(self) -> defer.Deferred[None]:
         """Close the socket and all connections; fires when the socket is closed. A second call does nothing."""
         super().stopService()
-        if self._scan.running:
+        if self._scan is not None:
             self._scan.stop()
         listening, self._listening = self._listening, None
         closed = defer.maybeDeferred(listening.stopListening) if listening is not None else defer.succeed(None)

@@ -12,13 +12,13 @@ from twisted_mq.namesrv.list_answers import ListAnswers
 from twisted_mq.namesrv.options import NamesrvOptions
 from twisted_mq.namesrv.route_table import RouteTable
 from twisted_mq.namesrv.route_values import MinBrokerIdChange
-from twisted_mq.namesrv.turns import Room, Turns
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import encode_header
 from twisted_mq.reactor_threads import InThread
 from twisted_mq.remoting.channel import Answer, Channel
+from twisted_mq.turns import Room, Turns
 
 RequestFunction = Callable[["NamesrvState", Channel, RemotingCommand], Answer]
 

@@ -9,7 +9,6 @@ from twisted_mq.namesrv.broker_requests import ZONE_NAME
 from twisted_mq.namesrv.route_query import Names
 from twisted_mq.namesrv.route_table import RouteTable
 from twisted_mq.namesrv.state import NamesrvState, RequestFunction, answer, check_size, refuse
-from twisted_mq.namesrv.turns import then
 from twisted_mq.protocol.bodies import TopicList, TopicRouteData, decode_body, encode_body
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.headers import (
@@ -23,6 +22,7 @@ from twisted_mq.protocol.remarks import FAQ
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header
 from twisted_mq.remoting.channel import Answer, Channel
+from twisted_mq.turns import then
 
 V4_9_4 = 401
 """MQVersion ordinal from which clients get standard JSON: integer keys quoted."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import attrs
-from twisted.internet import interfaces, protocol, task
+from twisted.internet import interfaces, protocol
 
 from twisted_mq.logs import Logger
+from twisted_mq.periodic import PeriodicJob
 from twisted_mq.remoting.channel import Channel, Traffic
 
 
@@ -26,8 +27,7 @@ class RemotingServerFactory(protocol.ServerFactory):
         self.channels: set[Channel] = set()
         self._max_idle_seconds = max_idle_seconds
         self._made, self._lost = traffic.channel_made, traffic.channel_lost
-        self._scan = task.LoopingCall(self.close_idle)
-        self._scan.clock = traffic.clock
+        self._scan: PeriodicJob | None = None
 
     def buildProtocol(self, addr: interfaces.IAddress | None) -> Channel | None:
         if len(self.channels) >= self._max_connections:
@@ -50,13 +50,15 @@ class RemotingServerFactory(protocol.ServerFactory):
 
     def doStart(self) -> None:
         super().doStart()
-        if not self._scan.running:
-            self._scan.start(max(1.0, self._max_idle_seconds / 4), now=False)
+        if self._scan is None:
+            seconds = max(1.0, self._max_idle_seconds / 4)
+            self._scan = PeriodicJob("scan for idle channels", self.traffic.clock, seconds, self.close_idle)
 
     def doStop(self) -> None:
         super().doStop()
-        if self.numPorts == 0 and self._scan.running:
+        if self.numPorts == 0 and self._scan is not None:
             self._scan.stop()
+            self._scan = None
 
     def close_idle(self) -> None:
         """Close every channel that has been silent for too long."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from typing import Any
+from unittest.mock import patch
 
 from twisted.internet import defer
 
@@ -16,6 +17,7 @@ from twisted_mq.client import (
     MessageModel,
     PushConsumer,
 )
+from twisted_mq.client.consuming.queue_locks import QueueLocks
 from twisted_mq.protocol.bodies import ConsumeMessageDirectlyResult, ConsumerRunningInfo, MessageQueue, decode_body
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.messages.message import MessageExt
@@ -133,6 +135,17 @@ class Orderly(ClientCase):
         self.advance(20)
         (renewal,) = self.broker.headers(RequestCode.LOCK_BATCH_MQ)[before:]
         self.assertEqual([queue.queue_id for queue in renewal.mq_set if queue.topic == "T"], [0, 1])
+
+    def test_a_renewal_that_fails_unexpectedly_is_not_the_last(self) -> None:
+        self.started()
+        with (
+            patch.object(QueueLocks, "_ask", side_effect=KeyError("broker-a")),
+            self.assertLogs("twisted_mq.periodic", "CRITICAL") as logged,
+        ):
+            self.advance(20)
+        before = len(self.broker.headers(RequestCode.LOCK_BATCH_MQ))
+        self.advance(20)
+        self.assertEqual((len(logged.output), len(self.broker.headers(RequestCode.LOCK_BATCH_MQ)) - before), (1, 1))
 
     def test_queue_whose_lock_went_to_another_rests_until_it_is_ours_again(self) -> None:
         self.started()

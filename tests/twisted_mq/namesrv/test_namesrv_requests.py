@@ -17,7 +17,6 @@ from twisted_mq.namesrv.options import NamesrvOptions
 from twisted_mq.namesrv.processor import REQUESTS, processors
 from twisted_mq.namesrv.route_table import RouteTable
 from twisted_mq.namesrv.state import NamesrvState
-from twisted_mq.namesrv.turns import Turns
 from twisted_mq.protocol.bodies import (
     DataVersion,
     KVTable,
@@ -37,6 +36,7 @@ from twisted_mq.protocol.text import fastjson
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.framing import FrameDecoder
 from twisted_mq.protocol.wire.header_fields import wire_fields
+from twisted_mq.turns import Turns
 
 LINK = Link()
 

@@ -6,6 +6,7 @@ import os
 import shutil
 import tempfile
 from typing import Any
+from unittest.mock import patch
 
 from twisted.application.service import IService
 from twisted.internet import reactor
@@ -20,6 +21,7 @@ from zope.interface.verify import verifyObject
 from tests.support.remoting import ClosingTransport, connect, frames, sent
 from tests.twisted_mq.namesrv.test_namesrv_requests import registered
 from twisted_mq.namesrv.options import NamesrvOptions
+from twisted_mq.namesrv.route_table import RouteTable
 from twisted_mq.namesrv.service import NamesrvService, make_namesrv
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.wire.command import RemotingCommand
@@ -151,6 +153,18 @@ class NamesrvClockTests(SynchronousTestCase):
         self.assertEqual(len(self.brokers()), 1)
         self.reactor.advance(10.0)
         self.assertEqual((self.brokers(), link.disconnecting), ({}, True))
+
+    def test_a_scan_that_fails_is_not_the_last(self) -> None:
+        self.start(broker_expiry_ms=20_000, scan_not_active_broker_interval=10_000)
+        link = self.link()
+        self.ask(link, register())
+        with (
+            patch.object(RouteTable, "expire", side_effect=KeyError("broker")),
+            self.assertLogs("twisted_mq.periodic", "CRITICAL") as logged,
+        ):
+            self.reactor.pump([10.0, 10.0])
+        self.reactor.advance(10.0)
+        self.assertEqual((len(logged.output), self.brokers(), link.disconnecting), (1, {}, True))
 
     def test_broker_that_registers_again_and_again_stays(self) -> None:
         self.start(broker_expiry_ms=20_000)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -67,6 +69,16 @@ class ServerCase(SynchronousTestCase):
         self.assertEqual(len(logged.output), 1)
         transports[0].loseConnection()
         self.assertIsNot(factory.buildProtocol(None), None)
+
+    def test_a_scan_that_fails_is_not_the_last(self) -> None:
+        self.channel()
+        with (
+            patch.object(Channel, "close", side_effect=OSError("bad file descriptor")),
+            self.assertLogs("twisted_mq.periodic", "CRITICAL") as logged,
+        ):
+            self.clock.pump([30] * 6)
+        self.clock.advance(30)
+        self.assertEqual((len(logged.output), self.factory.channels), (1, set()))
 
     def test_channel_is_not_closed_before_its_time(self) -> None:
         channel, _ = self.channel()

@@ -18,7 +18,7 @@ import os
 import random
 from collections.abc import Awaitable, Callable, Sequence
 
-from twisted.internet import defer, interfaces, task
+from twisted.internet import defer, interfaces
 
 from twisted_mq.client.consuming.consume_service import ConsumeService
 from twisted_mq.client.consuming.consumer import Consumer
@@ -37,6 +37,7 @@ from twisted_mq.client.consuming.send_back import SendBack
 from twisted_mq.client.core.errors import ClientStateError
 from twisted_mq.client.core.mq_client import MQClient
 from twisted_mq.client.producing.message_trace import TraceDispatcher
+from twisted_mq.periodic import PeriodicJob
 from twisted_mq.protocol.bodies import ConsumeMessageDirectlyResult, MessageQueue
 from twisted_mq.protocol.messages.message import MessageExt
 from twisted_mq.protocol.messages.subscription import SUB_ALL, build_subscription
@@ -81,7 +82,8 @@ class PushConsumer(Consumer):
         self._listener = listener
         self._orderly_listener: OrderlyListener | None = None
         self._traces: TraceDispatcher | None = None
-        self._renewal: task.LoopingCall | None = None
+        self._locks: QueueLocks | None = None
+        self._renewal: PeriodicJob | None = None
 
     def listen(self, listener: Listener) -> None:
         """Who gets the messages: (list of messages, context) -> ConsumeStatus or a Deferred or coroutine of it."""
@@ -126,9 +128,7 @@ class PushConsumer(Consumer):
 
     def _consume_orderly(self, listener: OrderlyListener) -> Rebalance:
         locks = None if self._broadcasting else QueueLocks(self.client, self.group, self._held)
-        if locks is not None:
-            self._renewal = task.LoopingCall(lambda: defer.Deferred.fromCoroutine(locks.renew()))
-            self._renewal.clock = self._clock
+        self._locks = locks
         calls = self._calls(listener, ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT)
         service = OrderlyConsumeService(calls, self.options, self.offsets, self._send_back.give_back, locks)
         self.consume_service = service
@@ -147,11 +147,15 @@ class PushConsumer(Consumer):
         super()._running()
         if self._traces is not None:
             self._traces.start()
-        if self._renewal is not None:
-            self._renewal.start(RENEW_SECONDS, now=False)
+        locks = self._locks
+        if locks is not None:
+            name = f"renewal of the locks of {self.group}"
+            self._renewal = PeriodicJob(
+                name, self._clock, RENEW_SECONDS, lambda: defer.Deferred.fromCoroutine(locks.renew())
+            )
 
     async def _stop(self, finish_seconds: float) -> None:
-        if self._renewal is not None and self._renewal.running:
+        if self._renewal is not None:
             self._renewal.stop()
         await super()._stop(finish_seconds)
 

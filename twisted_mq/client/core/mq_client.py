@@ -12,7 +12,7 @@ import random
 from collections.abc import Callable, Coroutine, Sequence
 from typing import TypeVar
 
-from twisted.internet import defer, interfaces, task
+from twisted.internet import defer, interfaces
 from twisted.python import failure
 
 from twisted_mq.client.core.broker_calls import BrokerCalls
@@ -31,6 +31,7 @@ from twisted_mq.client.core.heartbeats import Heartbeats
 from twisted_mq.client.core.request_and_reply import PendingRequests
 from twisted_mq.client.core.together import together
 from twisted_mq.logs import Logger
+from twisted_mq.periodic import PeriodicJob
 from twisted_mq.protocol.bodies import TopicRouteData
 from twisted_mq.protocol.layouts.host import pack_ip
 from twisted_mq.protocol.layouts.message_id import UniqueKeyMaker
@@ -40,6 +41,7 @@ from twisted_mq.routing.name_servers import NameServers, parse_addresses
 from twisted_mq.routing.route_cache import RouteCache
 
 MemberT = TypeVar("MemberT", bound=Member)
+EndT = TypeVar("EndT")
 
 
 class MQClient:
@@ -73,7 +75,7 @@ class MQClient:
         self._unique_keys = UniqueKeyMaker(pack_ip(self.ip), self._pid, self.now_ms, self.rng.getrandbits(32))
         self._producers: dict[str, Member] = {}
         self._consumers: dict[str, ConsumerMember] = {}
-        self._timers: list[task.LoopingCall] = []
+        self._timers: list[PeriodicJob] = []
         self._running: set[defer.Deferred[None]] = set()
         self.requests = PendingRequests(reactor)
         self._open()
@@ -113,7 +115,7 @@ class MQClient:
     async def join_producer(self, member: Member) -> None:
         """A producer begins. Raises ClientStateError where its group has one here already."""
         self._join(self._producers, member, "producer")
-        self._run(self.heartbeat)  # the brokers known so far can ask and answer it from now on
+        self._run(self.heartbeat).addErrback(self._report)  # the brokers known so far can ask and answer it from now on
 
     async def join_consumer(self, member: ConsumerMember) -> None:
         """A consumer begins: its topics' routes are fetched and its group is told to the brokers.
@@ -177,22 +179,23 @@ class MQClient:
             (options.heartbeat_seconds, self.heartbeat),
             (options.persist_offsets_seconds, self.persist_offsets),
         ):
-            timer = task.LoopingCall(self._run, work)
-            timer.clock = self.reactor
-            timer.start(seconds, now=False)
-            self._timers.append(timer)
+            name = f"{work.__name__} of {self.client_id}"
+            self._timers.append(PeriodicJob(name, self.reactor, seconds, functools.partial(self._run, work)))
 
     def _run(self, work: Callable[[], Coroutine[defer.Deferred[object], object, None]]) -> defer.Deferred[None]:
-        """Start periodic work; what it raises unexpectedly is logged and does not end its timer."""
+        """Start work that the client's end cancels; then it fires all the same. Fails with what it raises unexpectedly."""
         running = defer.Deferred.fromCoroutine(work())
         self._running.add(running)
-        running.addErrback(self._report)
-        running.addBoth(lambda _: self._running.discard(running))
+        running.addBoth(self._ended, running)
         return running
 
+    def _ended(self, result: EndT, running: defer.Deferred[None]) -> EndT | None:
+        self._running.discard(running)
+        cancelled = isinstance(result, failure.Failure) and result.check(defer.CancelledError)
+        return None if cancelled else result
+
     def _report(self, reason: failure.Failure) -> None:
-        if not reason.check(defer.CancelledError):
-            self.log.failure("client task failed: client={client}", reason, client=self.client_id)
+        self.log.failure("client task failed: client={client}", reason, client=self.client_id)
 
     async def _close_if_unused(self) -> None:
         if self._producers or self._consumers:

@@ -10,7 +10,7 @@ import collections
 from collections.abc import Sequence
 
 import attrs
-from twisted.internet import defer, task
+from twisted.internet import defer
 
 from twisted_mq.client.core.errors import EXPECTED_ERRORS
 from twisted_mq.client.core.mq_client import MQClient
@@ -20,6 +20,7 @@ from twisted_mq.client.producing.producer_options import ProducerOptions
 from twisted_mq.client.producing.send_result import SendResult, SendStatus
 from twisted_mq.client.producing.sender import Sender
 from twisted_mq.logs import Logger
+from twisted_mq.periodic import PeriodicJob
 from twisted_mq.protocol.messages.message import Message, MessageExt
 from twisted_mq.protocol.messages.trace import (
     DEFAULT_REGION,
@@ -77,18 +78,18 @@ class TraceDispatcher:
         )
         self._sender = Sender(client, f"_INNER_TRACE_PRODUCER-{group}-{word}-1", self._options)
         self._waiting: collections.deque[_Waiting] = collections.deque()
-        self._loop = task.LoopingCall(self.flush)
-        self._loop.clock = client.reactor
+        self._job: PeriodicJob | None = None
         self._one_at_a_time = defer.DeferredLock()
         self.dropped = 0
 
     def start(self) -> None:
-        self._loop.start(FLUSH_SECONDS, now=False)
+        self._job = PeriodicJob(f"traces of {self._group}", self._client.reactor, FLUSH_SECONDS, self.flush)
 
     async def stop(self, finish_seconds: float) -> None:
         """Send what waits, for that long at most."""
-        if self._loop.running:
-            self._loop.stop()
+        job, self._job = self._job, None
+        if job is not None:
+            job.stop()
         await self.flush().addTimeout(finish_seconds, self._client.reactor, onTimeoutCancel=lambda *_: None)
 
     def flush(self) -> defer.Deferred[None]:
@@ -180,7 +181,7 @@ class TraceDispatcher:
             self.dropped += 1
             return
         self._waiting.append(_Waiting(encode_trace(trace), tuple(keys)))
-        if len(self._waiting) >= BATCH and not self._one_at_a_time.locked and self._loop.running:
+        if len(self._waiting) >= BATCH and not self._one_at_a_time.locked and self._job is not None:
             self.flush()
 
     async def _send_all(self) -> None:

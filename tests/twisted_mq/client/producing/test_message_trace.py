@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import patch
 
 import attrs
 
@@ -20,6 +21,7 @@ from twisted_mq.client import (
     TransactionState,
 )
 from twisted_mq.client.producing.message_trace import BATCH, MOST_WAITING
+from twisted_mq.client.producing.sender import Sender
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.headers import CheckTransactionStateRequestHeader
@@ -70,6 +72,19 @@ class Producers(TraceCase):
         self.assertEqual(stored.properties["KEYS"].split(), [result.msg_id, "k1", "k2"])
         header = self.broker.headers(RequestCode.SEND_MESSAGE_V2)[-1]
         self.assertEqual(header.producer_group, "_INNER_TRACE_PRODUCER-g-PRODUCE-1")
+
+    def test_a_failure_that_nobody_expected_is_not_the_end_of_tracing(self) -> None:
+        producer = self.producer()
+        self.run_to_end(producer.send(Message("T", b"lost")))
+        with (
+            patch.object(Sender, "deliver", side_effect=KeyError("route")),
+            self.assertLogs("twisted_mq.periodic", "CRITICAL") as logged,
+        ):
+            self.advance(6)
+        result = self.run_to_end(producer.send(Message("T", b"traced")))
+        self.advance(6)
+        self.assertEqual(len(logged.output), 1)
+        self.assertEqual([trace.msg_id for trace in self.traces() if isinstance(trace, PublishTrace)], [result.msg_id])
 
     def test_a_batch_is_one_record_found_by_each_of_its_ids(self) -> None:
         messages = [Message("T", b"x", keys=f"k{number}") for number in range(2)]

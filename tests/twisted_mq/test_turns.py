@@ -9,8 +9,8 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from twisted_mq.namesrv.turns import MAX_HELD_BYTES, MAX_WAITING, Room, Turns, Work, outcome
 from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.turns import MAX_HELD_BYTES, MAX_WAITING, Room, Turns, Work, outcome
 
 
 class TurnsTests(SynchronousTestCase):
