@@ -111,7 +111,7 @@ class FileMessageStore:
         self._log = make_commit_log(config, self._allocate, self._sync)
         self._queues = QueueTable(config, self._allocate, self._described, self._is_batch_topic)
         self._checkpoint = Checkpoint(self._paths.checkpoint)
-        self._reader = BatchQueueReader(config, self._log)
+        self._reader = BatchQueueReader(config, self._log, self._monotonic)
         index = IndexService(self._paths.index, config.index_sizes, self._now_ms, self._allocate)
         self._index = IndexBuilder(self._log, index, enabled=config.message_index_enable)
         self._gate = Gate(Shut.NOT_STARTED)

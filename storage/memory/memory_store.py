@@ -45,6 +45,7 @@ from twisted_mq.storage.interfaces import (
 )
 from twisted_mq.storage.memory.memory_queue import MemoryQueue, place_by_time
 from twisted_mq.storage.memory.memory_replica import MemoryReplica
+from twisted_mq.storage.queues.queue_reader import MOST_SCANNED
 
 _PLACE = "memory"
 
@@ -344,11 +345,13 @@ class MemoryMessageStore:
         if queue.batched:
             entry_bytes, file_bytes = 46, self.config.mapper_file_size_batch_consume_queue
         file_end = first + file_bytes // entry_bytes - first % (file_bytes // entry_bytes)
+        least = self.config.max_filter_message_size
+        scanned = min(-(-max(least, max_count * entry_bytes) // entry_bytes), MOST_SCANNED)
         taken = 0
         for place in range(first, min(file_end, len(queue.entries))):
             (physical_offset, size, tags_code), count = queue.entries[place], queue.counts[place]
             base = queue.base(place)
-            if (base - start) * entry_bytes >= max(self.config.max_filter_message_size, max_count * entry_bytes):
+            if base - start >= scanned:
                 break
             if taken and (taken + count > max_count or self._is_full(result, physical_offset, size, taken, max_bytes)):
                 break

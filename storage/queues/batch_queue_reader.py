@@ -8,7 +8,14 @@ from twisted_mq.protocol.layouts.queue_entry import BATCH_ENTRY_BYTES, iterate_b
 from twisted_mq.storage.interfaces import Boundary, GetResult, GetStatus, RecordTest
 from twisted_mq.storage.queues.batch_consume_queue import BatchConsumeQueue
 from twisted_mq.storage.queues.consume_queue import ConsumeQueue
-from twisted_mq.storage.queues.queue_reader import LEAST_PULL_BYTES, MOST_PULL_BYTES, QueueReader, matches, out_of_range
+from twisted_mq.storage.queues.queue_reader import (
+    LEAST_PULL_BYTES,
+    MOST_PULL_BYTES,
+    TESTING_SECONDS,
+    QueueReader,
+    matches,
+    out_of_range,
+)
 
 
 class BatchQueueReader(QueueReader):
@@ -30,7 +37,8 @@ class BatchQueueReader(QueueReader):
         refused = out_of_range(queue.min_offset, queue.max_offset, offset)
         if refused is not None:
             return refused
-        last_offset = offset + -(-max(self._least_scanned, max_count * BATCH_ENTRY_BYTES) // BATCH_ENTRY_BYTES)
+        last_offset = offset + self._scanned(max_count, BATCH_ENTRY_BYTES)
+        tests_end = self._monotonic() + TESTING_SECONDS if test is not None else 0.0
         result = GetResult(GetStatus.NO_MATCHED_MESSAGE, offset, queue.min_offset, queue.max_offset)
         last_physical = 0
         removed_before = 0
@@ -52,6 +60,8 @@ class BatchQueueReader(QueueReader):
                 removed_before = self._log.next_file_offset(physical_offset)
             elif test is not None and not test(record):
                 self._missed(result, GetStatus.NO_MATCHED_MESSAGE)
+                if self._monotonic() > tests_end:
+                    break
             else:
                 result.records.append(record)
                 result.size_bytes += size

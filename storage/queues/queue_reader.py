@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import time
+from collections.abc import Callable, Collection
 
 from twisted_mq.protocol.layouts.queue_entry import ENTRY_BYTES, FILLER_SIZE, iterate_entries
 from twisted_mq.protocol.layouts.record import read_store_timestamp
@@ -16,6 +17,10 @@ from twisted_mq.storage.queues.queue_extension import ExtendedConsumeQueue
 LEAST_PULL_BYTES = 100
 MOST_PULL_BYTES = 128 << 20
 """Apache: DefaultMessageStore.MAX_PULL_MSG_SIZE."""
+MOST_SCANNED = 4096
+"""So many entries are looked at in one read, whatever is asked for: without a match they take about a millisecond."""
+TESTING_SECONDS = 0.02
+"""For how long one read tests records; then its reader goes on behind the last one that it tested."""
 _LOW, _HIGH = -0x80000000, 0x7FFFFFFF
 
 
@@ -40,8 +45,9 @@ def matches(tags_code: int, wanted: Collection[int] | None) -> bool:
 class QueueReader:
     """Pulls, times and single records out of one log and its queues."""
 
-    def __init__(self, config: StoreConfig, log: CommitLog) -> None:
+    def __init__(self, config: StoreConfig, log: CommitLog, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._log = log
+        self._monotonic = monotonic
         self.configure(config)
 
     def configure(self, config: StoreConfig) -> None:
@@ -69,13 +75,13 @@ class QueueReader:
         """Records from `offset` on, out of one queue file. The first match is given whatever its size.
 
         A pull ends at `max_count`, at `max_bytes` (100 bytes to 128 MiB), at the transfer limits for memory or disk,
-        and after 800 entries, or `max_count` if that is more.
+        after 800 entries or `max_count` if that is more, after MOST_SCANNED entries, and after TESTING_SECONDS of `test`.
         """
         queue_min, queue_max = queue.min_offset, queue.max_offset
         refused = out_of_range(queue_min, queue_max, offset)
         if refused is not None:
             return refused
-        scanned = -(-max(self._least_scanned, max_count * ENTRY_BYTES) // ENTRY_BYTES)
+        scanned = self._scanned(max_count, ENTRY_BYTES)
         entries = queue.entries_in_file(offset, scanned)
         if test is not None and isinstance(queue, ExtendedConsumeQueue):
             test = queue.narrowed(test, offset, scanned)
@@ -88,6 +94,10 @@ class QueueReader:
             result.next_begin_offset = queue.next_file_offset(offset)
         result.suggest_pulling_from_slave = self._log.max_offset - last_physical > self._hot_bytes
         return result
+
+    def _scanned(self, max_count: int, entry_bytes: int) -> int:
+        """How many entries of a size are looked at."""
+        return min(-(-max(self._least_scanned, max_count * entry_bytes) // entry_bytes), MOST_SCANNED)
 
     def _fill(
         self,
@@ -106,6 +116,7 @@ class QueueReader:
         hot_from = log.max_offset - self._hot_bytes
         next_offset = result.next_begin_offset
         total = count = last_physical = removed_before = 0
+        tests_end = self._monotonic() + TESTING_SECONDS if test is not None else 0.0
         for physical_offset, size, tags_code in iterate_entries(entries):
             if count:
                 most_bytes, most_count = self._memory_limits if physical_offset >= hot_from else self._disk_limits
@@ -129,6 +140,8 @@ class QueueReader:
                 if not count:
                     result.status = GetStatus.NO_MATCHED_MESSAGE
                 removed_before = 0
+                if self._monotonic() > tests_end:
+                    break
                 continue
             records.append(record)
             total += size

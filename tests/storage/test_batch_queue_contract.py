@@ -233,3 +233,19 @@ def test_a_slave_serves_a_masters_batches(
     assert consumed(read(batches, 0)) == list(enumerate([b"a", b"b", b"c", b"d", b"e"]))
     assert batches.max_offset_in_queue(TOPIC, 0) == 5
     assert [batches.store_timestamp(TOPIC, 0, offset) for offset in (0, 4)] == [START_MS, START_MS]
+
+
+def test_a_scan_through_records_ends_when_its_time_is_up(
+    open_store: OpenFileStore, known_topics: dict[str, bool]
+) -> None:
+    known_topics[TOPIC] = True
+    clock = [0.0]
+    store = open_store(mapper_file_size_batch_consume_queue=4600, keywords={"monotonic": lambda: clock[0]})
+    put(store, *[inner_batch(b"a", b"b") for _ in range(20)])
+
+    def refused(record: memoryview | bytes) -> bool:
+        clock[0] += 0.0051
+        return False
+
+    result = store.get_message(TOPIC, 0, 0, 32, 1 << 20, None, refused)
+    assert brief(result) == (GetStatus.NO_MATCHED_MESSAGE, 8, 0, 40, 0, 0)

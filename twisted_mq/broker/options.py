@@ -259,6 +259,13 @@ class BrokerOptions:
     max_transfer_count_on_message_in_disk: int = option(
         "maxTransferCountOnMessageInDisk", 8, "old messages in one pull answer", low=1, remote=True
     )
+    max_filter_message_size: int = option(
+        "maxFilterMessageSize",
+        16000,
+        "bytes of a queue's entries that one pull looks through, at most 4096 entries of 20",
+        low=1,
+        remote=True,
+    )
     access_message_in_memory_max_ratio: int = option(
         "accessMessageInMemoryMaxRatio", 40, "percent of memory whose messages count as recent", low=0, high=100
     )

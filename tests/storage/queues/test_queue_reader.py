@@ -61,6 +61,31 @@ def test_scan_for_tags_ends_after_800_entries(open_store: OpenFileStore) -> None
     assert brief(store.get_message("TopicA", 0, 0, 850, 1 << 20, {5})) == (GetStatus.NO_MATCHED_MESSAGE, 850, 0, 0)
 
 
+def test_scan_for_tags_ends_after_4096_entries_whatever_is_asked_for(open_store: OpenFileStore) -> None:
+    store = open_store(mapped_file_size_consume_queue=100_000, mapped_file_size_commit_log=1 << 20)
+    fill(store, 4200)
+    most = store.get_message("TopicA", 0, 0, 2**31 - 1, 1 << 20, {5})
+    assert brief(most) == (GetStatus.NO_MATCHED_MESSAGE, 4096, 0, 0)
+
+
+def test_scan_through_records_ends_when_its_time_is_up(open_store: OpenFileStore) -> None:
+    """As with a long expression or with many properties; the reader goes on behind what was tested."""
+    clock = [0.0]
+    store = open_store(**LARGE, keywords={"monotonic": lambda: clock[0]})
+    fill(store, 50)
+
+    def refused(record: memoryview | bytes) -> bool:
+        clock[0] += 0.0021
+        return False
+
+    assert brief(store.get_message("TopicA", 0, 0, 32, 1 << 20, None, refused)) == (
+        GetStatus.NO_MATCHED_MESSAGE, 10, 0, 0,
+    )  # fmt: skip
+    assert brief(store.get_message("TopicA", 0, 45, 32, 1 << 20, None, refused)) == (
+        GetStatus.NO_MATCHED_MESSAGE, 50, 0, 0,
+    )  # fmt: skip
+
+
 def test_records_that_are_gone_are_passed_over(open_store: OpenFileStore) -> None:
     """The queue still has entries of a log file that is deleted: all of that file are skipped."""
     store = open_store()
