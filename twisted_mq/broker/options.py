@@ -640,6 +640,12 @@ class BrokerOptions:
         type="string",
         secret=True,
     )
+    ha_count_registered_slaves_only: bool = option(
+        "haCountRegisteredSlavesOnly",
+        True,
+        "without haSharedSecret and haAllowedSlaves, a SYNC_MASTER counts the copies of hosts alone that the name"
+        " servers know as its slaves'; ours",
+    )
     registration_shared_secret: str | None = option(
         "registrationSharedSecret",
         None,
@@ -648,7 +654,10 @@ class BrokerOptions:
         secret=True,
     )
     sync_broker_member_group_period: int = option(
-        "syncBrokerMemberGroupPeriod", 1000, "ms between a slave's looks for its master", low=100
+        "syncBrokerMemberGroupPeriod",
+        1000,
+        "ms between looks at the name servers: a slave's for its master, a SYNC_MASTER's for its slaves",
+        low=100,
     )
     slave_timeout: int = option("slaveTimeout", 3000, "ms that a send waits for slaves", low=1)
     total_replicas: int = option(
@@ -670,14 +679,16 @@ class BrokerOptions:
         return self.flush_disk_type == FlushDiskType.SYNC_FLUSH
 
     @property
-    def advertised_ha_port(self) -> int:
-        """haListenPort, or the port above the clients' where it is not set."""
-        return self.ha_listen_port or self.listen_port + 1
+    def waits_for_slaves(self) -> bool:
+        """Whether sends wait for copies; with inSyncReplicas 1 the master's own is enough (Apache: CommitLog.handleHA)."""
+        return self.broker_role == BrokerRole.SYNC_MASTER and self.in_sync_replicas > 1
 
     @property
-    def fast_listen_port(self) -> int:
-        """The VIP port, two below the clients' (Apache: fastRemotingServer); 0 (any) where the clients' is 0."""
-        return self.listen_port - 2 if self.listen_port else 0
+    def counts_registered_slaves(self) -> bool:
+        """Whether only registered slaves' copies count: nothing else tells them from strangers', and somebody knows them."""
+        told_apart = self.ha_shared_secret or self.ha_allowed_slaves
+        asks = self.ha_count_registered_slaves_only and bool(self.name_servers)
+        return self.waits_for_slaves and asks and not told_apart
 
     @property
     def commit_log_path(self) -> str:

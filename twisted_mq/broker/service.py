@@ -23,6 +23,8 @@ from twisted_mq.broker.controller import BrokerController
 from twisted_mq.broker.filter.consumer_filter_data import ConsumerFilterTable
 from twisted_mq.broker.filter.consumer_filter_manager import ConsumerFilterManager, consumer_filters
 from twisted_mq.broker.filter.message_filter import filter_bit_map
+from twisted_mq.broker.ha.member_group import MemberGroup
+from twisted_mq.broker.ha.registered_slaves import RegisteredSlaves
 from twisted_mq.broker.ha.replication import Replication
 from twisted_mq.broker.long_polling import HOLD_CHECK_SECONDS
 from twisted_mq.broker.machine import Machine
@@ -265,9 +267,10 @@ class BrokerService(service.Service):
             self.log.warn("{warning}", warning=warning)
         if options.broker_role == BrokerRole.SYNC_MASTER and not options.ha_shared_secret:
             self.log.warn(
-                "SYNC_MASTER without haSharedSecret: whoever reaches {address} can read the log, and what it"
-                " acknowledges counts as a copy. Set haSharedSecret or haAllowedSlaves, or close the port to others",
+                "SYNC_MASTER without haSharedSecret: whoever reaches {address} can read the log{counts}."
+                " Set haSharedSecret or haAllowedSlaves, or close the port to others",
                 address=controller.ha.address,
+                counts=_whose_copies_count(options),
             )
         first = self.registration.register()
         first.addCallbacks(lambda _: self.started.callback(self), self.started.errback)
@@ -276,6 +279,10 @@ class BrokerService(service.Service):
         controller, options = self.controller, self.options
         if controller.is_slave:
             Replication(controller, self._reactor, self._client, self.registration).start(self._every)
+        if options.counts_registered_slaves:
+            group = MemberGroup(options, options.name_servers, self._client.invoke)
+            slaves = RegisteredSlaves(controller.ha.accept, group, controller.advertised_ip, self._in_thread)
+            self._every(options.sync_broker_member_group_period / 1000, slaves.look)
         self._retention = RetentionService(self._store, options, self._reactor, self.now_ms, self._in_thread)
         period = min(60_000, max(10_000, options.register_name_server_period)) / 1000
         self._every(period, self.registration.register)
@@ -374,3 +381,11 @@ def make_broker(options: BrokerOptions, reactor: interfaces.IReactorTime) -> Bro
 
 def _not_saved(reason: failure.Failure) -> None:
     raise BrokerError(ResponseCode.SYSTEM_ERROR, "changed, but not on disk: the broker's table cannot be written now")
+
+
+def _whose_copies_count(options: BrokerOptions) -> str:
+    if not options.waits_for_slaves or options.ha_allowed_slaves:
+        return ""
+    if options.counts_registered_slaves:
+        return "; copies of hosts alone count that the name servers know as slaves of this broker"
+    return ", and what it acknowledges counts as a copy"

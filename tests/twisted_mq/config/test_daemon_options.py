@@ -21,7 +21,13 @@ from twisted_mq.namesrv.options import NamesrvOptions
 BROKER_CLASSES = {"BrokerConfig", "MessageStoreConfig", "NettyServerConfig", "NettyClientConfig", "AuthConfig"}
 NAMESRV_CLASSES = {"NamesrvConfig", "NettyServerConfig", "NettyClientConfig"}
 DAEMONS = [(BrokerOptions, BROKER_CLASSES, "broker"), (NamesrvOptions, NAMESRV_CLASSES, "namesrv")]
-OURS = {"haAllowedSlaves", "haSharedSecret", "registrationSharedSecret", "rebalanceLockMaxLiveTime"}
+OURS = {
+    "haAllowedSlaves",
+    "haCountRegisteredSlavesOnly",
+    "haSharedSecret",
+    "registrationSharedSecret",
+    "rebalanceLockMaxLiveTime",
+}
 """Keys that Apache's brokers do not have."""
 FIELDS = [
     pytest.param(cls, classes, daemon, key, id=f"{daemon}-{key}")
@@ -61,14 +67,9 @@ def test_defaults_of_the_machine(monkeypatch):
     assert options.commit_log_path == "/home/someone/store/commitlog"
     assert options.name_servers == ["ns1:9876", "ns2:9876"]
     assert options.broker_name == os.uname().nodename
-    assert (options.advertised_ha_port, options.fast_listen_port) == (10912, 10909)
     assert NamesrvOptions().kv_config_path == "/home/someone/namesrv/kvConfig.json"
     monkeypatch.delenv("NAMESRV_ADDR")
     assert BrokerOptions().name_servers == []
-
-
-def test_port_zero_leaves_the_fast_port_open_too():
-    assert BrokerOptions(listen_port=0).fast_listen_port == 0
 
 
 SHIPPED = {

@@ -30,6 +30,7 @@ class AcceptSocketService(protocol.ServerFactory):
         self.clock = clock
         self.connections: list[HAConnection] = []
         self._changed = changed
+        self._counts: Callable[[str], bool] = _nobody_yet if options.counts_registered_slaves else _everybody
         self._allowed = frozenset(one.strip() for one in (options.ha_allowed_slaves or "").split(",") if one.strip())
 
     def buildProtocol(self, addr: interfaces.IAddress | None) -> HAConnection | None:
@@ -44,11 +45,12 @@ class AcceptSocketService(protocol.ServerFactory):
         return HAConnection(self)
 
     def _drop_a_stranger(self) -> bool:
-        """Close the oldest connection that has shown nothing of a slave yet; False where all have.
+        """Close the oldest connection that has shown nothing of a slave yet, or whose copy does not count; False where none is.
 
-        That is haSharedSecret where there is one, and its first report: every slave makes it at once.
+        What it shows is haSharedSecret where there is one, and its first report: every slave makes it at once.
         """
-        stranger = next((one for one in self.connections if not one.is_known), None)
+        strangers = [one for one in self.connections if not (one.is_known and one.counts)]
+        stranger = min(strangers, key=lambda one: one.is_known, default=None)
         if stranger is not None:
             self.log.warn("slave closed, it makes room for another: slave={s}", s=stranger.client_address)
             stranger.close()
@@ -56,6 +58,7 @@ class AcceptSocketService(protocol.ServerFactory):
 
     def connection_made(self, connection: HAConnection) -> None:
         """A slave is there."""
+        connection.counts = self._counts(connection.host) or None
         self.connections.append(connection)
         self.log.info("slave connected: slave={s}", s=connection.client_address)
 
@@ -70,8 +73,29 @@ class AcceptSocketService(protocol.ServerFactory):
         self._changed()
 
     def acknowledged_offsets(self) -> Sequence[int]:
-        """What each slave holds."""
-        return [connection.slave_ack_offset for connection in self.connections]
+        """What each slave holds whose copy counts."""
+        return [connection.slave_ack_offset for connection in self.connections if connection.counts]
+
+    def count(self, is_slave: Callable[[str], bool]) -> None:
+        """From now on the copies of such hosts count too; a link that was served and does not is told of once."""
+        self._counts = is_slave
+        for connection in self.connections:
+            if connection.counts:
+                continue
+            if is_slave(connection.host):
+                connection.counts = True
+            elif connection.is_known and connection.counts is None:
+                connection.counts = False
+                self._tell_of_stranger(connection)
+        self._changed()
+
+    def _tell_of_stranger(self, connection: HAConnection) -> None:
+        self.log.warn(
+            "slave's copy does not count, the name servers know no slave of {name} at its address: slave={s}. Where it"
+            " is one, set haSharedSecret at both sides or name its host in haAllowedSlaves;"
+            " haCountRegisteredSlavesOnly=false counts everybody",
+            name=self.options.broker_name, s=connection.client_address,
+        )  # fmt: skip
 
     def pump(self) -> None:
         """Send all slaves what was appended."""
@@ -82,3 +106,11 @@ class AcceptSocketService(protocol.ServerFactory):
         """Close every connection once its slave has what was sent."""
         for connection in tuple(self.connections):
             connection.finish()
+
+
+def _everybody(host: str) -> bool:
+    return True
+
+
+def _nobody_yet(host: str) -> bool:
+    return False

@@ -44,7 +44,10 @@ class Slaves(Protocol):
 
 
 class HAConnection(protocol.Protocol):
-    """`slave_ack_offset` is what the slave says it holds, -1 before its first report."""
+    """`slave_ack_offset` is what the slave says it holds, -1 before its first report.
+
+    `counts` says whether that is a copy for which sends may wait; None where it is not known yet.
+    """
 
     log = Logger()
     transport: Transport  # type: ignore[assignment]  # None only before connectionMade
@@ -52,7 +55,8 @@ class HAConnection(protocol.Protocol):
     def __init__(self, owner: Slaves) -> None:
         options, clock = owner.options, owner.clock
         self.state = ConnectionState.READY
-        self.client_address = ""
+        self.host = self.client_address = ""
+        self.counts: bool | None = None
         self.slave_request_offset = NOTHING_REPORTED
         self.slave_ack_offset = NOTHING_REPORTED
         limit = options.max_ha_transfer_byte_in_second if options.ha_flow_control_enable else UNLIMITED
@@ -83,8 +87,8 @@ class HAConnection(protocol.Protocol):
     # transport events
 
     def connectionMade(self) -> None:
-        host, port = peer_of(self.transport)
-        self.client_address = f"{host}:{port}"
+        self.host, port = peer_of(self.transport)
+        self.client_address = f"{self.host}:{port}"
         switch_on(self.transport, "setTcpNoDelay", "setTcpKeepAlive")
         self.reader.start()
         self.writer.start(self.transport)

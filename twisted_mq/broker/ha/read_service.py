@@ -30,9 +30,9 @@ class ReadSocketService:
 
     def data_received(self, data: bytes) -> None:
         """Bytes of the slave, cut anywhere."""
-        self._silence.touch()
         report = self._decoder.receive_data(data)
         if report is not None:
+            self._silence.touch()
             self._reported(report)
 
     def stop(self) -> None:

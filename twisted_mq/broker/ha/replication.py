@@ -15,21 +15,16 @@ import attrs
 from twisted.internet import defer, interfaces
 
 from twisted_mq.broker.ha.client import HAClient
+from twisted_mq.broker.ha.member_group import MemberGroup
 from twisted_mq.broker.ha.service import HAService
 from twisted_mq.broker.ha.slave_synchronize import SlaveParts, SlaveSynchronize
 from twisted_mq.broker.registration import Registration
 from twisted_mq.logs import Logger
-from twisted_mq.protocol.bodies import GetBrokerMemberGroupResponseBody, decode_body
-from twisted_mq.protocol.codes import RequestCode
-from twisted_mq.protocol.errors import BodyError, ProtocolError
-from twisted_mq.protocol.headers import GetBrokerMemberGroupRequestHeader
+from twisted_mq.protocol.errors import BodyError
 from twisted_mq.protocol.layouts.checkpoint import TIMER_CHECKPOINT_STRUCT
 from twisted_mq.protocol.names.routes import MASTER_ID
-from twisted_mq.protocol.wire.command import RemotingCommand
-from twisted_mq.protocol.wire.header_codec import encode_header
 from twisted_mq.reactor_threads import CallFromThread
 from twisted_mq.remoting.client import RemotingClient, tcp_endpoint
-from twisted_mq.remoting.errors import RemotingError
 from twisted_mq.storage.interfaces import IMessageStore
 from twisted_mq.storage.tables.delay_offset_table import DelayOffsetTable
 from twisted_mq.storage.timer.timer_checkpoint import TimerCheckpoint
@@ -69,6 +64,7 @@ class Replication:
         self._broker = broker
         self._remoting = remoting
         self._registration = registration
+        self._group = MemberGroup(broker.options, registration.name_servers, remoting.invoke)
         folder = os.path.join(broker.options.store_path_root_dir, "config")
         self._checkpoint_path = os.path.join(folder, "timercheck")
         self._metrics = TimerMetrics(os.path.join(folder, "timermetrics"))
@@ -136,7 +132,7 @@ class Replication:
         return defer.ensureDeferred(self._look())
 
     async def _look(self) -> None:
-        addresses = await self._member_addresses()
+        addresses = await self._group.addresses()
         if not addresses:
             return
         self._broker.min_broker_id = min(addresses)
@@ -146,20 +142,3 @@ class Replication:
         elif self.synchronize.master_address != master:
             await self._registration.register()
             await self._sync()
-
-    async def _member_addresses(self) -> dict[int, str] | None:
-        options = self._broker.options
-        header = GetBrokerMemberGroupRequestHeader(
-            cluster_name=options.broker_cluster_name, broker_name=options.broker_name
-        )
-        for server in self._registration.name_servers:
-            command = RemotingCommand.request(RequestCode.GET_BROKER_MEMBER_GROUP, encode_header(header))
-            try:
-                answer = await self._remoting.invoke(server, command, CONNECT_SECONDS)
-                group = decode_body(GetBrokerMemberGroupResponseBody, answer.body) if answer.code == 0 else None
-            except (RemotingError, ProtocolError) as error:
-                self.log.debug("group members not known: {s} {e}", s=server, e=error)
-                continue
-            if group is not None and group.broker_member_group is not None:
-                return dict(group.broker_member_group.broker_addrs)
-        return None

@@ -8,7 +8,7 @@ from twisted_mq.broker.ha.accept_service import AcceptSocketService
 from twisted_mq.broker.ha.client import HAClient
 from twisted_mq.broker.ha.connection import HAConnection
 from twisted_mq.broker.ha.group_transfer import GroupTransferService
-from twisted_mq.broker.options import BrokerOptions, BrokerRole
+from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.protocol.bodies import HAClientRuntimeInfo, HAConnectionRuntimeInfo, HARuntimeInfo
 from twisted_mq.protocol.layouts.ha import ConnectionState
 from twisted_mq.remoting.late_answers import LateAnswers
@@ -40,8 +40,8 @@ class HAService:
 
     @property
     def waits_for_slaves(self) -> bool:
-        """Whether sends wait for copies; with inSyncReplicas 1 the master's own is enough (Apache: CommitLog.handleHA)."""
-        return self._options.broker_role == BrokerRole.SYNC_MASTER and self._options.in_sync_replicas > 1
+        """Whether sends wait for copies."""
+        return self._options.waits_for_slaves
 
     def replicated(self, offset: int) -> defer.Deferred[bool]:
         """Fires when inSyncReplicas copies hold the log up to `offset` (True), or that took too long (False)."""
@@ -77,7 +77,7 @@ class HAService:
             addr=connection.client_address,
             slave_ack_offset=connection.slave_ack_offset,
             diff=behind,
-            in_sync=behind < self._options.ha_max_gap_not_in_sync,
+            in_sync=bool(connection.counts) and behind < self._options.ha_max_gap_not_in_sync,
             transferred_byte_in_second=connection.monitor.transferred_byte_in_second,
             transfer_from_where=connection.transfer_from_where,
         )

@@ -8,6 +8,8 @@ import tempfile
 from typing import Any
 
 from twisted.internet import reactor
+from twisted.internet.endpoints import TCP4ClientEndpoint, connectProtocol
+from twisted.internet.protocol import Protocol
 from twisted.internet.task import deferLater
 from twisted.logger import capturedLogs, formatEvent
 from twisted.trial.unittest import TestCase
@@ -16,6 +18,7 @@ from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.service import BrokerService, make_broker
 from twisted_mq.namesrv.options import NamesrvOptions
 from twisted_mq.namesrv.service import make_namesrv
+from twisted_mq.protocol.layouts.ha import TransferDecoder, encode_report
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.remoting.client import RemotingClient
 from twisted_mq.remoting.listen import PortError
@@ -30,10 +33,33 @@ def send_fields(number: int) -> dict[str, str]:
     return fields | {"h": "0", "i": f"UNIQ_KEY\x01KEY{number}\x02", "j": "0"}
 
 
+class Acknowledging(Protocol):
+    """A stranger who says that it holds whatever it is sent."""
+
+    def __init__(self) -> None:
+        self.acknowledged = 0
+        self._decoder = TransferDecoder()
+
+    def connectionMade(self) -> None:
+        self.transport.write(encode_report(0))
+
+    def dataReceived(self, data: bytes) -> None:
+        for transfer in self._decoder.receive_data(data):
+            self.acknowledged = transfer.physical_offset + len(transfer.data)
+            self.transport.write(encode_report(self.acknowledged))
+
+
 class PairTests(TestCase):
     timeout = 30
 
     async def pair(self, **of_master: Any) -> tuple[BrokerService, BrokerService]:
+        self.start_namesrv()
+        master = await self.start("master", 0, **of_master)
+        secret = of_master.get("ha_shared_secret")
+        slave = await self.start("slave", 1, broker_role="SLAVE", slave_read_enable=True, ha_shared_secret=secret)
+        return master, slave
+
+    def start_namesrv(self) -> None:
         self.folder = tempfile.mkdtemp(prefix="mq-test-")
         self.addCleanup(shutil.rmtree, self.folder)
         namesrv = make_namesrv(
@@ -50,10 +76,6 @@ class PairTests(TestCase):
         self.namesrv = f"127.0.0.1:{namesrv.port}"
         self.client = RemotingClient(reactor)
         self.addCleanup(self.client.close)
-        master = await self.start("master", 0, **of_master)
-        secret = of_master.get("ha_shared_secret")
-        slave = await self.start("slave", 1, broker_role="SLAVE", slave_read_enable=True, ha_shared_secret=secret)
-        return master, slave
 
     async def start(self, name: str, broker_id: int, **settings: Any) -> BrokerService:
         options = BrokerOptions(
@@ -111,6 +133,23 @@ class PairTests(TestCase):
         await self.until(lambda: master.controller.ha.accept.acknowledged_offsets() == [self.end(master)])
         self.assertEqual((await self.send(master, 3)).code, 0)
         self.assertEqual(self.end(again), self.end(master))
+
+    async def test_stranger_who_acknowledges_all_lets_no_send_of_a_sync_master_go(self) -> None:
+        """Apache's answers SEND_OK. Once a slave is registered with the stranger's host, who is there counts."""
+        self.start_namesrv()
+        master = await self.start("master", 0, broker_role="SYNC_MASTER", in_sync_replicas=2, slave_timeout=300)
+        stranger = await self.acknowledging(master)
+        self.assertEqual((await self.send(master, 1)).code, 12)
+        self.assertEqual(stranger.acknowledged, self.end(master))
+        await self.start("slave", 1, broker_role="SLAVE")
+        await self.until(lambda: len(master.controller.ha.accept.acknowledged_offsets()) == 2)
+        self.assertEqual((await self.send(master, 2)).code, 0)
+
+    async def acknowledging(self, master: BrokerService) -> Acknowledging:
+        host, port = master.controller.ha.address.split(":")
+        stranger = await connectProtocol(TCP4ClientEndpoint(reactor, host, int(port)), Acknowledging())
+        self.addCleanup(stranger.transport.abortConnection)
+        return stranger
 
     async def test_shared_secret_opens_the_ha_port_to_those_who_know_it(self) -> None:
         secret = "a long and random word"
