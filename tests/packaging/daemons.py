@@ -73,8 +73,12 @@ class RunningDaemon:
 
     def terminate(self) -> int:
         """SIGTERM; returns the exit status once the process has ended, its last lines read."""
-        self._process.send_signal(signal.SIGTERM)
+        self.signal(signal.SIGTERM)
         return self.ended()
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal."""
+        self._process.send_signal(number)
 
     def ended(self) -> int:
         """The exit status, its last lines read."""

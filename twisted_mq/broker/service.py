@@ -53,7 +53,6 @@ from twisted_mq.remoting.listen import Bound, PortError, listen
 from twisted_mq.remoting.server import RemotingServerFactory
 from twisted_mq.routing.name_servers import NameServers
 from twisted_mq.routing.route_cache import RouteCache
-from twisted_mq.storage.files.system_calls import raise_descriptor_limit
 from twisted_mq.storage.message_store import FileMessageStore
 from twisted_mq.storage.tables.config_tables import ConsumerOffsetTable, SubscriptionGroupTable, TopicTable
 
@@ -113,6 +112,7 @@ class BrokerService(service.Service):
         self._savers: list[TableSaver] = []
         self._retention: RetentionService
         self._store: FileMessageStore
+        self._most_connections = 0
 
     def now_ms(self) -> int:
         """The reactor's clock in ms since the epoch."""
@@ -123,7 +123,7 @@ class BrokerService(service.Service):
     def startService(self) -> None:
         """Open everything; raises PortError, StoreError or OSError where that cannot be done, and leaves nothing open then."""
         super().startService()
-        raise_descriptor_limit()
+        self._most_connections = most_connections()
         options = self.options
         with contextlib.ExitStack() as undo:
             self._bound = undo.enter_context(self._machine.bind(options.bind_address, options.listen_port))
@@ -236,7 +236,7 @@ class BrokerService(service.Service):
             count=lambda event: controller.statistics.activity[event].add(1, 0),
         )
         self._factory = RemotingServerFactory(
-            traffic, self.options.server_channel_max_idle_time_seconds, most_connections()
+            traffic, self.options.server_channel_max_idle_time_seconds, self._most_connections
         )
         sockets = interfaces.IReactorSocket(self._reactor)
         listening = [listen(sockets, self._bound, self._factory)]

@@ -124,7 +124,8 @@ def makeService(options: Options, reactor: IReactorTime | None = None) -> Daemon
         reactor = installed
     # numpy comes with linear algebra, which is not in use here and would start a thread a core
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    daemon = Daemon(options.daemon, (PortError, StoreError), options.settings.bind_address, options.umask)
+    bind_address = options.settings.bind_address
+    daemon = Daemon(options.daemon, (PortError, StoreError), bind_address, options.umask, options.log_path, reactor)
     if options.namesrv_port is None:
         from twisted_mq.broker.service import make_broker
 

@@ -14,18 +14,19 @@ R = TypeVar("R")
 
 
 class Interrupted(Exception):
-    """The person pressed Ctrl-C, or SIGTERM came; what the coroutine had open is closed."""
+    """The person pressed Ctrl-C or closed the terminal, or SIGTERM came; what the coroutine had open is closed."""
 
 
 def run_under_reactor(main: Callable[[IReactorTime], Coroutine[Deferred[object], object, R]]) -> R:
     """The result of `main(reactor)`.
 
-    SIGINT and SIGTERM cancel it: its `finally` blocks run to their end, then `Interrupted` is raised here. Lines of the
+    SIGINT, SIGTERM and SIGHUP cancel it: its `finally` blocks run to their end, then `Interrupted` is raised here. Lines of the
     log go to Twisted's, which prints critical ones alone unless `log_to_stderr` was called.
     """
     from twisted.internet import reactor
     from twisted.internet.defer import Deferred
 
+    from twisted_mq.config.hang_up import on_hang_up
     from twisted_mq.logs import log_to_twisted
 
     log_to_twisted()
@@ -53,6 +54,7 @@ def run_under_reactor(main: Callable[[IReactorTime], Coroutine[Deferred[object],
 
     reactor.callWhenRunning(begin)
     reactor.addSystemEventTrigger("before", "shutdown", stop)
+    on_hang_up(reactor)
     reactor.run()
     return _result(outcome[0])
 

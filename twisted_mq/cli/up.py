@@ -59,13 +59,11 @@ def up(
     from twisted_mq.config.startup import warn_if_open
     from twisted_mq.remoting.listen import PortError
     from twisted_mq.storage.errors import StoreError
-    from twisted_mq.storage.files.system_calls import raise_descriptor_limit
     from twisted_mq.testing import EmbeddedCluster
 
     log_to_stderr(verbose)
     warn_if_open(bind, "--bind")
     os.umask(OWN_FILES)
-    raise_descriptor_limit()
 
     def embedded(reactor: IReactorTime) -> EmbeddedCluster:
         return EmbeddedCluster(

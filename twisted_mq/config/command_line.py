@@ -10,6 +10,7 @@ from typing import ClassVar, Generic, TypeVar
 
 from twisted.python import usage
 
+from twisted_mq.config.daemon_log import log_path
 from twisted_mq.config.errors import ConfigError
 from twisted_mq.config.options import load_options
 from twisted_mq.extras import MissingExtra
@@ -50,6 +51,11 @@ class DaemonOptions(usage.Options, Generic[Settings]):
     def umask(self) -> int | None:
         """What the daemon sets: twistd does so in the background only, or where it is told one."""
         return None if self.parent is None or self.parent.get("umask") is not None else OWN_FILES
+
+    @property
+    def log_path(self) -> str | None:
+        """The file that twistd's log goes to, where it goes to one."""
+        return None if self.parent is None else log_path(self.parent)
 
     def opt_set(self, setting: str) -> None:
         """KEY=VALUE: any key of the properties file; may be given several times."""

@@ -8,7 +8,12 @@ from collections.abc import Callable
 from types import TracebackType
 
 from twisted.application import service
+from twisted.internet.interfaces import IReactorTime
+from twisted.logger import ILogObserver
+from twisted.python.components import Componentized
 
+from twisted_mq.config.daemon_log import DaemonLog, daemon_log, observer
+from twisted_mq.config.hang_up import on_hang_up
 from twisted_mq.logs import Logger
 
 log = Logger()
@@ -29,23 +34,47 @@ class Daemon(service.MultiService):
     log = Logger()
 
     def __init__(
-        self, name: str, expected: tuple[type[Exception], ...], bind_address: str, umask: int | None = None
+        self,
+        name: str,
+        expected: tuple[type[Exception], ...],
+        bind_address: str,
+        umask: int | None = None,
+        log_path: str | None = None,
+        reactor: IReactorTime | None = None,
     ) -> None:
-        """`umask` holds from the start on, where it is one: what the process writes is nobody else's."""
+        """`umask` holds from the start on, where it is one: what the process writes is nobody else's.
+
+        twistd's log goes to the file `log_path`, where it goes to a file. SIGHUP opens that anew, or stops the reactor.
+        """
         super().__init__()
         self._umask = umask
+        self._log_path = log_path
+        self._log_file: DaemonLog | None = None
+        self._reactor = reactor
         self._name = name
         self._expected = expected
         self._bind_address = bind_address
 
-    def privilegedStartService(self) -> None:
+    def setServiceParent(self, parent: service.IServiceCollection) -> None:
+        super().setServiceParent(parent)
+        if self._log_path is not None and isinstance(parent, Componentized):
+            self._own_files()
+            self._log_file = daemon_log(self._log_path)
+            parent.setComponent(ILogObserver, observer(self._log_file))
+
+    def _own_files(self) -> None:
         if self._umask is not None:
             os.umask(self._umask)
+
+    def privilegedStartService(self) -> None:
+        self._own_files()
         self._explained(super().privilegedStartService)
 
     def startService(self) -> None:
         self._explained(super().startService)
         warn_if_open(self._bind_address)
+        if self._reactor is not None:
+            on_hang_up(self._reactor, self._log_file.reopen if self._log_file is not None else None)
 
     def _explained(self, start: Callable[[], None]) -> None:
         try:

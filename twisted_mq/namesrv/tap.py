@@ -39,6 +39,7 @@ def makeService(options: Options, reactor: IReactorTime | None = None) -> Daemon
         from twisted.internet import reactor as installed
 
         reactor = installed
-    daemon = Daemon(options.daemon, (PortError,), options.settings.bind_address, options.umask)
+    bind_address = options.settings.bind_address
+    daemon = Daemon(options.daemon, (PortError,), bind_address, options.umask, options.log_path, reactor)
     make_namesrv(options.settings, reactor).setServiceParent(daemon)
     return daemon

@@ -1,0 +1,26 @@
+"""SIGHUP: the terminal is gone, or the log file was moved away."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+
+from twisted.internet.interfaces import IReactorCore, IReactorFromThreads
+
+
+def on_hang_up(reactor: object, reopen: Callable[[], object] | None = None) -> None:
+    """Have the signal call `reopen` in the reactor's thread; without one it stops the reactor, unless nohup shut it out.
+
+    The main thread alone may call this. Where there is no such signal, nothing happens.
+    """
+    number = getattr(signal, "SIGHUP", None)
+    if number is None or (reopen is None and signal.getsignal(number) is signal.SIG_IGN):
+        return
+    from_thread, core = IReactorFromThreads(reactor), IReactorCore(reactor)
+
+    def hung_up(*_: object) -> None:
+        if reopen is None:
+            signal.signal(number, signal.SIG_IGN)  # shells and terminals may both send one
+        from_thread.callFromThread(reopen or core.stop)
+
+    signal.signal(number, hung_up)
