@@ -4,7 +4,8 @@ Paths begin with `/` and are below the chroot of the address. Nodes have data an
 All methods are called, and all Deferreds and callbacks fire, on the reactor's thread; none fires within the call that made it.
 
 A client does nothing again by itself, and nothing later: what is asked while the server can't be reached fails at once with
-NoAnswer, without a session with SessionLost. Who still wants it asks again when CONNECTED is told.
+NoAnswer, without a session with SessionLost. Who still wants it asks again when CONNECTED is told. What is asked in one
+session is never done in another.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from collections.abc import Callable, Sequence
 import attrs
 from twisted.internet import defer
 from zope.interface import Attribute, Interface
-
 
 MAX_COMMIT_BYTES = 1_000_000
 """ZooKeeper closes the connection of who sends more than 2**20 - 1 bytes at once (jute.maxbuffer)."""
@@ -156,6 +156,6 @@ class ICoordinator(Interface):
     def commit(operations: Sequence[Operation]) -> defer.Deferred[tuple[str, ...]]:
         """Do all or nothing. Fires with the paths of the created nodes, whole, with their digits, in order.
 
-        Fails with Conflict, NoAnswer, SessionLost or NotAllowed; with ValueError for a path that makes no sense and for
-        more than MAX_COMMIT_BYTES of paths and data, which no server takes.
+        Fails with Conflict, NoAnswer, SessionLost or NotAllowed. Raises ValueError for more than MAX_COMMIT_BYTES of paths
+        and data, which no server takes, and as all methods do for a path that makes no sense.
         """

@@ -1,0 +1,40 @@
+"""What makes sense as a path and as a change, before anything is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from twisted_mq.coordination.interfaces import MAX_COMMIT_BYTES, Create, Operation, Put
+
+
+def check_path(path: str) -> str:
+    """The path. Raises ValueError for one that no node can have: ZooKeeper's rules."""
+    parts = path.split("/")
+    if path != "/" and (parts[0] or not all(parts[1:]) or len(parts) < 2 or {".", ".."} & set(parts)):
+        raise ValueError(f"not a node's path: {path!r}; it begins with / and has names between single /")
+    if any(_is_refused(letter) for letter in path):
+        raise ValueError(f"not a node's path: {path!r} has a letter that ZooKeeper refuses")
+    return path
+
+
+def _is_refused(letter: str) -> bool:
+    return letter < " " or "\x7f" <= letter <= "\x9f" or "\ud800" <= letter <= "\uf8ff" or letter >= "\ufff0"
+
+
+def check_operations(operations: Sequence[Operation]) -> tuple[Operation, ...]:
+    """The operations. Raises ValueError where a path makes no sense or all of it is too large."""
+    size = 0
+    for operation in operations:
+        # ZooKeeper takes a sequential node whose name is its digits alone
+        whole = f"{operation.path}0" if isinstance(operation, Create) and operation.sequential else operation.path
+        size += len(check_path(whole))
+        if isinstance(operation, Create | Put):
+            size += len(operation.data)
+    if size > MAX_COMMIT_BYTES:
+        raise ValueError(f"{size} bytes in one change; the coordinator takes {MAX_COMMIT_BYTES}")
+    return tuple(operations)
+
+
+def below(chroot: str, path: str) -> str:
+    """A path of a client as the server has it; `chroot` is empty or a path."""
+    return chroot if chroot and path == "/" else chroot + path

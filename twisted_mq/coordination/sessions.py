@@ -1,0 +1,82 @@
+"""Sessions with a coordinator in memory, as its server keeps them: each ends when nobody spoke in it for its time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+from twisted.internet import interfaces
+
+from twisted_mq.coordination.interfaces import Delete
+from twisted_mq.coordination.tree import Tree
+
+
+@attrs.define(eq=False)
+class _Session:
+    seconds: float
+    touched: float
+    timer: interfaces.IDelayedCall | None = None
+
+
+class Sessions:
+    """By id, counted from 1. A session's end deletes its ephemeral nodes; then `ended` is told its id."""
+
+    def __init__(self, clock: interfaces.IReactorTime, tree: Tree) -> None:
+        self.ended: list[Callable[[int], object]] = []
+        self._clock = clock
+        self._tree = tree
+        self._sessions: dict[int, _Session] = {}
+        self._last = 0
+
+    def __contains__(self, session: int) -> bool:
+        return session in self._sessions
+
+    def open(self, seconds: float) -> int:
+        """A new session that ends `seconds` after the last sign of its client."""
+        self._last += 1
+        self._sessions[self._last] = _Session(seconds, self._clock.seconds())
+        self._wait(self._last, seconds)
+        return self._last
+
+    def touch(self, session: int) -> bool:
+        """The client spoke. False where the session is over."""
+        found = self._sessions.get(session)
+        if found is not None:
+            found.touched = self._clock.seconds()
+        return found is not None
+
+    def end(self, session: int) -> None:
+        """Over, by its client's wish or for its silence. A second call does nothing."""
+        found = self._sessions.pop(session, None)
+        if found is None:
+            return
+        if found.timer is not None and found.timer.active():
+            found.timer.cancel()
+        paths = self._tree.ephemeral(session)
+        if paths:
+            self._tree.apply([Delete(path) for path in paths], session, int(self._clock.seconds() * 1000))
+        for ended in tuple(self.ended):
+            ended(session)
+
+    def suspend(self) -> None:
+        """No session ends by its time until `resume`."""
+        for session in self._sessions.values():
+            if session.timer is not None and session.timer.active():
+                session.timer.cancel()
+
+    def resume(self) -> None:
+        """Each session has its whole time again."""
+        for number, session in self._sessions.items():
+            session.touched = self._clock.seconds()
+            self._wait(number, session.seconds)
+
+    def _wait(self, session: int, seconds: float) -> None:
+        self._sessions[session].timer = self._clock.callLater(seconds, self._look, session)
+
+    def _look(self, number: int) -> None:
+        session = self._sessions[number]
+        left = session.touched + session.seconds - self._clock.seconds()
+        if left > 0:
+            self._wait(number, left)
+        else:
+            self.end(number)
