@@ -100,7 +100,7 @@ class FlushService:
             self._threads.append(self._made_by.start(run, f"store-{name}"))
 
     def stop(self) -> None:
-        """End the threads, then flush everything and save the checkpoint in the caller's thread. Raises OSError."""
+        """End the threads, then flush everything and try to save the checkpoint, in the caller's thread. Raises OSError."""
         with self._wanted:
             self._stopped.set()
             self._wanted.notify_all()
@@ -114,7 +114,7 @@ class FlushService:
         self._flush_queues(0)
         if self._index is not None:
             self._index.finish()
-        self._save_checkpoint()
+        self._try_to_save_checkpoint()
 
     def request(self, offset: int, callback: FlushCallback) -> None:
         """Ask for the log to be on disk up to `offset`; answered in a thread of this service."""

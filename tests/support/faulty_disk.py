@@ -17,13 +17,14 @@ _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
 
 class FaultyDisk:
-    """Set `making`, `opening`, `allocating`, `syncing` to an errno: calls of that kind below `root` fail with it."""
+    """Set `making`, `removing`, `opening`, `allocating`, `syncing` to an errno: calls of that kind below `root` fail with it."""
 
     def __init__(self, root: Path, patch: pytest.MonkeyPatch) -> None:
         self._root = str(root)
         self.heal()
-        for name in ("ftruncate", "mkdir", "unlink", "replace", "link"):
+        for name in ("ftruncate", "mkdir", "replace", "link"):
             patch.setattr(os, name, self._guarded(getattr(os, name), "making"))
+        patch.setattr(os, "unlink", self._guarded(os.unlink, "removing"))
         patch.setattr(os, "fsync", self._guarded(os.fsync, "syncing"))
         self.sync = self._guarded(fdatasync, "syncing")
         self.allocate = self._guarded(posix_fallocate, "allocating")
@@ -33,15 +34,15 @@ class FaultyDisk:
 
     def heal(self) -> None:
         """No more faults."""
-        self.making = self.opening = self.allocating = self.syncing = 0
+        self.making = self.removing = self.opening = self.allocating = self.syncing = 0
 
     def fill(self) -> None:
-        """No space: ENOSPC for new blocks and new names."""
-        self.making = self.allocating = errno.ENOSPC
+        """No space: ENOSPC for new blocks and new names; not all file systems let names go either."""
+        self.making = self.removing = self.allocating = errno.ENOSPC
 
     def make_read_only(self) -> None:
         """What Linux makes of a file system with errors."""
-        self.making = self.opening = self.allocating = errno.EROFS
+        self.making = self.removing = self.opening = self.allocating = errno.EROFS
 
     def _here(self, target: Any) -> bool:
         path = os.readlink(f"/proc/self/fd/{target}") if isinstance(target, int) else os.fspath(target)

@@ -23,7 +23,7 @@ from twisted_mq.protocol.bodies import (
     encode_register_broker,
 )
 from twisted_mq.protocol.codes import RequestCode
-from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.errors import BrokerError, ProtocolError
 from twisted_mq.protocol.flags import PERM_READ_WRITE
 from twisted_mq.protocol.headers import RegisterBrokerRequestHeader, UnRegisterBrokerRequestHeader
 from twisted_mq.protocol.requests.registration_proof import PROOF, registration_proof
@@ -122,21 +122,22 @@ class Registration:
         if secret is not None:
             command.ext_fields[PROOF] = registration_proof(command, secret)
         sent = self.client.invoke(address, command, self.options.register_broker_timeout_mills / 1000)
-        return sent.addCallbacks(self._told, self._failed, callbackArgs=(address,), errbackArgs=(address,))
+        return sent.addCallback(self._told, address).addErrback(self._failed, address)
 
     def _told(self, answer: RemotingCommand, address: str) -> bool:
         if answer.code != 0:
             self.log.error("name server {a} refused: {e}", a=address, e=BrokerError(answer.code, answer.remark or ""))
             return False
+        fields = answer.ext_fields
         if address in self._unreachable:
             self._unreachable.discard(address)
             self.log.info("name server {a} is back", a=address)
         for tell in self.on_answer:
-            tell(answer.ext_fields or {})
+            tell(fields)
         return True
 
     def _failed(self, reason: failure.Failure, address: str) -> bool:
-        reason.trap(RemotingError)
+        reason.trap(RemotingError, ProtocolError)
         if address not in self._unreachable:
             self._unreachable.add(address)
             self.log.warn("name server {a} not reached, tried again: {e}", a=address, e=reason.value)

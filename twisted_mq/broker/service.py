@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Protocol, TypeVar
 
 from twisted.application import service
@@ -329,42 +329,58 @@ class BrokerService(service.Service):
         return defer.ensureDeferred(self._stop())
 
     async def _stop(self) -> None:
+        """Each step is taken, whatever became of those before."""
+        for step in self._steps_of_stop():
+            await defer.maybeDeferred(step).addErrback(self._step_failed)
+        self.log.info("broker {name} stopped", name=self.options.broker_name)
+
+    def _steps_of_stop(self) -> Iterable[Callable[[], object]]:
+        controller = self.controller
         listening, self._listening = self._listening, []
-        for job in self._jobs:
-            job.stop()
-        self._jobs.clear()
-        self._retention.stop()
+        jobs, self._jobs = self._jobs, []
+        return (
+            *[job.stop for job in jobs],
+            self._retention.stop,
+            self._say_goodbye,
+            *[port.stopListening for port in listening],
+            controller.waiting.stop,
+            controller.transactions.stop,
+            controller.pop.stop,
+            controller.dispatch,
+            controller.ha.stop,
+            functools.partial(controller.polling.answer_all, Kind.PULL),
+            self._factory.close_all,
+            self._client.close,
+            controller.offsets.save,
+            controller.pop.orders.save,
+            *[saver.stop for saver in self._savers],
+            controller.transactions.metrics.save,
+            functools.partial(controller.filters.save, self.now_ms()),
+            self._close_store,
+        )
+
+    def _step_failed(self, reason: failure.Failure) -> None:
+        if reason.check(OSError):
+            self.log.error("table not saved at the stop, the one on disk stays: {e}", e=reason.value)
+        else:
+            self.log.failure("a step of the stop failed, the next ones follow", reason)
+
+    async def _say_goodbye(self) -> None:
         goodbye = self.registration.unregister()
         goodbye.addTimeout(UNREGISTER_SECONDS, self._reactor)
         goodbye.addErrback(lambda reason: self.log.info("name servers not told of the stop: {e}", e=reason.value))
         await goodbye
-        for port in listening:
-            await defer.maybeDeferred(port.stopListening)
-        controller = self.controller
-        controller.waiting.stop()
-        controller.transactions.stop()
-        controller.pop.stop()
-        controller.dispatch()
-        controller.ha.stop()
-        controller.polling.answer_all(Kind.PULL)
-        self._factory.close_all()
-        self._client.close()
-        self._save(controller.offsets.save)
-        self._save(controller.pop.orders.save)
-        for saver in self._savers:
-            await saver.stop()
-        await self._in_thread(controller.store.close)
-        self._save(controller.waiting.save)
-        self._save(controller.transactions.metrics.save)
-        self._save(functools.partial(controller.filters.save, self.now_ms()))
-        self.log.info("broker {name} stopped", name=self.options.broker_name)
 
-    def _save(self, save: Callable[[], object]) -> None:
-        """Write a table; one that cannot be written does not keep the store from being closed."""
+    async def _close_store(self) -> None:
+        """What says how far waiting messages were delivered follows the log, which holds their copies."""
+        waiting = self.controller.waiting
         try:
-            save()
+            await self._in_thread(self.controller.store.close)
         except OSError as error:
-            self.log.error("table not saved at the stop, the one on disk stays: {e}", e=error)
+            self.log.error("store not closed, the next start recovers it: {e}", e=error)
+            waiting.close()
+        else:
+            waiting.save()
 
 
 def loaded(table: Callable[[str], Table], folder: str, name: str) -> Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import struct
 import zlib
 from typing import Any
 
@@ -23,6 +24,7 @@ from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.remoting.channel import Channel, Traffic
 from twisted_mq.remoting.client import RemotingClient
 
+MALFORMED = -1
 FIRST, SECOND = "10.0.0.1:9876", "10.0.0.2:9876"
 
 
@@ -39,10 +41,13 @@ class NameServer:
         traffic = Traffic({103: self.answer, 104: self.answer}, self._network.clock)
         self._network.listen(self._address, protocol.Factory.forProtocol(lambda: Channel(traffic)))
 
-    def answer(self, channel: Channel, command: RemotingCommand) -> RemotingCommand | None:
+    def answer(self, channel: Channel, command: RemotingCommand) -> RemotingCommand | bytes | None:
         self.asked.append(command)
         if self.code is None:
             return None
+        if self.code == MALFORMED:
+            head = b'{"code":0,"flag":1,"opaque":%d,"extFields":[7]}' % command.opaque
+            return struct.pack(">II", len(head) + 4, len(head)) + head
         return command.answer(self.code, "no" if self.code else None, {"haServerAddr": "h", "masterAddr": "m"})
 
 
@@ -162,6 +167,18 @@ class RegistrationTest(SynchronousTestCase):
         self.network.close(FIRST)
         self.pump()
         self.assertEqual(self.successResultOf(done), [False])
+
+    def test_one_whose_answers_cannot_be_read_is_told_once_and_holds_up_nobody(self) -> None:
+        self.first.code = MALFORMED
+        registration = self.make()
+        for _ in range(3):
+            done = registration.register()
+            self.pump()
+            self.assertEqual(self.successResultOf(done), [False, True])
+        self.assertEqual(len(self.second.asked), 3)
+        self.assertEqual(len(self.lines), 1)
+        self.assertIn(f"warn name server {FIRST} ", self.lines[0])
+        self.assertIn("extFields", self.lines[0])
 
     def test_a_refusal_is_logged_with_its_code(self) -> None:
         self.first.code = 1

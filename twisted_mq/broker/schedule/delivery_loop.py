@@ -13,7 +13,10 @@ IDLE_SECONDS = 0.1
 
 
 class DeliveryLoop:
-    """Calls each turn until none has more at once, `after` behind each round; `stop` ends it."""
+    """Calls each turn until none has more at once, `after` behind each round; `stop` ends it.
+
+    A failure is said once, and again only after a call that went well.
+    """
 
     log = Logger()
 
@@ -24,6 +27,7 @@ class DeliveryLoop:
         self._turns = turns
         self._after = after
         self._call: interfaces.IDelayedCall | None = None
+        self._failing: set[Callable[[], object]] = set()
 
     def start(self) -> None:
         """Begin with the next turn of the reactor."""
@@ -45,7 +49,11 @@ class DeliveryLoop:
 
     def _one(self, work: Callable[[], object]) -> bool:
         try:
-            return bool(work())
+            more = bool(work())
         except Exception:
-            self.log.failure("delivery of waiting messages failed, tried again")
+            if work not in self._failing:
+                self.log.failure("delivery of waiting messages failed, tried again")
+            self._failing.add(work)
             return False
+        self._failing.discard(work)
+        return more

@@ -49,6 +49,7 @@ class ScheduleMessageService:
         self.moves = 0
         self._due: dict[int, int] = {}
         self._stuck: dict[int, int] = {}
+        self._failing: set[int] = set()
         self._looked_ms = 0
         self.offsets: dict[int, int] = dict(table.offsets)
         self.data_version = table.data_version
@@ -116,10 +117,16 @@ class ScheduleMessageService:
 
     def _try(self, level: int, now: int) -> bool:
         try:
-            return self._deliver(level, now)
+            more = self._deliver(level, now)
         except Exception:
-            self.log.failure("delivery of a delay level failed, tried again: level={delay_level}", delay_level=level)
+            if level not in self._failing:
+                self.log.failure(
+                    "delivery of a delay level failed, tried again: level={delay_level}", delay_level=level
+                )
+            self._failing.add(level)
             return False
+        self._failing.discard(level)
+        return more
 
     def _deliver(self, level: int, now: int) -> bool:
         offset = self.offsets.get(level, 0)

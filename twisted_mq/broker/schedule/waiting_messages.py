@@ -6,6 +6,7 @@ on disk up to that moment. A slave delivers nothing; its master does.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Protocol
 
@@ -90,11 +91,16 @@ class WaitingMessages:
         self._loop.stop()
 
     def save(self) -> None:
-        """Write the progress and close the files; the log is on disk up to its end."""
-        if self._delivers:
-            self.schedule.snapshot()()
-        if self._times and self.timer.changes:
-            self.timer.files.write(self.timer.progress())
+        """Write the progress and close the files; the log is on disk up to its end. Raises OSError, when all was tried."""
+        with contextlib.ExitStack() as each:
+            each.callback(self.close)
+            if self._times and self.timer.changes:
+                each.callback(self.timer.files.write, self.timer.progress())
+            if self._delivers:
+                each.callback(self.schedule.snapshot())
+
+    def close(self) -> None:
+        """Close the files without the progress: where the log may lack the copies. Raises OSError."""
         self.timer.files.close()
 
     def save_delay_offsets(self) -> defer.Deferred[None]:

@@ -132,7 +132,7 @@ def pull_next(peer: Peer, offset: int) -> None:
     peer.send(RemotingCommand(RequestCode.PULL_MESSAGE, ext_fields=fields))
 
 
-def test_a_level_that_fails_does_not_hold_the_others_back() -> None:
+def test_a_level_that_fails_does_not_hold_the_others_back_and_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
     store, clock = memory_store()
     waiting(store, 1, b"unreadable")
     waiting(store, 2, b"good")
@@ -148,7 +148,11 @@ def test_a_level_that_fails_does_not_hold_the_others_back() -> None:
     clock.now += 5000
     while service.turn():
         store.dispatch()
+    service.turn()
     assert service.offsets == {2: 1}
+    assert [one.message for one in caplog.records if "failed" in one.message] == [
+        "delivery of a delay level failed, tried again: level=1"
+    ]
     store.get_message = read
     while service.turn():
         store.dispatch()

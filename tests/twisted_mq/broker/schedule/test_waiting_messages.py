@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 from typing import Any
 
+import pytest
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred
 from twisted.internet.task import deferLater
 from twisted.trial.unittest import TestCase
 
-from tests.support.broker import BrokerInMemory, Peer
+from tests.support.broker import BrokerInMemory, MemoryTable, Peer
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.remoting.client import RemotingClient
 from twisted_mq.storage.timer.timer_checkpoint import TimerCheckpoint
 from twisted_mq.testing import EmbeddedCluster
+
+
+class FullTable(MemoryTable):
+    """One on a full disk."""
+
+    def save(self) -> bool:
+        raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def fields(key: str, properties: str) -> dict[str, str]:
@@ -47,6 +56,17 @@ def test_timers_progress_is_written_once_the_log_is_on_disk(tmp_path: Path) -> N
     waiting.stop()
     waiting.save()
     assert TimerCheckpoint.load(str(path)).counter == 2
+
+
+def test_levels_that_cannot_be_saved_keep_the_timers_progress_from_nothing(tmp_path: Path) -> None:
+    broker, peer = running(tmp_path, tables={"delays": FullTable()})
+    peer.ask(RequestCode.SEND_MESSAGE_V2, fields("K", "TIMER_DELAY_SEC\x015\x02"), b"x")
+    broker.clock.advance(1)
+    waiting = broker.controller.waiting
+    waiting.stop()
+    with pytest.raises(OSError, match="No space left"):
+        waiting.save()
+    assert TimerCheckpoint.load(str(tmp_path / "config" / "timercheck")).last_timer_queue_offset == 1
 
 
 def test_without_the_wheel_nothing_of_it_runs_or_is_made(tmp_path: Path) -> None:
