@@ -273,7 +273,13 @@ class IMessageStore(Interface):
         """All topics that have a queue, sorted."""
 
     def delete_topics(topics: Collection[str]) -> None:
-        """Drop the queues of these topics; their records stay in the log until it expires."""
+        """Drop the queues of these topics; their records stay in the log until it expires.
+
+        Of many queues most files stay until `delete_more`, which `close` does to the end.
+        """
+
+    def delete_more() -> bool:
+        """Delete the files of some queues that were dropped; whether more are left. Raises OSError, then they stay."""
 
     def clean_expired_queues() -> int:
         """Delete queues that lead only to expired records; how many (Apache: cleanExpiredConsumerQueue)."""

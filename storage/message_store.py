@@ -206,6 +206,7 @@ class FileMessageStore:
             flush.stop()
             if self._replica is not None:
                 self._replica.cut()
+            self._queues.delete_rest()
             clean = True
         finally:
             self._replica = None
@@ -289,6 +290,10 @@ class FileMessageStore:
             self._dispatcher.drop(queue)
             if self._replica is not None:
                 self._replica.drop(queue)
+
+    def delete_more(self) -> bool:
+        """Delete some more files of what was dropped."""
+        return self._queues.delete_more()
 
     # Retention on request; the broker's RetentionService does the periodic part
 

@@ -295,6 +295,10 @@ class MemoryMessageStore:
         for key in [key for key in self._queues if key[0] in topics]:
             self._dispatcher.drop(self._queues.pop(key))
 
+    def delete_more(self) -> bool:
+        """Nothing is left."""
+        return False
+
     def clean_expired_queues(self) -> int:
         """Nothing expires in memory."""
         return 0

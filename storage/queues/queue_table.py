@@ -14,6 +14,9 @@ from twisted_mq.storage.queues.batch_consume_queue import BatchConsumeQueue
 from twisted_mq.storage.queues.consume_queue import ConsumeQueue
 from twisted_mq.storage.queues.queue_extension import Describe, ExtendedConsumeQueue, QueueExtension
 
+DELETED_AT_ONCE = 8
+"""Queues whose files one call deletes: about a millisecond each."""
+
 
 class QueueTable:
     """The queues that exist: `by_key` the simple ones, which the hot path looks into, `batches` the others."""
@@ -34,6 +37,7 @@ class QueueTable:
         self._allocate = allocate
         self._describe = describe
         self._mappings = mappings or Mappings(most_mapped())
+        self._leaving: dict[str, list[ConsumeQueue]] = {}
 
     def __iter__(self) -> Iterator[ConsumeQueue]:
         """The queues at this moment; safe in any thread."""
@@ -45,11 +49,13 @@ class QueueTable:
         return self.by_key.get(key) or self.batches.get(key)
 
     def make(self, topic: str, queue_id: int, *, batched: bool = False) -> ConsumeQueue:
-        """A new, empty queue; its directory is made with its first entry. Raises IllegalTopicName, ValueError.
+        """A new, empty queue; its directory is made with its first entry. Raises IllegalTopicName, ValueError, OSError.
 
         `batched` is for topics that nobody knows. A simple queue has extension units where those are switched on, or
         where it has some from before.
         """
+        for left in [one for one in self._leaving.get(topic, ()) if one.queue_id == queue_id]:
+            self._delete(left)
         known = self.is_batch_topic(topic)
         if batched if known is None else known:
             return self._make_batched(topic, queue_id)
@@ -114,18 +120,42 @@ class QueueTable:
         return sorted({topic for topic, _ in (*self.by_key, *self.batches)})
 
     def remove(self, topics: Collection[str]) -> list[ConsumeQueue]:
-        """Take the queues of these topics out of the table, delete their files; returns them."""
+        """Take the queues of these topics out of the table; returns them. See `remove_queues`."""
         return self.remove_queues([key for key in (*self.by_key, *self.batches) if key[0] in topics])
 
     def remove_queues(self, keys: Collection[tuple[str, int]]) -> list[ConsumeQueue]:
-        """Take these queues out of the table, delete their files, and the directories of topics that have none left."""
+        """Take these queues out of the table and delete the files of the first ones; `delete_more` has the rest go."""
         found = [table.pop(key, None) for key in keys for table in (self.by_key, self.batches)]
         removed = [queue for queue in found if queue is not None]
         for queue in removed:
-            queue.destroy()
-        for topic in {queue.topic for queue in removed}:
-            self._remove_empty_directory(topic)
+            self._leaving.setdefault(queue.topic, []).append(queue)
+        self.delete_more()
         return removed
+
+    def delete_more(self) -> bool:
+        """Delete the files of some removed queues, and the directories of topics that have none left; whether more wait.
+
+        Raises OSError; then the next call tries that queue again.
+        """
+        for _ in range(DELETED_AT_ONCE):
+            if not self._leaving:
+                break
+            self._delete(next(iter(self._leaving.values()))[0])
+        return bool(self._leaving)
+
+    def delete_rest(self) -> None:
+        """Delete the files of all removed queues. Raises OSError."""
+        while self.delete_more():
+            pass
+
+    def _delete(self, queue: ConsumeQueue) -> None:
+        """Delete the files of a queue that was removed."""
+        queue.destroy()
+        of_topic = self._leaving[queue.topic]
+        of_topic.remove(queue)
+        if not of_topic:
+            del self._leaving[queue.topic]
+            self._remove_empty_directory(queue.topic)
 
     def _remove_empty_directory(self, topic: str) -> None:
         paths = self._paths

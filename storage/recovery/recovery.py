@@ -122,6 +122,7 @@ class Recovery:
             if queue.max_offset:
                 self.report.add(queue.files.directory, 0, "deleted, because the commit log has no files")
         self._queues.remove(self._queues.topics())
+        self._queues.delete_rest()
 
     # Where to begin
 

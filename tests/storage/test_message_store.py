@@ -120,3 +120,13 @@ def numbers(store: FileMessageStore, queue_id: int) -> list[int]:
         found += [int(decode_message(record).body.rstrip(b"\0")) for record in result.records]
         offset = result.next_begin_offset
     return found
+
+
+def test_a_stop_deletes_the_files_of_all_dropped_queues(open_store: OpenFileStore) -> None:
+    store = open_store()
+    put(store, *[message(queue_id=queue_id) for queue_id in range(50)])
+    store.delete_topics({"TopicA"})
+    assert store.delete_more()
+    root = store.config.store_path_root_dir
+    store.close()
+    assert os.listdir(os.path.join(root, "consumequeue")) == []

@@ -17,6 +17,7 @@ from twisted_mq.broker.filter.consumer_filter_manager import ConsumerFilterManag
 from twisted_mq.broker.flush_answers import FlushAnswers
 from twisted_mq.broker.ha.durability import Durability
 from twisted_mq.broker.ha.service import HAService
+from twisted_mq.broker.long_answers import LongAnswers
 from twisted_mq.broker.long_polling import LongPolling
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.pop.pop_service import PopService
@@ -40,6 +41,7 @@ from twisted_mq.remoting.channel import Channel
 from twisted_mq.remoting.late_answers import LateAnswers
 from twisted_mq.routing.route_cache import RouteCache
 from twisted_mq.storage.interfaces import GetResult, IMessageStore, InnerMessage, PutResult
+from twisted_mq.turns import Turns
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -76,6 +78,8 @@ class BrokerController:
     timed_put: TimedCall[[InnerMessage], PutResult] = attrs.field(init=False)
     timed_get: TimedCall[..., GetResult] = attrs.field(init=False)
     polling: LongPolling = attrs.field(init=False)
+    turns: Turns = attrs.field(init=False)
+    long_answers: LongAnswers = attrs.field(init=False)
     locks: RebalanceLockManager = attrs.field(init=False)
     producers: ProducerManager = attrs.field(init=False)
     consumers: ConsumerManager = attrs.field(init=False)
@@ -97,6 +101,8 @@ class BrokerController:
         self.timed_put = TimedCall(store.put_message, seconds)
         self.timed_get = TimedCall(store.get_message, seconds)
         self.polling = LongPolling(self.clock, self.now_ms, self.late, self.dispatch)
+        self.turns = Turns(self.clock)
+        self.long_answers = LongAnswers(self.turns, self.in_thread)
         self._flushes = FlushAnswers(store, self.call_from_thread, self.late, self.dispatch)
         self.locks = RebalanceLockManager(options.rebalance_lock_max_live_time)
         self.producers = ProducerManager(options.channel_expired_timeout)

@@ -137,8 +137,9 @@ class LongPolling:
 
     def answer_queue(self, topic: str, queue_id: int) -> None:
         """Answer the pulls of one queue: a reader among them is to go on elsewhere."""
-        line = Line(Kind.PULL, topic, "", queue_id)
-        self._end(lambda held: held.request.line == line)
+        with self._late.together():
+            for held in list(self.lines.get(Line(Kind.PULL, topic, "", queue_id), ())):
+                self._try(held, last=True)
 
     def answer_all(self, *kinds: Kind) -> None:
         """Answer every request of these kinds: the broker stops."""

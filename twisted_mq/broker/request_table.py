@@ -75,18 +75,27 @@ def _processors(broker: BrokerController) -> Iterator[RequestProcessor]:
     yield ConsumerManageProcessor(store, topics, groups, offsets, consumers, broker.locks, broker.now_ms)
     yield QueryAssignmentProcessor(options, topics, groups, consumers, broker.routes, broker.tables.request_modes)
     yield AdminTopicsProcessor(
-        options, store, topics, groups, offsets, broker.pop, broker.statistics, broker.registered
+        options, store, topics, groups, offsets, broker.pop, broker.statistics, broker.registered, broker.long_answers
     )
     yield AdminListsProcessor(options, topics, groups, broker.registered)
     yield AdminConsumersProcessor(
-        options, broker.now_ms, store, topics, groups, offsets, consumers, broker.statistics, broker.address
+        options,
+        broker.now_ms,
+        store,
+        topics,
+        groups,
+        offsets,
+        consumers,
+        broker.statistics,
+        broker.address,
+        broker.long_answers,
     )
     yield AdminClientsProcessor(options, store, topics, groups, consumers, producers)
-    yield AdminOffsetsProcessor(options, store, topics, groups, offsets, consumers, broker.polling)
+    yield AdminOffsetsProcessor(options, store, topics, groups, offsets, consumers, broker.polling, broker.long_answers)
     yield AdminConfigProcessor(
         options, broker.now_ms, store, topics, groups, broker.advertised_ip, broker.port, broker.ha
     )
-    yield AdminCleaningProcessor(store, topics)
+    yield AdminCleaningProcessor(store, topics, broker.turns)
     yield BrokerStatsProcessor(options, broker.statistics)
     yield QueryMessagesProcessor(options, store, consumers)
     yield RuntimeInfoProcessor(broker)

@@ -345,6 +345,7 @@ class BrokerService(service.Service):
             *[port.stopListening for port in listening],
             controller.waiting.stop,
             controller.transactions.stop,
+            controller.turns.stop,
             controller.pop.stop,
             controller.dispatch,
             controller.ha.stop,

@@ -12,6 +12,7 @@ from twisted_mq.protocol.bodies import (
     DataVersion,
     MessageQueue,
     SubscriptionGroupConfig,
+    SubscriptionGroupList,
     SubscriptionGroupWrapper,
     TopicConfig,
     TopicConfigAndMappingSerializeWrapper,
@@ -240,6 +241,24 @@ def test_group_is_made_altered_listed_and_deleted() -> None:
     assert peer.ask(RequestCode.DELETE_SUBSCRIPTIONGROUP, {"groupName": "G"}).code == 0
     assert broker.controller.groups.groups.get("G") is None
     assert broker.controller.offsets.offsets == {"T@G": {0: 1}}
+
+
+@pytest.mark.parametrize("count", [-1, 65536, 2**31 - 1])
+def test_a_group_cannot_have_any_number_of_retry_queues(count: int) -> None:
+    """A topic is made of them at the group's first heartbeat."""
+    broker = BrokerInMemory()
+    peer, remark = broker.connect(), f"retryQueueNums: 0 to 65535 queues, got {count}"
+    refused = SubscriptionGroupConfig(group_name="G", retry_queue_nums=count)
+    assert put_group(peer, refused) == (ResponseCode.INVALID_PARAMETER, remark)
+    body = encode_body(SubscriptionGroupList(group_config_list=[SubscriptionGroupConfig(group_name="F"), refused]))
+    many = peer.ask(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST, body=body)
+    assert (many.code, many.remark) == (ResponseCode.INVALID_PARAMETER, remark)
+    assert not {"F", "G"} & set(broker.controller.groups.groups)
+
+
+def test_retry_queues_of_a_table_from_elsewhere_are_bounded() -> None:
+    broker = BrokerInMemory()
+    assert broker.controller.topics.create_for_group("%RETRY%G", 2**31 - 1).read_queue_nums == 65535
 
 
 def test_offsets_go_with_the_group_where_that_is_asked_for() -> None:

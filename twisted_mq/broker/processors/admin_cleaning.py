@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from twisted_mq.broker.processors.admin_topics import files_deleted
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.remoting.channel import Answer, Channel
 from twisted_mq.storage.interfaces import IMessageStore
+from twisted_mq.turns import Turns, then
 
 
 class AdminCleaningProcessor:
@@ -15,9 +17,10 @@ class AdminCleaningProcessor:
 
     log = Logger()
 
-    def __init__(self, store: IMessageStore, topics: TopicConfigManager) -> None:
+    def __init__(self, store: IMessageStore, topics: TopicConfigManager, turns: Turns) -> None:
         self._store = store
         self._topics = topics
+        self._turns = turns
         self.processors = {
             RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE: self.clean_expired_queues,
             RequestCode.CLEAN_UNUSED_TOPIC: self.clean_unused_topics,
@@ -28,13 +31,16 @@ class AdminCleaningProcessor:
         """Delete queues whose records are all gone from the log."""
         count = self._store.clean_expired_queues()
         self.log.info("expired queues deleted: count={count} peer={peer}", count=count, peer=channel.address)
-        return command.answer()
+        return self._when_deleted(command)
 
     def clean_unused_topics(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Delete the queues of topics that the broker no longer has."""
         count = self._store.clean_unused_topics(self._topics.topics.keys())
         self.log.info("queues of deleted topics deleted: topics={count} peer={peer}", count=count, peer=channel.address)
-        return command.answer()
+        return self._when_deleted(command)
+
+    def _when_deleted(self, command: RemotingCommand) -> Answer:
+        return then(self._turns.run("files", files_deleted(self._store)), lambda _: command.answer())
 
     def delete_expired_log(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Have expired log files deleted now, whatever the hour is."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 
 from twisted_mq.broker.clients.consumer_manager import ConsumerManager
 from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
 from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
+from twisted_mq.broker.long_answers import LongAnswers, in_slices
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
@@ -35,6 +36,9 @@ from twisted_mq.protocol.wire.header_codec import decode_header
 from twisted_mq.remoting.channel import Answer, Channel
 from twisted_mq.storage.interfaces import IMessageStore
 
+GROUPS_OF_SLICE = 16
+"""The topics of each are looked for among all offsets."""
+
 
 class AdminConsumersProcessor:
     """Compares committed offsets with the queues."""
@@ -50,6 +54,7 @@ class AdminConsumersProcessor:
         consumers: ConsumerManager,
         statistics: BrokerStatistics,
         address: str,
+        long_answers: LongAnswers,
     ) -> None:
         self._options = options
         self._now_ms = now_ms
@@ -60,6 +65,7 @@ class AdminConsumersProcessor:
         self._consumers = consumers
         self._statistics = statistics
         self._address = address
+        self._long = long_answers
         self.processors = {
             RequestCode.GET_CONSUME_STATS: self.consume_stats,
             RequestCode.GET_BROKER_CONSUME_STATS: self.all_consume_stats,
@@ -71,15 +77,18 @@ class AdminConsumersProcessor:
     def consume_stats(self, channel: Channel, command: RemotingCommand) -> Answer:
         """A group's offsets and lag on a topic, on several (parted by semicolons), or on all that it consumes."""
         header = decode_header(GetConsumeStatsRequestHeader, command)
+        return self._long.answer(command.code, command, self._stats_on(header))
+
+    def _stats_on(self, header: GetConsumeStatsRequestHeader) -> Generator[None, None, ConsumeStats]:
         table: dict[MessageQueue, OffsetWrapper] = {}
         tps = 0.0
         for topic in self._topics_asked_for(header):
             config = self._topics.get(topic)
             if config is None:
                 continue
-            table |= self._queues(header.consumer_group, topic, config.read_queue_nums)
+            table |= yield from self._queues(header.consumer_group, topic, config.read_queue_nums)
             tps += self._statistics.group_get_tps(header.consumer_group, topic)
-        return command.answer(body=encode_body(ConsumeStats(offset_table=table, consume_tps=tps)))
+        return ConsumeStats(offset_table=table, consume_tps=tps)
 
     def _topics_asked_for(self, header: GetConsumeStatsRequestHeader) -> Iterable[str]:
         """The topics asked for; what a connected group does not subscribe to is left out, unless a list names it."""
@@ -96,18 +105,15 @@ class AdminConsumersProcessor:
         info = self._consumers.groups.get(group)
         return info is None or not info.subscriptions or topic in info.subscriptions
 
-    def _queues(self, group: str, topic: str, count: int) -> dict[MessageQueue, OffsetWrapper]:
-        name = self._options.broker_name
-        return {
-            MessageQueue(topic=topic, broker_name=name, queue_id=queue_id): self._queue(group, topic, queue_id)
-            for queue_id in range(count)
-        }
+    def _queues(self, group: str, topic: str, count: int) -> Generator[None, None, dict[MessageQueue, OffsetWrapper]]:
+        return in_slices(count, lambda queue_id: self._queue(group, topic, queue_id))
 
-    def _queue(self, group: str, topic: str, queue_id: int) -> OffsetWrapper:
+    def _queue(self, group: str, topic: str, queue_id: int) -> tuple[MessageQueue, OffsetWrapper]:
         store, offsets = self._store, self._offsets
+        queue = MessageQueue(topic=topic, broker_name=self._options.broker_name, queue_id=queue_id)
         consumed = offsets.query(group, topic, queue_id) or 0
         last = store.store_timestamp(topic, queue_id, consumed - 1) if consumed else 0
-        return OffsetWrapper(
+        return queue, OffsetWrapper(
             broker_offset=max(0, store.max_offset_in_queue(topic, queue_id)),
             consumer_offset=consumed,
             pull_offset=max(consumed, offsets.pulled(group, topic, queue_id) or 0),
@@ -117,23 +123,29 @@ class AdminConsumersProcessor:
     def all_consume_stats(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Offsets and lag of all groups; with isOrder only on ordered topics."""
         ordered_only = decode_header(GetConsumeStatsInBrokerHeader, command).is_order
-        stats = {group: self._stats_of(group, ordered_only) for group in self._groups.groups}
+        return self._long.answer(command.code, command, self._all_stats(ordered_only))
+
+    def _all_stats(self, ordered_only: bool) -> Generator[None, None, ConsumeStatsList]:
+        stats: dict[str, list[ConsumeStats]] = {}
+        for number, group in enumerate(list(self._groups.groups), 1):
+            stats[group] = yield from self._stats_of(group, ordered_only)
+            if number % GROUPS_OF_SLICE == 0:
+                yield
         queues = [one for listed in stats.values() for each in listed for one in each.offset_table.values()]
-        body = ConsumeStatsList(
+        return ConsumeStatsList(
             consume_stats_list=[{group: listed} for group, listed in stats.items()],
             broker_addr=self._address,
             total_diff=sum(one.broker_offset - one.consumer_offset for one in queues),
             total_inflight_diff=sum(one.pull_offset - one.consumer_offset for one in queues),
         )
-        return command.answer(body=encode_body(body))
 
-    def _stats_of(self, group: str, ordered_only: bool) -> list[ConsumeStats]:
+    def _stats_of(self, group: str, ordered_only: bool) -> Generator[None, None, list[ConsumeStats]]:
         found = []
         for topic in self._offsets.topics_of(group):
             config = self._topics.get(topic)
             if config is None or (ordered_only and not config.order) or not self._consumes(group, topic):
                 continue
-            table = self._queues(group, topic, config.write_queue_nums)
+            table = yield from self._queues(group, topic, config.write_queue_nums)
             tps = self._statistics.group_get_tps(group, topic)
             found.append(ConsumeStats(offset_table=table, consume_tps=tps))
         return found
@@ -144,8 +156,15 @@ class AdminConsumersProcessor:
         config = self._topics.get(header.topic)
         if config is None:
             raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"topic[{header.topic}] not exist")
-        spans = [self._span(header.group, header.topic, queue_id) for queue_id in range(config.write_queue_nums)]
-        return command.answer(body=encode_body(QueryConsumeTimeSpanBody(consume_time_span_set=spans)))
+        return self._long.answer(command.code, command, self._spans(header, config.write_queue_nums))
+
+    def _spans(
+        self, header: QueryConsumeTimeSpanRequestHeader, count: int
+    ) -> Generator[None, None, QueryConsumeTimeSpanBody]:
+        spans = yield from in_slices(
+            count, lambda queue_id: (queue_id, self._span(header.group, header.topic, queue_id))
+        )
+        return QueryConsumeTimeSpanBody(consume_time_span_set=list(spans.values()))
 
     def _span(self, group: str, topic: str, queue_id: int) -> QueueTimeSpan:
         store = self._store

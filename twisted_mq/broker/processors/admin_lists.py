@@ -11,6 +11,7 @@ from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGro
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.processors.admin_topics import (
     DEFAULT_REMARK,
+    check_group,
     check_message_type,
     check_queue_counts,
     check_topic,
@@ -25,10 +26,8 @@ from twisted_mq.protocol.bodies import (
     decode_body,
     encode_body,
 )
-from twisted_mq.protocol.codes import RequestCode, ResponseCode
-from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.headers import UpdateGroupForbiddenRequestHeader
-from twisted_mq.protocol.names.validation import group_fault
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header
 from twisted_mq.remoting.channel import Answer, Channel
@@ -77,9 +76,7 @@ class AdminListsProcessor:
         """Create or alter groups, all or none."""
         configs = decode_body(SubscriptionGroupList, command.body).group_config_list
         for config in configs:
-            fault = group_fault(config.group_name)
-            if fault is not None:
-                raise BrokerError(ResponseCode.INVALID_PARAMETER, f"groupName {config.group_name!r}: {fault}")
+            check_group(config)
         for config in configs:
             self._groups.update(config)
         return command.answer()

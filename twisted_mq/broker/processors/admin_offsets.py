@@ -7,10 +7,14 @@ consumers are told to go there, and those that are not connected are not reset.
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Generator
+
 from twisted_mq.broker.clients.client_requests import push_reset
 from twisted_mq.broker.clients.consumer_manager import ConsumerManager
 from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
 from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
+from twisted_mq.broker.long_answers import LongAnswers, in_slices
 from twisted_mq.broker.long_polling import LongPolling
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
@@ -38,6 +42,8 @@ from twisted_mq.storage.interfaces import Boundary, IMessageStore
 UNCOMPARABLE = (1 << 63) - 1
 """What a queue's correction is where the compared group is further than that (Java's Long.MAX_VALUE)."""
 
+OFFSETS_OF_SLICE = 4096
+
 
 class AdminOffsetsProcessor:
     """Resets, clones, compares and exports offsets."""
@@ -53,6 +59,7 @@ class AdminOffsetsProcessor:
         offsets: ConsumerOffsetManager,
         consumers: ConsumerManager,
         polling: LongPolling,
+        long_answers: LongAnswers,
     ) -> None:
         self._options = options
         self._store = store
@@ -61,6 +68,7 @@ class AdminOffsetsProcessor:
         self._offsets = offsets
         self._consumers = consumers
         self._polling = polling
+        self._long = long_answers
         self.processors = {
             RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: self.reset_offset,
             RequestCode.QUERY_CORRECTION_OFFSET: self.correction_offset,
@@ -76,8 +84,12 @@ class AdminOffsetsProcessor:
         config = self._topics.get(header.topic)
         if config is None:
             raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"Topic {header.topic} does not exist")
+        return self._long.answer(command.code, command, self._reset(header, config))
+
+    def _reset(self, header: ResetOffsetRequestHeader, config: TopicConfig) -> Generator[None, None, ResetOffsetBody]:
         by_broker = self._options.use_server_side_reset_offset
-        offsets = self._reset_by_broker(header, config) if by_broker else self._reset_by_consumers(header, config)
+        reset = self._reset_by_broker if by_broker else self._reset_by_consumers
+        offsets = yield from reset(header, config)
         name = self._options.broker_name
         table = {
             MessageQueue(topic=header.topic, broker_name=name, queue_id=queue_id): offset
@@ -86,24 +98,32 @@ class AdminOffsetsProcessor:
         if not by_broker:
             push_reset(self._consumers, header, table)
         self.log.info(
-            "offset reset: group={group} topic={topic} offsets={offsets}",
-            group=header.group, topic=header.topic, offsets=offsets,
+            "offset reset: group={group} topic={topic} queues={n} offsets={offsets}",
+            group=header.group, topic=header.topic, n=len(offsets), offsets=dict(itertools.islice(offsets.items(), 16)),
         )  # fmt: skip
-        return command.answer(body=encode_body(ResetOffsetBody(offset_table=table)))
+        return ResetOffsetBody(offset_table=table)
 
-    def _reset_by_broker(self, header: ResetOffsetRequestHeader, config: TopicConfig) -> dict[int, int]:
+    def _reset_by_broker(
+        self, header: ResetOffsetRequestHeader, config: TopicConfig
+    ) -> Generator[None, None, dict[int, int]]:
         if self._groups.groups.get(header.group) is None:
             raise BrokerError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {header.group} does not exist")
         if header.queue_id >= 0:
-            offsets = {header.queue_id: self._asked_offset(header)}
-        else:
-            offsets = {queue_id: self._at_time(header, queue_id) for queue_id in range(config.read_queue_nums)}
-        if not offsets:
+            return {header.queue_id: self._sent_to(header, header.queue_id, self._asked_offset(header))}
+        if not config.read_queue_nums:
             raise BrokerError(ResponseCode.SYSTEM_ERROR, "No queues to reset.")
-        for queue_id, offset in offsets.items():
-            self._offsets.reset(header.group, header.topic, queue_id, offset)
-            self._polling.answer_queue(header.topic, queue_id)
-        return offsets
+        return (
+            yield from in_slices(
+                config.read_queue_nums,
+                lambda queue_id: (queue_id, self._sent_to(header, queue_id, self._at_time(header, queue_id))),
+            )
+        )
+
+    def _sent_to(self, header: ResetOffsetRequestHeader, queue_id: int, offset: int) -> int:
+        """Reset one queue to an offset; returns it."""
+        self._offsets.reset(header.group, header.topic, queue_id, offset)
+        self._polling.answer_queue(header.topic, queue_id)
+        return offset
 
     def _asked_offset(self, header: ResetOffsetRequestHeader) -> int:
         offset, store = header.offset, self._store
@@ -122,16 +142,20 @@ class AdminOffsetsProcessor:
             return max(0, store.max_offset_in_queue(header.topic, queue_id))
         return max(0, store.offset_by_time(header.topic, queue_id, header.timestamp, Boundary.LOWER))
 
-    def _reset_by_consumers(self, header: ResetOffsetRequestHeader, config: TopicConfig) -> dict[int, int]:
-        """Without force a group only goes back. Raises BrokerError for a group without an offset on a queue."""
-        offsets = {}
-        for queue_id in range(config.write_queue_nums):
-            now = self._offsets.query(header.group, header.topic, queue_id)
-            if now is None:
-                raise BrokerError(ResponseCode.SYSTEM_ERROR, f"THe consumer group <{header.group}> not exist")
-            at_time = self._at_time(header, queue_id)
-            offsets[queue_id] = at_time if header.is_force or at_time < now else now
-        return offsets
+    def _reset_by_consumers(
+        self, header: ResetOffsetRequestHeader, config: TopicConfig
+    ) -> Generator[None, None, dict[int, int]]:
+        return (
+            yield from in_slices(config.write_queue_nums, lambda queue_id: (queue_id, self._back_to(header, queue_id)))
+        )
+
+    def _back_to(self, header: ResetOffsetRequestHeader, queue_id: int) -> int:
+        """Without force a group only goes back. Raises BrokerError for a group without an offset on the queue."""
+        now = self._offsets.query(header.group, header.topic, queue_id)
+        if now is None:
+            raise BrokerError(ResponseCode.SYSTEM_ERROR, f"THe consumer group <{header.group}> not exist")
+        at_time = self._at_time(header, queue_id)
+        return at_time if header.is_force or at_time < now else now
 
     # comparing and copying
 
@@ -172,6 +196,15 @@ class AdminOffsetsProcessor:
 
     def all_offsets(self, channel: Channel, command: RemotingCommand) -> Answer:
         """All committed offsets, as slaves and operators fetch them."""
-        offsets = self._offsets
-        body = ConsumerOffsetSerializeWrapper(offset_table=offsets.offsets, data_version=offsets.data_version)
-        return command.answer(body=encode_body(body))
+        return self._long.answer(command.code, command, self._all_offsets())
+
+    def _all_offsets(self) -> Generator[None, None, ConsumerOffsetSerializeWrapper]:
+        table: dict[str, dict[int, int]] = {}
+        copied = 0
+        for key, queues in list(self._offsets.offsets.items()):
+            table[key] = dict(queues)
+            copied += 1 + len(queues)
+            if copied > OFFSETS_OF_SLICE:
+                copied = 0
+                yield
+        return ConsumerOffsetSerializeWrapper(offset_table=table, data_version=self._offsets.data_version)

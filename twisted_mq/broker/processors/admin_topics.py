@@ -5,17 +5,18 @@ Apache: the parts of AdminBrokerProcessor on topic and group configuration.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 
 from twisted.internet import defer
 
 from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
 from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
+from twisted_mq.broker.long_answers import LongAnswers, in_slices
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.pop.pop_service import PopService
 from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
 from twisted_mq.broker.topics.topic_attributes import MESSAGE_TYPE, altered, parse_changes
-from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
+from twisted_mq.broker.topics.topic_config_manager import MOST_QUEUES, TopicConfigManager
 from twisted_mq.protocol.bodies import (
     MessageQueue,
     SubscriptionGroupConfig,
@@ -45,11 +46,10 @@ from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header
 from twisted_mq.remoting.channel import Answer, Channel
 from twisted_mq.storage.interfaces import IMessageStore
+from twisted_mq.turns import then
 
 DEFAULT_REMARK = "not set any response code"
 """What Apache's broker leaves as the remark of a successful topic update."""
-
-MOST_QUEUES = 65535
 
 
 class AdminTopicsProcessor:
@@ -65,6 +65,7 @@ class AdminTopicsProcessor:
         pop: PopService,
         statistics: BrokerStatistics,
         registered: Callable[[], defer.Deferred[None]],
+        long_answers: LongAnswers,
     ) -> None:
         self._options = options
         self._store = store
@@ -74,6 +75,7 @@ class AdminTopicsProcessor:
         self._pop = pop
         self._statistics = statistics
         self._registered = registered
+        self._long = long_answers
         self.processors = {
             RequestCode.UPDATE_AND_CREATE_TOPIC: self.update_topic,
             RequestCode.DELETE_TOPIC_IN_BROKER: self.delete_topic,
@@ -119,7 +121,7 @@ class AdminTopicsProcessor:
         groups = self._offsets.groups_of(topic) if self._options.clear_retry_topic_when_delete_topic else []
         for name in (topic, *(retried for group in groups for retried in pop_retry_topics(topic, group))):
             self._delete(name)
-        return command.answer()
+        return then(self._long.turns.run("files", files_deleted(self._store)), lambda _: command.answer())
 
     def _delete(self, topic: str) -> None:
         if self._topics.delete(topic):
@@ -131,8 +133,9 @@ class AdminTopicsProcessor:
     def all_topics(self, channel: Channel, command: RemotingCommand) -> Answer:
         """The whole topic table with its version, as slaves and operators fetch it."""
         topics = self._topics
-        body = TopicConfigAndMappingSerializeWrapper(topic_config_table=topics.topics, data_version=topics.data_version)
-        return command.answer(body=encode_body(body))
+        table, version = dict(topics.topics), topics.data_version
+        body = TopicConfigAndMappingSerializeWrapper(topic_config_table=table, data_version=version)
+        return self._long.whole(command.code, command, len(table), body)
 
     def topic(self, channel: Channel, command: RemotingCommand) -> Answer:
         """One topic's configuration."""
@@ -148,19 +151,19 @@ class AdminTopicsProcessor:
         config = self._topics.get(topic)
         if config is None:
             raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"topic[{topic}] not exist")
-        name = self._options.broker_name
-        queues = range(max(config.write_queue_nums, config.read_queue_nums))
-        table = {
-            MessageQueue(topic=topic, broker_name=name, queue_id=queue_id): self._queue_stats(topic, queue_id)
-            for queue_id in queues
-        }
-        tps = self._statistics.topic_put_tps(topic)
-        return command.answer(body=encode_body(TopicStatsTable(offset_table=table, topic_put_tps=tps)))
+        return self._long.answer(command.code, command, self._stats(config))
 
-    def _queue_stats(self, topic: str, queue_id: int) -> TopicOffset:
+    def _stats(self, config: TopicConfig) -> Generator[None, None, TopicStatsTable]:
+        topic = config.topic_name
+        count = max(config.write_queue_nums, config.read_queue_nums)
+        rows = yield from in_slices(count, lambda queue_id: self._queue_stats(topic, queue_id))
+        return TopicStatsTable(offset_table=rows, topic_put_tps=self._statistics.topic_put_tps(topic))
+
+    def _queue_stats(self, topic: str, queue_id: int) -> tuple[MessageQueue, TopicOffset]:
         store = self._store
         end = max(0, store.max_offset_in_queue(topic, queue_id))
-        return TopicOffset(
+        queue = MessageQueue(topic=topic, broker_name=self._options.broker_name, queue_id=queue_id)
+        return queue, TopicOffset(
             min_offset=max(0, store.min_offset_in_queue(topic, queue_id)),
             max_offset=end,
             last_update_timestamp=store.store_timestamp(topic, queue_id, end - 1) if end else 0,
@@ -173,9 +176,7 @@ class AdminTopicsProcessor:
     def update_group(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Create or alter a consumer group."""
         config = decode_body(SubscriptionGroupConfig, command.body)
-        fault = group_fault(config.group_name)
-        if fault is not None:
-            raise BrokerError(ResponseCode.INVALID_PARAMETER, f"groupName: {fault}")
+        check_group(config)
         self._groups.update(config)
         return command.answer()
 
@@ -191,9 +192,9 @@ class AdminTopicsProcessor:
 
     def all_groups(self, channel: Channel, command: RemotingCommand) -> Answer:
         """The whole group table with its version."""
-        groups = self._groups
-        body = SubscriptionGroupWrapper(subscription_group_table=groups.groups, data_version=groups.data_version)
-        return command.answer(body=encode_body(body))
+        table, version = dict(self._groups.groups), self._groups.data_version
+        body = SubscriptionGroupWrapper(subscription_group_table=table, data_version=version)
+        return self._long.whole(command.code, command, len(table), body)
 
     def group(self, channel: Channel, command: RemotingCommand) -> Answer:
         """One group's configuration."""
@@ -214,10 +215,28 @@ def check_topic(topic: str | None, options: BrokerOptions) -> None:
 
 
 def check_queue_counts(config: TopicConfig) -> None:
-    """Raises BrokerError for more queues than a message's header can name."""
-    for name, value in (("readQueueNums", config.read_queue_nums), ("writeQueueNums", config.write_queue_nums)):
-        if not 0 <= value <= MOST_QUEUES:
-            raise BrokerError(ResponseCode.INVALID_PARAMETER, f"{name}: 0 to {MOST_QUEUES} queues, got {value}")
+    """Raises BrokerError for more queues than a topic may have."""
+    _check_count("readQueueNums", config.read_queue_nums)
+    _check_count("writeQueueNums", config.write_queue_nums)
+
+
+def check_group(config: SubscriptionGroupConfig) -> None:
+    """Whether a group of that name may have so many retry queues. Raises BrokerError."""
+    fault = group_fault(config.group_name)
+    if fault is not None:
+        raise BrokerError(ResponseCode.INVALID_PARAMETER, f"groupName {config.group_name!r}: {fault}")
+    _check_count("retryQueueNums", config.retry_queue_nums)
+
+
+def _check_count(name: str, value: int) -> None:
+    if not 0 <= value <= MOST_QUEUES:
+        raise BrokerError(ResponseCode.INVALID_PARAMETER, f"{name}: 0 to {MOST_QUEUES} queues, got {value}")
+
+
+def files_deleted(store: IMessageStore) -> Generator[None, None, None]:
+    """Work that deletes the files of dropped queues, a few in each slice."""
+    while store.delete_more():
+        yield
 
 
 def check_message_type(changes: Mapping[str, str], options: BrokerOptions) -> None:

@@ -29,6 +29,8 @@ from twisted_mq.protocol.names.system_topics import (
 from twisted_mq.storage.tables.config_tables import TopicTable
 
 SCHEDULE_QUEUES = 18
+MOST_QUEUES = 65535
+"""Of a topic that clients make or alter; Apache has no limit."""
 
 
 class TopicConfigManager:
@@ -115,7 +117,11 @@ class TopicConfigManager:
         return config
 
     def for_group(self, topic: str, queue_count: int, sys_flag: int = 0, order: bool = False) -> TopicConfig:
-        """What `create_for_group` makes: the topic that is there where it fits, else one for `update`."""
+        """What `create_for_group` makes: the topic that is there where it fits, else one for `update`.
+
+        It has at most MOST_QUEUES, whatever a table from elsewhere says of its group.
+        """
+        queue_count = min(queue_count, MOST_QUEUES)
         config = self.get(topic)
         if config is not None:
             return config if config.order == order else attrs.evolve(config, order=order)

@@ -1,0 +1,64 @@
+"""Answers that are made of many rows: in slices, so that nobody else waits for them; long ones are written in a thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Hashable
+from typing import TypeVar
+
+import attrs
+
+from twisted_mq.protocol.bodies import encode_body
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.reactor_threads import InThread
+from twisted_mq.remoting.channel import Answer
+from twisted_mq.turns import Turns, Work, outcome, then
+
+Key = TypeVar("Key", bound=Hashable)
+Row = TypeVar("Row")
+
+ROWS_OF_SLICE = 128
+"""Rows take up to 0.1 ms each, with a queue's first and last message, or the search for a time."""
+
+
+def in_slices(count: int, row: Callable[[int], tuple[Key, Row]]) -> Generator[None, None, dict[Key, Row]]:
+    """Work that makes a row for each number from 0 on."""
+    rows: dict[Key, Row] = {}
+    for number in range(count):
+        if number and number % ROWS_OF_SLICE == 0:
+            yield
+        key, rows[key] = row(number)
+    return rows
+
+
+@attrs.frozen(eq=False)
+class LongAnswers:
+    """Those of one broker. Of one `lane` one is made after the other, and past 1,000 the answer is SYSTEM_BUSY."""
+
+    turns: Turns
+    in_thread: InThread
+
+    def answer(self, lane: Hashable, command: RemotingCommand, body: Work[object]) -> Answer:
+        """The answer with a body that nobody else changes once it is made; at once where its first slice is all."""
+        return then(self.turns.run(lane, self._encoded(body)), lambda data: command.answer(body=data))
+
+    def whole(self, lane: Hashable, command: RemotingCommand, rows: int, body: object) -> Answer:
+        """The answer with a body of so many rows that is there already, and that nobody else changes."""
+        return self.answer(lane, command, _made(body, long=rows > ROWS_OF_SLICE))
+
+    def _encoded(self, body: Work[object]) -> Work[bytes]:
+        long = False
+        try:
+            while True:
+                yield next(body)
+                long = True
+        except StopIteration as made:
+            if not long:
+                return encode_body(made.value)
+            value = made.value
+        return (yield from outcome(self.in_thread(encode_body, value)))
+
+
+def _made(body: object, *, long: bool) -> Work[object]:
+    if long:
+        yield None
+    return body
