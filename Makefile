@@ -8,6 +8,7 @@
 # make crash   thousands of kills and power cuts, every byte of the damage matrix; MQ_CRASH_ROUNDS says how many kills
 # make fuzz    a million generated frames against live servers; MQ_FUZZ_FRAMES and MQ_FUZZ_SEED say how many and which
 # make soak    20 minutes of strangers and a full disk beside an honest load of Apache's client; SOAK_SECONDS says how many
+# make simulate-rules  10^5 histories of ordered broker groups made of their rules alone; MQ_HISTORIES says how many
 # make bench   the project's own benchmarks
 # make count   instructions of the broker's hot paths (valgrind), beside those in docs/measurements/instructions.md
 #
@@ -26,7 +27,7 @@ CONSTRAINTS ?= constraints.txt
 PIP := $(PYTHON) -m pip --quiet --disable-pip-version-check
 EXTRAS = $$($(BASE_PYTHON) -c "import configparser as c; p = c.ConfigParser(); p.read('setup.cfg'); print(','.join(p['options.extras_require']))")
 
-.PHONY: help setup java lock demo test check crash fuzz soak bench count docs
+.PHONY: help setup java lock demo test check crash fuzz soak bench count docs simulate-rules
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -95,6 +96,10 @@ fuzz: setup
 soak: setup
 	$(PYTHON) -m interop.peers.setup
 	$(PYTHON) -m tests.soak.run
+
+simulate-rules: export MQ_HISTORIES ?= 100000
+simulate-rules: setup
+	$(PYTHON) -m pytest tests/twisted_mq/ordering/test_rules_histories.py
 
 bench: setup
 	@for file in tests/bench/bench_*.py; do \

@@ -1,0 +1,80 @@
+"""The coordinator's documents, and what a hand's edit may have made of them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from twisted_mq.ordering.documents import (
+    DocumentFault,
+    GroupWish,
+    Member,
+    decode_group,
+    decode_lists,
+    decode_member,
+    decode_topic,
+    encode_group,
+    encode_lists,
+    encode_member,
+    encode_topic,
+)
+from twisted_mq.ordering.lists import Lists, OrderedTopic, Term
+
+NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
+
+
+def test_lists_as_they_are_written():
+    lists = Lists(7, ("b",), (Term("a", 5), Term("b", 7)))
+    data = b'{"epoch":7,"send":["b"],"consume":[["a",5],["b",7]]}'
+    assert encode_lists(lists) == data
+    assert decode_lists("/topics/T/0", data) == lists
+
+
+@given(st.integers(1, 65535), st.lists(NAMES, min_size=1, unique=True), st.booleans())
+def test_declarations_come_back(queues, groups, together):
+    topic = OrderedTopic("T", queues, tuple(groups), together)
+    assert decode_topic("/topics/T", encode_topic(topic)) == topic
+
+
+@given(NAMES, st.none() | NAMES, st.booleans())
+def test_members_and_wishes_come_back(address, fault, flag):
+    member = Member(address, fault, flag)
+    assert decode_member("/brokers/a/0", encode_member(member)) == member
+    assert decode_group("/groups/a", encode_group(GroupWish(flag))) == GroupWish(flag)
+
+
+FAULTS = [
+    (decode_lists, b"", "", "no JSON"),
+    (decode_lists, b"\xff{}", "", "no JSON"),
+    (decode_lists, b"[]", "", "no JSON object"),
+    (decode_lists, b'{"send":[],"consume":[]}', "epoch", "is missing"),
+    (decode_lists, b'{"epoch":"7","send":[],"consume":[]}', "epoch", "a number"),
+    (decode_lists, b'{"epoch":true,"send":[],"consume":[]}', "epoch", "a number"),
+    (decode_lists, b'{"epoch":-1,"send":[],"consume":[]}', "epoch", "a number"),
+    (decode_lists, b'{"epoch":0,"send":"a","consume":[]}', "send", "a list of broker names"),
+    (decode_lists, b'{"epoch":0,"send":[1],"consume":[]}', "send", "a list of broker names"),
+    (decode_lists, b'{"epoch":1,"send":[],"consume":[["a"]]}', "consume", "a list of"),
+    (decode_lists, b'{"epoch":1,"send":["a"],"consume":[["b",1]]}', "consume", "does not end with the send list's head"),
+    (decode_topic, b'{"queues":0,"groups":["a"],"together":false}', "queues", "1 to 65535"),
+    (decode_topic, b'{"queues":1,"groups":[],"together":false}', "groups", "at least one"),
+    (decode_topic, b'{"queues":1,"groups":["a","a"],"together":false}', "groups", "none twice"),
+    (decode_topic, b'{"queues":1,"groups":["a"],"together":1}', "together", "true or false"),
+    (decode_group, b'{"retired":"no"}', "retired", "true or false"),
+    (decode_member, b'{"address":"","fault":null,"complete":true}', "address", "host:port"),
+    (decode_member, b'{"address":"h:1","fault":7,"complete":true}', "fault", "a text or null"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("decode", "data", "field", "reason"), FAULTS)
+def test_fault_names_path_field_and_value(decode, data, field, reason):
+    with pytest.raises(DocumentFault) as caught:
+        decode("/somewhere", data)
+    fault = caught.value
+    assert (fault.path, fault.field) == ("/somewhere", field)
+    assert reason in fault.reason
+    assert str(fault).startswith(f"/somewhere: {field}: " if field else "/somewhere: ")
+
+
+def test_fields_of_later_versions_are_passed_over():
+    assert decode_group("/groups/a", b'{"retired":true,"why":"new disks"}') == GroupWish(True)

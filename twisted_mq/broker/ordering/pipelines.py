@@ -1,0 +1,83 @@
+"""What the active producer of a unit sent in one epoch: which message comes next, which is a repeat. Pure.
+
+A producer sends many messages before the first is acknowledged. If one is refused, those behind it must not be taken
+before it; what was sent twice must not be stored twice, or a later message would come before an earlier one's copy.
+"""
+
+from __future__ import annotations
+
+import bisect
+
+import attrs
+
+from twisted_mq.protocol.messages.order_mark import OrderMark
+
+MOST_STRETCHES = 4096
+"""Of one queue: each message of a plain producer in between begins another. Repeats of what is older are gaps."""
+
+
+class NotNext(Exception):
+    """A message is missing before this one: `expected` is its sequence."""
+
+    def __init__(self, expected: int) -> None:
+        super().__init__(f"sequence {expected} is expected")
+        self.expected = expected
+
+
+@attrs.define
+class _Pipeline:
+    """Messages up to `last` are stored. Stretches say from which sequence on which queue offsets follow each other."""
+
+    last: int
+    sequences: list[int] = attrs.field(factory=list)
+    offsets: list[int] = attrs.field(factory=list)
+
+    def offset_of(self, sequence: int) -> int | None:
+        """Where a stored message is, None where that is forgotten, or it was given up before it was stored."""
+        place = bisect.bisect_right(self.sequences, sequence) - 1
+        if place < 0:
+            return None
+        offset = self.offsets[place] + sequence - self.sequences[place]
+        is_skipped = place + 1 < len(self.offsets) and offset >= self.offsets[place + 1]
+        return None if is_skipped else offset
+
+    def appended(self, sequence: int, offset: int) -> None:
+        if self.offset_of(sequence) != offset:
+            self.sequences.append(sequence)
+            self.offsets.append(offset)
+            del self.sequences[:-MOST_STRETCHES], self.offsets[:-MOST_STRETCHES]
+        self.last = sequence
+
+
+@attrs.define
+class Pipelines:
+    """Those of the queues of one unit, of the leader `leader` of the producers' group `client_group`."""
+
+    client_group: str
+    leader: int
+    _queues: dict[int, _Pipeline] = attrs.field(factory=dict)
+
+    def led_by(self, leader: int) -> None:
+        """A newer leader begins anew."""
+        self.leader = leader
+        self._queues.clear()
+
+    def place(self, order: OrderMark) -> int | None:
+        """The queue offset of a repeat, None for the message that comes next. Raises NotNext.
+
+        All before a message's base is settled: it is stored, or its producer has given it up.
+        """
+        pipeline = self._queues.get(order.queue)
+        sequence = order.sequence
+        expected = order.base if pipeline is None else max(pipeline.last + 1, order.base)
+        if sequence == expected:
+            return None
+        offset = pipeline.offset_of(sequence) if pipeline is not None and sequence < expected else None
+        if offset is None:
+            raise NotNext(expected)
+        return offset
+
+    def appended(self, order: OrderMark, offset: int) -> None:
+        """The message that came next is stored at that queue offset."""
+        pipeline = self._queues.setdefault(order.queue, _Pipeline(0))
+        pipeline.appended(order.sequence, offset)

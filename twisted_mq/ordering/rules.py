@@ -1,0 +1,178 @@
+"""The rules of an ordered queue: its two lists and something that happened in, its lists after that out. Pure.
+
+| what the article says | event | send list | consume list |
+|---|---|---|---|
+| a group with a broker that is down leaves the send list | Lost | the group leaves it | as it was |
+| a group that becomes the sender joins the consume list's end first | (promotion) | has another head | (head, epoch + 1) joins |
+| a group that is well again and has no backlog joins the send list's end | Ready | the group joins its end | as it was |
+| a group that is consumed and takes no sends leaves the consume list's head | Drained | as it was | its head leaves it |
+| (planned maintenance) | Retired | the group leaves it | as it was |
+| (planned hand-over) | Moved | the group is its head, the old head leaves it | as it was |
+
+Each row that leaves the send list with another head promotes that, in the same change: whoever reads who takes sends, reads
+too that this group is consumed after all before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import attrs
+
+from twisted_mq.ordering.lists import Lists, Term
+
+Fault = Callable[[str], str | None]
+"""Why a group must not take sends, in words (a broker is missing, it is retired, ...); None for one that is well."""
+
+
+class Refused(Exception):
+    """A rule does not allow this now; the text says why, and what would free it."""
+
+    def __init__(self, group: str, reason: str) -> None:
+        super().__init__(f"{group}: {reason}")
+        self.group = group
+        self.reason = reason
+
+
+class NotWell(Refused):
+    """The group lacks a broker, is retired, or is not declared."""
+
+
+class HasBacklog(Refused):
+    """The group holds messages that are not consumed."""
+
+
+class TakesSends(Refused):
+    """The group is the send list's head: it is not drained as long as it is."""
+
+
+class NotConsumed(Refused):
+    """Another group is consumed before this one."""
+
+
+class NotWaiting(Refused):
+    """The group is not in the send list."""
+
+
+@attrs.frozen
+class Lost:
+    """A broker of the group is gone, or its slave does not keep up."""
+
+    group: str
+
+
+@attrs.frozen
+class Ready:
+    """Both brokers of the group are well, and all that it holds of the unit is consumed."""
+
+    group: str
+
+
+@attrs.frozen
+class Drained:
+    """All that the group took in an epoch is consumed."""
+
+    group: str
+    epoch: int
+
+
+@attrs.frozen
+class Retired:
+    """An operator wants the group to take no sends."""
+
+    group: str
+
+
+@attrs.frozen
+class Moved:
+    """An operator wants the group to take the sends."""
+
+    group: str
+
+
+Event = Lost | Ready | Drained | Retired | Moved
+
+
+def apply(lists: Lists, event: Event, fault: Fault) -> Lists:
+    """The lists after an event, the same object where it changes nothing. Raises a Refused; `lists` have no fault."""
+    return TRANSITIONS[type(event)](lists, event, fault)
+
+
+def _left(lists: Lists, event: Lost | Retired, fault: Fault) -> Lists:
+    if event.group not in lists.send:
+        return lists
+    rest = tuple(group for group in lists.send if group != event.group)
+    return _promoted(lists, rest, fault) if event.group == lists.head else attrs.evolve(lists, send=rest)
+
+
+def _ready(lists: Lists, event: Ready, fault: Fault) -> Lists:
+    group = event.group
+    if group in lists.send:
+        return lists
+    if lists.has_backlog(group):
+        raise HasBacklog(group, "what it took is not consumed yet")
+    _check_well(group, fault)
+    return attrs.evolve(lists, send=(*lists.send, group)) if lists.send else _promoted(lists, (group,), fault)
+
+
+def _drained(lists: Lists, event: Drained, fault: Fault) -> Lists:
+    term = Term(event.group, event.epoch)
+    if term not in lists.consume:
+        return lists
+    if lists.consumed != term:
+        raise NotConsumed(event.group, f"{lists.consume[0].group} is consumed before it")
+    if lists.head == event.group:
+        raise TakesSends(event.group, "it takes sends")
+    return attrs.evolve(lists, consume=lists.consume[1:])
+
+
+def _moved(lists: Lists, event: Moved, fault: Fault) -> Lists:
+    group = event.group
+    if group == lists.head:
+        return lists
+    _check_well(group, fault)
+    if lists.has_backlog(group):
+        raise HasBacklog(group, "what it took is not consumed yet; it joins the send list by itself after that")
+    if group not in lists.send:
+        raise NotWaiting(group, "it is not in the send list; its master puts it there as soon as it knows the topic")
+    return _promoted(lists, (group, *(one for one in lists.send[1:] if one != group)), fault)
+
+
+def _check_well(group: str, fault: Fault) -> None:
+    reason = fault(group)
+    if reason is not None:
+        raise NotWell(group, reason)
+
+
+def _promoted(lists: Lists, candidates: Sequence[str], fault: Fault) -> Lists:
+    """The first candidate that is well becomes the head; those before it leave the send list with the old one."""
+    for place, group in enumerate(candidates):
+        if fault(group) is None:
+            epoch = lists.epoch + 1
+            return Lists(epoch, tuple(candidates[place:]), (*lists.consume, Term(group, epoch)))
+    return attrs.evolve(lists, send=())
+
+
+Transition = Callable[[Lists, Any, Fault], Lists]
+
+TRANSITIONS: Mapping[type, Transition] = MappingProxyType(
+    {Lost: _left, Ready: _ready, Drained: _drained, Retired: _left, Moved: _moved}
+)
+
+
+def fault_of(lists: Lists) -> tuple[str, str] | None:
+    """The list and what is wrong in it, for lists that no row of the table leads to; None for sound ones."""
+    groups = [term.group for term in lists.consume]
+    epochs = [term.epoch for term in lists.consume]
+    last = lists.consume[-1] if lists.consume else None
+    rows = (
+        ("send", len(set(lists.send)) < len(lists.send), "names a group twice"),
+        ("consume", len(set(groups)) < len(groups), "names a group twice"),
+        ("consume", sorted(set(epochs)) != epochs, "has epochs that do not rise"),
+        ("consume", any(not 1 <= epoch <= lists.epoch for epoch in epochs), "has an epoch that is not one of 1 to epoch"),
+        ("consume", lists.head is not None and last != Term(lists.head, lists.epoch), "does not end with the send list's head"),
+        ("send", not set(lists.send[1:]).isdisjoint(groups), "has a group behind its head that is still to be consumed"),
+    )  # fmt: skip
+    return next(((name, what) for name, wrong, what in rows if wrong), None)
