@@ -3,7 +3,9 @@
 Messages are numbered from 1 under each leader term. They go out in order, several at a time; a run of them begins at the
 first one that is not known to be stored, at the present head of the queue, and ends with the first refusal or lost
 connection. The next run then begins, so that nothing overtakes what was refused. What a broker has already, it does not
-store again under the same epoch and leader; a new head gets all that was not acknowledged.
+store again under the same epoch and leader; a new head gets all that was not acknowledged. Numbers of messages that were
+given up after they had been sent are not used again: those behind them wait until all before them is stored, and then
+say by their base that the broker need not wait for the missing ones.
 """
 
 from __future__ import annotations
@@ -50,8 +52,6 @@ class Pipeline(Generic[Item]):
         self.base = 1
         """Sequence of the first message of this run that was not stored when nothing was on its way."""
         self.is_open = False
-        self.is_spent = False
-        """Whether messages that were sent were given up: their numbers can't be used again, another leader term must be."""
         self.size_bytes = 0
         """Of all that wait."""
 
@@ -73,7 +73,7 @@ class Pipeline(Generic[Item]):
         """Send all again, from the first on, to whoever is the head now."""
         self.run += 1
         self._sent = self._sent_bytes = 0
-        self.is_open = not self.is_spent
+        self.is_open = True
 
     def end(self) -> None:
         """Send nothing until the next `begin`."""
@@ -81,7 +81,7 @@ class Pipeline(Generic[Item]):
 
     def renew(self) -> None:
         """A new leader term: number from 1 again. Nothing is sent before the next `begin`."""
-        self.is_open = self.is_spent = False
+        self.is_open = False
         for sequence, waiting in enumerate(self._waiting, 1):
             waiting.sequence, waiting.run, waiting.stored = sequence, 0, False
         self._next_sequence = len(self._waiting) + 1
@@ -89,7 +89,7 @@ class Pipeline(Generic[Item]):
     def take(self) -> list[Waiting[Item]]:
         """What is to be sent now, in this order; it counts as sent."""
         taken: list[Waiting[Item]] = []
-        while self.is_open and self._sent < len(self._waiting) and self._has_room(self._waiting[self._sent]):
+        while self.is_open and self._sent < len(self._waiting) and self._may_follow(self._waiting[self._sent]):
             waiting = self._waiting[self._sent]
             if not self._sent:
                 self.base = waiting.sequence
@@ -99,9 +99,12 @@ class Pipeline(Generic[Item]):
             taken.append(waiting)
         return taken
 
-    def _has_room(self, waiting: Waiting[Item]) -> bool:
-        window = self._window
-        return not self._sent or (self._sent < window.messages and self._sent_bytes + waiting.size <= window.size_bytes)
+    def _may_follow(self, waiting: Waiting[Item]) -> bool:
+        """Whether it may be sent behind those that are on their way."""
+        if not self._sent:
+            return True
+        has_room = self._sent < self._window.messages and self._sent_bytes + waiting.size <= self._window.size_bytes
+        return has_room and waiting.sequence == self._waiting[self._sent - 1].sequence + 1
 
     def stored(self, waiting: Waiting[Item]) -> list[Waiting[Item]]:
         """An acknowledgement, of whatever run: the messages that are done, which are those with all before them stored."""
@@ -126,15 +129,16 @@ class Pipeline(Generic[Item]):
     def give_up(self, first: Waiting[Item] | None = None) -> list[Waiting[Item]]:
         """Take out that message and all behind it, or all; nothing may be stored behind a message that failed.
 
-        They may have been stored all the same where they were sent: then the pipeline is spent.
+        Those that were sent may be stored all the same.
         """
         given_up: list[Waiting[Item]] = []
         while self._waiting and (not given_up or given_up[-1] is not first):
             last = self._waiting.pop()
             self.size_bytes -= last.size
+            if len(self._waiting) < self._sent:
+                self._sent -= 1
+                self._sent_bytes -= last.size
+            if not last.run and last.sequence == self._next_sequence - 1:
+                self._next_sequence -= 1
             given_up.append(last)
-        if any(waiting.run for waiting in given_up):
-            self.is_spent, self.is_open = True, False
-        elif given_up:
-            self._next_sequence = given_up[-1].sequence
         return given_up[::-1]

@@ -1,0 +1,119 @@
+"""What can go wrong with strictly ordered queues, each with what would free it in its text."""
+
+from __future__ import annotations
+
+from twisted_mq.client.core.errors import ClientError
+
+
+class OrderedError(ClientError):
+    """Root of what ordered producers and consumers fail with. No message of a queue is stored behind one that failed."""
+
+
+class CoordinatorUnknown(OrderedError):
+    """Nobody says where the coordinator is."""
+
+    def __init__(self, topic: str) -> None:
+        super().__init__(
+            f"no broker of topic {topic} says where its coordinator is (key orderCoordinator); "
+            'give it by the argument coordinator="HOST:PORT,HOST:PORT/chroot"'
+        )
+        self.topic = topic
+
+
+class CoordinatorUnreachable(OrderedError):
+    """The coordinator did not answer, or refuses this client; `__cause__` is its error."""
+
+    def __init__(self, place: str, cause: BaseException) -> None:
+        super().__init__(
+            f"the coordinator is not there for {place}: {cause}. Is it running, and is the coordinator argument (servers, "
+            "chroot, rights) right?"
+        )
+        self.__cause__ = cause
+
+
+class OrderedTopicUnknown(OrderedError):
+    """The coordinator has no such topic: it is not an ordered one, or the chroot is another cluster's."""
+
+    def __init__(self, topic: str) -> None:
+        super().__init__(
+            f"topic {topic} is not declared as ordered. Declare it: mq order create {topic} --queues N --groups a,b. "
+            "Where it is declared already, the chroot of the coordinator's address is wrong. "
+            "Topics without strict order are for Producer and PushConsumer"
+        )
+        self.topic = topic
+
+
+class QueueUnknown(OrderedError, ValueError):
+    """A queue number that the topic has not, or none where it has several."""
+
+
+class QueueBlocked(OrderedError):
+    """What the coordinator has of a queue makes no sense (edited by hand?): nobody sends or consumes until it is put right."""
+
+    def __init__(self, topic: str, unit: str, fault: object) -> None:
+        super().__init__(
+            f"topic {topic} queue {unit} is blocked, its lists make no sense: {fault}. Put the node right by hand; "
+            f"mq order show {topic} says what is wrong"
+        )
+        self.topic = topic
+        self.unit = unit
+
+
+class NoHead(OrderedError):
+    """No broker group takes sends of the queue; `reasons` say why not, group by group, and what would free each."""
+
+    def __init__(self, topic: str, unit: str, seconds: float, reasons: tuple[str, ...]) -> None:
+        super().__init__(
+            f"no broker group took sends of topic {topic} queue {unit} within {seconds:g} s; it was not stored. "
+            f"{'; '.join(reasons)}. Look at it: mq order show {topic}"
+        )
+        self.topic = topic
+        self.unit = unit
+        self.reasons = reasons
+
+
+class NotLeader(OrderedError):
+    """Another producer of the group is the active sender of the queue, or nobody may be sure to be it now."""
+
+    def __init__(self, topic: str, unit: str, group: str, why: str) -> None:
+        super().__init__(
+            f"this producer of group {group} does not lead topic {topic} queue {unit}: {why}. Wait for its turn with "
+            "`await producer.lead(topic, queue)`, or make it with OrderedOptions(stand_by=True), so that send waits"
+        )
+        self.topic = topic
+        self.unit = unit
+
+
+class SendTimedOut(OrderedError):
+    """A head was there and did not acknowledge in time: the message may be stored, once or more. `__cause__` is the last
+    refusal or failure, where there was one.
+    """
+
+    def __init__(self, topic: str, queue_id: int, seconds: float, last: BaseException | None) -> None:
+        cause = f"last: {last}" if last is not None else "nothing was answered"
+        super().__init__(
+            f"topic {topic} queue {queue_id}: not acknowledged within {seconds:g} s, {cause}. It may be stored all the same: "
+            "what is sent again may be there twice"
+        )
+        self.__cause__ = last
+
+
+class SendGivenUp(OrderedError):
+    """A message before this one failed (`__cause__`): this one was given up, too, lest it overtake it."""
+
+    def __init__(self, topic: str, queue_id: int, cause: BaseException) -> None:
+        super().__init__(
+            f"topic {topic} queue {queue_id}: given up because a message before it failed; send both again in their order. "
+            f"That one: {cause}"
+        )
+        self.__cause__ = cause
+
+
+class TooMuchWaits(OrderedError):
+    """As much waits to be acknowledged as the options allow: nothing was sent of this message."""
+
+    def __init__(self, topic: str, queue_id: int, messages: int, size_bytes: int) -> None:
+        super().__init__(
+            f"topic {topic} queue {queue_id}: {messages} messages of {size_bytes} bytes wait already; wait for earlier "
+            "sends first, or raise waiting_messages and waiting_bytes of OrderedOptions"
+        )
