@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 from twisted.application import service
@@ -53,6 +53,7 @@ from twisted_mq.remoting.listen import Bound, PortError, listen
 from twisted_mq.remoting.server import RemotingServerFactory
 from twisted_mq.routing.name_servers import NameServers
 from twisted_mq.routing.route_cache import RouteCache
+from twisted_mq.stopping import Step, stop_all, take
 from twisted_mq.storage.message_store import FileMessageStore
 from twisted_mq.storage.tables.config_tables import ConsumerOffsetTable, SubscriptionGroupTable, TopicTable
 
@@ -74,6 +75,9 @@ INDEX_STEP_BYTES = 1 << 20
 
 UNREGISTER_SECONDS = 1.0
 """How long a stop waits for name servers to take the broker out of their routes."""
+
+CLOSE_SECONDS = 60.0
+"""How long a stop waits for the store's close; the process ends no sooner than that thread."""
 
 
 class LoadedTable(Protocol):
@@ -324,64 +328,52 @@ class BrokerService(service.Service):
     def stopService(self) -> defer.Deferred[None]:
         """Close everything; fires when the store is closed. A second call does nothing."""
         super().stopService()
-        if not self._listening:
+        listening, self._listening = self._listening, []
+        if not listening:
             return defer.succeed(None)
-        return defer.ensureDeferred(self._stop())
+        return defer.ensureDeferred(self._stop(self._steps_of_stop(listening)))
 
-    async def _stop(self) -> None:
-        """Each step is taken, whatever became of those before."""
-        for step in self._steps_of_stop():
-            await defer.maybeDeferred(step).addErrback(self._step_failed)
+    async def _stop(self, steps: list[Step]) -> None:
+        """Whatever a step does, the store is closed; how far messages were delivered is written behind the log's copies."""
+        await stop_all(self._reactor, steps)
+        closed = await take(self._reactor, "close of the store", self._close_store, CLOSE_SECONDS)
+        if not closed:
+            self.log.error("store not closed, the next start recovers it")
+        waiting = self.controller.waiting
+        await stop_all(self._reactor, [("end of waiting messages", waiting.save if closed else waiting.close)])
         self.log.info("broker {name} stopped", name=self.options.broker_name)
 
-    def _steps_of_stop(self) -> Iterable[Callable[[], object]]:
+    def _steps_of_stop(self, listening: list[interfaces.IListeningPort]) -> list[Step]:
         controller = self.controller
-        listening, self._listening = self._listening, []
-        jobs, self._jobs = self._jobs, []
-        return (
-            *[job.stop for job in jobs],
-            self._retention.stop,
-            self._say_goodbye,
-            *[port.stopListening for port in listening],
-            controller.waiting.stop,
-            controller.transactions.stop,
-            controller.turns.stop,
-            controller.pop.stop,
-            controller.dispatch,
-            controller.ha.stop,
-            functools.partial(controller.polling.answer_all, Kind.PULL),
-            self._factory.close_all,
-            self._client.close,
-            controller.offsets.save,
-            controller.pop.orders.save,
-            *[saver.stop for saver in self._savers],
-            controller.transactions.metrics.save,
-            functools.partial(controller.filters.save, self.now_ms()),
-            self._close_store,
+        return [
+            *[("end of a periodic job", job.stop) for job in self._jobs],
+            ("end of retention", lambda: self._retention.stop()),
+            ("farewell to the name servers", self._say_goodbye),
+            *[("close of a port", port.stopListening) for port in listening],
+            ("end of deliveries", controller.waiting.stop),
+            ("end of transactions", controller.transactions.stop),
+            ("end of sliced work", controller.turns.stop),
+            ("end of pop", controller.pop.stop),
+            ("dispatch", controller.dispatch),
+            ("end of replication", controller.ha.stop),
+            ("answers to waiting pulls", functools.partial(controller.polling.answer_all, Kind.PULL)),
+            ("close of connections", self._factory.close_all),
+            ("close of connections to others", self._client.close),
+            ("save of consumer offsets", controller.offsets.save),
+            ("save of ordered pops", controller.pop.orders.save),
+            *[("save of a table", saver.stop) for saver in self._savers],
+            ("save of transaction figures", controller.transactions.metrics.save),
+            ("save of consumer filters", functools.partial(controller.filters.save, self.now_ms())),
+        ]
+
+    def _say_goodbye(self) -> defer.Deferred[list[bool] | None]:
+        goodbye = self.registration.unregister().addTimeout(UNREGISTER_SECONDS, self._reactor)
+        return goodbye.addErrback(
+            lambda reason: self.log.info("name servers not told of the stop: {e}", e=reason.value)
         )
 
-    def _step_failed(self, reason: failure.Failure) -> None:
-        if reason.check(OSError):
-            self.log.error("table not saved at the stop, the one on disk stays: {e}", e=reason.value)
-        else:
-            self.log.failure("a step of the stop failed, the next ones follow", reason)
-
-    async def _say_goodbye(self) -> None:
-        goodbye = self.registration.unregister()
-        goodbye.addTimeout(UNREGISTER_SECONDS, self._reactor)
-        goodbye.addErrback(lambda reason: self.log.info("name servers not told of the stop: {e}", e=reason.value))
-        await goodbye
-
-    async def _close_store(self) -> None:
-        """What says how far waiting messages were delivered follows the log, which holds their copies."""
-        waiting = self.controller.waiting
-        try:
-            await self._in_thread(self.controller.store.close)
-        except OSError as error:
-            self.log.error("store not closed, the next start recovers it: {e}", e=error)
-            waiting.close()
-        else:
-            waiting.save()
+    def _close_store(self) -> defer.Deferred[None]:
+        return self._in_thread(self._store.close)
 
 
 def loaded(table: Callable[[str], Table], folder: str, name: str) -> Table:

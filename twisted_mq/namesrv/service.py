@@ -23,6 +23,7 @@ from twisted_mq.remoting.channel import Channel, Traffic
 from twisted_mq.remoting.client import RemotingClient
 from twisted_mq.remoting.listen import Bind, bind, listen
 from twisted_mq.remoting.server import RemotingServerFactory
+from twisted_mq.stopping import Step, stop_all
 from twisted_mq.turns import Turns
 
 
@@ -73,17 +74,19 @@ class NamesrvService(service.Service):
         self.log.info("name server ready: address={a} port={p}", a=self.options.bind_address, p=self.port)
 
     def stopService(self) -> defer.Deferred[None]:
-        """Close the socket and all connections; fires when the socket is closed. A second call does nothing."""
+        """Close the socket and all connections; fires when that is done, never with a failure. A second call does nothing."""
         super().stopService()
-        if self._scan is not None:
-            self._scan.stop()
         listening, self._listening = self._listening, None
-        closed = defer.maybeDeferred(listening.stopListening) if listening is not None else defer.succeed(None)
-        self._turns.stop()
-        self.factory.close_all()
-        if self._client is not None:
-            self._client.close()
-        return closed.addCallback(lambda _: None)
+        scan, self._scan = self._scan, None
+        client, self._client = self._client, None
+        steps: list[Step] = [
+            *([("end of the scan", scan.stop)] if scan is not None else ()),
+            *([("close of the port", listening.stopListening)] if listening is not None else ()),
+            ("end of sliced work", self._turns.stop),
+            ("close of connections", self.factory.close_all),
+            *([("close of connections to brokers", client.close)] if client is not None else ()),
+        ]
+        return defer.ensureDeferred(stop_all(self._reactor, steps))
 
     def scan(self) -> None:
         """Forget silent brokers and close their connections."""

@@ -122,8 +122,8 @@ class EmbeddedCluster:
 
     def _started(self, make: Callable[[Options, IReactorTime], Server], options: Options) -> Server:
         service = make(options, self._reactor)
-        service.startService()
         self._running.append(service)
+        service.startService()
         return service
 
     def _options_of_namesrv(self) -> NamesrvOptions:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import struct
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from twisted.logger import globalLogPublisher
 from twisted.trial.unittest import TestCase
 from zope.interface import implementer
 
+from twisted_mq import stopping
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.service import BrokerService, make_broker
 from twisted_mq.namesrv.options import NamesrvOptions
@@ -28,6 +30,7 @@ from twisted_mq.remoting.channel import Traffic
 from twisted_mq.remoting.client import RemotingClient
 from twisted_mq.remoting.listen import PortError
 from twisted_mq.remoting.server import RemotingServerFactory
+from twisted_mq.stopping import Step
 from twisted_mq.storage.check import check_store
 from twisted_mq.storage.errors import StoreLocked
 
@@ -35,6 +38,8 @@ SEND = {"a": "P", "b": "T", "c": "TBW102", "d": "4", "e": "0", "f": "0", "g": "1
         "i": "", "j": "0", "k": "false", "m": "false"}  # fmt: skip
 TOPIC = {"topic": "T", "defaultTopic": "TBW102", "readQueueNums": "4", "writeQueueNums": "4", "perm": "6",
          "topicFilterType": "SINGLE_TAG", "topicSysFlag": "0", "order": "false"}  # fmt: skip
+
+DAY_SECONDS = 86400.0
 
 
 class Raw(protocol.Protocol):
@@ -184,6 +189,78 @@ class StopsTest(BrokerServiceCase):
         self.assertFalse((self.path / "abort").exists())
         (self.path / "config" / "consumerOffset.json").rmdir()
         await self.start()
+
+    async def assertStopsAllTheSame(self, broken: Callable[[Callable[[], object]], Callable[[], object]]) -> None:
+        """Whichever step does its work and then goes wrong in that way: the store is closed, and that is said once."""
+        left = {"the first"}
+        broke: set[str] = set()
+        while left:
+            broker = await self.start(store_path_root_dir=str(self.path / str(len(broke))))
+            self.assertEqual((await self.ask(broker.port, 310, SEND, b"x")).code, 0)
+            steps = broker._steps_of_stop(broker._listening)
+            left = {name for name, _ in steps} - broke
+            victim = min(left)
+            changed = one_broken(steps, victim, broken)
+            self.patch(broker, "_steps_of_stop", lambda _, changed=changed: changed)
+            self.lines.clear()
+            await broker.stopService()
+            self.assertEqual(len(self.said(f"stop: {victim} ")), 1, self.lines)
+            self.assertEqual(len(self.said("the stop goes on without")), 1, self.lines)
+            self.assertEqual(len(self.said("broker b stopped")), 1)
+            self.assertFalse((self.path / str(len(broke)) / "abort").exists())
+            self.assertEqual(check_store(str(self.path / str(len(broke)))), [])
+            self.flushLoggedErrors(ZeroDivisionError)
+            broke.add(victim)
+            left -= broke
+        self.assertGreater(len(broke), 15)
+
+    async def test_each_step_may_raise(self) -> None:
+        def broken(call: Callable[[], object]) -> Callable[[], object]:
+            def work() -> None:
+                call()
+                raise ZeroDivisionError
+
+            return work
+
+        await self.assertStopsAllTheSame(broken)
+
+    async def test_each_step_may_fail_later(self) -> None:
+        def broken(call: Callable[[], object]) -> Callable[[], object]:
+            return lambda: defer.maybeDeferred(call).addCallback(lambda _: defer.fail(OSError("no")))
+
+        await self.assertStopsAllTheSame(broken)
+
+    async def test_each_step_may_never_end(self) -> None:
+        self.patch(stopping, "STEP_SECONDS", DAY_SECONDS)
+
+        def time_passes() -> defer.Deferred[None]:
+            (limit,) = (one for one in reactor.getDelayedCalls() if one.getTime() > reactor.seconds() + DAY_SECONDS / 2)
+            limit.reset(0)
+            return defer.Deferred()
+
+        def broken(call: Callable[[], object]) -> Callable[[], object]:
+            return lambda: defer.maybeDeferred(call).addCallback(lambda _: deferLater(reactor, 0, time_passes))
+
+        await self.assertStopsAllTheSame(broken)
+
+    async def test_what_was_delivered_is_not_written_where_the_store_was_not_closed_well(self) -> None:
+        """The copies may be lost: they are delivered again."""
+        broker = await self.start()
+        saved: list[str] = []
+        store, close = broker._store, broker._store.close
+
+        def fail() -> None:
+            close()
+            raise OSError("disk gone")
+
+        self.patch(store, "close", fail)
+        self.patch(broker.controller.waiting, "save", lambda: saved.append("save"))
+        self.patch(broker.controller.waiting, "close", lambda: saved.append("close"))
+        await broker.stopService()
+        self.assertEqual(saved, ["close"])
+        self.assertEqual(
+            self.said("disk gone"), ["stop: close of the store failed, the stop goes on without: disk gone"]
+        )
 
     async def test_what_was_acknowledged_is_there_after_a_restart(self) -> None:
         broker = await self.start()
@@ -356,6 +433,14 @@ class BadBytesTest(BrokerServiceCase):
         raw = await connectProtocol(TCP4ClientEndpoint(reactor, "127.0.0.1", broker.port), Raw())
         await raw.closed
         self.assertEqual((await self.ask(broker.port, 310, SEND, b"x")).code, 0)
+
+
+def one_broken(
+    steps: list[Step], victim: str, broken: Callable[[Callable[[], object]], Callable[[], object]]
+) -> list[Step]:
+    """The same steps, the first of that name broken."""
+    at = next((index for index, (name, _) in enumerate(steps) if name == victim), None)
+    return [(name, broken(call) if index == at else call) for index, (name, call) in enumerate(steps)]
 
 
 def free_ports() -> int:

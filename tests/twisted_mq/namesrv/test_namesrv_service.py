@@ -10,10 +10,11 @@ from unittest.mock import patch
 
 from twisted.application.service import IService
 from twisted.internet import reactor
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, fail
 from twisted.internet.interfaces import IReactorSocket
 from twisted.internet.protocol import Factory, Protocol
 from twisted.internet.task import Clock
+from twisted.logger import capturedLogs, formatEvent
 from twisted.trial.unittest import SynchronousTestCase, TestCase
 from zope.interface import implementer
 from zope.interface.verify import verifyObject
@@ -28,6 +29,7 @@ from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.framing import FrameDecoder
 from twisted_mq.remoting.client import RemotingClient
 from twisted_mq.remoting.listen import PortError
+from twisted_mq.stopping import STEP_SECONDS
 
 
 def folder(case: SynchronousTestCase) -> str:
@@ -189,6 +191,25 @@ class NamesrvClockTests(SynchronousTestCase):
         self.successResultOf(self.service.stopService())
         self.assertEqual((self.reactor.port.stopped, link.disconnecting), (1, True))
         self.assertEqual(self.reactor.getDelayedCalls(), [])
+
+    def test_stop_goes_on_whatever_goes_wrong(self) -> None:
+        self.start()
+        link, port = self.link(), self.reactor.port
+        self.patch(port, "stopListening", Deferred)
+        self.patch(self.service._turns, "stop", lambda: fail(OSError("no")))
+        with capturedLogs() as events:
+            stopped = self.service.stopService()
+            self.assertNoResult(stopped)
+            self.reactor.advance(STEP_SECONDS)
+            self.successResultOf(stopped)
+        self.assertTrue(link.disconnecting)
+        self.assertEqual(
+            [formatEvent(event) for event in events],
+            [
+                "stop: close of the port took more than 10.0 s, the stop goes on without",
+                "stop: end of sliced work failed, the stop goes on without: no",
+            ],
+        )
 
     def test_service_that_never_started_may_be_stopped(self) -> None:
         self.successResultOf(make_namesrv(options(folder(self)), self.reactor).stopService())

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from typing import Any
 
 from twisted.internet import defer, reactor
 from twisted.trial.unittest import TestCase
 
+from twisted_mq.broker.service import BrokerService
 from twisted_mq.client.core.message import Message
 from twisted_mq.client.producing.producer import Producer
 from twisted_mq.protocol.bodies import ClusterInfo, decode_body
@@ -29,6 +31,11 @@ async def brokers_of(name_server: str) -> dict[int, str]:
 
 
 class EmbeddedClusterTest(TestCase):
+    def setUp(self) -> None:
+        self.folder = self.mktemp()
+        os.mkdir(self.folder)
+        self.patch(tempfile, "tempdir", self.folder)
+
     def cluster(self, *arguments: Any, **settings: Any) -> EmbeddedCluster:
         cluster = EmbeddedCluster(reactor, *arguments, **settings)
         self.addCleanup(lambda: defer.Deferred.fromCoroutine(cluster.stop()))
@@ -77,9 +84,21 @@ class EmbeddedClusterTest(TestCase):
         second = self.cluster(broker_port=first.broker.port)
         with self.assertRaises(PortError):
             await second.start()
+        self.assertEqual(os.listdir(self.folder), [os.path.basename(first.store_path)])
         self.assertNotIn(str(second.namesrv.port), first.name_server)
         third = await self.cluster(namesrv_port=second.namesrv.port).start()
         self.assertEqual(third.namesrv.port, second.namesrv.port)
+
+    async def test_a_broker_that_fails_late_is_taken_down_with_its_temporary_store(self) -> None:
+        def fail(broker: BrokerService) -> None:
+            raise ZeroDivisionError
+
+        self.patch(BrokerService, "_start_loops", fail)
+        cluster = self.cluster()
+        with self.assertRaises(ZeroDivisionError):
+            await cluster.start()
+        self.assertEqual(os.listdir(self.folder), [])
+        self.flushLoggedErrors(AttributeError)
 
     async def test_a_server_that_cannot_stop_keeps_nothing_else_up(self) -> None:
         cluster = await self.cluster().start()
