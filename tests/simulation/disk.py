@@ -56,6 +56,11 @@ class Disk:
         self.root.mkdir()
         self._recorder = DiskRecorder(self.root)
 
+    def watch(self) -> None:
+        """All that is there now is durable."""
+        self._recorder.close()
+        self._recorder = DiskRecorder(self.root)
+
     def close(self) -> None:
         self._recorder.close()
 

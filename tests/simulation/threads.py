@@ -7,7 +7,7 @@ host's, as those of a system's threads do.
 
 from __future__ import annotations
 
-import threading
+import _thread
 from collections.abc import Callable
 from typing import Any
 
@@ -29,12 +29,11 @@ class VirtualThread:
         self.woken = False
         self._run_it = run
         self._alive = True
-        self._turn = threading.Lock()
+        self._turn = _thread.allocate_lock()
         self._turn.acquire()
         self._ended = VirtualEvent(owner)
         self._timer: Any = None
-        self._real = threading.Thread(target=self._run, daemon=True)
-        self._real.start()
+        _thread.start_new_thread(self._run, ())
 
     def _run(self) -> None:
         self._turn.acquire()
@@ -181,7 +180,8 @@ class VirtualThreads:
     def __init__(self, world: RunningThread, host: VirtualHost, coarse_seconds: float) -> None:
         self.world = world
         self.host = host
-        self.back = threading.Semaphore(0)
+        self.back = _thread.allocate_lock()
+        self.back.acquire()
         self.errors: list[failure.Failure] = []
         self._coarse_seconds = coarse_seconds
         self._threads: list[VirtualThread] = []

@@ -25,6 +25,7 @@ from zope.interface import implementer
 
 from tests.support.virtual_time import NEVER, Timers, VirtualCall
 
+SLACK_ABOVE = 0.02
 FIRST_EPHEMERAL_PORT = 40_000
 BUFFER_BYTES = 64 * 1024
 """Bytes on their way past which a transport pauses its producer, as Twisted's do."""
@@ -120,6 +121,8 @@ class VirtualHost:
         self.ports: dict[int, VirtualPort] = {}
         self.is_up = True
         self.is_paused = False
+        self.slack = 0.0
+        """Timers above 20 ms are this late at the least: a host that looks at them only so often."""
         self.pool: Any = None
         """What getThreadPool gives; whoever needs threads sets it."""
         self._bound: dict[int, VirtualBound] = {}
@@ -137,7 +140,7 @@ class VirtualHost:
         return self._shown + (float(self.network.clock.seconds()) - self._since) * self._rate
 
     def callLater(self, delay: float, call: Callable[..., Any], *args: Any, **kw: Any) -> VirtualCall:
-        made = self._timers.add(delay, call, *args, **kw)
+        made = self._timers.add(max(delay, self.slack) if delay > SLACK_ABOVE else delay, call, *args, **kw)
         if made.time < self._wake_time:
             self._wake_up()
         return made

@@ -1,0 +1,165 @@
+"""Name servers and brokers: the real services on hosts of the world, and what can befall their machines."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from typing import Any
+
+from tests.simulation.disk import Disk
+from tests.simulation.world import World
+from tests.support.virtual_network import VirtualHost
+from twisted_mq.broker.machine import Machine
+from twisted_mq.broker.options import BrokerOptions
+from twisted_mq.broker.service import BrokerService
+from twisted_mq.namesrv.options import NamesrvOptions
+from twisted_mq.namesrv.service import NamesrvService
+
+NAMESRV_PORT = 9876
+BROKER_PORT = 10911
+
+SMALL_STORE: dict[str, Any] = {
+    "mapped_file_size_commit_log": 64 << 10,
+    "mapped_file_size_consume_queue": 20 * 200,
+    "max_hash_slot_num": 64,
+    "max_index_num": 256,
+    "message_index_enable": False,
+    "timer_wheel_enable": False,
+    "revive_queue_num": 1,
+    "file_reserved_time": 1_000_000,
+    "default_topic_queue_nums": 2,
+    "clean_resource_interval": 60_000,
+    "disk_max_used_space_ratio": 95,
+}
+"""What keeps a broker's files small and a start short; no file grows old while time is virtual."""
+
+
+class Node:
+    """One service on one host. `start` also starts it again after `stop`, `kill` or `cut_power`."""
+
+    service: Any
+
+    def __init__(self, world: World, name: str) -> None:
+        self.world = world
+        self.name = name
+        self.host: VirtualHost = world.boot(name)
+        self.is_running = False
+
+    def start(self) -> None:
+        self.host = self.world.boot(self.name)
+        self._begin()
+        self.is_running = True
+        self.world.told("start", host=self.name)
+
+    def _begin(self) -> None:
+        raise NotImplementedError
+
+    def kill(self) -> None:
+        """SIGKILL: what was written stays, to files and to sockets."""
+        self.world.told("kill", host=self.name)
+        self.host.kill()
+        self._gone()
+
+    def cut_power(self) -> None:
+        """The machine goes dark: only what was synced is sure to stay."""
+        self.world.told("power-cut", host=self.name)
+        self.host.vanish()
+        self._lose()
+        self._gone()
+
+    def _gone(self) -> None:
+        self.is_running = False
+        self.world.threads[self.name].kill()
+
+    def _lose(self) -> None:
+        """A node without a disk loses nothing."""
+
+    def stop(self, seconds: float = 30.0) -> None:
+        """SIGTERM, and the process's end."""
+        self.world.told("stop", host=self.name)
+        stopped = self.service.stopService()
+        waited = 0.0
+        while not stopped.called and waited < seconds:
+            self.world.run(0.25)
+            waited += 0.25
+        self.host.kill()
+        self._gone()
+
+
+class NameServerNode(Node):
+    @property
+    def address(self) -> str:
+        return f"{self.name}:{NAMESRV_PORT}"
+
+    def _begin(self) -> None:
+        options = NamesrvOptions(
+            bind_address=self.name,
+            listen_port=NAMESRV_PORT,
+            kv_config_path=str(self.world.disk(self.name).root / "kvConfig.json"),
+        )
+        self.service = NamesrvService(options, self.host, bind=self.host.bind)
+        self.service.startService()
+
+
+class BrokerNode(Node):
+    """`options` are those of every start."""
+
+    service: BrokerService
+
+    def __init__(self, world: World, name: str, **options: Any) -> None:
+        super().__init__(world, name)
+        self.options = SMALL_STORE | {"bind_address": name, "broker_ip1": name} | options
+        self.disk: Disk = world.disk(name)
+        self._seeds = random.Random(world.random.getrandbits(32))
+
+    @property
+    def broker_name(self) -> str:
+        return str(self.options["broker_name"])
+
+    @property
+    def is_slave(self) -> bool:
+        return bool(self.options.get("broker_id", 0))
+
+    @property
+    def is_sync_flush(self) -> bool:
+        return self.options.get("flush_disk_type") == "SYNC_FLUSH"
+
+    @property
+    def store(self) -> Any:
+        """The open store of the running service."""
+        return self.service.controller.store
+
+    def _begin(self) -> None:
+        threads = self.world.threads[self.name]
+        self.disk.threads = threads
+        machine = Machine(
+            bind=self.host.bind,
+            threads=threads,
+            monotonic=self.world.clock.seconds,
+            random=random.Random(self._seeds.getrandbits(32)),
+            process_id=lambda: 4711,
+        )
+        options = BrokerOptions(store_path_root_dir=str(self.disk.root), **self.options)
+        self.service = BrokerService(options, self.host, machine)
+        self.service.startService()
+
+    def _lose(self) -> None:
+        self.disk.cut_power()
+
+    def _gone(self) -> None:
+        super()._gone()
+        self.store._directory.close(clean=False)  # the system frees the locks of a process that ends
+
+    def wipe(self) -> None:
+        """Give a broker that does not run an empty disk."""
+        assert not self.is_running
+        self.world.told("wipe", host=self.name)
+        self.disk.wipe()
+
+    def take_store_of(self, other: BrokerNode) -> None:
+        """Have a copy of another broker's store, neither of them running."""
+        assert not self.is_running and not other.is_running
+        self.world.told("copy-store", host=self.name, of=other.name)
+        self.disk.wipe()
+        shutil.copytree(other.disk.root, self.disk.root, dirs_exist_ok=True)
+        self.disk.watch()
