@@ -29,6 +29,7 @@ SMALL_STORE: dict[str, Any] = {
     "file_reserved_time": 1_000_000,
     "default_topic_queue_nums": 2,
     "clean_resource_interval": 60_000,
+    "sync_broker_member_group_period": 5_000,
     "disk_max_used_space_ratio": 95,
 }
 """What keeps a broker's files small and a start short; no file grows old while time is virtual."""

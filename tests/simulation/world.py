@@ -22,7 +22,6 @@ COARSE_SECONDS = 1.0
 """How late idle timers of less than this may be: a world of idle services costs little."""
 
 MOST_CALLS_A_SECOND = 20_000
-HISTORY_LINES = 400
 
 
 class Broken(Exception):
@@ -103,11 +102,14 @@ class World:
 
     # what is remembered
 
+    def remark(self, text: str) -> None:
+        """A line of the history."""
+        self.history.append(f"{self.seconds:9.3f}  {text}")
+
     def note(self, text: str) -> None:
-        """A line of the history, in the trace too."""
-        line = f"{self.seconds:9.3f}  {text}"
-        self.history.append(line)
-        self.trace.update(line.encode())
+        """A line of the history and of the trace."""
+        self.remark(text)
+        self.trace.update(self.history[-1].encode())
 
     def _delivered(self, sender: str, receiver: str, data: bytes | None) -> None:
         self.deliveries += 1

@@ -1,0 +1,184 @@
+"""What befalls a simulated cluster: each fault begins, lasts, and is over; all is drawn from the world's seed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from tests.simulation.nodes import BrokerNode, NameServerNode, Node
+from tests.simulation.observer import Observer
+from tests.simulation.world import World
+
+
+class Cluster(Protocol):
+    """What faults are done to."""
+
+    world: World
+    observer: Observer
+    name_servers: list[NameServerNode]
+    brokers: list[BrokerNode]
+    clients: Sequence[Node]
+
+    @property
+    def nodes(self) -> list[Node]: ...
+
+    def restart(self, node: Node) -> None: ...
+
+
+Begin = Callable[[Cluster, random.Random], "Callable[[], None] | None"]
+"""Begins a fault; answers what ends it, or None where there is nothing to do it to."""
+
+
+def _running(nodes: Sequence[Node], source: random.Random) -> Node | None:
+    running = [node for node in nodes if node.is_running and not node.host.is_paused]
+    return source.choice(running) if running else None
+
+
+def _machines(cluster: Cluster) -> list[Node]:
+    """Brokers more often than others."""
+    return [*cluster.brokers * 3, *cluster.name_servers, *cluster.clients]
+
+
+def kill(cluster: Cluster, source: random.Random) -> Callable[[], None] | None:
+    """SIGKILL, and a start some time after."""
+    node = _running(_machines(cluster), source)
+    if node is None:
+        return None
+    cluster.observer.unsettled(node)
+    node.kill()
+    return lambda: cluster.restart(node)
+
+
+def cut_power(cluster: Cluster, source: random.Random) -> Callable[[], None] | None:
+    """A broker's machine goes dark, and boots again."""
+    broker = _running(cluster.brokers, source)
+    if not isinstance(broker, BrokerNode):
+        return None
+    cluster.observer.before_power_cut(broker)
+    broker.cut_power()
+    return lambda: cluster.restart(broker)
+
+
+def stop(cluster: Cluster, source: random.Random) -> Callable[[], None] | None:
+    """A clean stop, and a start some time after."""
+    broker = _running(cluster.brokers, source)
+    if broker is None:
+        return None
+    broker.stop()
+    return lambda: cluster.restart(broker)
+
+
+def pause(cluster: Cluster, source: random.Random) -> Callable[[], None] | None:
+    """SIGSTOP and SIGCONT."""
+    node = _running(_machines(cluster), source)
+    if node is None:
+        return None
+    cluster.observer.unsettled(node)
+    host = node.host
+    cluster.world.told("pause", host=node.name)
+    host.pause()
+
+    def end() -> None:
+        cluster.world.told("resume", host=node.name)
+        host.resume()
+
+    return end
+
+
+def _two(cluster: Cluster, source: random.Random) -> tuple[Node, Node]:
+    """A broker and anybody else: clients have little to say to each other."""
+    one = source.choice(cluster.brokers)
+    return one, source.choice([node for node in cluster.nodes if node is not one])
+
+
+def cut_link(cluster: Cluster, source: random.Random) -> Callable[[], None] | None:
+    """Nothing gets through between two hosts, or in one direction only."""
+    one, other = _two(cluster, source)
+    network, both = cluster.world.network, source.random() < 0.6
+    cluster.observer.unsettled(one, other)
+    cluster.world.told("cut" if both else "cut-one-way", sender=one.name, receiver=other.name)
+    (network.cut if both else network.cut_one_way)(one.name, other.name)
+    return lambda: _heal(cluster, one, [other])
+
+
+def isolate(cluster: Cluster, source: random.Random) -> Callable[[], None] | None:
+    """A host hears nobody, and nobody hears it."""
+    one = source.choice(_machines(cluster))
+    others = [node for node in cluster.nodes if node is not one]
+    cluster.observer.unsettled(*cluster.nodes)
+    cluster.world.told("isolate", host=one.name)
+    for other in others:
+        cluster.world.network.cut(one.name, other.name)
+    return lambda: _heal(cluster, one, others)
+
+
+def _heal(cluster: Cluster, one: Node, others: Sequence[Node]) -> None:
+    cluster.world.told("heal", host=one.name, others=",".join(other.name for other in others))
+    for other in others:
+        cluster.world.network.heal(one.name, other.name)
+
+
+def reset(cluster: Cluster, source: random.Random) -> Callable[[], None] | None:
+    """All connections of two hosts break."""
+    one, other = _two(cluster, source)
+    cluster.observer.unsettled(one, other)
+    cluster.world.told("reset", one=one.name, other=other.name)
+    cluster.world.network.reset(one.name, other.name)
+    return lambda: None
+
+
+def slow_disk(cluster: Cluster, source: random.Random) -> Callable[[], None] | None:
+    """Syncs take longer, up to longer than anybody waits for them."""
+    broker = source.choice(cluster.brokers)
+    before, low = broker.disk.latency, source.choice((0.05, 0.5, 6.0))
+    broker.disk.latency = (low, low * 2)
+    cluster.world.told("slow-disk", host=broker.name, seconds=low)
+
+    def end() -> None:
+        cluster.world.told("disk-as-before", host=broker.name)
+        broker.disk.latency = before
+
+    return end
+
+
+def slow_network(cluster: Cluster, source: random.Random) -> Callable[[], None] | None:
+    """Everything takes longer, and connections overtake each other by more."""
+    network, before = cluster.world.network, cluster.world.network.delay
+    network.delay = (0.001, source.choice((0.05, 0.3, 1.0)))
+    cluster.observer.unsettled(*cluster.nodes)
+    cluster.world.told("slow-network", most=network.delay[1])
+
+    def end() -> None:
+        cluster.world.told("network-as-before")
+        network.delay = before
+
+    return end
+
+
+def wrong_clock(cluster: Cluster, source: random.Random) -> Callable[[], None] | None:
+    """A host's clock jumps, or goes wrong for some time; what it is ahead or behind stays."""
+    node = _running(_machines(cluster), source)
+    if node is None:
+        return None
+    host, jump = node.host, source.choice((0.0, -20.0, -3.0, 3.0, 20.0, 90.0))
+    rate = 1.0 if jump else source.choice((0.9, 0.99, 1.01, 1.1))
+    cluster.observer.clocks_are_right = False
+    cluster.observer.unsettled(node)
+    cluster.world.told("clock", host=node.name, jump=jump, rate=rate)
+    host.set_clock(jump, rate)
+    return lambda: host.set_clock()
+
+
+FAULTS: dict[str, Begin] = {
+    "kill": kill,
+    "power cut": cut_power,
+    "stop": stop,
+    "pause": pause,
+    "cut link": cut_link,
+    "isolation": isolate,
+    "reset": reset,
+    "slow disk": slow_disk,
+    "slow network": slow_network,
+    "wrong clock": wrong_clock,
+}

@@ -1,0 +1,282 @@
+"""What was promised to the clients of a simulated cluster, and whether it is kept.
+
+The observer knows each message by the text in its body. It is told what was sent, acknowledged and consumed, and looks
+into the stores: at each start of a broker, each second, and at the end. What a broker of its configuration may lose in a
+crash is taken from the list of what it owes, and nothing else is.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+
+from tests.simulation.nodes import BrokerNode, NameServerNode, Node
+from tests.simulation.world import Broken, World
+from twisted_mq.protocol.bodies import MessageQueue
+from twisted_mq.protocol.layouts.message_id import decode_offset_message_id
+from twisted_mq.protocol.layouts.record_codec import decode_message
+from twisted_mq.protocol.messages.message import MessageExt
+
+DELAY_SECONDS = {0: 0.0, 1: 1.0, 2: 5.0, 3: 10.0}
+CLOCK_SECONDS = 0.01
+"""A broker's clock counts milliseconds."""
+
+Place = tuple[str, str, int, int]
+"""Broker name, topic, queue id, queue offset."""
+
+
+@attrs.define(eq=False)
+class Sent:
+    """A message that a producer tried to send; `place` and `physical_end` once it was acknowledged."""
+
+    name: str
+    topic: str
+    sent_at: float
+    delay_level: int = 0
+    transaction: str = ""
+    """COMMIT, ROLLBACK or nothing."""
+    place: Place | None = None
+    physical_offset: int = -1
+    owed: bool = False
+    """Acknowledged, and lost by no fault that allows it."""
+    hidden: bool = False
+    """In the place of one that was lost: a group that consumed that one may pass it over."""
+
+
+class Observer:
+    """`brokers` are all that may ever run, `groups` the consumer groups by the topics that they read."""
+
+    def __init__(
+        self, world: World, brokers: list[BrokerNode], groups: dict[str, str], *, sends_are_repeated: bool = False
+    ) -> None:
+        self._world = world
+        self._brokers = brokers
+        self._groups = groups
+        self.sends_are_repeated = sends_are_repeated
+        self.sent: dict[str, Sent] = {}
+        self.seen: dict[str, set[str]] = {group: set() for group in groups}
+        self.acknowledged = self.consumed = self.lost = 0
+        self.broken = ""
+        self.clocks_are_right = True
+        self.clients_are_sound = True
+        self._places: dict[Place, str] = {}
+        self._in_order: dict[tuple[str, str, int], int] = defaultdict(int)
+        self._committed: dict[tuple[str, str, int], int] = {}
+        self._compared: dict[str, int] = defaultdict(int)
+        self._ends_before: dict[tuple[str, str, int], int] = defaultdict(int)
+        self._lossy: set[str] = set()
+
+    def _broken(self, text: str) -> None:
+        """Kept for the next look: a client that is told something survives what that raises."""
+        self.broken = self.broken or text
+        self._world.note(f"BROKEN {text}")
+
+    # what clients say
+
+    def sends(self, name: str, topic: str, delay_level: int = 0, transaction: str = "") -> None:
+        self.sent[name] = Sent(name, topic, self._world.clock.now, delay_level, transaction)
+
+    def was_acknowledged(self, name: str, broker: str, topic: str, queue_id: int, offset: int, message_id: str) -> None:
+        """SEND_OK."""
+        sent = self.sent[name]
+        sent.physical_offset = decode_offset_message_id(message_id)[2]
+        sent.owed = True
+        self.acknowledged += 1
+        self._world.told("acknowledged", message=name, at=f"{broker}/{topic}/{queue_id}/{offset}")
+        if not sent.delay_level and not sent.transaction:
+            sent.place = (broker, topic, queue_id, offset)
+            sent.hidden = offset < self._ends_before[broker, topic, queue_id]
+            self._bind(sent.place, name)
+        else:
+            sent.place = (broker, "", 0, 0)
+
+    def was_consumed(self, group: str, queue: MessageQueue, message: MessageExt, consumer: str) -> None:
+        """A listener was called with it."""
+        name, place = name_of(message), _place(queue, message)
+        self.consumed += 1
+        self._world.told("consumed", message=name, by=f"{group}/{consumer}", at="/".join(map(str, place)))
+        sent = self.sent.get(name)
+        if sent is None:
+            self._broken(f"{name} was consumed, and nobody sent it")
+            return
+        if queue.topic == sent.topic:
+            self._bind(place, name)
+            self._check_time(sent)
+        if sent.transaction == "ROLLBACK":
+            self._broken(f"{name} was rolled back, and {group} consumed it")
+        self.seen[group].add(name)
+
+    def _bind(self, place: Place, name: str) -> None:
+        """One place holds one message."""
+        other = self._places.setdefault(place, name)
+        if other != name:
+            self._broken(f"{place} holds {name}, and held {other}")
+
+    def _check_time(self, sent: Sent) -> None:
+        waited = self._world.clock.now - sent.sent_at
+        if self.clocks_are_right and waited < DELAY_SECONDS[sent.delay_level] - CLOCK_SECONDS:
+            self._broken(f"{sent.name} was consumed after {waited:.3f} s, its delay level is {sent.delay_level}")
+
+    def was_consumed_in_order(self, group: str, queue: MessageQueue, message: MessageExt, consumer: str) -> None:
+        """As `was_consumed`, where each queue is consumed in order: none may be passed over."""
+        key = (group, queue.broker_name, queue.queue_id)
+        if message.queue_offset > self._in_order[key]:
+            self._broken(f"{group} was given {_place(queue, message)}, not {self._in_order[key]}")
+        self._in_order[key] = max(self._in_order[key], message.queue_offset + 1)
+        self.was_consumed(group, queue, message, consumer)
+
+    # what befalls brokers
+
+    def unsettled(self, *nodes: Node) -> None:
+        """These nodes may do late what they began before; so a client may commit an offset that another one passed."""
+        if any(not isinstance(node, NameServerNode) for node in nodes):
+            self.clients_are_sound = False
+
+    def before_power_cut(self, broker: BrokerNode) -> None:
+        """Let go of what may be lost now: under asynchronous flush what was not flushed."""
+        if broker.is_slave or broker.is_sync_flush or not broker.is_running:
+            return
+        self._may_lose(broker.broker_name, broker.store.flushed_offset())
+
+    def _may_lose(self, broker_name: str, end: int) -> None:
+        for sent in self.sent.values():
+            if sent.owed and sent.place is not None and sent.place[0] == broker_name and sent.physical_offset >= end:
+                sent.owed = False
+                self.lost += 1
+                self._world.told("may-be-lost", message=sent.name)
+
+    def after_start(self, broker: BrokerNode) -> None:
+        """What is owed is there again; what is not there any more is forgotten, so that its place may be used anew."""
+        if broker.is_slave:
+            return
+        self._committed = {key: value for key, value in self._committed.items() if key[0] != broker.broker_name}
+        ends: dict[tuple[str, int], int] = {}
+        for place, name in list(self._places.items()):
+            owner, topic, queue_id, offset = place
+            if owner != broker.broker_name or not name:
+                continue
+            end = ends.setdefault((topic, queue_id), broker.store.max_offset_in_queue(topic, queue_id))
+            if offset >= end:
+                self._is_gone(broker, place, name)
+
+    def _is_gone(self, broker: BrokerNode, place: Place, name: str) -> None:
+        sent = self.sent[name]
+        if sent.owed and sent.place == place:
+            self._broken(f"{name} was acknowledged at {place}, and is lost")
+        if broker.is_sync_flush and any(name in seen for seen in self.seen.values()):
+            self._broken(f"{name} was consumed at {place}, and is lost")
+        owner, topic, queue_id, offset = place
+        self._ends_before[owner, topic, queue_id] = max(self._ends_before[owner, topic, queue_id], offset + 1)
+        self._lossy.add(owner)
+        del self._places[place]
+
+    # each second
+
+    def look(self) -> None:
+        """Compare logs, and offsets with what they were. Raises Broken, as all that follows."""
+        if self.broken:
+            raise Broken(self.broken)
+        for broker in self._brokers:
+            if broker.is_running and not broker.is_slave:
+                self._look_at_offsets(broker)
+        for master, slave in self._pairs():
+            self._compare(master, slave)
+
+    def _pairs(self) -> Iterator[tuple[BrokerNode, BrokerNode]]:
+        running = [broker for broker in self._brokers if broker.is_running]
+        masters = {broker.broker_name: broker for broker in running if not broker.is_slave}
+        for slave in running:
+            if slave.is_slave and slave.broker_name in masters:
+                yield masters[slave.broker_name], slave
+
+    def _look_at_offsets(self, broker: BrokerNode) -> None:
+        for key, queues in broker.service.controller.offsets.offsets.items():
+            for queue_id, offset in queues.items():
+                place = (broker.broker_name, key, queue_id)
+                before = self._committed.get(place, 0)
+                if offset < before and self.clients_are_sound and broker.broker_name not in self._lossy:
+                    raise Broken(f"the offset of {place} went back from {before} to {offset}")
+                self._committed[place] = offset
+
+    def _compare(self, master: BrokerNode, slave: BrokerNode) -> None:
+        """Byte by byte, what both have and no earlier look compared, as far as the slave acknowledged it."""
+        connections = master.service.controller.ha.accept.connections
+        acknowledged = max((one.slave_ack_offset for one in connections), default=-1)
+        if acknowledged <= self._compared[slave.name]:
+            return
+        at = max(self._compared[slave.name], slave.store.min_physical_offset(), master.store.min_physical_offset())
+        while at < acknowledged:
+            ours = bytes(master.store.read_log(at, acknowledged - at) or b"")
+            theirs = bytes(slave.store.read_log(at, acknowledged - at) or b"")
+            size = min(len(ours), len(theirs))
+            if not size or ours[:size] != theirs[:size]:
+                raise Broken(f"{slave.name} acknowledged {acknowledged}, and its log differs from {at} on")
+            at += size
+        self._compared[slave.name] = acknowledged
+
+    def forget_comparison(self, slave: BrokerNode) -> None:
+        """Its log is another one now."""
+        self._compared[slave.name] = 0
+
+    # the end
+
+    def missing(self) -> list[str]:
+        """What is owed and was not consumed by each group of its topic."""
+        return [
+            f"{sent.name} by {group}"
+            for sent in self.sent.values()
+            for group, topic in self._groups.items()
+            if sent.owed
+            and not sent.hidden
+            and topic == sent.topic
+            and sent.transaction != "ROLLBACK"
+            and sent.name not in self.seen[group]
+        ]
+
+    def check_queues(self, topics: list[str]) -> None:
+        """Read all queues of all masters: what is owed is there once."""
+        found: dict[str, list[Place]] = defaultdict(list)
+        for broker in self._brokers:
+            if not broker.is_slave:
+                for place, message in messages_of(broker, topics):
+                    found[name_of(message)].append(place)
+                    self._bind(place, name_of(message))
+        for sent in self.sent.values():
+            places = found.get(sent.name, [])
+            if sent.owed and sent.transaction != "ROLLBACK" and not places:
+                raise Broken(f"{sent.name} was acknowledged, and is in no queue")
+            if sent.transaction == "ROLLBACK" and places:
+                raise Broken(f"{sent.name} was rolled back, and is in {places}")
+            if sent.owed and len(places) > 1 and not self.sends_are_repeated:
+                raise Broken(f"{sent.name} was sent once, and is in {places}")
+
+
+def messages_of(broker: BrokerNode, topics: list[str]) -> Iterator[tuple[Place, MessageExt]]:
+    """All messages in the queues of these topics."""
+    store = broker.store
+    for topic in topics:
+        for queue_id in store.queue_ids(topic):
+            offset, end = store.min_offset_in_queue(topic, queue_id), store.max_offset_in_queue(topic, queue_id)
+            while offset < end:
+                result: Any = store.get_message(topic, queue_id, offset, 32, 1 << 20, None)
+                for record in result.records:
+                    message = decode_message(record)
+                    yield (broker.broker_name, topic, queue_id, message.queue_offset), message
+                if result.next_begin_offset <= offset:
+                    raise Broken(
+                        f"{broker.name} does not read {topic}/{queue_id} from {offset} to {end}: {result.status}"
+                    )
+                offset = result.next_begin_offset
+
+
+def _place(queue: MessageQueue, message: MessageExt) -> Place:
+    """Where it was pulled from: what is consumed again comes from another topic than it names."""
+    return queue.broker_name, queue.topic, queue.queue_id, message.queue_offset
+
+
+def name_of(message: MessageExt) -> str:
+    """What its producer wrote in front of its body."""
+    return message.body.split(b" ", 1)[0].decode()

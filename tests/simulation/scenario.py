@@ -1,0 +1,232 @@
+"""One seed: a cluster of some size and configuration, work, faults, and the time after them in which all must be well.
+
+A further kind of service or workload is a `Node` that `Scenario` makes and starts; what it promises is the observer's to
+check. Ordered broker groups will come with a coordinator on a host of its own, `orderCoordinator` among the brokers'
+options, and nodes with OrderedProducer and OrderedConsumer among the clients.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import random
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+from tests.simulation.clients import GROUPS, TOPICS, ClientNode, LiteNode, OrderlyNode, ProducingNode, PushNode
+from tests.simulation.faults import FAULTS
+from tests.simulation.nodes import BrokerNode, NameServerNode, Node
+from tests.simulation.observer import Observer
+from tests.simulation.world import Broken, World
+
+CALM_SECONDS = 240.0
+"""How long after the last fault everything must be delivered at the latest."""
+
+SHORTEST_SECONDS = 0.001
+
+
+@attrs.frozen
+class Outcome:
+    """What came of a seed; `broken` is empty where every promise was kept."""
+
+    seed: int
+    broken: str
+    trace: str
+    seconds: float
+    acknowledged: int
+    consumed: int
+    lost: int
+    faults: Counter[str]
+    history: list[str]
+
+
+class Scenario:
+    """Made from a world; `run` raises Broken."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.random = random.Random(world.random.getrandbits(32))
+        self.faults: Counter[str] = Counter()
+        source = self.random
+        self.name_servers = [NameServerNode(world, f"10.0.0.{n + 1}") for n in range(source.choice((1, 1, 2)))]
+        self.brokers = [
+            broker for group in range(source.choice((1, 1, 2))) for broker in self._group(group, source.random() < 0.7)
+        ]
+        kinds = self._kinds()
+        groups = {kind.group: GROUPS[kind.group] for kind in kinds if kind.group}
+        self.observer = Observer(world, self.brokers, groups, sends_are_repeated=source.random() < 0.3)
+        self.clients = [
+            kind(world, f"10.0.9.{n + 1}", self.observer, self._addresses()) for n, kind in enumerate(kinds)
+        ]
+        for client in self.clients:
+            client.brokers = {one.name: one.broker_name for one in self.brokers}
+        self._ends: list[tuple[float, Callable[[], None]]] = []
+        self._down: list[Node] = []
+
+    @property
+    def nodes(self) -> list[Node]:
+        return [*self.name_servers, *self.brokers, *self.clients]
+
+    def _addresses(self) -> list[str]:
+        return [server.address for server in self.name_servers]
+
+    def _group(self, number: int, with_slave: bool) -> list[BrokerNode]:
+        source, name = self.random, f"broker-{'ab'[number]}"
+        role = source.choice(("SYNC_MASTER", "SYNC_MASTER", "ASYNC_MASTER")) if with_slave else "ASYNC_MASTER"
+        common: dict[str, Any] = {
+            "broker_name": name,
+            "namesrv_addr": ";".join(self._addresses()),
+            "flush_disk_type": source.choice(("ASYNC_FLUSH", "SYNC_FLUSH")),
+            "slave_read_enable": source.random() < 0.5,
+        }
+        if role == "SYNC_MASTER":
+            common["in_sync_replicas"] = 2
+        master = BrokerNode(self.world, f"10.0.{number + 1}.1", broker_role=role, **common)
+        if not with_slave:
+            return [master]
+        slave = BrokerNode(self.world, f"10.0.{number + 1}.2", broker_role="SLAVE", broker_id=1, **common)
+        return [master, slave]
+
+    def _kinds(self) -> list[type[ClientNode]]:
+        source = self.random
+        kinds: list[type[ClientNode]] = [ProducingNode, PushNode, OrderlyNode]
+        if source.random() < 0.5:
+            kinds.append(LiteNode)
+        return kinds + source.choices((PushNode, OrderlyNode, ProducingNode), k=source.choice((0, 1)))
+
+    # the run
+
+    def run(self) -> None:
+        source = self.random
+        for node in self.nodes:
+            node.start()
+        self._pass(3.0)
+        end = self.world.seconds + source.uniform(40.0, 130.0)
+        kinds = source.sample(sorted(FAULTS), k=source.choice((1, 2, 3, 5)))
+        pause = source.choice((5.0, 15.0, 40.0))
+        while self.world.seconds < end:
+            self._pass(source.uniform(0.0, 2 * pause))
+            self._begin(source.choice(kinds))
+        self._calm()
+
+    def _begin(self, kind: str) -> None:
+        over = FAULTS[kind](self, self.random)
+        if over is not None:
+            self.faults[kind] += 1
+            lasts = self.random.choice((0.5, 3.0, 12.0, 40.0)) * self.random.random()
+            self._ends.append((self.world.seconds + lasts, over))
+
+    def _pass(self, seconds: float) -> None:
+        """Let time pass; look each second, end the faults whose time is over."""
+        end = self.world.seconds + seconds
+        while (left := end - self.world.seconds) > SHORTEST_SECONDS:
+            self.world.run(min(1.0, left))
+            self._look()
+            due = [one for one in self._ends if one[0] <= self.world.seconds]
+            self._ends = [one for one in self._ends if one[0] > self.world.seconds]
+            for _, over in due:
+                over()
+
+    def _look(self) -> None:
+        self.observer.look()
+        for threads in self.world.threads.values():
+            if threads.errors:
+                raise Broken(f"a thread of {threads.host.name} ended: {threads.errors[0].getTraceback()}")
+
+    def restart(self, node: Node) -> None:
+        """Start a node again, as its operator would."""
+        if not node.is_running:
+            node.start()
+            if isinstance(node, BrokerNode):
+                self._started(node)
+
+    def _started(self, broker: BrokerNode) -> None:
+        """Where a master lost what its slave has, the slave's log is no part of it any more: it gets an empty disk."""
+        self.observer.after_start(broker)
+        for slave in self.brokers:
+            mine = slave.is_slave and slave.broker_name == broker.broker_name and slave.is_running
+            if mine and slave.store.max_physical_offset() > broker.store.max_physical_offset():
+                self._empty(slave)
+
+    def _empty(self, slave: BrokerNode) -> None:
+        slave.kill()
+        slave.wipe()
+        self.observer.forget_comparison(slave)
+        slave.start()
+
+    def _calm(self) -> None:
+        """End all faults; then everything is delivered, and every service is well."""
+        while self._ends:
+            self._ends.pop(0)[1]()
+        for node in self.nodes:
+            self.restart(node)
+        self.world.told("calm")
+        self._pass(10.0)
+        for client in self.clients:
+            if isinstance(client, ProducingNode):
+                client.is_quiet = True
+        waited = 0.0
+        while (missing := self.observer.missing()) or waited < 15.0:
+            if waited > CALM_SECONDS:
+                raise Broken(f"not delivered {CALM_SECONDS:g} s after the last fault: {', '.join(missing[:5])}")
+            self._pass(5.0)
+            waited += 5.0
+        self.observer.check_queues(TOPICS)
+
+
+class _Failures(logging.Handler):
+    """Notes what services log as errors; a traceback is a broken promise."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__()
+        self._world = world
+        self.first = ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = record.getMessage()
+        if record.exc_info and record.exc_info[1] is not None and not self.first:
+            self.first = f"{text}: {record.exc_info[1]!r}"
+        self._world.remark(f"  {record.levelname.lower()}: {text}")
+
+
+def simulate(seed: int, log_level: int = logging.ERROR) -> Outcome:
+    """Run one seed; what services log from this level on is in the history, and changes nothing."""
+    gc.collect()
+    gc.freeze()
+    gc.disable()  # when garbage goes must not depend on anything else
+    broken = ""
+    try:
+        with World(seed) as world:
+            failures, root = _Failures(world), logging.getLogger()
+            root.addHandler(failures)
+            level_before = root.level
+            root.setLevel(log_level)
+            scenario = Scenario(world)
+            try:
+                scenario.run()
+            except Broken as error:
+                broken = str(error)
+            except Exception as error:
+                broken = f"{type(error).__name__}: {error}"
+                logging.getLogger(__name__).exception("seed %d", seed)
+            finally:
+                root.removeHandler(failures)
+                root.setLevel(level_before)
+            broken = broken or failures.first
+    finally:
+        gc.enable()
+    observer = scenario.observer
+    return Outcome(
+        seed=seed,
+        broken=broken,
+        trace=world.trace.hexdigest(),
+        seconds=world.seconds,
+        acknowledged=observer.acknowledged,
+        consumed=observer.consumed,
+        lost=observer.lost,
+        faults=scenario.faults,
+        history=world.history,
+    )
