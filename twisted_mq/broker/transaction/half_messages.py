@@ -60,7 +60,11 @@ def prepare(message: InnerMessage) -> InnerMessage:
     return message
 
 
-def real_place(half: StoredMessage) -> tuple[str, int] | None:
+Place = tuple[str, int]
+"""Topic and queue id."""
+
+
+def real_place(half: StoredMessage) -> Place | None:
     """Where a half message is to go; None where its properties do not say, which no broker has written."""
     topic, queue_id = half.properties.get(PROPERTY_REAL_TOPIC), half.number(PROPERTY_REAL_QUEUE_ID)
     return None if not topic or queue_id is None else (topic, queue_id)

@@ -45,6 +45,10 @@ class HalfQueue:
         """Whether a decision is known and the check has not passed it yet."""
         return self.newest(half) in self._over
 
+    def was_passed(self, half: int) -> bool:
+        """Whether the check went past a message and what stands for it: a decision about it is forgotten since."""
+        return self.newest(half) < self.half_offset
+
     def end(self, half: int) -> int:
         """Note a decision before it is written; returns the offset to write."""
         newest = self.newest(half)

@@ -57,13 +57,17 @@ class CheckParts(Protocol):
 
 
 class TransactionCheck:
-    """One broker's walk; `queues` holds what is known of each half queue, and grows with the store's queues."""
+    """One broker's walk; `queues` holds what is known of each half queue, and grows with the store's queues.
+
+    `ended` says of a half message that nothing is known about whether it is over all the same.
+    """
 
     log = Logger()
 
-    def __init__(self, broker: CheckParts, metrics: TransactionMetrics) -> None:
+    def __init__(self, broker: CheckParts, metrics: TransactionMetrics, ended: Callable[[StoredMessage], bool]) -> None:
         self._broker = broker
         self._metrics = metrics
+        self._ended = ended
         self.queues: dict[int, HalfQueue] = {}
 
     def queue(self, queue_id: int) -> HalfQueue:
@@ -149,6 +153,8 @@ class TransactionCheck:
 
     def _decide(self, queue: HalfQueue, half: StoredMessage, started_ms: int) -> bool:
         """What becomes of an undecided message; False where the round ends with it."""
+        if self._ended(half):
+            return True
         options, head, now = self._broker.options, half.head, self._broker.now_ms()
         age = now - head.born_timestamp
         if check_times(half) >= options.transaction_check_max or age > options.file_reserved_time * _HOUR_MS:

@@ -1,7 +1,7 @@
 """A broker's transactions: taking half messages, ending them, and checking those that nobody ended.
 
-Apache: TransactionalMessageServiceImpl, TransactionalMessageCheckService. A transaction that was decided just before the
-broker died, within transactionOpBatchInterval, is asked about again: a commit may then be delivered twice, as in Apache.
+Apache: TransactionalMessageServiceImpl, TransactionalMessageCheckService. A rollback that came just before the broker
+died, within transactionOpBatchInterval, is asked about again; a commit is not, see `committed_copies`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from twisted_mq.broker.schedule.postpone import Postponement
 from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
 from twisted_mq.broker.stored_message import StoredMessage
 from twisted_mq.broker.tables import BrokerTables
+from twisted_mq.broker.transaction.committed_copies import CommittedCopies
 from twisted_mq.broker.transaction.half_messages import committed, prepare, real_place
 from twisted_mq.broker.transaction.operations import OperationParts, OperationWriter
 from twisted_mq.broker.transaction.transaction_check import CheckParts, TransactionCheck
@@ -53,7 +54,9 @@ class TransactionService:
     def __init__(self, broker: TransactionParts) -> None:
         self._broker = broker
         self.metrics = TransactionMetrics(broker.now_ms, broker.tables.transaction_metrics)
-        self._check = TransactionCheck(broker, self.metrics)
+        self._check = TransactionCheck(broker, self.metrics, self._ended_before)
+        self._copies = CommittedCopies(broker.store)
+        self._began_at = broker.store.max_physical_offset()
         self._operations = OperationWriter(broker, broker.dispatch)
         self._cooperator = task.Cooperator(
             terminationPredicateFactory=_after_steps, scheduler=lambda turn: broker.clock.callLater(0, turn)
@@ -77,9 +80,25 @@ class TransactionService:
         half = self._look(physical_offset)
         if half is None or half.topic != HALF_TOPIC:
             raise BrokerError(ResponseCode.SYSTEM_ERROR, NOT_FOUND)
-        if self._check.queue(half.head.queue_id).is_over(half.head.queue_offset):
+        if self._is_over(half):
             raise BrokerError(ResponseCode.ILLEGAL_OPERATION, "the transaction was committed or rolled back before")
         return half
+
+    def _is_over(self, half: StoredMessage) -> bool:
+        """What no decision is known about may have been decided before the check passed it, or before a restart."""
+        queue, offset = self._check.queue(half.head.queue_id), half.head.queue_offset
+        if queue.is_over(offset):
+            return True
+        is_old = half.head.physical_offset < self._began_at or queue.was_passed(offset)
+        return is_old and self._copies.has(half)
+
+    def _ended_before(self, half: StoredMessage) -> bool:
+        """Whether a half message was committed before this run of the broker; then that is written down."""
+        if half.head.physical_offset >= self._began_at or not self._copies.has(half):
+            return False
+        self.log.info("transaction was committed before the restart: offset={o}", o=half.head.physical_offset)
+        self.roll_back(half)
+        return True
 
     def _look(self, physical_offset: int) -> StoredMessage | None:
         record = self._broker.store.look_message(physical_offset) if physical_offset >= 0 else None

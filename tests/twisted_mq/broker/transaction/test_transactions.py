@@ -263,6 +263,39 @@ def test_a_young_message_ends_the_round():
     assert (desk.positions(), first.code) == ((1, 0), 0)
 
 
+def test_a_commit_whose_operation_was_lost_in_a_kill_is_not_asked_about():
+    desk = Desk()
+    sent = [desk.prepare("K1"), desk.prepare("K2")]
+    assert desk.end(sent[0], COMMIT).code == 0
+    desk.restart()
+    assert desk.end(sent[0], COMMIT).code == ResponseCode.ILLEGAL_OPERATION
+    assert [check.ext_fields["msgId"] for check in desk.check(60)] == ["K2"]
+    desk.broker.clock.advance(3)
+    assert (len(desk.stored("T", 2)), desk.operations()) == (1, [b"0,"])
+    assert desk.controller.transactions.metrics.count("T") == 1
+    desk.restart()
+    assert desk.end(sent[0], COMMIT).code == ResponseCode.ILLEGAL_OPERATION
+
+
+def test_a_commit_after_the_message_was_put_again_is_known_by_its_key():
+    desk = Desk()
+    desk.prepare()
+    (check,) = desk.check(7)
+    assert desk.answer_check(check, COMMIT).code == 0
+    desk.restart()
+    assert (desk.check(60), len(desk.stored("T", 2))) == ([], 1)
+
+
+def test_a_late_answer_to_an_earlier_check_does_not_commit_again():
+    desk = Desk()
+    desk.prepare()
+    (check,) = desk.check(7)
+    assert desk.answer_check(check, COMMIT).code == 0
+    assert [desk.check(60) for _ in range(3)] == [[]] * 3
+    assert desk.answer_check(check, COMMIT).code == ResponseCode.ILLEGAL_OPERATION
+    assert len(desk.stored("T", 2)) == 1
+
+
 def test_undecided_transactions_survive_a_restart():
     desk = Desk()
     desk.prepare("K1")

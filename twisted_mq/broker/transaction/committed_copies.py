@@ -1,0 +1,73 @@
+"""Which half messages were committed already, as the real queues show it.
+
+A commit puts the message into its real queue at once, and the operation that says so follows within
+transactionOpBatchInterval. After a kill in between the queue is the truth: what lies there must not be asked about, nor
+be committed again by a late answer. (5.3.3 asks, and delivers twice.)
+"""
+
+from __future__ import annotations
+
+from twisted_mq.broker.stored_message import StoredMessage
+from twisted_mq.broker.transaction.half_messages import Place, real_place
+from twisted_mq.protocol.errors import RecordError
+from twisted_mq.protocol.flags import MessageSysFlag
+from twisted_mq.protocol.text.properties import PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX
+from twisted_mq.storage.interfaces import Boundary, IMessageStore
+
+_SLACK_MS = 1000
+"""Copies are looked for from a little before their half message's time: store times of one moment may differ."""
+_READ_BYTES = 1 << 20
+_READ_COUNT = 1000
+_KIND = MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
+"""Both bits of a transaction's state."""
+
+
+class CommittedCopies:
+    """A queue is read from the time on that is first asked about, and on to its end at each further question.
+
+    A copy names its half message by its place in the log; one that was put again since is known by its unique key.
+    """
+
+    def __init__(self, store: IMessageStore) -> None:
+        self._store = store
+        self._read: dict[Place, tuple[int, int]] = {}
+        self._halves: set[int] = set()
+        self._keys: set[tuple[Place, str]] = set()
+
+    def has(self, half: StoredMessage) -> bool:
+        """Whether the half message's real queue holds it."""
+        place = real_place(half)
+        if place is None:
+            return False
+        self._read_from(place, half.head.store_timestamp - _SLACK_MS)
+        key = half.properties.get(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX)
+        return half.head.physical_offset in self._halves or (key is not None and (place, key) in self._keys)
+
+    def _read_from(self, place: Place, since_ms: int) -> None:
+        end = self._store.max_offset_in_queue(*place)
+        first = min(end, self._store.offset_by_time(*place, since_ms, Boundary.LOWER))
+        low, high = self._read.get(place, (first, first))
+        self._read_range(place, first, low)
+        self._read_range(place, high, end)
+        self._read[place] = min(first, low), end
+
+    def _read_range(self, place: Place, offset: int, end: int) -> None:
+        while offset < end:
+            result = self._store.get_message(*place, offset, min(_READ_COUNT, end - offset), _READ_BYTES, None)
+            for record in result.records:
+                self._note(place, record)
+            if result.next_begin_offset <= offset:
+                return
+            offset = result.next_begin_offset
+
+    def _note(self, place: Place, record: memoryview | bytes) -> None:
+        try:
+            message = StoredMessage.read(record)
+        except RecordError:
+            return  # readers pass over damage too; what is damaged was not delivered
+        if message.head.sys_flag & _KIND != MessageSysFlag.TRANSACTION_COMMIT_TYPE:
+            return
+        self._halves.add(message.head.prepared_transaction_offset)
+        key = message.properties.get(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX)
+        if key is not None:
+            self._keys.add((place, key))
