@@ -11,8 +11,10 @@ Tables are plain dicts that their owner changes and then saves; they know no clo
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Generic, TypeVar
+
+import attrs
 
 from twisted_mq.protocol.bodies import (
     ConsumerOffsetSerializeWrapper,
@@ -27,6 +29,9 @@ from twisted_mq.protocol.text.fastjson import dumps
 from twisted_mq.storage.files.json_file import JsonFile, LoadAction
 
 TOPIC_GROUP_SEPARATOR = "@"
+
+_ROW = b"\n\t\t"
+"""How the lines of a row begin, without the tab of their own."""
 
 Body = TypeVar("Body")
 
@@ -48,12 +53,16 @@ class ConfigTable(abc.ABC, Generic[Body]):
 
     def save(self) -> bool:
         """Write the file if it would differ. Raises OSError; then the file is as it was."""
-        return self._file.save(pretty(to_value(self._body())))
+        return self._file.save(self._text(self._body()))
 
     def snapshot(self) -> Callable[[], bool]:
         """What writes the table as it is now, in any thread but never two at a time; raises OSError as `save`."""
         body = self._body()
-        return lambda: self._file.save(pretty(to_value(body)))
+        return lambda: self._file.save(self._text(body))
+
+    def _text(self, body: Body) -> bytes:
+        """The file's text."""
+        return pretty(to_value(body))
 
     @abc.abstractmethod
     def _fill(self, body: Body) -> None:
@@ -64,11 +73,33 @@ class ConfigTable(abc.ABC, Generic[Body]):
         """What to write."""
 
 
+class _Written(bytes):
+    """A value of a table as it stands in the file."""
+
+
+@attrs.define
+class _Rows:
+    """The rows of one table as they were written last: only those that changed are written anew."""
+
+    _known: dict[str, tuple[object, _Written]] = attrs.field(factory=dict, eq=False)
+
+    def texts(self, table: Mapping[str, object]) -> dict[str, _Written]:
+        """Each row's text. Rows are compared by what they are, not by what is in them: they never change."""
+        known, self._known = self._known, {}
+        for name, row in table.items():
+            before = known.get(name)
+            if before is None or before[0] is not row:
+                before = row, _Written(_pretty(to_value(row), _ROW))
+            self._known[name] = before
+        return {name: text for name, (_, text) in self._known.items()}
+
+
 class TopicTable(ConfigTable[TopicConfigSerializeWrapper]):
     """topics.json (Apache: TopicConfigManager)."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path, lambda data: decode_body(TopicConfigSerializeWrapper, data))
+        self._rows = _Rows()
         self.topics: dict[str, TopicConfig] = {}
 
     def _fill(self, body: TopicConfigSerializeWrapper) -> None:
@@ -78,12 +109,17 @@ class TopicTable(ConfigTable[TopicConfigSerializeWrapper]):
     def _body(self) -> TopicConfigSerializeWrapper:
         return TopicConfigSerializeWrapper(dict(self.topics), self.data_version)
 
+    def _text(self, body: TopicConfigSerializeWrapper) -> bytes:
+        rows = self._rows.texts(body.topic_config_table)
+        return pretty({"dataVersion": to_value(body.data_version), "topicConfigTable": rows})
+
 
 class SubscriptionGroupTable(ConfigTable[SubscriptionGroupWrapper]):
     """subscriptionGroup.json (Apache: SubscriptionGroupManager). `forbidden` is group to topic to bits, see the body."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path, lambda data: decode_body(SubscriptionGroupWrapper, data))
+        self._rows = _Rows()
         self.groups: dict[str, SubscriptionGroupConfig] = {}
         self.forbidden: dict[str, dict[str, int]] = {}
 
@@ -95,6 +131,11 @@ class SubscriptionGroupTable(ConfigTable[SubscriptionGroupWrapper]):
     def _body(self) -> SubscriptionGroupWrapper:
         forbidden = {group: dict(topics) for group, topics in self.forbidden.items()}
         return SubscriptionGroupWrapper(dict(self.groups), self.data_version, forbidden)
+
+    def _text(self, body: SubscriptionGroupWrapper) -> bytes:
+        rows = self._rows.texts(body.subscription_group_table)
+        rest = {"dataVersion": body.data_version, "forbiddenTable": body.forbidden_table}
+        return pretty({name: to_value(member) for name, member in rest.items()} | {"subscriptionGroupTable": rows})
 
 
 class ConsumerOffsetTable(ConfigTable[ConsumerOffsetSerializeWrapper]):
@@ -127,6 +168,8 @@ def pretty(value: object) -> bytes:
 
 
 def _pretty(value: object, line: bytes) -> bytes:
+    if isinstance(value, _Written):
+        return value
     if not isinstance(value, dict) or not value or all(isinstance(key, int) for key in value):
         return dumps(value)
     inner = line + b"\t"

@@ -17,6 +17,7 @@ from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import (
+    DataVersion,
     RegisterBrokerBody,
     TopicConfig,
     TopicConfigAndMappingSerializeWrapper,
@@ -29,10 +30,26 @@ from twisted_mq.protocol.headers import RegisterBrokerRequestHeader, UnRegisterB
 from twisted_mq.protocol.requests.registration_proof import PROOF, registration_proof
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import encode_header
+from twisted_mq.reactor_threads import InThread, at_once
 from twisted_mq.remoting.client import RemotingClient
 from twisted_mq.remoting.errors import RemotingError
 
 Result = TypeVar("Result")
+
+ENCODED_AT_ONCE = 256
+"""Topics; more are encoded in a thread: 20,000 take half a second."""
+
+
+def registration_body(configs: list[TopicConfig], version: DataVersion, permission: int, compressed: bool) -> bytes:
+    """The topics as a broker with this permission registers them."""
+    if permission & PERM_READ_WRITE != PERM_READ_WRITE:
+        configs = [attrs.evolve(config, perm=config.perm & permission) for config in configs]
+    wrapper = TopicConfigAndMappingSerializeWrapper(
+        topic_config_table={config.topic_name: config for config in configs}, data_version=version
+    )
+    return encode_register_broker(
+        RegisterBrokerBody(topic_config_serialize_wrapper=wrapper, filter_server_list=[]), compressed
+    )
 
 
 @attrs.define(eq=False)
@@ -46,21 +63,34 @@ class Registration:
     ha_address: str
     name_servers: Sequence[str]
     permission: Callable[[], int]
+    in_thread: InThread = at_once
     on_answer: list[Callable[[dict[str, str]], None]] = attrs.field(factory=list)
     """Called with the fields of each answer: a slave's name the master (haServerAddr, masterAddr)."""
     log = Logger()
     _unreachable: set[str] = attrs.field(factory=set)
     _under_way: list[defer.Deferred[None]] = attrs.field(factory=list)
     _calls: int = 0
+    _order: defer.DeferredLock = attrs.field(factory=defer.DeferredLock)
+    _left: bool = False
 
     def register(self, changed: list[TopicConfig] | None = None) -> defer.Deferred[list[bool]]:
         """Register all topics, or only those that changed; fires with what each name server said, in their order."""
-        configs = list(self.topics.topics.values()) if changed is None else changed
-        body = self._body(configs)
-        header = self._header(body)
-        calls = [self._call(address, RequestCode.REGISTER_BROKER, header, body) for address in self.name_servers]
         self._calls += 1
-        return defer.gatherResults(calls).addBoth(self._finished)
+        sent = self._order.run(self._send, changed)
+        return sent.addCallback(lambda calls: defer.gatherResults(calls)).addBoth(self._finished)
+
+    def _send(self, changed: list[TopicConfig] | None) -> defer.Deferred[list[defer.Deferred[bool]]]:
+        """Fires with the calls once all have left: an older version of the table never follows a later one."""
+        configs = list(self.topics.topics.values()) if changed is None else changed
+        arguments = configs, self.topics.data_version, self.permission(), self.options.compressed_register
+        in_thread = at_once if len(configs) <= ENCODED_AT_ONCE else self.in_thread
+        return in_thread(registration_body, *arguments).addCallback(self._call_all)
+
+    def _call_all(self, body: bytes) -> list[defer.Deferred[bool]]:
+        if self._left:
+            return []
+        header = self._header(body)
+        return [self._call(address, RequestCode.REGISTER_BROKER, header, body) for address in self.name_servers]
 
     def latest(self) -> defer.Deferred[None]:
         """Fires when no registration is under way: what changed before is known to every name server that answers."""
@@ -79,7 +109,8 @@ class Registration:
         return results
 
     def unregister(self) -> defer.Deferred[list[bool]]:
-        """Take the broker out of every name server's routes. May be cancelled: then it fails."""
+        """Take the broker out of every name server's routes, for good. May be cancelled: then it fails."""
+        self._left = True
         header = UnRegisterBrokerRequestHeader(
             broker_name=self.options.broker_name,
             broker_addr=self.broker_address,
@@ -88,19 +119,6 @@ class Registration:
         )
         calls = [self._call(address, RequestCode.UNREGISTER_BROKER, header, b"") for address in self.name_servers]
         return defer.gatherResults(calls, consumeErrors=True)
-
-    def _body(self, configs: list[TopicConfig]) -> bytes:
-        permission = self.permission()
-        if permission & PERM_READ_WRITE != PERM_READ_WRITE:
-            configs = [attrs.evolve(config, perm=config.perm & permission) for config in configs]
-        wrapper = TopicConfigAndMappingSerializeWrapper(
-            topic_config_table={config.topic_name: config for config in configs},
-            data_version=self.topics.data_version,
-        )
-        return encode_register_broker(
-            RegisterBrokerBody(topic_config_serialize_wrapper=wrapper, filter_server_list=[]),
-            self.options.compressed_register,
-        )
 
     def _header(self, body: bytes) -> RegisterBrokerRequestHeader:
         return RegisterBrokerRequestHeader(

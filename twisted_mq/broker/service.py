@@ -172,6 +172,7 @@ class BrokerService(service.Service):
             ha_address=ha_address,
             name_servers=name_servers,
             permission=lambda: options.broker_permission,
+            in_thread=self._in_thread,
         )
         cache = RouteCache(NameServers(self._client, name_servers), lambda topic, route: None) if name_servers else None
         return BrokerController(

@@ -9,8 +9,10 @@ from typing import Any
 import attrs
 import pytest
 
-from twisted_mq.protocol.bodies import DataVersion, SubscriptionGroupConfig, TopicConfig
+from twisted_mq.protocol.bodies import DataVersion, SubscriptionGroupConfig, SubscriptionGroupWrapper, TopicConfig
+from twisted_mq.protocol.bodies.codec import to_value
 from twisted_mq.storage.files.json_file import LoadAction
+from twisted_mq.storage.tables import config_tables
 from twisted_mq.storage.tables.config_tables import ConsumerOffsetTable, SubscriptionGroupTable, TopicTable, pretty
 
 CAPTURES = Path(__file__).parents[3] / "interop" / "captures" / "store"
@@ -89,6 +91,35 @@ def test_offsets_are_written_in_apaches_form(tmp_path: Path) -> None:
         b'\n\t"groupTopicMap":{\n\t\t"GroupA":["TopicA"]\n\t},'
         b'\n\t"offsetTable":{\n\t\t"TopicA@GroupA":{0:7,1:8}\n\t}\n}'
     )
+
+
+def test_only_rows_that_changed_are_written_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A topic more costs a broker with very many of them what one topic costs."""
+    path = tmp_path / "topics.json"
+    table = filled(path)
+    table.topics |= {name: TopicConfig(name, 4, 8) for name in "BCD"}
+    table.save()
+    table.topics["B"] = TopicConfig("B", 1, 1)
+    table.topics["E"] = TopicConfig("E")
+    del table.topics["C"]
+    encoded: list[object] = []
+    monkeypatch.setattr(config_tables, "to_value", lambda body: encoded.append(body) or to_value(body))
+    write = table.snapshot()
+    table.topics.clear()
+    assert write()
+    assert encoded == [TopicConfig("B", 1, 1), TopicConfig("E"), table.data_version]
+    again = TopicTable(str(path))
+    assert (again.load(), list(again.topics)) == ([], ["TopicA", "B", "D", "E"])
+    assert again.topics["B"] == TopicConfig("B", 1, 1)
+
+
+def test_groups_are_written_in_apaches_form(tmp_path: Path) -> None:
+    table = SubscriptionGroupTable(str(tmp_path / "subscriptionGroup.json"))
+    table.groups = {name: SubscriptionGroupConfig(name) for name in ("G2", "G1")}
+    table.forbidden = {"G1": {"T": 4}}
+    table.save()
+    wrapper = SubscriptionGroupWrapper(table.groups, table.data_version, table.forbidden)
+    assert (tmp_path / "subscriptionGroup.json").read_bytes() == pretty(to_value(wrapper))
 
 
 def test_quoted_queue_ids_are_read(tmp_path: Path) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import gc
 import struct
 import zlib
+from collections.abc import Callable
 from typing import Any
 
-from twisted.internet import protocol
+from twisted.internet import defer, protocol
 from twisted.internet.task import Clock
 from twisted.logger import globalLogPublisher
 from twisted.trial.unittest import SynchronousTestCase
@@ -15,7 +16,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from tests.support.broker import MemoryTable
 from tests.support.remoting import MemoryNetwork, settle
 from twisted_mq.broker.options import BrokerOptions
-from twisted_mq.broker.registration import Registration
+from twisted_mq.broker.registration import ENCODED_AT_ONCE, Registration
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.protocol.bodies import DataVersion, TopicConfig, decode_register_broker
 from twisted_mq.protocol.codes import RequestCode
@@ -204,6 +205,47 @@ class RegistrationTest(SynchronousTestCase):
         self.pump()
         self.successResultOf(waiting)
         self.successResultOf(registration.latest())
+
+    def many_topics(self) -> Registration:
+        """A registration of more topics than one turn encodes; what is given to the threads is in `threads`."""
+        self.topics.update([TopicConfig(topic_name=f"T{number}") for number in range(ENCODED_AT_ONCE)])
+        registration = self.make(FIRST)
+        self.threads: list[Callable[[], None]] = []
+
+        def in_thread(function: Callable[..., bytes], *arguments: Any) -> defer.Deferred[bytes]:
+            done: defer.Deferred[bytes] = defer.Deferred()
+            self.threads.append(lambda: done.callback(function(*arguments)))
+            return done
+
+        registration.in_thread = in_thread
+        return registration
+
+    def test_very_many_topics_are_encoded_in_a_thread_and_what_changes_meanwhile_follows_them(self) -> None:
+        registration = self.many_topics()
+        before, change = dict(self.topics.topics), TopicConfig(topic_name="A", perm=4)
+        whole = registration.register()
+        self.topics.update([change])
+        part = registration.register([change])
+        self.pump()
+        self.assertEqual((self.first.asked, len(self.threads)), ([], 1))
+        self.assertNoResult(registration.latest())
+        self.threads[0]()
+        self.pump()
+        self.assertEqual([self.successResultOf(done) for done in (whole, part)], [[True], [True]])
+        wrappers = [
+            decode_register_broker(request.body, False, request.version).topic_config_serialize_wrapper
+            for request in self.first.asked
+        ]
+        self.assertEqual([one.topic_config_table for one in wrappers], [before, {"A": change}])
+        self.assertEqual([one.data_version.counter for one in wrappers], [2, 3])
+
+    def test_what_is_encoded_when_the_broker_leaves_is_not_told(self) -> None:
+        registration = self.many_topics()
+        whole, left = registration.register(), registration.unregister()
+        self.threads[0]()
+        self.pump()
+        self.assertEqual([self.successResultOf(done) for done in (whole, left)], [[], [True]])
+        self.assertEqual([request.code for request in self.first.asked], [RequestCode.UNREGISTER_BROKER])
 
     def test_without_name_servers_there_is_nothing_to_wait_for(self) -> None:
         registration = self.make(FIRST)

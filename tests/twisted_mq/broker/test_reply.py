@@ -91,6 +91,15 @@ def test_replies_that_are_not_stored_have_no_place():
     assert stored(broker) == []
 
 
+def test_a_reply_with_properties_that_no_record_holds_is_refused():
+    broker = BrokerInMemory()
+    answering = broker.connect()
+    reply(answering, i="a\x01\x02" * 10_923)
+    (answer,) = answering.received()
+    assert (answer.code, answer.remark.endswith("msg properties length limit 32KB.")) == (13, True)
+    assert (answer.ext_fields, stored(broker)) == ({"MSG_REGION": "DefaultRegion", "TRACE_ON": "true"}, [])
+
+
 @pytest.mark.parametrize(
     ("properties", "remark"),
     [

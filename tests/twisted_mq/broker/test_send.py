@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import pytest
 
 from tests.support.broker import BrokerInMemory, Peer
+from twisted_mq.broker.processors.send import SendMessageProcessor
+from twisted_mq.broker.processors.send_batch import BatchSends
 from twisted_mq.protocol.layouts.batch_entry import encode_batch, encode_entry
 from twisted_mq.protocol.layouts.record_codec import decode_message
 from twisted_mq.protocol.messages.message import Message
@@ -68,6 +72,19 @@ def test_a_topics_message_type_is_no_condition_for_its_messages() -> None:
     assert peer.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, create).code == 0
     for properties in ("", "DELAY\x011\x02", "__SHARDINGKEY\x01k\x02"):
         assert send(peer, properties=properties).code == 0
+
+
+@pytest.mark.parametrize("batch", ["false", "true"])
+@pytest.mark.parametrize("topic", ["T", "%RETRY%G"])
+def test_properties_that_no_record_holds_are_refused_before_they_are_read(topic: str, batch: str) -> None:
+    broker = BrokerInMemory()
+    peer = broker.connect()
+    send(peer, topic=topic)
+    with patch.object(SendMessageProcessor, "_message") as message, patch.object(BatchSends, "pattern") as pattern:
+        answer = send(peer, topic=topic, batch=batch, properties="a\x01\x02" * 10_923)
+    assert (answer.code, answer.remark.endswith("msg properties length limit 32KB.")) == (13, True)
+    assert answer.ext_fields == {"MSG_REGION": "DefaultRegion", "TRACE_ON": "true"}
+    assert (message.mock_calls, pattern.mock_calls, broker.controller.statistics.put_failed) == ([], [], 1)
 
 
 def test_topic_is_made_with_the_clients_queue_count_and_registered() -> None:

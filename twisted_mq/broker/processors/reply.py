@@ -19,7 +19,7 @@ from twisted_mq.broker.clients.producer_manager import ProducerManager
 from twisted_mq.broker.ha.durability import Durability
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.processors.send import Read, SendAnswers
-from twisted_mq.broker.processors.send_checks import SendChecks, SendHeader
+from twisted_mq.broker.processors.send_checks import PROPERTIES_TOO_LONG, SendChecks, SendHeader, not_stored
 from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
 from twisted_mq.broker.statistics.call_times import TimedCall
 from twisted_mq.config.values import value_text
@@ -35,6 +35,7 @@ from twisted_mq.protocol.headers import (
 from twisted_mq.protocol.layouts.message_id import offset_message_id
 from twisted_mq.protocol.text.java import tags_code
 from twisted_mq.protocol.text.properties import (
+    MAX_PROPERTIES_BYTES,
     PROPERTY_MESSAGE_REPLY_TO_CLIENT,
     PROPERTY_MSG_REGION,
     PROPERTY_PUSH_REPLY_TIME,
@@ -91,6 +92,8 @@ class ReplyMessageProcessor:
         header = read(command)
         try:
             target = self._checks.target(channel, header)
+            if len(header.properties or "") > MAX_PROPERTIES_BYTES:
+                raise not_stored(self._broker.options, PROPERTIES_TOO_LONG)
         except BrokerError as error:
             raise self._answers.refused(error) from error
         queue_id = header.queue_id

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from twisted_mq.broker.processors.send_batch import BatchSends
-from twisted_mq.broker.processors.send_checks import SendChecks, SendHeader, SendTarget, not_stored
+from twisted_mq.broker.processors.send_checks import PROPERTIES_TOO_LONG, SendChecks, SendHeader, SendTarget, not_stored
 from twisted_mq.broker.processors.send_parts import SendParts
 from twisted_mq.broker.processors.send_postponed import UNUSUAL, PostponedSends
 from twisted_mq.broker.processors.send_retried import RetriedSends, undelayed
@@ -27,7 +27,7 @@ from twisted_mq.protocol.headers import (
 from twisted_mq.protocol.layouts.message_id import offset_message_id_pattern, offset_message_ids
 from twisted_mq.protocol.remarks import OVERLOAD
 from twisted_mq.protocol.text.java import tags_code
-from twisted_mq.protocol.text.properties import decode_properties
+from twisted_mq.protocol.text.properties import MAX_PROPERTIES_BYTES, decode_properties
 from twisted_mq.protocol.wire.answers import answer_encoder
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import fast_header
@@ -132,11 +132,15 @@ class SendMessageProcessor:
                 target = self._checks.target(channel, header)
             if queue_id < 0:
                 queue_id = self._broker.random.randrange(target.write_queue_nums or 1)
+            text = header.properties or ""
+            if len(text) > MAX_PROPERTIES_BYTES:
+                self._statistics.put_failed += 1
+                raise not_stored(self._broker.options, PROPERTIES_TOO_LONG)
             if header.batch:
                 return self._send_batch(channel, command, header, target, queue_id)
             if target.is_retry:
                 return self._send_retried(channel, command, header, target, queue_id)
-            message = self._message(channel, command, header, header.properties or "", target, queue_id)
+            message = self._message(channel, command, header, text, target, queue_id)
             result = self._timed_put.call(message)
             if message.topic is not target.topic:
                 return self._stored_elsewhere(command, message, result, queue_id)

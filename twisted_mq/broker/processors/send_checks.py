@@ -114,6 +114,10 @@ def _describe(config: TopicConfig) -> str:
     )
 
 
+PROPERTIES_TOO_LONG = PutResult(PutStatus.PROPERTIES_SIZE_EXCEEDED)
+"""Told before they are read, which takes a second for some MiB."""
+
+
 def not_stored(options: BrokerOptions, result: PutResult) -> BrokerError:
     """The refusal of what the store did not take; where the store takes nothing, it says why."""
     illegal = (
