@@ -45,9 +45,10 @@ def test_setup_names_what_it_could_not_get(
 
 
 def test_maven_is_not_missed_where_the_jars_lie(bare_machine: None, tmp_path: Path) -> None:
-    toolchain.jar_directory().mkdir(parents=True)
-    for name in toolchain.NEEDED_JARS:
-        (toolchain.jar_directory() / name).touch()
+    for which, (_, names) in toolchain.JARS.items():
+        toolchain.jar_directory(which).mkdir(parents=True)
+        for name in names:
+            (toolchain.jar_directory(which) / name).touch()
     assert toolchain.missing_tools() == ["java", "javac"]
 
 

@@ -50,7 +50,19 @@ SPARK_READS = (
 )
 """What spark may take from storage: names, files and errors, never a running store."""
 
-STARTED_WITHOUT = {"numpy", "pandas", "pyarrow", "pyspark", "matplotlib", "klein", "jinja2", "rich", "click", "sqlglot"}
+STARTED_WITHOUT = {
+    "numpy",
+    "pandas",
+    "pyarrow",
+    "pyspark",
+    "matplotlib",
+    "klein",
+    "jinja2",
+    "rich",
+    "click",
+    "sqlglot",
+    "kazoo",
+}
 """Too large for a daemon: they cost start time or memory."""
 
 COLUMNS = {
@@ -66,8 +78,8 @@ COLUMNS = {
 }
 """What every broker writes batches and the index with: numpy takes a tenth of a second and 10 MiB, and spares 2 us a message."""
 
-LOADED_LATER = "twisted_mq.broker.filter.selector_"
-"""Modules that the first SQL92 expression loads, with sqlglot."""
+LOADED_LATER = ("twisted_mq.broker.filter.selector_", "twisted_mq.coordination.zookeeper")
+"""Modules that the first SQL92 expression loads, with sqlglot; that the first ordered topic on ZooKeeper loads, with kazoo."""
 
 REACTOR_AT_IMPORT = {"twisted_mq/cli"}
 """Where a module may import the reactor at its top."""

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 EXTRAS = {
     "broker": ("numpy", "sqlglot"),
     "cli": ("click", "rich"),
+    "ordered": ("kazoo",),
     # what Spark's workers need too; matplotlib is the report's
     "spark": ("numpy", "pyarrow", "pyspark"),
 }

@@ -1,7 +1,7 @@
 """Apache's jars and the compiled peer programs: where they lie, how they come there, what is missing.
 
-Everything is kept in `$XDG_CACHE_HOME/mq-peer` (`~/.cache/mq-peer`): `lib/` holds the jars of pom.xml,
-`interop-<hash of the sources>/` the classes of java/.
+Everything is kept in `$XDG_CACHE_HOME/mq-peer` (`~/.cache/mq-peer`): `lib/` holds the jars of pom.xml, `zookeeper/` those
+of zookeeper.xml, `interop-<hash of the sources>/` the classes of java/.
 """
 
 from __future__ import annotations
@@ -16,7 +16,12 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 SOURCES = HERE / "java"
 VERSION = "5.3.3"
-NEEDED_JARS = tuple(f"rocketmq-{part}-{VERSION}.jar" for part in ("namesrv", "broker", "client", "tools"))
+ROCKETMQ, ZOOKEEPER = "lib", "zookeeper"
+JARS = {
+    ROCKETMQ: ("pom.xml", tuple(f"rocketmq-{part}-{VERSION}.jar" for part in ("namesrv", "broker", "client", "tools"))),
+    ZOOKEEPER: ("zookeeper.xml", ("zookeeper-3.9.3.jar", "metrics-core-4.1.12.1.jar", "snappy-java-1.1.10.5.jar")),
+}
+"""Directory of the cache -> what names its jars, and those of them that show that all are there."""
 
 QUICK_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 """What tests want: a quick start instead of top speed."""
@@ -42,32 +47,36 @@ def cache_directory() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mq-peer"
 
 
-def jar_directory() -> Path:
-    return cache_directory() / "lib"
+def jar_directory(which: str = ROCKETMQ) -> Path:
+    return cache_directory() / which
 
 
-def jars_present() -> bool:
-    return all((jar_directory() / name).is_file() for name in NEEDED_JARS)
+def missing_jars() -> list[str]:
+    """The directories of JARS that are not filled."""
+    return [which for which, (_, names) in JARS.items() if not all((jar_directory(which) / n).is_file() for n in names)]
 
 
 def missing_tools() -> list[str]:
     """Commands that the Java peers need and this machine lacks; Maven only counts while there are jars to fetch."""
-    wanted = ["java", "javac"] if jars_present() else ["java", "javac", "mvn"]
+    wanted = ["java", "javac", "mvn"] if missing_jars() else ["java", "javac"]
     return [tool for tool in wanted if shutil.which(tool) is None]
 
 
 def fetch_jars() -> None:
-    """Copy the jars of pom.xml into the cache; nothing happens where they are. Raises CalledProcessError."""
-    if jars_present():
-        return
+    """Copy what is missing of JARS into the cache. Raises CalledProcessError."""
+    for which in missing_jars():
+        _fetch(which)
+
+
+def _fetch(which: str) -> None:
     cache_directory().mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cache_directory()) as scratch:
-        fetched = Path(scratch) / "lib"
-        maven = ["mvn", "-q", "-B", "-f", str(HERE / "pom.xml"), "dependency:copy-dependencies"]
+        fetched = Path(scratch) / which
+        maven = ["mvn", "-q", "-B", "-f", str(HERE / JARS[which][0]), "dependency:copy-dependencies"]
         subprocess.run([*maven, f"-DoutputDirectory={fetched}"], check=True, capture_output=True, text=True)
-        if not jars_present():
-            shutil.rmtree(jar_directory(), ignore_errors=True)
-            _move(fetched, jar_directory())
+        if which in missing_jars():
+            shutil.rmtree(jar_directory(which), ignore_errors=True)
+            _move(fetched, jar_directory(which))
 
 
 def _sources() -> list[Path]:

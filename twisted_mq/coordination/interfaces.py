@@ -57,7 +57,7 @@ class Node:
 class Create:
     """A new node. Parents must be there, and not ephemeral.
 
-    With `sequential` ten digits are added to the path; below one parent each such number is above all that were given before.
+    With `sequential` ten digits are added to the name; below one parent each such number is above all that were given before.
     """
 
     path: str
@@ -156,6 +156,7 @@ class ICoordinator(Interface):
     def commit(operations: Sequence[Operation]) -> defer.Deferred[tuple[str, ...]]:
         """Do all or nothing. Fires with the paths of the created nodes, whole, with their digits, in order.
 
-        Fails with Conflict, NoAnswer, SessionLost or NotAllowed. Raises ValueError for more than MAX_COMMIT_BYTES of paths
+        Fails with Conflict, NoAnswer, SessionLost, NotAllowed, or CoordinationError where the servers have a limit or a
+        fault that is none of these. Raises ValueError for more than MAX_COMMIT_BYTES of paths
         and data, which no server takes, and as all methods do for a path that makes no sense.
         """

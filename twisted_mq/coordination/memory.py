@@ -46,12 +46,22 @@ Result = TypeVar("Result")
 
 
 class MemoryEnsemble:
-    """The servers, as one. `clock` is theirs; `coordinator` makes clients, which may have clocks of their own."""
+    """The servers, as one. `clock` is theirs; `coordinator` makes clients, which may have clocks of their own.
 
-    def __init__(self, clock: interfaces.IReactorTime, tree: Tree | None = None) -> None:
+    `monotonic` is what sessions last by; the clock's time unless told.
+    """
+
+    def __init__(
+        self,
+        clock: interfaces.IReactorTime,
+        *,
+        monotonic: Callable[[], float] | None = None,
+        tree: Tree | None = None,
+    ) -> None:
         self.clock = clock
+        self.monotonic = monotonic or clock.seconds
         self.tree = Tree() if tree is None else tree
-        self.sessions = Sessions(clock, self.tree)
+        self.sessions = Sessions(clock, self.monotonic, self.tree)
         self.runs = True
         self._attached: dict[MemoryCoordinator, None] = {}
         self.tree.told.append(self._changed)
@@ -65,9 +75,9 @@ class MemoryEnsemble:
         session_seconds: float = SESSION_SECONDS,
         chroot: str = "",
     ) -> MemoryCoordinator:
-        """A client, not started. Its clock is the ensemble's unless told; `monotonic` its clock's time unless told."""
-        clock = self.clock if clock is None else clock
-        return MemoryCoordinator(self, clock, monotonic or clock.seconds, session_seconds, chroot)
+        """A client, not started. Unless told it has the ensemble's clocks; `monotonic` is the time of a clock of its own."""
+        own = monotonic or (self.monotonic if clock is None else clock.seconds)
+        return MemoryCoordinator(self, self.clock if clock is None else clock, own, session_seconds, chroot)
 
     def stop(self) -> None:
         """Fault: nobody gets an answer, no session ends."""

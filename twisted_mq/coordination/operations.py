@@ -25,9 +25,7 @@ def check_operations(operations: Sequence[Operation]) -> tuple[Operation, ...]:
     """The operations. Raises ValueError where a path makes no sense or all of it is too large."""
     size = 0
     for operation in operations:
-        # ZooKeeper takes a sequential node whose name is its digits alone
-        whole = f"{operation.path}0" if isinstance(operation, Create) and operation.sequential else operation.path
-        size += len(check_path(whole))
+        size += len(check_path(operation.path))
         if isinstance(operation, Create | Put):
             size += len(operation.data)
     if size > MAX_COMMIT_BYTES:

@@ -19,11 +19,15 @@ class _Session:
 
 
 class Sessions:
-    """By id, counted from 1. A session's end deletes its ephemeral nodes; then `ended` is told its id."""
+    """By id, counted from 1. A session's end deletes its ephemeral nodes; then `ended` is told its id.
 
-    def __init__(self, clock: interfaces.IReactorTime, tree: Tree) -> None:
+    Timers are the clock's; whether a session's time is over says `monotonic`: clocks of reactors jump with the system's.
+    """
+
+    def __init__(self, clock: interfaces.IReactorTime, monotonic: Callable[[], float], tree: Tree) -> None:
         self.ended: list[Callable[[int], object]] = []
         self._clock = clock
+        self._monotonic = monotonic
         self._tree = tree
         self._sessions: dict[int, _Session] = {}
         self._last = 0
@@ -34,7 +38,7 @@ class Sessions:
     def open(self, seconds: float) -> int:
         """A new session that ends `seconds` after the last sign of its client."""
         self._last += 1
-        self._sessions[self._last] = _Session(seconds, self._clock.seconds())
+        self._sessions[self._last] = _Session(seconds, self._monotonic())
         self._wait(self._last, seconds)
         return self._last
 
@@ -42,7 +46,7 @@ class Sessions:
         """The client spoke. False where the session is over."""
         found = self._sessions.get(session)
         if found is not None:
-            found.touched = self._clock.seconds()
+            found.touched = self._monotonic()
         return found is not None
 
     def end(self, session: int) -> None:
@@ -67,7 +71,7 @@ class Sessions:
     def resume(self) -> None:
         """Each session has its whole time again."""
         for number, session in self._sessions.items():
-            session.touched = self._clock.seconds()
+            session.touched = self._monotonic()
             self._wait(number, session.seconds)
 
     def _wait(self, session: int, seconds: float) -> None:
@@ -75,7 +79,7 @@ class Sessions:
 
     def _look(self, number: int) -> None:
         session = self._sessions[number]
-        left = session.touched + session.seconds - self._clock.seconds()
+        left = session.touched + session.seconds - self._monotonic()
         if left > 0:
             self._wait(number, left)
         else:

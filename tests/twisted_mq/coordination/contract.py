@@ -240,7 +240,7 @@ class WatchesContract(Hooks):
         end_first()
         end_first()
         told.clear()
-        await self.wait(one.commit([Create("/a"), Create("/b"), Create("/a/", sequential=True)]))
+        await self.wait(one.commit([Create("/a"), Create("/b"), Create("/a/s", sequential=True)]))
         await self.until(lambda: sorted(set(told)) == ["b", "second"])
 
     async def test_a_watch_can_begin_again_after_its_end(self) -> None:

@@ -151,6 +151,20 @@ class FaultsCase(VirtualCase):
         await self.until(lambda: other.holds())
         self.assertEqual(await self.wait(other.read("/e")), Node(b"", 0, session))
 
+    async def test_a_clock_that_jumps_ends_no_session(self) -> None:
+        now = [0.0]
+        self.ensemble = MemoryEnsemble(self.clock, monotonic=lambda: now[0])
+        one = self.coordinator("")
+        await self.wait(one.start())
+        told = events_of(one)
+        self.clock.advance(3600)
+        await self.pass_seconds(0.1)
+        self.assertEqual((told, one.holds()), ([], True))
+        one.link.cut(silently=True)
+        now[0] = 2.1
+        await self.pass_seconds(3)
+        self.assertNotIn(one.session_id, self.ensemble.sessions)
+
     async def test_late_events_come_in_order_and_after_answers(self) -> None:
         one, other = await self.started(), await self.started()
         read: list[Node | None] = []

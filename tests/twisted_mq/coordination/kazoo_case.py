@@ -1,0 +1,104 @@
+"""The contract through kazoo, against a server on loopback: ZooKeeper's own or this project's."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from kazoo.client import KazooClient
+from twisted.internet import defer, reactor, task, threads
+from twisted.trial.unittest import TestCase
+from zope.interface.verify import verifyObject
+
+from tests.support.cut_link import CutLink
+from tests.twisted_mq.coordination.contract import CoordinatorContract, Hooks
+from twisted_mq.coordination.address import parse_address
+from twisted_mq.coordination.interfaces import ICoordinator
+from twisted_mq.coordination.settings import CoordinatorSettings
+from twisted_mq.coordination.zookeeper import ZooKeeperCoordinator
+
+SESSION_SECONDS = 4.0
+PATIENCE_SECONDS = 60
+POLL_SECONDS = 0.01
+
+
+class KazooCase(TestCase, Hooks):
+    """`server_port` is where the server listens."""
+
+    server_port: int
+    timeout = 300
+
+    @defer.inlineCallbacks
+    def setUp(self) -> Any:
+        self.links: dict[ICoordinator, CutLink] = {}
+        yield self.in_client(clean)
+
+    @defer.inlineCallbacks
+    def tearDown(self) -> Any:
+        for link in self.links.values():
+            link.heal()
+        yield defer.gatherResults([coordinator.stop() for coordinator in self.links])
+        yield defer.gatherResults([link.stop() for link in self.links.values()])
+
+    def in_client(self, work: Callable[[KazooClient], Any], **options: Any) -> defer.Deferred[Any]:
+        """Do it with a client of kazoo, in a thread."""
+
+        def run() -> Any:
+            client = KazooClient(f"127.0.0.1:{self.server_port}", timeout=SESSION_SECONDS, **options)
+            client.start(PATIENCE_SECONDS)
+            try:
+                return work(client)
+            finally:
+                client.stop()
+                client.close()
+
+        return threads.deferToThread(run)
+
+    def coordinator(self, chroot: str = "/mq", **settings: Any) -> ZooKeeperCoordinator:
+        link = CutLink(reactor, self.server_port)
+        address = parse_address(f"127.0.0.1:{link.port}{chroot}")
+        options = {"session_seconds": SESSION_SECONDS, **settings}
+        coordinator = ZooKeeperCoordinator(CoordinatorSettings(address, **options), reactor, reactor.callFromThread)
+        verifyObject(ICoordinator, coordinator)
+        self.links[coordinator] = link
+        return coordinator
+
+    def unreachable(self) -> ICoordinator:
+        coordinator = self.coordinator()
+        self.cut(coordinator)
+        return coordinator
+
+    async def wait(self, waited: Awaitable[Any]) -> Any:
+        return await defer.ensureDeferred(waited).addTimeout(PATIENCE_SECONDS, reactor)
+
+    async def until(self, promise: Callable[[], object]) -> None:
+        for _ in range(round(PATIENCE_SECONDS / POLL_SECONDS)):
+            if promise():
+                return
+            await self.pass_seconds(POLL_SECONDS)
+        self.fail(f"not within {PATIENCE_SECONDS} seconds")
+
+    async def pass_seconds(self, seconds: float) -> None:
+        await task.deferLater(reactor, seconds)
+
+    async def expire(self, coordinator: ICoordinator) -> None:
+        """Another client goes on with the session, and closes it."""
+        await self.in_client(lambda client: None, client_id=coordinator._session.client_id)
+
+    def cut(self, coordinator: ICoordinator) -> None:
+        self.links[coordinator].cut()
+
+    def heal(self, coordinator: ICoordinator) -> None:
+        self.links[coordinator].heal()
+
+
+def clean(client: KazooClient) -> None:
+    """Nothing but an empty `/mq`."""
+    for name in client.get_children("/"):
+        if name != "zookeeper":
+            client.delete(f"/{name}", recursive=True)
+    client.create("/mq")
+
+
+class KazooContract(KazooCase, CoordinatorContract):
+    """All of the contract."""

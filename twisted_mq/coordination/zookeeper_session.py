@@ -1,0 +1,225 @@
+"""One session with ZooKeeper from its beginning to its end: one client of kazoo, in threads of its own.
+
+What kazoo says in its threads is handed on by `tell`; how long the session surely holds is known in any thread. A client
+of kazoo would begin a second session by itself: it is stopped before anything can be asked in that.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import attrs
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException
+from kazoo.handlers.utils import AsyncResult
+from kazoo.protocol.connection import ConnectionHandler
+from kazoo.protocol.serialization import Connect
+from kazoo.protocol.states import KazooState
+from kazoo.security import CREATOR_ALL_ACL
+
+from twisted_mq.coordination.interfaces import NoAnswer, SessionLost
+from twisted_mq.coordination.settings import CoordinatorSettings
+
+PROBES = 6
+"""A session's time has so many exchanges that confirm it."""
+NEVER = float("-inf")
+RETRIES = {"max_tries": -1, "delay": 0.05, "backoff": 2}
+"""Kazoo's waiting between tries to connect; at most a sixth of the session's time."""
+
+
+@attrs.frozen
+class Confirmed:
+    """The server answers. `problem` says why the chroot is of no use."""
+
+    session_id: int
+    seconds: float
+    problem: KazooException | None
+
+
+@attrs.frozen
+class Unreachable:
+    """The server does not answer."""
+
+
+@attrs.frozen
+class Over:
+    """The session is no more."""
+
+
+Happened = Confirmed | Unreachable | Over
+
+
+class Ask(Protocol):
+    """A call of kazoo that does not wait."""
+
+    def __call__(self, client: KazooClient) -> AsyncResult:
+        """Ask the server."""
+
+
+class _Connection(ConnectionHandler):  # type: ignore[misc]
+    """Kazoo's, which keeps to itself what session time the server granted."""
+
+    granted_seconds = 0.0
+
+    def _invoke(self, timeout: float, request: Any, xid: int | None = None) -> Any:
+        answer = super()._invoke(timeout, request, xid)
+        if isinstance(request, Connect):
+            self.granted_seconds = answer[0].time_out / 1000
+        return answer
+
+
+class _LastWarning(logging.Handler):
+    """Kazoo warns at each try to connect: the last one is kept for who asks, errors go to the log."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.text = ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.text = record.getMessage()
+        if record.levelno >= logging.ERROR:
+            logging.getLogger(__name__).handle(record)
+
+
+class ZooKeeperSession:
+    """`run` in a thread of its own makes and keeps it. `monotonic` is the lease's clock."""
+
+    def __init__(
+        self, settings: CoordinatorSettings, monotonic: Callable[[], float], tell: Callable[[Happened], object]
+    ) -> None:
+        self._monotonic = monotonic
+        self._tell = tell
+        self._confirmed = NEVER
+        self._seconds = settings.session_seconds
+        self._warnings = _LastWarning()
+        self._client = _client(settings, self._warnings)
+        self._client.add_listener(self._state)
+        self._wake = threading.Event()
+        self._lock = threading.Lock()
+        """Held while something is asked or told: both go by the state that they find."""
+        self._linked = False
+        self._answers = False
+        self._over = False
+        self._asked_at: float | None = None
+
+    @property
+    def problem(self) -> str:
+        """What went wrong last, in kazoo's words; empty where nothing did."""
+        return self._warnings.text
+
+    @property
+    def client_id(self) -> tuple[int, bytes] | None:
+        """With it another client can go on with the session; None without a connection."""
+        identity: tuple[int, bytes] | None = self._client.client_id
+        return identity
+
+    def holds(self) -> bool:
+        """Whether it surely holds; see ICoordinator."""
+        return self._monotonic() - self._confirmed < self._seconds / 2
+
+    def ask(self, ask: Ask, answered: Callable[[AsyncResult], object]) -> None:
+        """`answered` is called in a thread of kazoo's; not at all where the connection is lost meanwhile.
+
+        Raises NoAnswer or SessionLost.
+        """
+        with self._lock:
+            if self._over:
+                raise SessionLost("the session is over")
+            if not self._linked:
+                raise NoAnswer("no connection to ZooKeeper")
+            asked = ask(self._client)
+        asked.rawlink(answered)
+
+    def run(self) -> None:
+        """Connect, confirm the session again and again; returns after its end."""
+        self._client.start_async()
+        while not self._over:
+            self._wake.wait(self._seconds / PROBES)
+            self._wake.clear()
+            self._probe()
+        self._client.stop()
+        self._client.close()
+
+    def end(self) -> None:
+        """Have `run` end the session and return. From any thread, and never waits."""
+        self._over = True
+        self._confirmed = NEVER
+        self._wake.set()
+
+    def confirm_again(self) -> None:
+        """Tell Confirmed once more, by another exchange."""
+        with self._lock:
+            self._answers = False
+        self._wake.set()
+
+    def _state(self, state: str) -> None:
+        """Kazoo's connection thread, which goes on after this returns."""
+        with self._lock:
+            self._linked = state == KazooState.CONNECTED
+            self._asked_at = None
+            if state == KazooState.LOST:
+                self.end()
+                self._tell(Over())
+            elif state == KazooState.SUSPENDED:
+                self._unreachable()
+            else:
+                self._seconds = self._client._connection.granted_seconds
+        self._wake.set()
+
+    def _unreachable(self) -> None:
+        if self._answers:
+            self._answers = False
+            self._tell(Unreachable())
+
+    def _probe(self) -> None:
+        """One exchange at a time: with more of them on their way kazoo would not notice that none is answered."""
+        now = self._monotonic()
+        with self._lock:
+            if self._over or not self._linked:
+                return
+            if self._asked_at is not None:
+                if now - self._asked_at > self._seconds / 3:
+                    self._unreachable()
+                return
+            self._asked_at = now
+            # a server that is cut off from its quorum still answers reads, but no sync
+            synced = self._client.sync_async("/")
+            listed = self._client.get_children_async("/")
+        listed.rawlink(lambda _: self._probed(now, synced, listed))
+
+    def _probed(self, started: float, synced: AsyncResult, listed: AsyncResult) -> None:
+        """Kazoo's completion thread. The sync was answered before."""
+        with self._lock:
+            if self._asked_at != started or not self._linked:
+                return
+            self._asked_at = None
+            if not synced.successful():
+                return
+            self._confirmed = started
+            identity = self.client_id
+            if not self._answers and identity is not None:
+                self._answers = True
+                self._tell(Confirmed(identity[0], self._seconds, listed.exception))
+
+
+def _client(settings: CoordinatorSettings, warnings: logging.Handler) -> KazooClient:
+    logger = logging.Logger("kazoo", logging.WARNING)
+    logger.addHandler(warnings)
+    client = KazooClient(
+        ",".join(settings.address.servers) + settings.address.chroot,
+        timeout=settings.session_seconds,
+        default_acl=CREATOR_ALL_ACL if settings.auth else None,
+        auth_data=[("digest", settings.auth)] if settings.auth else None,
+        connection_retry={**RETRIES, "max_delay": settings.session_seconds / PROBES},
+        logger=logger,
+        use_ssl=bool(settings.ca_file),
+        ca=settings.ca_file or None,
+        certfile=settings.certificate_file or None,
+        keyfile=settings.key_file or None,
+        check_hostname=True,
+    )
+    client._connection = _Connection(client, client._connection.retry_sleeper, logger=logger)
+    return client
