@@ -72,7 +72,7 @@ class TimerFiles:
         self.metrics.load()
         odd = self.log.load()
         half_built = self.checkpoint.last_timer_log_flush_position == 0 < self.checkpoint.last_timer_queue_offset
-        if self.log.end and (odd or half_built):
+        if odd or (self.log.end and half_built):
             logger.error("timer log made anew from its topic: path=%s", odd[0] if odd else self.log.directory)
             self.log.clear()
         self.rebuilt = self.log.end == 0
@@ -154,13 +154,18 @@ class TimerFiles:
         return self.wheel.get(slot_ms).waiting if self._open else 0
 
     def positions(self, slot_ms: int) -> tuple[array[int], list[int]]:
-        """The units of a tick, the first one first, 8 bytes a message; and those among them that are recalls."""
+        """The units of a tick, the first one first, 8 bytes a message; and those among them that are recalls.
+
+        Where the chain of a tick is damaged, these are the units behind that place.
+        """
         found, recalls = array("q"), list[int]()
         position = self.wheel.get(slot_ms).last_position if self._open else NO_POSITION
-        while position != NO_POSITION:
+        before = self.log.end
+        while position < before:  # a damaged chain may lead forward, even in a circle
             unit = self.log.unit(position)
             if unit is None:
                 break
+            before = position
             found.append(position)
             if is_recall(unit.magic):
                 recalls.append(position)

@@ -86,7 +86,10 @@ class TimerLog:
         file = self._files.find(position) if 0 <= position < self.end else None
         if file is None:
             return None
-        found = LogUnit._make(LOG_UNIT.unpack_from(file.readable, position - file.first_offset))
+        start = position - file.first_offset
+        if start % LOG_UNIT_BYTES or start + LOG_UNIT_BYTES > file.size:
+            return None
+        found = LogUnit._make(LOG_UNIT.unpack_from(file.readable, start))
         return found if found.is_whole else None
 
     def units(self) -> Iterator[tuple[int, LogUnit]]:

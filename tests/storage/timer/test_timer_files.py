@@ -255,3 +255,37 @@ def test_log_that_was_given_up_is_marked_until_it_is_as_far_as_it_was(tmp_path: 
 def test_magic_says_what_a_unit_is() -> None:
     found = [(is_roll(magic), is_recall(magic)) for magic in (1, 3, 5, 7)]
     assert found == [(False, False), (True, False), (False, True), (True, False)]
+
+
+@pytest.mark.parametrize("previous", [52, 104, 60, -2], ids=["itself", "forward", "between units", "before the log"])
+def test_damaged_chain_ends_where_it_is_damaged(tmp_path: Path, previous: int) -> None:
+    timer = files(tmp_path)
+    timer.open(clean=True, end_of_commit_log=0)
+    for number in range(3):
+        timer.add(NOW, NOW, 1, number, 1, 7)
+    path = tmp_path / "timerlog" / "00000000000000000000"
+    with path.open("r+b") as file:
+        file.seek(52)
+        file.write(LOG_UNIT.pack(52, previous, 1, NOW, 0, 1, 1, 7, 0))
+    assert list(timer.positions(NOW)[0]) == [52, 104]
+
+
+def test_log_that_ends_with_the_last_unit_of_a_file_is_opened_again(tmp_path: Path) -> None:
+    (tmp_path / "config").mkdir()
+    timer = TimerFiles(str(tmp_path), 1000, 6 * 52 + 16, 10)
+    timer.open(clean=True, end_of_commit_log=0)
+    for number in range(6):
+        timer.add(NOW, NOW, 1, number, 1, 7)
+    timer.write(timer.progress(NOW, 6, NOW))
+    timer.close()
+    timer.open(clean=True, end_of_commit_log=6)
+    assert [timer.log.end, *timer.positions(NOW)[0]] == [312, *range(0, 312, 52)]
+
+
+def test_log_whose_only_file_is_too_short_is_made_anew(tmp_path: Path) -> None:
+    (tmp_path / "timerlog").mkdir()
+    (tmp_path / "timerlog" / "00000000000000000000").write_bytes(bytes(99))
+    timer = files(tmp_path)
+    timer.open(clean=True, end_of_commit_log=0)
+    timer.add(NOW, NOW, 1, 0, 1, 7)
+    assert (timer.rebuilt, list(timer.positions(NOW)[0])) == (True, [0])
