@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from typing import NoReturn
@@ -24,6 +25,12 @@ def fail(command: str, error: BaseException | str) -> NoReturn:
     """One line on standard error, then exit code 1."""
     report(command, error)
     raise SystemExit(1)
+
+
+def escape_odd_output() -> None:
+    """Print what the output's encoding lacks, as bytes of an argument that are no text, with escapes, like standard error."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def end_with_closed_pipe() -> NoReturn:

@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from twisted_mq.cli.errors import end_with_closed_pipe, fail, is_expected
+from twisted_mq.cli.errors import end_with_closed_pipe, escape_odd_output, fail, is_expected
 from twisted_mq.cli.run import Interrupted
 from twisted_mq.version import version_line
 
@@ -64,6 +64,7 @@ def mq() -> None:
 
 def main() -> None:
     """Entry point: every failure is one line on standard error that says what to do next."""
+    escape_odd_output()
     try:
         mq.main(prog_name="mq", standalone_mode=False)
         sys.stdout.flush()

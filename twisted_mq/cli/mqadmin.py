@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from twisted_mq.cli.admin.calls import AdminContext
 from twisted_mq.cli.admin.command_line import CommandLine, UsageError, parse_command_line
 from twisted_mq.cli.admin.registry import SubCommand, find_sub_command, overview
-from twisted_mq.cli.errors import CliError, end_with_closed_pipe, report
+from twisted_mq.cli.errors import CliError, end_with_closed_pipe, escape_odd_output, report
 from twisted_mq.cli.run import Interrupted, run_under_reactor
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError, ProtocolError
@@ -33,6 +33,7 @@ INTERRUPTED = 130
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point; leaves with exit code 0, or 1 after one line on standard error."""
+    escape_odd_output()
     try:
         code = run(sys.argv[1:] if arguments is None else list(arguments))
         sys.stdout.flush()

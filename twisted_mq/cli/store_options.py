@@ -55,9 +55,9 @@ class StoreTime(click.ParamType):  # type: ignore[type-arg]  # generic since cli
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
         text = str(value)
-        if text.isdigit():
-            return int(text)
         try:
+            if text.isdecimal():
+                return int(text)
             moment = datetime.fromisoformat(text)
         except ValueError:
             self.fail(f"{value!r} is no time: give ms since 1970, or 2026-11-21T08:00:00, or with +08:00", param, ctx)
@@ -73,9 +73,12 @@ class OffsetRange(click.ParamType):  # type: ignore[type-arg]  # generic since c
         if isinstance(value, tuple):
             return value
         begin, colon, end = str(value).partition(":")
-        if not colon or not all(part.isdigit() or not part for part in (begin, end)):
-            self.fail(f"{value!r} is no range: give 100:200, 100: or :200", param, ctx)
-        return int(begin or 0), int(end) if end else 1 << 62
+        try:
+            if colon and all(part.isdecimal() or not part for part in (begin, end)):
+                return int(begin or 0), int(end) if end else 1 << 62
+        except ValueError:  # more digits than int() takes
+            pass
+        self.fail(f"{value!r} is no range: give 100:200, 100: or :200", param, ctx)
 
 
 def time_text(timestamp_ms: int) -> str:

@@ -152,3 +152,10 @@ def test_a_defect_keeps_its_traceback(monkeypatch):
     monkeypatch.setattr(mqadmin, "run_under_reactor", fail)
     with pytest.raises(defer.AlreadyCalledError):
         mqadmin.run(["topicList", "-n", "a:1"])
+
+
+def test_a_name_that_is_no_text_is_printed_with_escapes():
+    done = subprocess.run(
+        [sys.executable, "-c", "from twisted_mq.cli.mqadmin import main; main()", b"\xff"], capture_output=True
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (1, b"The sub command \\udcff not exist.\n", b"")

@@ -137,3 +137,17 @@ def test_verify_names_entries_that_lead_past_the_log(stores):
 def test_a_missing_directory_is_a_usage_error(tmp_path):
     result = invoke("verify", tmp_path / "nowhere")
     assert (result.exit_code, "does not exist" in result.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("--since", "\u00b2", "is no time"),
+        ("--until", "9" * 5000, "is no time"),
+        ("--offsets", "\u00b2:1", "is no range"),
+        ("--queue-offsets", "9" * 5000 + ":", "is no range"),
+    ],
+)
+def test_digits_that_are_no_number_are_a_usage_error(tmp_path, option, value, said):
+    result = invoke("dump", str(tmp_path), option, value)
+    assert (result.exit_code, said in result.output) == (2, True)
