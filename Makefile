@@ -6,7 +6,8 @@
 # make check   format, lint, types, layers, docs
 # make docs    the pages in docs/, as HTML in build/docs
 # make crash   thousands of kills and power cuts, every byte of the damage matrix; MQ_CRASH_ROUNDS says how many kills
-# make fuzz    a million generated frames against live servers; MQ_FUZZ_FRAMES and MQ_FUZZ_SEED say how many and which
+# make fuzz    a million generated frames against live servers, and expressions, files, command lines; MQ_FUZZ_FRAMES says how
+#              many, MQ_FUZZ_SEED which, MQ_FUZZ_ROUND from where on
 # make soak    20 minutes of strangers and a full disk beside an honest load of Apache's client; SOAK_SECONDS says how many
 # make simulate-rules  10^5 histories of ordered broker groups made of their rules alone; MQ_HISTORIES says how many
 # make bench   the project's own benchmarks

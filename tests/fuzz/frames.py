@@ -15,8 +15,10 @@ from twisted_mq.protocol.wire.framing import encode_frame
 
 LEFT_OUT = frozenset({RequestCode.UPDATE_BROKER_CONFIG, RequestCode.UPDATE_NAMESRV_CONFIG})
 """What an administrator may do: the honest client's sends would be refused by right."""
-DAMAGED = 0.05
+DAMAGED = 0.03
 UNKNOWN = 0.02
+OTHERS = 0.05
+"""Requests that other servers serve."""
 
 
 class FrameMaker:
@@ -24,30 +26,32 @@ class FrameMaker:
 
     def __init__(self, random: Random, roles: Collection[str]) -> None:
         self._random = random
-        self._codes = sorted(
-            code for code, spec in REQUESTS.items() if set(spec.served_by) & set(roles) and code not in LEFT_OUT
-        )
+        known = sorted(set(REQUESTS) - LEFT_OUT)
+        self._codes = [code for code in known if set(REQUESTS[code].served_by) & set(roles)]
+        self._others = [code for code in known if code not in self._codes]
 
     def frame(self) -> bytes:
         """The next frame."""
         encoded = encode_frame(self.command())
-        return self._damaged(encoded) if self._random.random() < DAMAGED else encoded
+        return damaged(self._random, encoded) if self._random.random() < DAMAGED else encoded
 
     def command(self) -> RemotingCommand:
         """A request with the fields of its header, some left out, and a body."""
         random = self._random
         if random.random() < UNKNOWN:
             return RemotingCommand(random.choice((0, -1, 9999, 2**31 - 1)) & 0xFFFF, body=random.randbytes(9))
-        code = random.choice(self._codes)
+        code = random.choice(self._others if random.random() < OTHERS else self._codes)
         spec = REQUESTS[code]
+        fields = self._fields(spec.request_header)
+        body = values.body(random, spec.request_body, fields)
         return RemotingCommand(
             int(code),
             opaque=random.getrandbits(31),
             flag=ONE_WAY_FLAG if random.random() < 0.05 else 0,
             language=random.choice(("JAVA", "CPP", "GO")),
-            body=values.body(random, spec.request_body),
+            body=body,
             serialize_type=random.choice((SerializeType.JSON, SerializeType.ROCKETMQ)),
-            ext_fields=self._fields(spec.request_header),
+            ext_fields=fields,
         )
 
     def _fields(self, header: type | None) -> dict[str, str]:
@@ -62,17 +66,17 @@ class FrameMaker:
             fields[values.text(random)] = values.text(random)
         return fields
 
-    def _damaged(self, encoded: bytes) -> bytes:
-        """A length that lies, a flipped bit, an end or a beginning that is missing."""
-        random = self._random
-        data = bytearray(encoded)
-        kind = random.randrange(4)
-        if kind == 0:
-            data[random.randrange(8)] = random.getrandbits(8)
-        elif kind == 1:
-            data[random.randrange(len(data))] ^= 1 << random.randrange(8)
-        elif kind == 2:
-            del data[random.randrange(len(data)) :]
-        else:
-            del data[: random.randrange(len(data))]
-        return bytes(data)
+
+def damaged(random: Random, encoded: bytes) -> bytes:
+    """A length that lies, a flipped bit, an end or a beginning that is missing."""
+    data = bytearray(encoded)
+    kind = random.randrange(4)
+    if kind == 0:
+        data[random.randrange(8)] = random.getrandbits(8)
+    elif kind == 1:
+        data[random.randrange(len(data))] ^= 1 << random.randrange(8)
+    elif kind == 2:
+        del data[random.randrange(len(data)) :]
+    else:
+        del data[: random.randrange(len(data))]
+    return bytes(data)

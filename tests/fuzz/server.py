@@ -12,13 +12,19 @@ import sys
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred
 
+from interop.peers.process import free_port
 from twisted_mq.testing import EmbeddedCluster
 
 OPTIONS = {"ha_listen_port": 0, "channel_expired_timeout": 5_000, "broker_role": "ASYNC_MASTER"}
 
 
 async def serve(store: str) -> None:
-    cluster = EmbeddedCluster(reactor, store, broker_options={"mapped_file_size_commit_log": 16 << 20, **OPTIONS})
+    cluster = EmbeddedCluster(
+        reactor,
+        store,
+        broker_port=free_port(),
+        broker_options={"mapped_file_size_commit_log": 16 << 20, **OPTIONS},
+    )
     await cluster.start()
     reactor.addSystemEventTrigger("before", "shutdown", lambda: Deferred.fromCoroutine(cluster.stop()))  # type: ignore[attr-defined]
     broker = cluster.broker
@@ -27,6 +33,7 @@ async def serve(store: str) -> None:
             {
                 "namesrv": cluster.namesrv.port,
                 "broker": broker.port,
+                "fast": broker.options.fast_listen_port,
                 "ha": int(broker.controller.ha.address.rpartition(":")[2]),
             }
         ),

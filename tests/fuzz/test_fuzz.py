@@ -8,15 +8,16 @@ from random import Random
 
 import attrs
 
-from tests.fuzz.frames import FrameMaker
-from tests.fuzz.run import fuzz
+from tests.fuzz.cases import FRAMES, SEED
+from tests.fuzz.frames import LEFT_OUT, FrameMaker
+from tests.fuzz.run import fuzz, makers_of
+from twisted_mq.protocol.requests.registry import REQUESTS
 
-FRAMES = int(os.environ.get("MQ_FUZZ_FRAMES", "4000"))
-SEED = int(os.environ.get("MQ_FUZZ_SEED", "20261122"))
+FIRST_ROUND = int(os.environ.get("MQ_FUZZ_ROUND", "0"))
 
 
 def test_strangers_frames_neither_stop_the_servers_nor_reach_the_honest_client(tmp_path: Path) -> None:
-    outcome = fuzz(FRAMES, SEED, tmp_path)
+    outcome = fuzz(FRAMES, SEED, tmp_path, FIRST_ROUND)
     print(attrs.asdict(outcome))
     assert (outcome.faults, outcome.inconsistencies, outcome.exit_status) == ([], [], 0)
     assert outcome.frames >= FRAMES and outcome.answers > FRAMES // 10 and outcome.honest >= FRAMES // 500
@@ -24,5 +25,11 @@ def test_strangers_frames_neither_stop_the_servers_nor_reach_the_honest_client(t
 
 
 def test_one_seed_makes_the_same_frames() -> None:
-    first, second = (FrameMaker(Random(5), ("broker",)) for _ in range(2))
-    assert [first.frame() for _ in range(50)] == [second.frame() for _ in range(50)]
+    first, second = (makers_of(Random("5 0")) for _ in range(2))
+    for server in first:
+        assert [first[server].frame() for _ in range(50)] == [second[server].frame() for _ in range(50)]
+
+
+def test_frames_of_all_codes_are_made() -> None:
+    maker = FrameMaker(Random(5), ("broker",))
+    assert {maker.command().code for _ in range(20_000)} >= set(REQUESTS) - LEFT_OUT

@@ -9,10 +9,13 @@ from random import Random
 
 import attrs
 
-from twisted_mq.protocol.bodies.types import wire_name
+from tests.fuzz import typed
+from twisted_mq.protocol.bodies import AckMsg, BatchAckMsg, DataVersion, PopCheckPoint
+from twisted_mq.protocol.bodies.register_broker import RegisterBrokerBody
 from twisted_mq.protocol.headers.fields import Kind
 from twisted_mq.protocol.layouts.batch_entry import encode_batch
 from twisted_mq.protocol.messages.message import Message
+from twisted_mq.protocol.names.recall_handle import RecallHandle
 
 NUMBERS = (0, 1, -1, 2, 3, 4, 8, 16, 127, 255, 32767, 65535, 2**31 - 1, -(2**31), 2**31, 2**63 - 1, -(2**63), 10**30)
 TOPICS = (
@@ -41,6 +44,7 @@ HANDLES = (
     "127.0.0.1:1",
     "v1 x y z",
 )
+RECEIPTS = ("extraInfo", "recallHandle")
 _LETTERS = string.printable
 
 
@@ -84,6 +88,8 @@ def field(random: Random, wire: str, kind: Kind) -> str:
         return random.choice(TOPICS)
     if "group" in lower or wire == "a":
         return random.choice(GROUPS)
+    if wire in RECEIPTS:
+        return random.choice((receipt, recall_handle))(random)
     if wire in ("properties", "i"):
         return properties(random)
     if wire == "subscription":
@@ -93,22 +99,63 @@ def field(random: Random, wire: str, kind: Kind) -> str:
     return text(random) if kind in (Kind.TEXT, Kind.BOUNDARY) else str(number(random))
 
 
-def body(random: Random, body_class: object) -> bytes:
-    """A body: JSON with the members of its class, a batch, a compressed one, or noise."""
-    kind = random.randrange(6)
-    if kind < 3 and isinstance(body_class, type) and attrs.has(body_class):
-        return json.dumps(members(random, body_class)).encode()
-    if kind == 3:
+def body(random: Random, body_class: object, fields: dict[str, str]) -> bytes:
+    """A body: JSON of its class, deflated where it may be, a batch, what the revive log holds, a compressed one, or noise."""
+    kind = random.randrange(8)
+    if kind < 5 and isinstance(body_class, type) and attrs.has(body_class):
+        return typed_body(random, body_class, fields)
+    if kind == 5:
         return batch(random)
-    if kind == 4:
+    if kind == 6:
         return zlib.compress(bytes(random.choice((10, 1000, 1 << 20))))
+    if kind == 7:
+        return revive_body(random)
     return random.choice((b"", random.randbytes(random.randrange(200)), json.dumps(anything(random, 3)).encode()))
 
 
-def members(random: Random, body_class: type) -> dict[str, object]:
-    """Some members of a body class, with values of any type."""
-    fields = [one for one in attrs.fields(body_class) if random.random() < 0.8]
-    return {wire_name(one.name, one.metadata): anything(random, 3) for one in fields}
+def typed_body(random: Random, body_class: type, fields: dict[str, str]) -> bytes:
+    """JSON of a class; a registration is sometimes deflated, and mostly has the checksum that its header tells."""
+    data = json.dumps(typed.json_of(random, body_class)).encode()
+    if body_class is RegisterBrokerBody:
+        if random.random() < 0.5:
+            data, fields["compressed"] = registration(random), "true"
+        if random.random() < 0.9:
+            fields["bodyCrc32"] = str(zlib.crc32(data) & 0x7FFFFFFF)
+    return data
+
+
+def registration(random: Random) -> bytes:
+    """Topics as brokers deflate them; some lengths and counts lie."""
+    lines = [
+        f"{random.choice(TOPICS)} {number(random)} 4 6 SINGLE_TAG {{}}".encode() for _ in range(random.randrange(9))
+    ]
+    version = json.dumps(typed.json_of(random, DataVersion)).encode()
+    count = len(lines) if random.random() < 0.9 else random.getrandbits(31)
+    parts = [sized(random, version), count.to_bytes(4, "big"), *(sized(random, line) for line in lines)]
+    data = b"".join((*parts, sized(random, b"[]"), bytes(4)))
+    return zlib.compress(data) if random.random() < 0.9 else data
+
+
+def sized(random: Random, data: bytes) -> bytes:
+    length = len(data) if random.random() < 0.99 else random.getrandbits(32)
+    return length.to_bytes(4, "big") + data
+
+
+def revive_body(random: Random) -> bytes:
+    """A check point or an acknowledgement."""
+    return json.dumps(typed.json_of(random, random.choice((PopCheckPoint, AckMsg, BatchAckMsg)))).encode()
+
+
+def receipt(random: Random) -> str:
+    """What acknowledges a popped message."""
+    numbers = [number(random) for _ in range(6)]
+    return (
+        f"{numbers[0]} {numbers[1]} {numbers[2]} {numbers[3] % 3} {random.randrange(3)} fuzz {numbers[4]} {numbers[5]}"
+    )
+
+
+def recall_handle(random: Random) -> str:
+    return RecallHandle(random.choice(TOPICS), "fuzz", str(number(random)), random.choice(HANDLES)).encode()
 
 
 def anything(random: Random, depth: int) -> object:
