@@ -37,6 +37,8 @@ FLOW_CONTROL_SECONDS = 0.05
 """PULL_TIME_DELAY_MILLS_WHEN_CACHE_FLOW_CONTROL"""
 BROKER_FLOW_CONTROL_SECONDS = 0.02
 """PULL_TIME_DELAY_MILLS_WHEN_BROKER_FLOW_CONTROL"""
+SENT_AWAY_SECONDS = 1.0
+"""After a slave sent its reader to a master that no name server knows (5.3.3 asks the slave again at once, and again)."""
 PAUSED_SECONDS = 1.0
 """PULL_TIME_DELAY_MILLS_WHEN_SUSPEND"""
 
@@ -131,9 +133,21 @@ class QueuePull:
             return AFTER_ERROR_SECONDS
         try:
             result = await self._pull(subscription)
+            if result.status is PullStatus.NO_MATCHED_MSG and result.next_begin_offset == self.next_offset:
+                return await self._go_elsewhere(result.suggested_broker_id)
         except EXPECTED_ERRORS as error:
             return self._after(error)
         return self._take(result, subscription)
+
+    async def _go_elsewhere(self, broker_id: int) -> float:
+        """A slave sends its reader to the master; a route that does not have it yet is asked for anew."""
+        self._broker_id = broker_id
+        routes = self._owner.client.routes
+        broker = routes.broker(self.queue.broker_name)
+        if broker is not None and broker_id in broker.broker_addrs:
+            return 0.0
+        await routes.update(self.queue.topic)
+        return SENT_AWAY_SECONDS
 
     def _note_held_back(self, exceeded: str) -> None:
         if self._held_back % 1000 == 0:

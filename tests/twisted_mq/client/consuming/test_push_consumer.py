@@ -36,9 +36,14 @@ from twisted_mq.protocol.bodies import (
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.flags import PullSysFlag
-from twisted_mq.protocol.headers import ConsumerSendMsgBackRequestHeader
+from twisted_mq.protocol.headers import (
+    ConsumerSendMsgBackRequestHeader,
+    PullMessageRequestHeader,
+    PullMessageResponseHeader,
+)
 from twisted_mq.protocol.messages.message import MessageExt
 from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.header_codec import encode_header
 
 FIRST = ConsumeFromWhere.FIRST_OFFSET
 OK, LATER = ConsumeStatus.CONSUME_SUCCESS, ConsumeStatus.RECONSUME_LATER
@@ -46,6 +51,14 @@ OK, LATER = ConsumeStatus.CONSUME_SUCCESS, ConsumeStatus.RECONSUME_LATER
 
 def queue(queue_id: int, topic: str = "T", broker: str = "broker-a") -> MessageQueue:
     return MessageQueue(topic, broker, queue_id)
+
+
+def sent_to_master(request: RemotingCommand, header: PullMessageRequestHeader) -> RemotingCommand:
+    """What a slave answers whose master is there."""
+    there = PullMessageResponseHeader(
+        suggest_which_broker_id=0, next_begin_offset=header.queue_offset, min_offset=0, max_offset=header.queue_offset
+    )
+    return request.answer(ResponseCode.PULL_RETRY_IMMEDIATELY, None, encode_header(there))
 
 
 class ConsumerCase(ClientCase):
@@ -313,6 +326,27 @@ class Trouble(ConsumerCase):
         self.broker.refuse.clear()
         self.advance(0.25)
         self.assertEqual(self.seen["c1"], [b"a0"])
+
+    def test_slave_that_sends_its_readers_to_a_master_nobody_knows_yet_is_asked_once_a_second(self) -> None:
+        consumer = self.consumer()
+        self.run_to_end(consumer.start())
+        self.advance(1)
+        for routes in self.cluster.routes.values():
+            addresses = routes.broker_datas[0].broker_addrs
+            addresses[1] = addresses.pop(0)
+        self.run_to_end(consumer.client.update_routes())
+        answer_now, self.broker._pull_now = self.broker._pull_now, sent_to_master
+        self.broker.asked.clear()
+        self.broker._wake()
+        self.advance(5)
+        pulls = self.broker.headers(RequestCode.PULL_MESSAGE)
+        self.assertEqual(
+            [sum(one.topic == "T" and one.queue_id == number for one in pulls) for number in (0, 1)], [4, 4]
+        )
+        self.broker._pull_now = answer_now
+        self.broker.put("T", 0, b"one")
+        self.advance(1)
+        self.assertEqual(self.seen, {"c1": [b"one"]})
 
     def test_lost_connection_is_made_again(self) -> None:
         consumer = self.started()
