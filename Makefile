@@ -3,11 +3,10 @@
 # make lock    constraints.txt anew after a change of setup.cfg; UPGRADE=--upgrade takes newer versions
 # make demo    name server and broker in one process, real messages through the client, a Spark report on the files
 # make test    the whole test suite: pytest, then trial
-# make check   format, lint, types, layers, docs
+# make check   format, lint, types, layers, docs, known vulnerabilities of dependencies where an index is reached
 # make docs    the pages in docs/, as HTML in build/docs
 # make crash   thousands of kills and power cuts, every byte of the damage matrix; MQ_CRASH_ROUNDS says how many kills
-# make fuzz    a million generated frames against live servers, and expressions, files, command lines; MQ_FUZZ_FRAMES says how
-#              many, MQ_FUZZ_SEED which, MQ_FUZZ_ROUND from where on
+# make fuzz    a million generated frames, expressions, files, command lines; MQ_FUZZ_FRAMES, _SEED, _ROUND: how many, which, from where
 # make soak    20 minutes of strangers and a full disk beside an honest load of Apache's client; SOAK_SECONDS says how many
 # make simulate-rules  10^5 histories of ordered broker groups made of their rules alone; MQ_HISTORIES says how many
 # make bench   the project's own benchmarks
@@ -82,6 +81,7 @@ check: $(INSTALLED) docs
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m mypy
 	$(PYTHON) -m pytest tests/test_layers.py tests/test_layouts_home.py
+	$(PYTHON) -m tests.packaging.audit
 
 docs: $(INSTALLED)
 	$(PYTHON) -m sphinx -W --keep-going -q -b html docs build/docs
