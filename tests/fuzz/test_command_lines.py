@@ -27,9 +27,9 @@ from twisted_mq.storage.message_store import FileMessageStore
 LEFT_OUT = ("demo",)
 """It takes no options, and starts processes."""
 ODD = (
-    "", " ", "-", "--", "---", "=", "-x", "--no-such", "0", "-1", "1", "\u00b2", "\u0663", "9" * 30, "9" * 5000, "1e9", "nan", "inf", "a:b",
-    ":", "1:2", "2:1", "\u00b2:1", "2026-11-21T08:00:00", "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59", "Orders",
-    "a/b", "%", "\x01", "\udc80", "\u4e2d" * 300, "x" * 5000, "k=v", "=v", "127.0.0.1:1", "127.0.0.1:99999", ";;", "[::1]:1",
+    "", " ", "-", "--", "---", "=", "-x", "--no-such", "0", "-1", "1", "\u00b2", "\u0663", "9" * 30, "9" * 5000, "1e9", "nan",
+    "inf", "a:b", ":", "1:2", "2:1", "\u00b2:1", "2026-11-21T08:00:00", "0001-01-01T00:00:00+23:59",
+    "9999-12-31T23:59:59-23:59", "Orders", "a/b", "%", "\x01", "\udc80", "\u4e2d" * 300, "x" * 5000, "k=v", "=v", "127.0.0.1:1", "127.0.0.1:99999", ";;", "[::1]:1",
     "no such host:1", "*", "A || B", "/", "/nowhere", "~", "true", "all",
 )  # fmt: skip
 FINE = {0, 1, 2}
@@ -115,14 +115,15 @@ def outcome_of(program: Callable[[], None], words: list[str], monkeypatch: pytes
     """Exit code, and what was printed on streams as Python opens them."""
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", errors) for errors in ("strict", "backslashreplace"))
     monkeypatch.setattr(sys, "argv", ["program", *words])
-    monkeypatch.setattr(sys, "stdin", Path("file").open(errors="surrogateescape"))
     monkeypatch.setattr(sys, "stdout", out)
     monkeypatch.setattr(sys, "stderr", err)
     code: object = 0
-    try:
-        program()
-    except SystemExit as end:
-        code = end.code
+    with Path("file").open(errors="surrogateescape") as lines:
+        monkeypatch.setattr(sys, "stdin", lines)
+        try:
+            program()
+        except SystemExit as end:
+            code = end.code
     texts = []
     for stream in (out, err):
         stream.seek(0)
