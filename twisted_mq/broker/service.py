@@ -397,5 +397,5 @@ def _whose_copies_count(options: BrokerOptions) -> str:
     if not options.waits_for_slaves or options.ha_allowed_slaves:
         return ""
     if options.counts_registered_slaves:
-        return "; copies of hosts alone count that the name servers know as slaves of this broker"
+        return "; only copies of hosts count that the name servers know as slaves of this broker"
     return ", and what it acknowledges counts as a copy"

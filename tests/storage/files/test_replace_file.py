@@ -7,6 +7,7 @@ import stat
 
 import pytest
 
+from twisted_mq.storage.files import replace_file as module
 from twisted_mq.storage.files.replace_file import replace_file
 
 
@@ -75,3 +76,22 @@ def test_what_is_left_of_a_killed_write_is_not_followed(tmp_path):
     (tmp_path / "broker.conf.tmp").symlink_to(other)
     replace_file(str(path), b"new")
     assert (path.read_bytes(), other.read_bytes()) == (b"new", b"mine")
+
+
+def test_bytes_are_on_disk_before_the_name_and_the_name_before_the_end(tmp_path, monkeypatch):
+    """A power cut leaves the one content or the other, and the new one once the call is over."""
+    path, done = tmp_path / "broker.conf", []
+    replace = os.replace
+
+    def note_replace(old, new):
+        done.append(("rename", os.path.basename(new)))
+        replace(old, new)
+
+    def synced(descriptor):
+        done.append(("sync", os.fstat(descriptor).st_size))
+
+    monkeypatch.setattr(os, "replace", note_replace)
+    monkeypatch.setattr(module, "fsync", synced)
+    monkeypatch.setattr(module, "sync_directory", lambda folder: done.append(("sync", folder)))
+    replace_file(str(path), b"new")
+    assert done == [("sync", 3), ("rename", "broker.conf"), ("sync", str(tmp_path))]

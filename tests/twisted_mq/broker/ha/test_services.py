@@ -139,6 +139,7 @@ class PairTests(TestCase):
         self.start_namesrv()
         master = await self.start("master", 0, broker_role="SYNC_MASTER", in_sync_replicas=2, slave_timeout=300)
         stranger = await self.acknowledging(master)
+        self.assertEqual(master.controller.ha.accept.acknowledged_offsets(), [])
         self.assertEqual((await self.send(master, 1)).code, 12)
         self.assertEqual(stranger.acknowledged, self.end(master))
         await self.start("slave", 1, broker_role="SLAVE")
