@@ -316,7 +316,7 @@ class Channel(protocol.Protocol):
     def _write_late(self, answer: Answer, command: RemotingCommand) -> None:
         self._traffic.pending_answers -= 1
         self._pending -= 1
-        encoded = self._frame(command, answer)
+        encoded = self._frame(command, answer) if self.connected_now else None
         if encoded is not None:
             self._traffic.late.write(self, encoded)
 
@@ -378,8 +378,9 @@ class Channel(protocol.Protocol):
         self.abort()
 
     def abort(self) -> None:
-        """Close at once; what was not taken by the peer is lost."""
+        """Close at once; what was not taken by the peer is lost, and so is what would be written before the loss is told."""
         if self.connected_now:
+            self.connected_now = False
             self.transport.abortConnection()
 
 

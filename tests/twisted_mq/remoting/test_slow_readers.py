@@ -92,3 +92,28 @@ class SlowReader(TestCase):
             self.assertEqual(self.traffic.budget.unsent_bytes, 0)
 
         return defer.Deferred.fromCoroutine(scenario())
+
+    def test_answers_that_come_all_at_once_are_dropped_past_the_limit(self) -> defer.Deferred[None]:
+        later: list[tuple[RemotingCommand, defer.Deferred[RemotingCommand]]] = []
+
+        def postpone(channel: Channel, command: RemotingCommand) -> defer.Deferred[RemotingCommand]:
+            later.append((command, defer.Deferred()))
+            return later[-1][1]
+
+        async def scenario() -> None:
+            client = await self.connected()
+            while len(later) < COUNT:
+                await task.deferLater(reactor, 0.05)  # type: ignore[arg-type]
+            (channel,) = self.factory.channels
+            for command, answer in later:
+                answer.callback(command.answer(body=BODY))
+            transport = channel.transport
+            held = len(transport.dataBuffer) + sum(map(len, transport._tempDataBuffer))  # type: ignore[attr-defined]
+            self.assertLess(held, 4 * len(BODY))
+            client.read()
+            await client.lost
+            self.assertEqual(self.traffic.budget.unsent_bytes, 0)
+
+        self.traffic.budget.max_unsent_by_channel = 2 * len(BODY)
+        self.traffic.processors[1] = postpone  # type: ignore[index]
+        return defer.Deferred.fromCoroutine(scenario())
