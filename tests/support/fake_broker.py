@@ -139,6 +139,8 @@ class FakeBroker(_FakeServer):
         self.sent_back: list[ConsumerSendMsgBackRequestHeader] = []
         self.delayed: list[tuple[str, dict[str, str], SendMessageRequestHeaderV2]] = []
         """Messages with a delay level: (topic, properties, header). They are never delivered."""
+        self.config = ""
+        """What GET_BROKER_CONFIG shows."""
         self.locks: dict[MessageQueue, str] = {}
         """Who holds a queue; all groups of a test are one."""
         self._parked: list[tuple[defer.Deferred[Any], RemotingCommand, PullMessageRequestHeader]] = []
@@ -166,6 +168,7 @@ class FakeBroker(_FakeServer):
                 RequestCode.END_TRANSACTION: self._end_transaction,
                 RequestCode.LOCK_BATCH_MQ: self._lock,
                 RequestCode.UNLOCK_BATCH_MQ: self._unlock,
+                RequestCode.GET_BROKER_CONFIG: lambda _, request: request.answer(body=self.config.encode()),
             },
         )
 
@@ -364,10 +367,12 @@ class FakeCluster:
     def namesrv(self) -> str:
         return ";".join(one.address for one in self.name_servers)
 
-    def add_broker(self, name: str, queues: dict[str, int], *, perm: int = 6) -> FakeBroker:
+    def add_broker(
+        self, name: str, queues: dict[str, int], *, perm: int = 6, kind: type[FakeBroker] = FakeBroker
+    ) -> FakeBroker:
         """A broker that has these topics with so many queues each."""
         address = f"10.0.1.{len(self.brokers) + 1}:10911"
-        broker = self.brokers[name] = FakeBroker(self.network, name, address)
+        broker = self.brokers[name] = kind(self.network, name, address)
         for topic, count in queues.items():
             self.add_route(topic, name, count, perm)
         return broker

@@ -3,6 +3,9 @@
 from twisted_mq.client import Message, Producer
 """
 
+import importlib
+from typing import TYPE_CHECKING
+
 from twisted_mq.client.consuming.consumer_options import (
     ConsumeContext,
     ConsumeFromWhere,
@@ -41,6 +44,24 @@ from twisted_mq.client.producing.producer_options import ProducerOptions
 from twisted_mq.client.producing.send_result import SendResult, SendStatus
 from twisted_mq.client.producing.transaction_producer import TransactionProducer, TransactionResult, TransactionState
 
+if TYPE_CHECKING:
+    from twisted_mq.client.ordered.errors import (
+        CoordinatorUnknown,
+        CoordinatorUnreachable,
+        NoHead,
+        NotLeader,
+        OrderedError,
+        OrderedTopicUnknown,
+        QueueBlocked,
+        QueueUnknown,
+        SendGivenUp,
+        SendTimedOut,
+        TooMuchWaits,
+    )
+    from twisted_mq.client.ordered.ordered_options import OrderedOptions
+    from twisted_mq.client.ordered.ordered_producer import OrderedProducer
+    from twisted_mq.client.ordered.pipeline import Window
+
 __all__ = [
     "BrokerError",
     "BrokerGone",
@@ -54,6 +75,8 @@ __all__ = [
     "ConsumeOrderlyStatus",
     "ConsumeStatus",
     "ConsumerOptions",
+    "CoordinatorUnknown",
+    "CoordinatorUnreachable",
     "FlowLimits",
     "ForkedProcess",
     "LitePullConsumer",
@@ -62,20 +85,62 @@ __all__ = [
     "MessageIllegal",
     "MessageModel",
     "NameServerUnreachable",
+    "NoHead",
     "NoRoute",
+    "NotLeader",
+    "OrderedError",
+    "OrderedOptions",
+    "OrderedProducer",
+    "OrderedTopicUnknown",
     "Producer",
     "ProducerOptions",
     "PushConsumer",
+    "QueueBlocked",
+    "QueueUnknown",
     "RemotingError",
     "RequestTimeout",
     "SendFailed",
+    "SendGivenUp",
     "SendLimits",
     "SendResult",
     "SendStatus",
+    "SendTimedOut",
+    "TooMuchWaits",
     "TopicNotFound",
     "TopicNotWritable",
     "TransactionProducer",
     "TransactionResult",
     "TransactionState",
+    "Window",
     "reply_message",
 ]
+
+_ORDERED = "twisted_mq.client.ordered"
+_LATER = {
+    **dict.fromkeys(
+        (
+            "CoordinatorUnknown",
+            "CoordinatorUnreachable",
+            "NoHead",
+            "NotLeader",
+            "OrderedError",
+            "OrderedTopicUnknown",
+            "QueueBlocked",
+            "QueueUnknown",
+            "SendGivenUp",
+            "SendTimedOut",
+            "TooMuchWaits",
+        ),
+        f"{_ORDERED}.errors",
+    ),
+    "OrderedOptions": f"{_ORDERED}.ordered_options",
+    "OrderedProducer": f"{_ORDERED}.ordered_producer",
+    "Window": f"{_ORDERED}.pipeline",
+}
+"""Loaded by who uses ordered queues, with what reaches their coordinator."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_LATER[name]), name)

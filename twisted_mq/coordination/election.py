@@ -50,7 +50,8 @@ class Candidate:
 
     `leads` is called with the term when it becomes the leader, `lost` when it no longer is: each once, in turn. Between
     them whoever acts as the leader asks `is_leader` before each step: the session may have ended without a word yet.
-    `name` tells candidates of one session below one path apart; `data` is for those who look.
+    `behind` is called with the node's name of the one that leads instead, each time another does. `name` tells candidates
+    of one session below one path apart; `data` is for those who look.
     """
 
     log = Logger()
@@ -62,17 +63,21 @@ class Candidate:
         *,
         leads: Callable[[int], object],
         lost: Callable[[], object],
+        behind: Callable[[str], object] = lambda leader: None,
         name: str = "c",
         data: bytes = b"",
     ) -> None:
         self.path = path
         self.term: int | None = None
         """While it leads."""
+        self.leader: str | None = None
+        """The node's name of another that leads, as it was seen last."""
         self.problem: CoordinationError | None = None
         """Why it does not stand, where that needs somebody's help."""
         self._coordinator = coordinator
         self._leads = leads
         self._lost = lost
+        self._behind = behind
         self._name = name
         self._data = data
         self._ends: list[Callable[[], None]] = []
@@ -143,9 +148,14 @@ class Candidate:
             self._again = True
             return
         self.problem = None
-        if own[0] != leader_of(names):
+        leader = leader_of(names)
+        if own[0] != leader:
             self._no_longer()
+            if leader != self.leader and leader is not None:
+                self.leader = leader
+                self._behind(leader)
         elif self.term is None:
+            self.leader = None
             self.term = term_of(own[0])
             assert self.term is not None
             self._leads(self.term)

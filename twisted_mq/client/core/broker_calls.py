@@ -11,6 +11,7 @@ from typing import TypedDict
 from attrs import AttrsInstance
 
 from twisted_mq.client.core.pull_result import PullResult, pull_result
+from twisted_mq.config.properties import parse_properties
 from twisted_mq.protocol.bodies import (
     CheckClientRequestBody,
     GetConsumerListByGroupResponseBody,
@@ -148,6 +149,11 @@ class BrokerCalls:
         """Let others have the queues."""
         body = UnlockBatchRequestBody(consumer_group=group, client_id=client_id, mq_set=list(queues))
         await self._call(address, RequestCode.UNLOCK_BATCH_MQ, body=encode_body(body))
+
+    async def broker_config(self, address: str) -> dict[str, str]:
+        """The settings of a broker by key, as it shows them to administrators."""
+        answer = await self._call(address, RequestCode.GET_BROKER_CONFIG)
+        return {entry.key: entry.value for entry in parse_properties(answer.body)}
 
     async def pull(
         self, address: str, header: PullMessageRequestHeader, timeout_seconds: float, *, lite: bool = False

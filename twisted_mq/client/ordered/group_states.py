@@ -1,0 +1,75 @@
+"""What the coordinator says of broker groups, and in words why one takes no sends and what would free it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import attrs
+
+from twisted_mq.coordination.interfaces import ICoordinator
+from twisted_mq.ordering.documents import DocumentFault, Member, decode_group, decode_member
+from twisted_mq.ordering.lists import Lists
+from twisted_mq.ordering.paths import group_path, member_path, members_path
+from twisted_mq.protocol.names.routes import MASTER_ID
+
+
+@attrs.frozen
+class GroupState:
+    """One broker group. `members` are its living brokers by id; `fault` is set where a document makes no sense."""
+
+    group: str
+    members: Mapping[int, Member] = attrs.field(factory=dict)
+    retired: bool = False
+    fault: DocumentFault | None = None
+
+    def obstacle(self) -> str | None:
+        """Why the group is not well, and what to do about it; None where it is."""
+        if self.fault is not None:
+            return f"{self.group}: {self.fault}; put the node right by hand"
+        if self.retired:
+            return f"{self.group} is retired; mq order restore {self.group} has it back"
+        slaves = len(self.members) - (MASTER_ID in self.members)
+        if MASTER_ID not in self.members:
+            return f"{self.group} has no master that is in touch with the coordinator; start it"
+        if slaves != 1:
+            return f"{self.group} has {slaves or 'no'} slaves that are in touch with the coordinator; it needs one"
+        faults = (f"{self.group}: {member.fault}" for member in self.members.values() if member.fault is not None)
+        return next(faults, None)
+
+    def no_sends(self, lists: Lists) -> str | None:
+        """Why the group does not take sends of a unit; None where nothing is in its way."""
+        term = next((term for term in lists.consume if term.group == self.group), None)
+        obstacle = self.obstacle()
+        if obstacle is None and term is not None and lists.head != self.group:
+            return (
+                f"{self.group} still has messages of epoch {term.epoch}, it joins again when all its consumer groups have "
+                "consumed them"
+            )
+        return obstacle
+
+
+async def read_groups(coordinator: ICoordinator, groups: Iterable[str]) -> dict[str, GroupState]:
+    """The states of these groups. Fails as reads of the coordinator do."""
+    return {group: await _read_group(coordinator, group) for group in groups}
+
+
+async def _read_group(coordinator: ICoordinator, group: str) -> GroupState:
+    members: dict[int, Member] = {}
+    try:
+        for name in await coordinator.children(members_path(group)):
+            path = member_path(group, int(name)) if name.isdecimal() else f"{members_path(group)}/{name}"
+            node = await coordinator.read(path)
+            if node is not None and name.isdecimal():
+                members[int(name)] = decode_member(path, node.data)
+        wish = await coordinator.read(group_path(group))
+        retired = wish is not None and decode_group(group_path(group), wish.data).retired
+    except DocumentFault as fault:
+        return GroupState(group, members, fault=fault)
+    return GroupState(group, members, retired)
+
+
+def reasons_without_head(lists: Lists, states: Iterable[GroupState]) -> tuple[str, ...]:
+    """Group by group, why none of them takes the sends of a unit."""
+    return tuple(
+        state.no_sends(lists) or f"{state.group} is well; its master joins within a moment" for state in states
+    )

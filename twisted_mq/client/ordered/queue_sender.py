@@ -1,0 +1,282 @@
+"""Sends of one ordered queue: its pipeline, the requests on their way, pauses and deadlines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import attrs
+from twisted.internet import defer, interfaces
+from twisted.python import failure
+
+from twisted_mq.client.core.errors import EXPECTED_ERRORS
+from twisted_mq.client.core.mq_client import MQClient
+from twisted_mq.client.ordered.errors import SendGivenUp, TooMuchWaits
+from twisted_mq.client.ordered.ordered_options import OrderedOptions
+from twisted_mq.client.ordered.pipeline import Pipeline, Waiting
+from twisted_mq.client.producing.outgoing import Outgoing, send_request
+from twisted_mq.client.producing.send_result import SendResult, SendStatus, send_result
+from twisted_mq.client.producing.sender import RETRY_RESPONSE_CODES
+from twisted_mq.logs import Logger
+from twisted_mq.protocol.bodies import MessageQueue
+from twisted_mq.protocol.codes import ResponseCode
+from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.messages.order_mark import ORDER_LEADER, OrderMark
+from twisted_mq.protocol.names.system_topics import AUTO_CREATE_TOPIC
+from twisted_mq.protocol.text.properties import PROPERTY_ORDERED, encode_properties
+from twisted_mq.protocol.wire.command import RemotingCommand
+
+FIRST_PAUSE_SECONDS = 0.02
+LONGEST_PAUSE_SECONDS = 1.0
+"""Between a refusal and the next run; twice as long after each, until something is acknowledged."""
+
+PASSING_CODES = RETRY_RESPONSE_CODES | {ResponseCode.FLOW_CONTROL}
+"""Refusals that end: another run is tried. Every other one fails the message."""
+
+
+class NotOnBoth(Exception):
+    """The master has the message, and says not that its slave has it."""
+
+
+@attrs.frozen
+class Target:
+    """Who takes the sends, in which epoch, from the leader of which term."""
+
+    group: str
+    epoch: int
+    term: int
+
+
+@attrs.define(eq=False)
+class Send:
+    """One send of a user."""
+
+    message: Outgoing
+    seconds: float
+    deadline: float
+    done: defer.Deferred[SendResult]
+    result: SendResult | None = None
+
+
+class Unit(Protocol):
+    """What a queue needs to know of its unit."""
+
+    group: str
+    topic: str
+    client: MQClient
+    options: OrderedOptions
+
+    def target(self) -> Target | None:
+        """Where to send now, the same object as long as that stays; None where this producer is not sure to lead, or there
+        is no head.
+        """
+
+    def is_led_by_another(self) -> None:
+        """A broker says so."""
+
+    async def why(self, queue_id: int, seconds: float, last: Exception | None) -> Exception:
+        """What to tell of a message that was not acknowledged in time."""
+
+
+class QueueSender:
+    """Of one producer. Messages are acknowledged and fail in the order in which they were submitted."""
+
+    log = Logger()
+
+    def __init__(self, unit: Unit, queue_id: int) -> None:
+        self._unit = unit
+        self._queue_id = queue_id
+        self._client = unit.client
+        self._options = unit.options
+        self._clock: interfaces.IReactorTime = unit.client.reactor
+        self._pipeline: Pipeline[Send] = Pipeline(unit.options.window)
+        self._target: Target | None = None
+        self._address = ""
+        self._begins = False
+        self._pause = FIRST_PAUSE_SECONDS
+        self._last: Exception | None = None
+        self._retry: interfaces.IDelayedCall | None = None
+        self._expiry: interfaces.IDelayedCall | None = None
+
+    def submit(self, message: Outgoing, seconds: float) -> defer.Deferred[SendResult]:
+        """Send behind all that was submitted before. Fails with OrderedError or BrokerError; raises TooMuchWaits."""
+        options, pipeline = self._options, self._pipeline
+        if len(pipeline) >= options.waiting_messages or pipeline.size_bytes >= options.waiting_bytes:
+            raise TooMuchWaits(self._unit.topic, self._queue_id, len(pipeline), pipeline.size_bytes)
+        send = Send(message, seconds, self._clock.seconds() + seconds, defer.Deferred())
+        pipeline.add(send, len(message.body))
+        self._expire_at(send.deadline)
+        if pipeline.is_open:
+            self._go_on()
+        elif self._retry is None:
+            self.resume()
+        return send.done
+
+    def renew(self) -> None:
+        """The producer leads under a new term."""
+        self._pipeline.renew()
+
+    def resume(self) -> None:
+        """Something about the unit changed: begin a run where there is another target, or none was on its way."""
+        target = self._unit.target()
+        if target is self._target and (self._pipeline.is_open or self._begins):
+            return
+        self._cancel_retry()
+        if target is not self._target:
+            self._pause = FIRST_PAUSE_SECONDS
+        self._target = target
+        self._pipeline.end()
+        if target is None:
+            self._retry_later()
+            return
+        self._begins = True
+        defer.Deferred.fromCoroutine(self._begin(target)).addErrback(self._report)
+
+    def fail(self, error: Exception) -> None:
+        """Fail all that waits."""
+        for waiting in self._pipeline.give_up():
+            waiting.item.done.errback(error)
+
+    def stop(self) -> None:
+        """No timer is left."""
+        self._pipeline.end()
+        self._cancel_retry()
+        if self._expiry is not None:
+            self._expiry.cancel()
+            self._expiry = None
+
+    # runs
+
+    async def _begin(self, target: Target) -> None:
+        try:
+            address = await self._client.routes.master(target.group, self._unit.topic)
+        except EXPECTED_ERRORS as error:
+            if self._target is target:
+                self._begins = False
+                self._note(error)
+            return
+        if self._target is target:
+            self._begins = False
+            self._address = address
+            self._pipeline.begin()
+            self._go_on()
+
+    def _go_on(self) -> None:
+        """Send what the window lets go, as long as it is sure that this producer leads."""
+        target = self._target
+        if target is None or self._unit.target() is not target:
+            self.resume()
+            return
+        for waiting in self._pipeline.take():
+            self._send(waiting, target)
+
+    def _send(self, waiting: Waiting[Send], target: Target) -> None:
+        run = waiting.run
+        queue = MessageQueue(topic=self._unit.topic, broker_name=target.group, queue_id=self._queue_id)
+        asked = self._client.remoting.invoke(
+            self._address, self._request(waiting, target, queue), self._options.answer_timeout_seconds
+        )
+        asked.addCallback(self._answered, waiting, run, queue)
+        asked.addErrback(self._refused, waiting, run)
+        asked.addErrback(self._report)
+
+    def _request(self, waiting: Waiting[Send], target: Target, queue: MessageQueue) -> RemotingCommand:
+        mark = OrderMark(target.epoch, self._queue_id, target.term, self._pipeline.base, waiting.sequence)
+        message = waiting.item.message
+        properties = message.properties + encode_properties({PROPERTY_ORDERED: mark.encode()})
+        return send_request(
+            attrs.evolve(message, properties=properties),
+            queue,
+            group=self._unit.group,
+            default_topic=AUTO_CREATE_TOPIC,
+            queue_nums=0,
+            now_ms=self._client.now_ms(),
+        )
+
+    def _answered(self, answer: RemotingCommand, waiting: Waiting[Send], run: int, queue: MessageQueue) -> None:
+        try:
+            result = send_result(waiting.item.message, queue, answer)
+        except BrokerError as error:
+            raise error.with_fields(answer.ext_fields or {}) from None
+        if result.status is not SendStatus.SEND_OK:
+            raise NotOnBoth(f"broker {queue.broker_name} answered {result.status.name}: its slave does not keep up")
+        waiting.item.result = result
+        self._pause = FIRST_PAUSE_SECONDS
+        for one in self._pipeline.stored(waiting):
+            assert one.item.result is not None  # it is stored
+            one.item.done.callback(one.item.result)
+        self._go_on_if_open()
+
+    def _go_on_if_open(self) -> None:
+        if self._pipeline.is_open and len(self._pipeline):
+            self._go_on()
+
+    def _refused(self, reason: failure.Failure, waiting: Waiting[Send], run: int) -> None:
+        """A broker's refusal, or a lost connection."""
+        reason.trap(NotOnBoth, *EXPECTED_ERRORS)
+        if not self._pipeline.refused(run):
+            return
+        error = reason.value
+        assert isinstance(error, Exception)
+        self._note(error)
+        if isinstance(error, BrokerError):
+            if ORDER_LEADER in error.ext_fields:
+                self._unit.is_led_by_another()
+            elif error.response_code not in PASSING_CODES:
+                self._tell(self._pipeline.give_up(waiting), error)
+
+    def _note(self, error: Exception) -> None:
+        """A run failed: the next begins after a pause, with the addresses asked for anew where nobody answered."""
+        self._last = error
+        self.log.info(
+            "sent again soon: topic={topic} queue={queue} {error}",
+            topic=self._unit.topic, queue=self._queue_id, error=error,
+        )  # fmt: skip
+        if not isinstance(error, BrokerError | NotOnBoth):
+            self._client.routes.update(self._unit.topic).addErrback(lambda reason: reason.trap(*EXPECTED_ERRORS))
+        self._retry_later()
+
+    def _retry_later(self) -> None:
+        if self._retry is None and len(self._pipeline):
+            self._retry = self._clock.callLater(self._pause, self._retry_now)
+            self._pause = min(2 * self._pause, LONGEST_PAUSE_SECONDS)
+
+    def _retry_now(self) -> None:
+        self._retry = None
+        self.resume()
+
+    def _cancel_retry(self) -> None:
+        if self._retry is not None:
+            self._retry.cancel()
+            self._retry = None
+
+    # deadlines
+
+    def _expire_at(self, deadline: float) -> None:
+        if self._expiry is None:
+            self._expiry = self._clock.callLater(max(0.0, deadline - self._clock.seconds()), self._expire)
+        elif deadline < self._expiry.getTime():
+            self._expiry.reset(max(0.0, deadline - self._clock.seconds()))
+
+    def _expire(self) -> None:
+        self._expiry = None
+        now = self._clock.seconds()
+        late = next((waiting for waiting in self._pipeline if waiting.item.deadline <= now), None)
+        if late is not None:
+            telling = self._tell_why(self._pipeline.give_up(late), late.item.seconds, self._last)
+            defer.Deferred.fromCoroutine(telling).addErrback(self._report)
+        if len(self._pipeline):
+            self._expire_at(min(waiting.item.deadline for waiting in self._pipeline))
+
+    async def _tell_why(self, given_up: Sequence[Waiting[Send]], seconds: float, last: Exception | None) -> None:
+        self._tell(given_up, await self._unit.why(self._queue_id, seconds, last))
+
+    def _tell(self, given_up: Sequence[Waiting[Send]], error: Exception) -> None:
+        """The first failed with that error, those behind it because of it."""
+        for place, waiting in enumerate(given_up):
+            waiting.item.done.errback(SendGivenUp(self._unit.topic, self._queue_id, error) if place else error)
+
+    def _report(self, reason: failure.Failure) -> None:
+        self.log.failure(
+            "ordered send failed: topic={topic} queue={queue}", reason, topic=self._unit.topic, queue=self._queue_id
+        )

@@ -1,0 +1,189 @@
+"""One unit of an ordered producer: whether it leads, who the head is, and the queues that are sent to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from twisted.internet import defer
+
+from twisted_mq.client.core.mq_client import MQClient
+from twisted_mq.client.ordered.errors import (
+    CoordinatorUnreachable,
+    NoHead,
+    NotLeader,
+    OrderedError,
+    OrderedTopicUnknown,
+    SendTimedOut,
+)
+from twisted_mq.client.ordered.group_states import read_groups, reasons_without_head
+from twisted_mq.client.ordered.ordered_options import OrderedOptions
+from twisted_mq.client.ordered.queue_sender import QueueSender, Target
+from twisted_mq.client.ordered.topic_units import read_topic
+from twisted_mq.client.ordered.unit_watch import UnitWatch
+from twisted_mq.client.producing.outgoing import Outgoing
+from twisted_mq.client.producing.send_result import SendResult
+from twisted_mq.coordination.election import Candidate
+from twisted_mq.coordination.interfaces import CoordinationError, ICoordinator
+from twisted_mq.ordering.paths import leaders_path
+
+PRODUCERS = "producers"
+
+Told = Callable[[str, str, bool], object]
+"""(topic, unit, whether it leads)"""
+
+
+class UnitSender:
+    """Stands for election from `start` on."""
+
+    def __init__(
+        self,
+        group: str,
+        client: MQClient,
+        coordinator: ICoordinator,
+        options: OrderedOptions,
+        topic: str,
+        unit: str,
+        told: Told,
+        gone: Callable[[str], object],
+    ) -> None:
+        """`gone` is called with the topic when it is declared no longer."""
+        self.group = group
+        self.topic = topic
+        self.client = client
+        self.options = options
+        self._coordinator = coordinator
+        self._unit = unit
+        self._told = told
+        self._gone = gone
+        self._queues: dict[int, QueueSender] = {}
+        self._target: Target | None = None
+        self._turns: list[defer.Deferred[None]] = []
+        self._watch = UnitWatch(coordinator, self.topic, unit, self._changed)
+        self._candidate = self._new_candidate()
+
+    def start(self) -> None:
+        """Needs no connection yet."""
+        self._watch.start()
+        self._candidate.start()
+
+    async def stop(self) -> None:
+        """Let others lead; what waits is not told of anything."""
+        self._watch.stop()
+        for queue in self._queues.values():
+            queue.stop()
+        await self._candidate.stop()
+
+    @property
+    def leads(self) -> bool:
+        """Whether this producer surely is the active sender now."""
+        return self._candidate.is_leader
+
+    def turn(self) -> defer.Deferred[None]:
+        """Fires when this producer leads."""
+        waiting: defer.Deferred[None] = defer.Deferred(self._turns.remove)
+        if self.leads:
+            waiting.callback(None)
+        else:
+            self._turns.append(waiting)
+        return waiting
+
+    def submit(self, queue_id: int, message: Outgoing, seconds: float) -> defer.Deferred[SendResult]:
+        """Send behind all that was submitted before to that queue. Raises NotLeader or TooMuchWaits."""
+        candidate = self._candidate
+        if candidate.term is None and candidate.leader is not None and not self.options.stand_by:
+            raise self._not_leader()
+        queue = self._queues.get(queue_id)
+        if queue is None:
+            queue = self._queues[queue_id] = QueueSender(self, queue_id)
+        return queue.submit(message, seconds)
+
+    # what queues ask
+
+    def target(self) -> Target | None:
+        return self._target if self._candidate.is_leader else None
+
+    def is_led_by_another(self) -> None:
+        """Stand again, behind whoever stands: the own term is over."""
+        candidate, self._candidate = self._candidate, self._new_candidate()
+        self._candidate.leader = candidate.path
+        self._lost()
+        candidate.stop().addCallback(lambda _: self._candidate.start())
+
+    async def why(self, queue_id: int, seconds: float, last: Exception | None) -> Exception:
+        if self._watch.problem is not None:
+            return self._watch.problem
+        place = f"topic {self.topic} queue {self._unit}"
+        if self._candidate.problem is not None:
+            return CoordinatorUnreachable(place, self._candidate.problem)
+        if not self._coordinator.holds():
+            return CoordinatorUnreachable(place, TimeoutError("it does not confirm the session"))
+        lists = self._watch.lists
+        if self._candidate.term is None:
+            return self._not_leader()
+        if lists is None or lists.head is not None:
+            return SendTimedOut(self.topic, queue_id, seconds, last)
+        try:
+            declared = await read_topic(self._coordinator, self.topic)
+            states = await read_groups(self._coordinator, declared.groups)
+        except OrderedError as error:
+            return error
+        except CoordinationError as error:
+            return CoordinatorUnreachable(place, error)
+        return NoHead(self.topic, self._unit, seconds, reasons_without_head(lists, states.values()))
+
+    # what happens
+
+    def _new_candidate(self) -> Candidate:
+        return Candidate(
+            self._coordinator,
+            leaders_path(PRODUCERS, self.group, self.topic, self._unit),
+            leads=self._leads,
+            lost=self._lost,
+            behind=lambda leader: self._stands_behind(),
+            data=self.client.client_id.encode(),
+        )
+
+    def _leads(self, term: int) -> None:
+        self._aim()
+        for queue in self._queues.values():
+            queue.renew()
+            queue.resume()
+        self._told(self.topic, self._unit, True)
+        turns, self._turns = self._turns, []
+        for turn in turns:
+            turn.callback(None)
+
+    def _lost(self) -> None:
+        self._aim()
+        self._told(self.topic, self._unit, False)
+        self._stands_behind()
+
+    def _stands_behind(self) -> None:
+        for queue in self._queues.values():
+            queue.resume()
+            if not self.options.stand_by:
+                queue.fail(self._not_leader())
+
+    def _not_leader(self) -> NotLeader:
+        leader = self._candidate.leader
+        why = f"{leader} leads" if leader else "its session with the coordinator was lost"
+        return NotLeader(self.topic, self._unit, self.group, why)
+
+    def _changed(self) -> None:
+        self._aim()
+        problem = self._watch.problem
+        if isinstance(problem, OrderedTopicUnknown):
+            self._gone(self.topic)
+        for queue in self._queues.values():
+            queue.resume()
+            if isinstance(problem, OrderedTopicUnknown):
+                queue.fail(problem)
+
+    def _aim(self) -> None:
+        """Work out anew where sends go."""
+        lists, term = self._watch.lists, self._candidate.term
+        aim = None
+        if lists is not None and lists.head is not None and term is not None:
+            aim = Target(lists.head, lists.epoch, term)
+        if aim != self._target:
+            self._target = aim
