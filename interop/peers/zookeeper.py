@@ -72,6 +72,11 @@ class ZooKeeperServer:
         except OSError:
             return b""
 
+    def signal(self, number: int) -> None:
+        """To its process."""
+        assert self._process is not None
+        self._process.child.send_signal(number)
+
     def kill(self) -> None:
         """SIGKILL; harmless where it does not run."""
         if self._process is not None:

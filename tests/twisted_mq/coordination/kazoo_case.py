@@ -20,6 +20,8 @@ from twisted_mq.coordination.zookeeper import ZooKeeperCoordinator
 SESSION_SECONDS = 4.0
 PATIENCE_SECONDS = 60
 POLL_SECONDS = 0.01
+OWNER = [("digest", "mq:secret")]
+"""Who may delete what tests protect."""
 
 
 class KazooCase(TestCase, Hooks):
@@ -31,20 +33,21 @@ class KazooCase(TestCase, Hooks):
     @defer.inlineCallbacks
     def setUp(self) -> Any:
         self.links: dict[ICoordinator, CutLink] = {}
+        self.coordinators: list[ICoordinator] = []
         yield self.in_client(clean)
 
     @defer.inlineCallbacks
     def tearDown(self) -> Any:
         for link in self.links.values():
             link.heal()
-        yield defer.gatherResults([coordinator.stop() for coordinator in self.links])
+        yield defer.gatherResults([coordinator.stop() for coordinator in self.coordinators])
         yield defer.gatherResults([link.stop() for link in self.links.values()])
 
     def in_client(self, work: Callable[[KazooClient], Any], **options: Any) -> defer.Deferred[Any]:
         """Do it with a client of kazoo, in a thread."""
 
         def run() -> Any:
-            client = KazooClient(f"127.0.0.1:{self.server_port}", timeout=SESSION_SECONDS, **options)
+            client = KazooClient(f"127.0.0.1:{self.server_port}", timeout=SESSION_SECONDS, auth_data=OWNER, **options)
             client.start(PATIENCE_SECONDS)
             try:
                 return work(client)
@@ -56,11 +59,18 @@ class KazooCase(TestCase, Hooks):
 
     def coordinator(self, chroot: str = "/mq", **settings: Any) -> ZooKeeperCoordinator:
         link = CutLink(reactor, self.server_port)
-        address = parse_address(f"127.0.0.1:{link.port}{chroot}")
-        options = {"session_seconds": SESSION_SECONDS, **settings}
-        coordinator = ZooKeeperCoordinator(CoordinatorSettings(address, **options), reactor, reactor.callFromThread)
-        verifyObject(ICoordinator, coordinator)
+        coordinator = self.direct(f"127.0.0.1:{link.port}{chroot}", **settings)
         self.links[coordinator] = link
+        return coordinator
+
+    def direct(self, address: str, **settings: Any) -> ZooKeeperCoordinator:
+        """A client without a link that could be cut."""
+        options = {"session_seconds": SESSION_SECONDS, **settings}
+        coordinator = ZooKeeperCoordinator(
+            CoordinatorSettings(parse_address(address), **options), reactor, reactor.callFromThread
+        )
+        verifyObject(ICoordinator, coordinator)
+        self.coordinators.append(coordinator)
         return coordinator
 
     def unreachable(self) -> ICoordinator:
