@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 LONG_TURN = re.compile(r"long turn: seconds=([\d.]+)(.*)")
 BEGINNING = re.compile(r"^(?=\d{4}-\d\d-\d\dT)", re.MULTILINE)
 NO_SPACE = "No space left on device"
-FAULTS = ("Unhandled", "Traceback", "request failed", "answer not sent")
+FAULTS = ("Unhandled", "Traceback (most recent", "request failed", "answer not sent")
 QUEUES = 4
 
 
