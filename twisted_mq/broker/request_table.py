@@ -70,7 +70,7 @@ def _processors(broker: BrokerController) -> Iterator[RequestProcessor]:
     yield NotificationProcessor(broker, broker.pop.orders)
     yield PeekMessageProcessor(broker)
     yield ClientManageProcessor(
-        options, broker.now_ms, topics, groups, consumers, producers, broker.filters, broker.statistics
+        options, broker.now_ms, topics, groups, consumers, producers, broker.filters, broker.statistics, broker.turns
     )
     yield ConsumerManageProcessor(store, topics, groups, offsets, consumers, broker.locks, broker.now_ms)
     yield QueryAssignmentProcessor(options, topics, groups, consumers, broker.routes, broker.tables.request_modes)

@@ -309,3 +309,30 @@ def test_a_client_that_takes_another_id_is_no_member_under_the_old_one() -> None
         beat(peer, f"c{number}", consumer(), producer_data_set=[ProducerData(group_name="P")])
     assert members(broker) == ["other", "c2"]
     assert [broker.controller.producers.find_channel(f"c{number}") for number in range(3)] == [None, None, peer.channel]
+
+
+def many_groups() -> RemotingCommand:
+    data = HeartbeatData(client_id="many", consumer_data_set=[consumer(f"G{number}") for number in range(1000)])
+    return RemotingCommand(RequestCode.HEART_BEAT, body=encode_body(data), language="JAVA")
+
+
+def test_others_have_their_turns_while_a_heartbeat_with_many_groups_is_registered() -> None:
+    broker = BrokerInMemory()
+    peer, other = broker.connect(), broker.connect()
+    peer.send(many_groups())
+    assert (peer.received(), beat(other, "other", consumer()).code) == ([], 0)
+    assert list(broker.controller.consumers.groups) == ["G"]
+    while not (answers := [one for one in peer.received() if one.is_response]):
+        broker.clock.advance(0)
+    assert answers[0].code == 0
+    assert (members(broker, "G0"), members(broker, "G999"), members(broker)) == (["many"], ["many"], ["other"])
+
+
+def test_a_client_that_leaves_while_its_groups_are_registered_is_in_none_of_them() -> None:
+    broker = BrokerInMemory()
+    peer = broker.connect()
+    peer.send(many_groups())
+    peer.channel.connectionLost()
+    for _ in range(30):
+        broker.clock.advance(0)
+    assert broker.controller.consumers.groups == {}
