@@ -66,8 +66,9 @@ def _sections(cls: type) -> str:
 
 
 def _titles_and_fields(cls: type) -> Iterator[tuple[str, str]]:
-    for match in _TITLE_OR_FIELD.finditer(inspect.getsource(cls)):
-        yield match["title"] or "", match["field"] or ""
+    for one in filter(attrs.has, cls.__mro__):
+        for match in _TITLE_OR_FIELD.finditer(inspect.getsource(one)):
+            yield match["title"] or "", match["field"] or ""
 
 
 def _section(title: str, fields: list[Option]) -> str:

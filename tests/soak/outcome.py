@@ -8,7 +8,8 @@ import signal
 import attrs
 
 from tests.soak.load import OK
-from twisted_mq.remoting.budget import MIB, Budget
+from twisted_mq.config.connection_options import MIB
+from twisted_mq.remoting.budget import Budget
 
 CONNECTIONS = 1000
 BESIDE_MIB = 400
@@ -53,7 +54,7 @@ class Outcome:
 def broken_promises(outcome: Outcome) -> list[str]:
     """What must not be, however slow the machine is."""
     budget = Budget[str]()
-    most_mib = (budget.max_unsent + budget.max_incomplete) / MIB + BESIDE_MIB
+    most_mib = (budget.options.max_unsent_bytes + budget.options.max_incomplete_bytes) / MIB + BESIDE_MIB
     stopped = {0, -signal.SIGTERM}
     problems = [*outcome.wrong, *outcome.faults]
     problems += [f"{outcome.missing} acknowledged messages were not delivered"] * bool(outcome.missing)

@@ -22,6 +22,7 @@ from twisted_mq.protocol.layouts.host import pack_host, pack_ip
 from twisted_mq.protocol.layouts.message_id import UniqueKeyMaker
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.framing import FrameDecoder, encode_frame
+from twisted_mq.remoting.budget import Budget
 from twisted_mq.remoting.channel import Channel, Traffic
 from twisted_mq.storage.config import FlushDiskType, StoreConfig
 from twisted_mq.storage.memory.memory_store import MemoryMessageStore
@@ -126,6 +127,7 @@ class BrokerInMemory:
             end_of_read=self.controller.dispatch,
             channel_lost=self.controller.channel_lost,
             late=self.controller.late,
+            budget=Budget(self.options),
         )
 
     def now_ms(self) -> int:

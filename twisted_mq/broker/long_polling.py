@@ -3,24 +3,28 @@
 Who waits for the same stands in one line. An arriving message wakes the lines that it concerns; after the dispatch of a
 batch those are answered together, so that one answer carries the whole batch. Every pull of a line is answered, as each
 reads for itself. Of pops and notifications as many are as messages arrived; one that finds nothing goes on waiting.
+Where that takes long, others have their turn in between.
 """
 
 from __future__ import annotations
 
-import bisect
-from collections.abc import Callable, Collection
+import math
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 import attrs
 from twisted.internet import defer, interfaces
 from twisted.python import failure
 
 from twisted_mq.broker.waiting_requests import Kind, Line, Place, Waiting
-from twisted_mq.remoting.channel import Answer, Ready
+from twisted_mq.remoting.channel import TURN_SECONDS, Answer, Ready
 from twisted_mq.remoting.late_answers import LateAnswers
 
 ALL_QUEUES = -1
 EARLY_MS = 50
 """So much before its end a pop or a notification is answered (Apache: PopRequest.isTimeout)."""
+MOST_WAIT_MS = 300_000
+"""For how long a request waits at most, whatever it asks for. Clients ask for 15 to 30 s."""
 HOLD_CHECK_SECONDS = 5.0
 """How often pulls are looked at for their time limit, and all for their connection (Apache: 5 s)."""
 
@@ -28,6 +32,7 @@ HOLD_CHECK_SECONDS = 5.0
 @attrs.define(eq=False)
 class _Held:
     request: Waiting
+    expires_ms: int
     done: defer.Deferred[Ready]
     timer: interfaces.IDelayedCall | None
 
@@ -35,6 +40,10 @@ class _Held:
         """Whether a message with one of these tags codes may be for it; None for any."""
         codes = self.request.tags_codes
         return arrived is None or codes is None or not set(codes).isdisjoint(arrived)
+
+
+def _expiry(held: _Held) -> int:
+    return held.expires_ms
 
 
 @attrs.define
@@ -57,7 +66,7 @@ class LongPolling:
         late: LateAnswers,
         dispatch: Callable[[], object],
     ) -> None:
-        self.lines: dict[Line, list[_Held]] = {}
+        self.lines: dict[Line, dict[_Held, None]] = {}
         self.woken: dict[Line, _Arrival] = {}
         self._clock = clock
         self._now_ms = now_ms
@@ -65,6 +74,8 @@ class LongPolling:
         self._lines_at: dict[Place, dict[Line, None]] = {}
         self._counts = dict.fromkeys(Kind, 0)
         self._late = late
+        self._work: deque[Iterator[Kind | None]] = deque()
+        self._next_turn: interfaces.IDelayedCall | None = None
 
     def count(self, kind: Kind) -> int:
         """How many of a kind wait."""
@@ -76,11 +87,12 @@ class LongPolling:
 
     def hold(self, request: Waiting) -> defer.Deferred[Ready]:
         """Let a request wait. Fires with its answer, None where its client is gone; who cancels it gets none."""
-        timer = None
+        timer, now_ms = None, self._now_ms()
+        expires_ms = min(request.expires_ms, now_ms + MOST_WAIT_MS)
         if request.line.kind is not Kind.PULL:
-            delay_ms = request.expires_ms - EARLY_MS - self._now_ms()
+            delay_ms = expires_ms - EARLY_MS - now_ms
             timer = self._clock.callLater(delay_ms / 1000, lambda: self._expired(held))
-        held = _Held(request, defer.Deferred(lambda _: self._cancelled(held)), timer)
+        held = _Held(request, expires_ms, defer.Deferred(lambda _: self._cancelled(held)), timer)
         self._keep(held)
         return held.done
 
@@ -95,33 +107,72 @@ class LongPolling:
                 arrival.tags_codes.add(tags_code)
 
     def answer_woken(self) -> bool:
-        """Answer those for whom messages arrived; whether pops were tried, which put check points."""
-        woken, self.woken = sorted(self.woken.items()), {}
-        with self._late.together():
-            for line, arrival in woken:
-                self._offer(line, arrival)
-        return bool(woken) and woken[-1][0].kind is Kind.POP
+        """Answer those for whom messages arrived; whether pops were tried, which put check points.
 
-    def _offer(self, line: Line, arrival: _Arrival) -> None:
-        if line.kind is Kind.PULL:
-            for held in [held for held in self.lines.get(line, ()) if held.wants(arrival.tags_codes)]:
+        Those that are answered in a later turn are followed by `dispatch`.
+        """
+        woken, self.woken = sorted(self.woken.items()), {}
+        for line, arrival in woken:
+            offered = self._offer_to_all if line.kind is Kind.PULL else self._offer_to_first
+            self._work.append(offered(line, arrival))
+        return self._answer_for_a_turn()
+
+    def _offer_to_all(self, line: Line, arrival: _Arrival) -> Iterator[Kind | None]:
+        for held in list(self.lines.get(line, ())):
+            if held.wants(arrival.tags_codes):
                 self._try(held, last=False)
-            return
-        for _ in range(arrival.count):
-            if not self._wake(line, arrival.tags_codes):
-                break
+            yield None
+
+    def _offer_to_first(self, line: Line, arrival: _Arrival) -> Iterator[Kind | None]:
+        """To as many as messages came, until one finds nothing."""
+        left = arrival.count
+        for held in self._in_turn(line):
+            if held.wants(arrival.tags_codes) and not held.done.called:
+                left -= held.request.channel.connected_now
+                if not self._try(held, last=False):
+                    break
+                yield line.kind
+                if not left:
+                    break
+
+    def _in_turn(self, line: Line) -> list[_Held]:
+        waiting = sorted(self.lines.get(line, ()), key=_expiry)
+        return waiting[::-1] if line.kind is Kind.NOTIFICATION else waiting
+
+    # turns
+
+    def _answer_for_a_turn(self) -> bool:
+        """Do what is to be done for as long as a turn takes, and the rest in the next ones; whether pops were tried."""
+        if self._next_turn is not None:
+            return False
+        return self._answer_until(self._clock.seconds() + TURN_SECONDS)
+
+    def _answer_until(self, end: float) -> bool:
+        popped, seconds = False, self._clock.seconds
+        with self._late.together():
+            while self._work:
+                for kind in self._work[0]:
+                    popped |= kind is Kind.POP
+                    if seconds() >= end:
+                        self._next_turn = self._clock.callLater(0, self._go_on)
+                        return popped
+                self._work.popleft()
+        return popped
+
+    def _go_on(self) -> None:
+        self._next_turn = None
+        if self._answer_for_a_turn():
+            self._dispatch()
 
     def wake(self, topic: str, group: str, queue_id: int) -> None:
         """A queue may be popped again: of both kinds a request for all queues is tried, else one for the queue."""
         for kind in (Kind.POP, Kind.NOTIFICATION):
-            if not self._wake(Line(kind, topic, group, ALL_QUEUES), None):
-                self._wake(Line(kind, topic, group, queue_id), None)
+            if not self._wake(Line(kind, topic, group, ALL_QUEUES)):
+                self._wake(Line(kind, topic, group, queue_id))
 
-    def _wake(self, line: Line, arrived: Collection[int] | None) -> bool:
-        """Answer a request that wants one of the messages; False where none does, or it found nothing."""
-        wanting = [held for held in self.lines.get(line, ()) if held.wants(arrived)]
-        while wanting:
-            held = wanting.pop(-1 if line.kind is Kind.NOTIFICATION else 0)
+    def _wake(self, line: Line) -> bool:
+        """Answer a request; False where none waits, or it found nothing."""
+        for held in self._in_turn(line):
             gone = not held.request.channel.connected_now
             if not self._try(held, last=False):
                 return False
@@ -133,22 +184,31 @@ class LongPolling:
 
     def answer_expired(self, now_ms: int) -> None:
         """Answer those whose time is up; let those go whose connection is gone, however long they wanted to wait."""
-        self._end(lambda held: held.request.expires_ms <= now_ms or not held.request.channel.connected_now)
+        waiting = [held for line in self.lines.values() for held in line]
+        self._end(held for held in waiting if held.expires_ms <= now_ms or not held.request.channel.connected_now)
 
     def answer_queue(self, topic: str, queue_id: int) -> None:
         """Answer the pulls of one queue: a reader among them is to go on elsewhere."""
-        with self._late.together():
-            for held in list(self.lines.get(Line(Kind.PULL, topic, "", queue_id), ())):
-                self._try(held, last=True)
+        self._end(list(self.lines.get(Line(Kind.PULL, topic, "", queue_id), ())))
 
     def answer_all(self, *kinds: Kind) -> None:
-        """Answer every request of these kinds: the broker stops."""
-        self._end(lambda held: held.request.line.kind in kinds)
+        """Answer every request of these kinds, in this turn: the broker stops."""
+        self._work.append(
+            self._ended([held for line, waiting in self.lines.items() if line.kind in kinds for held in waiting])
+        )
+        if self._next_turn is not None:
+            self._next_turn.cancel()
+            self._next_turn = None
+        self._answer_until(math.inf)
 
-    def _end(self, due: Callable[[_Held], bool]) -> None:
-        with self._late.together():
-            for held in [held for line in self.lines.values() for held in line if due(held)]:
-                self._try(held, last=True)
+    def _end(self, due: Iterable[_Held]) -> None:
+        self._work.append(self._ended(due))
+        self._answer_for_a_turn()
+
+    def _ended(self, due: Iterable[_Held]) -> Iterator[Kind | None]:
+        for held in due:
+            self._try(held, last=True)
+            yield held.request.line.kind
 
     def _expired(self, held: _Held) -> None:
         held.timer = None
@@ -192,15 +252,15 @@ class LongPolling:
     def _keep(self, held: _Held) -> None:
         line = held.request.line
         if line not in self.lines:
-            self.lines[line] = []
+            self.lines[line] = {}
             for place in line.places():
                 self._lines_at.setdefault(place, {})[line] = None
-        bisect.insort(self.lines[line], held, key=lambda one: one.request.expires_ms)
+        self.lines[line][held] = None
         self._counts[line.kind] += 1
 
     def _drop(self, held: _Held) -> None:
         line = held.request.line
-        self.lines[line].remove(held)
+        del self.lines[line][held]
         self._counts[line.kind] -= 1
         if self.lines[line]:
             return

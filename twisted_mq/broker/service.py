@@ -47,6 +47,7 @@ from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.layouts.host import pack_host, pack_ip
 from twisted_mq.protocol.layouts.message_id import UniqueKeyMaker
 from twisted_mq.reactor_threads import Arguments, CallFromThread, Result
+from twisted_mq.remoting.budget import Budget
 from twisted_mq.remoting.channel import Traffic
 from twisted_mq.remoting.client import RemotingClient
 from twisted_mq.remoting.listen import Bound, PortError, listen
@@ -238,6 +239,7 @@ class BrokerService(service.Service):
             end_of_read=controller.dispatch,
             channel_lost=controller.channel_lost,
             late=controller.late,
+            budget=Budget(self.options),
             count=lambda event: controller.statistics.activity[event].add(1, 0),
         )
         self._factory = RemotingServerFactory(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import attrs
 
+from twisted_mq.config.connection_options import ConnectionOptions
 from twisted_mq.config.environment import in_home
 from twisted_mq.config.options import option
 
@@ -13,7 +14,7 @@ LISTEN_PORT = 9876
 
 
 @attrs.define(kw_only=True)
-class NamesrvOptions:
+class NamesrvOptions(ConnectionOptions):
     """Settings of one name server. Mutable: the configuration requests change what is on the allow-list."""
 
     bind_address: str = option("bindAddress", "0.0.0.0", "address that the socket is bound to")

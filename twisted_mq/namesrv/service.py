@@ -19,6 +19,7 @@ from twisted_mq.protocol.headers import NotifyMinBrokerIdChangeRequestHeader
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import encode_header
 from twisted_mq.reactor_threads import threads_of
+from twisted_mq.remoting.budget import Budget
 from twisted_mq.remoting.channel import Channel, Traffic
 from twisted_mq.remoting.client import RemotingClient
 from twisted_mq.remoting.listen import Bind, bind, listen
@@ -57,7 +58,7 @@ class NamesrvService(service.Service):
             in_thread=threads_of(reactor),
             tell=self._tell,
         )
-        traffic = Traffic(processors(self._state), reactor, channel_lost=self._channel_lost)
+        traffic = Traffic(processors(self._state), reactor, channel_lost=self._channel_lost, budget=Budget(options))
         self.factory = RemotingServerFactory(traffic, options.server_channel_max_idle_time_seconds, most_connections())
         self._scan: PeriodicJob | None = None
 

@@ -1,8 +1,8 @@
 """How much memory the peers of one server may take, by connection and in total, in bytes.
 
-Counted are answers that a peer does not take and frames of which only a part has come. Past a limit one connection is
-cut: the one that holds the most answers, or whose frame has been on its way for the longest time. So a server never
-holds more than its limits and one frame.
+Counted are answers that a peer does not take, frames of which only a part has come, and requests that wait for their
+answer. Past a limit one connection is cut: the one that holds the most answers, or whose frame has been on its way for the
+longest time; a request that is too much is refused. So a server never holds more than its limits and one frame.
 """
 
 from __future__ import annotations
@@ -12,24 +12,29 @@ from typing import Generic, TypeVar
 
 import attrs
 
+from twisted_mq.config.connection_options import ConnectionOptions
+
 Peer = TypeVar("Peer", bound=Hashable)
 
-MIB = 1 << 20
+HELD_OVERHEAD = 3072
+"""What a request that waits takes beside the bytes of its frame: a held pull as it is measured."""
 
 
 @attrs.define(eq=False)
 class Budget(Generic[Peer]):
-    """The limits, and what is held now. Peers that hold nothing are not kept."""
+    """The limits, and what is held now. Peers that hold nothing are not kept.
 
-    max_unsent_by_channel: int = 64 * MIB
-    """Four of the largest frames; what comes late, such as answers to held pulls, adds up here."""
-    max_unsent: int = 512 * MIB
-    max_incomplete: int = 256 * MIB
+    What comes late, such as answers to held pulls, adds up in what is unsent.
+    """
+
+    options: ConnectionOptions = attrs.field(factory=ConnectionOptions)
     _unsent: dict[Peer, int] = attrs.field(factory=dict)
     _incomplete: dict[Peer, int] = attrs.field(factory=dict)
     """In the order in which the frames began."""
+    _held: dict[Peer, int] = attrs.field(factory=dict)
     _unsent_total: int = 0
     _incomplete_total: int = 0
+    _held_total: int = 0
 
     @property
     def unsent_bytes(self) -> int:
@@ -41,13 +46,18 @@ class Budget(Generic[Peer]):
         """Parts of frames."""
         return self._incomplete_total
 
+    @property
+    def held_bytes(self) -> int:
+        """Requests that wait."""
+        return self._held_total
+
     def not_taken(self, peer: Peer, size: int) -> Peer | None:
         """So many more bytes wait for this peer. Returns the peer that is to be cut off, None within the limits."""
         held = self._unsent[peer] = self._unsent.get(peer, 0) + size
         self._unsent_total += size
-        if held > self.max_unsent_by_channel:
+        if held > self.options.max_unsent_bytes_by_channel:
             return peer
-        if self._unsent_total > self.max_unsent:
+        if self._unsent_total > self.options.max_unsent_bytes:
             return max(self._unsent, key=self._unsent.__getitem__)
         return None
 
@@ -63,11 +73,29 @@ class Budget(Generic[Peer]):
             del self._incomplete[peer]
         if size:
             self._incomplete[peer] = size
-        if self._incomplete_total > self.max_incomplete:
+        if self._incomplete_total > self.options.max_incomplete_bytes:
             return next(iter(self._incomplete))
         return None
 
+    def hold(self, peer: Peer, size: int) -> bool:
+        """Whether a request of so many bytes of this peer may wait; then it counts until `let_go`."""
+        size += HELD_OVERHEAD
+        held = self._held.get(peer, 0) + size
+        if held > self.options.max_held_bytes_by_channel or self._held_total + size > self.options.max_held_bytes:
+            return False
+        self._held[peer] = held
+        self._held_total += size
+        return True
+
+    def let_go(self, peer: Peer, size: int) -> None:
+        """Such a request waits no more."""
+        size += HELD_OVERHEAD
+        self._held_total -= size
+        self._held[peer] -= size
+        if not self._held[peer]:
+            del self._held[peer]
+
     def forget(self, peer: Peer) -> None:
-        """The peer is gone, and what it held with it."""
+        """The peer is gone, and what it did not take or send with it; what waits is let go when it is answered."""
         self.taken(peer)
         self._incomplete_total -= self._incomplete.pop(peer, 0)

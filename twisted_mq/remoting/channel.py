@@ -6,7 +6,7 @@ that takes long, so that a peer who waits for the first ones goes on meanwhile. 
 
 While a client does not read its answers, a server reads nothing more from it and processes nothing more of what it has
 read (registerProducer); what is held for peers is bounded by `remoting.budget`. Requests whose answers are pending are
-bounded by `Traffic`, by channel and in total, past a bound the answer is SYSTEM_BUSY; own requests without an answer too.
+bounded there too, by channel and in total, past a bound the answer is SYSTEM_BUSY; own requests without an answer by `Traffic`.
 A read whose commands take long is processed in several turns of the reactor, so that no peer keeps it from others.
 """
 
@@ -64,10 +64,6 @@ class Traffic:
     processors: Mapping[int, Processor]
     clock: interfaces.IReactorTime
     max_frame_bytes: int = MAX_FRAME_BYTES
-    max_pending_answers: int = 110_000
-    """Requests that may wait for a later answer; Apache: the queue capacities of its send and pull pools."""
-    max_pending_by_channel: int = 11_000
-    """The same of one channel: a consumer holds one pull for each queue."""
     max_awaited: int = 65_535
     """Own requests of one channel that may wait for their answer (Apache: clientAsyncSemaphoreValue)."""
     pause_reading: bool = True
@@ -301,19 +297,25 @@ class Channel(protocol.Protocol):
         return encode_frame(answer)
 
     def _await_answer(self, command: RemotingCommand, later: Later) -> bytes | None:
-        traffic = self._traffic
-        if traffic.pending_answers >= traffic.max_pending_answers or self._pending >= traffic.max_pending_by_channel:
+        traffic, limits = self._traffic, self._traffic.budget.options
+        size = len(command.body) + len(command.raw_ext_fields or b"")
+        if (
+            traffic.pending_answers >= limits.max_held_requests
+            or self._pending >= limits.max_held_requests_by_channel
+            or not traffic.budget.hold(self, size)
+        ):
             later.addErrback(lambda _: None)
             later.cancel()
             return encode_frame(command.answer(ResponseCode.SYSTEM_BUSY, REJECTED))
         traffic.pending_answers += 1
         self._pending += 1
         later.addErrback(lambda reason: self._refusal(command, reason))
-        later.addCallback(self._write_late, command)
+        later.addCallback(self._write_late, command, size)
         later.addErrback(lambda reason: self.log.failure("answer not sent: peer={peer}", reason, peer=self.address))
         return None
 
-    def _write_late(self, answer: Answer, command: RemotingCommand) -> None:
+    def _write_late(self, answer: Answer, command: RemotingCommand, size: int) -> None:
+        self._traffic.budget.let_go(self, size)
         self._traffic.pending_answers -= 1
         self._pending -= 1
         encoded = self._frame(command, answer) if self.connected_now else None

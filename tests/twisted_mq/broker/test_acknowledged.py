@@ -11,12 +11,14 @@ import pytest
 
 from tests.support.broker import BrokerInMemory, Peer
 from tests.support.transactions import half_fields
+from twisted_mq.config.connection_options import ConnectionOptions
 from twisted_mq.protocol.bodies import HeartbeatData, ProducerData, encode_body
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.layouts.record_codec import decode_message
 from twisted_mq.protocol.names.recall_handle import RecallHandle
 from twisted_mq.protocol.names.system_topics import CHECK_MAX_TIME_TOPIC, OP_TOPIC
 from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.remoting.budget import Budget
 from twisted_mq.storage.interfaces import InnerMessage
 
 COMMIT, ROLLBACK = "8", "12"
@@ -151,7 +153,9 @@ def test_sends_that_a_channel_gives_up_wait_no_more(tmp_path: Path) -> None:
     desk = Desk(tmp_path, **SYNC_FLUSH, send_thread_pool_queue_capacity=2)
     fields = half_fields("K", desk.broker.now_ms()) | {"i": ""}
     full = desk.broker.connect()
-    full.channel._traffic = attrs.evolve(full.channel._traffic, max_pending_by_channel=0)
+    full.channel._traffic = attrs.evolve(
+        full.channel._traffic, budget=Budget(ConnectionOptions(max_held_requests_by_channel=0))
+    )
     assert [full.ask(RequestCode.SEND_MESSAGE_V2, fields, b"x").code for _ in range(3)] == [
         ResponseCode.SYSTEM_BUSY
     ] * 3

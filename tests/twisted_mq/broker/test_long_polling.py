@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from unittest.mock import patch
 
 import attrs
+import pytest
 from twisted.internet import defer
 from twisted.internet.task import Clock
 
@@ -201,3 +203,75 @@ def test_answers_of_one_connection_leave_in_one_piece() -> None:
         desk.polling.arrived("T", queue_id, 0, 0, 1)
     desk.polling.answer_woken()
     assert (one.writes, other.writes) == ([[b"a0", b"a1", b"a2"]], [])
+
+
+class SlowDesk(Desk):
+    """Each attempt takes 15 ms; a turn has 20."""
+
+    def slow(self) -> bool:
+        self.clock.rightNow += 0.015
+        return True
+
+    def turn(self) -> list[object]:
+        """Who is answered in the next turn."""
+        (due,) = [call for call in self.clock.getDelayedCalls() if call.getTime() <= self.clock.seconds()]
+        self.clock.calls.remove(due)
+        self.answers.clear()
+        due.called = 1
+        due.func()
+        return self.answers
+
+
+def test_very_many_pulls_are_answered_in_several_turns() -> None:
+    desk = SlowDesk()
+    held = [desk.hold(Request(name, found=desk.slow)) for name in "abcdef"]
+    desk.hold(Request("other tags", tags_codes={7}, found=desk.slow))
+    desk.arrive()
+    assert desk.answers == [b"a", b"b"]
+    held[3].cancel()
+    desk.arrive(queue_id=1)
+    desk.answers.clear()
+    assert desk.turn() == [b"c", b"e"]
+    assert desk.turn() == [b"f"]
+    assert (desk.polling.count(Kind.PULL), desk.clock.getDelayedCalls(), desk.dispatched) == (1, [], 0)
+
+
+def test_what_pops_put_in_later_turns_is_shown_after_each() -> None:
+    desk = SlowDesk()
+    for name in "abcde":
+        desk.hold(pop(name, found=desk.slow))
+    desk.arrive(count=4)
+    assert (desk.answers, desk.dispatched) == ([b"a", b"b"], 0)
+    assert (desk.turn(), desk.dispatched, desk.polling.count(Kind.POP)) == ([b"c", b"d"], 1, 1)
+
+
+def test_pulls_whose_time_is_up_together_are_answered_in_several_turns() -> None:
+    desk = SlowDesk()
+    for name in "abc":
+        desk.hold(Request(name, found=desk.slow, expires_ms=50))
+    slow = Request.attempt
+    with patch.object(Request, "attempt", lambda self, last: (desk.slow(), slow(self, last))[1]):
+        desk.polling.answer_expired(60)
+        assert desk.answers == [b"a", b"b"]
+        assert desk.turn() == [b"c"]
+
+
+def test_the_end_answers_at_once_what_waits_for_its_turn_too() -> None:
+    desk = SlowDesk()
+    for name in "abcd":
+        desk.hold(Request(name, found=desk.slow))
+    desk.arrive()
+    desk.hold(Request("e"))
+    desk.polling.answer_all(Kind.PULL)
+    assert (desk.answers, desk.polling.lines, desk.clock.getDelayedCalls()) == ([b"a", b"b", b"c", b"d", b"e"], {}, [])
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+def test_nobody_waits_longer_than_five_minutes(kind: Kind) -> None:
+    desk = Desk()
+    desk.hold(Request("a", Line(kind, "T", "G", 0), expires_ms=10**15))
+    for now_ms in (299_000, 301_000):
+        desk.clock.rightNow = now_ms / 1000
+        desk.clock.advance(0)
+        desk.polling.answer_expired(now_ms)
+        assert desk.answers == ([] if now_ms < 300_000 else [b"a"])

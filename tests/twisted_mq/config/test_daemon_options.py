@@ -13,6 +13,7 @@ import pytest
 
 from twisted_mq.broker.options import BrokerOptions, BrokerRole, FlushDiskType
 from twisted_mq.broker.store_options import store_config
+from twisted_mq.config.connection_options import ConnectionOptions
 from twisted_mq.config.known_keys import known_keys, startup_defaults
 from twisted_mq.config.options import option_fields, read_options
 from twisted_mq.config.properties import parse_properties
@@ -22,6 +23,7 @@ BROKER_CLASSES = {"BrokerConfig", "MessageStoreConfig", "NettyServerConfig", "Ne
 NAMESRV_CLASSES = {"NamesrvConfig", "NettyServerConfig", "NettyClientConfig"}
 DAEMONS = [(BrokerOptions, BROKER_CLASSES, "broker"), (NamesrvOptions, NAMESRV_CLASSES, "namesrv")]
 OURS = {
+    *option_fields(ConnectionOptions),
     "haAllowedSlaves",
     "haCountRegisteredSlavesOnly",
     "haSharedSecret",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from twisted_mq.remoting.budget import Budget
+from twisted_mq.config.connection_options import ConnectionOptions
+from twisted_mq.remoting.budget import HELD_OVERHEAD, Budget
 
 
 def test_answers_are_counted_by_peer_and_in_total_until_they_are_taken() -> None:
@@ -15,12 +16,12 @@ def test_answers_are_counted_by_peer_and_in_total_until_they_are_taken() -> None
 
 
 def test_a_peer_past_its_own_limit_is_named() -> None:
-    budget: Budget[str] = Budget(max_unsent_by_channel=100)
+    budget: Budget[str] = Budget(ConnectionOptions(max_unsent_bytes_by_channel=100))
     assert [budget.not_taken("a", 100), budget.not_taken("b", 101), budget.not_taken("a", 1)] == [None, "b", "a"]
 
 
 def test_past_the_total_the_peer_that_holds_most_is_named() -> None:
-    budget: Budget[str] = Budget(max_unsent=200)
+    budget: Budget[str] = Budget(ConnectionOptions(max_unsent_bytes=200))
     budget.not_taken("a", 120)
     assert budget.not_taken("b", 81) == "a"
     budget.forget("a")
@@ -36,8 +37,22 @@ def test_frames_in_parts_are_counted_as_they_grow_and_end() -> None:
 
 
 def test_past_the_limit_the_peer_whose_frame_began_first_is_named() -> None:
-    budget: Budget[str] = Budget(max_incomplete=100)
+    budget: Budget[str] = Budget(ConnectionOptions(max_incomplete_bytes=100))
     budget.came("a", 40)
     budget.came("b", 40)
     budget.came("a", 10)  # its first frame has ended, this is the next one
     assert budget.came("c", 51) == "b"
+
+
+def test_requests_that_wait_are_counted_until_they_are_let_go() -> None:
+    limits = ConnectionOptions(
+        max_held_bytes_by_channel=2 * HELD_OVERHEAD + 100, max_held_bytes=3 * HELD_OVERHEAD + 100
+    )
+    budget: Budget[str] = Budget(limits)
+    assert [budget.hold("a", 50), budget.hold("a", 51), budget.hold("a", 50)] == [True, False, True]
+    assert [budget.hold("b", 1), budget.hold("b", 0), budget.held_bytes] == [False, True, 3 * HELD_OVERHEAD + 100]
+    budget.forget("a")  # what waits is still there
+    assert budget.hold("b", 0) is False
+    budget.let_go("a", 50)
+    budget.let_go("a", 50)
+    assert [budget.hold("b", 1), budget.held_bytes] == [True, 2 * HELD_OVERHEAD + 1]

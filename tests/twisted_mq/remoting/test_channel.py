@@ -13,6 +13,7 @@ from tests.support.remoting import ClosingTransport, connect, frames, sent
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError, HeaderError
 from twisted_mq.protocol.wire.command import ONE_WAY_FLAG, RemotingCommand
+from twisted_mq.remoting.budget import HELD_OVERHEAD
 from twisted_mq.remoting.channel import GRACE_SECONDS, READY_BYTES, Channel, Traffic
 from twisted_mq.remoting.errors import RemotingSendError, RemotingTimeoutError, RemotingTooMuchRequestError
 
@@ -206,7 +207,7 @@ class RequestsOfThePeer(ChannelCase):
         self.assertTrue(self.transport.disconnecting)
 
     def test_past_the_limit_of_pending_answers_the_answer_is_busy(self) -> None:
-        self.traffic.max_pending_answers = 1
+        self.traffic.budget.options.max_held_requests = 1
         self.receive(request(LATER, 1), request(LATER, 2))
         (busy,) = sent(self.transport)
         self.assertEqual((busy.opaque, busy.code), (2, ResponseCode.SYSTEM_BUSY))
@@ -249,7 +250,7 @@ class RequestsOfThePeer(ChannelCase):
         self.channel.pauseProducing()
 
     def test_late_answers_for_a_peer_that_takes_none_are_bounded(self) -> None:
-        self.traffic.budget.max_unsent_by_channel = 1000
+        self.traffic.budget.options.max_unsent_bytes_by_channel = 1000
         self.receive(request(LATER, 1), request(LATER, 2), request(LATER, 3))
         self.channel.pauseProducing()
         with capturedLogs() as logged:
@@ -262,7 +263,7 @@ class RequestsOfThePeer(ChannelCase):
         self.assertEqual(self.traffic.budget.unsent_bytes, 0)
 
     def test_frames_in_parts_are_bounded_over_all_channels(self) -> None:
-        self.traffic.budget.max_incomplete = 1000
+        self.traffic.budget.options.max_incomplete_bytes = 1000
         other = Channel(self.traffic)
         transport = connect(other)
         self.channel.dataReceived(frames(request(ECHO, 1, bytes(900)))[:600])
@@ -292,7 +293,7 @@ class RequestsOfThePeer(ChannelCase):
         self.assertEqual(self.traffic.long_turns, 1)
 
     def test_pending_answers_of_one_channel_are_bounded(self) -> None:
-        self.traffic.max_pending_by_channel = 1
+        self.traffic.budget.options.max_held_requests_by_channel = 1
         other = Channel(self.traffic)
         connect(other)
         self.receive(request(LATER, 1), request(LATER, 2))
@@ -302,6 +303,22 @@ class RequestsOfThePeer(ChannelCase):
         self.later[0].callback(None)
         self.receive(request(LATER, 3))
         self.assertEqual(self.traffic.pending_answers, 2)
+
+    def test_bytes_of_requests_that_wait_are_bounded_and_let_go_with_their_answers(self) -> None:
+        budget = self.traffic.budget
+        budget.options.max_held_bytes_by_channel = 10_000
+        body, fields = bytes(6000), {"subscription": "x" * 900}
+        for opaque in (1, 2):
+            self.receive(RemotingCommand(LATER, opaque, body=body, ext_fields=fields))
+        self.assertEqual([(one.opaque, one.code) for one in sent(self.transport)], [(2, ResponseCode.SYSTEM_BUSY)])
+        self.assertTrue(6900 < budget.held_bytes <= 10_000)
+        self.later[0].callback(RemotingCommand(0))
+        self.assertEqual(budget.held_bytes, 0)
+        self.receive(RemotingCommand(LATER, 3, body=body))
+        self.transport.loseConnection()
+        self.assertEqual(budget.held_bytes, 6000 + HELD_OVERHEAD)
+        self.later[2].callback(RemotingCommand(0))
+        self.assertEqual(budget.held_bytes, 0)
 
     def test_a_closed_channel_whose_peer_takes_nothing_is_cut_off(self) -> None:
         self.transport.loseConnection = lambda: None  # type: ignore[method-assign]

@@ -279,7 +279,7 @@ def test_stopped_broker_has_no_timers_of_ordered_pops(desk: PopDesk) -> None:
 
 
 def test_pop_that_is_one_too_many_takes_nothing_that_arrives(desk: PopDesk) -> None:
-    desk.broker.traffic.max_pending_answers = 0
+    desk.broker.traffic.budget.options.max_held_requests = 0
     timers = len(desk.broker.clock.getDelayedCalls())
     consumer = desk.broker.connect()
     consumer.send(RemotingCommand(RequestCode.POP_MESSAGE, ext_fields=desk.pop_fields(pollTime=15000)))

@@ -1,0 +1,57 @@
+"""Settings that every server has: how much the peers of its connections may hold. Apache's have no such keys."""
+
+from __future__ import annotations
+
+import attrs
+
+from twisted_mq.config.options import option
+
+MIB = 1 << 20
+
+
+@attrs.define(kw_only=True)
+class ConnectionOptions:
+    """What one connection, and all together, may make a server keep."""
+
+    # what connections may hold
+
+    max_incomplete_bytes: int = option(
+        "maxIncompleteBytes",
+        256 * MIB,
+        "bytes of frames of which only a part has come; past it the connection with the oldest is cut; ours",
+        type="long",
+        low=MIB,
+    )
+    max_unsent_bytes: int = option(
+        "maxUnsentBytes",
+        512 * MIB,
+        "bytes of answers that are not taken; past it the connection with the most is cut; ours",
+        type="long",
+        low=MIB,
+    )
+    max_unsent_bytes_by_channel: int = option(
+        "maxUnsentBytesByChannel",
+        64 * MIB,
+        "bytes of answers that one connection does not take; past it the connection is cut; ours",
+        type="long",
+        low=MIB,
+    )
+    max_held_bytes: int = option(
+        "maxHeldBytes",
+        512 * MIB,
+        "bytes of requests that wait for their answer, 3072 more for each; past it SYSTEM_BUSY; ours",
+        type="long",
+        low=MIB,
+    )
+    max_held_bytes_by_channel: int = option(
+        "maxHeldBytesByChannel", 64 * MIB, "the same of one connection; ours", type="long", low=MIB
+    )
+    max_held_requests: int = option(
+        "maxHeldRequests", 110_000, "requests that wait for their answer; past it SYSTEM_BUSY; ours", low=1
+    )
+    max_held_requests_by_channel: int = option(
+        "maxHeldRequestsByChannel",
+        11_000,
+        "the same of one connection: a consumer holds one pull for each queue; ours",
+        low=1,
+    )
