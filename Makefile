@@ -9,6 +9,8 @@
 # make fuzz    a million generated frames, expressions, files, command lines; MQ_FUZZ_FRAMES, _SEED, _ROUND: how many, which, from where
 # make soak    20 minutes of strangers and a full disk beside an honest load of Apache's client; SOAK_SECONDS says how many
 # make simulate-rules  10^5 histories of ordered broker groups made of their rules alone; MQ_HISTORIES says how many
+# make simulate   N=1000 simulated clusters with faults, from seed FIRST=1 on; SEED=7 shows the history of one (LOG=INFO: all)
+# make simulate-mutants   which seed finds each fault that is put in on purpose (tests/simulation/mutants)
 # make bench   the project's own benchmarks
 # make count   instructions of the broker's hot paths (valgrind), beside those in docs/measurements/instructions.md
 #
@@ -27,7 +29,7 @@ CONSTRAINTS ?= constraints.txt
 PIP := $(PYTHON) -m pip --quiet --disable-pip-version-check
 EXTRAS = $$($(BASE_PYTHON) -c "import configparser as c; p = c.ConfigParser(); p.read('setup.cfg'); print(','.join(p['options.extras_require']))")
 
-.PHONY: help setup java lock demo test check crash fuzz soak bench count docs simulate-rules
+.PHONY: help setup java lock demo test check crash fuzz soak bench count docs simulate simulate-mutants simulate-rules
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -101,6 +103,15 @@ soak: setup
 simulate-rules: export MQ_HISTORIES ?= 100000
 simulate-rules: setup
 	$(PYTHON) -m pytest tests/twisted_mq/ordering/test_rules_histories.py
+
+N ?= 1000
+FIRST ?= 1
+LOG ?= ERROR
+simulate: $(INSTALLED)
+	@$(PYTHON) -m tests.simulation.run $(if $(SEED),--seed $(SEED) --log $(LOG),--count $(N) --first $(FIRST))
+
+simulate-mutants: $(INSTALLED)
+	@$(PYTHON) -m tests.simulation.mutants
 
 bench: setup
 	@for file in tests/bench/bench_*.py; do \

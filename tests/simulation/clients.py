@@ -32,7 +32,7 @@ from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.messages.message import MessageExt
 
 PLAIN, ORDERED = "Plain", "Ordered"
-TOPICS = [PLAIN, ORDERED]
+
 GROUPS = {"push": PLAIN, "lite": PLAIN, "orderly": ORDERED}
 """Consumer groups and what they read."""
 

@@ -225,6 +225,15 @@ class Observer:
 
     def missing(self) -> list[str]:
         """What is owed and was not consumed by each group of its topic."""
+        missing = self._not_seen()
+        if not missing or not self._lossy:
+            return missing
+        for place, message in self._all_messages():
+            if place[3] < self._ends_before[place[:3]]:
+                self.sent[name_of(message)].hidden = True
+        return self._not_seen()
+
+    def _not_seen(self) -> list[str]:
         return [
             f"{sent.name} by {group}"
             for sent in self.sent.values()
@@ -236,14 +245,17 @@ class Observer:
             and sent.name not in self.seen[group]
         ]
 
-    def check_queues(self, topics: list[str]) -> None:
-        """Read all queues of all masters: what is owed is there once."""
-        found: dict[str, list[Place]] = defaultdict(list)
+    def _all_messages(self) -> Iterator[tuple[Place, MessageExt]]:
         for broker in self._brokers:
             if not broker.is_slave:
-                for place, message in messages_of(broker, topics):
-                    found[name_of(message)].append(place)
-                    self._bind(place, name_of(message))
+                yield from messages_of(broker, sorted({*self._groups.values()}))
+
+    def check_queues(self) -> None:
+        """Read all queues of all masters: what is owed is there once."""
+        found: dict[str, list[Place]] = defaultdict(list)
+        for place, message in self._all_messages():
+            found[name_of(message)].append(place)
+            self._bind(place, name_of(message))
         for sent in self.sent.values():
             places = found.get(sent.name, [])
             if sent.owed and sent.transaction != "ROLLBACK" and not places:

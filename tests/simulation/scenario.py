@@ -16,7 +16,7 @@ from typing import Any
 
 import attrs
 
-from tests.simulation.clients import GROUPS, TOPICS, ClientNode, LiteNode, OrderlyNode, ProducingNode, PushNode
+from tests.simulation.clients import GROUPS, ClientNode, LiteNode, OrderlyNode, ProducingNode, PushNode
 from tests.simulation.faults import FAULTS
 from tests.simulation.nodes import BrokerNode, NameServerNode, Node
 from tests.simulation.observer import Observer
@@ -174,7 +174,7 @@ class Scenario:
                 raise Broken(f"not delivered {CALM_SECONDS:g} s after the last fault: {', '.join(missing[:5])}")
             self._pass(5.0)
             waited += 5.0
-        self.observer.check_queues(TOPICS)
+        self.observer.check_queues()
 
 
 class _Failures(logging.Handler):

@@ -188,6 +188,6 @@ class BrokerController:
         """Close the connections of clients whose heartbeats stopped, and free the queues they locked."""
         now = self.now_ms()
         self.locks.forget_expired(now)
-        for channel in {*self.producers.expired(now), *self.consumers.expired(now)}:
+        for channel in dict.fromkeys([*self.producers.expired(now), *self.consumers.expired(now)]):
             self.log.info("client without heartbeat closed: peer={peer}", peer=channel.address)
             channel.close()

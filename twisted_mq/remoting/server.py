@@ -11,7 +11,7 @@ from twisted_mq.remoting.channel import Channel, Traffic
 
 
 class RemotingServerFactory(protocol.ServerFactory):
-    """Makes channels that share one `Traffic`. `channels` holds those that are connected.
+    """Makes channels that share one `Traffic`. `channels` holds those that are connected, the oldest first.
 
     Connections past `max_connections` are closed at once. A channel without traffic for `max_idle_seconds` is closed
     (Apache: serverChannelMaxIdleTimeSeconds, 120).
@@ -24,7 +24,7 @@ class RemotingServerFactory(protocol.ServerFactory):
         self.traffic = attrs.evolve(traffic, channel_made=self._channel_made, channel_lost=self._channel_lost)
         self._max_connections = max_connections
         self._refused = 0
-        self.channels: set[Channel] = set()
+        self.channels: dict[Channel, None] = {}
         self._max_idle_seconds = max_idle_seconds
         self._made, self._lost = traffic.channel_made, traffic.channel_lost
         self._scan: PeriodicJob | None = None
@@ -75,11 +75,11 @@ class RemotingServerFactory(protocol.ServerFactory):
             channel.close()
 
     def _channel_made(self, channel: Channel) -> None:
-        self.channels.add(channel)
+        self.channels[channel] = None
         if self._made is not None:
             self._made(channel)
 
     def _channel_lost(self, channel: Channel) -> None:
-        self.channels.discard(channel)
+        self.channels.pop(channel, None)
         if self._lost is not None:
             self._lost(channel)

@@ -32,9 +32,9 @@ class ServerCase(SynchronousTestCase):
 
     def test_channels_are_known_while_connected_and_the_owner_hears_of_both_ends(self) -> None:
         channel, transport = self.channel()
-        self.assertEqual(self.factory.channels, {channel})
+        self.assertEqual(self.factory.channels, {channel: None})
         transport.loseConnection()
-        self.assertEqual(self.factory.channels, set())
+        self.assertEqual(self.factory.channels, {})
         self.assertEqual(self.events, ["made", "lost"])
 
     def test_processors_are_shared_by_all_channels(self) -> None:
@@ -49,7 +49,7 @@ class ServerCase(SynchronousTestCase):
         for _ in range(6):
             self.clock.advance(30)
             talking.dataReceived(frames(RemotingCommand(1)))
-        self.assertEqual(self.factory.channels, {talking})
+        self.assertEqual(self.factory.channels, {talking: None})
         self.assertFalse(silent.connected_now)
 
     def test_a_byte_now_and_then_is_no_sign_of_life(self) -> None:
@@ -78,12 +78,12 @@ class ServerCase(SynchronousTestCase):
         ):
             self.clock.pump([30] * 6)
         self.clock.advance(30)
-        self.assertEqual((len(logged.output), self.factory.channels), (1, set()))
+        self.assertEqual((len(logged.output), self.factory.channels), (1, {}))
 
     def test_channel_is_not_closed_before_its_time(self) -> None:
         channel, _ = self.channel()
         self.clock.pump([30] * 4)
-        self.assertEqual(self.factory.channels, {channel})
+        self.assertEqual(self.factory.channels, {channel: None})
 
     def test_stop_leaves_no_timer(self) -> None:
         self.factory.doStop()
@@ -100,4 +100,4 @@ class ServerCase(SynchronousTestCase):
         self.channel()
         self.channel()
         self.factory.close_all()
-        self.assertEqual(self.factory.channels, set())
+        self.assertEqual(self.factory.channels, {})

@@ -26,7 +26,11 @@ from twisted_mq.logs import Logger
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError, RecordError
 from twisted_mq.protocol.names.system_topics import CHECK_MAX_TIME_TOPIC, HALF_TOPIC
-from twisted_mq.protocol.text.properties import PROPERTY_REAL_TOPIC, PROPERTY_TRANSACTION_CHECK_TIMES
+from twisted_mq.protocol.text.properties import (
+    PROPERTY_REAL_TOPIC,
+    PROPERTY_TRANSACTION_CHECK_TIMES,
+    PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
+)
 from twisted_mq.storage.interfaces import InnerMessage, PutStatus
 
 STEPS_A_TURN = 32
@@ -57,6 +61,7 @@ class TransactionService:
         self._check = TransactionCheck(broker, self.metrics, self._ended_before)
         self._copies = CommittedCopies(broker.store)
         self._began_at = broker.store.max_physical_offset()
+        self._first_of_key: dict[str, int] = {}
         self._operations = OperationWriter(broker, broker.dispatch)
         self._cooperator = task.Cooperator(
             terminationPredicateFactory=_after_steps, scheduler=lambda turn: broker.clock.callLater(0, turn)
@@ -93,12 +98,17 @@ class TransactionService:
         return is_old and self._copies.has(half)
 
     def _ended_before(self, half: StoredMessage) -> bool:
-        """Whether a half message was committed before this run of the broker; then that is written down."""
-        if half.head.physical_offset >= self._began_at or not self._copies.has(half):
+        """Whether a half message of an earlier run was committed, or asked about, in that; then it is written down as over."""
+        if half.head.physical_offset >= self._began_at or not (self._copies.has(half) or self._is_repeated(half)):
             return False
-        self.log.info("transaction was committed before the restart: offset={o}", o=half.head.physical_offset)
+        self.log.info("half message was over before the restart: offset={o}", o=half.head.physical_offset)
         self.roll_back(half)
         return True
+
+    def _is_repeated(self, half: StoredMessage) -> bool:
+        """Whether the check met its message before: a power cut takes back how far it came, not what it put again."""
+        key, offset = half.properties.get(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX), half.head.queue_offset
+        return key is not None and self._first_of_key.setdefault(key, offset) != offset
 
     def _look(self, physical_offset: int) -> StoredMessage | None:
         record = self._broker.store.look_message(physical_offset) if physical_offset >= 0 else None

@@ -63,8 +63,8 @@ class ConsumeService:
         self._offsets = offsets
         self._send_back = send_back
         self._waiting: collections.deque[_Work] = collections.deque()
-        self._running: set[defer.Deferred[None]] = set()
-        self._timers: set[interfaces.IDelayedCall] = set()
+        self._running: dict[defer.Deferred[None], None] = {}
+        self._timers: dict[interfaces.IDelayedCall, None] = {}
         self._turn: interfaces.IDelayedCall | None = None
         self._idle: defer.Deferred[None] | None = None
 
@@ -108,7 +108,7 @@ class ConsumeService:
             running = defer.Deferred.fromCoroutine(self._consume(self._waiting.popleft()))
             running.addErrback(self._report)
             if not running.called:
-                self._running.add(running)
+                self._running[running] = None
                 running.addCallback(self._ended, running)
 
     def _next_turn(self) -> None:
@@ -116,7 +116,7 @@ class ConsumeService:
         self._pump()
 
     def _ended(self, _: None, running: defer.Deferred[None]) -> None:
-        self._running.discard(running)
+        self._running.pop(running, None)
         if self._idle is not None and not self._running and not self._idle.called:
             self._idle.callback(None)
         self._pump()
@@ -177,8 +177,8 @@ class ConsumeService:
             return
 
         def again() -> None:
-            self._timers.discard(timer)
+            self._timers.pop(timer, None)
             self.submit(messages, work.process_queue, work.queue)
 
         timer = self._clock.callLater(RETRY_HERE_SECONDS, again)
-        self._timers.add(timer)
+        self._timers[timer] = None

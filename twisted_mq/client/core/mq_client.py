@@ -76,7 +76,7 @@ class MQClient:
         self._producers: dict[str, Member] = {}
         self._consumers: dict[str, ConsumerMember] = {}
         self._timers: list[PeriodicJob] = []
-        self._running: set[defer.Deferred[None]] = set()
+        self._running: dict[defer.Deferred[None], None] = {}
         self.requests = PendingRequests(reactor)
         self._open()
 
@@ -185,12 +185,12 @@ class MQClient:
     def _run(self, work: Callable[[], Coroutine[defer.Deferred[object], object, None]]) -> defer.Deferred[None]:
         """Start work that the client's end cancels; then it fires all the same. Fails with what it raises unexpectedly."""
         running = defer.Deferred.fromCoroutine(work())
-        self._running.add(running)
+        self._running[running] = None
         running.addBoth(self._ended, running)
         return running
 
     def _ended(self, result: EndT, running: defer.Deferred[None]) -> EndT | None:
-        self._running.discard(running)
+        self._running.pop(running, None)
         cancelled = isinstance(result, failure.Failure) and result.check(defer.CancelledError)
         return None if cancelled else result
 

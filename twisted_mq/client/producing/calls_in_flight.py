@@ -19,7 +19,7 @@ class CallsInFlight:
     def __init__(self, group: str) -> None:
         self._group = group
         self._open = False
-        self._cancels: set[Callable[[], None]] = set()
+        self._cancels: dict[Callable[[], None], None] = {}
         self._all_ended: defer.Deferred[None] | None = None
 
     def open(self) -> None:
@@ -33,12 +33,12 @@ class CallsInFlight:
             return defer.fail(ClientStateError(f"producer {self._group} is not running; start() comes first"))
         running = defer.Deferred.fromCoroutine(work)
         if not running.called:
-            self._cancels.add(running.cancel)
+            self._cancels[running.cancel] = None
             running.addBoth(self._ended, running.cancel)
         return running
 
     def _ended(self, result: Result | failure.Failure, cancel: Callable[[], None]) -> Result | failure.Failure:
-        self._cancels.discard(cancel)
+        self._cancels.pop(cancel, None)
         if not self._cancels and self._all_ended is not None and not self._all_ended.called:
             self._all_ended.callback(None)
         if not self._open and isinstance(result, failure.Failure) and result.check(defer.CancelledError):

@@ -277,6 +277,19 @@ def test_a_commit_whose_operation_was_lost_in_a_kill_is_not_asked_about():
     assert desk.end(sent[0], COMMIT).code == ResponseCode.ILLEGAL_OPERATION
 
 
+def test_a_message_that_was_put_again_is_asked_about_once_where_the_walk_begins_anew():
+    desk = Desk()
+    desk.prepare("K1")
+    desk.prepare("K2")
+    assert len(desk.check(7)) == 2
+    desk.controller.offsets.commit(TRANSACTION_GROUP, HALF_TOPIC, 0, 0)  # what a power cut leaves of the positions
+    desk.restart()
+    checks = desk.check(60)
+    assert [check.ext_fields["msgId"] for check in checks] == ["K1", "K2"]
+    assert [desk.answer_check(check, COMMIT).code for check in checks] == [0, 0]
+    assert ([desk.check(60) for _ in range(3)], len(desk.stored("T", 2))) == ([[]] * 3, 2)
+
+
 def test_a_commit_after_the_message_was_put_again_is_known_by_its_key():
     desk = Desk()
     desk.prepare()

@@ -1,0 +1,107 @@
+"""Runs seeds on all cores: `python -m tests.simulation.run --count 1000 --first 1`, or one with its history: `--seed 7`."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import multiprocessing
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+import attrs
+
+from tests.simulation.scenario import Outcome, simulate
+
+HISTORY_LINES = 60
+"""Of a seed that broke a promise."""
+
+
+@attrs.define
+class Totals:
+    """Of many seeds."""
+
+    seeds: int = 0
+    seconds: float = 0.0
+    acknowledged: int = 0
+    consumed: int = 0
+    lost: int = 0
+    faults: Counter[str] = attrs.field(factory=Counter)
+    broken: list[Outcome] = attrs.field(factory=list)
+
+    def add(self, outcome: Outcome) -> None:
+        self.seeds += 1
+        self.seconds += outcome.seconds
+        self.acknowledged += outcome.acknowledged
+        self.consumed += outcome.consumed
+        self.lost += outcome.lost
+        self.faults.update(outcome.faults)
+        if outcome.broken:
+            self.broken.append(outcome)
+
+    def lines(self) -> Iterator[str]:
+        yield f"{self.seeds:,} seeds, {self.seconds / 3600:,.1f} virtual hours"
+        yield f"{self.acknowledged:,} messages acknowledged, {self.consumed:,} consumed"
+        yield f"{self.lost:,} lost in power cuts under asynchronous flush, as they may be"
+        yield f"{self.faults.total():,} faults: " + ", ".join(f"{n:,} {kind}" for kind, n in self.faults.most_common())
+        yield f"{len(self.broken)} seeds broke a promise"
+
+
+def outcomes(seeds: Iterable[int], processes: int) -> Iterator[Outcome]:
+    """The outcomes, in the order of the seeds; histories only of those that broke a promise."""
+    if processes == 1:
+        yield from map(_brief, seeds)
+        return
+    with multiprocessing.get_context("fork").Pool(processes, initializer=_quiet) as pool:
+        yield from pool.imap(_brief, seeds, chunksize=4)
+
+
+def _brief(seed: int) -> Outcome:
+    outcome = simulate(seed)
+    return outcome if outcome.broken else attrs.evolve(outcome, history=[])
+
+
+def _quiet() -> None:
+    logging.basicConfig(level=logging.CRITICAL + 1)
+
+
+def show(outcome: Outcome, lines: int = HISTORY_LINES) -> None:
+    """What a seed came to."""
+    print(f"seed {outcome.seed}: {outcome.broken or 'every promise was kept'}, {outcome.seconds:.0f} virtual seconds")
+    print("\n".join(outcome.history[-lines:]))
+    print(f"trace {outcome.trace}; again: make simulate SEED={outcome.seed}")
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seed", type=int, help="run this one, and show its history")
+    parser.add_argument("--log", default="ERROR", help="with --seed: what services log from this level on is shown too")
+    parser.add_argument("--first", type=int, default=1)
+    parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    options = parser.parse_args(arguments)
+    _quiet()
+    if options.seed is not None:
+        outcome = simulate(options.seed, logging.getLevelNamesMapping()[options.log])
+        show(outcome, len(outcome.history))
+        return bool(outcome.broken)
+    return _many(range(options.first, options.first + options.count), options.processes)
+
+
+def _many(seeds: range, processes: int) -> int:
+    totals, began, told = Totals(), time.monotonic(), 0.0
+    for outcome in outcomes(seeds, processes):
+        totals.add(outcome)
+        if outcome.broken:
+            show(outcome)
+        if time.monotonic() - told > 10:
+            told = time.monotonic()
+            print(f"{totals.seeds:,} of {len(seeds):,} seeds, {told - began:.0f} s", flush=True)
+    print("\n".join(totals.lines()))
+    return bool(totals.broken)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,41 @@
+"""Two hundred simulated clusters keep every promise; one seed is one world, to the byte."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.simulation.run import outcomes, show
+from tests.simulation.scenario import simulate
+
+SEEDS = range(1, 201)
+TRACE_OF = "import sys; from tests.simulation.scenario import simulate; print(simulate(int(sys.argv[1])).trace)"
+
+
+def test_two_hundred_seeds_keep_every_promise(capsys: pytest.CaptureFixture[str]) -> None:
+    broken = [outcome for outcome in outcomes(SEEDS, os.cpu_count() or 1) if outcome.broken]
+    for outcome in broken:
+        show(outcome)
+    assert not broken, capsys.readouterr().out
+
+
+@pytest.mark.parametrize("seed", [3, 11, 24])
+def test_a_seed_is_the_same_world_in_every_process(seed: int) -> None:
+    first, second = (
+        subprocess.run(
+            [sys.executable, "-c", TRACE_OF, str(seed)],
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for hash_seed in ("1", "4711")
+    )
+    assert first == second == f"{simulate(seed).trace}\n"
+
+
+def test_another_seed_is_another_world() -> None:
+    assert simulate(1).trace != simulate(2).trace
