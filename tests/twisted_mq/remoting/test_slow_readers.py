@@ -114,6 +114,6 @@ class SlowReader(TestCase):
             await client.lost
             self.assertEqual(self.traffic.budget.unsent_bytes, 0)
 
-        self.traffic.budget.max_unsent_by_channel = 2 * len(BODY)
+        self.traffic.budget.options.max_unsent_bytes_by_channel = 2 * len(BODY)
         self.traffic.processors[1] = postpone  # type: ignore[index]
         return defer.Deferred.fromCoroutine(scenario())
