@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
 from twisted.internet.task import Clock
 
 from tests.support.client_case import ClientCase
@@ -81,6 +82,11 @@ class OrderedFakeBroker(FakeBroker):
             raise BrokerError(ResponseCode.SYSTEM_BUSY, "messages are missing", {ORDER_EXPECTED: str(expected)})
         return stored[mark.sequence]
 
+    def take(self, epoch: int, *bodies: str, queue: int = 0, properties: str = "") -> None:
+        """Store messages that were taken in an epoch."""
+        mark = OrderMark(epoch, queue).encode()
+        self.put("T", queue, *(body.encode() for body in bodies), properties=f"{properties}ORDERED\x01{mark}\x02")
+
     def bodies(self, topic: str, queue_id: int) -> list[str]:
         """What is stored, in order."""
         return [one.body.decode() for one in self.queues.get((topic, queue_id), [])]
@@ -114,6 +120,18 @@ class OrderedCase(ClientCase):
         broker = self.cluster.add_broker(name, {self.topic: self.queues}, kind=OrderedFakeBroker)
         assert isinstance(broker, OrderedFakeBroker)
         return broker
+
+    def slave(self, name: str) -> OrderedFakeBroker:
+        """The slave of a group, which has nothing yet."""
+        address = f"10.0.2.{len(self.cluster.brokers)}:10911"
+        slave = OrderedFakeBroker(self.cluster.network, name, address)
+        for topic, route in self.cluster.routes.items():
+            datas = [
+                attrs.evolve(one, broker_addrs={**one.broker_addrs, 1: address}) if one.broker_name == name else one
+                for one in route.broker_datas
+            ]
+            self.cluster.routes[topic] = attrs.evolve(route, broker_datas=datas)
+        return slave
 
     def declare(self, groups: tuple[str, ...] = ("a", "b")) -> None:
         """Declare the topic, each queue by itself, without a head."""

@@ -45,6 +45,7 @@ from twisted_mq.client.producing.send_result import SendResult, SendStatus
 from twisted_mq.client.producing.transaction_producer import TransactionProducer, TransactionResult, TransactionState
 
 if TYPE_CHECKING:
+    from twisted_mq.client.ordered.consumer_options import OrderedConsumerOptions
     from twisted_mq.client.ordered.errors import (
         CoordinatorUnknown,
         CoordinatorUnreachable,
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
         SendTimedOut,
         TooMuchWaits,
     )
+    from twisted_mq.client.ordered.ordered_consumer import OrderedConsumer
     from twisted_mq.client.ordered.ordered_options import OrderedOptions
     from twisted_mq.client.ordered.ordered_producer import OrderedProducer
     from twisted_mq.client.ordered.pipeline import Window
@@ -88,6 +90,8 @@ __all__ = [
     "NoHead",
     "NoRoute",
     "NotLeader",
+    "OrderedConsumer",
+    "OrderedConsumerOptions",
     "OrderedError",
     "OrderedOptions",
     "OrderedProducer",
@@ -133,6 +137,8 @@ _LATER = {
         ),
         f"{_ORDERED}.errors",
     ),
+    "OrderedConsumer": f"{_ORDERED}.ordered_consumer",
+    "OrderedConsumerOptions": f"{_ORDERED}.consumer_options",
     "OrderedOptions": f"{_ORDERED}.ordered_options",
     "OrderedProducer": f"{_ORDERED}.ordered_producer",
     "Window": f"{_ORDERED}.pipeline",

@@ -157,7 +157,7 @@ class OrderedProducer:
         unit = None if found is None else self._units.get((topic, unit_of(found[0], queue)))
         return unit is not None and unit.leads
 
-    def listen(self, listener: Told) -> None:
+    def on_lead(self, listener: Told) -> None:
         """Call `listener(topic, unit, leads)` when this producer becomes the leader of a unit or is it no longer."""
         self._listeners.append(listener)
 

@@ -326,7 +326,7 @@ class Leading(ProducerCase):
         coordinator = self.coordinator()
         producer = self.producer(coordinator=coordinator)
         told: list[Any] = []
-        producer.listen(lambda *state: told.append(state))
+        producer.on_lead(lambda *state: told.append(state))
         self.run_to_end(producer.lead("T"))
         self.assertEqual(told, [("T", "0", True), ("T", "1", True)])
         coordinator.expire()

@@ -1,0 +1,261 @@
+"""Consumption of one ordered queue from one broker group, for one term: pull, hand out one after the other, commit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, TypeVar
+
+import attrs
+from twisted.internet import defer, interfaces, task
+from twisted.python import failure
+
+from twisted_mq.client.consuming.consume_service import CALLS_A_TURN
+from twisted_mq.client.consuming.consumer_options import ConsumeOrderlyContext, ConsumeOrderlyStatus
+from twisted_mq.client.consuming.listener_calls import ListenerCalls
+from twisted_mq.client.consuming.queue_pull import SUSPEND_SECONDS, TIMEOUT_SECONDS
+from twisted_mq.client.core.errors import EXPECTED_ERRORS
+from twisted_mq.client.core.mq_client import MQClient
+from twisted_mq.client.core.pull_result import PullResult
+from twisted_mq.client.ordered.consumer_options import OrderedConsumerOptions
+from twisted_mq.logs import Logger
+from twisted_mq.ordering.lists import Term
+from twisted_mq.protocol.bodies import MessageQueue, SubscriptionData
+from twisted_mq.protocol.flags import build_pull_sys_flag
+from twisted_mq.protocol.headers import PullMessageRequestHeader
+from twisted_mq.protocol.messages.message import MessageExt
+from twisted_mq.protocol.messages.order_mark import OrderMark
+from twisted_mq.protocol.messages.subscription import selects
+from twisted_mq.protocol.text.properties import PROPERTY_ORDERED
+
+COMMIT_SECONDS = 0.1
+"""How late an offset is committed while messages still wait; at the end of what is there it is at once."""
+NOT_SURE_SECONDS = 0.1
+"""How often it is looked whether this consumer surely leads again."""
+FIRST_PAUSE_SECONDS = 0.05
+LONGEST_PAUSE_SECONDS = 1.0
+"""After a pull that failed; twice as long after each."""
+
+Result = TypeVar("Result")
+
+
+class Unit(Protocol):
+    """What the consumption of a queue needs of its unit."""
+
+    group: str
+    client: MQClient
+    options: OrderedConsumerOptions
+    calls: ListenerCalls[ConsumeOrderlyContext, ConsumeOrderlyStatus]
+    subscription: SubscriptionData
+
+    @property
+    def leads(self) -> bool:
+        """Whether this consumer surely is the unit's active one."""
+
+    async def address(self) -> str:
+        """Of the broker that serves consumers now. Raises NoRoute, RemotingError or BrokerError."""
+
+
+class QueueConsumption:
+    """From `start` until `stop`."""
+
+    log = Logger()
+
+    def __init__(self, unit: Unit, queue: MessageQueue, term: Term) -> None:
+        self.queue = queue
+        self._unit = unit
+        self._term = term
+        self._clock: interfaces.IReactorTime = unit.client.reactor
+        self._offset: int | None = None
+        self._address = ""
+        self._stops = False
+        self._calls = 0
+        self._pause = FIRST_PAUSE_SECONDS
+        self._waiting: defer.Deferred[object] | None = None
+        self._commit_call: interfaces.IDelayedCall | None = None
+        self._running: defer.Deferred[None] = defer.succeed(None)
+
+    @property
+    def offset(self) -> int | None:
+        """All messages below are consumed; None before it is known where to begin."""
+        return self._offset
+
+    def start(self) -> None:
+        """Begin where the group has committed."""
+        self._running = defer.Deferred.fromCoroutine(self._run()).addErrback(self._failed)
+
+    def stop(self) -> defer.Deferred[None]:
+        """Hand out nothing more; fires when the listener's open call has ended. What it consumed is committed."""
+        self._stops = True
+        self.look_again()
+        ended: defer.Deferred[None] = defer.Deferred()
+        self._running.addBoth(lambda _: ended.callback(None))
+        return ended
+
+    def abandon(self) -> None:
+        """Cancel the listener's open call."""
+        self._running.cancel()
+
+    def look_again(self) -> None:
+        """Another broker may serve: end the pull or pause that is on its way."""
+        if self._waiting is not None:
+            self._waiting.cancel()
+
+    def commit(self) -> None:
+        """Tell the serving broker how far all is consumed."""
+        if self._commit_call is not None:
+            self._commit_call.cancel()
+            self._commit_call = None
+        if self._offset is not None and self._address and self._unit.leads:
+            calls = self._unit.client.calls
+            committing = calls.update_consumer_offset(self._address, self._unit.group, self.queue, self._offset)
+            defer.Deferred.fromCoroutine(committing).addErrback(self._not_committed)
+
+    # the loop
+
+    async def _run(self) -> None:
+        while not self._stops:
+            if not self._unit.leads:
+                await self._rest(NOT_SURE_SECONDS)
+                continue
+            try:
+                result = await self._interruptible(defer.Deferred.fromCoroutine(self._pull()))
+            except EXPECTED_ERRORS as error:
+                await self._after(error)
+                continue
+            if result is not None:
+                self._pause = FIRST_PAUSE_SECONDS
+                await self._take(result)
+        if self._commit_call is not None:
+            self.commit()
+
+    async def _interruptible(self, waiting: defer.Deferred[Result]) -> Result | None:
+        """The result; None where it was interrupted by `look_again`."""
+        self._waiting = waiting  # type: ignore[assignment]  # it is only cancelled
+        try:
+            return await waiting
+        except defer.CancelledError:
+            return None
+        finally:
+            self._waiting = None
+
+    async def _rest(self, seconds: float) -> None:
+        await self._interruptible(task.deferLater(self._clock, seconds))
+
+    async def _after(self, error: Exception) -> None:
+        self.log.info(
+            "pulled again soon: topic={topic} queue={queue} group={group} {error}",
+            topic=self.queue.topic, queue=self.queue.queue_id, group=self._term.group, error=error,
+        )  # fmt: skip
+        await self._rest(self._pause)
+        self._pause = min(2 * self._pause, LONGEST_PAUSE_SECONDS)
+
+    async def _pull(self) -> PullResult:
+        calls, unit = self._unit.client.calls, self._unit
+        address = await unit.address()
+        if self._offset is None:
+            self._offset = await calls.consumer_offset(address, unit.group, self.queue) or 0
+        elif address != self._address:
+            self._address = address
+            self.commit()
+        self._address = address
+        return await calls.pull(address, self._header(self._offset), TIMEOUT_SECONDS, lite=True)
+
+    def _header(self, offset: int) -> PullMessageRequestHeader:
+        unit = self._unit
+        return PullMessageRequestHeader(
+            consumer_group=unit.group,
+            topic=self.queue.topic,
+            queue_id=self.queue.queue_id,
+            queue_offset=offset,
+            max_msg_nums=unit.options.pull_batch_size,
+            sys_flag=build_pull_sys_flag(commit_offset=False, suspend=True, subscription=True, lite_pull=True),
+            commit_offset=0,
+            suspend_timeout_millis=SUSPEND_SECONDS * 1000,
+            subscription=unit.subscription.sub_string,
+            sub_version=unit.subscription.sub_version,
+            expression_type=unit.subscription.expression_type,
+            max_msg_bytes=unit.options.pull_batch_size_bytes,
+            bname=self.queue.broker_name,
+        )
+
+    # what was pulled
+
+    async def _take(self, result: PullResult) -> None:
+        for messages in self._portions(result.messages):
+            if not await self._consume(messages):
+                return
+            self._offset = messages[-1].queue_offset + 1
+            self._commit_later()
+        if self._is_of_later_term(result.messages):
+            await self._rest(LONGEST_PAUSE_SECONDS)
+            return
+        if result.next_begin_offset != self._offset:
+            self._offset = result.next_begin_offset
+            self._commit_later()
+        if self._commit_call is not None and self._offset >= result.max_offset:
+            self.commit()
+
+    def _portions(self, messages: Sequence[MessageExt]) -> list[list[MessageExt]]:
+        """Those of the term that are subscribed to, as many as one call of the listener gets."""
+        mine = [
+            one
+            for one in messages
+            if self._epoch(one) == self._term.epoch and selects(self._unit.subscription, one.tags)
+        ]
+        size = self._unit.options.consume_message_batch_max_size
+        return [mine[place : place + size] for place in range(0, len(mine), size)]
+
+    def _is_of_later_term(self, messages: Sequence[MessageExt]) -> bool:
+        """Whether something is not to be consumed before another group: the lists that are known here are old."""
+        return any(self._epoch(one) > self._term.epoch for one in messages)
+
+    def _epoch(self, message: MessageExt) -> int:
+        """In which it was taken; 0 where it does not say."""
+        try:
+            return OrderMark.decode(message.properties.get(PROPERTY_ORDERED, "")).epoch
+        except ValueError:
+            return 0
+
+    async def _consume(self, messages: list[MessageExt]) -> bool:
+        """Call the listener until it consumed these; False where this consumer shall not go on."""
+        tries = 0
+        while True:
+            while not self._stops and not self._unit.leads:
+                await self._rest(NOT_SURE_SECONDS)
+            if self._stops:
+                return False
+            context = ConsumeOrderlyContext(self.queue)
+            again = [attrs.evolve(one, reconsume_times=tries) for one in messages] if tries else messages
+            calls = self._unit.calls
+            status = await calls.status(calls.delivered(again), context)
+            if status is ConsumeOrderlyStatus.SUCCESS:
+                await self._give_way()
+                return True
+            tries += 1
+            seconds = context.suspend_current_queue_seconds
+            await self._rest(self._unit.options.suspend_queue_seconds if seconds is None else seconds)
+
+    async def _give_way(self) -> None:
+        """Let others have the reactor after some calls."""
+        self._calls = (self._calls + 1) % CALLS_A_TURN
+        if not self._calls:
+            await task.deferLater(self._clock, 0)
+
+    def _commit_later(self) -> None:
+        if self._commit_call is None:
+            self._commit_call = self._clock.callLater(COMMIT_SECONDS, self._commit_due)
+
+    def _commit_due(self) -> None:
+        self._commit_call = None
+        self.commit()
+
+    def _not_committed(self, reason: failure.Failure) -> None:
+        reason.trap(*EXPECTED_ERRORS)
+        self.log.info(
+            "offset not committed, soon again: topic={topic} queue={queue} group={group} {error}",
+            topic=self.queue.topic, queue=self.queue.queue_id, group=self._unit.group, error=reason.value,
+        )  # fmt: skip
+
+    def _failed(self, reason: failure.Failure) -> None:
+        if not reason.check(defer.CancelledError):
+            self.log.failure("ordered queue no longer consumed: queue={queue}", reason, queue=self.queue)
