@@ -183,11 +183,15 @@ class PausedProcess(protocol.ProcessProtocol):
     """What a process printed, line by line; what it logs is not kept."""
 
     def __init__(self) -> None:
-        self.lines: list[str] = []
+        self._printed = b""
         self.ended: defer.Deferred[None] = defer.Deferred()
 
     def outReceived(self, data: bytes) -> None:
-        self.lines += data.decode().split("\n")[:-1]
+        self._printed += data
+
+    @property
+    def lines(self) -> list[str]:
+        return self._printed.decode().split("\n")[:-1]
 
     def processEnded(self, reason: object) -> None:
         self.ended.callback(None)
