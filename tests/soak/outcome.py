@@ -36,6 +36,7 @@ class Outcome:
     delivery_p99_ms: float = 0.0
     most_memory: dict[str, float] = attrs.field(factory=dict)
     memory_a_minute: dict[str, float] = attrs.field(factory=dict)
+    processor_seconds: dict[str, float] = attrs.field(factory=dict)
     long_turns: dict[str, int] = attrs.field(factory=dict)
     longest_turns: dict[str, list[tuple[float, str]]] = attrs.field(factory=dict)
     exit_status: dict[str, int] = attrs.field(factory=dict)

@@ -27,7 +27,7 @@ from tests.soak import load
 from tests.soak.attacks import HONEST_TOPIC
 from tests.soak.disk import Disk, SimulatedDisk, SmallDisk
 from tests.soak.outcome import Outcome, broken_promises, slow
-from tests.soak.servers import ROOT, Log, Servers, anonymous_mib
+from tests.soak.servers import ROOT, Log, Servers, anonymous_mib, processor_seconds
 from twisted_mq.protocol.layouts.index import IndexSizes
 from twisted_mq.storage.check import check_store
 
@@ -150,6 +150,7 @@ class Soak:
 
     def _stop(self) -> None:
         processes = self._servers.processes
+        self.outcome.processor_seconds = {name: processor_seconds(process) for name, process in processes.items()}
         self.outcome.exit_status = {name: process.stop(60) for name, process in processes.items()}
 
     def _judge(self) -> None:

@@ -91,6 +91,12 @@ def anonymous_mib(process: Process) -> float:
     return int(status.split("RssAnon:")[1].split()[0]) / 1024
 
 
+def processor_seconds(process: Process) -> float:
+    """What a process that runs has taken so far, of all processors."""
+    fields = Path(f"/proc/{process.child.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 @attrs.frozen
 class Log:
     """What a server logged."""
