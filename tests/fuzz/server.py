@@ -33,7 +33,7 @@ async def serve(store: str) -> None:
             {
                 "namesrv": cluster.namesrv.port,
                 "broker": broker.port,
-                "fast": broker.options.fast_listen_port,
+                "fast": broker.port - 2,
                 "ha": int(broker.controller.ha.address.rpartition(":")[2]),
             }
         ),

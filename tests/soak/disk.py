@@ -29,11 +29,19 @@ class Disk(Protocol):
         """Nothing of it is left."""
 
 
+def small_disk(place: Path) -> SmallDisk | None:
+    """Mounted at `place`; None where this process may not mount."""
+    try:
+        return SmallDisk(place)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
 class SmallDisk:
-    """A file system in memory, mounted at `place`, which only root may do; a large file fills it up."""
+    """A file system in memory, mounted at `place`; a large file fills it up."""
 
     def __init__(self, place: Path, size_mib: int = 2048) -> None:
-        """Raises CalledProcessError where this process may not mount."""
+        """Raises OSError, CalledProcessError where this process may not mount."""
         self._place = place
         self.name = f"a file system of {size_mib} MiB, filled by another file"
         mount = ["mount", "-t", "tmpfs", "-o", f"size={size_mib}m", "tmpfs", str(place)]
@@ -74,4 +82,4 @@ class SimulatedDisk:
         os.kill(self._broker.child.pid, signal.SIGUSR2)
 
     def close(self) -> None:
-        """There is nothing."""
+        """It takes nothing from outside of the broker's process."""

@@ -25,7 +25,7 @@ from interop.peers.clients import JavaPeer
 from interop.peers.process import PeerFailed, Process, wait_until
 from tests.soak import load
 from tests.soak.attacks import HONEST_TOPIC
-from tests.soak.disk import Disk, SimulatedDisk, SmallDisk
+from tests.soak.disk import Disk, SimulatedDisk, small_disk
 from tests.soak.outcome import Outcome, broken_promises, slow
 from tests.soak.servers import ROOT, Log, Servers, anonymous_mib, processor_seconds
 from twisted_mq.protocol.layouts.index import IndexSizes
@@ -66,7 +66,6 @@ class Soak:
         self._full_ms: list[tuple[int, int]] = []
         self._memory: dict[str, list[tuple[float, float]]] = {"broker": [], "name server": []}
         self._servers = Servers("ours", directory)
-        self._servers.simulated_disk = simulated
         self.outcome = Outcome(seconds)
 
     def run(self) -> Outcome:
@@ -83,9 +82,9 @@ class Soak:
     def _start(self, stack: contextlib.ExitStack) -> Disk:
         servers = self._servers
         servers.store.parent.mkdir()
-        disk: Disk | None = None
-        if not self._simulated:
-            disk = SmallDisk(servers.store.parent)
+        disk = None if self._simulated else small_disk(servers.store.parent)
+        servers.simulated_disk = disk is None
+        if disk is not None:
             stack.callback(disk.close)
         stack.callback(servers.stop)
         servers.start()
@@ -203,7 +202,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=float(os.environ.get("SOAK_SECONDS", "1200")))
     parser.add_argument("--seed", type=int, default=20261122)
-    parser.add_argument("--simulated", action="store_true", help="a simulated full disk: without root")
+    parser.add_argument("--simulated", action="store_true", help="a simulated full disk, also where one can be mounted")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="mq-soak-") as folder:
         outcome = Soak(Path(folder), options.seconds, options.seed, simulated=options.simulated).run()
