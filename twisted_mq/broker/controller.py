@@ -21,6 +21,7 @@ from twisted_mq.broker.long_answers import LongAnswers
 from twisted_mq.broker.long_polling import LongPolling
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.pop.pop_service import PopService
+from twisted_mq.broker.request_bodies import RequestBodies
 from twisted_mq.broker.schedule.postpone import Postponement
 from twisted_mq.broker.schedule.waiting_messages import WaitingMessages
 from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
@@ -80,6 +81,7 @@ class BrokerController:
     polling: LongPolling = attrs.field(init=False)
     turns: Turns = attrs.field(init=False)
     long_answers: LongAnswers = attrs.field(init=False)
+    bodies: RequestBodies = attrs.field(init=False)
     locks: RebalanceLockManager = attrs.field(init=False)
     producers: ProducerManager = attrs.field(init=False)
     consumers: ConsumerManager = attrs.field(init=False)
@@ -103,6 +105,7 @@ class BrokerController:
         self.polling = LongPolling(self.clock, self.now_ms, self.late, self.dispatch)
         self.turns = Turns(self.clock)
         self.long_answers = LongAnswers(self.turns, self.in_thread)
+        self.bodies = RequestBodies(self.turns, self.in_thread)
         self._flushes = FlushAnswers(store, self.call_from_thread, self.late, self.dispatch)
         self.locks = RebalanceLockManager(options.rebalance_lock_max_live_time)
         self.producers = ProducerManager(options.channel_expired_timeout)

@@ -70,14 +70,23 @@ def _processors(broker: BrokerController) -> Iterator[RequestProcessor]:
     yield NotificationProcessor(broker, broker.pop.orders)
     yield PeekMessageProcessor(broker)
     yield ClientManageProcessor(
-        options, broker.now_ms, topics, groups, consumers, producers, broker.filters, broker.statistics, broker.turns
+        options,
+        broker.now_ms,
+        topics,
+        groups,
+        consumers,
+        producers,
+        broker.filters,
+        broker.statistics,
+        broker.turns,
+        broker.bodies,
     )
-    yield ConsumerManageProcessor(store, topics, groups, offsets, consumers, broker.locks, broker.now_ms)
+    yield ConsumerManageProcessor(store, topics, groups, offsets, consumers, broker.locks, broker.now_ms, broker.bodies)
     yield QueryAssignmentProcessor(options, topics, groups, consumers, broker.routes, broker.tables.request_modes)
     yield AdminTopicsProcessor(
         options, store, topics, groups, offsets, broker.pop, broker.statistics, broker.registered, broker.long_answers
     )
-    yield AdminListsProcessor(options, topics, groups, broker.registered)
+    yield AdminListsProcessor(options, topics, groups, broker.registered, broker.bodies)
     yield AdminConsumersProcessor(
         options,
         broker.now_ms,

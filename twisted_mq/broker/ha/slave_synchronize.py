@@ -9,8 +9,9 @@ master's, and only those that were committed at this slave. Apache forgets them.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import attrs
 from twisted.internet import defer
@@ -36,6 +37,7 @@ from twisted_mq.protocol.errors import BrokerError, ProtocolError
 from twisted_mq.protocol.headers import UpdateConsumerOffsetRequestHeader
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import encode_header
+from twisted_mq.reactor_threads import InThread
 from twisted_mq.remoting.errors import RemotingConnectError, RemotingError
 from twisted_mq.storage.tables.config_tables import TOPIC_GROUP_SEPARATOR
 from twisted_mq.storage.tables.delay_offset_table import DelayOffsetTable
@@ -44,6 +46,14 @@ TIMEOUT_SECONDS = 3.0
 
 Invoke = Callable[[str, RemotingCommand, float], defer.Deferred[RemotingCommand]]
 Offsets = dict[str, dict[int, int]]
+Table = TypeVar("Table")
+
+_TOPICS = functools.partial(decode_body, TopicConfigAndMappingSerializeWrapper)
+_GROUPS = functools.partial(decode_body, SubscriptionGroupWrapper)
+_DELAYS = functools.partial(decode_body, DelayOffsetSerializeWrapper)
+_MODES = functools.partial(decode_body, MessageRequestModeSerializeWrapper)
+_METRICS = functools.partial(decode_body, TimerMetricsSerializeWrapper)
+_OFFSETS = functools.partial(decode_body, ConsumerOffsetSerializeWrapper)
 
 
 class SlaveParts(Protocol):
@@ -54,6 +64,7 @@ class SlaveParts(Protocol):
     groups: SubscriptionGroupManager
     offsets: ConsumerOffsetManager
     tables: BrokerTables
+    in_thread: InThread
 
     @property
     def address(self) -> str: ...
@@ -91,15 +102,18 @@ class SlaveSynchronize:
 
     async def sync_all(self) -> bool:
         """Copy every table; whether all came."""
-        results = [await self._sync(RequestCode.GET_ALL_TOPIC_CONFIG, self._take_topics), await self.sync_offsets()]
-        rows = [
-            (RequestCode.GET_ALL_DELAY_OFFSET, self._take_delays),
-            (RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, self._take_groups),
-            (RequestCode.GET_ALL_MESSAGE_REQUEST_MODE, self._take_modes),
+        results = [
+            await self._sync(RequestCode.GET_ALL_TOPIC_CONFIG, _TOPICS, self._take_topics),
+            await self.sync_offsets(),
+        ]
+        sync = self._sync
+        results += [
+            await sync(RequestCode.GET_ALL_DELAY_OFFSET, _DELAYS, self._take_delays),
+            await sync(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, _GROUPS, self._take_groups),
+            await sync(RequestCode.GET_ALL_MESSAGE_REQUEST_MODE, _MODES, self._take_modes),
         ]
         if self.broker.options.timer_wheel_enable:
-            rows.append((RequestCode.GET_TIMER_METRICS, self._take_metrics))
-        results += [await self._sync(code, take) for code, take in rows]
+            results.append(await sync(RequestCode.GET_TIMER_METRICS, _METRICS, self.save_metrics))
         return all(results)
 
     @property
@@ -109,7 +123,7 @@ class SlaveSynchronize:
 
     async def sync_offsets(self) -> bool:
         """Copy the offsets alone, and hand back those that are ahead."""
-        done = await self._sync(RequestCode.GET_ALL_CONSUMER_OFFSET, self._take_offsets)
+        done = await self._sync(RequestCode.GET_ALL_CONSUMER_OFFSET, _OFFSETS, self._take_offsets)
         ahead, self._ahead = self._ahead, []
         answers = True
         for key, queue_id, offset in ahead:
@@ -120,9 +134,10 @@ class SlaveSynchronize:
 
     async def sync_timer_checkpoint(self) -> bool:
         """Copy how far the master's timer came; asked for more often than the rest."""
-        return await self._sync(RequestCode.GET_TIMER_CHECK_POINT, self.save_checkpoint)
+        return await self._sync(RequestCode.GET_TIMER_CHECK_POINT, bytes, self.save_checkpoint)
 
-    async def _sync(self, code: int, take: Callable[[bytes], object]) -> bool:
+    async def _sync(self, code: int, read: Callable[[bytes], Table], take: Callable[[Table], object]) -> bool:
+        """Ask for a table and take what is read of it, in a thread: a table may be long. Whether it came."""
         master = self.master_address
         if master is None:
             return False
@@ -130,7 +145,7 @@ class SlaveSynchronize:
             answer = await self.invoke(master, RemotingCommand.request(code), TIMEOUT_SECONDS)
             if answer.code != 0:
                 raise BrokerError(answer.code, answer.remark or "")
-            take(answer.body)
+            take(await self.broker.in_thread(read, answer.body))
         except (RemotingError, ProtocolError, BrokerError, OSError) as error:
             if code not in self._failed:
                 self._failed.add(code)
@@ -141,38 +156,30 @@ class SlaveSynchronize:
 
     # tables
 
-    def _take_topics(self, body: bytes) -> None:
-        theirs = decode_body(TopicConfigAndMappingSerializeWrapper, body)
+    def _take_topics(self, theirs: TopicConfigAndMappingSerializeWrapper) -> None:
         if theirs.data_version != self.broker.topics.data_version:
             self.broker.topics.replace_all(theirs.topic_config_table, theirs.data_version)
             self.log.info("topics copied from master: topics={n}", n=len(theirs.topic_config_table))
 
-    def _take_groups(self, body: bytes) -> None:
-        theirs = decode_body(SubscriptionGroupWrapper, body)
+    def _take_groups(self, theirs: SubscriptionGroupWrapper) -> None:
         if theirs.data_version != self.broker.groups.data_version:
             self.broker.groups.replace_all(theirs.subscription_group_table, theirs.data_version)
             self.log.info("groups copied from master: groups={n}", n=len(theirs.subscription_group_table))
 
-    def _take_delays(self, body: bytes) -> None:
-        theirs = decode_body(DelayOffsetSerializeWrapper, body)
+    def _take_delays(self, theirs: DelayOffsetSerializeWrapper) -> None:
         self.delays.offsets = dict(theirs.offset_table)
         self.delays.data_version = theirs.data_version or self.delays.data_version
         self.delays.save()
 
-    def _take_modes(self, body: bytes) -> None:
-        theirs = decode_body(MessageRequestModeSerializeWrapper, body)
+    def _take_modes(self, theirs: MessageRequestModeSerializeWrapper) -> None:
         self.broker.tables.request_modes.modes = {
             topic: dict(row) for topic, row in theirs.message_request_mode_map.items()
         }
         self.broker.tables.request_modes.save()
 
-    def _take_metrics(self, body: bytes) -> None:
-        self.save_metrics(decode_body(TimerMetricsSerializeWrapper, body))
-
     # offsets
 
-    def _take_offsets(self, body: bytes) -> None:
-        theirs = decode_body(ConsumerOffsetSerializeWrapper, body)
+    def _take_offsets(self, theirs: ConsumerOffsetSerializeWrapper) -> None:
         ahead = self._ahead_of(theirs.offset_table)
         merged = {key: dict(queues) for key, queues in theirs.offset_table.items()}
         for key, queue_id, offset in ahead:

@@ -11,6 +11,7 @@ from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetMana
 from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
 from twisted_mq.broker.filter.selection import FilterParts
 from twisted_mq.broker.long_polling import LongPolling
+from twisted_mq.broker.request_bodies import RequestBodies
 from twisted_mq.broker.schedule.postpone import Postponement
 from twisted_mq.broker.schedule.waiting_messages import WaitingMessages
 from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
@@ -45,6 +46,7 @@ class PopParts(ReadParts, Protocol):
     postponement: Postponement
     waiting: WaitingMessages
     polling: LongPolling
+    bodies: RequestBodies
 
     @property
     def durability(self) -> Durable: ...

@@ -16,14 +16,15 @@ from twisted_mq.broker.processors.admin_topics import (
     check_queue_counts,
     check_topic,
 )
+from twisted_mq.broker.request_bodies import RequestBodies
 from twisted_mq.broker.topics.topic_attributes import altered
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.protocol.bodies import (
     CreateTopicListRequestBody,
     GroupForbidden,
+    SubscriptionGroupConfig,
     SubscriptionGroupList,
     TopicConfig,
-    decode_body,
     encode_body,
 )
 from twisted_mq.protocol.codes import RequestCode
@@ -42,11 +43,13 @@ class AdminListsProcessor:
         topics: TopicConfigManager,
         groups: SubscriptionGroupManager,
         registered: Callable[[], defer.Deferred[None]],
+        bodies: RequestBodies,
     ) -> None:
         self._options = options
         self._topics = topics
         self._groups = groups
         self._registered = registered
+        self._bodies = bodies
         self.processors = {
             RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: self.update_topics,
             RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: self.update_groups,
@@ -55,7 +58,11 @@ class AdminListsProcessor:
 
     def update_topics(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Create or alter topics, all or none. Unlike Apache's, one that is as it should be does not stop the others."""
-        configs = decode_body(CreateTopicListRequestBody, command.body).topic_config_list
+        return self._bodies.read(
+            CreateTopicListRequestBody, command, lambda body: self._update_topics(command, body.topic_config_list)
+        )
+
+    def _update_topics(self, command: RemotingCommand, configs: list[TopicConfig]) -> Answer:
         for config in configs:
             check_topic(config.topic_name, self._options)
             check_queue_counts(config)
@@ -74,7 +81,11 @@ class AdminListsProcessor:
 
     def update_groups(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Create or alter groups, all or none."""
-        configs = decode_body(SubscriptionGroupList, command.body).group_config_list
+        return self._bodies.read(
+            SubscriptionGroupList, command, lambda body: self._update_groups(command, body.group_config_list)
+        )
+
+    def _update_groups(self, command: RemotingCommand, configs: list[SubscriptionGroupConfig]) -> Answer:
         for config in configs:
             check_group(config)
         for config in configs:

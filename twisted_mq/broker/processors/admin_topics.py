@@ -14,6 +14,7 @@ from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGro
 from twisted_mq.broker.long_answers import LongAnswers, in_slices
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.pop.pop_service import PopService
+from twisted_mq.broker.request_bodies import short_body
 from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
 from twisted_mq.broker.topics.topic_attributes import MESSAGE_TYPE, altered, parse_changes
 from twisted_mq.broker.topics.topic_config_manager import MOST_QUEUES, TopicConfigManager
@@ -26,7 +27,6 @@ from twisted_mq.protocol.bodies import (
     TopicList,
     TopicOffset,
     TopicStatsTable,
-    decode_body,
     encode_body,
 )
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
@@ -175,7 +175,7 @@ class AdminTopicsProcessor:
 
     def update_group(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Create or alter a consumer group."""
-        config = decode_body(SubscriptionGroupConfig, command.body)
+        config = short_body(SubscriptionGroupConfig, command)
         check_group(config)
         self._groups.update(config)
         return command.answer()

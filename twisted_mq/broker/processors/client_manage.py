@@ -15,10 +15,11 @@ from twisted_mq.broker.filter.consumer_filter_manager import ConsumerFilterManag
 from twisted_mq.broker.filter.errors import ExpressionError
 from twisted_mq.broker.filter.selection import check_served
 from twisted_mq.broker.options import BrokerOptions
+from twisted_mq.broker.request_bodies import RequestBodies, short_body
 from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.logs import Logger
-from twisted_mq.protocol.bodies import CheckClientRequestBody, ConsumerData, HeartbeatData, TopicConfig, decode_body
+from twisted_mq.protocol.bodies import CheckClientRequestBody, ConsumerData, HeartbeatData, TopicConfig
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.flags import TopicSysFlag
@@ -50,8 +51,10 @@ class ClientManageProcessor:
         filters: ConsumerFilterManager,
         statistics: BrokerStatistics,
         turns: Turns,
+        bodies: RequestBodies,
     ) -> None:
         self._turns = turns
+        self._bodies = bodies
         self._options = options
         self._now_ms = now_ms
         self._topics = topics
@@ -72,7 +75,9 @@ class ClientManageProcessor:
 
         Raises BrokerError for an expression that cannot be read, when all the rest is registered. Apache only logs it.
         """
-        data = decode_body(HeartbeatData, command.body)
+        return self._bodies.read(HeartbeatData, command, lambda data: self._heartbeat(channel, command, data))
+
+    def _heartbeat(self, channel: Channel, command: RemotingCommand, data: HeartbeatData) -> Answer:
         client = ClientChannelInfo(channel, data.client_id, command.language, command.version, self._now_ms())
         answer: RemotingCommand | Deferred[RemotingCommand]
         answer = self._turns.run(("heartbeat", channel), self._registered(command, data, client))
@@ -168,7 +173,7 @@ class ClientManageProcessor:
 
     def check_client_config(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Whether this broker can filter as a subscription asks for. Raises BrokerError."""
-        body = decode_body(CheckClientRequestBody, command.body)
+        body = short_body(CheckClientRequestBody, command)
         subscription = body.subscription_data
         if subscription is None or is_tag_type(subscription.expression_type):
             return command.answer()

@@ -11,13 +11,13 @@ from twisted_mq.broker.clients.consumer_manager import ConsumerManager
 from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
 from twisted_mq.broker.clients.rebalance_lock import RebalanceLockManager
 from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
+from twisted_mq.broker.request_bodies import RequestBodies
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.protocol.bodies import (
     GetConsumerListByGroupResponseBody,
     LockBatchRequestBody,
     LockBatchResponseBody,
     UnlockBatchRequestBody,
-    decode_body,
     encode_body,
 )
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
@@ -58,6 +58,7 @@ class ConsumerManageProcessor:
         consumers: ConsumerManager,
         locks: RebalanceLockManager,
         now_ms: Callable[[], int],
+        bodies: RequestBodies,
     ) -> None:
         self._store = store
         self._topics = topics
@@ -66,6 +67,7 @@ class ConsumerManageProcessor:
         self._consumers = consumers
         self._locks = locks
         self._now_ms = now_ms
+        self._bodies = bodies
         self.processors = {
             RequestCode.GET_CONSUMER_LIST_BY_GROUP: self.consumer_list,
             RequestCode.QUERY_CONSUMER_OFFSET: self.query_offset,
@@ -138,14 +140,18 @@ class ConsumerManageProcessor:
 
     def lock(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Lock queues for one client; the answer lists those it holds, none that the topic has not."""
-        body = decode_body(LockBatchRequestBody, command.body)
+        return self._bodies.read(LockBatchRequestBody, command, lambda body: self._lock(command, body))
+
+    def _lock(self, command: RemotingCommand, body: LockBatchRequestBody) -> RemotingCommand:
         queues = [queue for queue in body.mq_set if self._topics.has_queue(queue.topic, queue.queue_id)]
         held = self._locks.try_lock(body.consumer_group, queues, body.client_id, self._now_ms())
         return command.answer(body=encode_body(LockBatchResponseBody(lock_ok_mq_set=held)))
 
     def unlock(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Free the queues that the client holds."""
-        body = decode_body(UnlockBatchRequestBody, command.body)
+        return self._bodies.read(UnlockBatchRequestBody, command, lambda body: self._unlock(command, body))
+
+    def _unlock(self, command: RemotingCommand, body: UnlockBatchRequestBody) -> RemotingCommand:
         self._locks.unlock(body.consumer_group, body.mq_set, body.client_id)
         return command.answer()
 

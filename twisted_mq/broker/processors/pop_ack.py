@@ -11,7 +11,7 @@ from twisted_mq.broker.pop.answer_when_durable import when_durable
 from twisted_mq.broker.pop.checks import check_revive_queue, existing_queue
 from twisted_mq.broker.pop.parts import PopParts
 from twisted_mq.broker.pop.pop_service import PopService
-from twisted_mq.protocol.bodies import AckMsg, BatchAck, BatchAckMessageRequestBody, BatchAckMsg, decode_body
+from twisted_mq.protocol.bodies import AckMsg, BatchAck, BatchAckMessageRequestBody, BatchAckMsg
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.headers import AckMessageRequestHeader
@@ -65,7 +65,12 @@ class AckMessageProcessor:
 
     def ack_batch(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Messages of several pops; an entry that cannot be read refuses all, offsets that no queue has are passed over."""
-        body = decode_body(BatchAckMessageRequestBody, command.body) if command.body else BatchAckMessageRequestBody()
+        if not command.body:
+            return self._ack_batch(channel, command, BatchAckMessageRequestBody())
+        read = self._broker.bodies.read
+        return read(BatchAckMessageRequestBody, command, lambda body: self._ack_batch(channel, command, body))
+
+    def _ack_batch(self, channel: Channel, command: RemotingCommand, body: BatchAckMessageRequestBody) -> Answer:
         if not body.acks:
             raise BrokerError(ResponseCode.NO_MESSAGE, "acks: none in the body")
         batches = [self._look_through(index, ack) for index, ack in enumerate(body.acks)]

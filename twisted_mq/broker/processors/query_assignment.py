@@ -11,6 +11,7 @@ from twisted_mq.broker.clients.consumer_manager import ConsumerManager
 from twisted_mq.broker.clients.queue_assignment import Group, NothingToDivide, divide
 from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
 from twisted_mq.broker.options import BrokerOptions, MessageRequestMode
+from twisted_mq.broker.request_bodies import short_body
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.broker.topics.topic_routes import TopicRoutes
 from twisted_mq.logs import Logger
@@ -20,7 +21,6 @@ from twisted_mq.protocol.bodies import (
     QueryAssignmentRequestBody,
     QueryAssignmentResponseBody,
     SetMessageRequestModeRequestBody,
-    decode_body,
     encode_body,
 )
 from twisted_mq.protocol.bodies.types import BROADCASTING
@@ -59,7 +59,7 @@ class QueryAssignmentProcessor:
 
     def query_assignment(self, channel: Channel, command: RemotingCommand) -> Answer:
         """The client's queues of a topic; an answer without a list means that it is to keep those it has."""
-        body = decode_body(QueryAssignmentRequestBody, command.body)
+        body = short_body(QueryAssignmentRequestBody, command)
         for name in ("topic", "consumer_group", "message_model"):
             if getattr(body, name) is None:
                 raise BrokerError(ResponseCode.SYSTEM_ERROR, f"QueryAssignmentRequestBody has no {name}")
@@ -109,7 +109,7 @@ class QueryAssignmentProcessor:
 
     def set_request_mode(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Have a group consume a topic by pull or by pop from now on."""
-        body = decode_body(SetMessageRequestModeRequestBody, command.body)
+        body = short_body(SetMessageRequestModeRequestBody, command)
         for name in ("topic", "consumer_group"):
             if getattr(body, name) is None:
                 raise BrokerError(ResponseCode.SYSTEM_ERROR, f"SetMessageRequestModeRequestBody has no {name}")

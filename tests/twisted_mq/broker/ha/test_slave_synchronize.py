@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from twisted.internet import defer
@@ -83,6 +84,18 @@ class CopyTests(SynchronizeCase):
         self.assertEqual((self.delays.offsets, self.delays.saved), ({1: 5, 2: 6}, 1))
         self.assertEqual(self.slave.controller.tables.request_modes.modes, {"Orders": {}})
         self.assertEqual(len(self.metrics), 1)
+
+    def test_long_tables_are_read_in_a_thread(self) -> None:
+        """Offsets have bare numbers as keys, and are read at a MiB a second."""
+        read: list[int] = []
+
+        def in_thread(function: Callable[[bytes], Any], body: bytes) -> defer.Deferred[Any]:
+            read.append(len(body))
+            return defer.succeed(function(body))
+
+        self.slave.controller.in_thread = in_thread  # type: ignore[assignment]
+        self.assertTrue(self.sync())
+        self.assertEqual((len(read), min(read) > 0), (6, True))
 
     def test_timer_checkpoint_is_copied(self) -> None:
         self.assertTrue(self.successResultOf(defer.ensureDeferred(self.synchronize.sync_timer_checkpoint())))

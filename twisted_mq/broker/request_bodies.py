@@ -1,0 +1,69 @@
+"""The JSON bodies of requests: short ones are read at once, long ones in a thread, one after the other.
+
+A body that is no standard JSON, or of very many small values, is read at about 1 MiB/s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import attrs
+from twisted.internet import defer
+
+from twisted_mq.protocol.bodies import decode_body
+from twisted_mq.protocol.codes import ResponseCode
+from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.reactor_threads import InThread
+from twisted_mq.remoting.channel import Answer, Ready
+from twisted_mq.turns import Room, Turns, Work, outcome
+
+Body = TypeVar("Body")
+
+READ_AT_ONCE = 64 * 1024
+"""Bytes: a heartbeat of some hundred groups, the locks of a thousand queues."""
+MOST_BODY_BYTES = 8 * 1024 * 1024
+"""The locks of all queues of the largest topic."""
+
+
+def short_body(body_class: type[Body], command: RemotingCommand) -> Body:
+    """A body that is never long. Raises BodyError, BrokerError."""
+    _check_size(command, READ_AT_ONCE)
+    return decode_body(body_class, command.body)
+
+
+def _check_size(command: RemotingCommand, most: int) -> None:
+    size = len(command.body)
+    if size > most:
+        raise BrokerError(
+            ResponseCode.INVALID_PARAMETER, f"body: {size} bytes, a request of code {command.code} has at most {most}"
+        )
+
+
+@attrs.frozen(eq=False)
+class RequestBodies:
+    """Of one broker. 64 MiB of them may wait to be read."""
+
+    turns: Turns
+    in_thread: InThread
+    _room: Room = attrs.field(factory=Room)
+
+    def read(self, body_class: type[Body], command: RemotingCommand, answer: Callable[[Body], Answer]) -> Answer:
+        """What `answer` makes of the body, now or when it was read. Raises, or fails with, BodyError and BrokerError."""
+        body = command.body
+        if len(body) <= READ_AT_ONCE:
+            return answer(decode_body(body_class, body))
+        _check_size(command, MOST_BODY_BYTES)
+        read = self.turns.run("bodies", self._room.keep(len(body), self._decoded(body_class, body)))
+        return (
+            defer.Deferred.fromCoroutine(_answered(read, answer)) if isinstance(read, defer.Deferred) else answer(read)
+        )
+
+    def _decoded(self, body_class: type[Body], body: bytes) -> Work[Body]:
+        return (yield from outcome(self.in_thread(decode_body, body_class, body)))
+
+
+async def _answered(read: defer.Deferred[Body], answer: Callable[[Body], Answer]) -> Ready:
+    given = answer(await read)
+    return await given if isinstance(given, defer.Deferred) else given
