@@ -38,6 +38,8 @@ DRAIN_SECONDS = 300.0
 SETTLE_MS = 5_000
 """After there is space again; sends of this time are not measured, and may be refused."""
 SAMPLE_SECONDS = 0.5
+WINDOW_SECONDS = 30
+FEWEST_WINDOWS = 4
 
 
 @attrs.frozen
@@ -187,11 +189,23 @@ class Soak:
         return any(begin <= end_ms and one.due_ms < end + SETTLE_MS for begin, end in self._full_ms)
 
     def _judge_memory(self) -> None:
-        """The slope is that of the second half, when the strangers have invented what they may."""
         for name, samples in self._memory.items():
             self.outcome.most_memory[name] = round(max(size for _, size in samples), 1)
-            times, sizes = zip(*samples[len(samples) // 2 :], strict=True)
-            self.outcome.memory_a_minute[name] = round(statistics.linear_regression(times, sizes).slope * 60, 2)
+            self.outcome.memory_a_minute[name] = growth_a_minute(samples)
+
+
+def growth_a_minute(samples: list[tuple[float, float]]) -> float:
+    """The slope of (second, size), of the second half, when strangers have invented what they may.
+
+    It is that of the least sizes of each half minute: what peers do not take comes and goes.
+    """
+    least: dict[int, float] = {}
+    for second, size in samples[len(samples) // 2 :]:
+        window = int(second / WINDOW_SECONDS)
+        least[window] = min(size, least.get(window, size))
+    if len(least) < FEWEST_WINDOWS:
+        return 0.0
+    return round(statistics.linear_regression(list(least), list(least.values())).slope * 60 / WINDOW_SECONDS, 2)
 
 
 def _now_ms() -> int:

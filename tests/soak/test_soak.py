@@ -8,7 +8,7 @@ from pathlib import Path
 from interop.peers.requirements import require_java
 from tests.soak.load import OK, Sent, wrong
 from tests.soak.outcome import Outcome, broken_promises
-from tests.soak.run import Soak
+from tests.soak.run import Soak, growth_a_minute
 
 SECONDS = float(os.environ.get("SOAK_SECONDS", "60"))
 
@@ -47,3 +47,10 @@ def test_lost_moved_repeated_and_reordered_messages_are_found() -> None:
         "message 2 of key 0 at (1, 3) is behind 2",
         "message (0, 2) was acknowledged at (1, 2), and is at (1, 3)",
     ]
+
+
+def test_memory_that_comes_and_goes_does_not_grow() -> None:
+    seconds = range(1200)
+    assert growth_a_minute([(second, 100 + second % 20 * 30) for second in seconds]) == 0
+    assert growth_a_minute([(second, 100 + second / 6 + second % 20 * 30) for second in seconds]) == 10.03
+    assert growth_a_minute([(second, float(second)) for second in range(60)]) == 0
