@@ -10,7 +10,7 @@
 # make soak    20 minutes of strangers and a full disk beside an honest load of Apache's client; SOAK_SECONDS says how many
 # make simulate-rules  10^5 histories of ordered broker groups made of their rules alone; MQ_HISTORIES says how many
 # make simulate   N=1000 simulated clusters with faults, from seed FIRST=1 on; SEED=7 shows the history of one (LOG=INFO: all)
-# make simulate-mutants   which seed finds each fault that is put in on purpose (tests/simulation/mutants)
+# make simulate-mutants   which seed finds each fault that is put in on purpose (tests.simulation.run_mutants)
 # make bench   the project's own benchmarks
 # make count   instructions of the broker's hot paths (valgrind), beside those in docs/measurements/instructions.md
 #
@@ -111,7 +111,7 @@ simulate: $(INSTALLED)
 	@$(PYTHON) -m tests.simulation.run $(if $(SEED),--seed $(SEED) --log $(LOG),--count $(N) --first $(FIRST))
 
 simulate-mutants: $(INSTALLED)
-	@$(PYTHON) -m tests.simulation.mutants
+	@$(PYTHON) -m tests.simulation.run_mutants
 
 bench: setup
 	@for file in tests/bench/bench_*.py; do \

@@ -60,6 +60,32 @@ def cut_power(cluster: Cluster, source: random.Random) -> Callable[[], None] | N
     return lambda: cluster.restart(broker)
 
 
+def lose_disk(cluster: Cluster, source: random.Random) -> Callable[[], None] | None:
+    """A master's disk is gone for good; its operator gives it a copy of its slave's, which has all that was acknowledged."""
+    running = [broker for broker in cluster.brokers if broker.is_running]
+    pairs = [
+        (master, slave)
+        for master in running
+        for slave in running
+        if master.is_sync_master and slave.is_slave and slave.broker_name == master.broker_name
+    ]
+    if not pairs:
+        return None
+    master, slave = source.choice(pairs)
+    master.kill()
+
+    def end() -> None:
+        if master.is_running or not slave.is_running:
+            cluster.restart(master)
+            return
+        slave.kill()
+        master.take_store_of(slave)
+        cluster.restart(master)
+        cluster.restart(slave)
+
+    return end
+
+
 def stop(cluster: Cluster, source: random.Random) -> Callable[[], None] | None:
     """A clean stop, and a start some time after."""
     broker = _running(cluster.brokers, source)
@@ -173,6 +199,7 @@ def wrong_clock(cluster: Cluster, source: random.Random) -> Callable[[], None] |
 FAULTS: dict[str, Begin] = {
     "kill": kill,
     "power cut": cut_power,
+    "lost disk": lose_disk,
     "stop": stop,
     "pause": pause,
     "cut link": cut_link,

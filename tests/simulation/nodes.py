@@ -111,6 +111,8 @@ class BrokerNode(Node):
         super().__init__(world, name)
         self.options = SMALL_STORE | {"bind_address": name, "broker_ip1": name} | options
         self.disk: Disk = world.disk(name)
+        self.has_copy = False
+        """Whether the next start finds a copy of another broker's store."""
         self._seeds = random.Random(world.random.getrandbits(32))
 
     @property
@@ -124,6 +126,11 @@ class BrokerNode(Node):
     @property
     def is_sync_flush(self) -> bool:
         return self.options.get("flush_disk_type") == "SYNC_FLUSH"
+
+    @property
+    def is_sync_master(self) -> bool:
+        """Whether what it acknowledges is in its slave's log too."""
+        return self.options.get("broker_role") == "SYNC_MASTER"
 
     @property
     def store(self) -> Any:
@@ -161,6 +168,7 @@ class BrokerNode(Node):
         """Have a copy of another broker's store, neither of them running."""
         assert not self.is_running and not other.is_running
         self.world.told("copy-store", host=self.name, of=other.name)
+        self.has_copy = True
         self.disk.wipe()
         shutil.copytree(other.disk.root, self.disk.root, dirs_exist_ok=True)
         self.disk.watch()

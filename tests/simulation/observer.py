@@ -68,6 +68,7 @@ class Observer:
         self._compared: dict[str, int] = defaultdict(int)
         self._ends_before: dict[tuple[str, str, int], int] = defaultdict(int)
         self._lossy: set[str] = set()
+        self._replaced: dict[str, float] = defaultdict(float)
 
     def _broken(self, text: str) -> None:
         """Kept for the next look: a client that is told something survives what that raises."""
@@ -85,6 +86,7 @@ class Observer:
         sent.physical_offset = decode_offset_message_id(message_id)[2]
         sent.owed = True
         self.acknowledged += 1
+        self._check_copies(name, broker, sent.physical_offset)
         self._world.told("acknowledged", message=name, at=f"{broker}/{topic}/{queue_id}/{offset}")
         if not sent.delay_level and not sent.transaction:
             sent.place = (broker, topic, queue_id, offset)
@@ -92,6 +94,18 @@ class Observer:
             self._bind(sent.place, name)
         else:
             sent.place = (broker, "", 0, 0)
+
+    def _check_copies(self, name: str, broker_name: str, physical_offset: int) -> None:
+        """Under synchronous replication a running slave has what is acknowledged, unless its disk was replaced since."""
+        group = [broker for broker in self._brokers if broker.broker_name == broker_name and broker.is_running]
+        if any(broker.is_sync_master for broker in group):
+            for slave in group:
+                if (
+                    slave.is_slave
+                    and slave.store.max_physical_offset() <= physical_offset
+                    and self._world.clock.now > self._replaced[slave.name]
+                ):
+                    self._broken(f"{name} was acknowledged at {physical_offset}, and {slave.name} has not got it")
 
     def was_consumed(self, group: str, queue: MessageQueue, message: MessageExt, consumer: str) -> None:
         """A listener was called with it."""
@@ -148,8 +162,11 @@ class Observer:
                 self.lost += 1
                 self._world.told("may-be-lost", message=sent.name)
 
-    def after_start(self, broker: BrokerNode) -> None:
-        """What is owed is there again; what is not there any more is forgotten, so that its place may be used anew."""
+    def after_start(self, broker: BrokerNode, *, is_copy: bool = False) -> None:
+        """What is owed is there again; what is not there any more is forgotten, so that its place may be used anew.
+
+        In a copy of the slave's store that may be what was consumed before the slave had it, and nobody was told of.
+        """
         if broker.is_slave:
             return
         self._committed = {key: value for key, value in self._committed.items() if key[0] != broker.broker_name}
@@ -160,13 +177,13 @@ class Observer:
                 continue
             end = ends.setdefault((topic, queue_id), broker.store.max_offset_in_queue(topic, queue_id))
             if offset >= end:
-                self._is_gone(broker, place, name)
+                self._is_gone(place, name, may_be_consumed=is_copy or not broker.is_sync_flush)
 
-    def _is_gone(self, broker: BrokerNode, place: Place, name: str) -> None:
+    def _is_gone(self, place: Place, name: str, *, may_be_consumed: bool) -> None:
         sent = self.sent[name]
         if sent.owed and sent.place == place:
             self._broken(f"{name} was acknowledged at {place}, and is lost")
-        if broker.is_sync_flush and any(name in seen for seen in self.seen.values()):
+        if not may_be_consumed and any(name in seen for seen in self.seen.values()):
             self._broken(f"{name} was consumed at {place}, and is lost")
         owner, topic, queue_id, offset = place
         self._ends_before[owner, topic, queue_id] = max(self._ends_before[owner, topic, queue_id], offset + 1)
@@ -218,7 +235,8 @@ class Observer:
         self._compared[slave.name] = acknowledged
 
     def forget_comparison(self, slave: BrokerNode) -> None:
-        """Its log is another one now."""
+        """Its log is another one now; an acknowledgement of the old one may still be under way."""
+        self._replaced[slave.name] = self._world.clock.now + 30.0
         self._compared[slave.name] = 0
 
     # the end

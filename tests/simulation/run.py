@@ -81,21 +81,24 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--until-broken", action="store_true", help="stop at the first seed that breaks a promise")
     options = parser.parse_args(arguments)
     _quiet()
     if options.seed is not None:
         outcome = simulate(options.seed, logging.getLevelNamesMapping()[options.log])
         show(outcome, len(outcome.history))
         return bool(outcome.broken)
-    return _many(range(options.first, options.first + options.count), options.processes)
+    return _many(range(options.first, options.first + options.count), options.processes, options.until_broken)
 
 
-def _many(seeds: range, processes: int) -> int:
+def _many(seeds: range, processes: int, until_broken: bool) -> int:
     totals, began, told = Totals(), time.monotonic(), 0.0
     for outcome in outcomes(seeds, processes):
         totals.add(outcome)
         if outcome.broken:
             show(outcome)
+            if until_broken:
+                break
         if time.monotonic() - told > 10:
             told = time.monotonic()
             print(f"{totals.seeds:,} of {len(seeds):,} seeds, {told - began:.0f} s", flush=True)

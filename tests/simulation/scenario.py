@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import logging
 import random
+import sys
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -145,7 +146,8 @@ class Scenario:
 
     def _started(self, broker: BrokerNode) -> None:
         """Where a master lost what its slave has, the slave's log is no part of it any more: it gets an empty disk."""
-        self.observer.after_start(broker)
+        self.observer.after_start(broker, is_copy=broker.has_copy)
+        broker.has_copy = False
         for slave in self.brokers:
             mine = slave.is_slave and slave.broker_name == broker.broker_name and slave.is_running
             if mine and slave.store.max_physical_offset() > broker.store.max_physical_offset():
@@ -192,10 +194,19 @@ class _Failures(logging.Handler):
         self._world.remark(f"  {record.levelname.lower()}: {text}")
 
 
+def _collect() -> None:
+    """Let go of processes that were killed; what ends in them now, and fails, is no longer of this world."""
+    before, sys.unraisablehook = sys.unraisablehook, lambda _: None
+    try:
+        gc.collect()
+    finally:
+        sys.unraisablehook = before
+
+
 def simulate(seed: int, log_level: int = logging.ERROR) -> Outcome:
     """Run one seed; what services log from this level on is in the history, and changes nothing."""
-    gc.collect()
-    gc.freeze()
+    if not gc.get_freeze_count():
+        gc.freeze()
     gc.disable()  # when garbage goes must not depend on anything else
     broken = ""
     try:
@@ -218,6 +229,7 @@ def simulate(seed: int, log_level: int = logging.ERROR) -> Outcome:
             broken = broken or failures.first
     finally:
         gc.enable()
+        _collect()
     observer = scenario.observer
     return Outcome(
         seed=seed,
