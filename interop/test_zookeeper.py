@@ -100,13 +100,13 @@ class ZooKeeperCase(kazoo_case.KazooCase):
         self.assertTrue(one.holds())
 
     async def test_a_server_that_listens_and_says_nothing_fails_the_start(self) -> None:
-        one = self.coordinator()
+        one = self.coordinator(connect_seconds=1.0)
         self.links[one].cut(silently=True)
         await self.fails(NoAnswer, one.start())
 
     async def test_a_failed_start_says_what_went_wrong(self) -> None:
-        one = self.direct("127.0.0.1:1")
-        self.assertRegex(await self.fails(NoAnswer, one.start()), r"127\.0\.0\.1:1 in 10 s: .*Connection refused")
+        one = self.direct("127.0.0.1:1", connect_seconds=1.0)
+        self.assertRegex(await self.fails(NoAnswer, one.start()), r"127\.0\.0\.1:1 in 1 s: .*Connection refused")
 
     async def test_a_thousand_changes_are_each_told_or_seen(self) -> None:
         """A watch fires once and is armed again: what happens between is read."""
@@ -266,7 +266,7 @@ class TlsCase(kazoo_case.KazooCase):
         self.assertTrue(one.holds())
 
     async def test_a_server_whose_certificate_is_not_trusted_is_refused(self) -> None:
-        one = self.direct(f"127.0.0.1:{self.secure_port}/mq", ca_file=str(self.other_ca_file))
+        one = self.direct(f"127.0.0.1:{self.secure_port}/mq", ca_file=str(self.other_ca_file), connect_seconds=3.0)
         self.assertIn("CERTIFICATE_VERIFY_FAILED", await self.fails(NoAnswer, one.start()))
 
 

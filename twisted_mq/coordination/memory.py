@@ -32,11 +32,10 @@ from twisted_mq.coordination.interfaces import (
 from twisted_mq.coordination.link import Link
 from twisted_mq.coordination.operations import below, check_operations, check_path
 from twisted_mq.coordination.sessions import Sessions
+from twisted_mq.coordination.settings import CONNECT_SECONDS, DEFAULT_SESSION_SECONDS
 from twisted_mq.coordination.told import Listener, Told
 from twisted_mq.coordination.tree import ROOT, Change, Tree
 
-SESSION_SECONDS = 6.0
-CONNECT_SECONDS = 10.0
 PINGS = 6
 """A session's time has so many pings."""
 UNANSWERED_PINGS = 2
@@ -72,7 +71,7 @@ class MemoryEnsemble:
         clock: interfaces.IReactorTime | None = None,
         *,
         monotonic: Callable[[], float] | None = None,
-        session_seconds: float = SESSION_SECONDS,
+        session_seconds: float = DEFAULT_SESSION_SECONDS,
         chroot: str = "",
     ) -> MemoryCoordinator:
         """A client, not started. Unless told it has the ensemble's clocks; `monotonic` is the time of a clock of its own."""

@@ -10,6 +10,7 @@ import attrs
 from twisted_mq.coordination.address import CoordinatorAddress
 
 DEFAULT_SESSION_SECONDS = 6.0
+CONNECT_SECONDS = 10.0
 
 
 @attrs.frozen
@@ -26,6 +27,8 @@ class CoordinatorSettings:
     ca_file: str = ""
     certificate_file: str = ""
     key_file: str = ""
+    connect_seconds: float = CONNECT_SECONDS
+    """How long a start tries."""
 
     def __attrs_post_init__(self) -> None:
         """Raises ValueError for what can't work, never with the password in it."""

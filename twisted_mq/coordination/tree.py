@@ -74,7 +74,7 @@ class TreeNode:
 class Tree:
     """Starts with the root alone. `told` gets the changes of each transaction after it, in order."""
 
-    def __init__(self, max_nodes: int = 1_000_000, max_bytes: int = 512 << 20) -> None:
+    def __init__(self, max_nodes: int = 100_000, max_bytes: int = 64 << 20) -> None:
         self.last_transaction = 0
         self.told: list[Callable[[Sequence[Change]], object]] = []
         self._max_nodes = max_nodes

@@ -34,7 +34,6 @@ from twisted_mq.coordination.zookeeper_session import Ask, Confirmed, Happened, 
 from twisted_mq.logs import Logger
 from twisted_mq.reactor_threads import CallFromThread
 
-CONNECT_SECONDS = 10.0
 PAUSE = 12
 """Between two sessions there is such a part of a session's time."""
 
@@ -78,7 +77,7 @@ class ZooKeeperCoordinator:
         """See ICoordinator."""
         started: defer.Deferred[None] = defer.Deferred()
         self._started = started
-        self._timer = self._clock.callLater(CONNECT_SECONDS, self._not_connected)
+        self._timer = self._clock.callLater(self._settings.connect_seconds, self._not_connected)
         self._stopping = threading.Event()
         threading.Thread(target=self._run, args=[self._stopping], name="zookeeper", daemon=True).start()
         return started
@@ -278,9 +277,8 @@ class ZooKeeperCoordinator:
 
     def _not_connected(self) -> None:
         problem = self._present.problem if self._present is not None else ""
-        self._end(
-            NoAnswer(f"no session with ZooKeeper at {self._settings.address} in {CONNECT_SECONDS:.0f} s: {problem}")
-        )
+        address, seconds = self._settings.address, self._settings.connect_seconds
+        self._end(NoAnswer(f"no session with ZooKeeper at {address} in {seconds:g} s: {problem}"))
 
     def _end(self, error: CoordinationError) -> None:
         """End the session and the thread."""

@@ -391,7 +391,7 @@ class SessionContract(Hooks):
         told = events_of(one)
         answers = []
         for _ in range(8):
-            await self.pass_seconds(one.session_seconds / 4)
+            await self.pass_seconds(one.session_seconds / 6)
             answers.append(one.holds())
         self.assertEqual((answers, told), ([True] * 8, []))
 

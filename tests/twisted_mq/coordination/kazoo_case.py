@@ -74,7 +74,7 @@ class KazooCase(TestCase, Hooks):
         return coordinator
 
     def unreachable(self) -> ICoordinator:
-        coordinator = self.coordinator()
+        coordinator = self.coordinator(connect_seconds=1.0)
         self.cut(coordinator)
         return coordinator
 
