@@ -143,6 +143,8 @@ class Soak:
                 self._full_ms.append((full_since, _now_ms()))
                 full_since = 0
             for name, process in self._servers.processes.items():
+                if process.child.poll() is not None:
+                    raise RuntimeError(f"{name} ended with {process.child.returncode}:\n{process.output_tail()}")
                 self._memory[name].append((elapsed, anonymous_mib(process)))
             time.sleep(SAMPLE_SECONDS)
         if full_since:
