@@ -20,7 +20,9 @@ ORDER_EXPECTED = "orderExpected"
 """Field of a refusal because messages before this one are missing: the sequence that the broker takes next."""
 
 _NUMBER = "(0|[1-9][0-9]{0,17})"
-_FORM = re.compile(f"{_NUMBER}:{_NUMBER}(?::{_NUMBER}:{_NUMBER}:{_NUMBER})?")
+FORM = f"{_NUMBER}:{_NUMBER}(?::{_NUMBER}:{_NUMBER}:{_NUMBER})?"
+"""The property's text as a regular expression, with a group for each number."""
+_FORM = re.compile(FORM)
 
 
 @attrs.frozen

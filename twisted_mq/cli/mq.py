@@ -17,6 +17,7 @@ COMMANDS = {
     "consume": "twisted_mq.cli.consume:consume",
     "frames": "twisted_mq.cli.frames:frames",
     "store": "twisted_mq.cli.store:store",
+    "order": "twisted_mq.cli.order:order",
     "admin": "twisted_mq.cli.admin_command:admin",
     "demo": "twisted_mq.cli.demo:demo",
 }

@@ -1,0 +1,89 @@
+"""`mq order audit`: the proof of order, from the stores of all groups."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import attrs
+import click
+
+from twisted_mq.cli.errors import report
+from twisted_mq.cli.output import Row, json_line, print_table, progress
+from twisted_mq.cli.store_options import LONGEST_LIST, json_option, require_numpy
+from twisted_mq.protocol.text.json_value import Json
+
+if TYPE_CHECKING:
+    from twisted_mq.storage.tools.order_audit import OrderAudit, OrderFault, OrderTerm
+
+TERM_COLUMNS = ("topic", "queue", "epoch", "leader", "messages", "sequences", "offsets", "resent", "stores")
+FAULT_COLUMNS = ("topic", "queue", "fault", "epoch", "leader", "sequences", "store", "physicalOffset", "what")
+
+_JSON_NAMES = {"first_offset": "firstOffset", "last_offset": "lastOffset", "physical": "physicalOffset"}
+
+
+@click.command(short_help="Show of each ordered queue its epochs, and every gap, swap or repeat.")
+@click.argument("stores", metavar="STORE...", nargs=-1, required=True, type=click.Path(exists=True, file_okay=False))
+@json_option
+def audit(stores: tuple[str, ...], as_json: bool) -> None:
+    """Prove the order of all ordered queues in the stores (storePathRootDir) of all groups, of masters or slaves.
+
+    A line says what one leader sent in one epoch; "resent" counts messages that came again in a later epoch, because
+    they were stored and not acknowledged before it. Lines without a leader are plain producers' messages. With any
+    gap, swap or repeat, or where a log can't be read, the exit code is 1. Brokers may be running.
+
+    \b
+    Example:
+      mq order audit ~/broker-a/store ~/broker-b/store
+    """
+    require_numpy()
+    from twisted_mq.storage.columns.walk import LogFiles
+    from twisted_mq.storage.tools.order_audit import audit_order
+    from twisted_mq.storage.tools.order_marks import read_marks
+
+    with progress("reading", sum(LogFiles(store).size_bytes for store in stores)) as advance:
+        marks = read_marks(stores, advance)
+    found = audit_order(marks)
+    if as_json:
+        sys.stdout.write(json_line({"terms": _objects(found.terms), "faults": _objects(found.faults)}))
+    else:
+        _print(found)
+    for problem in marks.problems:
+        report("mq order audit", f"{problem.path} at offset {problem.offset}: {problem.problem}")
+    if found.faults or marks.problems:
+        raise SystemExit(1)
+
+
+def _objects(rows: Sequence[OrderTerm | OrderFault]) -> list[Json]:
+    return [{_JSON_NAMES.get(name, name): value for name, value in attrs.asdict(row).items()} for row in rows]
+
+
+def _print(found: OrderAudit) -> None:
+    print_table(TERM_COLUMNS, map(term_row, found.terms))
+    if found.faults:
+        print_table(FAULT_COLUMNS, map(fault_row, found.faults[:LONGEST_LIST]))
+    if len(found.faults) > LONGEST_LIST:
+        print(f"and {len(found.faults) - LONGEST_LIST} more; --json prints all")
+    queues = len({(term.topic, term.queue) for term in found.terms})
+    print(f"{queues} ordered queues: " + (f"{len(found.faults)} faults" if found.faults else "all in order"))
+
+
+def term_row(term: OrderTerm) -> Row:
+    """An OrderTerm under TERM_COLUMNS."""
+    sequences = _span(term.first, term.last)
+    offsets = _span(term.first_offset, term.last_offset)
+    place = term.topic, term.queue, term.epoch, term.leader
+    return (*place, term.messages, sequences, offsets, term.resent, " ".join(term.stores))
+
+
+def fault_row(fault: OrderFault) -> Row:
+    """An OrderFault under FAULT_COLUMNS."""
+    from twisted_mq.storage.tools.order_audit import MEANINGS
+
+    place = fault.topic, fault.queue, fault.kind, fault.epoch, fault.leader
+    return (*place, _span(fault.first, fault.last), fault.store, fault.physical, MEANINGS[fault.kind])
+
+
+def _span(first: int, last: int) -> str:
+    return str(first) if first == last else f"{first}..{last}"
