@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from twisted_mq.protocol.layouts.timer import WHEEL_SLOT, WHEEL_SLOT_BYTES
 from twisted_mq.storage.errors import StoreFull
-from twisted_mq.storage.files.system_calls import Allocate, posix_fallocate
+from twisted_mq.storage.files.system_calls import Allocate, data_ranges, posix_fallocate
 
 SLOTS = 7 * 24 * 3600
 """Apache: TIMER_WHEEL_TTL_DAY in seconds; whatever the precision. The file has twice as many."""
@@ -41,6 +41,8 @@ class TimerWheel:
         self._allocate = allocate
         self._size = self.slot_count * WHEEL_SLOT_BYTES
         self._taken: set[int] = set()
+        self._present: set[int] = set()
+        """Pages with data. To look at others costs a file system in memory a page, and the process its life where it is full."""
         self._map: mmap.mmap | None = None
 
     @property
@@ -56,6 +58,8 @@ class TimerWheel:
             if not known:
                 os.ftruncate(descriptor, 0)
                 os.ftruncate(descriptor, self._size)
+            for start, end in data_ranges(descriptor, 0, self._size):
+                self._present.update(range(start // _PAGE, -(-end // _PAGE)))
             self._map = mmap.mmap(descriptor, self._size)
         finally:
             os.close(descriptor)
@@ -71,7 +75,10 @@ class TimerWheel:
         """What waits for the tick of a time."""
         assert self._map is not None
         tick = time_ms // self.precision_ms
-        time, first, last, waiting, _ = WHEEL_SLOT.unpack_from(self._map, tick % self.slot_count * WHEEL_SLOT_BYTES)
+        position = tick % self.slot_count * WHEEL_SLOT_BYTES
+        if position // _PAGE not in self._present:
+            return EMPTY
+        time, first, last, waiting, _ = WHEEL_SLOT.unpack_from(self._map, position)
         return Slot(first, last, waiting) if time == tick else EMPTY
 
     def put(self, time_ms: int, slot: Slot) -> None:
@@ -95,6 +102,7 @@ class TimerWheel:
         finally:
             os.close(descriptor)
         self._taken.add(page)
+        self._present.add(page)
 
     def flush(self) -> None:
         """Put the slots on disk; for a clean end. Raises OSError."""
@@ -107,3 +115,4 @@ class TimerWheel:
         if mapped is not None:
             mapped.close()
         self._taken.clear()
+        self._present.clear()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -189,6 +190,21 @@ def test_counters_are_written_and_read(tmp_path: Path) -> None:
     again = TimerMetrics(path)
     again.load()
     assert (again.counts, again.data_version) == ({"T": TimerMetric(1, NOW + 1)}, DataVersion(0, NOW + 1, 2))
+
+
+@pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="no file system in memory")
+def test_looking_at_empty_slots_takes_no_memory_of_a_file_system_there(tmp_path: Path) -> None:
+    with tempfile.NamedTemporaryFile(dir="/dev/shm") as file:
+        wheel = TimerWheel(file.name, 1000)
+        wheel.open()
+        assert {wheel.get(NOW + second * 1000) for second in range(5000)} == {EMPTY}
+        assert os.stat(file.name).st_blocks == 0
+        wheel.put(NOW, Slot(1, 2, 3))
+        wheel.close()
+        assert wheel.open() is True
+        assert [wheel.get(NOW + second * 1000) for second in (0, 1, 4000)] == [Slot(1, 2, 3), EMPTY, EMPTY]
+        assert os.stat(file.name).st_blocks == os.sysconf("SC_PAGESIZE") // 512
+        wheel.close()
 
 
 # together
