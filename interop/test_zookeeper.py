@@ -15,10 +15,12 @@ from twisted.internet import defer, protocol, reactor
 
 from interop.peers.process import free_port
 from interop.peers.requirements import require_java
+from interop.peers.toolchain import QUICK_START, compile_programs
 from interop.peers.zookeeper import ZooKeeperEnsemble, ZooKeeperServer
 from tests.twisted_mq.coordination import kazoo_case
 from tests.twisted_mq.coordination.contract import CONNECTED, DISCONNECTED, LOST, events_of
 from twisted_mq.coordination.interfaces import Check, Create, Delete, NoAnswer, Node, NotAllowed, Put
+from twisted_mq.coordination.zookeeper import ZooKeeperCoordinator
 
 pytestmark = pytest.mark.peer
 
@@ -241,15 +243,26 @@ class EnsembleCase(kazoo_case.KazooCase):
         await self.until(one.holds)
 
 
-class TlsCase(kazoo_case.KazooCase):
-    """Certificate and key are made by the JDK's keytool for 127.0.0.1."""
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of a server and two clients; `trust.p12` has all but the second client's."""
+    require_java()
+    directory = tmp_path_factory.mktemp("certificates")
+    for name in ("server", "client", "other"):
+        make_certificate(directory, name)
+    return directory
+
+
+class TlsServerCase(kazoo_case.KazooCase):
+    """Certificates and keys are made by the JDK's keytool for 127.0.0.1; the server trusts `client`."""
+
+    client_auth: str
 
     @pytest.fixture(autouse=True)
-    def server(self, tmp_path: Path) -> Iterator[None]:
-        require_java()
-        self.ca_file, self.other_ca_file = certificate(tmp_path, "server"), certificate(tmp_path, "other")
+    def server(self, tmp_path: Path, certificates: Path) -> Iterator[None]:
+        self.certificates = certificates
         self.secure_port = free_port()
-        self.server = ZooKeeperServer(tmp_path, extra=tls_lines(tmp_path, self.secure_port))
+        self.server = ZooKeeperServer(tmp_path, extra=tls_lines(certificates, self.secure_port, self.client_auth))
         self.server_port = self.server.port
         self.server.start()
         try:
@@ -258,44 +271,72 @@ class TlsCase(kazoo_case.KazooCase):
         finally:
             self.server.kill()
 
+    def secure(self, ca: str, client: str = "") -> ZooKeeperCoordinator:
+        """Trusts the certificate `ca`, and has one of its own where `client` names it."""
+        own = {}
+        if client:
+            file = self.certificates / client
+            own = {"certificate_file": f"{file}.pem", "key_file": f"{file}.key"}
+        address = f"127.0.0.1:{self.secure_port}/mq"
+        return self.direct(address, ca_file=str(self.certificates / f"{ca}.pem"), connect_seconds=5.0, **own)
+
+
+class TlsCase(TlsServerCase):
+    client_auth = "none"
+
     async def test_a_server_whose_certificate_is_trusted_is_used(self) -> None:
-        one = self.direct(f"127.0.0.1:{self.secure_port}/mq", ca_file=str(self.ca_file))
+        one = self.secure("server")
         await self.wait(one.start())
         await self.wait(one.commit([Create("/a", b"1")]))
         self.assertEqual(await self.wait(one.read("/a")), Node(b"1", 0))
         self.assertTrue(one.holds())
 
     async def test_a_server_whose_certificate_is_not_trusted_is_refused(self) -> None:
-        one = self.direct(f"127.0.0.1:{self.secure_port}/mq", ca_file=str(self.other_ca_file), connect_seconds=3.0)
-        self.assertIn("CERTIFICATE_VERIFY_FAILED", await self.fails(NoAnswer, one.start()))
+        self.assertIn("CERTIFICATE_VERIFY_FAILED", await self.fails(NoAnswer, self.secure("other").start()))
+
+
+class ClientCertificateCase(TlsServerCase):
+    client_auth = "need"
+
+    async def test_a_client_shows_its_certificate(self) -> None:
+        one = self.secure("server", "client")
+        await self.wait(one.start())
+        await self.wait(one.commit([Create("/a", b"1")]))
+
+    async def test_a_client_whose_certificate_is_not_trusted_has_no_session(self) -> None:
+        for client in ("other", ""):
+            await self.fails(NoAnswer, self.secure("server", client).start())
 
 
 PASSWORD = "changeit"
 
 
-def certificate(directory: Path, name: str) -> Path:
-    """Makes NAME.p12 with a key for 127.0.0.1, and trust-NAME.p12; the file with its certificate."""
-    own, trust = directory / f"{name}.p12", directory / f"trust-{name}.p12"
+def make_certificate(directory: Path, name: str) -> None:
+    """The file NAME.pem with a certificate for 127.0.0.1; beside it NAME.key, and NAME.p12 with both."""
+    own, file = directory / f"{name}.p12", directory / f"{name}.pem"
     made = ["-genkeypair", "-keyalg", "RSA", "-dname", f"CN={name}", "-ext", "san=ip:127.0.0.1", "-validity", "2"]
-    file = directory / f"{name}.pem"
-    for store, words in (
-        (own, made),
-        (own, ["-exportcert", "-rfc", "-file", str(file)]),
-        (trust, ["-importcert", "-noprompt", "-file", str(file)]),
-    ):
-        command = ["keytool", *words, "-keystore", str(store), "-storepass", PASSWORD, "-alias", name]
-        subprocess.run(command, check=True, capture_output=True)
-    return file
+    keytool(own, name, *made)
+    keytool(own, name, "-exportcert", "-rfc", "-file", str(file))
+    if name != "other":
+        keytool(directory / "trust.p12", name, "-importcert", "-noprompt", "-file", str(file))
+    export = ["java", *QUICK_START, "-cp", str(compile_programs()), "ExportKey", str(own), PASSWORD, name]
+    key = subprocess.run(export, check=True, capture_output=True)
+    file.with_suffix(".key").write_bytes(key.stdout)
 
 
-def tls_lines(directory: Path, port: int) -> tuple[str, ...]:
+def keytool(store: Path, name: str, *words: str) -> None:
+    command = ["keytool", *words, "-keystore", str(store), "-storepass", PASSWORD, "-alias", name]
+    subprocess.run(command, check=True, capture_output=True)
+
+
+def tls_lines(directory: Path, port: int, client_auth: str) -> tuple[str, ...]:
     return (
         f"secureClientPort={port}",
         "secureClientPortAddress=127.0.0.1",
         "serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory",
         f"ssl.keyStore.location={directory / 'server.p12'}",
         f"ssl.keyStore.password={PASSWORD}",
-        f"ssl.trustStore.location={directory / 'trust-server.p12'}",
+        f"ssl.trustStore.location={directory / 'trust.p12'}",
         f"ssl.trustStore.password={PASSWORD}",
-        "ssl.clientAuth=none",
+        f"ssl.clientAuth={client_auth}",
     )

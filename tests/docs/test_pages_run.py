@@ -17,6 +17,7 @@ NOT_RUN: set[str] = {
     "make demo runs it",
     "needs a checkout",
     "needs a package index",
+    "needs a ZooKeeper of the reader's",
     "needs a session of the reader's",
     "takes minutes",
 }

@@ -25,6 +25,7 @@ from twisted_mq.coordination.settings import CoordinatorSettings
 
 PROBES = 6
 """A session's time has so many exchanges that confirm it."""
+KEPT_WARNINGS = 3
 NEVER = float("-inf")
 RETRIES = {"max_tries": -1, "delay": 0.05, "backoff": 2}
 """Kazoo's waiting between tries to connect; at most a sixth of the session's time."""
@@ -71,15 +72,16 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
         return answer
 
 
-class _LastWarning(logging.Handler):
-    """Kazoo warns at each try to connect: the last one is kept for who asks, errors go to the log."""
+class _Warnings(logging.Handler):
+    """Kazoo warns at each try to connect: the last different ones are kept for who asks, errors go to the log."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
-        self.text = ""
+        self.texts: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.text = record.getMessage()
+        text = record.getMessage()
+        self.texts = [*(other for other in self.texts if other != text), text][-KEPT_WARNINGS:]
         if record.levelno >= logging.ERROR:
             logging.getLogger(__name__).handle(record)
 
@@ -94,7 +96,7 @@ class ZooKeeperSession:
         self._tell = tell
         self._confirmed = NEVER
         self._seconds = settings.session_seconds
-        self._warnings = _LastWarning()
+        self._warnings = _Warnings()
         self._client = _client(settings, self._warnings)
         self._client.add_listener(self._state)
         self._wake = threading.Event()
@@ -108,7 +110,7 @@ class ZooKeeperSession:
     @property
     def problem(self) -> str:
         """What went wrong last, in kazoo's words; empty where nothing did."""
-        return self._warnings.text
+        return "; ".join(self._warnings.texts)
 
     @property
     def client_id(self) -> tuple[int, bytes] | None:
