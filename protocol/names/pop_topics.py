@@ -9,12 +9,9 @@ Receipts name a topic of the three kinds by a mark: 0 as it is, 1 and 2 the retr
 
 from __future__ import annotations
 
-from twisted_mq.protocol.names.system_topics import RETRY_PREFIX
+from twisted_mq.protocol.names.system_topics import RETRY_PREFIX, REVIVE_TOPIC_PREFIX
 
 ORIGIN_MARK, RETRY_MARK, RETRY_MARK_V2 = "0", "1", "2"
-REVIVE_TOPIC_PREFIX = "rmq_sys_REVIVE_LOG_"
-REVIVE_GROUP = "CID_RMQ_SYS_REVIVE_GROUP"
-"""The group under which brokers note how far they read revive logs."""
 ORDER_REVIVE_QUEUE = 999
 """Stands for the revive log's queue in receipts of ordered pops, which have no check points."""
 

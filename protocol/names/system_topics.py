@@ -1,4 +1,7 @@
-"""Topics that belong to the broker itself, and the prefixes of those it makes for groups (Apache: TopicValidator, MixAll)."""
+"""Topics and groups that belong to the broker itself, and the prefixes of topics that it makes for groups.
+
+Apache: TopicValidator, MixAll, TimerMessageStore, PopAckConstants, TransactionalMessageUtil.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ RETRY_PREFIX = "%RETRY%"
 DLQ_PREFIX = "%DLQ%"
 LMQ_PREFIX = "%LMQ%"
 SYSTEM_TOPIC_PREFIX = "rmq_sys_"
+REVIVE_TOPIC_PREFIX = "rmq_sys_REVIVE_LOG_"
+"""Before a cluster's name; what was popped and acknowledged (PopAckConstants)."""
 SYNC_BROKER_MEMBER_PREFIX = "rmq_sys_SYNC_BROKER_MEMBER_"
 """Before a broker's name; routes of these topics show the members as they are (TopicValidator)."""
 
@@ -23,12 +28,26 @@ TIMER_TOPIC = "rmq_sys_wheel_timer"
 NOT_ALLOWED_SEND_TOPICS = frozenset(
     {OFFSET_MOVED_TOPIC, HALF_TOPIC, OP_TOPIC, SCHEDULE_TOPIC, SELF_TEST_TOPIC, CHECK_MAX_TIME_TOPIC}
 )
+"""Where 5.3.3's broker refuses sends, and its clients do not send."""
 SYSTEM_TOPICS = NOT_ALLOWED_SEND_TOPICS | {
     BENCHMARK_TOPIC,
     "CHECKPOINT_TOPIC",
     "RMQ_SYS_TRACE_TOPIC",
     AUTO_CREATE_TOPIC,
 }
+
+
+REVIVE_GROUP = "CID_RMQ_SYS_REVIVE_GROUP"
+"""The group under which brokers note how far they read revive logs."""
+TRANSACTION_GROUP = "CID_RMQ_SYS_TRANS"
+"""The group whose offsets on half messages and operations say how far the broker has checked."""
+BROKERS_GROUPS = frozenset({REVIVE_GROUP, TRANSACTION_GROUP})
+"""Their offsets say what the broker itself has done; no client reads or moves them."""
+
+
+def is_brokers_own(topic: str) -> bool:
+    """Topics that brokers alone write; 5.3.3 takes sends to its timer's and its revive log's all the same."""
+    return topic in NOT_ALLOWED_SEND_TOPICS or topic == TIMER_TOPIC or topic.startswith(REVIVE_TOPIC_PREFIX)
 
 
 def is_system_topic(topic: str) -> bool:

@@ -142,6 +142,21 @@ RESERVED_PROPERTIES = frozenset(
 """Names that users may not set (Apache: MessageConst.STRING_HASH_SET)."""
 
 
+BROKERS_PROPERTIES = frozenset(
+    {
+        PROPERTY_REAL_TOPIC,
+        PROPERTY_REAL_QUEUE_ID,
+        PROPERTY_POP_CK,
+        PROPERTY_TIMER_ENQUEUE_MS,
+        PROPERTY_TIMER_DEQUEUE_MS,
+        PROPERTY_TIMER_ROLL_TIMES,
+        PROPERTY_TRANSACTION_PREPARED_QUEUE_OFFSET,
+        PROPERTY_TRANSACTION_CHECK_TIMES,
+    }
+)
+"""What brokers write for themselves while a message waits or is popped: not taken from clients."""
+
+
 def encode_properties(properties: Mapping[str, str | None]) -> str:
     """The text form in the order of the mapping; a property without a value is left out."""
     return "".join([f"{name}\x01{value}\x02" for name, value in properties.items() if value is not None])

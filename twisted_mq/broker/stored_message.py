@@ -11,9 +11,22 @@ from twisted_mq.protocol.layouts.derive import Buffer
 from twisted_mq.protocol.layouts.message_id import offset_message_id
 from twisted_mq.protocol.layouts.record import RecordHead, read_head, read_spans
 from twisted_mq.protocol.layouts.record_codec import encode_record
+from twisted_mq.protocol.names.system_topics import NOT_ALLOWED_SEND_TOPICS, TIMER_TOPIC
 from twisted_mq.protocol.text.java import from_utf8, parse_int, tags_code, utf8
-from twisted_mq.protocol.text.properties import PROPERTY_TAGS, decode_property_bytes, encode_properties
+from twisted_mq.protocol.text.properties import (
+    PROPERTY_REAL_QUEUE_ID,
+    PROPERTY_REAL_TOPIC,
+    PROPERTY_TAGS,
+    decode_property_bytes,
+    encode_properties,
+)
 from twisted_mq.storage.interfaces import InnerMessage
+
+Place = tuple[str, int]
+"""Topic and queue id."""
+
+_NEVER_WAITED_FOR = NOT_ALLOWED_SEND_TOPICS | {TIMER_TOPIC}
+"""A message that names one of these was made by a stranger; delivered there it would come again and again."""
 
 
 @attrs.define(eq=False)
@@ -45,6 +58,12 @@ class StoredMessage:
     def number(self, name: str) -> int | None:
         """A property that holds a long; None where it is missing or no number."""
         return parse_int(self.properties.get(name), 64)
+
+    @property
+    def real_place(self) -> Place | None:
+        """The topic and queue that a waiting message is for; None where its properties name none that it may be for."""
+        topic, queue_id = self.properties.get(PROPERTY_REAL_TOPIC), self.number(PROPERTY_REAL_QUEUE_ID)
+        return None if not topic or queue_id is None or topic in _NEVER_WAITED_FOR else (topic, queue_id)
 
     def encoded(self, topic: str, queue_id: int, queue_offset: int, physical_offset: int) -> bytes:
         """The record under another topic and at another place, with the properties as they are now."""

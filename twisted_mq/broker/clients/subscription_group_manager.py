@@ -6,6 +6,9 @@ from collections.abc import Callable, Mapping
 
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import DataVersion, SubscriptionGroupConfig
+from twisted_mq.protocol.codes import ResponseCode
+from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.names.system_topics import BROKERS_GROUPS
 from twisted_mq.protocol.names.validation import group_fault
 from twisted_mq.storage.tables.config_tables import SubscriptionGroupTable
 
@@ -61,7 +64,9 @@ class SubscriptionGroupManager:
             self._save()
 
     def find(self, group: str) -> SubscriptionGroupConfig | None:
-        """The group's configuration, made where that is allowed; None for a bad or unknown name."""
+        """The group's configuration, made where that is allowed; None for a bad or unknown name, or one of the broker's own."""
+        if group in BROKERS_GROUPS:
+            return None
         config = self.groups.get(group)
         if config is None and self.auto_create and group_fault(group) is None and self._has_room():
             config = SubscriptionGroupConfig(group_name=group)
@@ -120,3 +125,9 @@ class SubscriptionGroupManager:
     def _save(self) -> None:
         self._table.data_version = self.data_version.next_version(self._now_ms(), self.data_version.state_version)
         self._write()
+
+
+def check_users_group(group: str) -> None:
+    """Raises BrokerError for a group whose offsets are the broker's own progress."""
+    if group in BROKERS_GROUPS:
+        raise BrokerError(ResponseCode.NO_PERMISSION, f"the offsets of group[{group}] are the broker's own")

@@ -108,8 +108,8 @@ def check_revive_queue(broker: ReadParts, revive_log: ReviveLog, queue_id: int) 
 def check_invisible_time(broker: ReadParts, invisible_time: int) -> None:
     """Raises BrokerError for a time that the timer does not serve; Apache's broker would lose sight of the message."""
     longest = broker.options.timer_max_delay_sec * 1000
-    if invisible_time > longest:
-        remark = f"invisibleTime[{invisible_time}] is illegal, at most {longest} ms (timerMaxDelaySec)"
+    if not 0 <= invisible_time <= longest:
+        remark = f"invisibleTime[{invisible_time}] is illegal, 0 to {longest} ms (timerMaxDelaySec)"
         raise BrokerError(ResponseCode.INVALID_PARAMETER, remark)
 
 

@@ -30,7 +30,7 @@ def with_receipt(
         start_offset, pop_time, invisible_time, revive_queue_id, retry_mark(message.topic), broker_name,
         head.queue_id, head.queue_offset,
     )  # fmt: skip
-    message.properties.setdefault(PROPERTY_POP_CK, receipt.encode())
+    message.properties[PROPERTY_POP_CK] = receipt.encode()
     return message.encoded(topic, head.queue_id, head.queue_offset, head.physical_offset)
 
 

@@ -3,11 +3,12 @@
 Apache: PopReviveService. A check point is settled two seconds behind its revive time, measured by the times of the log's
 own messages, so that its acknowledgements have been read; where the log is silent and the timer has delivered all,
 by the clock. How far the check points are settled is the offset of CID_RMQ_SYS_REVIVE_GROUP; from there on a new
-start reads everything again.
+start reads everything again. What no broker has written there is passed over.
 """
 
 from __future__ import annotations
 
+from twisted_mq.broker.pop.credible import check_point_fault
 from twisted_mq.broker.pop.parts import PopParts
 from twisted_mq.broker.pop.revive_log import ACK_INTERVAL_MS
 from twisted_mq.broker.pop.reviver import Reviver, StoreTakesNothing
@@ -16,7 +17,8 @@ from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import AckMsg, BatchAckMsg, PopCheckPoint, decode_body
 from twisted_mq.protocol.bodies.pop import ACK_TAG, BATCH_ACK_TAG, CHECK_POINT_TAG
 from twisted_mq.protocol.errors import BodyError, RecordError
-from twisted_mq.protocol.names.pop_topics import REVIVE_GROUP, origin_topic
+from twisted_mq.protocol.names.pop_topics import origin_topic
+from twisted_mq.protocol.names.system_topics import REVIVE_GROUP
 from twisted_mq.protocol.text.properties import PROPERTY_TAGS, PROPERTY_TIMER_DELIVER_MS
 from twisted_mq.storage.interfaces import GetStatus
 
@@ -52,6 +54,7 @@ class ReviveQueue:
         self._delivered_ms = 0
         self._due_ms = 0
         self._rest = 0
+        self._passed_over: list[str] = []
 
     def turn(self) -> bool:
         """Read what is new and settle what is ripe; True where more is to do at once."""
@@ -60,7 +63,9 @@ class ReviveQueue:
         if now < self._due_ms or not options.timer_wheel_enable:
             return False
         more = self._read()
-        if self._settle(now, at_end=not more) or more:
+        more |= self._settle(now, at_end=not more)
+        self._tell_what_was_passed_over()
+        if more:
             return True
         self._rest = 0 if self._pending else min(self._rest + 1, options.revive_max_slow)
         self._due_ms = now + (1 + self._rest) * options.revive_interval
@@ -97,19 +102,37 @@ class ReviveQueue:
             if take is not None:
                 take(self, message)
         except (RecordError, BodyError) as error:
-            self.log.error("revive log's message passed over: queue={q} error={e}", q=self._queue_id, e=error)
+            self._passed_over.append(str(error))
             return
         if self._pending:
-            self._delivered_ms = max(self._delivered_ms, message.number(PROPERTY_TIMER_DELIVER_MS) or 0)
+            due_ms = message.number(PROPERTY_TIMER_DELIVER_MS) or 0
+            self._delivered_ms = max(self._delivered_ms, min(due_ms, message.head.store_timestamp))
 
     def _take_check_point(self, message: StoredMessage) -> None:
         point = decode_body(PopCheckPoint, message.body)
         if point.topic is None or point.consumer_group is None:
             return
         point.revive_offset = message.head.queue_offset
-        key = merge_key(point, point.broker_name)
+        point.revive_time = point.pop_time + point.invisible_time
+        self._await(point, merge_key(point, point.broker_name), message.head.store_timestamp)
+
+    def _await(self, point: PopCheckPoint, key: MergeKey, stored_ms: int) -> None:
+        """Wait for a check point's time, behind those that the log has before it; one of no broker is passed over."""
+        fault = check_point_fault(point, stored_ms, self._broker.options.timer_max_delay_sec * SECOND_MS)
+        if fault is not None:
+            self._passed_over.append(f"check point at {point.revive_offset}: {fault}")
+            return
         self._pending.pop(key, None)
         self._pending[key] = point
+
+    def _tell_what_was_passed_over(self) -> None:
+        """All of one turn in one line."""
+        passed_over, self._passed_over = self._passed_over, []
+        if passed_over:
+            self.log.error(
+                "revive log's messages passed over: queue={q} count={n} first={e}",
+                q=self._queue_id, n=len(passed_over), e=passed_over[0],
+            )  # fmt: skip
 
     def _take_ack(self, message: StoredMessage) -> None:
         ack = decode_body(AckMsg, message.body)
@@ -125,22 +148,23 @@ class ReviveQueue:
         if point is None:
             self._pass_over(message, ack, key)
             return
-        for offset in offsets:
-            index = point.index_of(offset)
-            if index is None:
-                self.log.warn("acknowledgement of what was not popped: queue={q} ack={a}", q=self._queue_id, a=ack)
-            else:
+        indexes = [point.index_of(offset) for offset in offsets]
+        for index in indexes:
+            if index is not None:
                 point.bit_map |= 1 << index
+        if None in indexes:
+            self._passed_over.append(f"acknowledgement at {message.head.queue_offset} of what was not popped")
 
     def _pass_over(self, message: StoredMessage, ack: AckMsg, key: MergeKey) -> None:
         """One without a check point; a very late one moves the group's offset on (enableSkipLongAwaitingAck)."""
         options, now = self._broker.options, self._broker.now_ms()
         due_ms = message.number(PROPERTY_TIMER_DELIVER_MS) or 0
         if options.enable_skip_long_awaiting_ack and now - due_ms > options.revive_ack_wait_ms:
-            self._pending[key] = PopCheckPoint(
+            late = PopCheckPoint(
                 start_offset=ack.start_offset, pop_time=ack.pop_time, queue_id=ack.queue_id, topic=ack.topic,
                 consumer_group=ack.consumer_group, revive_offset=message.head.queue_offset, broker_name=key[-1],
             )  # fmt: skip
+            self._await(late, key, message.head.store_timestamp)
 
     # settling
 
@@ -178,9 +202,9 @@ class ReviveQueue:
     def _revive(self, point: PopCheckPoint) -> int:
         """How many messages came back; none of a topic or group that is gone."""
         broker, group = self._broker, point.consumer_group or ""
-        if broker.topics.get(origin_topic(point.topic or "", group)) is None or broker.groups.find(group) is None:
-            self.log.warn(
-                "check point of no topic or group passed over: queue={q} point={p}", q=self._queue_id, p=point
+        if broker.topics.get(origin_topic(point.topic or "", group)) is None or group not in broker.groups.groups:
+            self._passed_over.append(
+                f"check point at {point.revive_offset}: no topic {point.topic!r} or group {group!r}"
             )
             return 0
         return self._reviver.revive(point)

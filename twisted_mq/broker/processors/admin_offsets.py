@@ -13,7 +13,7 @@ from collections.abc import Generator
 from twisted_mq.broker.clients.client_requests import push_reset
 from twisted_mq.broker.clients.consumer_manager import ConsumerManager
 from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
-from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
+from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager, check_users_group
 from twisted_mq.broker.long_answers import LongAnswers, in_slices
 from twisted_mq.broker.long_polling import LongPolling
 from twisted_mq.broker.options import BrokerOptions
@@ -81,6 +81,7 @@ class AdminOffsetsProcessor:
     def reset_offset(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Reset a group on a topic: one queue to an offset, or one or all queues to a time (below 0: to their ends)."""
         header = decode_header(ResetOffsetRequestHeader, command)
+        check_users_group(header.group)
         config = self._topics.get(header.topic)
         if config is None:
             raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"Topic {header.topic} does not exist")
@@ -186,6 +187,7 @@ class AdminOffsetsProcessor:
     def clone_offset(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Give a group the offsets of another one, on one topic or on all that this one consumes."""
         header = decode_header(CloneGroupOffsetRequestHeader, command)
+        check_users_group(header.dest_group)
         named = (header.topic or "").strip()
         info = self._consumers.groups.get(header.src_group)
         for topic in [named] if named else self._offsets.topics_of(header.src_group):

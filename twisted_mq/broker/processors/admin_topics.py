@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Mapping
 from twisted.internet import defer
 
 from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
-from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
+from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager, check_users_group
 from twisted_mq.broker.long_answers import LongAnswers, in_slices
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.pop.pop_service import PopService
@@ -183,6 +183,7 @@ class AdminTopicsProcessor:
     def delete_group(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Forget a consumer group, and its offsets where that is asked for."""
         header = decode_header(DeleteSubscriptionGroupRequestHeader, command)
+        check_users_group(header.group_name)
         self._groups.delete(header.group_name)
         if header.clean_offset:
             self._offsets.remove_group(header.group_name)

@@ -18,6 +18,7 @@ from twisted_mq.broker.pop.checks import (
     readable_topic,
     refused_with,
 )
+from twisted_mq.broker.pop.credible import MOST_MESSAGES
 from twisted_mq.broker.pop.held import NotHeld, hold
 from twisted_mq.broker.pop.parts import PopParts
 from twisted_mq.broker.pop.reader import Popped, PopReader
@@ -31,8 +32,6 @@ from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import encode_header, fast_header
 from twisted_mq.remoting.channel import Answer, Channel
 
-MOST_MESSAGES = 32
-"""A check point has so many bits."""
 LATE_MS = 500
 """So long after its poll time a pop is not looked at any more (Apache: PopMessageRequestHeader.isTimeoutTooMuch)."""
 EVERYTHING = Selection(None)

@@ -35,6 +35,7 @@ from twisted_mq.protocol.headers import (
 from twisted_mq.protocol.layouts.message_id import offset_message_id
 from twisted_mq.protocol.text.java import tags_code
 from twisted_mq.protocol.text.properties import (
+    BROKERS_PROPERTIES,
     MAX_PROPERTIES_BYTES,
     PROPERTY_MESSAGE_REPLY_TO_CLIENT,
     PROPERTY_MSG_REGION,
@@ -99,8 +100,8 @@ class ReplyMessageProcessor:
         queue_id = header.queue_id
         if queue_id < 0:
             queue_id = self._broker.random.randrange(target.write_queue_nums or 1)
-        properties = decode_properties(header.properties or "")
-        properties |= {
+        sent = decode_properties(header.properties or "")
+        properties = {name: value for name, value in sent.items() if name not in BROKERS_PROPERTIES} | {
             PROPERTY_MSG_REGION: self._broker.options.region_id,
             PROPERTY_TRACE_SWITCH: value_text(self._broker.options.trace_on),
         }

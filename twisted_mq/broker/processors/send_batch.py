@@ -7,6 +7,7 @@ that its producer reports for it.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
@@ -19,15 +20,20 @@ from twisted_mq.protocol.layouts.batch_entry import read_batch, read_columns
 from twisted_mq.protocol.layouts.queue_entry import MAX_BATCH_NUM
 from twisted_mq.protocol.text.java import from_utf8, tags_code, utf8
 from twisted_mq.protocol.text.properties import (
+    BROKERS_PROPERTIES,
     PROPERTY_INNER_NUM,
+    PROPERTY_REAL_TOPIC,
     PROPERTY_TAGS,
     PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
     decode_properties,
+    delete_property,
     encode_properties,
 )
 from twisted_mq.storage.interfaces import InnerBatch, InnerMessage
 
 _SEPARATOR = 2
+_WAITED = utf8(f"{PROPERTY_REAL_TOPIC}\x01")
+"""Says that a message has waited, to whoever looks in a topic for what was delivered."""
 INNER_BATCH = MessageSysFlag.INNER_BATCH_FLAG
 _INNER_FLAGS = INNER_BATCH | MessageSysFlag.NEED_UNWRAP_FLAG
 
@@ -58,7 +64,8 @@ class BatchSends:
 
     def _own(self, pattern: InnerMessage) -> dict[str, str]:
         """The properties that the producer gave the batch."""
-        return {name: value for name, value in pattern.property_map.items() if name not in self.always}
+        not_own = BROKERS_PROPERTIES | self.always.keys()
+        return {name: value for name, value in pattern.property_map.items() if name not in not_own}
 
     def inner_key(self, target: SendTarget, pattern: InnerMessage) -> str | None:
         """The unique key of a batch that becomes one record, by which its producer is told so; None for others."""
@@ -85,8 +92,11 @@ def batch_messages(
     `shared` are the batch's own properties, `always` those that the broker gives every message. Raises RecordError.
     """
     flags, bodies, texts, alike = read_columns(body)
+    joined = b"".join(texts)
+    if _WAITED in joined:
+        texts, alike = [_without_brokers_own(text) for text in texts], False
     suffix = utf8("".join(f"{name}\x01{value}\x02" for name, value in always.items()))
-    if alike and _are_complete(texts, shared):
+    if alike and _are_complete(texts, joined, shared):
         return InnerBatch(message, flags, bodies, texts, [0] * len(texts), suffix, alike=True)
     properties = SharedProperties(texts)
     for name, value in shared.items():
@@ -94,9 +104,14 @@ def batch_messages(
     return InnerBatch(message, flags, bodies, properties.texts, properties.tags_codes(), suffix)
 
 
-def _are_complete(texts: Sequence[bytes], names: Iterable[str]) -> bool:
+def _without_brokers_own(text: bytes) -> bytes:
+    """Properties without those that brokers alone write."""
+    return utf8(functools.reduce(delete_property, BROKERS_PROPERTIES, from_utf8(text)))
+
+
+def _are_complete(texts: Sequence[bytes], joined: bytes, names: Iterable[str]) -> bool:
     """Whether it is plain to see, in texts of one length, that all end well, have these names at one place, and no tags."""
-    joined, count, size = b"".join(texts), len(texts), len(texts[0])
+    count, size = len(texts), len(texts[0])
     if not size or joined.find(b"TAGS\x01") >= 0 or joined[size - 1 :: size] != b"\x02" * count:
         return False
     for name in names:

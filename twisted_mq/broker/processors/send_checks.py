@@ -18,7 +18,7 @@ from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.flags import PERM_WRITE, perm_text
 from twisted_mq.protocol.headers import SendMessageRequestHeader, SendMessageRequestHeaderV2
-from twisted_mq.protocol.names.system_topics import NOT_ALLOWED_SEND_TOPICS, RETRY_PREFIX
+from twisted_mq.protocol.names.system_topics import RETRY_PREFIX, is_brokers_own
 from twisted_mq.protocol.names.validation import topic_fault
 from twisted_mq.protocol.remarks import FAQ, REJECTED
 from twisted_mq.remoting.channel import Channel
@@ -59,7 +59,7 @@ class SendChecks:
         fault = topic_fault(topic)
         if fault is not None:
             raise BrokerError(ResponseCode.INVALID_PARAMETER, fault)
-        if topic in NOT_ALLOWED_SEND_TOPICS:
+        if is_brokers_own(topic):
             raise BrokerError(ResponseCode.NO_PERMISSION, f"Sending message to topic[{topic}] is forbidden.")
         config = self._topics.get(topic) or self._create_topic(header)
         if config.order and not writable:

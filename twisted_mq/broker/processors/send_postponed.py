@@ -16,15 +16,15 @@ from twisted_mq.broker.transaction.transaction_service import TransactionService
 from twisted_mq.protocol.names.recall_handle import handle_of
 from twisted_mq.protocol.names.system_topics import HALF_TOPIC
 from twisted_mq.protocol.text.properties import (
+    BROKERS_PROPERTIES,
     PROPERTY_CLUSTER,
     PROPERTY_INNER_NUM,
-    PROPERTY_POP_CK,
     PROPERTY_TRANSACTION_PREPARED,
     delete_property,
 )
 from twisted_mq.storage.interfaces import InnerMessage
 
-UNUSUAL = POSTPONING | {PROPERTY_TRANSACTION_PREPARED, PROPERTY_POP_CK, PROPERTY_CLUSTER, PROPERTY_INNER_NUM}
+UNUSUAL = POSTPONING | BROKERS_PROPERTIES | {PROPERTY_TRANSACTION_PREPARED, PROPERTY_CLUSTER, PROPERTY_INNER_NUM}
 """Properties that a plain message does not have: those of messages that wait, and those that the broker sets itself."""
 
 
@@ -38,9 +38,12 @@ class PostponedSends:
     broker_name: str
 
     def cleaned(self, text: str, properties: dict[str, str], sys_flag: int, body: bytes) -> str:
-        """Unusual properties without what the broker sets itself. Raises BrokerError, RecordError."""
+        """Unusual properties without what the broker sets itself. Raises BrokerError, RecordError.
+
+        TIMER_OUT_MS stays: with it a message has waited already, and a copy that a consumer sends on is delivered at once.
+        """
         check_inner_number(properties, sys_flag, body)
-        for name in (PROPERTY_POP_CK, *self.always):
+        for name in (*BROKERS_PROPERTIES, *self.always):
             if properties.pop(name, None) is not None:
                 text = delete_property(text, name)
         return text

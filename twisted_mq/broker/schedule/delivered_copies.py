@@ -20,10 +20,13 @@ from twisted_mq.protocol.text.properties import (
     PROPERTY_TIMER_ROLL_TIMES,
     PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
 )
-from twisted_mq.storage.interfaces import Boundary, IMessageStore, InnerMessage, PutResult
+from twisted_mq.storage.interfaces import Boundary, IMessageStore, InnerMessage, PutResult, PutStatus
 
 Delivered = Callable[[InnerMessage, PutResult], None]
 """Called with a copy that was put into its real queue."""
+
+REFUSED_FOR_GOOD = (PutStatus.MESSAGE_ILLEGAL, PutStatus.PROPERTIES_SIZE_EXCEEDED)
+"""A copy that the store will not take later either: its message is passed over."""
 
 _SLACK_MS = 1000
 """Copies are looked for from a little before the due time: store times of one moment may differ."""

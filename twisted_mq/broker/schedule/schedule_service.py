@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from twisted_mq.broker.schedule.delivered_copies import Delivered, DeliveredCopies
+from twisted_mq.broker.schedule.delivered_copies import REFUSED_FOR_GOOD, Delivered, DeliveredCopies
 from twisted_mq.broker.stored_message import StoredMessage
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.errors import RecordError
 from twisted_mq.protocol.messages.delay_levels import delivery_time, parse_delay_levels
-from twisted_mq.protocol.names.system_topics import HALF_TOPIC, SCHEDULE_TOPIC
-from twisted_mq.protocol.text.properties import PROPERTY_REAL_QUEUE_ID, PROPERTY_REAL_TOPIC
+from twisted_mq.protocol.names.system_topics import SCHEDULE_TOPIC
 from twisted_mq.storage.interfaces import GetResult, GetStatus, IMessageStore, PutStatus
 from twisted_mq.storage.tables.delay_offset_table import DelayOffsetTable
 
@@ -98,7 +97,7 @@ class ScheduleMessageService:
 
     @staticmethod
     def _was_delivered(message: StoredMessage, copies: DeliveredCopies, due_ms: int) -> bool:
-        place = real_place(message)
+        place = message.real_place
         return place is not None and copies.take(message, *place, due_ms)
 
     # delivery
@@ -175,8 +174,8 @@ class ScheduleMessageService:
 
     def _put(self, level: int, message: StoredMessage) -> bool:
         """Put the copy into the real queue; False where the store does not take it now."""
-        head, place = message.head, real_place(message)
-        if place is None or place[0] == HALF_TOPIC:
+        head, place = message.head, message.real_place
+        if place is None:
             self.log.error(
                 "delayed message without a real queue passed over: level={delay_level} offset={offset} physicalOffset={at}",
                 delay_level=level, offset=head.queue_offset, at=head.physical_offset,
@@ -186,6 +185,13 @@ class ScheduleMessageService:
         result = self._store.put_message(copy)
         if result.status is PutStatus.PUT_OK:
             self._delivered(copy, result)
+            return True
+        if result.status in REFUSED_FOR_GOOD:
+            self.log.error(
+                "delayed message refused by the store for good: level={delay_level} offset={offset} topic={topic}"
+                " status={status}",
+                delay_level=level, offset=head.queue_offset, topic=place[0], status=result.status.name,
+            )  # fmt: skip
             return True
         if self._stuck.get(level) != head.queue_offset:
             self._stuck[level] = head.queue_offset
@@ -232,9 +238,3 @@ class ScheduleMessageService:
             self._table.save()
 
         return save
-
-
-def real_place(message: StoredMessage) -> tuple[str, int] | None:
-    """The topic and queue that a waiting message is for; None where its properties do not say."""
-    topic, queue_id = message.properties.get(PROPERTY_REAL_TOPIC), message.number(PROPERTY_REAL_QUEUE_ID)
-    return None if not topic or queue_id is None else (topic, queue_id)

@@ -9,8 +9,7 @@ from collections.abc import Callable
 
 import attrs
 
-from twisted_mq.broker.schedule.delivered_copies import Delivered, DeliveredCopies
-from twisted_mq.broker.schedule.schedule_service import real_place
+from twisted_mq.broker.schedule.delivered_copies import REFUSED_FOR_GOOD, Delivered, DeliveredCopies
 from twisted_mq.broker.stored_message import StoredMessage
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.errors import RecordError
@@ -29,7 +28,6 @@ from twisted_mq.storage.timer.timer_files import TimerFiles, is_recall, is_roll
 
 NEVER_ENQUEUED = str(2**63 - 1)
 """TIMER_ENQUEUE_MS of a message that came after its tick."""
-_REFUSED = (PutStatus.MESSAGE_ILLEGAL, PutStatus.PROPERTIES_SIZE_EXCEEDED)
 
 
 @attrs.define(eq=False)
@@ -107,14 +105,14 @@ class TimerDelivery:
             message = None if record is None else StoredMessage.read(record)
         except RecordError:
             message = None
-        if message is None or message.topic != TIMER_TOPIC or real_place(message) is None:
+        if message is None or message.topic != TIMER_TOPIC or message.real_place is None:
             self.log.error("timed message is not in the log any more: at={at}", at=unit.physical_offset)
             return None
         return message
 
     def deliver(self, message: StoredMessage, enqueue_ms: str, tick_ms: int) -> bool:
         """Put the copy into the real queue; False where the store does not take it now."""
-        place = real_place(message)
+        place = message.real_place
         assert place is not None
         return self._copy(message, place, message.properties.get(PROPERTY_TIMER_ROLL_TIMES), enqueue_ms, tick_ms)
 
@@ -131,7 +129,7 @@ class TimerDelivery:
         if result.status is PutStatus.PUT_OK:
             if place[0] == TIMER_TOPIC:
                 self.last_roll = result.queue_offset
-        elif result.status in _REFUSED:
+        elif result.status in REFUSED_FOR_GOOD:
             self.log.error(
                 "timed message refused by the store for good: topic={t} status={s} at={at}",
                 t=place[0], s=result.status.name, at=message.head.physical_offset,

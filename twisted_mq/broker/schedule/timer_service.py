@@ -14,7 +14,6 @@ from collections.abc import Callable
 
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.schedule.delivered_copies import Delivered
-from twisted_mq.broker.schedule.schedule_service import real_place
 from twisted_mq.broker.schedule.timer_delivery import NEVER_ENQUEUED, Tick, TimerDelivery, next_roll
 from twisted_mq.broker.stored_message import StoredMessage
 from twisted_mq.logs import Logger
@@ -155,7 +154,7 @@ class TimerService:
             return True
         head = message.head
         due_ms = message.number(PROPERTY_TIMER_OUT_MS)
-        if due_ms is None or real_place(message) is None:
+        if due_ms is None or message.real_place is None:
             self.log.error(
                 "message without time or place in the timer's topic passed over: at={at}", at=head.physical_offset
             )

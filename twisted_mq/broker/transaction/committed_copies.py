@@ -7,8 +7,7 @@ be committed again by a late answer. (5.3.3 asks, and delivers twice.)
 
 from __future__ import annotations
 
-from twisted_mq.broker.stored_message import StoredMessage
-from twisted_mq.broker.transaction.half_messages import Place, real_place
+from twisted_mq.broker.stored_message import Place, StoredMessage
 from twisted_mq.protocol.errors import RecordError
 from twisted_mq.protocol.flags import MessageSysFlag
 from twisted_mq.protocol.text.properties import PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX
@@ -36,7 +35,7 @@ class CommittedCopies:
 
     def has(self, half: StoredMessage) -> bool:
         """Whether the half message's real queue holds it."""
-        place = real_place(half)
+        place = half.real_place
         if place is None:
             return False
         self._read_from(place, half.head.store_timestamp - _SLACK_MS)

@@ -33,9 +33,6 @@ from twisted_mq.protocol.text.properties import (
 )
 from twisted_mq.storage.interfaces import InnerMessage
 
-TRANSACTION_GROUP = "CID_RMQ_SYS_TRANS"
-"""The group whose offsets on both topics say how far the broker has checked."""
-
 
 def is_half(properties: Mapping[str, str], reconsume_times: int) -> bool:
     """Whether a send begins a transaction; retries of clients before 4.6.1 carry the property without meaning it."""
@@ -58,16 +55,6 @@ def prepare(message: InnerMessage) -> InnerMessage:
     message.sys_flag = reset_transaction_value(message.sys_flag, MessageSysFlag.TRANSACTION_NOT_TYPE)
     message.topic, message.queue_id = HALF_TOPIC, 0
     return message
-
-
-Place = tuple[str, int]
-"""Topic and queue id."""
-
-
-def real_place(half: StoredMessage) -> Place | None:
-    """Where a half message is to go; None where its properties do not say, which no broker has written."""
-    topic, queue_id = half.properties.get(PROPERTY_REAL_TOPIC), half.number(PROPERTY_REAL_QUEUE_ID)
-    return None if not topic or queue_id is None else (topic, queue_id)
 
 
 def committed(half: StoredMessage, topic: str, queue_id: int) -> InnerMessage:
@@ -121,6 +108,6 @@ def immunity_ms(half: StoredMessage, timeout_ms: int) -> int:
 
 def check_body(half: StoredMessage, queue_offset: int, physical_offset: int) -> bytes:
     """The record that a producer is asked with: the message under its real topic, at the renewed one's offsets."""
-    topic, queue_id = real_place(half) or (half.topic, half.head.queue_id)
+    topic, queue_id = half.real_place or (half.topic, half.head.queue_id)
     asked = attrs.evolve(half, properties={**half.properties, PROPERTY_WAIT_STORE_MSG_OK: "false"})
     return asked.encoded(topic, queue_id, queue_offset, physical_offset)

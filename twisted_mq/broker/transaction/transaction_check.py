@@ -19,7 +19,6 @@ from twisted_mq.broker.stored_message import StoredMessage
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.broker.transaction.check_back import check_back
 from twisted_mq.broker.transaction.half_messages import (
-    TRANSACTION_GROUP,
     check_times,
     checked_again,
     discarded,
@@ -33,7 +32,7 @@ from twisted_mq.broker.transaction.operations import OperationError, listed_halv
 from twisted_mq.broker.transaction.transaction_metrics import TransactionMetrics
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.errors import RecordError
-from twisted_mq.protocol.names.system_topics import CHECK_MAX_TIME_TOPIC, HALF_TOPIC, OP_TOPIC
+from twisted_mq.protocol.names.system_topics import CHECK_MAX_TIME_TOPIC, HALF_TOPIC, OP_TOPIC, TRANSACTION_GROUP
 from twisted_mq.protocol.text.properties import PROPERTY_REAL_TOPIC, PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX
 from twisted_mq.storage.interfaces import GetResult, GetStatus, IMessageStore, InnerMessage, PutResult, PutStatus
 

@@ -18,7 +18,7 @@ from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
 from twisted_mq.broker.stored_message import StoredMessage
 from twisted_mq.broker.tables import BrokerTables
 from twisted_mq.broker.transaction.committed_copies import CommittedCopies
-from twisted_mq.broker.transaction.half_messages import committed, prepare, real_place
+from twisted_mq.broker.transaction.half_messages import committed, prepare
 from twisted_mq.broker.transaction.operations import OperationParts, OperationWriter
 from twisted_mq.broker.transaction.transaction_check import CheckParts, TransactionCheck
 from twisted_mq.broker.transaction.transaction_metrics import TransactionMetrics
@@ -120,7 +120,7 @@ class TransactionService:
 
     def commit(self, half: StoredMessage) -> None:
         """Put the message into its real queue. Raises BrokerError; then the transaction is still open."""
-        place = real_place(half)
+        place = half.real_place
         if place is None:
             raise BrokerError(ResponseCode.SYSTEM_ERROR, f"{NOT_FOUND}: it does not say its topic and queue")
         message = self._broker.postponement.apply(committed(half, *place))

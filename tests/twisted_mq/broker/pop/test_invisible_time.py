@@ -90,7 +90,8 @@ BAD = [
     ({"offset": -1}, 208, "offset[-1] is illegal", ZEROS),
     ({"extraInfo": "1 2"}, 1, "extraInfo: 6 fields are needed at least, got 2 in '1 2'", {}),
     ({"extraInfo": "0 1 1 7 0 b 0 0"}, 13, "reviveQid[7] is illegal", ZEROS),
-    ({"invisibleTime": 259200001}, 29, "invisibleTime[259200001] is illegal, at most 259200000 ms", ZEROS),
+    ({"invisibleTime": 259200001}, 29, "invisibleTime[259200001] is illegal, 0 to 259200000 ms", ZEROS),
+    ({"invisibleTime": -(1 << 62)}, 29, f"invisibleTime[{-(1 << 62)}] is illegal, 0 to 259200000 ms", ZEROS),
     ({"invisibleTime": "x"}, 1, "ChangeInvisibleTimeRequestHeader.invisibleTime: not of type", {}),
 ]
 

@@ -151,7 +151,8 @@ BAD = [
     ({"exp": "||", "expType": "TAG"}, 23, "parse the consumer's subscription failed"),
     ({"exp": "a > > 1", "expType": "SQL92"}, 23, "parse the consumer's subscription failed"),
     ({"exp": "a", "expType": "GROOVY"}, 23, "parse the consumer's subscription failed"),
-    ({"invisibleTime": 259200001}, 29, "invisibleTime[259200001] is illegal, at most 259200000 ms"),
+    ({"invisibleTime": 259200001}, 29, "invisibleTime[259200001] is illegal, 0 to 259200000 ms"),
+    ({"invisibleTime": -1}, 29, "invisibleTime[-1] is illegal, 0 to 259200000 ms"),
 ]
 
 

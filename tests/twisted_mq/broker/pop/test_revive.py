@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import itertools
+import json
 from pathlib import Path
 
 import pytest
 
-from tests.support.pop import REVIVE_TOPIC, PopDesk, bodies, messages
+from tests.support.pop import BROKER_NAME, REVIVE_TOPIC, PopDesk, bodies, messages
 from twisted_mq.broker.pop.revive_log import ReviveLog
 from twisted_mq.protocol.bodies import AckMsg, PopCheckPoint, SubscriptionGroupConfig
 from twisted_mq.protocol.codes import RequestCode
-from twisted_mq.protocol.names.pop_topics import REVIVE_GROUP
+from twisted_mq.protocol.layouts.batch_entry import encode_entry
+from twisted_mq.protocol.names.system_topics import REVIVE_GROUP
+from twisted_mq.protocol.text.properties import encode_properties
 from twisted_mq.storage.interfaces import InnerMessage, PutResult, PutStatus
 
 RETRY, RETRY_V2 = "%RETRY%G_T", "%RETRY%G+T"
@@ -162,6 +165,106 @@ def test_damaged_entries_of_the_revive_log_are_passed_over(desk: PopDesk) -> Non
     desk.pop()
     desk.pass_time(16)
     assert (bodies(desk.pop()), settled(desk)) == (["a"], 5)
+
+
+FORGED: list[dict[str, object]] = [
+    {"n": 33}, {"n": -1}, {"n": 2, "d": [0]}, {"d": [5, 5, 5]}, {"d": [-1]}, {"d": [0] * 100_000}, {"so": -1}, {"q": -1},
+    {"pt": 1 << 62}, {"it": 1 << 62}, {"pt": -(1 << 62)}, {"it": -(1 << 62)}, {"pt": 1 << 63}, {"rp": "-100"},
+    {"t": "Nowhere"}, {"c": "Nobody"}, {"t": "../../T"}, {"n": "one"},
+]  # fmt: skip
+"""What differs from a check point of one message of T that G popped."""
+
+
+@pytest.mark.parametrize("changed", FORGED, ids=lambda changed: str(changed)[:24])
+def test_a_forged_check_point_stops_nothing_and_is_told_once_a_start(
+    tmp_path: Path, changed: dict[str, object], caplog: pytest.LogCaptureFixture
+) -> None:
+    desk = PopDesk(tmp_path)
+    desk.send("a")
+    forge(desk, "ck", json.dumps(check_point(desk.now) | changed).encode())
+    desk.pop(queueId=0)
+    desk.pass_time(16)
+    assert bodies(desk.pop()) == ["a"]
+    assert len([one for one in caplog.records if "messages passed over" in one.message]) == 1
+    assert {*desk.controller.groups.groups}.isdisjoint({"Nobody", "Nowhere"})
+    desk.stop()
+    again = PopDesk(tmp_path, restarted=desk)
+    again.pass_time(16)
+    assert bodies(again.pop()) == ["a"]
+
+
+def check_point(popped: int) -> dict[str, object]:
+    """Of the first message of T, as a broker writes it."""
+    return {
+        "so": 0,
+        "pt": popped,
+        "it": 10000,
+        "bm": 0,
+        "n": 1,
+        "q": 0,
+        "t": "T",
+        "c": "G",
+        "d": [0],
+        "bn": BROKER_NAME,
+    }
+
+
+def test_a_check_point_whose_revive_time_is_forged_has_that_of_its_pop(desk: PopDesk) -> None:
+    """Apache's reads no reviveTime either."""
+    desk.send("a", "b")
+    desk.pop(maxMsgNums=1)
+    forge(desk, "ck", json.dumps(check_point(desk.now + 1) | {"reviveTime": 1 << 62}).encode())
+    desk.pass_time(1)
+    assert bodies(desk.pop(queueId=0)) == ["b"]
+    desk.pass_time(20)
+    assert [one.body for one in desk.stored(RETRY)] == [b"a", b"a", b"b"]
+
+
+def test_a_forged_time_of_delivery_settles_nothing_early(desk: PopDesk) -> None:
+    desk.send("a")
+    desk.pop(queueId=0)
+    desk.pass_time(9.5)
+    forge(desk, "ack", b"{}", TIMER_DELIVER_MS=str(1 << 62))
+    desk.pass_time(1)
+    assert desk.stored(RETRY) == []
+    desk.pass_time(5)
+    assert [one.body for one in desk.stored(RETRY)] == [b"a"]
+
+
+def test_an_acknowledgement_of_what_was_not_popped_is_one_line(desk: PopDesk, caplog: pytest.LogCaptureFixture) -> None:
+    desk.send("a")
+    popped = desk.now
+    desk.pop(queueId=0)
+    ack = {"so": 0, "c": "G", "t": "T", "q": 0, "pt": popped, "bn": BROKER_NAME, "aol": list(range(1, 50_000))}
+    desk.pass_time(9.5)
+    forge(desk, "bAck", json.dumps(ack).encode())
+    desk.pass_time(6)
+    (told,) = [one.message for one in caplog.records if "not popped" in one.message]
+    assert told.startswith("revive log's messages passed over: queue=0 count=1 first=acknowledgement at ")
+    assert [one.body for one in desk.stored(RETRY)] == [b"a"]
+
+
+def forge(desk: PopDesk, tag: str, body: bytes, **properties: str) -> None:
+    """Put into the revive log what no broker puts there."""
+    properties = {"TAGS": tag, "TIMER_DELIVER_MS": str(desk.now), **properties}
+    text = encode_properties(properties).encode()
+    desk.broker.store.put_message(InnerMessage(REVIVE_TOPIC, 0, body, text, properties, 0))
+    desk.controller.dispatch()
+
+
+def test_a_forged_receipt_in_a_message_is_no_receipt_of_its_next_pop(desk: PopDesk) -> None:
+    """Clients acknowledge with the receipt in the message; sends in batches may bring one."""
+    body = encode_entry(0, b"a", b"POP_CK\x010 1 2 0 0 b 3 7\x02")
+    fields = {"a": "P", "b": "T", "c": "TBW102", "d": "4", "e": "0", "f": "0", "g": str(desk.now), "h": "0", "i": "",
+              "j": "0", "m": "true"}  # fmt: skip
+    assert desk.peer.ask(RequestCode.SEND_BATCH_MESSAGE, fields, body).code == 0
+    desk.pop(queueId=0)
+    desk.pass_time(16)
+    (again,) = messages(desk.pop())
+    assert again.properties["POP_CK"] == f"0 {desk.now} 10000 0 1 broker-cap 0 0"
+    assert desk.ack(again).code == 0
+    desk.pass_time(20)
+    assert desk.pop().code == 210
 
 
 def test_check_point_of_another_broker_revives_nothing(desk: PopDesk) -> None:

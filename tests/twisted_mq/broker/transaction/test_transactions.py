@@ -9,12 +9,11 @@ from twisted.internet import defer
 
 from tests.support.broker import BrokerInMemory, Peer
 from tests.support.transactions import half_fields
-from twisted_mq.broker.transaction.half_messages import TRANSACTION_GROUP
 from twisted_mq.broker.transaction.transaction_service import TransactionService
 from twisted_mq.protocol.bodies import HeartbeatData, ProducerData, encode_body
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.layouts.record_codec import decode_message
-from twisted_mq.protocol.names.system_topics import CHECK_MAX_TIME_TOPIC, HALF_TOPIC, OP_TOPIC
+from twisted_mq.protocol.names.system_topics import CHECK_MAX_TIME_TOPIC, HALF_TOPIC, OP_TOPIC, TRANSACTION_GROUP
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.storage.interfaces import InnerMessage, PutResult, PutStatus
 

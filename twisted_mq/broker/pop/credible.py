@@ -1,0 +1,33 @@
+"""Which check points a broker may have written; its revive log may hold others, from strangers or from damage. Pure."""
+
+from __future__ import annotations
+
+from twisted_mq.protocol.bodies import PopCheckPoint
+from twisted_mq.protocol.text.java import parse_int
+
+MOST_MESSAGES = 32
+"""A check point has so many bits."""
+CLOCK_SLACK_MS = 60_000
+
+
+def check_point_fault(point: PopCheckPoint, stored_ms: int, longest_ms: int) -> str | None:
+    """Why a check point that was stored at `stored_ms` is not to be believed; None for a good one.
+
+    It waits in the log until it is settled, and those behind it wait with it: no farther ahead than the timer serves.
+    """
+    differences = point.offset_differences or []
+    times = parse_int(point.times_put_again or "0")
+    faults = {
+        f"n: 0 to {MOST_MESSAGES} messages, got {point.count}": not 0 <= point.count <= MOST_MESSAGES,
+        f"d: an offset for each of {point.count} messages, got {len(differences)}": (
+            len(differences) not in (0, point.count)
+        ),
+        "d: offsets that rise from 0 on": sorted(set(differences)) != differences or min(differences, default=0) < 0,
+        f"so: an offset, got {point.start_offset}": point.start_offset < 0,
+        f"q: a queue, got {point.queue_id}": point.queue_id < 0,
+        f"pt, it: a time that the timer serves, got {point.pop_time} and {point.invisible_time}": (
+            not 0 <= point.revive_time <= stored_ms + longest_ms + CLOCK_SLACK_MS
+        ),
+        f"rp: a number of tries, got {point.times_put_again!r}": times is not None and times < 0,
+    }
+    return next((text for text, applies in faults.items() if applies), None)
