@@ -37,6 +37,12 @@ def reset_transaction_value(sys_flag: int, transaction_type: int) -> int:
     return (sys_flag & ~MessageSysFlag.TRANSACTION_ROLLBACK_TYPE) | transaction_type
 
 
+def without_commit(sys_flag: int) -> int:
+    """The flags as a client may set them: that a message was committed is the broker's to say."""
+    committed = transaction_value(sys_flag) == MessageSysFlag.TRANSACTION_COMMIT_TYPE
+    return sys_flag & ~MessageSysFlag.TRANSACTION_COMMIT_TYPE if committed else sys_flag
+
+
 def clear_compressed_flag(sys_flag: int) -> int:
     """`sys_flag` of the same message with its body decompressed; the type bits stay, as in Apache."""
     return sys_flag & ~MessageSysFlag.COMPRESSED_FLAG

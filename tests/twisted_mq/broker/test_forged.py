@@ -158,6 +158,21 @@ def test_a_committed_message_goes_to_the_topic_that_it_was_sent_to(tmp_path: Pat
     assert [one.body for one in stored(broker, "T")] == [b"x"]
 
 
+def test_a_message_that_says_it_was_committed_ends_no_transaction(tmp_path: Path) -> None:
+    """After a kill the broker believes what lies in the real queue: a half message that is there is not committed again."""
+    broker, peer = running(tmp_path)
+    send(peer, **OWN, TRAN_MSG="true", PGROUP="P")
+    peer.ask(RequestCode.SEND_MESSAGE_V2, fields(**OWN) | {"f": "8"}, b"forged")
+    reply_fields = fields(**OWN, REPLY_TO_CLIENT="c") | {"f": "8"}
+    peer.ask(RequestCode.SEND_REPLY_MESSAGE_V2, reply_fields, b"forged")
+    assert {one.sys_flag for one in stored(broker, "T")} == {0}
+    again = BrokerInMemory(store_path_root_dir=str(tmp_path), restarted=broker)
+    end = {"producerGroup": "P", "commitLogOffset": "0", "tranStateTableOffset": "0", "commitOrRollback": "8",
+           "fromTransactionCheck": "false", "msgId": "K"}  # fmt: skip
+    assert again.connect().ask(RequestCode.END_TRANSACTION, end).code == 0
+    assert [one.body for one in stored(again, "T")] == [b"forged", b"forged", b"x"]
+
+
 def test_a_copy_of_a_message_that_has_waited_is_delivered_at_once(tmp_path: Path) -> None:
     """As Apache's: a consumer that sends on what it got, with all its properties, does not wait again."""
     broker, peer = running(tmp_path)

@@ -26,6 +26,7 @@ from twisted_mq.config.values import value_text
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.flags import without_commit
 from twisted_mq.protocol.headers import (
     ReplyMessageRequestHeader,
     SendMessageRequestHeader,
@@ -198,7 +199,7 @@ class ReplyMessageProcessor:
             properties,
             tags_code(tags) if tags else 0,
             header.flag,
-            header.sys_flag,
+            without_commit(header.sys_flag),
             header.born_timestamp,
             channel.packed_address,
             header.reconsume_times or 0,

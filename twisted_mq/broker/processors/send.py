@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from twisted_mq.broker.processors.send_batch import BatchSends
 from twisted_mq.broker.processors.send_checks import PROPERTIES_TOO_LONG, SendChecks, SendHeader, SendTarget, not_stored
@@ -19,6 +19,7 @@ from twisted_mq.broker.processors.send_retried import RetriedSends, undelayed
 from twisted_mq.config.values import value_text
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.flags import MessageSysFlag, without_commit
 from twisted_mq.protocol.headers import (
     SendMessageRequestHeader,
     SendMessageRequestHeaderV2,
@@ -35,6 +36,8 @@ from twisted_mq.remoting.channel import Answer, Channel
 from twisted_mq.storage.interfaces import InnerMessage, PutResult, PutStatus
 
 Read = Callable[[RemotingCommand], SendHeader]
+_COMMIT: Final = int(MessageSysFlag.TRANSACTION_COMMIT_TYPE)
+"""A constant of this module, as each send looks at it."""
 Outcome = TypeVar("Outcome")
 Sent = Callable[[RemotingCommand, InnerMessage, PutResult, int], bytes]
 
@@ -172,7 +175,9 @@ class SendMessageProcessor:
             text += f"UNIQ_KEY\x01{key}\x02"
         if not command.body:
             raise BrokerError(ResponseCode.SYSTEM_ERROR, "body: a message needs at least one byte, got none")
-        tags = properties.get("TAGS")
+        tags, sys_flag = properties.get("TAGS"), header.sys_flag
+        if sys_flag & _COMMIT:
+            sys_flag = without_commit(sys_flag)
         message = InnerMessage(
             target.topic,
             queue_id,
@@ -181,7 +186,7 @@ class SendMessageProcessor:
             properties,
             tags_code(tags) if tags else 0,
             header.flag,
-            header.sys_flag | 2 if target.multi_tag else header.sys_flag,
+            sys_flag | 2 if target.multi_tag else sys_flag,
             header.born_timestamp,
             channel.packed_address,
             header.reconsume_times or 0,

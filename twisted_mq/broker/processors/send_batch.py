@@ -15,7 +15,7 @@ import attrs
 from twisted_mq.broker.processors.send_checks import SendHeader, SendTarget
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError
-from twisted_mq.protocol.flags import MessageSysFlag
+from twisted_mq.protocol.flags import MessageSysFlag, without_commit
 from twisted_mq.protocol.layouts.batch_entry import read_batch, read_columns
 from twisted_mq.protocol.layouts.queue_entry import MAX_BATCH_NUM
 from twisted_mq.protocol.text.java import from_utf8, tags_code, utf8
@@ -56,7 +56,7 @@ class BatchSends:
             b"",
             decode_properties(header.properties or ""),
             0,
-            sys_flag=header.sys_flag | 2 if target.multi_tag else header.sys_flag,
+            sys_flag=without_commit(header.sys_flag) | (2 if target.multi_tag else 0),
             born_timestamp=header.born_timestamp,
             born_host=born_host,
             reconsume_times=header.reconsume_times or 0,
