@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
 from twisted_mq.protocol.names.system_topics import SCHEDULE_TOPIC
+from twisted_mq.protocol.text.java import parse_int
 from twisted_mq.protocol.text.properties import PROPERTY_DELAY_TIME_LEVEL
 from twisted_mq.storage.interfaces import InnerMessage, PutResult
 
@@ -24,6 +25,6 @@ class DeliveryCounts:
         size = result.end_offset - result.physical_offset
         self._statistics.count_put(message.topic, 1, size, queue_id=message.queue_id)
         self._taken.add(1, size)
-        level = message.property_map.get(PROPERTY_DELAY_TIME_LEVEL, "1") if self._source == SCHEDULE_TOPIC else "1"
-        key = f"{self._source}@{int(level) - 1}@{SCHEDULE_CONSUMER}"
+        level = self._source == SCHEDULE_TOPIC and parse_int(message.property_map.get(PROPERTY_DELAY_TIME_LEVEL))
+        key = f"{self._source}@{(level or 1) - 1}@{SCHEDULE_CONSUMER}"
         self._statistics.queue_gets[key].add(1, size)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.support.broker import MemoryTable
 from twisted_mq.broker.schedule.schedule_service import ScheduleMessageService
 from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
@@ -34,3 +36,12 @@ def test_only_what_was_stored_counts_as_put_and_as_taken() -> None:
     taken = statistics.gets["SCHEDULE_TOPIC_XXXX@SCHEDULE_CONSUMER"]
     assert (statistics.put_messages, statistics.put_bytes, statistics.puts["T"].messages) == (1, size, 1)
     assert (taken.messages, taken.bytes) == (1, size)
+
+
+@pytest.mark.parametrize(("level", "counted"), [(None, 0), ("3", 2), ("level", 0), ("9" * 30, 0)])
+def test_a_level_that_is_no_number_counts_as_the_first(level: str | None, counted: int) -> None:
+    statistics = BrokerStatistics(0.0)
+    properties = {} if level is None else {"DELAY": level}
+    message = InnerMessage("T", 0, b"x", b"", properties, 0)
+    DeliveryCounts(statistics, SCHEDULE_TOPIC).add(message, PutResult(PutStatus.PUT_OK))
+    assert list(statistics.queue_gets) == [f"SCHEDULE_TOPIC_XXXX@{counted}@SCHEDULE_CONSUMER"]
