@@ -13,7 +13,7 @@ from kazoo.client import KazooClient
 from kazoo.security import make_digest_acl
 from twisted.internet import defer, protocol, reactor
 
-from interop.peers.process import free_port
+from interop.peers.process import free_port, wait_until
 from interop.peers.requirements import require_java
 from interop.peers.toolchain import QUICK_START, compile_programs
 from interop.peers.zookeeper import ZooKeeperEnsemble, ZooKeeperServer
@@ -109,6 +109,19 @@ class ZooKeeperCase(kazoo_case.KazooCase):
     async def test_a_failed_start_says_what_went_wrong(self) -> None:
         one = self.direct("127.0.0.1:1", connect_seconds=1.0)
         self.assertRegex(await self.fails(NoAnswer, one.start()), r"127\.0\.0\.1:1 in 1 s: .*Connection refused")
+
+    async def test_a_session_lost_while_the_reactor_stands_still_does_not_hold(self) -> None:
+        """The next one begins in its thread meanwhile, and nobody was told yet."""
+        one = self.direct(f"127.0.0.1:{self.server_port}/mq")
+        await self.wait(one.start())
+        told, before = events_of(one), one._held
+        expiring = KazooClient(f"127.0.0.1:{self.server_port}", client_id=before.client_id)
+        expiring.start(kazoo_case.PATIENCE_SECONDS)
+        expiring.stop()
+        wait_until(lambda: one._present is not before and one._present.holds_until > 0, "the next session holds")
+        self.assertEqual((told, one.holds()), ([], False))
+        await self.until(lambda: CONNECTED in told)
+        self.assertTrue(one.holds())
 
     async def test_a_thousand_changes_are_each_told_or_seen(self) -> None:
         """A watch fires once and is armed again: what happens between is read."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 
 import attrs
 
@@ -40,7 +41,7 @@ class CoordinatorSettings:
 
 def _through_pauses() -> Callable[[], float]:
     clock = getattr(time, "CLOCK_BOOTTIME", None)
-    return time.monotonic if clock is None else lambda: time.clock_gettime(clock)
+    return time.monotonic if clock is None else partial(time.clock_gettime, clock)
 
 
 boot_seconds = _through_pauses()

@@ -65,6 +65,9 @@ class ZooKeeperCoordinator:
         self._arming: dict[str, bool] = {}
         """Paths whose watch is on its way to the server; whether it fired again meanwhile."""
         self._session: ZooKeeperSession | None = None
+        """The one to ask; None without a connection."""
+        self._held: ZooKeeperSession | None = None
+        """The one whose id is `session_id`: the thread may be at the next one already."""
         self._connected = False
         self._stopping: threading.Event | None = None
         """Of the thread that runs; None where none does."""
@@ -95,7 +98,8 @@ class ZooKeeperCoordinator:
 
     def holds(self) -> bool:
         """See ICoordinator."""
-        return self.session_id != 0 and self._session is not None and self._session.holds()
+        held = self._held
+        return held is not None and self._monotonic() < held.holds_until
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """See ICoordinator."""
@@ -227,7 +231,7 @@ class ZooKeeperCoordinator:
         refusal = self._refusal(confirmed.problem)
         if self._started is not None and refusal is not None:
             self._end(refusal)
-        elif not session.holds():
+        elif self._monotonic() >= session.holds_until:
             session.confirm_again()
         else:
             self._session = session
@@ -246,6 +250,7 @@ class ZooKeeperCoordinator:
         if session is not self._session or self._connected:
             return
         self._connected = True
+        self._held = session
         self.session_id = confirmed.session_id
         self.session_seconds = confirmed.seconds
         self.log.info("connected to ZooKeeper: session {session:#x}", session=self.session_id & (2**64 - 1))
@@ -262,6 +267,7 @@ class ZooKeeperCoordinator:
 
     def _lost(self) -> None:
         had_session, self.session_id = self.session_id != 0, 0
+        self._held = None
         self._connected = False
         self._session = None
         self._fail(SessionLost("the session with ZooKeeper is over"))
@@ -288,6 +294,7 @@ class ZooKeeperCoordinator:
         if self._present is not None:
             self._present.end()
         self.session_id = 0
+        self._held = None
         self._connected = False
         self._session = None
         self._fail(error)

@@ -94,7 +94,8 @@ class ZooKeeperSession:
     ) -> None:
         self._monotonic = monotonic
         self._tell = tell
-        self._confirmed = NEVER
+        self.holds_until = NEVER
+        """By `monotonic`: nobody can have seen the session end before; see ICoordinator.holds."""
         self._seconds = settings.session_seconds
         self._warnings = _Warnings()
         self._client = _client(settings, self._warnings)
@@ -117,10 +118,6 @@ class ZooKeeperSession:
         """With it another client can go on with the session; None without a connection."""
         identity: tuple[int, bytes] | None = self._client.client_id
         return identity
-
-    def holds(self) -> bool:
-        """Whether it surely holds; see ICoordinator."""
-        return self._monotonic() - self._confirmed < self._seconds / 2
 
     def ask(self, ask: Ask, answered: Callable[[AsyncResult], object]) -> None:
         """`answered` is called in a thread of kazoo's; not at all where the connection is lost meanwhile.
@@ -148,7 +145,7 @@ class ZooKeeperSession:
     def end(self) -> None:
         """Have `run` end the session and return. From any thread, and never waits."""
         self._over = True
-        self._confirmed = NEVER
+        self.holds_until = NEVER
         self._wake.set()
 
     def confirm_again(self) -> None:
@@ -200,7 +197,7 @@ class ZooKeeperSession:
             self._asked_at = None
             if not synced.successful():
                 return
-            self._confirmed = started
+            self.holds_until = started + self._seconds / 2
             identity = self.client_id
             if not self._answers and identity is not None:
                 self._answers = True
