@@ -116,6 +116,8 @@ class BrokerController:
         self.consumers.on_group_gone.append(lambda group: self.filters.unregister(group, self.now_ms()))
         self.routes = TopicRoutes(self.topics, options.broker_name, self.route_cache)
         self.ha = HAService(options, store, self.clock, self.late, self.ha_address)
+        if not self.clean:
+            self.ha.accept.recovered()
         self.durability = Durability(self)
         self.waiting = WaitingMessages(self, self.tables.delays, clean=self.clean, in_thread=self.in_thread)
         self.postponement = Postponement(options, self.now_ms, self.random, self.waiting.crowd)

@@ -17,7 +17,10 @@ MAX_SLAVES = 64
 
 
 class AcceptSocketService(protocol.ServerFactory):
-    """The connections of all slaves. `changed` is called when a slave acknowledged something or went away."""
+    """The connections of all slaves. `changed` is called when a slave acknowledged something or went away.
+
+    `ahead` says that the last slave that asked has more than this master; None once one is served.
+    """
 
     log = Logger()
     noisy = False
@@ -29,6 +32,9 @@ class AcceptSocketService(protocol.ServerFactory):
         self.store = store
         self.clock = clock
         self.connections: list[HAConnection] = []
+        self.ahead: str | None = None
+        self._recovered_end: int | None = None
+        self._sent_end = 0
         self._changed = changed
         self._counts: Callable[[str], bool] = _nobody_yet if options.counts_registered_slaves else _everybody
         self._allowed = frozenset(one.strip() for one in (options.ha_allowed_slaves or "").split(",") if one.strip())
@@ -65,8 +71,23 @@ class AcceptSocketService(protocol.ServerFactory):
     def connection_lost(self, connection: HAConnection, reason: failure.Failure) -> None:
         """A slave is gone."""
         self.connections.remove(connection)
+        self._sent_end = max(self._sent_end, connection.writer.sent_end)
         self.log.info("slave disconnected: slave={s} {r}", s=connection.client_address, r=reason.getErrorMessage())
         self._changed()
+
+    def recovered(self) -> None:
+        """This master may have lost the end of its log, which its slave has: it did not stop properly before."""
+        self._recovered_end = self.store.max_physical_offset()
+
+    def last_common_offset(self) -> int:
+        """Up to where a slave's log may be a copy of this one.
+
+        A master that lost the end of its log and wrote on has other bytes at the offsets where its slave's log ends.
+        Then only what was there after its recovery, or was sent since, is common.
+        """
+        if self._recovered_end is None or self.options.is_slave:
+            return self.store.max_physical_offset()
+        return max(self._recovered_end, self._sent_end, *(one.writer.sent_end for one in self.connections))
 
     def acknowledged(self) -> None:
         """A slave holds more than before."""

@@ -32,6 +32,10 @@ class Slaves(Protocol):
     options: BrokerOptions
     store: IMessageStore
     clock: interfaces.IReactorTime
+    ahead: str | None
+
+    def last_common_offset(self) -> int:
+        """Up to where a slave's log may be a copy of this one."""
 
     def connection_made(self, connection: HAConnection) -> None:
         """A slave is there."""
@@ -144,11 +148,14 @@ class HAConnection(protocol.Protocol):
 
     def _requested(self, offset: int) -> None:
         start = self._store.newest_file_offset() if offset == 0 else offset
-        first, last = self._store.min_physical_offset(), self._store.max_physical_offset()
-        if not first <= start <= last:
-            self._refuse(offset, first if 0 <= start < first else last)
+        first, last = self._store.min_physical_offset(), self._owner.last_common_offset()
+        if offset > last:
+            self._owner.ahead = f"its slave's log ends at {offset} and has more than its own, which ended at {last}"
+        if offset and not first <= offset <= last:
+            self._refuse(offset, first if 0 <= offset < first else last)
             return
         self.slave_request_offset = offset
+        self._owner.ahead = None
         self.log.info("slave served: slave={s} asked={a} from={f}", s=self.client_address, a=offset, f=start)
         self._acknowledged(offset)
         self.writer.begin(start)

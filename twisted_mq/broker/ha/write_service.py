@@ -35,6 +35,7 @@ class WriteSocketService:
         heartbeat_seconds: float,
     ) -> None:
         self.next_offset = NOT_BEGUN
+        self._sent_end = 0
         self._store = store
         self._clock = clock
         self._monitor = monitor
@@ -43,6 +44,11 @@ class WriteSocketService:
         self._paused = False
         self._later: interfaces.IDelayedCall | None = None
         self._heartbeat = IdleTimer(clock, heartbeat_seconds, self._send_heartbeat)
+
+    @property
+    def sent_end(self) -> int:
+        """Up to where the log was sent; 0 where nothing was."""
+        return max(self._sent_end, self.next_offset)
 
     def start(self, transport: Transport) -> None:
         """Take the transport; nothing is sent before `begin`."""
@@ -119,6 +125,7 @@ class WriteSocketService:
     def stop(self) -> None:
         """Send nothing more; a second call does nothing."""
         self._transport = None
+        self._sent_end = self.sent_end
         self.next_offset = NOT_BEGUN
         self._heartbeat.stop()
         if self._later is not None and self._later.active():

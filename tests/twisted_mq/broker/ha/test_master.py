@@ -153,6 +153,34 @@ class RefusalTests(MasterCase):
         slave.report(10 * RECORD_BYTES + 1)
         self.assertRefused(slave, 10 * RECORD_BYTES)
 
+    def test_slave_that_has_what_the_master_lost_is_refused_after_the_master_wrote_on(self) -> None:
+        """Else it would go on behind other bytes at the same offsets."""
+        accept = self.master.ha.accept
+        accept.recovered()
+        self.master.put(10)
+        slave = self.join()
+        slave.report(12 * RECORD_BYTES)
+        self.assertRefused(slave, 10 * RECORD_BYTES)
+        self.assertEqual(
+            accept.ahead,
+            f"its slave's log ends at {12 * RECORD_BYTES} and has more than its own, which ended at {10 * RECORD_BYTES}",
+        )
+
+    def test_recovered_master_serves_what_it_had_and_what_it_sent_since(self) -> None:
+        accept = self.master.ha.accept
+        accept.recovered()
+        self.join("first").report(10 * RECORD_BYTES)
+        self.run_for(0.1)
+        self.master.put(5)
+        self.run_for(0.1)
+        accept.connections[0].close()
+        self.run_for(0.1)
+        slave = self.join("second")
+        slave.report(13 * RECORD_BYTES)
+        self.run_for(0.1)
+        self.assertEqual(slave.received, self.master.log[13 * RECORD_BYTES :])
+        self.assertIsNone(accept.ahead)
+
     def test_negative_offset_is_refused(self) -> None:
         slave = self.join()
         slave.report(-5)
