@@ -13,6 +13,10 @@ QUEUE_TYPE = "queue.type"
 """The attribute that says which kind of consume queue a topic has (Apache: TopicAttributes)."""
 BATCH_QUEUE, SIMPLE_QUEUE = "BatchCQ", "SimpleCQ"
 """Its values (Apache: CQType); a topic without it has simple queues."""
+ORDER = "order"
+"""The attribute of strictly ordered topics, which Apache has not."""
+ORDER_QUEUES, ORDER_TOGETHER = "queues", "together"
+"""Its values: each queue moves from broker group to broker group for itself, or all move as one."""
 
 
 @attrs.frozen
@@ -32,6 +36,11 @@ class TopicConfig:
     def has_batch_queues(self) -> bool:
         """Whether its queues count the messages inside records (Apache: QueueTypeUtils.isBatchCq)."""
         return (self.attributes or {}).get(QUEUE_TYPE) == BATCH_QUEUE
+
+    @property
+    def order_mode(self) -> str | None:
+        """ORDER_QUEUES or ORDER_TOGETHER; None for a topic that is not strictly ordered."""
+        return (self.attributes or {}).get(ORDER)
 
 
 @attrs.frozen

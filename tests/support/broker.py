@@ -58,7 +58,7 @@ class BrokerInMemory:
     """A broker at 127.0.0.2:20911 on a virtual clock. Keyword arguments are broker options; `store` is an open one.
 
     `restarted` is a broker whose clock, store and tables this one goes on with; `tables` are instead of its own, `parts`
-    further arguments of the controller.
+    further arguments of the controller, `clock` is one that others share.
     """
 
     def __init__(
@@ -69,10 +69,11 @@ class BrokerInMemory:
         restarted: BrokerInMemory | None = None,
         tables: Mapping[str, Any] | None = None,
         parts: Mapping[str, Any] | None = None,
+        clock: Any = None,
         **options: Any,
     ) -> None:
-        self.clock: Clock = restarted.clock if restarted else Clock()
-        if not restarted:
+        self.clock: Clock = clock or (restarted.clock if restarted else Clock())
+        if not restarted and clock is None:
             self.clock.advance(START_SECONDS)
         self.options = BrokerOptions(
             **{"broker_name": "broker-cap", "broker_cluster_name": "CapCluster", "store_path_root_dir": "/nowhere"}
@@ -104,6 +105,7 @@ class BrokerInMemory:
         )
         topics.add_startup_topics(self.options)
         groups.add_built_in_groups()
+        more: dict[str, Any] = {"advertised_ip": "127.0.0.2", "port": 20911, **(parts or {})}
         self.controller = BrokerController(
             options=self.options,
             clock=self.clock,
@@ -115,10 +117,8 @@ class BrokerInMemory:
             offsets=ConsumerOffsetManager(self.tables["offsets"], self.tables["offsets"].save),
             filters=consumer_filters(self.options, self.tables["filters"]),
             tables=BrokerTables(*(self.tables[name] for name in ("modes", "metrics", "orders", "delays"))),
-            advertised_ip="127.0.0.2",
-            port=20911,
             unique_keys=UniqueKeyMaker(pack_ip("127.0.0.2"), 7, self.now_ms),
-            **parts or {},
+            **more,
         )
         self.processors = request_table(self.controller)
         self.traffic = Traffic(

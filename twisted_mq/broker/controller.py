@@ -20,6 +20,7 @@ from twisted_mq.broker.ha.service import HAService
 from twisted_mq.broker.long_answers import LongAnswers
 from twisted_mq.broker.long_polling import LongPolling
 from twisted_mq.broker.options import BrokerOptions
+from twisted_mq.broker.ordered_topics import Ordering
 from twisted_mq.broker.pop.pop_service import PopService
 from twisted_mq.broker.request_bodies import RequestBodies
 from twisted_mq.broker.schedule.postpone import Postponement
@@ -91,6 +92,7 @@ class BrokerController:
     waiting: WaitingMessages = attrs.field(init=False)
     postponement: Postponement = attrs.field(init=False)
     transactions: TransactionService = attrs.field(init=False)
+    ordering: Ordering = attrs.field(init=False)
     pop: PopService = attrs.field(init=False)
     _flushes: FlushAnswers = attrs.field(init=False)
     _awaits_flush: bool = False
@@ -123,6 +125,7 @@ class BrokerController:
         self.postponement = Postponement(options, self.now_ms, self.random, self.waiting.crowd)
         self.transactions = TransactionService(self)
         self.pop = PopService(self, self.tables.orders)
+        self.ordering = Ordering(options.order_coordinator is not None)
         self._hides_unflushed = options.is_sync_flush
         self._time_calls()
 

@@ -191,6 +191,12 @@ class LongPolling:
         """Answer the pulls of one queue: a reader among them is to go on elsewhere."""
         self._end(list(self.lines.get(Line(Kind.PULL, topic, "", queue_id), ())))
 
+    def offer_queue(self, topic: str, queue_id: int) -> None:
+        """Try the pulls of one queue; those that find nothing go on waiting if they can."""
+        with self._late.together():
+            for held in tuple(self.lines.get(Line(Kind.PULL, topic, "", queue_id), ())):
+                self._try(held, last=False)
+
     def answer_all(self, *kinds: Kind) -> None:
         """Answer every request of these kinds, in this turn: the broker stops."""
         self._work.append(

@@ -6,11 +6,17 @@ import os
 import random
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import attrs
+from twisted.internet import interfaces
 
+from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.remoting.listen import Bind, bind
 from twisted_mq.storage.flushing.threads import SYSTEM_THREADS, Threads
+
+if TYPE_CHECKING:
+    from twisted_mq.coordination.interfaces import ICoordinator
 
 
 @attrs.frozen
@@ -22,3 +28,5 @@ class Machine:
     monotonic: Callable[[], float] = time.monotonic
     random: random.Random = attrs.field(factory=random.Random)
     process_id: Callable[[], int] = os.getpid
+    coordinator: Callable[[BrokerOptions, interfaces.IReactorTime], ICoordinator] | None = None
+    """What ordered topics' lists are in; None for what orderCoordinator names."""

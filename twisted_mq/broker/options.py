@@ -669,6 +669,40 @@ class BrokerOptions(ConnectionOptions):
         "minInSyncReplicas", 1, "copies below which sends are refused", low=1, has_effect=False
     )
 
+    # strictly ordered topics
+
+    order_coordinator: str | None = option(
+        "orderCoordinator",
+        None,
+        "ZooKeeper that keeps the lists of ordered topics, HOST:PORT[,..][/chroot]; memory: that of this process; ours",
+        type="string",
+    )
+    order_session_timeout_millis: int = option(
+        "orderSessionTimeoutMillis",
+        6000,
+        "ms without a word after which the coordinator takes this broker for gone; ours",
+        low=500,
+    )
+    order_coordinator_auth: str | None = option(
+        "orderCoordinatorAuth",
+        None,
+        "user:password for the coordinator; what the broker makes there is this user's alone; ours",
+        type="string",
+        secret=True,
+    )
+    order_coordinator_ca_file: str | None = option(
+        "orderCoordinatorCaFile",
+        None,
+        "certificates (PEM) by which the coordinator is known; turns TLS on; ours",
+        type="string",
+    )
+    order_coordinator_cert_file: str | None = option(
+        "orderCoordinatorCertFile", None, "this broker's certificate (PEM) for the coordinator; ours", type="string"
+    )
+    order_coordinator_key_file: str | None = option(
+        "orderCoordinatorKeyFile", None, "key (PEM) of that certificate; ours", type="string"
+    )
+
     @property
     def is_slave(self) -> bool:
         """Whether the messages come from a master and not from clients."""

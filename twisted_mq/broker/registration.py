@@ -14,6 +14,7 @@ from twisted.internet import defer
 from twisted.python import failure
 
 from twisted_mq.broker.options import BrokerOptions
+from twisted_mq.broker.ordered_topics import Ordering
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import (
@@ -64,6 +65,7 @@ class Registration:
     name_servers: Sequence[str]
     permission: Callable[[], int]
     in_thread: InThread = at_once
+    ordering: Ordering = attrs.field(factory=Ordering)
     on_answer: list[Callable[[dict[str, str]], None]] = attrs.field(factory=list)
     """Called with the fields of each answer: a slave's name the master (haServerAddr, masterAddr)."""
     log = Logger()
@@ -82,7 +84,11 @@ class Registration:
     def _send(self, changed: list[TopicConfig] | None) -> defer.Deferred[list[defer.Deferred[bool]]]:
         """Fires with the calls once all have left: an older version of the table never follows a later one."""
         configs = list(self.topics.topics.values()) if changed is None else changed
-        arguments = configs, self.topics.data_version, self.permission(), self.options.compressed_register
+        routes, version = self.ordering.routes, self.topics.data_version
+        if routes is not None:
+            configs = routes.shown(configs)
+            version = attrs.evolve(version, counter=version.counter + routes.version)
+        arguments = configs, version, self.permission(), self.options.compressed_register
         in_thread = at_once if len(configs) <= ENCODED_AT_ONCE else self.in_thread
         return in_thread(registration_body, *arguments).addCallback(self._call_all)
 
@@ -127,7 +133,7 @@ class Registration:
             cluster_name=self.options.broker_cluster_name,
             ha_server_addr=self.ha_address,
             broker_id=self.options.broker_id,
-            enable_acting_master=False,
+            enable_acting_master=self.ordering.routes is not None and self.ordering.routes.acting,
             compressed=self.options.compressed_register,
             body_crc32=zlib.crc32(body) & 0x7FFFFFFF,
         )

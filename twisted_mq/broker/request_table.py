@@ -49,7 +49,7 @@ def request_table(broker: BrokerController) -> dict[int, Processor]:
     """All requests that a broker serves, by their codes. The broker is complete."""
     table = serving_table("broker", *(one.processors for one in _processors(broker)))
     if broker.is_slave:
-        refuse_on_slave(table, broker.options)
+        refuse_on_slave(table, broker.options, broker.topics.is_ordered)
     return table
 
 
@@ -81,7 +81,9 @@ def _processors(broker: BrokerController) -> Iterator[RequestProcessor]:
         broker.turns,
         broker.bodies,
     )
-    yield ConsumerManageProcessor(store, topics, groups, offsets, consumers, broker.locks, broker.now_ms, broker.bodies)
+    yield ConsumerManageProcessor(
+        store, topics, groups, offsets, consumers, broker.locks, broker.ordering, broker.now_ms, broker.bodies
+    )
     yield QueryAssignmentProcessor(options, topics, groups, consumers, broker.routes, broker.tables.request_modes)
     yield AdminTopicsProcessor(
         options, store, topics, groups, offsets, broker.pop, broker.statistics, broker.registered, broker.long_answers

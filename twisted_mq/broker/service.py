@@ -10,7 +10,7 @@ import contextlib
 import functools
 import os
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from twisted.application import service
 from twisted.internet import defer, interfaces, threads
@@ -57,6 +57,9 @@ from twisted_mq.routing.route_cache import RouteCache
 from twisted_mq.stopping import Step, stop_all, take
 from twisted_mq.storage.message_store import FileMessageStore
 from twisted_mq.storage.tables.config_tables import ConsumerOffsetTable, SubscriptionGroupTable, TopicTable
+
+if TYPE_CHECKING:
+    from twisted_mq.broker.ordering.agent import OrderAgent
 
 EXPIRY_SCAN_SECONDS = 10.0
 """How often clients without heartbeats are looked for (Apache: ClientHousekeepingService, 10 s)."""
@@ -118,6 +121,7 @@ class BrokerService(service.Service):
         self._retention: RetentionService
         self._store: FileMessageStore
         self._most_connections = 0
+        self._agent: OrderAgent | None = None
 
     def now_ms(self) -> int:
         """The reactor's clock in ms since the epoch."""
@@ -135,10 +139,12 @@ class BrokerService(service.Service):
             self.port = self._bound.getsockname()[1]
             self._bound_for_slaves = undo.enter_context(self._bind_for_slaves())
             self.controller = self._make_controller(undo)
+            self.registration.ordering = self.controller.ordering
             self._listen(undo)
             undo.pop_all()
         self._register()
         self._start_loops()
+        self._look_for_ordered(None)
 
     def _bind_for_slaves(self) -> Bound:
         """haListenPort, or the port above the clients'; any where the clients' is any. Raises PortError."""
@@ -325,6 +331,27 @@ class BrokerService(service.Service):
     def _topics_changed(self, changed: list[TopicConfig] | None) -> None:
         if self.running and self._jobs:
             self.registration.register(changed)
+            self._look_for_ordered(changed)
+
+    def _look_for_ordered(self, changed: list[TopicConfig] | None) -> None:
+        """With the first ordered topic the broker takes part in ordering; what it needs for that is loaded then."""
+        controller = self.controller
+        if self._agent is not None or self.options.order_coordinator is None:
+            return
+        configs = controller.topics.topics.values() if changed is None else changed
+        if any(config.attributes and config.order_mode is not None for config in configs):
+            from twisted_mq.broker.ordering.agent import OrderAgent
+            from twisted_mq.broker.ordering.coordinator import coordinator_of
+
+            coordinator = (self._machine.coordinator or coordinator_of)(self.options, self._reactor)
+            self._agent = OrderAgent(
+                controller, coordinator, self._client.invoke, self.registration.register, self._machine.monotonic
+            )
+            self._agent.start()
+
+    def _leave_order(self) -> defer.Deferred[None]:
+        """Before all else: another group takes the ordered sends over, while both brokers of this one are there."""
+        return defer.succeed(None) if self._agent is None else self._agent.stop()
 
     # stop
 
@@ -349,6 +376,7 @@ class BrokerService(service.Service):
     def _steps_of_stop(self, listening: list[interfaces.IListeningPort]) -> list[Step]:
         controller = self.controller
         return [
+            ("leave of ordered queues", self._leave_order),
             *[("end of a periodic job", job.stop) for job in self._jobs],
             ("end of retention", lambda: self._retention.stop()),
             ("farewell to the name servers", self._say_goodbye),

@@ -57,11 +57,21 @@ class Options(DaemonOptions[BrokerOptions]):
         require("the broker", "broker")
         super().postOptions()
         self.settings.broker_config_path = self["config"] or self.settings.broker_config_path
+        if self.settings.order_coordinator is not None:
+            self._check_order()
         port = self["embedded-namesrv"]
         if port is not None:
             if not (port.isascii() and port.isdigit() and len(port) < 6 and int(port) < 65536):
                 raise usage.UsageError(f"{EMBEDDED} {port}: a port from 0 to 65535 is needed")
             self.namesrv_port = int(port)
+
+    def _check_order(self) -> None:
+        from twisted_mq.broker.ordering.coordinator import settings_of
+
+        try:
+            settings_of(self.settings)
+        except ValueError as error:
+            raise usage.UsageError(str(error)) from None
 
 
 def with_embedded_port(words: Sequence[str]) -> list[str]:

@@ -42,4 +42,9 @@ def leaders_path(kind: str, client_group: str, topic: str, unit: str) -> str:
 
     Consumer groups that once had a candidate stay there and count: what they have not consumed is backlog.
     """
-    return f"{LEADERS}/{topic}/{unit}/{kind}/{client_group}"
+    return f"{client_groups_path(kind, topic, unit)}/{client_group}"
+
+
+def client_groups_path(kind: str, topic: str, unit: str) -> str:
+    """The groups of which there are, or were, candidates."""
+    return f"{LEADERS}/{topic}/{unit}/{kind}"

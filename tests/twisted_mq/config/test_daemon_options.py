@@ -27,6 +27,12 @@ OURS = {
     "haAllowedSlaves",
     "haCountRegisteredSlavesOnly",
     "haSharedSecret",
+    "orderCoordinator",
+    "orderCoordinatorAuth",
+    "orderCoordinatorCaFile",
+    "orderCoordinatorCertFile",
+    "orderCoordinatorKeyFile",
+    "orderSessionTimeoutMillis",
     "registrationSharedSecret",
     "rebalanceLockMaxLiveTime",
 }

@@ -39,10 +39,16 @@ class Durability:
         broker = self._broker
         if not self._replicates:
             return broker.flushed(offset).addCallback(WAIT_FOR_ALL.__getitem__)
-        replicated = broker.ha.replicated(offset)
+        return self._both(offset, broker.ha.replicated(offset))
+
+    def reached_on_both(self, offset: int) -> defer.Deferred[int]:
+        """As `reached`, for what counts only once a slave holds it too, whatever inSyncReplicas says."""
+        return self._both(offset, self._broker.ha.replicated_to_slave(offset))
+
+    def _both(self, offset: int, replicated: defer.Deferred[bool]) -> defer.Deferred[int]:
         if not self._flushes:
             return replicated.addCallback(lambda done: _code(True, done))
-        both = defer.gatherResults([broker.flushed(offset), replicated])
+        both = defer.gatherResults([self._broker.flushed(offset), replicated])
         return both.addCallback(lambda results: _code(*results))
 
     def acknowledged(self, answer: RemotingCommand) -> RemotingCommand | defer.Deferred[RemotingCommand]:

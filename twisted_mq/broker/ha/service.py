@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from twisted.internet import defer, interfaces
 
 from twisted_mq.broker.ha.accept_service import AcceptSocketService
@@ -28,6 +30,8 @@ class HAService:
     ) -> None:
         self.client: HAClient | None = None
         self.address = address
+        self.on_replicated: list[Callable[[], object]] = []
+        """Called when a slave acknowledged something or went away, before sends are answered."""
         self.accept = AcceptSocketService(options, store, clock, self._changed)
         self.transfers = GroupTransferService(clock, options.slave_timeout / 1000)
         self._options = options
@@ -45,7 +49,16 @@ class HAService:
 
     def replicated(self, offset: int) -> defer.Deferred[bool]:
         """Fires when inSyncReplicas copies hold the log up to `offset` (True), or that took too long (False)."""
-        return self.transfers.wait(offset, self._options.in_sync_replicas)
+        return self._wait(offset, self._options.in_sync_replicas)
+
+    def replicated_to_slave(self, offset: int) -> defer.Deferred[bool]:
+        """The same for this broker and at least one slave."""
+        return self._wait(offset, max(2, self._options.in_sync_replicas))
+
+    def _wait(self, offset: int, copies: int) -> defer.Deferred[bool]:
+        """Who waits for what is held already hears at once: a slave that has everything reports nothing more."""
+        held = [one for one in self.accept.acknowledged_offsets() if one >= offset]
+        return defer.succeed(True) if len(held) >= copies - 1 else self.transfers.wait(offset, copies)
 
     def appended(self) -> None:
         """The log has grown: send it on."""
@@ -53,6 +66,8 @@ class HAService:
             self.accept.pump()
 
     def _changed(self) -> None:
+        for tell in self.on_replicated:
+            tell()
         if self.transfers:
             with self._late.together():
                 self.transfers.acknowledged(self.accept.acknowledged_offsets())

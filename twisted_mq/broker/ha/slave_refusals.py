@@ -32,18 +32,24 @@ def refuse(channel: Channel, command: RemotingCommand) -> Answer:
     raise BrokerError(ResponseCode.SYSTEM_BUSY, REJECTED)
 
 
-def unless(allowed: Callable[[], bool], answer: Processor) -> Processor:
-    """`answer` while that is allowed, else a refusal."""
+def unless(allowed: Callable[[RemotingCommand], bool], answer: Processor) -> Processor:
+    """`answer` where that is allowed, else a refusal."""
 
     def decide(channel: Channel, command: RemotingCommand) -> Answer:
-        return answer(channel, command) if allowed() else refuse(channel, command)
+        return answer(channel, command) if allowed(command) else refuse(channel, command)
 
     return decide
 
 
-def refuse_on_slave(processors: dict[int, Processor], options: BrokerOptions) -> None:
-    """Change a broker's table of processors into that of a slave."""
+def refuse_on_slave(
+    processors: dict[int, Processor], options: BrokerOptions, is_ordered: Callable[[str], bool]
+) -> None:
+    """Change a broker's table of processors into that of a slave. What it hands out of ordered topics, they decide."""
+
+    def may_read(command: RemotingCommand) -> bool:
+        return options.slave_read_enable or is_ordered(command.ext_fields.get("topic", ""))
+
     for code in (*SENDS, *POPS):
         processors[int(code)] = refuse
     for code in PULLS:
-        processors[int(code)] = unless(lambda: options.slave_read_enable, processors[int(code)])
+        processors[int(code)] = unless(may_read, processors[int(code)])

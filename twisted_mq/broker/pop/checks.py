@@ -74,6 +74,9 @@ def readable_topic(broker: ReadParts, channel: Channel, header: OfGroup) -> Topi
     config = existing_topic(broker, header.topic)
     if not config.perm & PERM_READ:
         raise BrokerError(ResponseCode.NO_PERMISSION, f"the topic[{header.topic}] peeking message is forbidden")
+    if config.order_mode is not None:
+        remark = f"the topic[{header.topic}] is ordered: pull it with an OrderedConsumer, pops would break its order"
+        raise BrokerError(ResponseCode.NO_PERMISSION, remark)
     if header.queue_id >= config.read_queue_nums:
         raise wrong_queue(channel, header, config, ResponseCode.INVALID_PARAMETER)
     group = broker.groups.find(header.consumer_group)

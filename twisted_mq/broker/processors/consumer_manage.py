@@ -11,6 +11,7 @@ from twisted_mq.broker.clients.consumer_manager import ConsumerManager
 from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
 from twisted_mq.broker.clients.rebalance_lock import RebalanceLockManager
 from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
+from twisted_mq.broker.ordered_topics import Ordering
 from twisted_mq.broker.request_bodies import RequestBodies
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.protocol.bodies import (
@@ -57,6 +58,7 @@ class ConsumerManageProcessor:
         offsets: ConsumerOffsetManager,
         consumers: ConsumerManager,
         locks: RebalanceLockManager,
+        ordering: Ordering,
         now_ms: Callable[[], int],
         bodies: RequestBodies,
     ) -> None:
@@ -66,6 +68,7 @@ class ConsumerManageProcessor:
         self._offsets = offsets
         self._consumers = consumers
         self._locks = locks
+        self._ordering = ordering
         self._now_ms = now_ms
         self._bodies = bodies
         self.processors = {
@@ -93,6 +96,9 @@ class ConsumerManageProcessor:
         """A group's committed offset; a group without one starts at 0 on a queue whose first message is still at hand."""
         header = decode_header(QueryConsumerOffsetRequestHeader, command)
         offset = self._offsets.query(header.consumer_group, header.topic, header.queue_id)
+        config = self._topics.get(header.topic)
+        if config is not None and config.order_mode is not None:
+            offset = max(offset or 0, self._ordering.asked(header.topic).reads.begin(config, header.queue_id))
         if offset is not None:
             return command.answer(ext_fields=encode_header(QueryConsumerOffsetResponseHeader(offset=offset)))
         if header.set_zero_if_not_found is False:
@@ -123,8 +129,11 @@ class ConsumerManageProcessor:
         header = decode_header(UpdateConsumerOffsetRequestHeader, command)
         if self._groups.find(header.consumer_group) is None:
             raise BrokerError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {header.consumer_group} not exist!")
-        if self._topics.get(header.topic) is None:
+        config = self._topics.get(header.topic)
+        if config is None:
             raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"Topic {header.topic} not exist!")
+        if config.order_mode is not None:
+            self._ordering.asked(header.topic).reads.committed(config, header.consumer_group)
         self._check_room(header.consumer_group, header.topic, header.queue_id)
         if self._offsets.has_reset(header.consumer_group, header.topic, header.queue_id):
             return command.answer(remark="Offset has been previously reset")

@@ -5,6 +5,7 @@ A pull that finds nothing and may wait is held by `LongPolling`. Found records l
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection
 from typing import Protocol
 
@@ -14,6 +15,7 @@ from twisted.internet import interfaces
 from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
 from twisted_mq.broker.filter.selection import Selection
 from twisted_mq.broker.long_polling import LongPolling
+from twisted_mq.broker.ordered_topics import Ordering
 from twisted_mq.broker.processors.pull_checks import CheckedParts, PullChecks
 from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
 from twisted_mq.broker.statistics.call_times import TimedCall
@@ -60,6 +62,7 @@ class PullParts(CheckedParts, Protocol):
     statistics: BrokerStatistics
     timed_get: TimedCall[..., GetResult]
     polling: LongPolling
+    ordering: Ordering
     min_broker_id: int
 
 
@@ -84,9 +87,12 @@ class PullMessageProcessor:
         if self._broker.offsets.resets:
             moved = self._reset(header)
             if moved is not None:
-                return self._answer(command, header, group, topic, moved, self._code(header.queue_offset, moved))
-        result = self._read_queue(header, header.queue_offset, wanted)
-        code = self._code(header.queue_offset, result)
+                return self._answer(command, header, group, topic, moved, self._code(header.queue_offset, moved, topic))
+        if topic.attributes and topic.order_mode is not None:
+            result = self._read_ordered(header, header.queue_offset, wanted, topic)
+        else:
+            result = self._read_queue(header, header.queue_offset, wanted)
+        code = self._code(header.queue_offset, result, topic)
         if header.sys_flag & FLAG_COMMIT_OFFSET:
             self._broker.offsets.commit(header.consumer_group, header.topic, header.queue_id, header.commit_offset)
         if code == ResponseCode.PULL_NOT_FOUND and header.sys_flag & FLAG_SUSPEND:
@@ -113,6 +119,14 @@ class PullMessageProcessor:
                 queue_id=header.queue_id, elapsed_ms=elapsed_ms,
             )  # fmt: skip
         return result
+
+    def _read_ordered(
+        self, header: PullMessageRequestHeader, offset: int, wanted: Selection, topic: TopicConfig
+    ) -> GetResult:
+        """What there is that may be handed out now. Raises BrokerError."""
+        reads = self._broker.ordering.asked(header.topic).reads
+        read = functools.partial(self._read_queue, header, offset, wanted)
+        return reads.read(topic, header.queue_id, offset, header.consumer_group, read)
 
     def _reset(self, header: PullMessageRequestHeader) -> GetResult | None:
         """The answer that sends a reader to the offset its group was given; None where it was given none."""
@@ -141,11 +155,17 @@ class PullMessageProcessor:
         expires_ms = broker.now_ms() + wait_ms
         return broker.polling.hold(HeldPull(self, channel, command, header, group, topic, wanted, expires_ms))
 
-    def read_again(self, held: HeldPull) -> bytes:
-        """The answer to a pull that waited, whatever there is now."""
+    def read_again(self, held: HeldPull, last: bool) -> bytes | None:
+        """The answer to a pull that waited, whatever there is now; of an ordered topic only the last is empty."""
         header, offset = held.header, held.offset
-        result = self._reset(header) or self._read_queue(header, offset, held.wanted)
-        return self._answer(held.command, header, held.group, held.topic, result, self._code(offset, result))
+        result = self._reset(header)
+        if result is None and held.topic.order_mode is not None:
+            result = self._read_ordered(header, offset, held.wanted, held.topic)
+            if not last and CODES[result.status] == ResponseCode.PULL_NOT_FOUND:
+                return None
+        result = result or self._read_queue(header, offset, held.wanted)
+        code = self._code(offset, result, held.topic)
+        return self._answer(held.command, header, held.group, held.topic, result, code)
 
     def first_match(self, held: HeldPull) -> GetResult:
         """What comes first of what the pull is for, by its expression."""
@@ -156,9 +176,10 @@ class PullMessageProcessor:
 
     # answering
 
-    def _code(self, offset: int, result: GetResult) -> int:
-        """`offset` is where it was read."""
-        if self._has_master and self._sends_to_master(result) and result.status is not GetStatus.FOUND:
+    def _code(self, offset: int, result: GetResult, topic: TopicConfig) -> int:
+        """`offset` is where it was read. Of ordered topics a slave is pulled by those who know that it has to be."""
+        is_left_to_master = self._has_master and topic.order_mode is None and self._sends_to_master(result)
+        if is_left_to_master and result.status is not GetStatus.FOUND:
             return ResponseCode.PULL_RETRY_IMMEDIATELY
         if offset and result.status in _MOVED_UNLESS_ZERO:
             return ResponseCode.PULL_OFFSET_MOVED
@@ -248,4 +269,4 @@ class HeldPull:
             if first.status is GetStatus.NO_MATCHED_MESSAGE:
                 self.offset = first.next_begin_offset
                 return None
-        return self.processor.read_again(self)
+        return self.processor.read_again(self, last)

@@ -11,6 +11,8 @@ import functools
 from collections.abc import Callable
 from typing import Final, TypeVar
 
+from twisted.internet import defer
+
 from twisted_mq.broker.processors.send_batch import BatchSends
 from twisted_mq.broker.processors.send_checks import PROPERTIES_TOO_LONG, SendChecks, SendHeader, SendTarget, not_stored
 from twisted_mq.broker.processors.send_parts import SendParts
@@ -33,7 +35,7 @@ from twisted_mq.protocol.wire.answers import answer_encoder
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import fast_header
 from twisted_mq.remoting.channel import Answer, Channel
-from twisted_mq.storage.interfaces import InnerMessage, PutResult, PutStatus
+from twisted_mq.storage.interfaces import InnerBatch, InnerMessage, PutResult, PutStatus
 
 Read = Callable[[RemotingCommand], SendHeader]
 _COMMIT: Final = int(MessageSysFlag.TRANSACTION_COMMIT_TYPE)
@@ -82,7 +84,8 @@ class SendAnswers:
 
     def refused(self, error: BrokerError) -> BrokerError:
         """The same refusal with what the answer to a send carries, unless it says that the broker failed."""
-        return error if error.response_code == ResponseCode.SYSTEM_ERROR else error.with_fields(self._fields)
+        failed = error.response_code == ResponseCode.SYSTEM_ERROR
+        return error if failed else error.with_fields({**self._fields, **error.ext_fields})
 
 
 class SendMessageProcessor:
@@ -141,8 +144,8 @@ class SendMessageProcessor:
                 raise not_stored(self._broker.options, PROPERTIES_TOO_LONG)
             if header.batch:
                 return self._send_batch(channel, command, header, target, queue_id)
-            if target.is_retry:
-                return self._send_retried(channel, command, header, target, queue_id)
+            if target.is_special:
+                return self._send_special(channel, command, header, target, queue_id)
             message = self._message(channel, command, header, text, target, queue_id)
             result = self._timed_put.call(message)
             if message.topic is not target.topic:
@@ -169,7 +172,9 @@ class SendMessageProcessor:
             text += "\x02"
         unusual = not UNUSUAL.isdisjoint(properties)
         if unusual:
-            text = self._postponed.cleaned(text, properties, header.sys_flag, command.body)
+            text = self._postponed.cleaned(
+                text, properties, header.sys_flag, command.body, order_mode=target.order_mode
+            )
         if not properties.get("UNIQ_KEY"):
             properties["UNIQ_KEY"] = key = self._broker.unique_keys.make()
             text += f"UNIQ_KEY\x01{key}\x02"
@@ -193,6 +198,29 @@ class SendMessageProcessor:
         )
         return self._postponed.put_aside(message) if unusual else message
 
+    def _send_special(
+        self, channel: Channel, command: RemotingCommand, header: SendHeader, target: SendTarget, queue_id: int
+    ) -> Answer:
+        if target.order_mode is None:
+            return self._send_retried(channel, command, header, target, queue_id)
+        sends = self._broker.ordering.asked(target.topic).sends
+        message = self._message(channel, command, header, header.properties or "", target, queue_id)
+        sent = functools.partial(self._answers.sent, command, message)
+        return self._ordered(sends.take(target.order_mode, message, header.producer_group, self._put, sent))
+
+    def _put(self, message: InnerMessage) -> PutResult:
+        """Put and count an ordered message. Raises BrokerError."""
+        result = self._timed_put.call(message)
+        self._count(message, result)
+        return result
+
+    def _ordered(self, answer: Answer) -> Answer:
+        """It waits for the slave; so long it counts as any send that waits."""
+        if isinstance(answer, defer.Deferred):
+            self._waiting_sends += 1
+            answer.addBoth(self._waits_no_more)
+        return answer
+
     def _send_retried(
         self, channel: Channel, command: RemotingCommand, header: SendHeader, target: SendTarget, queue_id: int
     ) -> Answer:
@@ -208,6 +236,8 @@ class SendMessageProcessor:
         self, channel: Channel, command: RemotingCommand, header: SendHeader, target: SendTarget, queue_id: int
     ) -> Answer:
         pattern = self._batches.pattern(header, target, queue_id, channel.packed_address)
+        if target.order_mode is not None:
+            return self._send_ordered_batch(command, target.order_mode, pattern)
         unique_key = self._batches.inner_key(target, pattern)
         if unique_key is None:
             batch = self._batches.messages(command.body, pattern)
@@ -216,12 +246,30 @@ class SendMessageProcessor:
         sent = functools.partial(self._answers.sent, batch_uniq_id=unique_key)
         return self._stored(command, message, self._timed_put.call(message), sent)
 
+    def _send_ordered_batch(self, command: RemotingCommand, order_mode: str, pattern: InnerMessage) -> Answer:
+        sends = self._broker.ordering.asked(pattern.topic).sends
+        batch = self._batches.messages(command.body, pattern)
+        sent = functools.partial(self._answers.sent, command, pattern)
+        return self._ordered(sends.take_batch(order_mode, batch, self._put_batch, sent))
+
+    def _put_batch(self, batch: InnerBatch) -> PutResult:
+        result = self._broker.store.put_messages(batch)
+        self._count(batch.shared, result)
+        return result
+
     # answers
 
     def _stored(
         self, command: RemotingCommand, message: InnerMessage, result: PutResult, sent: Sent | None = None
     ) -> Answer:
         """The answer to a put, now or when it is as durable as declared; `sent` encodes it. Raises BrokerError."""
+        self._count(message, result)
+        if self._has_to_wait and message.property_map.get("WAIT") != "false":
+            return self._when_durable(command, message, result, sent or self._answers.sent)
+        return (sent or self._answers.sent)(command, message, result, ResponseCode.SUCCESS)
+
+    def _count(self, message: InnerMessage, result: PutResult) -> None:
+        """Raises BrokerError for what was not put."""
         statistics = self._statistics
         if result.status is not PutStatus.PUT_OK:
             statistics.put_failed += 1
@@ -235,9 +283,6 @@ class SendMessageProcessor:
         by_queue.messages += count
         by_queue.bytes += size
         by_queue.times += 1
-        if self._has_to_wait and message.property_map.get("WAIT") != "false":
-            return self._when_durable(command, message, result, sent or self._answers.sent)
-        return (sent or self._answers.sent)(command, message, result, ResponseCode.SUCCESS)
 
     def _stored_elsewhere(
         self, command: RemotingCommand, message: InnerMessage, result: PutResult, queue_id: int

@@ -29,7 +29,10 @@ SendHeader = SendMessageRequestHeader | SendMessageRequestHeaderV2
 
 @attrs.define(eq=False)
 class SendTarget:
-    """A topic that may be sent to: what the checks found, valid until the topic table changes."""
+    """A topic that may be sent to: what the checks found, valid until the topic table changes.
+
+    `is_special` are retry topics and strictly ordered ones.
+    """
 
     topic: str
     queue_limit: int = DEAD_LETTER_QUEUES
@@ -37,6 +40,11 @@ class SendTarget:
     multi_tag: bool = False
     batch_queues: bool = False
     is_retry: bool = False
+    order_mode: str | None = None
+    is_special: bool = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.is_special = self.is_retry or self.order_mode is not None
 
 
 class SendChecks:
@@ -78,6 +86,7 @@ class SendChecks:
             multi_tag=config.topic_filter_type == "MULTI_TAG",
             batch_queues=config.has_batch_queues,
             is_retry=topic.startswith(RETRY_PREFIX),
+            order_mode=config.order_mode,
         )
         if not target.is_retry:
             self.targets[topic] = target

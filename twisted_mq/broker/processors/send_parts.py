@@ -10,6 +10,7 @@ from twisted_mq.broker.clients.rebalance_lock import RebalanceLockManager
 from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
 from twisted_mq.broker.ha.durability import Durability
 from twisted_mq.broker.options import BrokerOptions
+from twisted_mq.broker.ordered_topics import Ordering
 from twisted_mq.broker.schedule.postpone import Postponement
 from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
 from twisted_mq.broker.statistics.call_times import TimedCall
@@ -35,6 +36,7 @@ class SendParts(Protocol):
     durability: Durability
     postponement: Postponement
     transactions: TransactionService
+    ordering: Ordering
 
     @property
     def store_host(self) -> bytes: ...

@@ -13,19 +13,26 @@ from twisted_mq.broker.processors.send_batch import check_inner_number
 from twisted_mq.broker.schedule.postpone import POSTPONING, Postponement
 from twisted_mq.broker.transaction.half_messages import is_half
 from twisted_mq.broker.transaction.transaction_service import TransactionService
+from twisted_mq.protocol.codes import ResponseCode
+from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.names.recall_handle import handle_of
 from twisted_mq.protocol.names.system_topics import HALF_TOPIC
 from twisted_mq.protocol.text.properties import (
     BROKERS_PROPERTIES,
     PROPERTY_CLUSTER,
     PROPERTY_INNER_NUM,
+    PROPERTY_ORDERED,
     PROPERTY_TRANSACTION_PREPARED,
     delete_property,
 )
 from twisted_mq.storage.interfaces import InnerMessage
 
-UNUSUAL = POSTPONING | BROKERS_PROPERTIES | {PROPERTY_TRANSACTION_PREPARED, PROPERTY_CLUSTER, PROPERTY_INNER_NUM}
-"""Properties that a plain message does not have: those of messages that wait, and those that the broker sets itself."""
+UNUSUAL = POSTPONING | BROKERS_PROPERTIES | {
+    PROPERTY_TRANSACTION_PREPARED, PROPERTY_CLUSTER, PROPERTY_INNER_NUM, PROPERTY_ORDERED,
+}  # fmt: skip
+"""Properties that a plain message does not have: of those that wait or are ordered, and those that the broker sets itself."""
+
+OUT_OF_ORDER = POSTPONING | {PROPERTY_TRANSACTION_PREPARED}
 
 
 @attrs.frozen(eq=False)
@@ -37,11 +44,14 @@ class PostponedSends:
     always: Mapping[str, str]
     broker_name: str
 
-    def cleaned(self, text: str, properties: dict[str, str], sys_flag: int, body: bytes) -> str:
+    def cleaned(
+        self, text: str, properties: dict[str, str], sys_flag: int, body: bytes, *, order_mode: str | None = None
+    ) -> str:
         """Unusual properties without what the broker sets itself. Raises BrokerError, RecordError.
 
         TIMER_OUT_MS stays: with it a message has waited already, and a copy that a consumer sends on is delivered at once.
         """
+        check_order(properties, order_mode)
         check_inner_number(properties, sys_flag, body)
         for name in (*BROKERS_PROPERTIES, *self.always):
             if properties.pop(name, None) is not None:
@@ -59,3 +69,18 @@ class PostponedSends:
         if message.topic is HALF_TOPIC:
             self.transactions.prepared(message)
         return handle_of(message.property_map, self.broker_name)
+
+
+def check_order(properties: Mapping[str, str], order_mode: str | None) -> None:
+    """Raises BrokerError for a message that waits, sent to an ordered topic, and for an ordered one sent to another."""
+    if order_mode is None:
+        if PROPERTY_ORDERED in properties:
+            remark = f"the topic is not ordered, but {PROPERTY_ORDERED} is {properties[PROPERTY_ORDERED]}: send with a Producer"
+            raise BrokerError(ResponseCode.INVALID_PARAMETER, remark)
+        return
+    waits = sorted(OUT_OF_ORDER & properties.keys())
+    if waits:
+        remark = (
+            f"the topic is ordered, a message that waits would come out of order: {waits[0]} is {properties[waits[0]]}"
+        )
+        raise BrokerError(ResponseCode.NO_PERMISSION, remark)

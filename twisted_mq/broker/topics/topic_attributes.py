@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 
 import attrs
 
+from twisted_mq.protocol.bodies.topic_config import ORDER, ORDER_QUEUES, ORDER_TOGETHER
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 
@@ -44,6 +45,7 @@ ATTRIBUTES = {
     "queue.type": Attribute(False, _one_of("BatchCQ", "SimpleCQ")),
     "cleanup.policy": Attribute(False, _one_of("COMPACTION", "DELETE")),
     MESSAGE_TYPE: Attribute(True, _one_of(*MESSAGE_TYPES)),
+    ORDER: Attribute(False, _one_of(ORDER_QUEUES, ORDER_TOGETHER)),
     "reserve.time": Attribute(True, _in_range(-1, LONG_MAX)),
 }
 

@@ -77,6 +77,11 @@ class TopicConfigManager:
         config = self.topics.get(topic)
         return 0 if config is None else max(config.read_queue_nums, config.write_queue_nums)
 
+    def is_ordered(self, topic: str) -> bool:
+        """Whether a topic is there, and strictly ordered."""
+        config = self.topics.get(topic)
+        return config is not None and config.order_mode is not None
+
     def is_batch_topic(self, topic: str) -> bool | None:
         """Whether a topic has batch queues; None for one that is not there."""
         config = self.topics.get(topic)

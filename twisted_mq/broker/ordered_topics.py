@@ -1,0 +1,90 @@
+"""What a broker asks about strictly ordered topics. Without a coordinator the answer is always no.
+
+The parts that need a coordinator are put in by `ordering.agent`, once the broker has one and an ordered topic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import attrs
+
+from twisted_mq.protocol.bodies import TopicConfig
+from twisted_mq.protocol.codes import ResponseCode
+from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.remoting.channel import Answer
+from twisted_mq.storage.interfaces import GetResult, InnerBatch, InnerMessage, PutResult
+
+Sent = Callable[[PutResult, int], bytes]
+"""The answer to a send, of where it is and the code of how durable."""
+
+
+class OrderedSends(Protocol):
+    """Takes sends of ordered topics."""
+
+    def take(
+        self, mode: str, message: InnerMessage, client_group: str, put: Callable[[InnerMessage], PutResult], sent: Sent
+    ) -> Answer:
+        """Put a message if this broker may; the answer follows when both brokers hold it. Raises BrokerError."""
+
+    def take_batch(self, mode: str, batch: InnerBatch, put: Callable[[InnerBatch], PutResult], sent: Sent) -> Answer:
+        """The same for a batch of a plain producer, to a topic whose queues move as one."""
+
+
+class OrderedReads(Protocol):
+    """Hands out messages of ordered topics."""
+
+    def read(
+        self, config: TopicConfig, queue_id: int, offset: int, consumer_group: str, read: Callable[[], GetResult]
+    ) -> GetResult:
+        """What may be handed out of what `read` finds at the offset. Raises BrokerError for a topic that is not declared."""
+
+    def begin(self, config: TopicConfig, queue_id: int) -> int:
+        """The offset of the first message that a group without an offset is to be handed."""
+
+    def committed(self, config: TopicConfig, consumer_group: str) -> None:
+        """A group committed an offset: from now on it counts."""
+
+
+class OrderedRoutes(Protocol):
+    """What name servers are told of topics whose queues move as one."""
+
+    version: int
+    """Counts the changes."""
+    acting: bool
+    """Whether this is a slave that stands in for a lost master."""
+
+    def shown(self, configs: list[TopicConfig]) -> list[TopicConfig]:
+        """The topics with their permissions at this broker."""
+
+
+@attrs.define(eq=False)
+class Ordering:
+    """Of one broker."""
+
+    with_coordinator: bool = False
+    parts: OrderedParts | None = None
+
+    @property
+    def routes(self) -> OrderedRoutes | None:
+        """What name servers are told; None for what the topics' configurations say."""
+        return None if self.parts is None else self.parts.routes
+
+    def asked(self, topic: str) -> OrderedParts:
+        """Who decides. Raises BrokerError where nobody can."""
+        if self.parts is not None:
+            return self.parts
+        what = "it has not reached its coordinator yet" if self.with_coordinator else "set its key orderCoordinator"
+        raise BrokerError(
+            ResponseCode.NO_PERMISSION, f"topic {topic} is ordered, and this broker can't keep order: {what}"
+        )
+
+
+@attrs.frozen
+class OrderedParts:
+    """Those of a broker with a coordinator."""
+
+    sends: OrderedSends
+    reads: OrderedReads
+    routes: OrderedRoutes

@@ -1,0 +1,350 @@
+"""A broker's agent at the coordinator: its session and node there, what it learns of the lists, what it tells.
+
+Nothing is done by time but looking at the own health, a few times a second, and at what is still to be consumed of a term
+that waits for it; nothing is written while nothing changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from twisted.internet import defer, interfaces
+from twisted.python import failure
+
+from twisted_mq.broker.long_polling import LongPolling
+from twisted_mq.broker.options import BrokerOptions
+from twisted_mq.broker.ordered_topics import OrderedParts, Ordering
+from twisted_mq.broker.ordering.backlog import Backlog, BacklogParts
+from twisted_mq.broker.ordering.duties import Standpoint, duty
+from twisted_mq.broker.ordering.member_node import MemberNode
+from twisted_mq.broker.ordering.own_health import HealthParts, Invoke, MasterHealth, SlaveHealth
+from twisted_mq.broker.ordering.reads import HandedOut, ReadingParts
+from twisted_mq.broker.ordering.routes import ShownRoutes
+from twisted_mq.broker.ordering.sends import SendingParts, TakenSends
+from twisted_mq.broker.ordering.terms import Terms
+from twisted_mq.broker.ordering.units import BrokerUnit, Units
+from twisted_mq.coordination.election import Candidate
+from twisted_mq.coordination.interfaces import (
+    Conflict,
+    CoordinationError,
+    ICoordinator,
+    NoAnswer,
+    SessionEvent,
+    SessionLost,
+)
+from twisted_mq.coordination.nodes import make_paths
+from twisted_mq.logs import Logger
+from twisted_mq.ordering.changes import change, is_absent
+from twisted_mq.ordering.documents import DocumentFault, Member
+from twisted_mq.ordering.health import MASTER
+from twisted_mq.ordering.lists import Term
+from twisted_mq.ordering.paths import KEEPER, ROOTS, client_groups_path, leaders_path, member_path
+from twisted_mq.ordering.rules import Drained, Event, Lost, Ready, Refused
+from twisted_mq.ordering.view import OrderView
+
+LOOK_SECONDS = 0.25
+"""How often the own health is looked at, and what is still to be consumed."""
+
+LOOKS_UNTIL_ALL = 8
+"""So often everything is looked at: what failed is tried again."""
+
+RETRY_SECONDS = 2.0
+"""Pause after a first connection that failed."""
+
+STOP_SECONDS = 2.0
+"""How long a stop waits for the coordinator to take the group out of the send lists, and for the session's end."""
+
+STOPS = "it stops"
+
+
+class AgentParts(SendingParts, ReadingParts, BacklogParts, HealthParts, Protocol):
+    """The broker whose agent it is."""
+
+    options: BrokerOptions
+    clock: interfaces.IReactorTime
+    polling: LongPolling
+    ordering: Ordering
+
+    @property
+    def address(self) -> str: ...
+
+    @property
+    def is_slave(self) -> bool: ...
+
+
+class OrderAgent:
+    """Of one broker. `changed` has the broker registered anew; `invoke` asks other brokers."""
+
+    log = Logger()
+
+    def __init__(
+        self,
+        broker: AgentParts,
+        coordinator: ICoordinator,
+        invoke: Invoke,
+        changed: Callable[[], object],
+        monotonic: Callable[[], float],
+    ) -> None:
+        options = broker.options
+        self.group = options.broker_name
+        self.view = OrderView(coordinator, self._unit_told, self._others_told)
+        self.units = Units(self.group, coordinator.holds, self.view.problem_of)
+        self.is_master = not broker.is_slave
+        self._broker = broker
+        self._coordinator = coordinator
+        self._health = MasterHealth(broker, monotonic) if self.is_master else SlaveHealth(broker, invoke, self._master)
+        self._fault: str | None = None
+        self._terms = Terms(broker.store, self._confirmed)
+        self._backlog = Backlog(broker, self._terms)
+        self._reads = HandedOut(broker, self.units, self._terms, self._note_group)
+        self._routes = ShownRoutes(self.units, is_master=self.is_master, changed=changed)
+        self._sends = TakenSends(broker, self.units, coordinator)
+        self._node = MemberNode(coordinator, self.group, options.broker_id)
+        self._keeper = Candidate(coordinator, KEEPER, leads=lambda term: self._look_at_all(), lost=lambda: None)
+        self._noting: set[tuple[str, str, str]] = set()
+        self._busy: dict[BrokerUnit, bool] = {}
+        self._looks = 0
+        self._running = False
+        self._tick: interfaces.IDelayedCall | None = None
+        self._unlisten: Callable[[], None] = lambda: None
+
+    # life
+
+    def start(self) -> None:
+        """Connect, and take part from then on. A coordinator that can't be reached is tried again and again."""
+        self._running = True
+        broker = self._broker
+        broker.ordering.parts = OrderedParts(self._sends, self._reads, self._routes)
+        broker.ha.on_replicated.append(self._replicated)
+        self._unlisten = self._coordinator.listen(self._session_event)
+        self.view.start()
+        self._keeper.start()
+        self._connect()
+        self._look()
+
+    def _connect(self) -> None:
+        if self._running:
+            self._coordinator.start().addErrback(self._not_connected)
+
+    def _not_connected(self, reason: failure.Failure) -> None:
+        reason.trap(CoordinationError)
+        self.log.error("ordered queues are blocked, the coordinator is tried again: {e}", e=reason.value)
+        self._broker.clock.callLater(RETRY_SECONDS, self._connect)
+
+    def stop(self) -> defer.Deferred[None]:
+        """Take no more ordered sends, leave the send lists, end the session; fires when that is done, within a bounded time."""
+        if not self._running:
+            return defer.succeed(None)
+        self._running = False
+        self.units.close(STOPS)
+        if self._tick is not None and self._tick.active():
+            self._tick.cancel()
+        leaving = defer.ensureDeferred(self._leave())
+        leaving.addTimeout(STOP_SECONDS, self._broker.clock)
+        leaving.addErrback(lambda reason: reason.trap(defer.TimeoutError, defer.CancelledError) and None)
+        return leaving.addBoth(self._end)
+
+    async def _leave(self) -> None:
+        if self.is_master:
+            left = [self._leave_unit(unit) for unit in self.units if self.group in unit.lists.send]
+            await defer.gatherResults(left)
+
+    def _leave_unit(self, unit: BrokerUnit) -> defer.Deferred[None]:
+        return defer.ensureDeferred(self._apply(unit, Lost(self.group)))
+
+    def _end(self, result: object) -> defer.Deferred[None]:
+        self._unlisten()
+        self.view.stop()
+        self._node.stop()
+        self._broker.ha.on_replicated.remove(self._replicated)
+        keeper = self._keeper.stop()
+        ended = defer.gatherResults([keeper, self._coordinator.stop()], consumeErrors=True)
+        ended.addTimeout(STOP_SECONDS, self._broker.clock)
+        ended.addErrback(lambda reason: self.log.warn("session not ended: {e}", e=reason.value))
+        return ended.addCallback(lambda _: None)
+
+    # what it learns
+
+    def _session_event(self, event: SessionEvent) -> None:
+        if event is SessionEvent.LOST:
+            self.log.warn("session with the coordinator is over: no ordered sends before the next")
+            self.view.forget()
+            self.units.forget_session()
+            self._show_routes()
+        elif event is SessionEvent.CONNECTED:
+            defer.ensureDeferred(self._make_roots()).addErrback(self._failed)
+
+    async def _make_roots(self) -> None:
+        try:
+            await make_paths(self._coordinator, ROOTS)
+        except CoordinationError as error:
+            self.log.info("nodes not made, tried at the next connection: {e}", e=error)
+
+    def _unit_told(self, topic: str, name: str) -> None:
+        unit = self.units.get((topic, name))
+        if unit is not None:
+            self._learn(unit)
+            self._show_routes()
+            self._do_duty(unit)
+
+    def _others_told(self) -> None:
+        if self._running:
+            self.units.declared(self.view.topics)
+            for unit in self.units:
+                self._learn(unit)
+            self._show_routes()
+            self._look_at_all()
+
+    def _learn(self, unit: BrokerUnit) -> None:
+        before = unit.lists.consumed
+        lists = self.view.units.get((unit.topic, unit.name))
+        if lists is None and not self.view.is_complete:
+            return
+        self.units.learn(unit, lists, None if lists is not None else self.view.problem_of(unit.topic, unit.name))
+        if unit.lists.consumed != before:
+            self._offer(unit)
+
+    def _show_routes(self) -> None:
+        members = self.view.members.get(self.group)
+        self._routes.look(master_is_gone=members is not None and MASTER not in members)
+
+    def _master(self) -> str | None:
+        """The master's address, as its node says."""
+        master = self.view.members.get(self.group, {}).get(MASTER)
+        return None if master is None else master.address
+
+    def _confirmed(self) -> int:
+        health = self._health
+        return health.confirmed if isinstance(health, MasterHealth) else self._broker.store.max_physical_offset()
+
+    def _replicated(self) -> None:
+        if isinstance(self._health, MasterHealth) and self._health.acknowledged() and self._reads.held_back:
+            waiting, self._reads.held_back = self._reads.held_back, set()
+            for topic, queue_id in waiting:
+                self._broker.polling.offer_queue(topic, queue_id)
+
+    def _offer(self, unit: BrokerUnit) -> None:
+        for queue_id in self._queues(unit):
+            self._broker.polling.offer_queue(unit.topic, queue_id)
+
+    def _queues(self, unit: BrokerUnit) -> range:
+        if not unit.together:
+            return range(int(unit.name), int(unit.name) + 1)
+        declared = self.view.topics.get(unit.topic)
+        return range(declared.queues if declared is not None else 0)
+
+    # what it tells
+
+    def _look(self) -> None:
+        """Look at the own health, and at what waits to be consumed."""
+        fault = self._health.look()
+        if fault != self._fault:
+            self.log.info("group {g}: {f}", g=self.group, f=fault or "well as far as this broker sees")
+        all_due, self._fault = fault != self._fault or self._looks % LOOKS_UNTIL_ALL == 0, fault
+        self._looks += 1
+        self._node.show(Member(self._broker.address, fault, self._health.complete))
+        self._tick = self._broker.clock.callLater(LOOK_SECONDS, self._look)
+        for unit in self.units:
+            term = unit.lists.consumed
+            if all_due or (term is not None and term.group == self.group and unit.lists.head != self.group):
+                self._do_duty(unit)
+
+    def _look_at_all(self) -> None:
+        for unit in self.units:
+            self._do_duty(unit)
+
+    def _do_duty(self, unit: BrokerUnit) -> None:
+        """One duty of a unit at a time."""
+        if unit in self._busy:
+            self._busy[unit] = True
+        elif self._duty(unit) is not None:
+            self._busy[unit] = False
+            defer.ensureDeferred(self._do(unit)).addErrback(self._failed)
+
+    async def _do(self, unit: BrokerUnit) -> None:
+        try:
+            event = self._duty(unit)
+            if isinstance(event, Drained | Ready):
+                unit.consumer_groups = await self._counted(unit)
+                event = self._duty(unit)
+            if isinstance(event, Ready):
+                self._backlog.pass_over(unit.topic, self._queues(unit), unit.consumer_groups)
+            if event is not None:
+                await self._apply(unit, event)
+        except (NoAnswer, SessionLost):
+            pass  # the next connection has everything looked at again
+        finally:
+            again = self._busy.pop(unit)
+        if again:
+            self._do_duty(unit)
+
+    def _duty(self, unit: BrokerUnit) -> Event | None:
+        if not self._running or not self.view.is_complete or unit.problem is not None:
+            return None
+        declared = self.view.topics.get(unit.topic)
+        who = Standpoint(
+            group=self.group,
+            is_master=self.is_master,
+            is_keeper=self._keeper.is_leader,
+            declared=declared is not None and self.group in declared.groups,
+            seen_outside=unit.seen_outside,
+            has_consumed=lambda term: self._has_consumed(unit, term),
+        )
+        return duty(unit.lists, who, self._fault_of)
+
+    def _fault_of(self, group: str) -> str | None:
+        if group == self.group and not self._running:
+            return STOPS
+        return (self._fault if group == self.group else None) or self.view.fault(group)
+
+    def _has_consumed(self, unit: BrokerUnit, term: Term) -> bool:
+        """A slave speaks only for a master that is gone; a master only when it takes no sends."""
+        if unit.epoch or not self._health.complete:
+            return False
+        members = self.view.members.get(self.group)
+        if not self.is_master and (members is None or MASTER in members):
+            return False
+        return self._backlog.is_consumed(unit.topic, self._queues(unit), term, unit.consumer_groups)
+
+    async def _apply(self, unit: BrokerUnit, event: Event) -> None:
+        alone = isinstance(event, Drained) and not self.is_master
+        also = is_absent(member_path(self.group, MASTER)) if alone else ()
+        try:
+            after = await change(self._coordinator, unit.topic, unit.name, event, self._fault_of, also)
+        except (Refused, Conflict, DocumentFault) as reason:
+            self.log.info("not done: topic={t} unit={u} {event} {r}", t=unit.topic, u=unit.name, event=event, r=reason)
+            return
+        except CoordinationError as error:
+            if self._running:
+                raise
+            self.log.warn("topic={t} unit={u} {event} not told: {e}", t=unit.topic, u=unit.name, event=event, e=error)
+            return
+        self.log.info("topic={t} unit={u} {event}: {after}", t=unit.topic, u=unit.name, event=event, after=after)
+
+    def _failed(self, reason: failure.Failure) -> None:
+        self.log.failure("a duty of ordered queues failed", reason)
+
+    # consumer groups
+
+    async def _counted(self, unit: BrokerUnit) -> frozenset[str]:
+        return frozenset(await self._coordinator.children(client_groups_path("consumers", unit.topic, unit.name)))
+
+    def _note_group(self, unit: BrokerUnit, consumer_group: str) -> None:
+        """Have a group counted; its pulls are tried again then."""
+        key = (unit.topic, unit.name, consumer_group)
+        if key not in self._noting:
+            self._noting.add(key)
+            defer.ensureDeferred(self._note(unit, consumer_group)).addErrback(self._failed)
+
+    async def _note(self, unit: BrokerUnit, consumer_group: str) -> None:
+        path = leaders_path("consumers", consumer_group, unit.topic, unit.name)
+        try:
+            await make_paths(self._coordinator, [path])
+            unit.consumer_groups |= {consumer_group}
+        except CoordinationError as error:
+            self.log.warn("group not counted, its pulls wait: {path} {e}", path=path, e=error)
+        finally:
+            self._noting.discard((unit.topic, unit.name, consumer_group))
+        if consumer_group in unit.consumer_groups:
+            self._offer(unit)

@@ -1,0 +1,60 @@
+"""Which consumer groups still have to consume what a term has, and where groups begin when a broker joins the send list."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Protocol
+
+from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
+from twisted_mq.broker.ordering.terms import Terms
+from twisted_mq.logs import Logger
+from twisted_mq.ordering.lists import Term
+from twisted_mq.storage.interfaces import IMessageStore
+
+
+class BacklogParts(Protocol):
+    """The broker whose backlog it is."""
+
+    store: IMessageStore
+    offsets: ConsumerOffsetManager
+
+    def dispatch(self) -> bool: ...
+
+
+class Backlog:
+    """Of one broker."""
+
+    log = Logger()
+
+    def __init__(self, broker: BacklogParts, terms: Terms) -> None:
+        self._broker = broker
+        self._terms = terms
+
+    def is_consumed(self, topic: str, queues: Iterable[int], term: Term, groups: Collection[str]) -> bool:
+        """Whether each group committed the end of each queue that has messages of the term; without groups, whether none has."""
+        if self._broker.dispatch():
+            return False
+        return all(self._queue_is_consumed(topic, queue_id, term, groups) for queue_id in queues)
+
+    def _queue_is_consumed(self, topic: str, queue_id: int, term: Term, groups: Collection[str]) -> bool:
+        end = self._terms.end(topic, queue_id)
+        if self._terms.begin(topic, queue_id, term.epoch) >= end:
+            return True
+        query = self._broker.offsets.query
+        return bool(groups) and all((query(group, topic, queue_id) or 0) >= end for group in groups)
+
+    def pass_over(self, topic: str, queues: Iterable[int], groups: Collection[str]) -> None:
+        """All that is stored was consumed, or never acknowledged: the groups, and those that ever committed, go on behind it."""
+        store, offsets = self._broker.store, self._broker.offsets
+        self._broker.dispatch()
+        ends = {queue_id: store.max_offset_in_queue(topic, queue_id) for queue_id in queues}
+        for group in sorted({*groups, *offsets.groups_of(topic)}):
+            passed = 0
+            for queue_id, end in ends.items():
+                passed += end - (offsets.query(group, topic, queue_id) or 0)
+                offsets.commit(group, topic, queue_id, end)
+            if passed:
+                self.log.info(
+                    "group goes on behind what was consumed elsewhere or never acknowledged: topic={t} group={g} messages={n}",
+                    t=topic, g=group, n=passed,
+                )  # fmt: skip

@@ -1,0 +1,111 @@
+"""What a broker hands out of ordered topics: the term that is consumed now, if it is its own group's, and only that.
+
+Nothing of earlier terms, which was consumed, or never acknowledged; and nothing that the slave does not hold yet, so that no
+consumer sees what a failover takes away. Other pulls wait as at an empty queue. A group that subscribes is noted in the
+coordinator before its first message: what it has not consumed is backlog wherever it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import attrs
+
+from twisted_mq.broker.clients.consumer_manager import ConsumerManager
+from twisted_mq.broker.ordering.terms import Terms
+from twisted_mq.broker.ordering.units import BrokerUnit, Units
+from twisted_mq.ordering.lists import Term
+from twisted_mq.protocol.bodies import TopicConfig
+from twisted_mq.protocol.bodies.types import BROADCASTING
+from twisted_mq.protocol.codes import ResponseCode
+from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.layouts.record import read_head
+from twisted_mq.storage.interfaces import GetResult, GetStatus, IMessageStore
+
+
+class ReadingParts(Protocol):
+    """The broker that is read."""
+
+    store: IMessageStore
+    consumers: ConsumerManager
+
+
+class HandedOut:
+    """Of one broker; see ordered_topics.OrderedReads. `note(unit, group)` has a group counted, and its pulls tried after it."""
+
+    def __init__(
+        self, broker: ReadingParts, units: Units, terms: Terms, note: Callable[[BrokerUnit, str], object]
+    ) -> None:
+        self._store = broker.store
+        self._consumers = broker.consumers
+        self._units = units
+        self._terms = terms
+        self._note = note
+        self.held_back: set[tuple[str, int]] = set()
+        """Queues of which something was wanted that the slave did not hold yet."""
+
+    def read(
+        self, config: TopicConfig, queue_id: int, offset: int, consumer_group: str, read: Callable[[], GetResult]
+    ) -> GetResult:
+        """See ordered_topics.OrderedReads."""
+        unit = self._unit(config, queue_id)
+        if unit.problem is not None:
+            raise BrokerError(ResponseCode.NO_PERMISSION, f"topic {config.topic_name}: {unit.problem}")
+        topic, term = config.topic_name, unit.lists.consumed
+        if term is None or term.group != self._units.group or not self._counts(unit, consumer_group):
+            return self._nothing(topic, queue_id, offset)
+        begin = self._begin(unit, queue_id, term)
+        if offset < begin:
+            return attrs.evolve(self._nothing(topic, queue_id, begin), status=GetStatus.OFFSET_RESET)
+        return self._held_by_both(topic, queue_id, offset, read())
+
+    def begin(self, config: TopicConfig, queue_id: int) -> int:
+        """See ordered_topics.OrderedReads: of the group's term that is or will be consumed here, else the queue's end."""
+        unit = self._unit(config, queue_id)
+        term = unit.term_of(self._units.group)
+        topic = config.topic_name
+        return self._store.max_offset_in_queue(topic, queue_id) if term is None else self._begin(unit, queue_id, term)
+
+    def committed(self, config: TopicConfig, consumer_group: str) -> None:
+        """See ordered_topics.OrderedReads."""
+        for unit in self._units:
+            if unit.topic == config.topic_name and consumer_group not in unit.consumer_groups:
+                self._note(unit, consumer_group)
+
+    def _unit(self, config: TopicConfig, queue_id: int) -> BrokerUnit:
+        return self._units.of_queue(config.topic_name, config.order_mode or "", queue_id)
+
+    def _begin(self, unit: BrokerUnit, queue_id: int, term: Term) -> int:
+        return self._terms.begin(unit.topic, queue_id, term.epoch)
+
+    def _counts(self, unit: BrokerUnit, consumer_group: str) -> bool:
+        """Whether the group may be handed something: it is noted, or it commits nothing that others wait for."""
+        if consumer_group in unit.consumer_groups:
+            return True
+        info = self._consumers.groups.get(consumer_group)
+        if info is None or unit.topic not in info.subscriptions or info.message_model == BROADCASTING:
+            return True
+        self._note(unit, consumer_group)
+        return False
+
+    def _nothing(self, topic: str, queue_id: int, offset: int) -> GetResult:
+        first, end = self._store.min_offset_in_queue(topic, queue_id), self._store.max_offset_in_queue(topic, queue_id)
+        return GetResult(GetStatus.OFFSET_OVERFLOW_ONE, offset, first, end)
+
+    def _held_by_both(self, topic: str, queue_id: int, offset: int, found: GetResult) -> GetResult:
+        """What was found, without what the slave does not hold."""
+        confirmed = self._terms.confirmed()
+        if confirmed >= self._store.max_physical_offset() or not found.records:
+            return found
+        count = len(found.records)
+        while count and (head := read_head(found.records[count - 1])).physical_offset + head.size > confirmed:
+            count -= 1
+            behind = head.queue_offset
+        if count == len(found.records):
+            return found
+        self.held_back.add((topic, queue_id))
+        if not count:
+            return self._nothing(topic, queue_id, offset)
+        records = found.records[:count]
+        return attrs.evolve(found, records=records, size_bytes=sum(map(len, records)), next_begin_offset=behind)

@@ -1,0 +1,225 @@
+"""Sends to ordered topics: admitted at the append, checked again when the answer is due.
+
+Messages of an ordered producer carry its place in the order (ORDERED, see `protocol.messages.order_mark`); what comes
+twice is stored once, what comes too early is refused, so that nothing overtakes a message that was refused. A plain
+producer's messages are taken where all queues of the topic move as one; the broker notes epoch and queue in them.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import attrs
+from twisted.internet import defer
+from twisted.python import failure
+
+from twisted_mq.broker.ha.durability import Durability
+from twisted_mq.broker.ordered_topics import Sent
+from twisted_mq.broker.ordering.pipelines import NotNext, Pipelines
+from twisted_mq.broker.ordering.units import BrokerUnit, Units
+from twisted_mq.coordination.election import leading_term
+from twisted_mq.coordination.interfaces import CoordinationError, ICoordinator
+from twisted_mq.ordering.paths import leaders_path
+from twisted_mq.protocol.codes import ResponseCode
+from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.messages.order_mark import ORDER_EXPECTED, ORDER_LEADER, OrderMark
+from twisted_mq.protocol.text.properties import PROPERTY_ORDERED
+from twisted_mq.remoting.channel import Answer
+from twisted_mq.remoting.late_answers import LateAnswers
+from twisted_mq.storage.interfaces import IMessageStore, InnerBatch, InnerMessage, PutResult, PutStatus
+
+
+class SendingParts(Protocol):
+    """The broker that is sent to."""
+
+    store: IMessageStore
+    durability: Durability
+    late: LateAnswers
+
+    def dispatch(self) -> bool: ...
+
+
+@attrs.frozen(eq=False)
+class _Send:
+    """One of an ordered producer."""
+
+    mark: OrderMark
+    client_group: str
+    put: Callable[[], PutResult]
+    sent: Sent
+
+
+@attrs.define(eq=False)
+class TakenSends:
+    """Of one broker; see ordered_topics.OrderedSends."""
+
+    broker: SendingParts
+    units: Units
+    coordinator: ICoordinator
+    _asking: dict[BrokerUnit, deque[tuple[_Send, defer.Deferred[bytes]]]] = attrs.field(factory=dict)
+    """Sends of units whose producer's leadership is asked for, in their order."""
+
+    def take(
+        self, mode: str, message: InnerMessage, client_group: str, put: Callable[[InnerMessage], PutResult], sent: Sent
+    ) -> Answer:
+        """See ordered_topics.OrderedSends."""
+        unit = self.units.of_queue(message.topic, mode, message.queue_id)
+        text = message.property_map.get(PROPERTY_ORDERED)
+        if text is None:
+            mark = self._mark(unit, message.queue_id)
+            message.properties += f"{PROPERTY_ORDERED}\x01{mark}\x02".encode()
+            message.property_map[PROPERTY_ORDERED] = mark
+            return self._answer(unit, put(message), sent)
+        send = _Send(_decoded(text, message.queue_id), client_group, functools.partial(put, message), sent)
+        if unit in self._asking:
+            return self._ask(unit, send)
+        return self._admit(unit, send)
+
+    def take_batch(self, mode: str, batch: InnerBatch, put: Callable[[InnerBatch], PutResult], sent: Sent) -> Answer:
+        """See ordered_topics.OrderedSends."""
+        shared = batch.shared
+        if any(f"{PROPERTY_ORDERED}\x01".encode() in properties for properties in batch.properties):
+            raise BrokerError(ResponseCode.INVALID_PARAMETER, "ordered messages are sent one by one, not in batches")
+        unit = self.units.of_queue(shared.topic, mode, shared.queue_id)
+        mark = self._mark(unit, shared.queue_id)
+        batch.suffix += f"{PROPERTY_ORDERED}\x01{mark}\x02".encode()
+        return self._answer(unit, put(batch), sent)
+
+    # plain producers
+
+    def _mark(self, unit: BrokerUnit, queue_id: int) -> str:
+        """What a plain producer's message is marked with. Raises BrokerError where none is taken."""
+        if not unit.together:
+            remark = (
+                f"topic {unit.topic} is ordered queue by queue: send with an OrderedProducer, or declare it with"
+                " mq order create --together"
+            )
+            raise BrokerError(ResponseCode.NO_PERMISSION, remark)
+        self.units.check_head(unit, unit.epoch)
+        return OrderMark(unit.epoch, queue_id).encode()
+
+    # ordered producers
+
+    def _admit(self, unit: BrokerUnit, send: _Send) -> Answer:
+        """Raises BrokerError."""
+        mark, pipelines = send.mark, unit.pipelines
+        self.units.check_head(unit, mark.epoch)
+        if pipelines is None or pipelines.client_group != send.client_group:
+            return self._ask(unit, send)
+        if mark.leader < pipelines.leader:
+            raise _another_leads(unit, pipelines)
+        if mark.leader > pipelines.leader:
+            pipelines.led_by(mark.leader)
+        try:
+            offset = pipelines.place(mark)
+        except NotNext as early:
+            remark = f"topic {unit.topic}, queue {mark.queue}: sequence {mark.sequence} came before {early.expected}"
+            fields = {ORDER_EXPECTED: str(early.expected)}
+            raise BrokerError(ResponseCode.SYSTEM_BUSY, f"{remark}. Send again from there on", fields) from None
+        if offset is not None:
+            return self._answer_again(unit, mark.queue, offset, send.sent)
+        result = send.put()
+        pipelines.appended(mark, result.queue_offset)
+        return self._answer(unit, result, send.sent)
+
+    def _ask(self, unit: BrokerUnit, send: _Send) -> defer.Deferred[bytes]:
+        """Ask who leads the producers; this send, and what follows, waits for it."""
+        waiting: defer.Deferred[bytes] = defer.Deferred()
+        queue = self._asking.get(unit)
+        if queue is not None:
+            queue.append((send, waiting))
+            return waiting
+        self._asking[unit] = deque([(send, waiting)])
+        defer.ensureDeferred(self._find_leader(unit, send.client_group)).addErrback(self._not_found, unit)
+        return waiting
+
+    async def _find_leader(self, unit: BrokerUnit, client_group: str) -> None:
+        """One group of producers sends at a time: another takes over when nobody of the old one stands any more."""
+        epoch, known = unit.epoch, unit.pipelines
+        refusal: BrokerError | None = None
+        try:
+            if known is not None and await self._leader(unit, known.client_group) is not None:
+                refusal = _another_leads(unit, known)
+            else:
+                term = await self._leader(unit, client_group)
+                if term is None:
+                    refusal = BrokerError(ResponseCode.NO_PERMISSION, f"nobody of {client_group} leads {unit.topic}")
+                elif epoch == unit.epoch:
+                    unit.pipelines = Pipelines(client_group, term)
+        except CoordinationError as error:
+            refusal = BrokerError(ResponseCode.NO_PERMISSION, f"it is not known which producer leads: {error}")
+        with self.broker.late.together():
+            self._go_on(unit, client_group, refusal)
+        self.broker.dispatch()
+
+    async def _leader(self, unit: BrokerUnit, client_group: str) -> int | None:
+        path = leaders_path("producers", client_group, unit.topic, unit.name)
+        return leading_term(await self.coordinator.children(path))
+
+    def _go_on(self, unit: BrokerUnit, client_group: str, refusal: BrokerError | None) -> None:
+        """Answer those that waited, in order."""
+        for send, waiting in self._asking.pop(unit):
+            if refusal is not None and send.client_group == client_group:
+                waiting.errback(refusal)
+                continue
+            decide = self._ask if unit in self._asking else self._admit
+            answer: defer.Deferred[Any] = defer.maybeDeferred(decide, unit, send)
+            answer.chainDeferred(waiting)
+
+    def _not_found(self, reason: failure.Failure, unit: BrokerUnit) -> None:
+        for _send, waiting in self._asking.pop(unit, ()):
+            waiting.errback(reason)
+
+    # answers
+
+    def _answer(self, unit: BrokerUnit, result: PutResult, sent: Sent) -> Answer:
+        """When both brokers hold it and this is still the head, the acknowledgement; else a refusal."""
+        answer: defer.Deferred[bytes] = defer.Deferred(lambda one: unit.unanswered.pop(one, None))
+        unit.unanswered[answer] = None
+        reached = self.broker.durability.reached_on_both(result.end_offset)
+        reached.addCallback(self._held, unit, unit.epoch, answer, functools.partial(sent, result))
+        return answer
+
+    def _answer_again(self, unit: BrokerUnit, queue_id: int, offset: int, sent: Sent) -> Answer:
+        """The answer to a repeat, once all that is stored now is held."""
+        end = PutResult(PutStatus.PUT_OK, end_offset=self.broker.store.max_physical_offset())
+
+        def sent_again(_end: PutResult, code: int) -> bytes:
+            entries = self.broker.store.queue_entries(unit.topic, queue_id, offset, 1)
+            if not entries:
+                raise BrokerError(ResponseCode.SYSTEM_BUSY, f"topic {unit.topic}: offset {offset} is not readable yet")
+            physical, size, _tags = entries[0]
+            return sent(PutResult(PutStatus.PUT_OK, offset, physical, physical + size), code)
+
+        return self._answer(unit, end, sent_again)
+
+    def _held(
+        self, code: int, unit: BrokerUnit, epoch: int, answer: defer.Deferred[bytes], sent: Callable[[int], bytes]
+    ) -> None:
+        if answer not in unit.unanswered:
+            return
+        del unit.unanswered[answer]
+        try:
+            self.units.check_head(unit, epoch)
+            answer.callback(sent(code))
+        except BrokerError as refusal:
+            answer.errback(refusal)
+
+
+def _decoded(text: str, queue_id: int) -> OrderMark:
+    """Raises BrokerError."""
+    try:
+        mark = OrderMark.decode(text)
+    except ValueError as error:
+        raise BrokerError(ResponseCode.INVALID_PARAMETER, str(error)) from None
+    if not mark.sequence or mark.queue != queue_id:
+        raise BrokerError(ResponseCode.INVALID_PARAMETER, f"ORDERED is {text}, sent to queue {queue_id}")
+    return mark
+
+
+def _another_leads(unit: BrokerUnit, pipelines: Pipelines) -> BrokerError:
+    remark = f"topic {unit.topic}: another producer leads, of {pipelines.client_group} with term {pipelines.leader}"
+    return BrokerError(ResponseCode.NO_PERMISSION, remark, {ORDER_LEADER: str(pipelines.leader)})

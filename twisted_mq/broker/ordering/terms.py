@@ -1,0 +1,66 @@
+"""Where a term lies in a broker's queue: from its first message on, up to what both brokers of the group hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from twisted_mq.broker.stored_message import StoredMessage
+from twisted_mq.protocol.errors import RecordError
+from twisted_mq.protocol.messages.order_mark import OrderMark
+from twisted_mq.protocol.text.properties import PROPERTY_ORDERED
+from twisted_mq.storage.interfaces import IMessageStore
+
+STEP = 32
+"""Entries looked at together, from a queue's end backwards."""
+
+
+class Terms:
+    """Of one store. `confirmed` is the physical offset up to which messages may be handed out."""
+
+    def __init__(self, store: IMessageStore, confirmed: Callable[[], int]) -> None:
+        self._store = store
+        self.confirmed = confirmed
+        self._begins: dict[tuple[str, int], tuple[int, int]] = {}
+
+    def begin(self, topic: str, queue_id: int, epoch: int) -> int:
+        """The offset of the first message of that epoch or a later one; the queue's end where there is none yet."""
+        known = self._begins.get((topic, queue_id))
+        if known is not None and known[0] == epoch:
+            return known[1]
+        first, end = self._store.min_offset_in_queue(topic, queue_id), self._store.max_offset_in_queue(topic, queue_id)
+        low, high = first, end
+        while low < high:
+            middle = (low + high) // 2
+            if self._epoch(topic, queue_id, middle) < epoch:
+                low = middle + 1
+            else:
+                high = middle
+        if low < end:
+            self._begins[topic, queue_id] = epoch, low
+        return low
+
+    def _epoch(self, topic: str, queue_id: int, offset: int) -> int:
+        """That of the message at an offset; 0 for one without."""
+        entries = self._store.queue_entries(topic, queue_id, offset, 1)
+        record = self._store.look_message(entries[0][0]) if entries else None
+        try:
+            text = None if record is None else StoredMessage.read(record).properties.get(PROPERTY_ORDERED)
+            return 0 if text is None else OrderMark.decode(text).epoch
+        except (RecordError, ValueError):
+            return 0
+
+    def end(self, topic: str, queue_id: int) -> int:
+        """The offset behind the last message that may be handed out."""
+        store, confirmed = self._store, self.confirmed()
+        end = store.max_offset_in_queue(topic, queue_id)
+        if confirmed >= store.max_physical_offset():
+            return end
+        first = store.min_offset_in_queue(topic, queue_id)
+        while end > first:
+            low = max(first, end - STEP)
+            entries = store.queue_entries(topic, queue_id, low, end - low)
+            held = [place for place, (physical, size, _) in enumerate(entries) if physical + size <= confirmed]
+            if held:
+                return low + held[-1] + 1
+            end = low
+        return end

@@ -1,0 +1,54 @@
+"""Applies an event to a unit's lists in the coordinator: read, apply the rule, write if nobody else wrote meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from twisted_mq.coordination.interfaces import Check, Conflict, Create, Delete, ICoordinator, Operation, Put
+from twisted_mq.ordering.documents import decode_lists, encode_lists
+from twisted_mq.ordering.health import MASTER, SLAVE
+from twisted_mq.ordering.lists import Lists
+from twisted_mq.ordering.paths import member_path, unit_path
+from twisted_mq.ordering.rules import Event, Fault, Ready, apply
+
+ATTEMPTS = 8
+
+
+async def change(
+    coordinator: ICoordinator, topic: str, unit: str, event: Event, fault: Fault, also: Sequence[Operation] = ()
+) -> Lists:
+    """The lists after the event, which are written when this fires, with `also`.
+
+    Fails with a Refused, with DocumentFault, and as `commit` does: with Conflict where the unit is not declared, where
+    others were quicker each time, or where a group is not as well as `fault` says. After NoAnswer it is not known
+    whether they were written; the same event again does no harm.
+    """
+    path = unit_path(topic, unit)
+    for attempt in range(ATTEMPTS):
+        node = await coordinator.read(path)
+        if node is None:
+            raise Conflict(f"{path} is missing: declare the topic with mq order create")
+        before = decode_lists(path, node.data)
+        after = apply(before, event, fault)
+        if after is before:
+            return before
+        try:
+            checks = _checks(before, after, event)
+            await coordinator.commit([Put(path, encode_lists(after), node.version), *checks, *also])
+            return after
+        except Conflict:
+            if attempt == ATTEMPTS - 1:
+                raise
+    raise AssertionError("unreachable")
+
+
+def is_absent(path: str) -> list[Operation]:
+    """What fails with Conflict where the node is there. Its parent has to be."""
+    return [Create(path), Delete(path)]
+
+
+def _checks(before: Lists, after: Lists, event: Event) -> list[Operation]:
+    """Both brokers of a group that becomes the head, or joins the list, are there at that moment."""
+    joins = event.group if isinstance(event, Ready) else None
+    group = after.head if after.epoch != before.epoch else joins
+    return [] if group is None else [Check(member_path(group, broker_id)) for broker_id in (MASTER, SLAVE)]
