@@ -34,7 +34,7 @@ def write(random: Random, root: Path) -> None:
 
 def forge(random: Random, path: Path) -> None:
     """Flip bits, write a whole unit or slot with fields at their edges, cut, lengthen, or empty one of the files."""
-    data = bytearray(path.read_bytes())
+    data = bytearray(path.read_bytes()) or bytearray(1)
     kind = random.randrange(6)
     if kind == 0:
         for _ in range(random.randrange(1, 9)):
