@@ -43,6 +43,8 @@ class SubscriptionGroupManager:
         self._now_ms = now_ms
         self._write = save
         self.auto_create = auto_create
+        self.on_delete: list[Callable[[str], object]] = []
+        """Called with the name of a group that is deleted, whether it was known or not."""
         self._full = False
 
     @property
@@ -97,6 +99,8 @@ class SubscriptionGroupManager:
 
     def delete(self, group: str) -> bool:
         """Forget a group; False where there was none."""
+        for tell in self.on_delete:
+            tell(group)
         if self.groups.pop(group, None) is None:
             return False
         self._full = False

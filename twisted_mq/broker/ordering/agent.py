@@ -12,10 +12,12 @@ from typing import Protocol
 from twisted.internet import defer, interfaces
 from twisted.python import failure
 
+from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
 from twisted_mq.broker.long_polling import LongPolling
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.ordered_topics import OrderedParts, Ordering
 from twisted_mq.broker.ordering.backlog import Backlog, BacklogParts
+from twisted_mq.broker.ordering.counted_groups import CountedGroups
 from twisted_mq.broker.ordering.duties import Standpoint, duty
 from twisted_mq.broker.ordering.member_node import MemberNode
 from twisted_mq.broker.ordering.own_health import HealthParts, Invoke, MasterHealth, SlaveHealth
@@ -39,7 +41,7 @@ from twisted_mq.ordering.changes import change, is_absent
 from twisted_mq.ordering.documents import DocumentFault, Member
 from twisted_mq.ordering.health import MASTER
 from twisted_mq.ordering.lists import Term
-from twisted_mq.ordering.paths import KEEPER, ROOTS, client_groups_path, leaders_path, member_path
+from twisted_mq.ordering.paths import KEEPER, ROOTS, member_path
 from twisted_mq.ordering.rules import Drained, Event, Lost, Ready, Refused
 from twisted_mq.ordering.view import OrderView
 
@@ -63,8 +65,10 @@ class AgentParts(SendingParts, ReadingParts, BacklogParts, HealthParts, Protocol
 
     options: BrokerOptions
     clock: interfaces.IReactorTime
+    groups: SubscriptionGroupManager
     polling: LongPolling
     ordering: Ordering
+    min_broker_id: int
 
     @property
     def address(self) -> str: ...
@@ -97,12 +101,12 @@ class OrderAgent:
         self._fault: str | None = None
         self._terms = Terms(broker.store, self._confirmed)
         self._backlog = Backlog(broker, self._terms)
-        self._reads = HandedOut(broker, self.units, self._terms, self._note_group)
+        self._groups = CountedGroups(coordinator, self._offer)
+        self._reads = HandedOut(broker, self.units, self._terms, self._groups)
         self._routes = ShownRoutes(self.units, is_master=self.is_master, changed=changed)
         self._sends = TakenSends(broker, self.units, coordinator)
         self._node = MemberNode(coordinator, self.group, options.broker_id)
         self._keeper = Candidate(coordinator, KEEPER, leads=lambda term: self._look_at_all(), lost=lambda: None)
-        self._noting: set[tuple[str, str, str]] = set()
         self._busy: dict[BrokerUnit, bool] = {}
         self._looks = 0
         self._running = False
@@ -117,6 +121,7 @@ class OrderAgent:
         broker = self._broker
         broker.ordering.parts = OrderedParts(self._sends, self._reads, self._routes)
         broker.ha.on_replicated.append(self._replicated)
+        broker.groups.on_delete.append(self._group_deleted)
         self._unlisten = self._coordinator.listen(self._session_event)
         self.view.start()
         self._keeper.start()
@@ -158,6 +163,7 @@ class OrderAgent:
         self.view.stop()
         self._node.stop()
         self._broker.ha.on_replicated.remove(self._replicated)
+        self._broker.groups.on_delete.remove(self._group_deleted)
         keeper = self._keeper.stop()
         ended = defer.gatherResults([keeper, self._coordinator.stop()], consumeErrors=True)
         ended.addTimeout(STOP_SECONDS, self._broker.clock)
@@ -207,7 +213,8 @@ class OrderAgent:
 
     def _show_routes(self) -> None:
         members = self.view.members.get(self.group)
-        self._routes.look(master_is_gone=members is not None and MASTER not in members)
+        master_is_gone = members is not None and MASTER not in members
+        self._routes.look(master_is_gone=master_is_gone, lowest_id=self._broker.min_broker_id)
 
     def _master(self) -> str | None:
         """The master's address, as its node says."""
@@ -243,6 +250,8 @@ class OrderAgent:
             self.log.info("group {g}: {f}", g=self.group, f=fault or "well as far as this broker sees")
         all_due, self._fault = fault != self._fault or self._looks % LOOKS_UNTIL_ALL == 0, fault
         self._looks += 1
+        if all_due:
+            self._show_routes()
         self._node.show(Member(self._broker.address, fault, self._health.complete))
         self._tick = self._broker.clock.callLater(LOOK_SECONDS, self._look)
         for unit in self.units:
@@ -266,7 +275,7 @@ class OrderAgent:
         try:
             event = self._duty(unit)
             if isinstance(event, Drained | Ready):
-                unit.consumer_groups = await self._counted(unit)
+                await self._groups.read(unit)
                 event = self._duty(unit)
             if isinstance(event, Ready):
                 self._backlog.pass_over(unit.topic, self._queues(unit), unit.consumer_groups)
@@ -322,29 +331,9 @@ class OrderAgent:
             return
         self.log.info("topic={t} unit={u} {event}: {after}", t=unit.topic, u=unit.name, event=event, after=after)
 
+    def _group_deleted(self, consumer_group: str) -> None:
+        for unit in self.units:
+            self._groups.forget(unit, consumer_group)
+
     def _failed(self, reason: failure.Failure) -> None:
         self.log.failure("a duty of ordered queues failed", reason)
-
-    # consumer groups
-
-    async def _counted(self, unit: BrokerUnit) -> frozenset[str]:
-        return frozenset(await self._coordinator.children(client_groups_path("consumers", unit.topic, unit.name)))
-
-    def _note_group(self, unit: BrokerUnit, consumer_group: str) -> None:
-        """Have a group counted; its pulls are tried again then."""
-        key = (unit.topic, unit.name, consumer_group)
-        if key not in self._noting:
-            self._noting.add(key)
-            defer.ensureDeferred(self._note(unit, consumer_group)).addErrback(self._failed)
-
-    async def _note(self, unit: BrokerUnit, consumer_group: str) -> None:
-        path = leaders_path("consumers", consumer_group, unit.topic, unit.name)
-        try:
-            await make_paths(self._coordinator, [path])
-            unit.consumer_groups |= {consumer_group}
-        except CoordinationError as error:
-            self.log.warn("group not counted, its pulls wait: {path} {e}", path=path, e=error)
-        finally:
-            self._noting.discard((unit.topic, unit.name, consumer_group))
-        if consumer_group in unit.consumer_groups:
-            self._offer(unit)

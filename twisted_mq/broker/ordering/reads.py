@@ -13,6 +13,7 @@ from typing import Protocol
 import attrs
 
 from twisted_mq.broker.clients.consumer_manager import ConsumerManager
+from twisted_mq.broker.ordering.counted_groups import CountedGroups
 from twisted_mq.broker.ordering.terms import Terms
 from twisted_mq.broker.ordering.units import BrokerUnit, Units
 from twisted_mq.ordering.lists import Term
@@ -32,16 +33,14 @@ class ReadingParts(Protocol):
 
 
 class HandedOut:
-    """Of one broker; see ordered_topics.OrderedReads. `note(unit, group)` has a group counted, and its pulls tried after it."""
+    """Of one broker; see ordered_topics.OrderedReads."""
 
-    def __init__(
-        self, broker: ReadingParts, units: Units, terms: Terms, note: Callable[[BrokerUnit, str], object]
-    ) -> None:
+    def __init__(self, broker: ReadingParts, units: Units, terms: Terms, groups: CountedGroups) -> None:
         self._store = broker.store
         self._consumers = broker.consumers
         self._units = units
         self._terms = terms
-        self._note = note
+        self._groups = groups
         self.held_back: set[tuple[str, int]] = set()
         """Queues of which something was wanted that the slave did not hold yet."""
 
@@ -71,7 +70,7 @@ class HandedOut:
         """See ordered_topics.OrderedReads."""
         for unit in self._units:
             if unit.topic == config.topic_name and consumer_group not in unit.consumer_groups:
-                self._note(unit, consumer_group)
+                self._groups.note(unit, consumer_group)
 
     def _unit(self, config: TopicConfig, queue_id: int) -> BrokerUnit:
         return self._units.of_queue(config.topic_name, config.order_mode or "", queue_id)
@@ -86,7 +85,7 @@ class HandedOut:
         info = self._consumers.groups.get(consumer_group)
         if info is None or unit.topic not in info.subscriptions or info.message_model == BROADCASTING:
             return True
-        self._note(unit, consumer_group)
+        self._groups.note(unit, consumer_group)
         return False
 
     def _nothing(self, topic: str, queue_id: int, offset: int) -> GetResult:

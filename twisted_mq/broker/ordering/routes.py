@@ -27,7 +27,7 @@ class ShownRoutes:
         self._units = units
         self._is_master = is_master
         self._changed = changed
-        self._shown: tuple[bool, dict[str, int]] = (False, {})
+        self._shown: tuple[bool, int, dict[str, int]] = (False, 0, {})
 
     def shown(self, configs: list[TopicConfig]) -> list[TopicConfig]:
         """See ordered_topics.OrderedRoutes."""
@@ -48,12 +48,15 @@ class ShownRoutes:
         hands_out = PERM_READ if consumed is not None and consumed.group == self._units.group else 0
         return takes | hands_out
 
-    def look(self, *, master_is_gone: bool) -> None:
-        """Positions may have changed, or who is there."""
+    def look(self, *, master_is_gone: bool, lowest_id: int) -> None:
+        """Positions may have changed, or who is there.
+
+        A name server takes a slave's topics only while its id is the lowest that it knows, and only with a new version.
+        """
         self.acting = master_is_gone and not self._is_master
         wholes = [unit.topic for unit in self._units if unit.together]
-        shown = (self.acting, {topic: self._position(topic) for topic in wholes})
-        if shown != self._shown:
+        shown = (self.acting, lowest_id, {topic: self._position(topic) for topic in wholes})
+        if wholes and shown != self._shown:
             self._shown = shown
             self.version += 1
             self._changed()

@@ -5,12 +5,14 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.support.ordered_groups import Client, Cluster
-from twisted_mq.coordination.interfaces import Put
+from twisted_mq.coordination.interfaces import Create, Put
+from twisted_mq.coordination.nodes import make_paths
+from twisted_mq.ordering.changes import change
 from twisted_mq.ordering.documents import GroupWish, encode_group
 from twisted_mq.ordering.lists import Lists, Term
 from twisted_mq.ordering.paths import GROUPS, group_path, unit_path
 from twisted_mq.ordering.rules import Moved
-from twisted_mq.protocol.codes import ResponseCode
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.messages.order_mark import ORDER_EPOCH, ORDER_EXPECTED, ORDER_HEAD, ORDER_LEADER, OrderMark
 
 
@@ -378,8 +380,6 @@ class OperatorTests(OrderedCase):
         self.cluster.until(lambda: self.cluster.lists().send == (self.second, self.first))
 
     def test_hand_over(self) -> None:
-        from twisted_mq.ordering.changes import change
-
         self.send(self.first, 1)
         agent = self.cluster.brokers[f"{self.first}-0"].agent
         self.cluster.await_(change(self.cluster.operator, "T", "0", Moved(self.second), agent.view.fault))
@@ -403,10 +403,20 @@ class OperatorTests(OrderedCase):
         self.cluster.run(1)
         self.send(self.first, 2)
 
-    def put(self, path: str, data: bytes) -> None:
-        from twisted_mq.coordination.interfaces import Create
-        from twisted_mq.coordination.nodes import make_paths
+    def test_consumer_group_that_never_comes_back_holds_up_all_until_it_is_deleted(self) -> None:
+        self.send(self.first, 1)
+        client = self.master(self.first)
+        client.commit(0, group="Gone")
+        self.cluster.run(0.5)
+        self.consume(client)
+        self.cluster.brokers[f"{self.first}-1"].kill()
+        self.cluster.until_head(self.second)
+        self.cluster.run(5)
+        self.assertEqual(self.cluster.lists().consumed, Term(self.first, 1))
+        client.answer(client.ask(RequestCode.DELETE_SUBSCRIPTIONGROUP, {"groupName": "Gone", "cleanOffset": "true"}))
+        self.cluster.until(lambda: self.cluster.lists().consumed == Term(self.second, 2))
 
+    def put(self, path: str, data: bytes) -> None:
         self.cluster.await_(make_paths(self.cluster.operator, [GROUPS]))
         node = self.cluster.ensemble.tree[path]
         operation = Create(path, data) if node is None else Put(path, data, None)

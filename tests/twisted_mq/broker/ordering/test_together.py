@@ -100,6 +100,14 @@ class RouteTests(TogetherCase):
         self.cluster.run(0.1)
         self.assertEqual(self.shown(f"{self.first}-1"), (4, 6, False))
 
+    def test_slave_is_registered_anew_when_the_name_servers_have_dropped_its_master(self) -> None:
+        """Before that they pass over what a slave says of topics, and later what has the same version."""
+        slave = self.cluster.brokers[f"{self.first}-1"]
+        before = slave.registered
+        slave.controller.min_broker_id = 1
+        self.cluster.run(3)
+        self.assertEqual(slave.registered, before + 1)
+
     def test_master_without_session_is_not_writable(self) -> None:
         master = self.cluster.brokers[f"{self.first}-0"]
         master.coordinator.expire()

@@ -1,0 +1,71 @@
+"""The consumer groups whose backlog counts: those with a node below the unit, which all brokers see.
+
+A group is noted by whichever broker it first pulls from, and by its own candidates. It counts until an operator deletes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from twisted.internet import defer
+from twisted.python import failure
+
+from twisted_mq.broker.ordering.units import BrokerUnit
+from twisted_mq.coordination.interfaces import Conflict, CoordinationError, Delete, ICoordinator
+from twisted_mq.coordination.nodes import make_paths
+from twisted_mq.logs import Logger
+from twisted_mq.ordering.paths import client_groups_path, leaders_path
+
+CONSUMERS = "consumers"
+
+
+class CountedGroups:
+    """`noted(unit)` is called when another group of it counts."""
+
+    log = Logger()
+
+    def __init__(self, coordinator: ICoordinator, noted: Callable[[BrokerUnit], object]) -> None:
+        self._coordinator = coordinator
+        self._noted = noted
+        self._noting: set[tuple[str, str, str]] = set()
+
+    async def read(self, unit: BrokerUnit) -> None:
+        """Ask anew which they are. Fails as `children` does."""
+        path = client_groups_path(CONSUMERS, unit.topic, unit.name)
+        unit.consumer_groups = frozenset(await self._coordinator.children(path))
+
+    def note(self, unit: BrokerUnit, consumer_group: str) -> None:
+        """Have a group counted, soon."""
+        key = (unit.topic, unit.name, consumer_group)
+        if key not in self._noting:
+            self._noting.add(key)
+            noting = defer.ensureDeferred(self._note(unit, consumer_group))
+            noting.addErrback(self._failed).addBoth(lambda _: self._noting.discard(key))
+
+    async def _note(self, unit: BrokerUnit, consumer_group: str) -> None:
+        path = leaders_path(CONSUMERS, consumer_group, unit.topic, unit.name)
+        try:
+            await make_paths(self._coordinator, [path])
+        except CoordinationError as error:
+            self.log.warn("group not counted, its pulls wait: {path} {e}", path=path, e=error)
+            return
+        unit.consumer_groups |= {consumer_group}
+        self._noted(unit)
+
+    def forget(self, unit: BrokerUnit, consumer_group: str) -> None:
+        """Count a group no more, unless it has a living candidate."""
+        defer.ensureDeferred(self._forget(unit, consumer_group)).addErrback(self._failed)
+
+    async def _forget(self, unit: BrokerUnit, consumer_group: str) -> None:
+        path = leaders_path(CONSUMERS, consumer_group, unit.topic, unit.name)
+        try:
+            if await self._coordinator.read(path) is not None:
+                await self._coordinator.commit([Delete(path)])
+            unit.consumer_groups -= {consumer_group}
+        except Conflict:
+            self.log.warn("deleted group still counts, a consumer of it stands for election: {path}", path=path)
+        except CoordinationError as error:
+            self.log.warn("deleted group still counts, delete it again: {path} {e}", path=path, e=error)
+
+    def _failed(self, reason: failure.Failure) -> None:
+        self.log.failure("consumer groups of an ordered unit", reason)
