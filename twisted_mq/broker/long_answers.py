@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Hashable
+from collections.abc import Callable, Generator, Hashable, Mapping
 from typing import TypeVar
 
 import attrs
@@ -30,20 +30,51 @@ def in_slices(count: int, row: Callable[[int], tuple[Key, Row]]) -> Generator[No
     return rows
 
 
-@attrs.frozen(eq=False)
+@attrs.frozen
+class Kept:
+    """An encoded table, taken when so many had asked for one."""
+
+    asked: int
+    version: object
+    body: bytes
+
+
+@attrs.define(eq=False)
 class LongAnswers:
     """Those of one broker. Of one `lane` one is made after the other, and past 1,000 the answer is SYSTEM_BUSY."""
 
     turns: Turns
     in_thread: InThread
+    _asked: int = 0
+    _kept: dict[Hashable, Kept] = attrs.field(factory=dict)
 
     def answer(self, lane: Hashable, command: RemotingCommand, body: Work[object]) -> Answer:
         """The answer with a body that nobody else changes once it is made; at once where its first slice is all."""
         return then(self.turns.run(lane, self._encoded(body)), lambda data: command.answer(body=data))
 
-    def whole(self, lane: Hashable, command: RemotingCommand, rows: int, body: object) -> Answer:
-        """The answer with a body of so many rows that is there already, and that nobody else changes."""
-        return self.answer(lane, command, _made(body, long=rows > ROWS_OF_SLICE))
+    def shared(
+        self,
+        lane: Hashable,
+        command: RemotingCommand,
+        body: Callable[[], Work[object]],
+        version: Callable[[], object] = object,
+    ) -> Answer:
+        """As `answer`, with the same bytes for all that had asked when they were made, or of one version.
+
+        Who waits holds no rows. What has no version that changes with each row gives none.
+        """
+        self._asked += 1
+        work = self._same(lane, self._asked, body, version)
+        return then(self.turns.run(lane, work), lambda data: command.answer(body=data))
+
+    def _same(
+        self, lane: Hashable, number: int, body: Callable[[], Work[object]], version: Callable[[], object]
+    ) -> Work[bytes]:
+        kept = self._kept.get(lane)
+        if kept is None or (kept.asked < number and kept.version != version()):
+            asked, made_of = self._asked, version()
+            kept = self._kept[lane] = Kept(asked, made_of, (yield from self._encoded(body())))
+        return kept.body
 
     def _encoded(self, body: Work[object]) -> Work[bytes]:
         long = False
@@ -58,7 +89,9 @@ class LongAnswers:
         return (yield from outcome(self.in_thread(encode_body, value)))
 
 
-def _made(body: object, *, long: bool) -> Work[object]:
-    if long:
+def copied(table: Mapping[Key, Row]) -> Work[dict[Key, Row]]:
+    """The rows of a table as they are now; long where they are many."""
+    rows = dict(table)
+    if len(rows) > ROWS_OF_SLICE:
         yield None
-    return body
+    return rows

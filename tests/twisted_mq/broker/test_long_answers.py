@@ -8,6 +8,7 @@ import pytest
 from twisted.internet import task
 
 from tests.support.broker import BrokerInMemory, Peer
+from twisted_mq.broker import long_answers
 from twisted_mq.broker.long_answers import ROWS_OF_SLICE
 from twisted_mq.protocol.bodies import (
     ConsumerOffsetSerializeWrapper,
@@ -19,6 +20,7 @@ from twisted_mq.protocol.bodies import (
     TopicConfigAndMappingSerializeWrapper,
     TopicStatsTable,
     decode_body,
+    encode_body,
 )
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.wire.command import RemotingCommand
@@ -151,3 +153,40 @@ def test_files_of_dropped_queues_go_in_slices_and_the_answer_follows_the_last(
         assert (left, peer.received()) == ([False, True, True], [])
         broker.clock.advance(0)
     assert (left, [answer.code for answer in peer.received()]) == ([], [0])
+
+
+def test_those_that_wait_for_a_table_share_one_that_is_no_older_than_what_they_ask_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    encoded: list[int] = []
+
+    def counted(body: TopicConfigAndMappingSerializeWrapper) -> bytes:
+        encoded.append(len(body.topic_config_table))
+        return encode_body(body)
+
+    monkeypatch.setattr(long_answers, "encode_body", counted)
+    broker = BrokerInMemory()
+    topics = [TopicConfig(topic_name=f"T{number}") for number in range(2 * ROWS_OF_SLICE)]
+    broker.controller.topics.update(topics)
+    many = len(broker.controller.topics.topics)
+    peer = broker.connect()
+
+    def ask(times: int) -> None:
+        for _ in range(times):
+            peer.send(RemotingCommand(RequestCode.GET_ALL_TOPIC_CONFIG, language="JAVA"))
+
+    def tables() -> list[int]:
+        while turn(broker.clock):
+            pass
+        answers = [decode_body(TopicConfigAndMappingSerializeWrapper, one.body) for one in peer.received()]
+        return [len(answer.topic_config_table) for answer in answers]
+
+    ask(3)
+    assert (tables(), encoded) == ([many] * 3, [many])
+    broker.controller.topics.update([TopicConfig(topic_name="New")])
+    ask(1)
+    broker.controller.topics.update([TopicConfig(topic_name="Newer")])
+    ask(3)
+    assert (tables(), encoded) == ([many + 1, *[many + 2] * 3], [many, many + 1, many + 2])
+    ask(1)
+    assert (tables(), encoded[3:]) == ([many + 2], [])

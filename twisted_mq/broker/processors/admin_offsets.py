@@ -198,7 +198,7 @@ class AdminOffsetsProcessor:
 
     def all_offsets(self, channel: Channel, command: RemotingCommand) -> Answer:
         """All committed offsets, as slaves and operators fetch them."""
-        return self._long.answer(command.code, command, self._all_offsets())
+        return self._long.shared(command.code, command, self._all_offsets)
 
     def _all_offsets(self) -> Generator[None, None, ConsumerOffsetSerializeWrapper]:
         table: dict[str, dict[int, int]] = {}

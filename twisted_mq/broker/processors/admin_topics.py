@@ -11,7 +11,7 @@ from twisted.internet import defer
 
 from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
 from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager, check_users_group
-from twisted_mq.broker.long_answers import LongAnswers, in_slices
+from twisted_mq.broker.long_answers import LongAnswers, copied, in_slices
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.pop.pop_service import PopService
 from twisted_mq.broker.request_bodies import short_body
@@ -46,7 +46,7 @@ from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header
 from twisted_mq.remoting.channel import Answer, Channel
 from twisted_mq.storage.interfaces import IMessageStore
-from twisted_mq.turns import then
+from twisted_mq.turns import Work, then
 
 DEFAULT_REMARK = "not set any response code"
 """What Apache's broker leaves as the remark of a successful topic update."""
@@ -132,10 +132,12 @@ class AdminTopicsProcessor:
 
     def all_topics(self, channel: Channel, command: RemotingCommand) -> Answer:
         """The whole topic table with its version, as slaves and operators fetch it."""
-        topics = self._topics
-        table, version = dict(topics.topics), topics.data_version
-        body = TopicConfigAndMappingSerializeWrapper(topic_config_table=table, data_version=version)
-        return self._long.whole(command.code, command, len(table), body)
+        return self._long.shared(command.code, command, self._all_topics, lambda: self._topics.data_version)
+
+    def _all_topics(self) -> Work[object]:
+        version = self._topics.data_version
+        table = yield from copied(self._topics.topics)
+        return TopicConfigAndMappingSerializeWrapper(topic_config_table=table, data_version=version)
 
     def topic(self, channel: Channel, command: RemotingCommand) -> Answer:
         """One topic's configuration."""
@@ -193,9 +195,12 @@ class AdminTopicsProcessor:
 
     def all_groups(self, channel: Channel, command: RemotingCommand) -> Answer:
         """The whole group table with its version."""
-        table, version = dict(self._groups.groups), self._groups.data_version
-        body = SubscriptionGroupWrapper(subscription_group_table=table, data_version=version)
-        return self._long.whole(command.code, command, len(table), body)
+        return self._long.shared(command.code, command, self._all_groups, lambda: self._groups.data_version)
+
+    def _all_groups(self) -> Work[object]:
+        version = self._groups.data_version
+        table = yield from copied(self._groups.groups)
+        return SubscriptionGroupWrapper(subscription_group_table=table, data_version=version)
 
     def group(self, channel: Channel, command: RemotingCommand) -> Answer:
         """One group's configuration."""
