@@ -52,7 +52,8 @@ class BrokerController:
 
     The store is open, topics and groups are those to start with. `clean` says that the last broker stopped properly.
     `ha_address` is what slaves are told; `route_cache` asks the name servers, where there are any. `in_thread` runs what
-    waits for the disk; `registered` fires when the name servers know of all changes.
+    waits for the disk; `known` fires when the name servers know of all changes,
+    `registered` when these are on disk too.
     """
 
     options: BrokerOptions
@@ -73,6 +74,7 @@ class BrokerController:
     clean: bool = False
     in_thread: InThread = at_once
     registered: Callable[[], defer.Deferred[None]] = lambda: defer.succeed(None)
+    known: Callable[[], defer.Deferred[None]] = lambda: defer.succeed(None)
     random: random.Random = attrs.field(factory=random.Random)
     late: LateAnswers = attrs.field(factory=LateAnswers)
     min_broker_id: int = 0

@@ -54,6 +54,13 @@ def registration_body(configs: list[TopicConfig], version: DataVersion, permissi
 
 
 @attrs.define(eq=False)
+class _Change:
+    """A registration under way: the answers that are worth waiting for, and one for its being sent."""
+
+    left: int = 1
+
+
+@attrs.define(eq=False)
 class Registration:
     """What is registered, and where: `name_servers` are host:port texts."""
 
@@ -70,18 +77,20 @@ class Registration:
     """Called with the fields of each answer: a slave's name the master (haServerAddr, masterAddr)."""
     log = Logger()
     _unreachable: set[str] = attrs.field(factory=set)
-    _under_way: list[defer.Deferred[None]] = attrs.field(factory=list)
-    _calls: int = 0
+    _changes: set[_Change] = attrs.field(factory=set)
+    _waiting: list[tuple[set[_Change], defer.Deferred[None]]] = attrs.field(factory=list)
     _order: defer.DeferredLock = attrs.field(factory=defer.DeferredLock)
     _left: bool = False
 
     def register(self, changed: list[TopicConfig] | None = None) -> defer.Deferred[list[bool]]:
         """Register all topics, or only those that changed; fires with what each name server said, in their order."""
-        self._calls += 1
-        sent = self._order.run(self._send, changed)
-        return sent.addCallback(lambda calls: defer.gatherResults(calls)).addBoth(self._finished)
+        change = _Change()
+        self._changes.add(change)
+        sent = self._order.run(self._send, changed, change)
+        sent.addBoth(self._one_less, change)
+        return sent.addCallback(lambda calls: defer.gatherResults(calls))
 
-    def _send(self, changed: list[TopicConfig] | None) -> defer.Deferred[list[defer.Deferred[bool]]]:
+    def _send(self, changed: list[TopicConfig] | None, change: _Change) -> defer.Deferred[list[defer.Deferred[bool]]]:
         """Fires with the calls once all have left: an older version of the table never follows a later one."""
         configs = list(self.topics.topics.values()) if changed is None else changed
         routes, version = self.ordering.routes, self.topics.data_version
@@ -90,29 +99,42 @@ class Registration:
             version = attrs.evolve(version, counter=version.counter + routes.version)
         arguments = configs, version, self.permission(), self.options.compressed_register
         in_thread = at_once if len(configs) <= ENCODED_AT_ONCE else self.in_thread
-        return in_thread(registration_body, *arguments).addCallback(self._call_all)
+        return in_thread(registration_body, *arguments).addCallback(self._call_all, change)
 
-    def _call_all(self, body: bytes) -> list[defer.Deferred[bool]]:
+    def _call_all(self, body: bytes, change: _Change) -> list[defer.Deferred[bool]]:
         if self._left:
             return []
         header = self._header(body)
-        return [self._call(address, RequestCode.REGISTER_BROKER, header, body) for address in self.name_servers]
+        awaited = [address not in self._unreachable for address in self.name_servers]
+        change.left += sum(awaited)
+        calls = [self._call(address, RequestCode.REGISTER_BROKER, header, body) for address in self.name_servers]
+        for call, is_awaited in zip(calls, awaited, strict=True):
+            if is_awaited:
+                call.addBoth(self._one_less, change)
+        return calls
 
     def latest(self) -> defer.Deferred[None]:
-        """Fires when no registration is under way: what changed before is known to every name server that answers."""
-        if not self._calls:
+        """Fires when every name server that answers knows what changed before, at the latest after registerBrokerTimeoutMills.
+
+        One that was not reached the last time is not waited for.
+        """
+        if not self._changes:
             return defer.succeed(None)
         waiting: defer.Deferred[None] = defer.Deferred()
-        self._under_way.append(waiting)
+        self._waiting.append((set(self._changes), waiting))
         return waiting
 
-    def _finished(self, results: Result) -> Result:
-        self._calls -= 1
-        if not self._calls:
-            waiting, self._under_way = self._under_way, []
-            for one in waiting:
-                one.callback(None)
-        return results
+    def _one_less(self, result: Result, change: _Change) -> Result:
+        change.left -= 1
+        if not change.left:
+            self._changes.discard(change)
+            for changes, _ in self._waiting:
+                changes.discard(change)
+            known = [waiting for changes, waiting in self._waiting if not changes]
+            self._waiting = [one for one in self._waiting if one[0]]
+            for waiting in known:
+                waiting.callback(None)
+        return result
 
     def unregister(self) -> defer.Deferred[list[bool]]:
         """Take the broker out of every name server's routes, for good. May be cancelled: then it fails."""

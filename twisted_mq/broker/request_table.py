@@ -56,7 +56,7 @@ def request_table(broker: BrokerController) -> dict[int, Processor]:
 def _processors(broker: BrokerController) -> Iterator[RequestProcessor]:
     options, store, topics, groups, offsets = broker.options, broker.store, broker.topics, broker.groups, broker.offsets
     consumers, producers = broker.consumers, broker.producers
-    checks = SendChecks(options, broker.now_ms, topics, broker.advertised_ip)
+    checks = SendChecks(options, broker.now_ms, topics, broker.advertised_ip, broker.known)
     answers = SendAnswers(broker.store_host, options.region_id, trace_on=options.trace_on)
     yield SendMessageProcessor(broker, checks, answers)
     yield SendBackProcessor(broker)

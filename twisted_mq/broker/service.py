@@ -201,6 +201,7 @@ class BrokerService(service.Service):
             clean=store.recovery_report.clean,
             in_thread=self._in_thread,
             registered=self._known_and_saved,
+            known=lambda: self.registration.latest(),
             random=self._machine.random,
         )
 

@@ -247,6 +247,31 @@ class RegistrationTest(SynchronousTestCase):
         self.assertEqual([self.successResultOf(done) for done in (whole, left)], [[], [True]])
         self.assertEqual([request.code for request in self.first.asked], [RequestCode.UNREGISTER_BROKER])
 
+    def test_latest_waits_for_none_that_was_not_reached_the_last_time(self) -> None:
+        self.network.close(FIRST)
+        registration = self.make()
+        registration.register()
+        self.pump()
+        self.first.listen()
+        self.first.code = None
+        registration.register()
+        waiting = registration.latest()
+        self.pump()
+        self.successResultOf(waiting)
+
+    def test_latest_waits_for_nothing_that_changes_later(self) -> None:
+        self.first.code = None
+        registration = self.make(FIRST, register_broker_timeout_mills=24000)
+        registration.register()
+        waiting = registration.latest()
+        self.pump(20)
+        registration.register()
+        self.pump(3.9)
+        self.assertNoResult(waiting)
+        self.pump(0.2)
+        self.successResultOf(waiting)
+        self.assertNoResult(registration.latest())
+
     def test_without_name_servers_there_is_nothing_to_wait_for(self) -> None:
         registration = self.make(FIRST)
         registration.name_servers = []

@@ -34,7 +34,7 @@ from twisted_mq.protocol.text.properties import MAX_PROPERTIES_BYTES, decode_pro
 from twisted_mq.protocol.wire.answers import answer_encoder
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import fast_header
-from twisted_mq.remoting.channel import Answer, Channel
+from twisted_mq.remoting.channel import Answer, Channel, Ready
 from twisted_mq.storage.interfaces import InnerBatch, InnerMessage, PutResult, PutStatus
 
 Read = Callable[[RemotingCommand], SendHeader]
@@ -133,26 +133,31 @@ class SendMessageProcessor:
             if self._waiting_sends >= self._most_waiting_sends:
                 raise BrokerError(ResponseCode.SYSTEM_BUSY, OVERLOAD)
             target = self._targets.get(header.topic)
-            queue_id = header.queue_id
-            if target is None or queue_id >= target.queue_limit:
+            if target is None or header.queue_id >= target.queue_limit:
                 target = self._checks.target(channel, header)
-            if queue_id < 0:
-                queue_id = self._broker.random.randrange(target.write_queue_nums or 1)
-            text = header.properties or ""
-            if len(text) > MAX_PROPERTIES_BYTES:
-                self._statistics.put_failed += 1
-                raise not_stored(self._broker.options, PROPERTIES_TOO_LONG)
-            if header.batch:
-                return self._send_batch(channel, command, header, target, queue_id)
-            if target.is_special:
-                return self._send_special(channel, command, header, target, queue_id)
-            message = self._message(channel, command, header, text, target, queue_id)
-            result = self._timed_put.call(message)
-            if message.topic is not target.topic:
-                return self._stored_elsewhere(command, message, result, queue_id)
-            return self._stored(command, message, result)
+                if target.is_new:
+                    return self._when_known(target, self._take(channel, command, header, target))
+            return self._take(channel, command, header, target)
         except BrokerError as error:
             raise self._answers.refused(error) from error
+
+    def _take(self, channel: Channel, command: RemotingCommand, header: SendHeader, target: SendTarget) -> Answer:
+        queue_id = header.queue_id
+        if queue_id < 0:
+            queue_id = self._broker.random.randrange(target.write_queue_nums or 1)
+        text = header.properties or ""
+        if len(text) > MAX_PROPERTIES_BYTES:
+            self._statistics.put_failed += 1
+            raise not_stored(self._broker.options, PROPERTIES_TOO_LONG)
+        if header.batch:
+            return self._send_batch(channel, command, header, target, queue_id)
+        if target.is_special:
+            return self._send_special(channel, command, header, target, queue_id)
+        message = self._message(channel, command, header, text, target, queue_id)
+        result = self._timed_put.call(message)
+        if message.topic is not target.topic:
+            return self._stored_elsewhere(command, message, result, queue_id)
+        return self._stored(command, message, result)
 
     def _message(
         self,
@@ -292,6 +297,11 @@ class SendMessageProcessor:
         sent = functools.partial(self._answers.sent, queue_id=queue_id, recall_handle=handle)
         return self._stored(command, message, result, sent)
 
+    def _when_known(self, target: SendTarget, answer: Answer) -> Answer:
+        """The answer once a client that asks for the route of its topic gets one."""
+        known = self._checks.when_known(target.topic)
+        return answer if known.called else defer.Deferred.fromCoroutine(_behind(known, answer))
+
     def _when_durable(self, command: RemotingCommand, message: InnerMessage, result: PutResult, sent: Sent) -> Answer:
         self._waiting_sends += 1
         waiting = self._broker.durability.reached(result.end_offset)
@@ -309,3 +319,8 @@ class SendMessageProcessor:
         by_queue = self._statistics.queue_puts[message.topic][message.queue_id]
         by_queue.elapsed_ms += self._broker.now_ms() - result.store_timestamp
         return sent(command, message, result, code)
+
+
+async def _behind(known: defer.Deferred[None], answer: Answer) -> Ready:
+    await known
+    return await answer if isinstance(answer, defer.Deferred) else answer

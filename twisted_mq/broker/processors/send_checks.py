@@ -9,6 +9,7 @@ import datetime
 from collections.abc import Callable
 
 import attrs
+from twisted.internet import defer
 
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.topics.dead_letters import DEAD_LETTER_QUEUES
@@ -41,6 +42,8 @@ class SendTarget:
     batch_queues: bool = False
     is_retry: bool = False
     order_mode: str | None = None
+    is_new: bool = False
+    """The name servers have yet to hear of it."""
     is_special: bool = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -48,16 +51,26 @@ class SendTarget:
 
 
 class SendChecks:
-    """`targets` are the topics that may be sent to without a further look; retry topics are not among them."""
+    """`targets` are the topics that may be sent to without a further look; retry topics and new ones are not among them.
+
+    `known` fires when the name servers know of all topics.
+    """
 
     def __init__(
-        self, options: BrokerOptions, now_ms: Callable[[], int], topics: TopicConfigManager, advertised_ip: str
+        self,
+        options: BrokerOptions,
+        now_ms: Callable[[], int],
+        topics: TopicConfigManager,
+        advertised_ip: str,
+        known: Callable[[], defer.Deferred[None]],
     ) -> None:
         self.targets: dict[str, SendTarget] = {}
         self._options = options
         self._now_ms = now_ms
         self._topics = topics
         self._advertised_ip = advertised_ip
+        self._known = known
+        self._new: set[str] = set()
         topics.on_change.append(self.targets.clear)
 
     def target(self, channel: Channel, header: SendHeader) -> SendTarget:
@@ -87,10 +100,15 @@ class SendChecks:
             batch_queues=config.has_batch_queues,
             is_retry=topic.startswith(RETRY_PREFIX),
             order_mode=config.order_mode,
+            is_new=topic in self._new,
         )
-        if not target.is_retry:
+        if not target.is_retry and not target.is_new:
             self.targets[topic] = target
         return target
+
+    def when_known(self, topic: str) -> defer.Deferred[None]:
+        """Fires when the name servers know a new topic, or did not answer in time."""
+        return self._known().addCallback(lambda _: self._new.discard(topic))
 
     def _check_time(self) -> None:
         begin_ms = self._options.start_accept_send_request_time_stamp
@@ -110,6 +128,8 @@ class SendChecks:
             config = topics.create_for_group(name, 1, sys_flag)
         if config is None:
             raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"topic[{name}] not exist, apply first please!{FAQ}")
+        self._new.add(name)
+        self.when_known(name)
         return config
 
 
