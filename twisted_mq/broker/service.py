@@ -335,12 +335,15 @@ class BrokerService(service.Service):
             self._look_for_ordered(changed)
 
     def _look_for_ordered(self, changed: list[TopicConfig] | None) -> None:
-        """With the first ordered topic the broker takes part in ordering; what it needs for that is loaded then."""
+        """With the first ordered topic the broker takes part in ordering; what it needs for that is loaded then.
+
+        A slave does from its start: it hears of topics a minute late, and its group could take no sends before.
+        """
         controller = self.controller
         if self._agent is not None or self.options.order_coordinator is None:
             return
         configs = controller.topics.topics.values() if changed is None else changed
-        if any(config.attributes and config.order_mode is not None for config in configs):
+        if self.options.is_slave or any(config.attributes and config.order_mode is not None for config in configs):
             from twisted_mq.broker.ordering.agent import OrderAgent
             from twisted_mq.broker.ordering.coordinator import coordinator_of
 

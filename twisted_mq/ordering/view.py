@@ -204,9 +204,10 @@ class OrderView:
         self._others_changed()
 
     def _known_topics(self) -> list[str]:
+        """Those whose declarations are followed; the list of topics itself is followed as `/topics/`."""
         prefix = f"{TOPICS}/"
-        paths = [path for path in self._followed if path.startswith(prefix)]
-        return [name for path in paths if "/" not in (name := path[len(prefix) :])]
+        names = [path[len(prefix) :] for path in self._followed if path.startswith(prefix)]
+        return [name for name in names if name and "/" not in name]
 
     def _topic_told(self, topic: str, node: Node | None) -> None:
         path = topic_path(topic)

@@ -26,6 +26,7 @@ from twisted_mq.broker.ordering.routes import ShownRoutes
 from twisted_mq.broker.ordering.sends import SendingParts, TakenSends
 from twisted_mq.broker.ordering.terms import Terms
 from twisted_mq.broker.ordering.units import BrokerUnit, Units
+from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.coordination.election import Candidate
 from twisted_mq.coordination.interfaces import (
     Conflict,
@@ -40,10 +41,13 @@ from twisted_mq.logs import Logger
 from twisted_mq.ordering.changes import change, is_absent
 from twisted_mq.ordering.documents import DocumentFault, Member
 from twisted_mq.ordering.health import MASTER
-from twisted_mq.ordering.lists import Term
+from twisted_mq.ordering.lists import OrderedTopic, Term
 from twisted_mq.ordering.paths import KEEPER, ROOTS, member_path
 from twisted_mq.ordering.rules import Drained, Event, Lost, Ready, Refused
 from twisted_mq.ordering.view import OrderView
+from twisted_mq.protocol.bodies import TopicConfig
+from twisted_mq.protocol.bodies.topic_config import ORDER, ORDER_QUEUES, ORDER_TOGETHER
+from twisted_mq.protocol.flags import PermName
 
 LOOK_SECONDS = 0.25
 """How often the own health is looked at, and what is still to be consumed."""
@@ -67,6 +71,7 @@ class AgentParts(SendingParts, ReadingParts, BacklogParts, HealthParts, Protocol
     clock: interfaces.IReactorTime
     groups: SubscriptionGroupManager
     polling: LongPolling
+    topics: TopicConfigManager
     ordering: Ordering
     min_broker_id: int
 
@@ -196,11 +201,21 @@ class OrderAgent:
 
     def _others_told(self) -> None:
         if self._running:
+            if not self.is_master:
+                self._make_topics()
             self.units.declared(self.view.topics)
             for unit in self.units:
                 self._learn(unit)
             self._show_routes()
             self._look_at_all()
+
+    def _make_topics(self) -> None:
+        """A slave copies its master's topics once a minute; it may have to hand out a new one before that."""
+        topics = self._broker.topics
+        declared = (one for one in self.view.topics.values() if self.group in one.groups)
+        missing = [_config(one) for one in declared if topics.get(one.topic) is None]
+        if missing:
+            topics.update(missing)
 
     def _learn(self, unit: BrokerUnit) -> None:
         before = unit.lists.consumed
@@ -337,3 +352,13 @@ class OrderAgent:
 
     def _failed(self, reason: failure.Failure) -> None:
         self.log.failure("a duty of ordered queues failed", reason)
+
+
+def _config(declared: OrderedTopic) -> TopicConfig:
+    return TopicConfig(
+        topic_name=declared.topic,
+        read_queue_nums=declared.queues,
+        write_queue_nums=declared.queues,
+        perm=PermName.PERM_READ | PermName.PERM_WRITE,
+        attributes={ORDER: ORDER_TOGETHER if declared.together else ORDER_QUEUES},
+    )
