@@ -50,7 +50,8 @@ class Candidate:
 
     `leads` is called with the term when it becomes the leader, `lost` when it no longer is: each once, in turn. Between
     them whoever acts as the leader asks `is_leader` before each step: the session may have ended without a word yet.
-    `behind` is called with the node's name of the one that leads instead, each time another does. `name` tells candidates
+    `behind` is called with the node's name of the one that leads instead, each time another does, `refused` with what keeps
+    it from standing, where that needs somebody's help. `name` tells candidates
     of one session below one path apart; `data` is for those who look.
     """
 
@@ -64,6 +65,7 @@ class Candidate:
         leads: Callable[[int], object],
         lost: Callable[[], object],
         behind: Callable[[str], object] = lambda leader: None,
+        refused: Callable[[CoordinationError], object] = lambda problem: None,
         name: str = "c",
         data: bytes = b"",
     ) -> None:
@@ -78,6 +80,7 @@ class Candidate:
         self._leads = leads
         self._lost = lost
         self._behind = behind
+        self._refused = refused
         self._name = name
         self._data = data
         self._ends: list[Callable[[], None]] = []
@@ -133,6 +136,7 @@ class Candidate:
         except CoordinationError as problem:
             self.problem = problem
             self.log.error("candidate below {path} can't stand: {problem}", path=self.path, problem=problem)
+            self._refused(problem)
         finally:
             self._looks = False
 

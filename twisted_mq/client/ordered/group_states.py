@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 import attrs
 
 from twisted_mq.coordination.interfaces import ICoordinator
-from twisted_mq.ordering.documents import DocumentFault, Member, decode_group, decode_member
+from twisted_mq.ordering.documents import DocumentFault, GroupWish, Member, decode_group, decode_member
+from twisted_mq.ordering.health import group_fault
 from twisted_mq.ordering.lists import Lists
 from twisted_mq.ordering.paths import group_path, member_path, members_path
-from twisted_mq.protocol.names.routes import MASTER_ID
 
 
 @attrs.frozen
@@ -26,15 +26,8 @@ class GroupState:
         """Why the group is not well, and what to do about it; None where it is."""
         if self.fault is not None:
             return f"{self.group}: {self.fault}; put the node right by hand"
-        if self.retired:
-            return f"{self.group} is retired; mq order restore {self.group} has it back"
-        slaves = len(self.members) - (MASTER_ID in self.members)
-        if MASTER_ID not in self.members:
-            return f"{self.group} has no master that is in touch with the coordinator; start it"
-        if slaves != 1:
-            return f"{self.group} has {slaves or 'no'} slaves that are in touch with the coordinator; it needs one"
-        faults = (f"{self.group}: {member.fault}" for member in self.members.values() if member.fault is not None)
-        return next(faults, None)
+        fault = group_fault(self.members, GroupWish(self.retired))
+        return None if fault is None else f"{self.group}: {fault}"
 
     def no_sends(self, lists: Lists) -> str | None:
         """Why the group does not take sends of a unit; None where nothing is in its way."""

@@ -189,8 +189,8 @@ class OrderedProducer:
     async def _lead(self, topic: str, queue: int | None) -> None:
         found = self._topics.known(topic) or await self._topics.find(topic)
         queues = range(found[0].queues) if queue is None else (queue,)
-        units = {self._unit(*found, one): None for one in queues}
-        await defer.gatherResults([unit.turn() for unit in units], consumeErrors=True)
+        for unit in [self._unit(*found, one) for one in queues]:  # all stand before the first one's turn is awaited
+            await unit.turn()
 
     def _unit(self, declared: OrderedTopic, coordinator: ICoordinator, queue_id: int) -> UnitSender:
         name = unit_of(declared, queue_id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from twisted.internet import defer
+from twisted.internet import defer, interfaces
 
 from twisted_mq.client.core.mq_client import MQClient
 from twisted_mq.client.ordered.errors import (
@@ -27,6 +27,9 @@ from twisted_mq.coordination.interfaces import CoordinationError, ICoordinator
 from twisted_mq.ordering.paths import leaders_path
 
 PRODUCERS = "producers"
+
+STAND_AGAIN_SECONDS = 1.0
+"""Pause of a producer that a broker told of another leader."""
 
 Told = Callable[[str, str, bool], object]
 """(topic, unit, whether it leads)"""
@@ -59,6 +62,7 @@ class UnitSender:
         self._target: Target | None = None
         self._turns: list[defer.Deferred[None]] = []
         self._watch = UnitWatch(coordinator, self.topic, unit, self._changed)
+        self._stands_again: interfaces.IDelayedCall | None = None
         self._candidate = self._new_candidate()
 
     def start(self) -> None:
@@ -69,6 +73,8 @@ class UnitSender:
     async def stop(self) -> None:
         """Let others lead; what waits is not told of anything."""
         self._watch.stop()
+        if self._stands_again is not None and self._stands_again.active():
+            self._stands_again.cancel()
         for queue in self._queues.values():
             queue.stop()
         await self._candidate.stop()
@@ -103,11 +109,12 @@ class UnitSender:
         return self._target if self._candidate.is_leader else None
 
     def is_led_by_another(self) -> None:
-        """Stand again, behind whoever stands: the own term is over."""
+        """The own term is over: stand again after a moment, behind whoever stands."""
         candidate, self._candidate = self._candidate, self._new_candidate()
-        self._candidate.leader = candidate.path
+        self._candidate.leader = "another producer"
         self._lost()
-        candidate.stop().addCallback(lambda _: self._candidate.start())
+        candidate.stop()
+        self._stands_again = self.client.reactor.callLater(STAND_AGAIN_SECONDS, self._candidate.start)
 
     async def why(self, queue_id: int, seconds: float, last: Exception | None) -> Exception:
         if self._watch.problem is not None:
@@ -140,6 +147,7 @@ class UnitSender:
             leads=self._leads,
             lost=self._lost,
             behind=lambda leader: self._stands_behind(),
+            refused=self._refused,
             data=self.client.client_id.encode(),
         )
 
@@ -163,6 +171,14 @@ class UnitSender:
             queue.resume()
             if not self.options.stand_by:
                 queue.fail(self._not_leader())
+
+    def _refused(self, problem: CoordinationError) -> None:
+        error = CoordinatorUnreachable(f"topic {self.topic} queue {self._unit}", problem)
+        for queue in self._queues.values():
+            queue.fail(error)
+        turns, self._turns = self._turns, []
+        for turn in turns:
+            turn.errback(error)
 
     def _not_leader(self) -> NotLeader:
         leader = self._candidate.leader

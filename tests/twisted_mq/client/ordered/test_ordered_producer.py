@@ -23,7 +23,7 @@ from twisted_mq.client.ordered.errors import (
 from twisted_mq.client.ordered.ordered_options import OrderedOptions
 from twisted_mq.client.ordered.ordered_producer import OrderedProducer
 from twisted_mq.client.ordered.pipeline import Window
-from twisted_mq.coordination.interfaces import Delete
+from twisted_mq.coordination.interfaces import Delete, NotAllowed
 from twisted_mq.coordination.settings import CoordinatorSettings
 from twisted_mq.ordering.lists import Lists, Term
 from twisted_mq.ordering.paths import topic_path, unit_path
@@ -104,6 +104,8 @@ class Sending(ProducerCase):
         self.assertEqual(len(self.a.asked), 2 + len(self.a.heartbeats))
         self.advance(1)
         self.failureResultOf(sends[0], SendTimedOut)
+        for one in sends[1:]:
+            self.failureResultOf(one, SendGivenUp)
 
     def test_more_than_may_wait_is_refused_at_once(self) -> None:
         producer = self.producer(waiting_messages=2)
@@ -239,7 +241,7 @@ class Failing(ProducerCase):
         self.assertEqual(
             error.reasons,
             (
-                "a has no slaves that are in touch with the coordinator; it needs one",
+                "a: its slave (brokerId 1) is not connected to the coordinator",
                 "b still has messages of epoch 3, it joins again when all its consumer groups have consumed them",
             ),
         )
@@ -383,9 +385,21 @@ class Leading(ProducerCase):
         self.a.leaders[0, 1] = 1
         (send,) = self.send(producer, "2")
         self.failureResultOf(send, NotLeader)
-        self.run_to_end(producer.lead("T", 0))
+        self.failureResultOf(self.send(producer, "x")[0], NotLeader)
+        turn = self.begin(producer.lead("T", 0))
+        self.advance(1)
+        self.successResultOf(turn)
         self.successResultOf(self.send(producer, "3")[0])
         self.assertGreater(self.a.marks[-1].leader, 1)
+
+    def test_what_keeps_it_from_standing_fails_turns_and_sends(self) -> None:
+        coordinator = self.coordinator()
+        self.patch(coordinator, "commit", lambda operations: defer.fail(NotAllowed("no rights below /leaders")))
+        producer = self.producer(coordinator=coordinator)
+        turn = producer.lead("T", 0)
+        (send,) = self.send(producer, "1")
+        for failed in (turn, send):
+            self.assertIn("no rights below /leaders", str(self.failureResultOf(failed, CoordinatorUnreachable).value))
 
 
 class Coordinator(ProducerCase):
