@@ -9,6 +9,7 @@ import twisted_mq.client
 _PARTS = {
     "Producers": ("Producer", "Sen", "Transaction", "Message", "reply_message"),
     "Consumers": ("PushConsumer", "LitePullConsumer", "Consume", "Consumer", "FlowLimits"),
+    "Strict order": ("Ordered", "Window"),
     "Clients": ("MQClient", "ClientOptions"),
 }
 """Title -> beginnings of the names that stand below it; errors come last."""

@@ -58,3 +58,11 @@ def test_wrong_ports_and_stores_are_told_in_flags(monkeypatch, busy_port):
     assert fails(PortError("set another listenPort", 9)) == "set another --namesrv-port"
     assert fails(PortError("set another listenPort", 10)) == "set another --port"
     assert fails(StoreLocked("/x")).endswith("another --store")
+
+
+@pytest.mark.parametrize(
+    "flags", [["--store", "x"], ["--port", "1"], ["--bind", "0.0.0.0"], ["--advertise", "10.0.0.1"]]
+)
+def test_ordered_groups_choose_their_ports_and_stores(flags):
+    result = CliRunner().invoke(up, ["--ordered", *flags])
+    assert (result.exit_code, "--ordered goes with --namesrv-port" in result.stderr) == (2, True)

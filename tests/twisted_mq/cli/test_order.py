@@ -1,0 +1,152 @@
+"""`mq order` with real brokers: what it makes, what it shows, what it refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.internet import defer
+from twisted.trial.unittest import TestCase
+
+from tests.support.ordered_cluster import TOPIC, OrderedClusterCase
+from twisted_mq.cli.errors import CliError
+from twisted_mq.cli.ordered import declare, groups
+from twisted_mq.cli.ordered.session import Connection, coordinator_address, settings_of
+from twisted_mq.cli.ordered.state import group_row, read_state, state_json, unit_row
+from twisted_mq.client import OrderedTopicUnknown
+from twisted_mq.coordination.interfaces import Delete, Put
+from twisted_mq.ordering.lists import OrderedTopic
+from twisted_mq.ordering.paths import topic_path, unit_path
+from twisted_mq.protocol.errors import BrokerError
+
+
+class Commands(OrderedClusterCase):
+    async def refused(self, work: Any) -> str:
+        with self.assertRaises(CliError) as caught:
+            await work
+        return str(caught.exception)
+
+    async def test_declared_shown_handed_over_retired_and_deleted(self) -> None:
+        await self.started()
+        await self.declared(2)
+        await defer.gatherResults(self.send(await self.producer(), 0, 5))
+        state = await read_state(self.session, TOPIC)
+        first = state.units[0]
+        epoch = first.lists.epoch
+        row = ("0", epoch, "broker-a", "broker-a broker-b", f"broker-a:{epoch} (5)")
+        self.assertEqual(unit_row(state, first)[:5], row)
+        self.assertEqual([group_row(group)[3] for group in state.groups.values()], ["ok", "ok"])
+        shown: Any = state_json(state)
+        self.assertEqual(shown["units"][0]["consume"], [{"group": "broker-a", "epoch": epoch, "backlog": 5}])
+        self.assertEqual(shown["units"][0]["producers"][0]["group"], "billing")
+        await declare.create(self.session, OrderedTopic(TOPIC, 2, ("broker-a", "broker-b")))  # harmless
+
+        moved = await groups.move(self.session, TOPIC, "0", "broker-b")
+        self.assertEqual((moved.head, moved.epoch), ("broker-b", epoch + 1))
+        state = await read_state(self.session, TOPIC)
+        self.assertEqual(
+            state.blocks(state.units[0]), ["broker-a waits for its first consumer group; start a consumer"]
+        )
+        said = await self.refused(groups.move(self.session, TOPIC, "0", "broker-a"))
+        self.assertIn("not moved: broker-a: what it took is not consumed yet", said)
+        await self.consumer()
+        await self.consumed(5)
+        await self.state_with(lambda state: state.units[0].lists.send == ("broker-b", "broker-a"))
+
+        await groups.wish(self.session, "broker-b", retired=True)
+        self.assertEqual(await groups.left_send_lists(self.session, "broker-b", 20), [])
+        state = await self.state_with(lambda state: state.units[0].lists.head == "broker-a")
+        self.assertEqual(state.groups["broker-b"].obstacle(), "broker-b: it is retired: mq order restore takes it back")
+        await groups.wish(self.session, "broker-b", retired=False)
+        await self.state_with(lambda state: "broker-b" in state.units[0].lists.send)
+
+        await declare.delete(self.session, TOPIC)
+        with self.assertRaises(OrderedTopicUnknown):
+            await read_state(self.session, TOPIC)
+        self.assertNotIn(TOPIC, await self.session.admin.topic_list())
+
+    async def test_what_can_not_be_is_refused_with_what_to_do(self) -> None:
+        await self.started()
+        self.assertEqual(await coordinator_address(self.session.admin), self.cluster.coordinator_address)
+        unknown = OrderedTopic(TOPIC, 1, ("broker-a", "broker-x"))
+        self.assertEqual(
+            await self.refused(declare.create(self.session, unknown)),
+            "no broker group 'broker-x' at this name server; it knows: broker-a, broker-b",
+        )
+        await self.declared()
+        said = await self.refused(declare.create(self.session, OrderedTopic(TOPIC, 2, ("broker-a",))))
+        self.assertEqual(
+            said,
+            "topic Orders is declared already: 1 queues on broker-a,broker-b; mq order delete Orders takes that back",
+        )
+        said = await self.refused(groups.move(self.session, TOPIC, "1", "broker-b"))
+        self.assertEqual(said, "topic Orders has no queue '1' that moves by itself; it has 0 to 0")
+        said = await self.refused(groups.move(self.session, TOPIC, "0", "broker-x"))
+        self.assertEqual(said, "group 'broker-x' is not one of topic Orders; it has broker-a, broker-b")
+        said = await self.refused(groups.wish(self.session, "broker-x", retired=True))
+        self.assertIn("they have: broker-a, broker-b", said)
+        with self.assertRaises(OrderedTopicUnknown):
+            await read_state(self.session, "Plain")
+        await self.session.coordinator.commit([Put(unit_path(TOPIC, "0"), b'{"epoch":1}', None)])
+        state = await read_state(self.session, TOPIC)
+        self.assertEqual(
+            state.blocks(state.units[0]),
+            ["blocked: /topics/Orders/0: send: is missing, a list of broker names is needed, got null; "
+             "put the node right by hand"],
+        )  # fmt: skip
+        said = await self.refused(groups.move(self.session, TOPIC, "0", "broker-b"))
+        self.assertIn("topic Orders queue 0 is blocked", said)
+        await self.cluster.stop_broker("broker-b", 1)
+        alone = OrderedTopic("Other", 1, ("broker-b",))
+        self.assertIn(
+            "group broker-b has no slaves registered", await self.refused(declare.create(self.session, alone))
+        )
+
+    async def test_slaves_that_are_not_read_are_refused(self) -> None:
+        await self.started(broker_options={"slave_read_enable": False})
+        said = await self.refused(declare.create(self.session, OrderedTopic(TOPIC, 1, ("broker-a",))))
+        self.assertEqual(
+            said,
+            "broker 1 of broker-a has no slaveReadEnable=true; consumers could not go on after the master's loss",
+        )
+
+    async def test_messages_of_an_earlier_declaration_are_not_taken_for_new_ones(self) -> None:
+        await self.started()
+        await self.declared()
+        await defer.gatherResults(self.send(await self.producer(), 0, 1))
+        paths = [unit_path(TOPIC, "0"), topic_path(TOPIC)]
+        await self.session.coordinator.commit([Delete(path) for path in paths])  # as another ZooKeeper would have it
+        said = await self.refused(declare.create(self.session, OrderedTopic(TOPIC, 1, ("broker-b", "broker-a"))))
+        self.assertIn("group broker-a has messages of topic Orders from before; take another name, or delete", said)
+
+    async def test_plain_topic_does_not_become_ordered(self) -> None:
+        await self.started()
+        plain = OrderedTopic("BenchmarkTest", 1, ("broker-a", "broker-b"))
+        with self.assertRaises(BrokerError):
+            await declare.create(self.session, plain)
+        with self.assertRaises(OrderedTopicUnknown):
+            await read_state(self.session, "BenchmarkTest")
+
+
+class Arguments(TestCase):
+    def refused(self, *arguments: Any, **more: Any) -> str:
+        with self.assertRaises(CliError) as caught:
+            declare.declaration(*arguments, together=False)
+        return str(caught.exception)
+
+    def test_declarations_without_sense_name_the_argument(self) -> None:
+        self.assertIn("--groups ',' names no broker group", self.refused("T", 1, ","))
+        self.assertIn("or one twice", self.refused("T", 1, "a,a"))
+        self.assertIn("topic 'a b'", self.refused("a b", 1, "a"))
+        self.assertIn("65535 ordered queues at most", self.refused("T", 65536, "a"))
+
+    def test_coordinators_that_can_not_be_reached_say_what_to_do(self) -> None:
+        for address, text in (
+            ("memory", "`mq up --ordered` prints an address for --coordinator"),
+            ("host:port", "'host:port' is not HOST:PORT"),
+        ):
+            with self.assertRaises(CliError) as caught:
+                settings_of(address, Connection(""))
+            self.assertIn(text, str(caught.exception))
+        with self.assertRaises(CliError) as caught:
+            settings_of("zk:2181", Connection("", auth="secret"))
+        self.assertNotIn("secret", str(caught.exception))

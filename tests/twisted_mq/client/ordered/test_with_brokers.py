@@ -1,0 +1,60 @@
+"""Ordered producers and consumers with real brokers, which fail and come back under load."""
+
+from __future__ import annotations
+
+from twisted.internet import defer, reactor
+
+from tests.support.ordered_cluster import TOPIC, OrderedClusterCase
+from twisted_mq.client import Message, NotLeader, OrderedOptions, Producer
+from twisted_mq.client.core.errors import BrokerError, SendFailed
+
+
+class WithBrokers(OrderedClusterCase):
+    async def test_order_goes_on_through_the_loss_and_return_of_a_master(self) -> None:
+        await self.started()
+        await self.declared(2)
+        producer, _ = await self.producer(), await self.consumer()
+        await defer.gatherResults(self.send(producer, 0, 300))
+        sends = self.send(producer, 300, 900)
+        await self.cluster.stop_broker("broker-a", 0)
+        sends += self.send(producer, 900, 1000)
+        results = await defer.gatherResults(sends)
+        self.assertEqual(results[-1].queue.broker_name, "broker-b")
+        await self.consumed(1000)
+        state = await self.state_with(lambda state: all(len(unit.lists.consume) == 1 for unit in state.units))
+        self.assertEqual({unit.lists.consume[0].group for unit in state.units}, {"broker-b"})
+        await self.cluster.start_broker("broker-a", 0)
+        await self.state_with(lambda state: all(unit.lists.send == ("broker-b", "broker-a") for unit in state.units))
+        await self.cluster.stop_broker("broker-b", 1)
+        results = await defer.gatherResults(self.send(producer, 1000, 1100))
+        self.assertEqual(results[-1].queue.broker_name, "broker-a")
+        await self.consumed(1100)
+
+    async def test_standbys_take_over(self) -> None:
+        await self.started()
+        await self.declared()
+        first, second = await self.producer(), await self.producer(options=OrderedOptions(stand_by=True))
+        active, _ = await self.consumer(), await self.consumer()
+        await defer.gatherResults(self.send(first, 0, 50))
+        waiting = defer.gatherResults(self.send(second, 50, 100))
+        await self.consumed(50)
+        self.assertFalse(waiting.called)
+        await first.stop()
+        await active.stop()
+        await waiting
+        await self.consumed(100)
+
+    async def test_other_producers_are_refused(self) -> None:
+        await self.started()
+        await self.declared()
+        producer = await self.producer()
+        await defer.gatherResults(self.send(producer, 0, 1))
+        other = await self.producer()
+        await self.assertFailure(other.lead(TOPIC).addTimeout(0.2, reactor), defer.TimeoutError)
+        await self.assertFailure(other.send(Message(TOPIC, b"x")), NotLeader)
+        plain = Producer(reactor, "plain", self.cluster.name_server)
+        await plain.start()
+        self.addCleanup(plain.stop)
+        error = await self.assertFailure(plain.send(Message(TOPIC, b"x")), SendFailed)
+        self.assertIsInstance(error.__cause__, BrokerError)
+        self.assertIn("OrderedProducer", str(error))

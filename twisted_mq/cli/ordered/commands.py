@@ -1,0 +1,199 @@
+"""The commands below `mq order`, their options, and what they print."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from twisted_mq.cli.output import json_line, print_table
+
+if TYPE_CHECKING:
+    from twisted_mq.cli.ordered.session import Connection, OrderSession
+    from twisted_mq.cli.ordered.state import TopicState
+
+HEAD_SECONDS = 10.0
+"""How long a new topic may take to have its heads, and a retired group to leave the send lists."""
+LOOK_SECONDS = 0.2
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+OPTIONS = (
+    click.option("--namesrv", envvar="NAMESRV_ADDR", default="127.0.0.1:9876", show_default=True, help="Name servers."),
+    click.option(
+        "--coordinator",
+        envvar="MQ_ORDER_COORDINATOR",
+        help="ZooKeeper as HOST:PORT,HOST:PORT/chroot.  [default: what the brokers say]",
+    ),
+    click.option(
+        "--auth",
+        envvar="MQ_ORDER_AUTH",
+        default="",
+        help="USER:PASSWORD of ZooKeeper's digest; better in MQ_ORDER_AUTH.",
+    ),
+    click.option("--ca-file", default="", help="TLS to ZooKeeper: the authority its certificate is of, PEM."),
+    click.option("--cert-file", default="", help="TLS to ZooKeeper: the own certificate, PEM."),
+    click.option("--key-file", default="", help="TLS to ZooKeeper: its key, PEM."),
+    click.option("--json", "as_json", is_flag=True, help="One JSON object a line."),
+)
+
+
+def connected(command: F) -> F:
+    """The options of all commands; the function gets them as `connection`."""
+
+    @functools.wraps(command)
+    def with_connection(
+        namesrv: str, coordinator: str | None, auth: str, ca_file: str, cert_file: str, key_file: str, **rest: Any
+    ) -> Any:
+        from twisted_mq.cli.ordered.session import Connection
+
+        connection = Connection(namesrv, coordinator, auth, ca_file, cert_file, key_file)
+        return command(connection=connection, **rest)
+
+    found: Any = with_connection
+    for option in reversed(OPTIONS):
+        found = option(found)
+    return found  # type: ignore[no-any-return]
+
+
+@click.command(short_help="Declare an ordered topic.")
+@click.argument("topic")
+@click.option("--queues", required=True, type=click.IntRange(1), help="How many ordered queues it has.")
+@click.option("--groups", required=True, help="Broker names, parted by commas, the preferred ones first.")
+@click.option("--together", is_flag=True, help="All queues move as one, which Apache's clients can follow.")
+@connected
+def create(connection: Connection, topic: str, queues: int, groups: str, together: bool, as_json: bool) -> None:
+    """Declare TOPIC as strictly ordered, at the coordinator and at all brokers of its groups.
+
+    A second run finishes what a first one began.
+    """
+    from twisted_mq.cli.ordered import declare
+    from twisted_mq.cli.ordered.session import run_session
+
+    declared = declare.declaration(topic, queues, groups, together=together)
+
+    async def work(session: OrderSession) -> None:
+        await declare.create(session, declared)
+        _print(await _with_heads(session, topic), as_json)
+
+    run_session(connection, work)
+
+
+async def _with_heads(session: OrderSession, topic: str) -> TopicState:
+    from twisted_mq.cli.ordered.state import read_state
+
+    limit_ms = session.admin.now_ms() + HEAD_SECONDS * 1000
+    while True:
+        state = await read_state(session, topic)
+        if all(unit.lists.head for unit in state.units) or session.admin.now_ms() >= limit_ms:
+            return state
+        await session.admin.sleep(LOOK_SECONDS)
+
+
+@click.command(short_help="Show lists, heads, backlog, health and leaders.")
+@click.argument("topic")
+@click.option("--watch", is_flag=True, help="Show it again each time it changed, until Ctrl-C.")
+@connected
+def show(connection: Connection, topic: str, watch: bool, as_json: bool) -> None:
+    """Show the queues of TOPIC and its groups; what stands still says why, and what would free it."""
+    from twisted_mq.cli.ordered.session import run_session
+    from twisted_mq.cli.ordered.state import read_state
+
+    async def work(session: OrderSession) -> None:
+        shown = None
+        while True:
+            state = await read_state(session, topic)
+            if state != shown:
+                _print(state, as_json)
+                shown = state
+            if not watch:
+                return
+            await session.admin.sleep(1.0)
+
+    run_session(connection, work)
+
+
+def _print(state: TopicState, as_json: bool) -> None:
+    from twisted_mq.cli.ordered.state import COLUMNS, GROUP_COLUMNS, group_row, state_json, unit_row
+
+    if as_json:
+        sys.stdout.write(json_line(state_json(state)))
+    else:
+        print_table(COLUMNS, [unit_row(state, unit) for unit in state.units])
+        print_table(GROUP_COLUMNS, [group_row(group) for group in state.groups.values()])
+    sys.stdout.flush()
+
+
+@click.command(short_help="Have a group take no more sends.")
+@click.argument("group")
+@connected
+def retire(connection: Connection, group: str, as_json: bool) -> None:
+    """Have GROUP take no more ordered sends, and wait until it has left all send lists.
+
+    What it has is consumed; stop its brokers when `mq order show` has it in no consume list any more.
+    """
+    from twisted_mq.cli.ordered.groups import left_send_lists, wish
+    from twisted_mq.cli.ordered.session import run_session
+
+    async def work(session: OrderSession) -> None:
+        await wish(session, group, retired=True)
+        still = await left_send_lists(session, group, HEAD_SECONDS)
+        text = f"{group} is retired" + (f"; still in the send lists of {', '.join(still)}" if still else "")
+        _say(text, {"group": group, "retired": True, "sendLists": still}, as_json)
+
+    run_session(connection, work)
+
+
+@click.command(short_help="Have a retired group back.")
+@click.argument("group")
+@connected
+def restore(connection: Connection, group: str, as_json: bool) -> None:
+    """Have GROUP back: it joins the send lists' ends as soon as it is well and has no backlog."""
+    from twisted_mq.cli.ordered.groups import wish
+    from twisted_mq.cli.ordered.session import run_session
+
+    async def work(session: OrderSession) -> None:
+        await wish(session, group, retired=False)
+        _say(f"{group} joins the send lists when it is well", {"group": group, "retired": False}, as_json)
+
+    run_session(connection, work)
+
+
+@click.command(short_help="Hand a queue over to another group.")
+@click.argument("topic")
+@click.argument("queue")
+@click.argument("group")
+@connected
+def move(connection: Connection, topic: str, queue: str, group: str, as_json: bool) -> None:
+    """Have GROUP take the sends of QUEUE of TOPIC; QUEUE is `all` for a topic whose queues move together."""
+    from twisted_mq.cli.ordered import groups
+    from twisted_mq.cli.ordered.session import run_session
+
+    async def work(session: OrderSession) -> None:
+        lists = await groups.move(session, topic, queue, group)
+        text = f"{group} takes the sends of {topic} queue {queue} in epoch {lists.epoch}"
+        _say(text, {"topic": topic, "unit": queue, "head": lists.head, "epoch": lists.epoch}, as_json)
+
+    run_session(connection, work)
+
+
+@click.command(short_help="Take a declaration back.")
+@click.argument("topic")
+@connected
+def delete(connection: Connection, topic: str, as_json: bool) -> None:
+    """Delete TOPIC with all its messages, at the coordinator, the brokers and the name servers."""
+    from twisted_mq.cli.ordered import declare
+    from twisted_mq.cli.ordered.session import run_session
+
+    async def work(session: OrderSession) -> None:
+        await declare.delete(session, topic)
+        _say(f"{topic} is deleted", {"topic": topic, "deleted": True}, as_json)
+
+    run_session(connection, work)
+
+
+def _say(text: str, value: dict[str, Any], as_json: bool) -> None:
+    click.echo(json_line(value) if as_json else text, nl=not as_json)

@@ -1,0 +1,182 @@
+"""Declaring ordered topics, and taking declarations back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from twisted_mq.cli.admin.update_topic import TopicSettings
+from twisted_mq.cli.errors import CliError
+from twisted_mq.cli.ordered.session import COORDINATOR_KEY, OrderSession
+from twisted_mq.client.core.broker_calls import BrokerCalls
+from twisted_mq.client.ordered.errors import OrderedTopicUnknown
+from twisted_mq.client.ordered.topic_units import read_topic
+from twisted_mq.coordination.interfaces import ICoordinator
+from twisted_mq.ordering import declaring
+from twisted_mq.ordering.documents import MOST_QUEUES
+from twisted_mq.ordering.lists import OrderedTopic
+from twisted_mq.protocol.bodies import BrokerData, ClusterInfo, TopicConfig, TopicConfigAndQueueMapping, decode_body
+from twisted_mq.protocol.bodies.topic_config import ORDER, ORDER_QUEUES, ORDER_TOGETHER
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.headers import GetTopicConfigRequestHeader
+from twisted_mq.protocol.names.routes import MASTER_ID
+from twisted_mq.protocol.names.validation import topic_fault
+
+SLAVE_READ_KEY = "slaveReadEnable"
+
+
+def declaration(topic: str, queues: int, groups: str, *, together: bool) -> OrderedTopic:
+    """What the command line says. Raises CliError."""
+    names = tuple(part.strip() for part in groups.split(",") if part.strip())
+    fault = topic_fault(topic)
+    if fault is not None:
+        raise CliError(f"topic {topic!r}: {fault}")
+    if not names or len(set(names)) < len(names):
+        raise CliError(f"--groups {groups!r} names no broker group, or one twice", "give them as broker-a,broker-b")
+    if queues > MOST_QUEUES:
+        raise CliError(f"--queues {queues}: a topic has {MOST_QUEUES} ordered queues at most")
+    return OrderedTopic(topic, queues, names, together)
+
+
+async def create(session: OrderSession, declared: OrderedTopic) -> None:
+    """Have the brokers of all groups know the topic, then declare it. What was begun before is finished.
+
+    Raises CliError for groups that can't keep order, and for another declaration of the topic.
+    """
+    masters = [await _master(session, await session.admin.cluster_info(), group) for group in declared.groups]
+    if not await _is_declared(session.coordinator, declared):
+        for group, master in zip(declared.groups, masters, strict=True):
+            await _refuse_messages(session, group, master, declared.topic)
+    for master in masters:
+        await _create_at(session, master, declared)
+    await declaring.declare(session.coordinator, declared)
+
+
+async def _create_at(session: OrderSession, master: str, declared: OrderedTopic) -> None:
+    """Nothing to do where the broker has it from an earlier run. Raises BrokerError for a topic that is not ordered."""
+    mode = ORDER_TOGETHER if declared.together else ORDER_QUEUES
+    settings = TopicSettings(
+        topic=declared.topic,
+        read_queues=declared.queues,
+        write_queues=declared.queues,
+        perm=6,
+        sys_flag=0,
+        order=False,
+        attributes={f"+{ORDER}": mode},
+    )
+    known = await _known_at(session, master, declared.topic)
+    if known is None or known.order_mode != mode or known.write_queue_nums != declared.queues:
+        await session.admin.invoke(master, RequestCode.UPDATE_AND_CREATE_TOPIC, settings.header())
+
+
+async def _known_at(session: OrderSession, master: str, topic: str) -> TopicConfig | None:
+    try:
+        answer = await session.admin.invoke(
+            master, RequestCode.GET_TOPIC_CONFIG, GetTopicConfigRequestHeader(topic=topic)
+        )
+    except BrokerError as error:
+        if error.response_code == ResponseCode.TOPIC_NOT_EXIST:
+            return None
+        raise
+    return decode_body(TopicConfigAndQueueMapping, answer.body)
+
+
+async def _master(session: OrderSession, cluster: ClusterInfo, group: str) -> str:
+    """The master's address. Raises CliError where the group is none that keeps order."""
+    addresses = _addresses(cluster, group)
+    if MASTER_ID not in addresses:
+        raise CliError(f"group {group} has no master registered at the name server", "start it")
+    slaves = len(addresses) - 1
+    if slaves != 1:
+        raise CliError(
+            f"group {group} has {slaves or 'no'} slaves registered at the name server",
+            f"an ordered group is a master and exactly one slave: a broker with brokerName={group}, brokerId=1 and"
+            " brokerRole=SLAVE",
+        )
+    for broker_id, address in addresses.items():
+        await _check_settings(session, f"broker {broker_id} of {group}", address, is_slave=broker_id != MASTER_ID)
+    return addresses[MASTER_ID]
+
+
+async def _check_settings(session: OrderSession, broker: str, address: str, *, is_slave: bool) -> None:
+    config = await BrokerCalls(session.admin.client).broker_config(address)
+    if not config.get(COORDINATOR_KEY):
+        raise CliError(
+            f"{broker} has no {COORDINATOR_KEY}",
+            "an ordered group is a master with brokerRole=SYNC_MASTER and a slave, both with that key",
+        )
+    if is_slave and config.get(SLAVE_READ_KEY) != "true":
+        raise CliError(f"{broker} has no {SLAVE_READ_KEY}=true", "consumers could not go on after the master's loss")
+
+
+def _addresses(cluster: ClusterInfo, group: str) -> dict[int, str]:
+    brokers: dict[str, BrokerData] = cluster.broker_addr_table or {}
+    if group not in brokers:
+        known = ", ".join(sorted(brokers)) or "none"
+        raise CliError(f"no broker group {group!r} at this name server", f"it knows: {known}")
+    return dict(brokers[group].broker_addrs)
+
+
+async def _is_declared(coordinator: ICoordinator, declared: OrderedTopic) -> bool:
+    """Raises CliError for another declaration of the topic."""
+    try:
+        known = await read_topic(coordinator, declared.topic)
+    except OrderedTopicUnknown:
+        return False
+    if known != declared:
+        together = ", together" if known.together else ""
+        raise CliError(
+            f"topic {declared.topic} is declared already: {known.queues} queues on {','.join(known.groups)}{together}",
+            f"mq order delete {declared.topic} takes that back",
+        )
+    return True
+
+
+async def _refuse_messages(session: OrderSession, group: str, master: str, topic: str) -> None:
+    """Epochs begin anew with a declaration: messages of an earlier one would be taken for its own. Raises CliError."""
+    if await _known_at(session, master, topic) is None:
+        return
+    stats = await session.admin.topic_stats(master, topic)
+    if any(offset.max_offset > offset.min_offset for offset in stats.offset_table.values()):
+        raise CliError(
+            f"group {group} has messages of topic {topic} from before",
+            f"take another name, or delete them first: mqadmin deleteTopic -t {topic} -c CLUSTER",
+        )
+
+
+async def delete(session: OrderSession, topic: str) -> None:
+    """Take the declaration back, then delete the topic with its messages at all brokers and the name servers.
+
+    Raises OrderedTopicUnknown.
+    """
+    coordinator = session.coordinator
+    declared = await read_topic(coordinator, topic)
+    await declaring.take_back(coordinator, topic)
+    await _delete_at_brokers(session, declared)
+
+
+async def _delete_at_brokers(session: OrderSession, declared: OrderedTopic) -> None:
+    cluster = await session.admin.cluster_info()
+    brokers = cluster.broker_addr_table or {}
+    for group in declared.groups:
+        master = brokers[group].broker_addrs.get(MASTER_ID) if group in brokers else None
+        if master is None:
+            session.admin.warn(f"the master of {group} is not there: delete the topic there with mqadmin deleteTopic")
+            continue
+        await _unless_missing(session, master, declared.topic)
+    for name in _clusters(cluster, declared.groups):
+        for server in session.admin.name_servers:
+            await session.admin.delete_route(server, name, declared.topic)
+
+
+async def _unless_missing(session: OrderSession, master: str, topic: str) -> None:
+    try:
+        await session.admin.delete_topic(master, topic)
+    except BrokerError as error:
+        if error.response_code != ResponseCode.TOPIC_NOT_EXIST:
+            raise
+
+
+def _clusters(cluster: ClusterInfo, groups: Sequence[str]) -> list[str]:
+    table = cluster.cluster_addr_table or {}
+    return sorted(name for name, members in table.items() if not set(groups).isdisjoint(members))

@@ -1,0 +1,126 @@
+"""What the commands work with: the cluster's brokers, and a session with the coordinator of its ordered topics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from twisted_mq.cli.admin.calls import AdminContext, select_address
+from twisted_mq.cli.errors import CliError, report
+from twisted_mq.coordination.address import BadAddress, parse_address
+from twisted_mq.coordination.interfaces import CoordinationError, ICoordinator
+from twisted_mq.coordination.settings import CoordinatorSettings
+from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.remoting.errors import RemotingError
+
+if TYPE_CHECKING:
+    from twisted.internet.defer import Deferred
+    from twisted.internet.interfaces import IReactorTime
+
+COORDINATOR_KEY = "orderCoordinator"
+
+
+@attrs.frozen
+class Connection:
+    """How to reach both. Without `coordinator` the brokers are asked for its address."""
+
+    namesrv: str
+    coordinator: str | None = None
+    auth: str = attrs.field(default="", repr=False)
+    ca_file: str = ""
+    certificate_file: str = ""
+    key_file: str = ""
+
+
+@attrs.frozen
+class OrderSession:
+    """`admin` asks brokers and name servers."""
+
+    admin: AdminContext
+    coordinator: ICoordinator
+
+
+Work = Callable[[OrderSession], Coroutine["Deferred[Any]", Any, None]]
+
+
+def run_session(connection: Connection, work: Work) -> None:
+    """Run one command. Raises CliError, and what requests raise."""
+    from twisted_mq.cli.run import run_under_reactor
+
+    run_under_reactor(lambda reactor: _run(reactor, connection, work))
+
+
+async def _run(reactor: IReactorTime, connection: Connection, work: Work) -> None:
+    from twisted.internet.task import deferLater
+
+    from twisted_mq.coordination.connect import coordinator_for
+    from twisted_mq.remoting.client import RemotingClient
+
+    client = RemotingClient(reactor)
+    admin = AdminContext(
+        client=client,
+        name_servers=[part.strip() for part in connection.namesrv.split(";") if part.strip()],
+        echo=lambda text: print(text, flush=True),
+        warn=lambda text: report("mq order", text),
+        now_ms=lambda: int(reactor.seconds() * 1000),
+        sleep=lambda seconds: deferLater(reactor, seconds),
+    )
+    try:
+        address = connection.coordinator or await coordinator_address(admin)
+        await _in_session(coordinator_for(settings_of(address, connection), reactor), address, admin, work)
+    finally:
+        client.close()
+
+
+async def _in_session(coordinator: ICoordinator, address: str, admin: AdminContext, work: Work) -> None:
+    try:
+        await coordinator.start()
+        try:
+            await work(OrderSession(admin, coordinator))
+        finally:
+            await coordinator.stop()
+    except CoordinationError as error:
+        raise CliError(f"coordinator {address}: {error}") from error
+
+
+def settings_of(address: str, connection: Connection) -> CoordinatorSettings:
+    """How to reach the coordinator. Raises CliError."""
+    try:
+        parsed = parse_address(address)
+        if parsed.in_memory:
+            raise CliError(
+                "the brokers keep their ordered topics in the memory of their process",
+                "`mq up --ordered` prints an address for --coordinator; a cluster of several processes needs ZooKeeper",
+            )
+        return CoordinatorSettings(
+            parsed,
+            auth=connection.auth,
+            ca_file=connection.ca_file,
+            certificate_file=connection.certificate_file,
+            key_file=connection.key_file,
+        )
+    except BadAddress as error:
+        raise CliError(str(error)) from error
+    except ValueError as error:
+        raise CliError(str(error), "see --auth, --ca-file, --cert-file and --key-file") from error
+
+
+async def coordinator_address(admin: AdminContext) -> str:
+    """The first that a broker of the cluster says. Raises CliError."""
+    from twisted_mq.client.core.broker_calls import BrokerCalls
+
+    calls = BrokerCalls(admin.client)
+    for _, broker in sorted((await admin.cluster_info()).broker_addr_table.items()):
+        address = select_address(broker.broker_addrs)
+        try:
+            found = (await calls.broker_config(address)).get(COORDINATOR_KEY) if address else None
+        except (BrokerError, RemotingError):
+            continue
+        if found:
+            return found
+    raise CliError(
+        "no broker says where the coordinator is",
+        f"set {COORDINATOR_KEY} in the brokers' files, or name it: --coordinator HOST:PORT/chroot",
+    )
