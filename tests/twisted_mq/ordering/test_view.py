@@ -1,4 +1,4 @@
-"""What a broker follows of the coordinator."""
+"""What is known of the coordinator's nodes, however they change and whatever is wrong with them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,225 @@ from twisted.internet import defer
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from twisted_mq.coordination.interfaces import ICoordinator
+from twisted_mq.coordination.interfaces import Conflict, Create, Delete, ICoordinator, Put, SessionEvent
 from twisted_mq.coordination.memory import MemoryEnsemble
+from twisted_mq.coordination.nodes import make_paths
+from twisted_mq.ordering.changes import change, is_absent
 from twisted_mq.ordering.declaring import declare, take_back
-from twisted_mq.ordering.lists import Lists, OrderedTopic
-from twisted_mq.ordering.view import OrderView
+from twisted_mq.ordering.documents import GroupWish, Member, encode_group, encode_lists, encode_member, encode_topic
+from twisted_mq.ordering.lists import Lists, OrderedTopic, Term
+from twisted_mq.ordering.paths import ROOTS, group_path, member_path, members_path, topic_path, unit_path
+from twisted_mq.ordering.rules import Drained, Lost, NotWell, Ready
+from twisted_mq.ordering.view import NOT_KNOWN, OrderView
+
+
+class ViewCase(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.clock = Clock()
+        self.ensemble = MemoryEnsemble(self.clock)
+        self.operator = self.ensemble.coordinator()
+        self.coordinator = self.ensemble.coordinator()
+        for client in (self.operator, self.coordinator):
+            client.start()
+        self.run_for(0.1)
+        self.units: list[tuple[str, str]] = []
+        self.others = 0
+        self.view = OrderView(self.coordinator, lambda *unit: self.units.append(unit), self.count)
+        self.coordinator.listen(lambda event: self.view.forget() if event is SessionEvent.LOST else None)
+        self.do(make_paths(self.operator, ROOTS))
+
+    def count(self) -> None:
+        self.others += 1
+
+    def run_for(self, seconds: float) -> None:
+        for _ in range(max(1, round(seconds / 0.05))):
+            self.clock.advance(0.05)
+
+    def do(self, work: Any) -> Any:
+        results: list[Any] = []
+        defer.ensureDeferred(work).addBoth(results.append)
+        for _ in range(100):
+            self.run_for(0.05)
+            if results:
+                break
+        if hasattr(results[0], "raiseException"):
+            results[0].raiseException()
+        return results[0]
+
+    def commit(self, *operations: Any) -> None:
+        self.do(self.operator.commit(operations))
+        self.run_for(0.5)
+
+    def declare(self, *units: str, groups: tuple[str, ...] = ("a", "b"), lists: Lists | None = None) -> None:
+        topic = OrderedTopic("T", len(units), groups)
+        made = [Create(unit_path("T", unit), encode_lists(lists or Lists())) for unit in units]
+        self.commit(Create(topic_path("T"), encode_topic(topic)), *made)
+
+    def join(self, group: str, *ids: int) -> None:
+        self.do(make_paths(self.operator, [members_path(group)]))
+        self.commit(*[Create(member_path(group, one), encode_member(Member(f"{group}:{one}"))) for one in ids])
+
+
+class FollowingTests(ViewCase):
+    def test_everything_that_is_there_is_known_once_it_is_complete(self) -> None:
+        self.declare("0", "1")
+        self.join("a", 0, 1)
+        self.view.start()
+        self.assertFalse(self.view.is_complete)
+        self.run_for(0.5)
+        self.assertTrue(self.view.is_complete)
+        self.assertEqual(self.view.topics, {"T": OrderedTopic("T", 2, ("a", "b"))})
+        self.assertEqual(self.view.units, {("T", "0"): Lists(), ("T", "1"): Lists()})
+        self.assertEqual(self.view.members, {"a": {0: Member("a:0"), 1: Member("a:1")}, "b": {}})
+        self.assertIsNone(self.view.fault("a"))
+        self.assertEqual(self.view.fault("b"), "its master (brokerId 0) is not connected to the coordinator")
+        self.assertEqual(self.view.fault("unheard"), NOT_KNOWN)
+
+    def test_changes_are_told(self) -> None:
+        self.view.start()
+        self.run_for(0.5)
+        self.assertTrue(self.view.is_complete)
+        self.declare("0")
+        self.assertEqual(self.units, [("T", "0")])
+        self.units.clear()
+        later = Lists(1, ("a",), (Term("a", 1),))
+        self.commit(Put(unit_path("T", "0"), encode_lists(later), None))
+        self.assertEqual((self.units, self.view.units["T", "0"]), ([("T", "0")], later))
+        before = self.others
+        self.join("a", 0, 1)
+        self.assertGreater(self.others, before)
+        self.commit(Put(member_path("a", 0), encode_member(Member("a:0", "its slave does not keep up")), None))
+        self.assertEqual(self.view.fault("a"), "its slave does not keep up")
+        self.commit(Delete(member_path("a", 1)))
+        self.assertEqual(self.view.fault("a"), "its slave (brokerId 1) is not connected to the coordinator")
+
+    def test_groups_that_are_still_consumed_are_followed_too(self) -> None:
+        self.declare("0", groups=("a",), lists=Lists(2, ("a",), (Term("gone", 1), Term("a", 2))))
+        self.view.start()
+        self.run_for(0.5)
+        self.assertIn("gone", self.view.members)
+
+    def test_wishes(self) -> None:
+        self.declare("0")
+        self.join("a", 0, 1)
+        self.view.start()
+        self.run_for(0.5)
+        self.commit(Create(group_path("a"), encode_group(GroupWish(retired=True))))
+        self.assertEqual(self.view.fault("a"), "it is retired: mq order restore takes it back")
+        self.commit(Put(group_path("a"), b"nonsense", None))
+        self.assertEqual(self.view.fault("a"), "it is retired: mq order restore takes it back")
+        self.assertIn(group_path("a"), self.view.problems)
+        self.commit(Delete(group_path("a")))
+        self.assertIsNone(self.view.fault("a"))
+
+    def test_topic_that_is_deleted_is_forgotten(self) -> None:
+        self.declare("0")
+        self.view.start()
+        self.run_for(0.5)
+        self.commit(Delete(unit_path("T", "0")), Delete(topic_path("T")))
+        self.assertEqual((self.view.topics, self.view.units), ({}, {}))
+        self.assertTrue(self.view.is_complete)
+
+    def test_session_that_is_over_has_everything_read_again(self) -> None:
+        self.declare("0")
+        self.view.start()
+        self.run_for(0.5)
+        self.coordinator.link.cut()
+        self.run_for(0.2)
+        self.coordinator.expire()
+        self.commit(Put(unit_path("T", "0"), encode_lists(Lists(1, ("a",), (Term("a", 1),))), None))
+        self.coordinator.link.heal()
+        self.clock.advance(0.05)
+        self.run_for(3)
+        self.assertTrue(self.view.is_complete)
+        self.assertEqual(self.view.units["T", "0"].head, "a")
+
+    def test_stopped_it_follows_nothing(self) -> None:
+        self.declare("0")
+        self.view.start()
+        self.run_for(0.5)
+        self.view.stop()
+        self.units.clear()
+        self.commit(Put(unit_path("T", "0"), encode_lists(Lists(3)), None))
+        self.assertEqual(self.units, [])
+
+
+class ProblemTests(ViewCase):
+    def test_documents_that_make_no_sense_are_named_and_do_not_count(self) -> None:
+        self.declare("0", "1")
+        self.view.start()
+        self.run_for(0.5)
+        self.units.clear()
+        self.commit(Put(unit_path("T", "0"), b"{}", None))
+        self.assertEqual(
+            self.view.problem_of("T", "0"), "/topics/T/0: epoch: is missing, a number from 0 on is needed, got null"
+        )
+        self.assertIsNone(self.view.problem_of("T", "1"))
+        self.assertEqual((self.units, sorted(self.view.units)), ([("T", "0")], [("T", "1")]))
+        self.commit(Put(topic_path("T"), b'{"queues":0,"groups":["a"],"together":false}', None))
+        self.assertIn("/topics/T: queues: 1 to 65535 queues is needed", self.view.problem_of("T", "1") or "")
+        self.assertEqual(self.view.units, {})
+        self.commit(Put(topic_path("T"), encode_topic(OrderedTopic("T", 2, ("a",))), None))
+        self.commit(Put(unit_path("T", "0"), encode_lists(Lists()), None))
+        self.assertIsNone(self.view.problem_of("T", "0"))
+        self.assertEqual(self.view.problems, {})
+
+    def test_what_is_not_declared_says_how_to_declare_it(self) -> None:
+        self.view.start()
+        self.run_for(0.5)
+        self.assertEqual(self.view.problem_of("T", "0"), "/topics/T is missing: declare the topic with mq order create")
+        self.declare("0")
+        self.assertEqual(
+            self.view.problem_of("T", "5"), "/topics/T/5 is missing: declare the topic anew with mq order create"
+        )
+
+
+class ChangeTests(ViewCase):
+    def change(self, event: Any, also: Any = (), **faults: str) -> Lists:
+        lists = self.do(change(self.coordinator, "T", "0", event, faults.get, also))
+        assert isinstance(lists, Lists)
+        return lists
+
+    def test_event_is_written(self) -> None:
+        self.declare("0")
+        self.join("a", 0, 1)
+        self.assertEqual(self.change(Ready("a")), Lists(1, ("a",), (Term("a", 1),)))
+        self.assertEqual(self.change(Ready("a")), Lists(1, ("a",), (Term("a", 1),)))
+        node = self.ensemble.tree[unit_path("T", "0")]
+        assert node is not None
+        self.assertEqual(node.version, 1, "once")
+
+    def test_group_whose_broker_is_gone_never_becomes_the_head_whatever_the_view_says(self) -> None:
+        self.declare("0")
+        self.join("a", 0)
+        with self.assertRaises(Conflict):
+            self.change(Ready("a"))
+        with self.assertRaises(NotWell):
+            self.change(Ready("a"), a="its slave is missing")
+
+    def test_who_is_quicker_wins_and_the_other_goes_on_from_there(self) -> None:
+        self.declare("0")
+        for group in ("a", "b"):
+            self.join(group, 0, 1)
+        results: list[Any] = []
+        for client, group in ((self.coordinator, "a"), (self.operator, "b")):
+            defer.ensureDeferred(change(client, "T", "0", Ready(group), lambda _: None)).addBoth(results.append)
+        self.run_for(1)
+        self.assertEqual(results[-1], Lists(1, ("a", "b"), (Term("a", 1),)))
+
+    def test_slave_says_nothing_while_its_masters_node_is_there(self) -> None:
+        self.declare("0", lists=Lists(1, (), (Term("a", 1),)))
+        self.join("a", 0, 1)
+        with self.assertRaises(Conflict):
+            self.change(Drained("a", 1), is_absent(member_path("a", 0)))
+        self.commit(Delete(member_path("a", 0)))
+        self.assertEqual(self.change(Drained("a", 1), is_absent(member_path("a", 0))), Lists(1))
+        self.assertIsNone(self.ensemble.tree[member_path("a", 0)])
+
+    def test_topic_that_is_not_declared(self) -> None:
+        with self.assertRaisesRegex(Conflict, "/topics/T/0 is missing"):
+            self.change(Lost("a"))
+
 
 TOPIC = OrderedTopic("T", 2, ("a", "b"))
 

@@ -13,6 +13,9 @@ from twisted_mq.storage.interfaces import IMessageStore
 STEP = 32
 """Entries looked at together, from a queue's end backwards."""
 
+MOST_UNMARKED = 64
+"""Messages in a row that say nothing of an epoch: what was postponed before the topic was ordered may lie between others."""
+
 
 class Terms:
     """Of one store. `confirmed` is the physical offset up to which messages may be handed out."""
@@ -31,7 +34,7 @@ class Terms:
         low, high = first, end
         while low < high:
             middle = (low + high) // 2
-            if self._epoch(topic, queue_id, middle) < epoch:
+            if self._epoch_before(topic, queue_id, low, middle) < epoch:
                 low = middle + 1
             else:
                 high = middle
@@ -39,15 +42,22 @@ class Terms:
             self._begins[topic, queue_id] = epoch, low
         return low
 
-    def _epoch(self, topic: str, queue_id: int, offset: int) -> int:
-        """That of the message at an offset; 0 for one without."""
+    def _epoch_before(self, topic: str, queue_id: int, low: int, offset: int) -> int:
+        """Of the message at an offset, or the last before it that has one, down to `low`; 0 where none has."""
+        found = (
+            self._epoch(topic, queue_id, place) for place in range(offset, max(low, offset - MOST_UNMARKED) - 1, -1)
+        )
+        return next((epoch for epoch in found if epoch is not None), 0)
+
+    def _epoch(self, topic: str, queue_id: int, offset: int) -> int | None:
+        """That of the message at an offset; None for one without."""
         entries = self._store.queue_entries(topic, queue_id, offset, 1)
         record = self._store.look_message(entries[0][0]) if entries else None
         try:
             text = None if record is None else StoredMessage.read(record).properties.get(PROPERTY_ORDERED)
-            return 0 if text is None else OrderMark.decode(text).epoch
+            return None if text is None else OrderMark.decode(text).epoch
         except (RecordError, ValueError):
-            return 0
+            return None
 
     def end(self, topic: str, queue_id: int) -> int:
         """The offset behind the last message that may be handed out."""

@@ -94,6 +94,8 @@ class ReplyMessageProcessor:
         header = read(command)
         try:
             target = self._checks.target(channel, header)
+            if target.order_mode is not None:
+                raise BrokerError(ResponseCode.NO_PERMISSION, f"topic {target.topic} is ordered, it takes no replies")
             if len(header.properties or "") > MAX_PROPERTIES_BYTES:
                 raise not_stored(self._broker.options, PROPERTIES_TOO_LONG)
         except BrokerError as error:

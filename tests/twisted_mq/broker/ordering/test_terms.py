@@ -1,0 +1,87 @@
+"""Where terms begin and end in a queue, in both stores."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.store_load import small_config
+from twisted_mq.broker.ordering.terms import STEP, Terms
+from twisted_mq.protocol.messages.order_mark import OrderMark
+from twisted_mq.storage.config import FlushDiskType, StoreConfig
+from twisted_mq.storage.interfaces import InnerMessage
+from twisted_mq.storage.memory.memory_store import MemoryMessageStore
+from twisted_mq.storage.message_store import FileMessageStore
+
+
+def put(store: Any, *epochs: int | None) -> list[int]:
+    """A message of each epoch, None for one without; the log's end behind each."""
+    ends = []
+    for epoch in epochs:
+        text = b"" if epoch is None else f"ORDERED\x01{OrderMark(epoch, 0).encode()}\x02".encode()
+        ends.append(store.put_message(InnerMessage("T", 0, b"x", text, {}, 0)).end_offset)
+    store.dispatch()
+    return ends
+
+
+def in_memory() -> MemoryMessageStore:
+    store = MemoryMessageStore(StoreConfig(store_path_root_dir="/nowhere"), lambda: 1_795_217_217_000)
+    store.start()
+    return store
+
+
+@pytest.fixture(params=["memory", "files"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    if request.param == "memory":
+        return in_memory()
+    made = FileMessageStore(
+        small_config(tmp_path, flush_disk_type=FlushDiskType.ASYNC_FLUSH), lambda: 1_795_217_217_000
+    )
+    made.start()
+    request.addfinalizer(made.close)
+    return made
+
+
+def terms(store: Any, confirmed: int | None = None) -> Terms:
+    return Terms(store, lambda: store.max_physical_offset() if confirmed is None else confirmed)
+
+
+def test_term_begins_with_its_first_message(store):
+    put(store, 1, 1, 4, 4, 4, 9)
+    found = terms(store)
+    assert [found.begin("T", 0, epoch) for epoch in (1, 2, 4, 5, 9, 10)] == [0, 2, 2, 5, 5, 6]
+
+
+def test_term_without_a_message_begins_at_the_queues_end_and_moves_on_with_it(store):
+    found = terms(store)
+    assert found.begin("T", 0, 5) == 0
+    put(store, 1, 1)
+    assert found.begin("T", 0, 5) == 2
+    put(store, 1, 5)
+    assert found.begin("T", 0, 5) == 3
+    put(store, 5)
+    assert found.begin("T", 0, 5) == 3
+
+
+@given(st.lists(st.integers(1, 5), max_size=12), st.lists(st.integers(0, 15), max_size=5), st.integers(1, 6))
+def test_messages_without_an_epoch_in_between_hide_no_message(epochs, places, wanted):
+    marked: list[int | None] = [*sorted(epochs)]
+    for place in places:
+        marked.insert(place, None)
+    store = in_memory()
+    put(store, *marked)
+    first = next((place for place, epoch in enumerate(marked) if epoch is not None and epoch >= wanted), len(marked))
+    assert terms(store).begin("T", 0, wanted) <= first
+    assert all(epoch is None for epoch in marked[terms(store).begin("T", 0, wanted) : first])
+
+
+def test_end_is_where_both_brokers_hold_everything(store):
+    ends = put(store, *([1] * (3 * STEP)))
+    for count in (0, 1, STEP - 1, STEP, STEP + 1, 2 * STEP, 3 * STEP - 1, 3 * STEP):
+        confirmed = ends[count - 1] if count else 0
+        assert terms(store, confirmed).end("T", 0) == count
+        assert terms(store, confirmed + 1).end("T", 0) == count
