@@ -242,14 +242,19 @@ class Observer:
     # the end
 
     def missing(self) -> list[str]:
-        """What is owed and was not consumed by each group of its topic."""
-        missing = self._not_seen()
-        if not missing or not self._lossy:
-            return missing
+        """What is owed and was not consumed by each group of its topic, or lost its place and has no other one yet."""
+        if not self._lossy:
+            return self._not_seen()
+        there = set()
         for place, message in self._all_messages():
+            there.add(name_of(message))
             if place[3] < self._ends_before[place[:3]]:
                 self.sent[name_of(message)].hidden = True
-        return self._not_seen()
+        return self._not_seen() + [
+            f"{sent.name} by its queue"
+            for sent in self.sent.values()
+            if sent.owed and sent.transaction != "ROLLBACK" and sent.name not in there
+        ]
 
     def _not_seen(self) -> list[str]:
         return [

@@ -22,6 +22,7 @@ from tests.simulation.faults import FAULTS
 from tests.simulation.nodes import BrokerNode, NameServerNode, Node
 from tests.simulation.observer import Observer
 from tests.simulation.world import Broken, World
+from twisted_mq.protocol.layouts.ha import ConnectionState
 
 CALM_SECONDS = 240.0
 """How long after the last fault everything must be delivered at the latest."""
@@ -136,6 +137,9 @@ class Scenario:
         for threads in self.world.threads.values():
             if threads.errors:
                 raise Broken(f"a thread of {threads.host.name} ended: {threads.errors[0].getTraceback()}")
+        for slave in self.brokers:
+            if slave.is_slave and slave.is_running and not slave.host.is_paused and _has_given_up(slave):
+                self._empty(slave)
 
     def restart(self, node: Node) -> None:
         """Start a node again, as its operator would."""
@@ -145,15 +149,20 @@ class Scenario:
                 self._started(node)
 
     def _started(self, broker: BrokerNode) -> None:
-        """Where a master lost what its slave has, the slave's log is no part of it any more: it gets an empty disk."""
+        """What its operator does then."""
         self.observer.after_start(broker, is_copy=broker.has_copy)
+        if broker.has_copy:
+            self._make_topics(broker)
         broker.has_copy = False
-        for slave in self.brokers:
-            mine = slave.is_slave and slave.broker_name == broker.broker_name and slave.is_running
-            if mine and slave.store.max_physical_offset() > broker.store.max_physical_offset():
-                self._empty(slave)
+
+    @staticmethod
+    def _make_topics(broker: BrokerNode) -> None:
+        """A slave takes over its master's topics once a minute: who starts a master from its disk makes the newest anew."""
+        for topic in sorted({*GROUPS.values()}):
+            broker.service.controller.topics.create_for_group(topic, broker.options["default_topic_queue_nums"])
 
     def _empty(self, slave: BrokerNode) -> None:
+        """A slave whose log is no part of its master's says so and stops; its operator gives it an empty disk."""
         slave.kill()
         slave.wipe()
         self.observer.forget_comparison(slave)
@@ -177,6 +186,11 @@ class Scenario:
             self._pass(5.0)
             waited += 5.0
         self.observer.check_queues()
+
+
+def _has_given_up(slave: BrokerNode) -> bool:
+    client = slave.service.controller.ha.client
+    return client is not None and client.state is ConnectionState.SHUTDOWN
 
 
 class _Failures(logging.Handler):
