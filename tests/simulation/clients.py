@@ -93,6 +93,8 @@ class ProducingNode(ClientNode):
         super().__init__(*arguments)
         self._pause = pause
         self._made = 0
+        self._size = self._source.choice((0, 0, 100))
+        """Of all bodies, so that one record fits into the place of another; 0 for sizes of all kinds."""
         self.is_quiet = False
         self.is_sending = False
 
@@ -102,7 +104,9 @@ class ProducingNode(ClientNode):
             self.host, "producers", check=self._decision, options=options, **self.settings
         )
         await self._producer.start()
-        ways = (self._plain, self._plain, self._ordered, self._ordered, self._delayed, self._batch, self._transaction)
+        ways = (
+            self._plain, self._several, self._ordered, self._ordered, self._delayed, self._batch, self._transaction
+        )  # fmt: skip
         while not self.is_quiet:
             await self._rest(*self._pause)
             self.is_sending = True
@@ -115,7 +119,7 @@ class ProducingNode(ClientNode):
     def _message(self, topic: str, delay_level: int = 0, transaction: str = "") -> Message:
         self._made += 1
         name = f"{self.name}-{self._made}"
-        message = Message(topic, f"{name} ".encode().ljust(self._source.randrange(30, 600), b"."))
+        message = Message(topic, f"{name} ".encode().ljust(self._size or self._source.randrange(30, 600), b"."))
         if delay_level:
             message.delay_time_level = delay_level
         if transaction:
@@ -136,6 +140,19 @@ class ProducingNode(ClientNode):
     async def _plain(self) -> None:
         message = self._message(PLAIN)
         self._told(message, await self._producer.send(message))
+
+    async def _several(self) -> None:
+        """Some at nearly the same moment: one is stored while the disk is busy with another."""
+        results = await defer.DeferredList(
+            [defer.ensureDeferred(self._soon()) for _ in range(self._source.randrange(2, 6))], consumeErrors=True
+        )
+        for succeeded, reason in results:
+            if not succeeded:
+                reason.trap(*EXPECTED_ERRORS)
+
+    async def _soon(self) -> None:
+        await self._rest(0.0, 0.02)
+        await self._plain()
 
     async def _ordered(self) -> None:
         message = self._message(ORDERED)

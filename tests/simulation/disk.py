@@ -17,7 +17,7 @@ class Disk:
     """One host's disk below `folder`. `latency` is the range of a sync's seconds."""
 
     def __init__(self, folder: Path, source: random.Random) -> None:
-        self.latency = (0.0005, 0.005)
+        self.latency = source.choice(((0.0005, 0.005), (0.005, 0.05)))
         self.threads: VirtualThreads | None = None
         self.syncs = 0
         self._folder = folder

@@ -107,7 +107,7 @@ class Scenario:
             node.start()
         self._pass(3.0)
         end = self.world.seconds + source.uniform(40.0, 130.0)
-        kinds = source.sample(sorted(FAULTS), k=source.choice((1, 2, 3, 5)))
+        kinds = source.sample(sorted(FAULTS), k=min(len(FAULTS), source.choice((1, 2, 3, 5))))
         pause = source.choice((5.0, 15.0, 40.0))
         while self.world.seconds < end:
             self._pass(source.uniform(0.0, 2 * pause))
