@@ -24,7 +24,7 @@ def find(patch: Path) -> tuple[str, str]:
     with tempfile.TemporaryDirectory(prefix="mq-mutant-") as folder:
         for name in COPIED:
             shutil.copytree(ROOT / name, Path(folder, name), symlinks=True)
-        subprocess.run(["patch", "--quiet", "--strip=1", "--input", str(patch)], cwd=folder, check=True)
+        subprocess.run(["git", "apply", str(patch)], cwd=folder, check=True)
         ran = subprocess.run(
             [
                 sys.executable,

@@ -11,6 +11,7 @@ import gc
 import logging
 import random
 import sys
+import traceback
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -22,6 +23,7 @@ from tests.simulation.faults import FAULTS
 from tests.simulation.nodes import BrokerNode, NameServerNode, Node
 from tests.simulation.observer import Observer
 from tests.simulation.world import Broken, World
+from twisted_mq.logs import PACKAGE
 from twisted_mq.protocol.layouts.ha import ConnectionState
 
 CALM_SECONDS = 240.0
@@ -225,10 +227,10 @@ def simulate(seed: int, log_level: int = logging.ERROR) -> Outcome:
     broken = ""
     try:
         with World(seed) as world:
-            failures, root = _Failures(world), logging.getLogger()
-            root.addHandler(failures)
-            level_before = root.level
-            root.setLevel(log_level)
+            failures, ours = _Failures(world), logging.getLogger(PACKAGE)
+            ours.addHandler(failures)
+            level_before = ours.level
+            ours.setLevel(log_level)
             scenario = Scenario(world)
             try:
                 scenario.run()
@@ -236,10 +238,10 @@ def simulate(seed: int, log_level: int = logging.ERROR) -> Outcome:
                 broken = str(error)
             except Exception as error:
                 broken = f"{type(error).__name__}: {error}"
-                logging.getLogger(__name__).exception("seed %d", seed)
+                world.remark(traceback.format_exc())
             finally:
-                root.removeHandler(failures)
-                root.setLevel(level_before)
+                ours.removeHandler(failures)
+                ours.setLevel(level_before)
             broken = broken or failures.first
     finally:
         gc.enable()
