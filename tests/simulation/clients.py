@@ -195,9 +195,12 @@ class PushNode(ClientNode):
         for message in messages:
             self.observer.was_consumed("push", context.queue, message, self.name)
         chance = self._source.random()
-        if chance < 0.1:
-            await self._rest(0.1, 3.0)
-        return ConsumeStatus.RECONSUME_LATER if chance > 0.97 else ConsumeStatus.CONSUME_SUCCESS
+        if chance < 0.15:
+            await self._rest(0.1, 8.0)
+        if chance > 0.97:
+            return ConsumeStatus.RECONSUME_LATER
+        self.observer.was_done("push", messages)
+        return ConsumeStatus.CONSUME_SUCCESS
 
 
 class OrderlyNode(ClientNode):
@@ -214,9 +217,12 @@ class OrderlyNode(ClientNode):
         for message in messages:
             self.observer.was_consumed_in_order("orderly", context.queue, message, self.name)
         chance = self._source.random()
-        if chance < 0.1:
-            await self._rest(0.1, 3.0)
-        return ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT if chance > 0.97 else ConsumeOrderlyStatus.SUCCESS
+        if chance < 0.15:
+            await self._rest(0.1, 8.0)
+        if chance > 0.97:
+            return ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
+        self.observer.was_done("orderly", messages)
+        return ConsumeOrderlyStatus.SUCCESS
 
 
 class LiteNode(ClientNode):
@@ -233,6 +239,7 @@ class LiteNode(ClientNode):
                 broker_name = self.brokers[message.store_host.rpartition(":")[0]]
                 queue = MessageQueue(message.topic, broker_name, message.queue_id)
                 self.observer.was_consumed("lite", queue, message, self.name)
+            self.observer.was_done("lite", messages)
             try:
                 await consumer.commit()
             except EXPECTED_ERRORS as error:

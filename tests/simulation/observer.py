@@ -8,7 +8,7 @@ crash is taken from the list of what it owes, and nothing else is.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import attrs
@@ -58,6 +58,7 @@ class Observer:
         self.sends_are_repeated = sends_are_repeated
         self.sent: dict[str, Sent] = {}
         self.seen: dict[str, set[str]] = {group: set() for group in groups}
+        self.done: dict[str, set[str]] = {group: set() for group in groups}
         self.acknowledged = self.consumed = self.lost = 0
         self.broken = ""
         self.clocks_are_right = True
@@ -122,6 +123,10 @@ class Observer:
         if sent.transaction == "ROLLBACK":
             self._broken(f"{name} was rolled back, and {group} consumed it")
         self.seen[group].add(name)
+
+    def was_done(self, group: str, messages: Iterable[MessageExt]) -> None:
+        """A listener came to an end with them, and need not get them again."""
+        self.done[group].update(map(name_of, messages))
 
     def _bind(self, place: Place, name: str) -> None:
         """One place holds one message."""
@@ -242,7 +247,7 @@ class Observer:
     # the end
 
     def missing(self) -> list[str]:
-        """What is owed and was not consumed by each group of its topic, or lost its place and has no other one yet."""
+        """What is owed and was not done with by each group of its topic, or lost its place and has no other one yet."""
         if not self._lossy:
             return self._not_seen()
         there = set()
@@ -265,7 +270,7 @@ class Observer:
             and not sent.hidden
             and topic == sent.topic
             and sent.transaction != "ROLLBACK"
-            and sent.name not in self.seen[group]
+            and sent.name not in self.done[group]
         ]
 
     def _all_messages(self) -> Iterator[tuple[Place, MessageExt]]:
