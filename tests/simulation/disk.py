@@ -19,7 +19,8 @@ class Disk:
     def __init__(self, folder: Path, source: random.Random) -> None:
         self.latency = source.choice(((0.0005, 0.005), (0.005, 0.05)))
         self.threads: VirtualThreads | None = None
-        self.syncs = 0
+        self.in_next_sync: Callable[[], None] | None = None
+        """Called once, in the middle of the next sync."""
         self._folder = folder
         self._random = source
         self._life = 0
@@ -34,9 +35,12 @@ class Disk:
     def sync(self, descriptor: int) -> None:
         """What is there when it begins is durable when it ends."""
         done = self._recorder.capture(descriptor)
-        self.syncs += 1
         if self.threads is not None:
-            self.threads.sleep(self._random.uniform(*self.latency))
+            seconds = self._random.uniform(*self.latency)
+            if self.in_next_sync is not None:
+                self.threads.host.network.clock.callLater(seconds / 2, self.in_next_sync)
+                self.in_next_sync = None
+            self.threads.sleep(seconds)
         done()
 
     def cut_power(self) -> None:

@@ -51,13 +51,27 @@ def kill(cluster: Cluster, source: random.Random) -> Callable[[], None] | None:
 
 
 def cut_power(cluster: Cluster, source: random.Random) -> Callable[[], None] | None:
-    """A broker's machine goes dark, and boots again."""
+    """A broker's machine goes dark, now or in the middle of its next sync, and boots again."""
     broker = _running(cluster.brokers, source)
     if not isinstance(broker, BrokerNode):
         return None
-    cluster.observer.before_power_cut(broker)
-    broker.cut_power()
-    return lambda: cluster.restart(broker)
+    host = broker.host
+
+    def cut() -> None:
+        if broker.is_running and broker.host is host:
+            cluster.observer.before_power_cut(broker)
+            broker.cut_power()
+
+    def end() -> None:
+        broker.disk.in_next_sync = None
+        cut()
+        cluster.restart(broker)
+
+    if source.random() < 0.5:
+        broker.disk.in_next_sync = cut
+    else:
+        cut()
+    return end
 
 
 def lose_disk(cluster: Cluster, source: random.Random) -> Callable[[], None] | None:
