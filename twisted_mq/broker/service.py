@@ -292,7 +292,9 @@ class BrokerService(service.Service):
     def _start_loops(self) -> None:
         controller, options = self.controller, self.options
         if controller.is_slave:
-            Replication(controller, self._reactor, self._client, self.registration).start(self._every)
+            replication = Replication(controller, self._reactor, self._client, self.registration)
+            replication.lacks_topic = lambda: self._agent is not None and self._agent.lacks_topic()
+            replication.start(self._every)
         if options.counts_registered_slaves:
             group = MemberGroup(options, options.name_servers, self._client.invoke)
             slaves = RegisteredSlaves(controller.ha.accept, group, controller.advertised_ip, self._in_thread)

@@ -79,6 +79,8 @@ class Replication:
             broker.dispatch,
         )
         broker.ha.follow(self.client)
+        self.lacks_topic: Callable[[], bool] = lambda: False
+        """Whether a topic is known to be at the master and not here: the tables are copied at once then."""
         self._last_sync: float | None = None
 
     def start(self, every: Every) -> None:
@@ -109,7 +111,7 @@ class Replication:
         if self.synchronize.master_address is None:
             return
         now = self._broker.clock.seconds()
-        if self._last_sync is None or now - self._last_sync >= SYNC_SECONDS:
+        if self._last_sync is None or now - self._last_sync >= SYNC_SECONDS or self.lacks_topic():
             self._last_sync = now
             await self.synchronize.sync_all()
         elif self.synchronize.has_own_offsets:

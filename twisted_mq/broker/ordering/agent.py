@@ -175,6 +175,11 @@ class OrderAgent:
         ended.addErrback(lambda reason: self.log.warn("session not ended: {e}", e=reason.value))
         return ended.addCallback(lambda _: None)
 
+    def lacks_topic(self) -> bool:
+        """Whether the coordinator has an ordered topic of this group that this broker does not know."""
+        known = self._broker.topics.is_ordered
+        return any(self.group in one.groups and not known(topic) for topic, one in self.view.topics.items())
+
     # what it learns
 
     def _session_event(self, event: SessionEvent) -> None:

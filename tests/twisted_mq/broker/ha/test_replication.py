@@ -120,6 +120,15 @@ class ScheduleTests(ReplicationCase):
         self.run_for(3)
         self.assertEqual(self.remoting.codes(MASTER), [*TABLES, *[60] * 20, *TABLES, 60])
 
+    def test_tables_come_at_each_turn_while_a_topic_is_lacking(self) -> None:
+        """The coordinator tells a slave of an ordered topic at once; it could not serve its master's messages before."""
+        self.registration.answered({"masterAddr": MASTER, "haServerAddr": "127.0.0.9:30912"})
+        self.remoting.members = {0: MASTER, 1: "self"}
+        self.run_for(3)
+        self.replication.lacks_topic = lambda: len(self.remoting.codes(MASTER)) < 2 * len(TABLES)
+        self.run_for(6)
+        self.assertEqual(self.remoting.codes(MASTER), [*TABLES, 60, *TABLES, 60, 60])
+
     def test_offsets_committed_here_are_handed_back_at_the_next_turn(self) -> None:
         self.registration.answered({"masterAddr": MASTER})
         self.remoting.members = {0: MASTER, 1: "self"}
