@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from twisted_mq.coordination.interfaces import Conflict, Create, Delete, ICoordinator, Operation
+from twisted_mq.coordination.interfaces import Conflict, Create, Delete, ICoordinator, Operation, Put
 from twisted_mq.coordination.nodes import make_paths
 from twisted_mq.ordering.documents import encode_lists, encode_topic
 from twisted_mq.ordering.lists import Lists, OrderedTopic
@@ -13,15 +13,21 @@ AT_ONCE = 1000
 
 
 async def declare(coordinator: ICoordinator, declared: OrderedTopic) -> None:
-    """Have the topic and all its units; what is there already stays as it is. Fails as `commit` does."""
+    """Have the topic and all its units; units that are there stay as they are, and the groups are those of `declared`.
+
+    Fails as `commit` does.
+    """
     await make_paths(coordinator, ROOTS)
     path = topic_path(declared.topic)
     there = set(await coordinator.children(path))
     missing: list[Operation] = [
         Create(unit_path(declared.topic, unit), encode_lists(Lists())) for unit in declared.units if unit not in there
     ]
-    if await coordinator.read(path) is None:
-        missing.insert(0, Create(path, encode_topic(declared)))
+    known, document = await coordinator.read(path), encode_topic(declared)
+    if known is None:
+        missing.insert(0, Create(path, document))
+    elif known.data != document:
+        missing.insert(0, Put(path, document, known.version))
     for begin in range(0, len(missing), AT_ONCE):
         await coordinator.commit(missing[begin : begin + AT_ONCE])
 

@@ -64,6 +64,14 @@ class Commands(OrderedClusterCase):
             await read_state(self.session, TOPIC)
         self.assertNotIn(TOPIC, await self.session.admin.topic_list())
 
+    async def test_a_second_declaration_adds_groups(self) -> None:
+        await self.started()
+        await declare.create(self.session, OrderedTopic(TOPIC, 1, ("broker-a",)))
+        await self.state_with(lambda state: state.units[0].lists.send == ("broker-a",))
+        await declare.create(self.session, OrderedTopic(TOPIC, 1, ("broker-a", "broker-b")))
+        state = await self.state_with(lambda state: state.units[0].lists.send == ("broker-a", "broker-b"))
+        self.assertEqual((state.units[0].lists.epoch, list(state.groups)), (1, ["broker-a", "broker-b"]))
+
     async def test_what_can_not_be_is_refused_with_what_to_do(self) -> None:
         await self.started()
         self.assertEqual(await coordinator_address(self.session.admin), self.cluster.coordinator_address)
@@ -76,7 +84,8 @@ class Commands(OrderedClusterCase):
         said = await self.refused(declare.create(self.session, OrderedTopic(TOPIC, 2, ("broker-a",))))
         self.assertEqual(
             said,
-            "topic Orders is declared already: 1 queues on broker-a,broker-b; mq order delete Orders takes that back",
+            "topic Orders is declared already: 1 queues on broker-a,broker-b; name these and more groups to add some; "
+            "mq order delete Orders takes all back",
         )
         said = await self.refused(groups.move(self.session, TOPIC, "1", "broker-b"))
         self.assertEqual(said, "topic Orders has no queue '1' that moves by itself; it has 0 to 0")

@@ -68,7 +68,7 @@ def connected(command: F) -> F:
 def create(connection: Connection, topic: str, queues: int, groups: str, together: bool, as_json: bool) -> None:
     """Declare TOPIC as strictly ordered, at the coordinator and at all brokers of its groups.
 
-    A second run finishes what a first one began.
+    A second run finishes what a first one began, and adds groups that are new in it.
     """
     from twisted_mq.cli.ordered import declare
     from twisted_mq.cli.ordered.session import run_session

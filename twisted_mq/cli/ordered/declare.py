@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import attrs
+
 from twisted_mq.cli.admin.update_topic import TopicSettings
 from twisted_mq.cli.errors import CliError
 from twisted_mq.cli.ordered.session import COORDINATOR_KEY, OrderSession
@@ -41,11 +43,13 @@ def declaration(topic: str, queues: int, groups: str, *, together: bool) -> Orde
 async def create(session: OrderSession, declared: OrderedTopic) -> None:
     """Have the brokers of all groups know the topic, then declare it. What was begun before is finished.
 
-    Raises CliError for groups that can't keep order, and for another declaration of the topic.
+    A topic that is declared may get more groups. Raises CliError for groups that can't keep order, and for another
+    declaration of the topic.
     """
     masters = [await _master(session, await session.admin.cluster_info(), group) for group in declared.groups]
-    if not await _is_declared(session.coordinator, declared):
-        for group, master in zip(declared.groups, masters, strict=True):
+    known = await _known_groups(session.coordinator, declared)
+    for group, master in zip(declared.groups, masters, strict=True):
+        if group not in known:
             await _refuse_messages(session, group, master, declared.topic)
     for master in masters:
         await _create_at(session, master, declared)
@@ -117,19 +121,19 @@ def _addresses(cluster: ClusterInfo, group: str) -> dict[int, str]:
     return dict(brokers[group].broker_addrs)
 
 
-async def _is_declared(coordinator: ICoordinator, declared: OrderedTopic) -> bool:
-    """Raises CliError for another declaration of the topic."""
+async def _known_groups(coordinator: ICoordinator, declared: OrderedTopic) -> tuple[str, ...]:
+    """Those of the topic now. Raises CliError for another declaration of it than one that only lacks groups."""
     try:
         known = await read_topic(coordinator, declared.topic)
     except OrderedTopicUnknown:
-        return False
-    if known != declared:
+        return ()
+    if attrs.evolve(known, groups=declared.groups) != declared or not set(known.groups) <= set(declared.groups):
         together = ", together" if known.together else ""
         raise CliError(
             f"topic {declared.topic} is declared already: {known.queues} queues on {','.join(known.groups)}{together}",
-            f"mq order delete {declared.topic} takes that back",
+            f"name these and more groups to add some; mq order delete {declared.topic} takes all back",
         )
-    return True
+    return known.groups
 
 
 async def _refuse_messages(session: OrderSession, group: str, master: str, topic: str) -> None:
