@@ -133,31 +133,26 @@ class SendMessageProcessor:
             if self._waiting_sends >= self._most_waiting_sends:
                 raise BrokerError(ResponseCode.SYSTEM_BUSY, OVERLOAD)
             target = self._targets.get(header.topic)
-            if target is None or header.queue_id >= target.queue_limit:
+            queue_id = header.queue_id
+            if target is None or queue_id >= target.queue_limit:
                 target = self._checks.target(channel, header)
-                if target.is_new:
-                    return self._when_known(target, self._take(channel, command, header, target))
-            return self._take(channel, command, header, target)
+            if queue_id < 0:
+                queue_id = self._broker.random.randrange(target.write_queue_nums or 1)
+            text = header.properties or ""
+            if len(text) > MAX_PROPERTIES_BYTES:
+                self._statistics.put_failed += 1
+                raise not_stored(self._broker.options, PROPERTIES_TOO_LONG)
+            if target.is_special:
+                return self._send_special(channel, command, header, target, queue_id)
+            if header.batch:
+                return self._send_batch(channel, command, header, target, queue_id)
+            message = self._message(channel, command, header, text, target, queue_id)
+            result = self._timed_put.call(message)
+            if message.topic is not target.topic:
+                return self._stored_elsewhere(command, message, result, queue_id)
+            return self._stored(command, message, result)
         except BrokerError as error:
             raise self._answers.refused(error) from error
-
-    def _take(self, channel: Channel, command: RemotingCommand, header: SendHeader, target: SendTarget) -> Answer:
-        queue_id = header.queue_id
-        if queue_id < 0:
-            queue_id = self._broker.random.randrange(target.write_queue_nums or 1)
-        text = header.properties or ""
-        if len(text) > MAX_PROPERTIES_BYTES:
-            self._statistics.put_failed += 1
-            raise not_stored(self._broker.options, PROPERTIES_TOO_LONG)
-        if header.batch:
-            return self._send_batch(channel, command, header, target, queue_id)
-        if target.is_special:
-            return self._send_special(channel, command, header, target, queue_id)
-        message = self._message(channel, command, header, text, target, queue_id)
-        result = self._timed_put.call(message)
-        if message.topic is not target.topic:
-            return self._stored_elsewhere(command, message, result, queue_id)
-        return self._stored(command, message, result)
 
     def _message(
         self,
@@ -206,12 +201,31 @@ class SendMessageProcessor:
     def _send_special(
         self, channel: Channel, command: RemotingCommand, header: SendHeader, target: SendTarget, queue_id: int
     ) -> Answer:
-        if target.order_mode is None:
-            return self._send_retried(channel, command, header, target, queue_id)
+        """One to a topic that is retried, ordered, or new: then the answer leaves when clients find its route."""
+        if header.batch:
+            answer = self._send_batch(channel, command, header, target, queue_id)
+        elif target.order_mode is not None:
+            answer = self._send_ordered(channel, command, header, target.order_mode, target, queue_id)
+        elif target.is_retry:
+            answer = self._send_retried(channel, command, header, target, queue_id)
+        else:
+            message = self._message(channel, command, header, header.properties or "", target, queue_id)
+            answer = self._stored_elsewhere(command, message, self._timed_put.call(message), queue_id)
+        return self._when_known(target, answer) if target.is_new else answer
+
+    def _send_ordered(
+        self,
+        channel: Channel,
+        command: RemotingCommand,
+        header: SendHeader,
+        order_mode: str,
+        target: SendTarget,
+        queue_id: int,
+    ) -> Answer:
         sends = self._broker.ordering.asked(target.topic).sends
         message = self._message(channel, command, header, header.properties or "", target, queue_id)
         sent = functools.partial(self._answers.sent, command, message)
-        return self._ordered(sends.take(target.order_mode, message, header.producer_group, self._put, sent))
+        return self._ordered(sends.take(order_mode, message, header.producer_group, self._put, sent))
 
     def _put(self, message: InnerMessage) -> PutResult:
         """Put and count an ordered message. Raises BrokerError."""

@@ -47,7 +47,7 @@ class SendTarget:
     is_special: bool = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.is_special = self.is_retry or self.order_mode is not None
+        self.is_special = self.is_retry or self.is_new or self.order_mode is not None
 
 
 class SendChecks:
