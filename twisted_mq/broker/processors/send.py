@@ -16,7 +16,7 @@ from twisted.internet import defer
 from twisted_mq.broker.processors.send_batch import BatchSends
 from twisted_mq.broker.processors.send_checks import PROPERTIES_TOO_LONG, SendChecks, SendHeader, SendTarget, not_stored
 from twisted_mq.broker.processors.send_parts import SendParts
-from twisted_mq.broker.processors.send_postponed import UNUSUAL, PostponedSends
+from twisted_mq.broker.processors.send_postponed import UNUSUAL, UNUSUAL_IN_ORDER, PostponedSends
 from twisted_mq.broker.processors.send_retried import RetriedSends, undelayed
 from twisted_mq.config.values import value_text
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
@@ -171,6 +171,8 @@ class SendMessageProcessor:
         if text and text[-1] != "\x02":
             text += "\x02"
         unusual = not UNUSUAL.isdisjoint(properties)
+        if unusual and target.order_mode is not None:
+            unusual = not UNUSUAL_IN_ORDER.isdisjoint(properties)
         if unusual:
             text = self._postponed.cleaned(
                 text, properties, header.sys_flag, command.body, order_mode=target.order_mode

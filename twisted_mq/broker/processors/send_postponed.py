@@ -32,6 +32,9 @@ UNUSUAL = POSTPONING | BROKERS_PROPERTIES | {
 }  # fmt: skip
 """Properties that a plain message does not have: of those that wait or are ordered, and those that the broker sets itself."""
 
+UNUSUAL_IN_ORDER = UNUSUAL - {PROPERTY_ORDERED}
+"""The same of messages to ordered topics."""
+
 OUT_OF_ORDER = POSTPONING | {PROPERTY_TRANSACTION_PREPARED}
 
 
