@@ -11,6 +11,7 @@
 # make simulate-rules  10^5 histories of ordered broker groups made of their rules alone; MQ_HISTORIES says how many
 # make simulate   N=1000 simulated clusters with faults, from seed FIRST=1 on; SEED=7 shows the history of one (LOG=INFO: all)
 # make simulate-mutants   which seed finds each fault that is put in on purpose (tests.simulation.run_mutants)
+# make order-cases  ordered groups under failures with sessions of 6 s, and without ZooKeeper for a minute
 # make bench   the project's own benchmarks
 # make count   instructions of the broker's hot paths (valgrind), beside those in docs/measurements/instructions.md
 #
@@ -29,7 +30,7 @@ CONSTRAINTS ?= constraints.txt
 PIP := $(PYTHON) -m pip --quiet --disable-pip-version-check
 EXTRAS = $$($(BASE_PYTHON) -c "import configparser as c; p = c.ConfigParser(); p.read('setup.cfg'); print(','.join(p['options.extras_require']))")
 
-.PHONY: help setup java lock demo test check crash fuzz soak bench count docs simulate simulate-mutants simulate-rules
+.PHONY: help setup java lock demo test check crash fuzz soak order-cases bench count docs simulate simulate-mutants simulate-rules
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -112,6 +113,11 @@ simulate: $(INSTALLED)
 
 simulate-mutants: $(INSTALLED)
 	@$(PYTHON) -m tests.simulation.run_mutants
+
+order-cases: export MQ_ORDER_LONG = 1
+order-cases: setup
+	$(PYTHON) -m interop.peers.setup
+	$(PYTHON) -m pytest interop/test_ordered_groups.py
 
 bench: setup
 	@for file in tests/bench/bench_*.py; do \

@@ -74,6 +74,11 @@ class Member:
         assert self._process is not None
         self._process.kill()
 
+    def signal(self, number: int) -> None:
+        """To its process, where that runs."""
+        if self._process is not None:
+            self._process.child.send_signal(number)
+
     def stop(self) -> None:
         if self._process is not None:
             self._process.kill() if self.kind == "apache" else self._process.stop()

@@ -73,7 +73,7 @@ class ZooKeeperServer:
             return b""
 
     def signal(self, number: int) -> None:
-        """To its process."""
+        """To its process, where that runs."""
         assert self._process is not None
         self._process.child.send_signal(number)
 
