@@ -13,6 +13,9 @@ from twisted_mq.ordering.rules import Event, Fault, Ready, apply
 
 ATTEMPTS = 8
 
+CATCHING_UP = "/catching-up"
+"""Never there but within a change."""
+
 
 async def change(
     coordinator: ICoordinator, topic: str, unit: str, event: Event, fault: Fault, also: Sequence[Operation] = ()
@@ -40,6 +43,14 @@ async def change(
             if attempt == ATTEMPTS - 1:
                 raise
     raise AssertionError("unreachable")
+
+
+async def catch_up(coordinator: ICoordinator) -> None:
+    """Fires when whatever is read from then on is no older than this call. Fails as `commit` does.
+
+    Of an ensemble the server that a session begins at may lag behind the others; it has all that a change came after.
+    """
+    await coordinator.commit(is_absent(CATCHING_UP))
 
 
 def is_absent(path: str) -> list[Operation]:

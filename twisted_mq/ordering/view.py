@@ -131,6 +131,12 @@ class OrderView:
             followed.is_told = False
         self._unread = len(self._followed)
 
+    def read_again(self) -> None:
+        """Read everything anew: the server that is asked knew less before."""
+        self.forget()
+        for followed in tuple(self._followed.values()):
+            followed.look()
+
     @property
     def is_complete(self) -> bool:
         """Whether all was read once, in this session."""

@@ -38,13 +38,14 @@ from twisted_mq.coordination.interfaces import (
 )
 from twisted_mq.coordination.nodes import make_paths
 from twisted_mq.logs import Logger
-from twisted_mq.ordering.changes import change, is_absent
+from twisted_mq.ordering.changes import catch_up, change, is_absent
 from twisted_mq.ordering.documents import DocumentFault, Member
 from twisted_mq.ordering.health import MASTER
 from twisted_mq.ordering.lists import OrderedTopic, Term
 from twisted_mq.ordering.paths import KEEPER, ROOTS, member_path
 from twisted_mq.ordering.rules import Drained, Event, Lost, Ready, Refused
 from twisted_mq.ordering.view import OrderView
+from twisted_mq.periodic import PeriodicJob
 from twisted_mq.protocol.bodies import TopicConfig
 from twisted_mq.protocol.bodies.topic_config import ORDER, ORDER_QUEUES, ORDER_TOGETHER
 from twisted_mq.protocol.flags import PermName
@@ -115,7 +116,9 @@ class OrderAgent:
         self._busy: dict[BrokerUnit, bool] = {}
         self._looks = 0
         self._running = False
-        self._tick: interfaces.IDelayedCall | None = None
+        self._fresh = False
+        """Whether what is read is no older than this session."""
+        self._job: PeriodicJob | None = None
         self._unlisten: Callable[[], None] = lambda: None
 
     # life
@@ -131,7 +134,7 @@ class OrderAgent:
         self.view.start()
         self._keeper.start()
         self._connect()
-        self._look()
+        self._job = PeriodicJob("look at ordered queues", broker.clock, LOOK_SECONDS, self._look)
 
     def _connect(self) -> None:
         if self._running:
@@ -148,8 +151,8 @@ class OrderAgent:
             return defer.succeed(None)
         self._running = False
         self.units.close(STOPS)
-        if self._tick is not None and self._tick.active():
-            self._tick.cancel()
+        if self._job is not None:
+            self._job.stop()
         leaving = defer.ensureDeferred(self._leave())
         leaving.addTimeout(STOP_SECONDS, self._broker.clock)
         leaving.addErrback(lambda reason: reason.trap(defer.TimeoutError, defer.CancelledError) and None)
@@ -185,17 +188,25 @@ class OrderAgent:
     def _session_event(self, event: SessionEvent) -> None:
         if event is SessionEvent.LOST:
             self.log.warn("session with the coordinator is over: no ordered sends before the next")
+            self._fresh = False
             self.view.forget()
             self.units.forget_session()
             self._show_routes()
-        elif event is SessionEvent.CONNECTED:
-            defer.ensureDeferred(self._make_roots()).addErrback(self._failed)
+        elif event is SessionEvent.CONNECTED and not self._fresh:
+            defer.ensureDeferred(self._begin_session()).addErrback(self._failed)
 
-    async def _make_roots(self) -> None:
+    async def _begin_session(self) -> None:
+        """What an earlier session changed, and what others did before this one, is seen before anything is done."""
+        session = self._coordinator.session_id
         try:
             await make_paths(self._coordinator, ROOTS)
+            await catch_up(self._coordinator)
         except CoordinationError as error:
-            self.log.info("nodes not made, tried at the next connection: {e}", e=error)
+            self.log.info("session not begun, tried at the next connection: {e}", e=error)
+            return
+        if session == self._coordinator.session_id and not self._fresh:
+            self._fresh = True
+            self.view.read_again()
 
     def _unit_told(self, topic: str, name: str) -> None:
         unit = self.units.get((topic, name))
@@ -225,7 +236,7 @@ class OrderAgent:
     def _learn(self, unit: BrokerUnit) -> None:
         before = unit.lists.consumed
         lists = self.view.units.get((unit.topic, unit.name))
-        if lists is None and not self.view.is_complete:
+        if not self._fresh or (lists is None and not self.view.is_complete):
             return
         self.units.learn(unit, lists, None if lists is not None else self.view.problem_of(unit.topic, unit.name))
         if unit.lists.consumed != before:
@@ -273,7 +284,6 @@ class OrderAgent:
         if all_due:
             self._show_routes()
         self._node.show(Member(self._broker.address, fault, self._health.complete))
-        self._tick = self._broker.clock.callLater(LOOK_SECONDS, self._look)
         for unit in self.units:
             term = unit.lists.consumed
             if all_due or (term is not None and term.group == self.group and unit.lists.head != self.group):
@@ -309,7 +319,7 @@ class OrderAgent:
             self._do_duty(unit)
 
     def _duty(self, unit: BrokerUnit) -> Event | None:
-        if not self._running or not self.view.is_complete or unit.problem is not None:
+        if not self._running or not self._fresh or not self.view.is_complete or unit.problem is not None:
             return None
         declared = self.view.topics.get(unit.topic)
         who = Standpoint(
