@@ -11,6 +11,7 @@ What ZooKeeper would keep is in this process's memory and goes with it; so do th
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -75,6 +76,7 @@ class OrderedCluster:
         self._served = CoordinationService(self.ensemble, reactor)  # type: ignore[arg-type]  # it has sockets, too
         self._namesrv_port = namesrv_port
         self._session_seconds = session_seconds
+        self._secret = secrets.token_hex(16)
         self._broker_options = dict(broker_options or {})
         self._servers: list[NamesrvService | CoordinationService] = []
 
@@ -170,6 +172,7 @@ class OrderedCluster:
             broker_id=broker_id,
             broker_role=ROLES[broker_id],
             slave_read_enable=broker_id == SLAVE,
+            ha_shared_secret=self._secret,
             bind_address=LOOPBACK,
             broker_ip1=LOOPBACK,
             listen_port=0,

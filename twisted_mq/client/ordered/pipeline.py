@@ -4,8 +4,8 @@ Messages are numbered from 1 under each leader term. They go out in order, sever
 first one that is not known to be stored, at the present head of the queue, and ends with the first refusal or lost
 connection. The next run then begins, so that nothing overtakes what was refused. What a broker has already, it does not
 store again under the same epoch and leader; a new head gets all that was not acknowledged. Numbers of messages that were
-given up after they had been sent are not used again: those behind them wait until all before them is stored, and then
-say by their base that the broker need not wait for the missing ones.
+given up after they had been sent are not used again, for they may be stored: another leader term is needed, which numbers anew.
+So the numbers of a leader have no gap in the stores, whatever failed.
 """
 
 from __future__ import annotations
@@ -48,10 +48,13 @@ class Pipeline(Generic[Item]):
         self._next_sequence = 1
         self._sent = 0  # how many of those that wait were sent in this run
         self._sent_bytes = 0
+        self._renewed_after = 0
         self.run = 0
         self.base = 1
         """Sequence of the first message of this run that was not stored when nothing was on its way."""
         self.is_open = False
+        self.is_spent = False
+        """Whether messages that were sent were given up: nothing is sent before `renew`."""
         self.size_bytes = 0
         """Of all that wait."""
 
@@ -73,7 +76,7 @@ class Pipeline(Generic[Item]):
         """Send all again, from the first on, to whoever is the head now."""
         self.run += 1
         self._sent = self._sent_bytes = 0
-        self.is_open = True
+        self.is_open = not self.is_spent
 
     def end(self) -> None:
         """Send nothing until the next `begin`."""
@@ -81,7 +84,8 @@ class Pipeline(Generic[Item]):
 
     def renew(self) -> None:
         """A new leader term: number from 1 again. Nothing is sent before the next `begin`."""
-        self.is_open = False
+        self.is_open = self.is_spent = False
+        self._renewed_after = self.run
         for sequence, waiting in enumerate(self._waiting, 1):
             waiting.sequence, waiting.run, waiting.stored = sequence, 0, False
         self._next_sequence = len(self._waiting) + 1
@@ -103,11 +107,15 @@ class Pipeline(Generic[Item]):
         """Whether it may be sent behind those that are on their way."""
         if not self._sent:
             return True
-        has_room = self._sent < self._window.messages and self._sent_bytes + waiting.size <= self._window.size_bytes
-        return has_room and waiting.sequence == self._waiting[self._sent - 1].sequence + 1
+        return self._sent < self._window.messages and self._sent_bytes + waiting.size <= self._window.size_bytes
 
-    def stored(self, waiting: Waiting[Item]) -> list[Waiting[Item]]:
-        """An acknowledgement, of whatever run: the messages that are done, which are those with all before them stored."""
+    def stored(self, waiting: Waiting[Item], run: int) -> list[Waiting[Item]]:
+        """An acknowledgement of what was sent in a run: the messages that are done, with all before them stored.
+
+        One of an earlier leader term does not count: its number is this term's now, and has to be in the stores.
+        """
+        if run <= self._renewed_after:
+            return []
         waiting.stored = True
         done: list[Waiting[Item]] = []
         while self._waiting and self._waiting[0].stored:
@@ -129,16 +137,15 @@ class Pipeline(Generic[Item]):
     def give_up(self, first: Waiting[Item] | None = None) -> list[Waiting[Item]]:
         """Take out that message and all behind it, or all; nothing may be stored behind a message that failed.
 
-        Those that were sent may be stored all the same.
+        Those that were sent may be stored all the same; the pipeline is spent then.
         """
         given_up: list[Waiting[Item]] = []
         while self._waiting and (not given_up or given_up[-1] is not first):
             last = self._waiting.pop()
             self.size_bytes -= last.size
-            if len(self._waiting) < self._sent:
-                self._sent -= 1
-                self._sent_bytes -= last.size
-            if not last.run and last.sequence == self._next_sequence - 1:
-                self._next_sequence -= 1
             given_up.append(last)
+        if any(waiting.run for waiting in given_up):
+            self.is_spent, self.is_open = True, False
+        elif given_up:
+            self._next_sequence = given_up[-1].sequence
         return given_up[::-1]

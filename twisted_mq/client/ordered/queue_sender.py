@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -74,6 +75,9 @@ class Unit(Protocol):
     def is_led_by_another(self) -> None:
         """A broker says so."""
 
+    def step_back(self) -> None:
+        """Messages that were sent were given up: the term is over, for their numbers are."""
+
     async def why(self, queue_id: int, seconds: float, last: Exception | None) -> Exception:
         """What to tell of a message that was not acknowledged in time."""
 
@@ -134,7 +138,7 @@ class QueueSender:
 
     def fail(self, error: Exception) -> None:
         """Fail all that waits."""
-        for waiting in self._pipeline.give_up():
+        for waiting in self._give_up():
             waiting.item.done.errback(error)
 
     def stop(self) -> None:
@@ -202,7 +206,7 @@ class QueueSender:
             raise NotOnBoth(f"broker {queue.broker_name} answered {result.status.name}: its slave does not keep up")
         waiting.item.result = result
         self._pause = FIRST_PAUSE_SECONDS
-        for one in self._pipeline.stored(waiting):
+        for one in self._pipeline.stored(waiting, run):
             assert one.item.result is not None  # it is stored
             one.item.done.callback(one.item.result)
         self._go_on_if_open()
@@ -223,7 +227,7 @@ class QueueSender:
             if ORDER_LEADER in error.ext_fields:
                 self._unit.is_led_by_another()
             elif error.response_code not in PASSING_CODES:
-                self._tell(self._pipeline.give_up(waiting), error)
+                self._tell(self._give_up(waiting), error)
 
     def _note(self, error: Exception) -> None:
         """A run failed: the next begins after a pause, with the addresses asked for anew where nobody answered."""
@@ -263,13 +267,18 @@ class QueueSender:
         now = self._clock.seconds()
         late = next((waiting for waiting in self._pipeline if waiting.item.deadline <= now), None)
         if late is not None:
-            telling = self._tell_why(self._pipeline.give_up(late), late.item.seconds, self._last)
-            defer.Deferred.fromCoroutine(telling).addErrback(self._report)
+            # asked before it is given up, which may end the leader's term
+            why = self._unit.why(self._queue_id, late.item.seconds, self._last)
+            explained = defer.Deferred.fromCoroutine(why)
+            explained.addCallback(functools.partial(self._tell, self._give_up(late))).addErrback(self._report)
         if len(self._pipeline):
             self._expire_at(min(waiting.item.deadline for waiting in self._pipeline))
 
-    async def _tell_why(self, given_up: Sequence[Waiting[Send]], seconds: float, last: Exception | None) -> None:
-        self._tell(given_up, await self._unit.why(self._queue_id, seconds, last))
+    def _give_up(self, first: Waiting[Send] | None = None) -> list[Waiting[Send]]:
+        given_up = self._pipeline.give_up(first)
+        if self._pipeline.is_spent:
+            self._unit.step_back()
+        return given_up
 
     def _tell(self, given_up: Sequence[Waiting[Send]], error: Exception) -> None:
         """The first failed with that error, those behind it because of it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from twisted.internet import defer, interfaces
+from twisted.internet import defer, task
 
 from twisted_mq.client.core.mq_client import MQClient
 from twisted_mq.client.ordered.errors import (
@@ -62,7 +62,8 @@ class UnitSender:
         self._target: Target | None = None
         self._turns: list[defer.Deferred[None]] = []
         self._watch = UnitWatch(coordinator, self.topic, unit, self._changed)
-        self._stands_again: interfaces.IDelayedCall | None = None
+        self._stopped = False
+        self._standing: defer.Deferred[None] = defer.succeed(None)
         self._candidate = self._new_candidate()
 
     def start(self) -> None:
@@ -73,8 +74,8 @@ class UnitSender:
     async def stop(self) -> None:
         """Let others lead; what waits is not told of anything."""
         self._watch.stop()
-        if self._stands_again is not None and self._stands_again.active():
-            self._stands_again.cancel()
+        self._stopped = True
+        self._standing.cancel()
         for queue in self._queues.values():
             queue.stop()
         await self._candidate.stop()
@@ -110,11 +111,25 @@ class UnitSender:
 
     def is_led_by_another(self) -> None:
         """The own term is over: stand again after a moment, behind whoever stands."""
-        candidate, self._candidate = self._candidate, self._new_candidate()
+        self._stand_anew(STAND_AGAIN_SECONDS)
         self._candidate.leader = "another producer"
-        self._lost()
-        candidate.stop()
-        self._stands_again = self.client.reactor.callLater(STAND_AGAIN_SECONDS, self._candidate.start)
+        self._stands_behind()
+
+    def step_back(self) -> None:
+        """Stand again, behind others: they may reach the brokers better. Nothing to do for who does not lead."""
+        if self._candidate.term is not None:
+            self._stand_anew(0)
+
+    def _stand_anew(self, pause_seconds: float) -> None:
+        candidate, self._candidate = self._candidate, self._new_candidate()
+        self._no_longer()
+        stopping = candidate.stop()
+        stopping.addCallback(lambda _: task.deferLater(self.client.reactor, pause_seconds, self._stand))
+        self._standing = stopping.addErrback(lambda reason: reason.trap(defer.CancelledError) and None)
+
+    def _stand(self) -> None:
+        if not self._stopped:
+            self._candidate.start()
 
     async def why(self, queue_id: int, seconds: float, last: Exception | None) -> Exception:
         if self._watch.problem is not None:
@@ -162,9 +177,14 @@ class UnitSender:
             turn.callback(None)
 
     def _lost(self) -> None:
-        self._aim()
-        self._told(self.topic, self._unit, False)
+        self._no_longer()
         self._stands_behind()
+
+    def _no_longer(self) -> None:
+        self._aim()
+        for queue in self._queues.values():
+            queue.resume()
+        self._told(self.topic, self._unit, False)
 
     def _stands_behind(self) -> None:
         for queue in self._queues.values():

@@ -230,6 +230,8 @@ class Failing(ProducerCase):
         self.successResultOf(fourth)
         self.successResultOf(first)
         self.assertEqual(self.a.bodies("T", 0), ["1", "4"])
+        place = (self.a.marks[-1].base, self.a.marks[-1].sequence)
+        self.assertEqual((self.a.marks[-1].leader > self.a.marks[0].leader, place), (True, (1, 1)))
 
     def test_without_a_head_the_error_says_why_group_by_group(self) -> None:
         self.live("a", 0)

@@ -38,27 +38,27 @@ def test_window_bounds_messages_and_bytes_and_lets_one_large_message_through():
     pipeline = opened(10, 10, 10, 10, 10, window=Window(messages=3, size_bytes=25))
     first, second = pipeline.take()
     assert pipeline.take() == []
-    assert pipeline.stored(first) == [first]
+    assert pipeline.stored(first, 1) == [first]
     assert sequences(pipeline.take()) == [3]
     assert pipeline.size_bytes == 40
     assert sequences(opened(99, 1, window=Window(messages=3, size_bytes=25)).take()) == [1]
     assert sequences(opened(0, 0, 0, 0, window=Window(messages=3, size_bytes=25)).take()) == [1, 2, 3]
-    assert pipeline.stored(second) == [second]
+    assert pipeline.stored(second, 1) == [second]
 
 
 def test_message_is_done_when_all_before_it_are_stored():
     pipeline = opened(1, 1, 1)
     first, second, third = pipeline.take()
-    assert pipeline.stored(second) == []
-    assert pipeline.stored(first) == [first, second]
-    assert pipeline.stored(third) == [third]
+    assert pipeline.stored(second, 1) == []
+    assert pipeline.stored(first, 1) == [first, second]
+    assert pipeline.stored(third, 1) == [third]
     assert (len(pipeline), pipeline.size_bytes) == (0, 0)
 
 
 def test_refusal_ends_the_run_once_and_the_next_begins_at_the_first_not_stored():
     pipeline = opened(1, 1, 1)
     first, second, _ = pipeline.take()
-    pipeline.stored(first)
+    pipeline.stored(first, 1)
     assert pipeline.refused(1)
     assert not pipeline.refused(1)
     assert pipeline.take() == []
@@ -73,8 +73,8 @@ def test_late_acknowledgement_of_an_earlier_run_counts():
     first, second, _ = pipeline.take()
     pipeline.refused(1)
     pipeline.begin()
-    assert pipeline.stored(second) == []
-    assert pipeline.stored(first) == [first, second]
+    assert pipeline.stored(second, 1) == []
+    assert pipeline.stored(first, 1) == [first, second]
     assert sequences(pipeline.take()) == [3]
     assert pipeline.base == 3
 
@@ -87,22 +87,25 @@ def test_messages_that_were_never_sent_give_their_numbers_back():
     assert pipeline.add(7, 1).sequence == 2
 
 
-def test_messages_that_were_sent_do_not_and_those_behind_wait_until_all_before_is_stored():
+def test_messages_that_were_sent_do_not_and_need_another_leader_term():
     pipeline = opened(1, 1, 1)
-    first, second, _ = pipeline.take()
+    pipeline.take()
+    second = list(pipeline)[1]
     assert sequences(pipeline.give_up(second)) == [2, 3]
     pipeline.add(7, 1)
+    pipeline.begin()
+    assert pipeline.is_spent
     assert pipeline.take() == []
-    pipeline.stored(first)
-    assert [(one.item, one.sequence) for one in pipeline.take()] == [(7, 4)]
-    assert pipeline.base == 4
+    pipeline.renew()
+    pipeline.begin()
+    assert [(one.item, one.sequence) for one in pipeline.take()] == [(0, 1), (7, 2)]
 
 
 def test_new_leader_term_numbers_from_one_again():
     pipeline = opened(1, 1, 1)
     first, _, third = pipeline.take()
-    pipeline.stored(first)
-    pipeline.stored(third)
+    pipeline.stored(first, 1)
+    pipeline.stored(third, 1)
     pipeline.renew()
     assert pipeline.take() == []
     pipeline.begin()
@@ -110,11 +113,21 @@ def test_new_leader_term_numbers_from_one_again():
     assert pipeline.add(7, 1).sequence == 3
 
 
+def test_acknowledgement_of_an_earlier_leader_term_does_not_count():
+    pipeline = opened(1)
+    (first,) = pipeline.take()
+    pipeline.renew()
+    pipeline.begin()
+    assert pipeline.stored(first, 1) == []
+    assert pipeline.take() == [first]
+    assert pipeline.stored(first, 2) == [first]
+
+
 def test_acknowledgement_of_what_was_given_up_finishes_nothing():
     pipeline = opened(1, 1)
     first, second = pipeline.take()
     assert pipeline.give_up() == [first, second]
-    assert pipeline.stored(first) == []
+    assert pipeline.stored(first, 1) == []
     assert (len(pipeline), pipeline.size_bytes) == (0, 0)
 
 
@@ -206,7 +219,7 @@ class ProducerAndHeads(RuleBasedStateMachine):
         for _ in range(min(count, len(self.answers[number]))):
             frame = self.answers[number].popleft()
             if frame.answer:
-                self.done += [one.item for one in self.pipeline.stored(frame.waiting)]
+                self.done += [one.item for one in self.pipeline.stored(frame.waiting, frame.run)]
             else:
                 self.pipeline.refused(frame.run)
 
@@ -235,6 +248,8 @@ class ProducerAndHeads(RuleBasedStateMachine):
         first = list(self.pipeline)[which % len(self.pipeline)]
         self.given_up.update(one.item for one in self.pipeline.give_up(first))
         self.add([1])
+        if self.pipeline.is_spent:
+            self.lead_anew()
         self.learn_of_the_head_and_begin()
 
     @rule()
@@ -248,6 +263,9 @@ class ProducerAndHeads(RuleBasedStateMachine):
         assert seen == sorted(seen)
         assert self.done == sorted(self.done)
         assert set(self.done) <= set(seen)
+        numbers = {number for head in self.heads for number in head.stored}
+        for leader, sequence in numbers:
+            assert sequence == 1 or (leader, sequence - 1) in numbers, "a gap in the stores"
         passed_over = set(range(max(seen, default=0))) - set(seen)
         assert passed_over <= self.given_up
 
@@ -264,7 +282,7 @@ class ProducerAndHeads(RuleBasedStateMachine):
                 while answers:
                     frame = answers.popleft()
                     if frame.answer:
-                        self.done += [one.item for one in self.pipeline.stored(frame.waiting)]
+                        self.done += [one.item for one in self.pipeline.stored(frame.waiting, frame.run)]
         self.what_is_consumed_is_in_order()
         assert set(self.done) | self.given_up == set(range(self.added))
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+
 from twisted.internet import defer, reactor
 
 from tests.support.ordered_cluster import TOPIC, OrderedClusterCase
 from twisted_mq.client import Message, NotLeader, OrderedOptions, Producer
 from twisted_mq.client.core.errors import BrokerError, SendFailed
+from twisted_mq.storage.tools.order_audit import audit_order
+from twisted_mq.storage.tools.order_marks import read_marks
 
 
 class WithBrokers(OrderedClusterCase):
@@ -29,6 +33,9 @@ class WithBrokers(OrderedClusterCase):
         results = await defer.gatherResults(self.send(producer, 1000, 1100))
         self.assertEqual(results[-1].queue.broker_name, "broker-a")
         await self.consumed(1100)
+        stores = [os.path.join(self.cluster.store_path, name) for name in os.listdir(self.cluster.store_path)]
+        marks = read_marks([path for path in stores if "broker" in path], lambda amount: None)
+        self.assertEqual((audit_order(marks).faults, marks.problems), ((), []))
 
     async def test_standbys_take_over(self) -> None:
         await self.started()
