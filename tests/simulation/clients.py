@@ -9,7 +9,7 @@ from typing import Any
 from twisted.internet import defer, task
 
 from tests.simulation.nodes import Node
-from tests.simulation.observer import Observer
+from tests.simulation.observer import ORDERED, PLAIN, Observer
 from tests.simulation.world import World
 from twisted_mq.client import (
     ConsumeContext,
@@ -30,11 +30,6 @@ from twisted_mq.client import (
 from twisted_mq.client.core.errors import EXPECTED_ERRORS
 from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.messages.message import MessageExt
-
-PLAIN, ORDERED = "Plain", "Ordered"
-
-GROUPS = {"push": PLAIN, "lite": PLAIN, "orderly": ORDERED}
-"""Consumer groups and what they read."""
 
 OPTIONS = ConsumerOptions(consume_from_where=ConsumeFromWhere.FIRST_OFFSET)
 PROCESS_ID = 4711

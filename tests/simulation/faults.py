@@ -45,7 +45,7 @@ def kill(cluster: Cluster, source: random.Random) -> Callable[[], None] | None:
     node = _running(_machines(cluster), source)
     if node is None:
         return None
-    cluster.observer.unsettled(node)
+    cluster.observer.nodes_fail()
     node.kill()
     return lambda: cluster.restart(node)
 
@@ -55,6 +55,7 @@ def cut_power(cluster: Cluster, source: random.Random) -> Callable[[], None] | N
     broker = _running(cluster.brokers, source)
     if not isinstance(broker, BrokerNode):
         return None
+    cluster.observer.nodes_fail()
     host = broker.host
 
     def cut() -> None:
@@ -86,6 +87,7 @@ def lose_disk(cluster: Cluster, source: random.Random) -> Callable[[], None] | N
     if not pairs:
         return None
     master, slave = source.choice(pairs)
+    cluster.observer.nodes_fail()
     master.kill()
 
     def end() -> None:
@@ -105,6 +107,7 @@ def stop(cluster: Cluster, source: random.Random) -> Callable[[], None] | None:
     broker = _running(cluster.brokers, source)
     if broker is None:
         return None
+    cluster.observer.nodes_fail()
     broker.stop()
     return lambda: cluster.restart(broker)
 
@@ -114,7 +117,7 @@ def pause(cluster: Cluster, source: random.Random) -> Callable[[], None] | None:
     node = _running(_machines(cluster), source)
     if node is None:
         return None
-    cluster.observer.unsettled(node)
+    cluster.observer.nodes_fail()
     host = node.host
     cluster.world.told("pause", host=node.name)
     host.pause()
@@ -136,7 +139,7 @@ def cut_link(cluster: Cluster, source: random.Random) -> Callable[[], None] | No
     """Nothing gets through between two hosts, or in one direction only."""
     one, other = _two(cluster, source)
     network, both = cluster.world.network, source.random() < 0.6
-    cluster.observer.unsettled(one, other)
+    cluster.observer.links_fail()
     cluster.world.told("cut" if both else "cut-one-way", sender=one.name, receiver=other.name)
     (network.cut if both else network.cut_one_way)(one.name, other.name)
     return lambda: _heal(cluster, one, [other])
@@ -146,7 +149,7 @@ def isolate(cluster: Cluster, source: random.Random) -> Callable[[], None] | Non
     """A host hears nobody, and nobody hears it."""
     one = source.choice(_machines(cluster))
     others = [node for node in cluster.nodes if node is not one]
-    cluster.observer.unsettled(*cluster.nodes)
+    cluster.observer.links_fail()
     cluster.world.told("isolate", host=one.name)
     for other in others:
         cluster.world.network.cut(one.name, other.name)
@@ -162,7 +165,7 @@ def _heal(cluster: Cluster, one: Node, others: Sequence[Node]) -> None:
 def reset(cluster: Cluster, source: random.Random) -> Callable[[], None] | None:
     """All connections of two hosts break."""
     one, other = _two(cluster, source)
-    cluster.observer.unsettled(one, other)
+    cluster.observer.links_fail()
     cluster.world.told("reset", one=one.name, other=other.name)
     cluster.world.network.reset(one.name, other.name)
     return lambda: None
@@ -186,7 +189,7 @@ def slow_network(cluster: Cluster, source: random.Random) -> Callable[[], None] 
     """Everything takes longer, and connections overtake each other by more."""
     network, before = cluster.world.network, cluster.world.network.delay
     network.delay = (0.001, source.choice((0.05, 0.3, 1.0)))
-    cluster.observer.unsettled(*cluster.nodes)
+    cluster.observer.links_fail()
     cluster.world.told("slow-network", most=network.delay[1])
 
     def end() -> None:
@@ -204,7 +207,7 @@ def wrong_clock(cluster: Cluster, source: random.Random) -> Callable[[], None] |
     host, jump = node.host, source.choice((0.0, -20.0, -3.0, 3.0, 20.0, 90.0))
     rate = 1.0 if jump else source.choice((0.9, 0.99, 1.01, 1.1))
     cluster.observer.clocks_are_right = False
-    cluster.observer.unsettled(node)
+    cluster.observer.links_fail()
     cluster.world.told("clock", host=node.name, jump=jump, rate=rate)
     host.set_clock(jump, rate)
     return lambda: host.set_clock()

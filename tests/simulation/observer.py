@@ -7,13 +7,13 @@ crash is taken from the list of what it owes, and nothing else is.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import attrs
 
-from tests.simulation.nodes import BrokerNode, NameServerNode, Node
+from tests.simulation.nodes import BrokerNode
 from tests.simulation.world import Broken, World
 from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.layouts.message_id import decode_offset_message_id
@@ -21,6 +21,9 @@ from twisted_mq.protocol.layouts.record_codec import decode_message
 from twisted_mq.protocol.messages.message import MessageExt
 
 DELAY_SECONDS = {0: 0.0, 1: 1.0, 2: 5.0, 3: 10.0}
+PLAIN, ORDERED = "Plain", "Ordered"
+GROUPS = {"push": PLAIN, "lite": PLAIN, "orderly": ORDERED}
+"""Consumer groups and the topics that they read."""
 CLOCK_SECONDS = 0.01
 """A broker's clock counts milliseconds."""
 
@@ -47,14 +50,15 @@ class Sent:
 
 
 class Observer:
-    """`brokers` are all that may ever run, `groups` the consumer groups by the topics that they read."""
+    """`brokers` are all that may ever run, `members` how many consumers each group has."""
 
     def __init__(
-        self, world: World, brokers: list[BrokerNode], groups: dict[str, str], *, sends_are_repeated: bool = False
+        self, world: World, brokers: list[BrokerNode], members: Counter[str], *, sends_are_repeated: bool = False
     ) -> None:
         self._world = world
         self._brokers = brokers
-        self._groups = groups
+        self._members = members
+        self._groups = groups = {group: GROUPS[group] for group in members}
         self.sends_are_repeated = sends_are_repeated
         self.sent: dict[str, Sent] = {}
         self.seen: dict[str, set[str]] = {group: set() for group in groups}
@@ -62,7 +66,7 @@ class Observer:
         self.acknowledged = self.consumed = self.lost = 0
         self.broken = ""
         self.clocks_are_right = True
-        self.clients_are_sound = True
+        self._links_are_sound = self._nodes_are_sound = True
         self._places: dict[Place, str] = {}
         self._in_order: dict[tuple[str, str, int], int] = defaultdict(int)
         self._committed: dict[tuple[str, str, int], int] = {}
@@ -149,10 +153,13 @@ class Observer:
 
     # what befalls brokers
 
-    def unsettled(self, *nodes: Node) -> None:
-        """These nodes may do late what they began before; so a client may commit an offset that another one passed."""
-        if any(not isinstance(node, NameServerNode) for node in nodes):
-            self.clients_are_sound = False
+    def links_fail(self) -> None:
+        """What was sent may come late, behind what was sent after it on another connection: an older offset too."""
+        self._links_are_sound = False
+
+    def nodes_fail(self) -> None:
+        """Members of a group may not know of each other for a while; then two of them commit offsets of one queue."""
+        self._nodes_are_sound = False
 
     def before_power_cut(self, broker: BrokerNode) -> None:
         """Let go of what may be lost now: under asynchronous flush what was not flushed."""
@@ -219,9 +226,13 @@ class Observer:
             for queue_id, offset in queues.items():
                 place = (broker.broker_name, key, queue_id)
                 before = self._committed.get(place, 0)
-                if offset < before and self.clients_are_sound and broker.broker_name not in self._lossy:
+                if offset < before and self._may_not_go_back(key) and broker.broker_name not in self._lossy:
                     raise Broken(f"the offset of {place} went back from {before} to {offset}")
                 self._committed[place] = offset
+
+    def _may_not_go_back(self, topic_and_group: str) -> bool:
+        alone = self._members.get(topic_and_group.rpartition("@")[2], 1) == 1
+        return self._links_are_sound and (self._nodes_are_sound or alone)
 
     def _compare(self, master: BrokerNode, slave: BrokerNode) -> None:
         """Byte by byte, what both have and no earlier look compared, as far as the slave acknowledged it."""

@@ -15,6 +15,8 @@ import attrs
 
 from tests.simulation.scenario import Outcome, simulate
 
+SEEDS_A_SUM = 1000
+"""After so many the sums so far are shown."""
 HISTORY_LINES = 60
 """Of a seed that broke a promise."""
 
@@ -102,6 +104,8 @@ def _many(seeds: range, processes: int, until_broken: bool) -> int:
         if time.monotonic() - told > 10:
             told = time.monotonic()
             print(f"{totals.seeds:,} of {len(seeds):,} seeds, {told - began:.0f} s", flush=True)
+        if totals.seeds % SEEDS_A_SUM == 0 and totals.seeds < len(seeds):
+            print("\n".join(totals.lines()), flush=True)
     print("\n".join(totals.lines()))
     return bool(totals.broken)
 

@@ -18,10 +18,10 @@ from typing import Any
 
 import attrs
 
-from tests.simulation.clients import GROUPS, ClientNode, LiteNode, OrderlyNode, ProducingNode, PushNode
+from tests.simulation.clients import ClientNode, LiteNode, OrderlyNode, ProducingNode, PushNode
 from tests.simulation.faults import FAULTS
 from tests.simulation.nodes import BrokerNode, NameServerNode, Node
-from tests.simulation.observer import Observer
+from tests.simulation.observer import GROUPS, Observer
 from tests.simulation.world import Broken, World
 from twisted_mq.logs import PACKAGE
 from twisted_mq.protocol.layouts.ha import ConnectionState
@@ -60,8 +60,8 @@ class Scenario:
             broker for group in range(source.choice((1, 1, 2))) for broker in self._group(group, source.random() < 0.7)
         ]
         kinds = self._kinds()
-        groups = {kind.group: GROUPS[kind.group] for kind in kinds if kind.group}
-        self.observer = Observer(world, self.brokers, groups, sends_are_repeated=source.random() < 0.3)
+        members = Counter(kind.group for kind in kinds if kind.group)
+        self.observer = Observer(world, self.brokers, members, sends_are_repeated=source.random() < 0.3)
         self.clients = [
             kind(world, f"10.0.9.{n + 1}", self.observer, self._addresses()) for n, kind in enumerate(kinds)
         ]
