@@ -291,6 +291,7 @@ def test_everything_is_restarted_one_after_the_other(scene: Scene) -> None:
             scene.wait_well()
     scene.groups.stop_name_server()
     scene.groups.start_name_server()
+    scene.groups.wait_registered()
     sender, receiver = scene.sender, scene.receiver
     scene.sender, scene.receiver = scene.new_sender("next-sender"), scene.new_receiver("next-receiver")
     at = now()

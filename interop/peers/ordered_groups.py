@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -28,6 +29,7 @@ from interop.peers.zookeeper import ZooKeeperServer
 from twisted_mq.ordering.documents import decode_lists
 from twisted_mq.ordering.lists import Lists
 from twisted_mq.ordering.paths import unit_path
+from twisted_mq.protocol.names.routes import MASTER_ID
 
 MQ = [sys.executable, "-c", "from twisted_mq.cli.mq import main; main()"]
 CHROOT = "/mq"
@@ -84,6 +86,16 @@ class OrderedGroups:
         command = COMMANDS["ours"](self.directory, file, file)[0]
         self._name_server = Process.start(command, self.directory / "namesrv.log", self.directory)
         self._name_server.wait_listening(self.name_server_port)
+
+    def wait_registered(self) -> None:
+        """Return once the name server knows the masters of all groups: one that starts anew hears of them within 30 s."""
+        command = [*MQ, "admin", "clusterList", "-n", self.name_server]
+
+        def known() -> bool:
+            run = subprocess.run(command, capture_output=True, text=True, cwd=PROJECT)
+            return all(re.search(rf"\s{name}\s+{MASTER_ID}\s", run.stdout) for name in self.names)
+
+        wait_until(known, f"masters of {', '.join(self.names)} at the name server")
 
     def stop_name_server(self) -> None:
         assert self._name_server is not None
