@@ -34,6 +34,7 @@ DIFFERENT = {
     "QUERY_SUBSCRIPTION_BY_CONSUMER with group='NoSuchGroup'": "Apache fails over the absent group",
     "GET_SUBSCRIPTIONGROUP_CONFIG with group='NoSuchGroup'": "Apache makes the group",
     "POP_MESSAGE with invisibleTime=9223372036854775807": "Apache hands out what never comes back",
+    "POP_MESSAGE with invisibleTime=-9223372036854775808": "Apache hands out what is back at once",
     "POP_MESSAGE with pollTime=-9223372036854775808": "Apache's sum overflows",
     "POP_MESSAGE with bornTime=-9223372036854775808": "Apache's sum overflows",
     "POP_MESSAGE with bornTime=9223372036854775807": "what was popped for 0 ms before may be back already, at both",
