@@ -72,5 +72,16 @@ def test_wheel_brings_its_licence_and_says_what_it_is(wheel):
     (metadata,) = [name for name in archive.namelist() if name.endswith("/METADATA")]
     facts = email.message_from_bytes(archive.read(metadata))
     assert (facts["License"], facts["License-File"], facts["Requires-Python"]) == ("Apache-2.0", "LICENSE", ">=3.11")
-    assert facts.get_all("Provides-Extra") == ["broker", "cli", "ordered", "spark", "all", "dev"]
+    assert facts.get_all("Provides-Extra") == [
+        "broker",
+        "cli",
+        "ordered",
+        "access",
+        "tls",
+        "metrics",
+        "opentelemetry",
+        "spark",
+        "all",
+        "dev",
+    ]
     assert "Typing :: Typed" in facts.get_all("Classifier")

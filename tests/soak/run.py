@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -219,9 +220,12 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=float(os.environ.get("SOAK_SECONDS", "1200")))
     parser.add_argument("--seed", type=int, default=20261122)
     parser.add_argument("--simulated", action="store_true", help="a simulated full disk, also where one can be mounted")
+    parser.add_argument("--keep", type=Path, help="a new folder for the logs, and for what was sent and received")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="mq-soak-") as folder:
         outcome = Soak(Path(folder), options.seconds, options.seed, simulated=options.simulated).run()
+        if options.keep is not None:
+            shutil.copytree(folder, options.keep, ignore=shutil.ignore_patterns("store"))
     print(outcome.text())
     problems = broken_promises(outcome) + slow(outcome)
     sys.exit("\n".join(problems) if problems else 0)
