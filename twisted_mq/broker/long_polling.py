@@ -17,7 +17,8 @@ from twisted.internet import defer, interfaces
 from twisted.python import failure
 
 from twisted_mq.broker.waiting_requests import Kind, Line, Place, Waiting
-from twisted_mq.remoting.channel import TURN_SECONDS, Answer, Ready
+from twisted_mq.remoting.channel import Answer, Ready
+from twisted_mq.remoting.rotation import ROUND_SECONDS
 from twisted_mq.remoting.late_answers import LateAnswers
 
 ALL_QUEUES = -1
@@ -145,7 +146,7 @@ class LongPolling:
         """Do what is to be done for as long as a turn takes, and the rest in the next ones; whether pops were tried."""
         if self._next_turn is not None:
             return False
-        return self._answer_until(self._clock.seconds() + TURN_SECONDS)
+        return self._answer_until(self._clock.seconds() + ROUND_SECONDS)
 
     def _answer_until(self, end: float) -> bool:
         popped, seconds = False, self._clock.seconds

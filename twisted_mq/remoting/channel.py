@@ -7,7 +7,8 @@ that takes long, so that a peer who waits for the first ones goes on meanwhile. 
 While a client does not read its answers, a server reads nothing more from it and processes nothing more of what it has
 read (registerProducer); what is held for peers is bounded by `remoting.budget`. Requests whose answers are pending are
 bounded there too, by channel and in total, past a bound the answer is SYSTEM_BUSY; own requests without an answer by `Traffic`.
-A read whose commands take long is processed in several turns of the reactor, so that no peer keeps it from others.
+A read whose commands take long is processed in several turns of the reactor, in rotation with those of other peers
+(`remoting.rotation`), so that neither one peer nor many keep it from others.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from twisted_mq.remoting.awaited_answers import AwaitedAnswers
 from twisted_mq.remoting.budget import Budget
 from twisted_mq.remoting.errors import RemotingSendError, RemotingTooMuchRequestError
 from twisted_mq.remoting.late_answers import LateAnswers
+from twisted_mq.remoting.rotation import Rotation
 from twisted_mq.remoting.transport import Transport, packed, peer_of, switch_on
 
 Ready: TypeAlias = RemotingCommand | bytes | None
@@ -47,7 +49,7 @@ PATIENCE_SECONDS = 0.002
 """For how long ready answers wait for those of later frames. Answers that come together cost both ends less: with 64
 senders 2 ms instead of 0.15 mean a fifth more sends a second (tests.bench.bench_pair)."""
 
-TURN_SECONDS = 0.02
+SLICE_SECONDS = 0.01
 """For how long the commands of one read are processed before others have their turn."""
 LONG_SECONDS = 0.05
 """A single command that takes longer is logged: nobody else was served meanwhile."""
@@ -80,6 +82,10 @@ class Traffic:
     """How many commands took longer than LONG_SECONDS."""
     budget: Budget[Channel] = attrs.field(factory=Budget)
     late: LateAnswers = attrs.field(factory=LateAnswers)
+    rotation: Rotation = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.rotation = Rotation(self.clock)
 
 
 @implementer(interfaces.IPushProducer)
@@ -182,11 +188,11 @@ class Channel(protocol.Protocol):
         self._paused = False
         self._traffic.budget.taken(self)
         if self._waiting:
-            self._later("go on", 0, self._go_on)
+            self._traffic.rotation.join(self)
         else:
             self.transport.resumeProducing()
 
-    def _go_on(self) -> None:
+    def go_on(self) -> None:
         """Process what is left of a read, then read again."""
         if self._paused:
             return
@@ -215,7 +221,7 @@ class Channel(protocol.Protocol):
         size = 0
         processors, seconds = self._processors, self._seconds
         self.last_active = now = seconds()
-        due, end = now + PATIENCE_SECONDS, now + TURN_SECONDS
+        due, end = now + PATIENCE_SECONDS, now + SLICE_SECONDS
         remaining = iter(commands)
         for command in remaining:
             if command.flag & RESPONSE_FLAG:
@@ -259,7 +265,7 @@ class Channel(protocol.Protocol):
         self._waiting = commands
         if commands and not self._paused:
             self.transport.pauseProducing()
-            self._later("go on", 0, self._go_on)
+            self._traffic.rotation.join(self)
 
     def _long_turn(self, command: RemotingCommand, seconds: float) -> None:
         self._traffic.long_turns += 1
@@ -370,6 +376,7 @@ class Channel(protocol.Protocol):
 
     def _forget_what_waits(self) -> None:
         self._waiting = []
+        self._traffic.rotation.leave(self)
         for timer in self._timers.values():
             timer.cancel()
         self._timers = {}

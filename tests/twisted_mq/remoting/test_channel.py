@@ -95,7 +95,7 @@ class RequestsOfThePeer(ChannelCase):
         self.assertEqual(self.events[1:], ["end of read"])
 
     def _answer_slowly(self, _: Channel, command: RemotingCommand) -> RemotingCommand:
-        self.clock.advance(0.01)
+        self.clock.rightNow += 0.005  # no timer runs meanwhile
         return command.answer()
 
     def test_end_of_read_is_called_once_after_the_commands_of_a_read(self) -> None:
@@ -279,7 +279,6 @@ class RequestsOfThePeer(ChannelCase):
         self.receive(*(request(LATER, opaque) for opaque in range(6)))
         self.assertEqual([one.opaque for one in sent(self.transport)], [0, 1])
         self.assertEqual(self.transport.producerState, "paused")
-        self.clock.advance(0)
         self.clock.advance(0)
         self.assertEqual([one.opaque for one in sent(self.transport)], [2, 3, 4, 5])
         self.assertEqual(self.transport.producerState, "producing")

@@ -1,0 +1,54 @@
+"""Connections with work left of a read: each some of it in turn, all together a share of the reactor's time.
+
+However many peers ask for long work at once, a peer that asks for little waits for one round, not for a slice of each of them.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from twisted.internet import interfaces
+
+ROUND_SECONDS = 0.02
+"""For all of them, between two looks at the sockets."""
+
+
+class GoesOn(Protocol):
+    """A connection."""
+
+    def go_on(self) -> None:
+        """Do a slice of the work, and join the rotation again where some is left."""
+
+
+class Rotation:
+    """Of all connections of one server."""
+
+    def __init__(self, clock: interfaces.IReactorTime) -> None:
+        self._clock = clock
+        self._waiting: dict[GoesOn, None] = {}
+        self._next_round: interfaces.IDelayedCall | None = None
+
+    def join(self, connection: GoesOn) -> None:
+        """Last in line; whoever is in line keeps the place."""
+        self._waiting[connection] = None
+        if self._next_round is None:
+            self._next_round = self._clock.callLater(0, self._round)
+
+    def leave(self, connection: GoesOn) -> None:
+        """Nothing of it is left to do."""
+        self._waiting.pop(connection, None)
+        if not self._waiting and self._next_round is not None:
+            self._next_round.cancel()
+            self._next_round = None
+
+    def _round(self) -> None:
+        self._next_round = None
+        seconds = self._clock.seconds
+        end = seconds() + ROUND_SECONDS
+        waiting = self._waiting
+        while waiting and seconds() < end:
+            connection = next(iter(waiting))
+            del waiting[connection]
+            connection.go_on()
+        if waiting and self._next_round is None:
+            self._next_round = self._clock.callLater(0, self._round)
