@@ -18,8 +18,8 @@ from twisted.python import failure
 
 from twisted_mq.broker.waiting_requests import Kind, Line, Place, Waiting
 from twisted_mq.remoting.channel import Answer, Ready
-from twisted_mq.remoting.rotation import ROUND_SECONDS
 from twisted_mq.remoting.late_answers import LateAnswers
+from twisted_mq.remoting.rotation import ROUND_SECONDS
 
 ALL_QUEUES = -1
 EARLY_MS = 50
