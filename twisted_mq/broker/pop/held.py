@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
+from typing import TypeVar, cast
 
 from twisted.internet import defer
 
 from twisted_mq.broker.long_polling import EARLY_MS
 from twisted_mq.broker.pop.parts import PopParts
 from twisted_mq.broker.waiting_requests import Waiting
-from twisted_mq.remoting.channel import Ready
+from twisted_mq.remoting.channel import Answer, Ready
+
+T = TypeVar("T")
 
 
 class NotHeld(enum.Enum):
@@ -29,3 +33,8 @@ def hold(broker: PopParts, request: Waiting, poll_time: int) -> defer.Deferred[R
     if broker.now_ms() > request.expires_ms - EARLY_MS:
         return NotHeld.NO_TIME
     return polling.hold(request)
+
+
+def after(result: defer.Deferred[T], answer: Callable[[T], Answer]) -> defer.Deferred[Ready]:
+    """What is answered once the result is there; that may take time again."""
+    return cast("defer.Deferred[Ready]", result.addCallback(answer))

@@ -17,6 +17,7 @@ from twisted_mq.broker.schedule.waiting_messages import WaitingMessages
 from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.storage.interfaces import IMessageStore
+from twisted_mq.turns import Turns
 
 
 class Durable(Protocol):
@@ -37,6 +38,7 @@ class ReadParts(FilterParts, Protocol):
     offsets: ConsumerOffsetManager
     statistics: BrokerStatistics
     advertised_ip: str
+    turns: Turns
 
 
 class PopParts(ReadParts, Protocol):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 import attrs
 
 from twisted_mq.broker.filter.selection import Selection
@@ -18,6 +20,7 @@ from twisted_mq.protocol.layouts.record import unpack_queue_offset
 from twisted_mq.protocol.names.pop_receipt import message_offset_info, start_offset_info
 from twisted_mq.protocol.names.pop_topics import ORDER_REVIVE_QUEUE, pop_retry_topic
 from twisted_mq.storage.interfaces import GetResult, GetStatus
+from twisted_mq.turns import Work
 
 DEFAULT_MAX_BYTES = 2**31 - 1
 
@@ -28,6 +31,8 @@ _PASSED_OVER = (
     GetStatus.MESSAGE_WAS_REMOVING,
     GetStatus.NO_MATCHED_LOGIC_QUEUE,
 )
+SLICE_QUEUES = 512
+"""So many queues of a topic are looked at in one turn of the reactor."""
 
 
 @attrs.define
@@ -55,25 +60,38 @@ class PopReader:
         self._orders = orders
         self._pops = 0
 
-    def pop(self, header: PopMessageRequestHeader, queues: int, wanted: Selection) -> Popped:
+    def pop(self, header: PopMessageRequestHeader, queues: int, wanted: Selection) -> Work[Popped]:
         """Up to `max_msg_nums` messages of the header's topic, which has so many queues, and of its retry topic.
 
         By chance the retry topic comes first; never in an ordered pop.
         """
-        options, chance = self._broker.options, self._broker.random.randrange(100)
+        chance = self._broker.random.randrange(100)
         popped = Popped(self._broker.now_ms(), self._revive_queue(header))
-        retry_first = chance < options.pop_from_retry_probability
-        retry_topic = self._retry_topic(header, chance)
-        if retry_first and not header.order:
-            self._retried(popped, header, retry_topic, wanted, chance)
-        if header.queue_id >= 0:
-            self._queue(popped, header, header.topic, header.queue_id, wanted)
-        else:
-            for index in range(queues):
-                self._queue(popped, header, header.topic, (chance + index) % queues, wanted)
-        if not retry_first and len(popped.records) < header.max_msg_nums and not header.order:
-            self._retried(popped, header, retry_topic, wanted, chance)
+        for looked, (topic, queue_id) in enumerate(self._places(popped, header, queues, chance), 1):
+            self._queue(popped, header, topic, queue_id, wanted)
+            if looked % SLICE_QUEUES == 0:
+                popped.records = [bytes(record) for record in popped.records]  # a mapped file may go meanwhile
+                yield None
         return popped
+
+    def _places(
+        self, popped: Popped, header: PopMessageRequestHeader, queues: int, chance: int
+    ) -> Iterator[tuple[str, int]]:
+        """The queues of a pop; the retry topic's come last only while messages are wanted."""
+        own = [(header.topic, header.queue_id)] if header.queue_id >= 0 else _places_of(header.topic, queues, chance)
+        if header.order:
+            yield from own
+            return
+        retry_topic = self._retry_topic(header, chance)
+        config = self._broker.topics.get(retry_topic)
+        retried = _places_of(retry_topic, 0 if config is None else config.read_queue_nums, chance)
+        if chance < self._broker.options.pop_from_retry_probability:
+            yield from retried
+            yield from own
+            return
+        yield from own
+        if len(popped.records) < header.max_msg_nums:
+            yield from retried
 
     def _revive_queue(self, header: PopMessageRequestHeader) -> int:
         if header.order:
@@ -86,14 +104,6 @@ class PopReader:
         options = self._broker.options
         version_1 = options.retrieve_message_from_pop_retry_topic_v1 and chance % 2 == 0
         return pop_retry_topic(header.topic, header.consumer_group, options.enable_retry_topic_v2 and not version_1)
-
-    def _retried(
-        self, popped: Popped, header: PopMessageRequestHeader, topic: str, wanted: Selection, chance: int
-    ) -> None:
-        config = self._broker.topics.get(topic)
-        queues = 0 if config is None else config.read_queue_nums
-        for index in range(queues):
-            self._queue(popped, header, topic, (chance + index) % queues, wanted)
 
     def _queue(
         self, popped: Popped, header: PopMessageRequestHeader, topic: str, queue_id: int, wanted: Selection
@@ -202,3 +212,8 @@ class PopReader:
             )
             for record in result.records
         ]
+
+
+def _places_of(topic: str, queues: int, chance: int) -> Iterable[tuple[str, int]]:
+    """All queues of a topic, from one on that chance picks among the first hundred."""
+    return ((topic, (chance + index) % queues) for index in range(queues))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 import attrs
+from twisted.internet import defer
 
 from twisted_mq.broker.filter.selection import Selection, expression_selection
 from twisted_mq.broker.pop.answer_when_durable import when_durable
@@ -19,7 +20,7 @@ from twisted_mq.broker.pop.checks import (
     refused_with,
 )
 from twisted_mq.broker.pop.credible import MOST_MESSAGES
-from twisted_mq.broker.pop.held import NotHeld, hold
+from twisted_mq.broker.pop.held import NotHeld, after, hold
 from twisted_mq.broker.pop.parts import PopParts
 from twisted_mq.broker.pop.reader import Popped, PopReader
 from twisted_mq.broker.waiting_requests import Kind, Line
@@ -57,29 +58,45 @@ class PopMessageProcessor:
             remark = f"the broker[{broker.advertised_ip}] pop message is timeout too much"
             raise BrokerError(ResponseCode.POLLING_TIMEOUT, remark)
         popped = self._pop(channel, header)
+        if isinstance(popped, defer.Deferred):
+            return after(popped, lambda popped: self._found_or_held(channel, command, header, born_ms, popped))
+        return self._found_or_held(channel, command, header, born_ms, popped)
+
+    def _found_or_held(
+        self, channel: Channel, command: RemotingCommand, header: PopMessageRequestHeader, born_ms: int, popped: Popped
+    ) -> Answer:
         if popped.records:
             return self._found(command, header, popped)
         tags_codes = self._selection(header).tags_codes
-        waiting = hold(broker, HeldPop(self, channel, command, header, born_ms, tags_codes), header.poll_time)
+        waiting = hold(self._broker, HeldPop(self, channel, command, header, born_ms, tags_codes), header.poll_time)
         if isinstance(waiting, NotHeld):
             return self._answer(command, header, popped, _NOT_FOUND[waiting])
         return waiting
 
     def again(self, channel: Channel, command: RemotingCommand, header: PopMessageRequestHeader, last: bool) -> Answer:
-        """The answer to a pop that waits; None where there is nothing yet, and it goes on waiting."""
+        """The answer to a pop that waits; None where there is nothing yet, and it goes on waiting.
+
+        One that looks into so many queues that it takes several turns is answered in any case.
+        """
         popped = self._pop(channel, header)
+        if isinstance(popped, defer.Deferred):
+            return after(popped, lambda popped: self._found_or_over(command, header, popped))
+        return self._found_or_over(command, header, popped) if popped.records or last else None
+
+    def _found_or_over(self, command: RemotingCommand, header: PopMessageRequestHeader, popped: Popped) -> Answer:
         if popped.records:
             return self._found(command, header, popped)
-        return self._answer(command, header, popped, ResponseCode.POLLING_TIMEOUT) if last else None
+        return self._answer(command, header, popped, ResponseCode.POLLING_TIMEOUT)
 
-    def _pop(self, channel: Channel, header: PopMessageRequestHeader) -> Popped:
+    def _pop(self, channel: Channel, header: PopMessageRequestHeader) -> Popped | defer.Deferred[Popped]:
         check_broker(self._broker, "pop message")
         self._check_numbers(header)
         config = readable_topic(self._broker, channel, header)
         if config.has_batch_queues:
             remark = f"topic[{header.topic}] keeps batches (queue.type=BatchCQ), which can be pulled and not popped"
             raise BrokerError(ResponseCode.INVALID_PARAMETER, remark)
-        return self._reader.pop(header, config.read_queue_nums, self._selection(header))
+        work = self._reader.pop(header, config.read_queue_nums, self._selection(header))
+        return self._broker.turns.run((header.topic, header.consumer_group), work)
 
     def _check_numbers(self, header: PopMessageRequestHeader) -> None:
         broker, options = self._broker, self._broker.options

@@ -5,15 +5,18 @@ Apache: NotificationProcessor, PollingInfoProcessor.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterable, Iterator
 
 import attrs
+from twisted.internet import defer
 
 from twisted_mq.broker.pop.checks import check_broker, header_and_born_time, readable_topic, refused_with
-from twisted_mq.broker.pop.held import NotHeld, hold
+from twisted_mq.broker.pop.held import NotHeld, after, hold
 from twisted_mq.broker.pop.offsets import next_offset
 from twisted_mq.broker.pop.order_manager import ConsumerOrderManager
 from twisted_mq.broker.pop.parts import PopParts
+from twisted_mq.broker.pop.reader import SLICE_QUEUES
 from twisted_mq.broker.waiting_requests import Kind, Line
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.headers import (
@@ -26,6 +29,7 @@ from twisted_mq.protocol.names.pop_topics import pop_retry_topic
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header, encode_header, fast_header
 from twisted_mq.remoting.channel import Answer, Channel
+from twisted_mq.turns import Work
 
 _NO_MESSAGE = encode_header(NotificationResponseHeader(has_msg=False))
 _NOBODY = encode_header(PollingInfoResponseHeader(polling_num=0))
@@ -47,9 +51,17 @@ class NotificationProcessor:
         """Answer at once where a message waits, else when one arrives or the time is up."""
         broker = self._broker
         header, born_ms = header_and_born_time(NotificationRequestHeader, self._read, command, broker.now_ms())
-        found = self.look(channel, command, header, last=False)
-        if found is not None:
-            return found
+        found = self._has_message(channel, header)
+        if isinstance(found, defer.Deferred):
+            return after(found, lambda found: self._told_or_held(channel, command, header, born_ms, found))
+        return self._told_or_held(channel, command, header, born_ms, found)
+
+    def _told_or_held(
+        self, channel: Channel, command: RemotingCommand, header: NotificationRequestHeader, born_ms: int, found: bool
+    ) -> Answer:
+        if found:
+            return _told(command, found)
+        broker = self._broker
         waiting = hold(broker, HeldNotification(self, channel, command, header, born_ms), header.poll_time)
         if isinstance(waiting, NotHeld):
             refused = NotificationResponseHeader(has_msg=False, polling_full=waiting is NotHeld.FULL)
@@ -58,11 +70,15 @@ class NotificationProcessor:
 
     def look(
         self, channel: Channel, command: RemotingCommand, header: NotificationRequestHeader, *, last: bool
-    ) -> RemotingCommand | None:
-        """The answer where a message waits; else None, or that none does where this is the last look."""
-        if self._has_message(channel, header):
-            return command.answer(ext_fields=encode_header(NotificationResponseHeader(has_msg=True)))
-        return command.answer(ext_fields=dict(_NO_MESSAGE)) if last else None
+    ) -> Answer:
+        """The answer where a message waits; else None, or that none does where this is the last look.
+
+        A look into so many queues that it takes several turns is the last one.
+        """
+        found = self._has_message(channel, header)
+        if isinstance(found, defer.Deferred):
+            return after(found, lambda found: _told(command, found))
+        return _told(command, found) if found or last else None
 
     def polling_info(self, channel: Channel, command: RemotingCommand) -> Answer:
         """How many pops wait for a queue, or under the queue id -1 for all queues of the topic."""
@@ -73,13 +89,21 @@ class NotificationProcessor:
         count = self._broker.polling.length(line)
         return command.answer(ext_fields=encode_header(PollingInfoResponseHeader(polling_num=count)))
 
-    def _has_message(self, channel: Channel, header: NotificationRequestHeader) -> bool:
+    def _has_message(self, channel: Channel, header: NotificationRequestHeader) -> bool | defer.Deferred[bool]:
         check_broker(self._broker)
         config = readable_topic(self._broker, channel, header)
         queues = range(config.read_queue_nums) if header.queue_id < 0 else (header.queue_id,)
-        if any(self._waits_in(header, header.topic, queue_id) for queue_id in queues):
-            return True
-        return any(self._waits_in(header, topic, queue_id) for topic, queue_id in self._retried(header))
+        return self._broker.turns.run((header.topic, header.consumer_group), self._looked_for(header, queues))
+
+    def _looked_for(self, header: NotificationRequestHeader, queues: Iterable[int]) -> Work[bool]:
+        """Whether a message waits in one of these queues, or in those of the retry topics."""
+        own = ((header.topic, queue_id) for queue_id in queues)
+        for looked, (topic, queue_id) in enumerate(itertools.chain(own, self._retried(header)), 1):
+            if self._waits_in(header, topic, queue_id):
+                return True
+            if looked % SLICE_QUEUES == 0:
+                yield None
+        return False
 
     def _retried(self, header: NotificationRequestHeader) -> Iterator[tuple[str, int]]:
         """Queues of the retry topics that a pop reads."""
@@ -97,6 +121,10 @@ class NotificationProcessor:
         if header.order and self._orders.blocks(header.attempt_id, header.topic, group, queue_id, 0):
             return False
         return broker.store.max_offset_in_queue(topic, queue_id) > next_offset(broker, topic, group, queue_id)
+
+
+def _told(command: RemotingCommand, found: bool) -> RemotingCommand:
+    return command.answer(ext_fields=encode_header(NotificationResponseHeader(has_msg=found)))
 
 
 @attrs.frozen(eq=False)

@@ -9,7 +9,7 @@ import attrs
 from twisted_mq.broker.pop.checks import check_broker, readable_topic, refused_with
 from twisted_mq.broker.pop.offsets import next_offset
 from twisted_mq.broker.pop.parts import ReadParts
-from twisted_mq.broker.pop.reader import DEFAULT_MAX_BYTES
+from twisted_mq.broker.pop.reader import DEFAULT_MAX_BYTES, SLICE_QUEUES
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.headers import PeekMessageRequestHeader, PopMessageResponseHeader
 from twisted_mq.protocol.layouts.derive import Buffer
@@ -18,6 +18,7 @@ from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header, encode_header
 from twisted_mq.remoting.channel import Answer, Channel
 from twisted_mq.storage.interfaces import GetStatus
+from twisted_mq.turns import Work, then
 
 _NOTHING = PopMessageResponseHeader(pop_time=0, invisible_time=0, revive_qid=0, rest_num=0)
 _WRONG_OFFSET = (GetStatus.OFFSET_TOO_SMALL, GetStatus.OFFSET_OVERFLOW_BADLY)
@@ -35,14 +36,27 @@ class PeekMessageProcessor:
         broker, header = self._broker, decode_header(PeekMessageRequestHeader, command)
         check_broker(broker)
         config = readable_topic(broker, channel, header)
+        seen = broker.turns.run((header.topic, header.consumer_group), self._seen(header, config.read_queue_nums))
+        return then(seen, lambda seen: self._answer(command, *seen))
+
+    def _seen(self, header: PeekMessageRequestHeader, queues: int) -> Work[tuple[list[Buffer], int]]:
+        """The records, and how many there are with those that are not shown."""
+        broker = self._broker
         records: list[Buffer] = []
         rest = 0
-        for topic, queue_id in self._queues(header, config.read_queue_nums):
+        for looked, (topic, queue_id) in enumerate(self._queues(header, queues), 1):
             offset = next_offset(broker, topic, header.consumer_group, queue_id)
             rest += broker.store.max_offset_in_queue(topic, queue_id) - offset
             room = header.max_msg_nums - len(records)
             if room > 0:
                 records += self._read(header, topic, queue_id, offset, room)
+            if looked % SLICE_QUEUES == 0:
+                records = [bytes(record) for record in records]  # a mapped file may go meanwhile
+                yield None
+        return records, rest
+
+    @staticmethod
+    def _answer(command: RemotingCommand, records: list[Buffer], rest: int) -> RemotingCommand:
         fields = encode_header(attrs.evolve(_NOTHING, rest_num=rest))
         if not records:
             return command.answer(ResponseCode.PULL_NOT_FOUND, GetStatus.NO_MESSAGE_IN_QUEUE.name, fields)
