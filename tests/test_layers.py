@@ -61,6 +61,9 @@ STARTED_WITHOUT = {
     "rich",
     "click",
     "sqlglot",
+    "yaml",
+    "OpenSSL",
+    "service_identity",
     "kazoo",
 }
 """Too large for a daemon: they cost start time or memory."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 EXTRAS = {
+    "access": ("yaml",),
     "broker": ("numpy", "sqlglot"),
     "cli": ("click", "rich"),
     "ordered": ("kazoo",),

@@ -1,5 +1,6 @@
 """The JSON bodies of commands, named as Apache's classes, and their codec."""
 
+from twisted_mq.protocol.bodies.auth import AccessWrapper as AccessWrapper
 from twisted_mq.protocol.bodies.auth import AclInfo as AclInfo
 from twisted_mq.protocol.bodies.auth import PolicyEntryInfo as PolicyEntryInfo
 from twisted_mq.protocol.bodies.auth import PolicyInfo as PolicyInfo

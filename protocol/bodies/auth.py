@@ -10,7 +10,7 @@ class UserInfo:
     """Request body of AUTH_CREATE_USER, AUTH_UPDATE_USER. Answer to AUTH_GET_USER, AUTH_LIST_USER."""
 
     username: str | None = None
-    password: str | None = None
+    password: str | None = attrs.field(default=None, repr=False)
     user_type: str | None = None
     user_status: str | None = None
 
@@ -39,3 +39,11 @@ class AclInfo:
 
     subject: str | None = None
     policies: list[PolicyInfo] | None = None
+
+
+@attrs.frozen
+class AccessWrapper:
+    """config/access.json: users by name, policies by subject."""
+
+    users: dict[str, UserInfo] = attrs.field(factory=dict)
+    acls: dict[str, AclInfo] = attrs.field(factory=dict)

@@ -20,6 +20,9 @@ BACKUP = ".bak"
 DAMAGED = ".damaged"
 _NEW = ".tmp"
 
+OWNER_ONLY = 0o600
+"""Mode of a file with secrets."""
+
 Value = TypeVar("Value")
 
 
@@ -42,9 +45,11 @@ class JsonFile(Generic[Value]):
     is too, there is no value. A damaged file is kept as `.damaged`, and never becomes the backup.
     """
 
-    def __init__(self, path: str, decode: Callable[[bytes], Value]) -> None:
+    def __init__(self, path: str, decode: Callable[[bytes], Value], mode: int = 0o666) -> None:
+        """`mode` is that of the file, less the umask."""
         self.path = path
         self._decode = decode
+        self._mode = mode
         self._on_disk: bytes | None = None
 
     def load(self) -> tuple[Value | None, list[LoadAction]]:
@@ -91,7 +96,7 @@ class JsonFile(Generic[Value]):
         if data == self._on_disk:
             return False
         make_directory(os.path.dirname(self.path))
-        with open(self.path + _NEW, "wb") as file:
+        with open(self.path + _NEW, "wb", opener=self._open) as file:
             file.write(data)
             file.flush()
             fsync(file.fileno())
@@ -100,6 +105,9 @@ class JsonFile(Generic[Value]):
         sync_directory(os.path.dirname(self.path))
         self._on_disk = data
         return True
+
+    def _open(self, path: str, flags: int) -> int:
+        return os.open(path, flags, self._mode)
 
     def _keep_previous(self) -> None:
         """Give the present file its second name; at every moment one of the names has a whole file."""
@@ -111,7 +119,7 @@ class JsonFile(Generic[Value]):
         except FileNotFoundError:
             return
         except OSError:  # a file system without hard links
-            with open(self.path, "rb") as present, open(link, "wb") as copy:
+            with open(self.path, "rb") as present, open(link, "wb", opener=self._open) as copy:
                 copy.write(present.read())
         os.replace(link, self.path + BACKUP)
 

@@ -39,10 +39,10 @@ Body = TypeVar("Body")
 class ConfigTable(abc.ABC, Generic[Body]):
     """A table in one file. `load` fills it, `save` writes it if it changed. A body shares nothing that may change."""
 
-    def __init__(self, path: str, decode: Callable[[bytes], Body]) -> None:
+    def __init__(self, path: str, decode: Callable[[bytes], Body], mode: int = 0o666) -> None:
         self.path = path
         self.data_version = DataVersion()
-        self._file = JsonFile(path, decode)
+        self._file = JsonFile(path, decode, mode)
 
     def load(self) -> list[LoadAction]:
         """Read the file, or its backup; what went wrong is returned and logged. Raises OSError."""

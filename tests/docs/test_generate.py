@@ -60,7 +60,7 @@ def test_row_of_a_key() -> None:
 
 
 def test_keys_of_other_classes_are_named_once() -> None:
-    assert other_keys().count("`aclEnable`") == 1
+    assert other_keys().count("`enableControllerMode`") == 1
     assert "`listenPort`" not in other_keys()
 
 

@@ -9,6 +9,7 @@ import attrs
 from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
 
+from twisted_mq.access.server_access import NOBODY_IS_ASKED, ServerAccess
 from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
 from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
 from twisted_mq.broker.controller import BrokerController
@@ -58,7 +59,7 @@ class BrokerInMemory:
     """A broker at 127.0.0.2:20911 on a virtual clock. Keyword arguments are broker options; `store` is an open one.
 
     `restarted` is a broker whose clock, store and tables this one goes on with; `tables` are instead of its own, `parts`
-    further arguments of the controller, `clock` is one that others share.
+    further arguments of the controller, `clock` is one that others share, `access` what it asks first.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class BrokerInMemory:
         tables: Mapping[str, Any] | None = None,
         parts: Mapping[str, Any] | None = None,
         clock: Any = None,
+        access: ServerAccess | None = None,
         **options: Any,
     ) -> None:
         self.clock: Clock = clock or (restarted.clock if restarted else Clock())
@@ -120,7 +122,7 @@ class BrokerInMemory:
             unique_keys=UniqueKeyMaker(pack_ip("127.0.0.2"), 7, self.now_ms),
             **more,
         )
-        self.processors = request_table(self.controller)
+        self.processors = request_table(self.controller, access or NOBODY_IS_ASKED)
         self.traffic = Traffic(
             self.processors,
             self.clock,

@@ -12,7 +12,7 @@ import os
 
 import attrs
 
-from twisted_mq.config.connection_options import ConnectionOptions
+from twisted_mq.config.access_options import AccessOptions
 from twisted_mq.config.environment import in_home, local_host_name, name_servers_of_environment
 from twisted_mq.config.options import option
 
@@ -43,7 +43,7 @@ class MessageRequestMode(enum.StrEnum):
 
 
 @attrs.define(kw_only=True)
-class BrokerOptions(ConnectionOptions):
+class BrokerOptions(AccessOptions):
     """Settings of one broker. Mutable: its owner applies what a remote update allows."""
 
     # who it is

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Protocol
 
+from twisted_mq.access.guard import guarded
+from twisted_mq.access.server_access import NOBODY_IS_ASKED, ServerAccess
 from twisted_mq.broker.controller import BrokerController
 from twisted_mq.broker.ha.slave_refusals import refuse_on_slave
 from twisted_mq.broker.processors.admin_cleaning import AdminCleaningProcessor
@@ -45,12 +47,12 @@ class RequestProcessor(Protocol):
     def processors(self) -> Mapping[RequestCode, Processor]: ...
 
 
-def request_table(broker: BrokerController) -> dict[int, Processor]:
-    """All requests that a broker serves, by their codes. The broker is complete."""
-    table = serving_table("broker", *(one.processors for one in _processors(broker)))
+def request_table(broker: BrokerController, access: ServerAccess = NOBODY_IS_ASKED) -> dict[int, Processor]:
+    """All requests that a broker serves, by their codes, each behind what it is asked first. The broker is complete."""
+    table = serving_table("broker", *(one.processors for one in _processors(broker)), access.processors)
     if broker.is_slave:
         refuse_on_slave(table, broker.options, broker.topics.is_ordered)
-    return table
+    return guarded(table, access.check)
 
 
 def _processors(broker: BrokerController) -> Iterator[RequestProcessor]:

@@ -16,6 +16,7 @@ from twisted.application import service
 from twisted.internet import defer, interfaces, threads
 from twisted.python import failure
 
+from twisted_mq.access.server_access import LOOK_SECONDS, NOBODY_IS_ASKED, ServerAccess, server_access
 from twisted_mq.broker.advertised_address import address_warning, advertised_ip
 from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
 from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
@@ -46,7 +47,7 @@ from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.layouts.host import pack_host, pack_ip
 from twisted_mq.protocol.layouts.message_id import UniqueKeyMaker
-from twisted_mq.reactor_threads import Arguments, CallFromThread, Result
+from twisted_mq.reactor_threads import Arguments, CallFromThread, InThread, Result
 from twisted_mq.remoting.budget import Budget
 from twisted_mq.remoting.channel import Traffic
 from twisted_mq.remoting.client import RemotingClient
@@ -99,8 +100,13 @@ class BrokerService(service.Service):
     log = Logger()
 
     def __init__(
-        self, options: BrokerOptions, reactor: interfaces.IReactorTime, machine: Machine | None = None
+        self,
+        options: BrokerOptions,
+        reactor: interfaces.IReactorTime,
+        machine: Machine | None = None,
+        access: ServerAccess | None = None,
     ) -> None:
+        """`access` is what an embedded name server has too; a broker by itself makes its own when it starts."""
         self.options = options
         self._machine = machine or Machine()
         self.port = 0
@@ -122,6 +128,7 @@ class BrokerService(service.Service):
         self._store: FileMessageStore
         self._most_connections = 0
         self._agent: OrderAgent | None = None
+        self._access = access
 
     def now_ms(self) -> int:
         """The reactor's clock in ms since the epoch."""
@@ -169,7 +176,8 @@ class BrokerService(service.Service):
         offset_table = loaded(ConsumerOffsetTable, folder, "consumerOffset.json")
         topics.add_startup_topics(options)
         groups.add_built_in_groups()
-        self._client = RemotingClient(self._reactor)
+        access = self._access = self._access or broker_access(options, self._reactor.seconds, self._in_thread)
+        self._client = RemotingClient(self._reactor, credentials=access.credentials)
         ha_address = f"{options.broker_ip2 or ip}:{self._bound_for_slaves.getsockname()[1]}"
         self.registration = Registration(
             options=options,
@@ -241,7 +249,7 @@ class BrokerService(service.Service):
     def _listen(self, undo: contextlib.ExitStack) -> None:
         controller = self.controller
         traffic = Traffic(
-            request_table(controller),
+            request_table(controller, self._access or NOBODY_IS_ASKED),
             self._reactor,
             end_of_read=controller.dispatch,
             channel_lost=controller.channel_lost,
@@ -304,6 +312,9 @@ class BrokerService(service.Service):
         self._every(period, self.registration.register)
         self._every(HOLD_CHECK_SECONDS, lambda: controller.polling.answer_expired(self.now_ms()))
         self._every(EXPIRY_SCAN_SECONDS, controller.close_expired_clients)
+        if self._access is not None and self._access.plain is not None:
+            plain = self._access.plain
+            self._every(LOOK_SECONDS, lambda: self._in_thread(plain.look))
         self._every(SNAPSHOT_SECONDS, controller.take_snapshot)
         self._every(SAMPLE_SECONDS, lambda: controller.statistics.sample(self._reactor.seconds()))
         self._every(options.flush_consumer_offset_interval / 1000, controller.offsets.save)
@@ -420,9 +431,17 @@ def loaded(table: Callable[[str], Table], folder: str, name: str) -> Table:
     return made
 
 
-def make_broker(options: BrokerOptions, reactor: interfaces.IReactorTime) -> BrokerService:
+def broker_access(options: BrokerOptions, now: Callable[[], float], in_thread: InThread) -> ServerAccess:
+    """Whom a broker asks what; users and policies lie in its store's config folder. Raises ConfigError, MissingExtra."""
+    folder = os.path.join(options.store_path_root_dir, "config")
+    return server_access(options, folder, options.broker_cluster_name, now, in_thread)
+
+
+def make_broker(
+    options: BrokerOptions, reactor: interfaces.IReactorTime, access: ServerAccess | None = None
+) -> BrokerService:
     """A broker with these options on this reactor, which has threads and sockets too."""
-    return BrokerService(options, reactor)
+    return BrokerService(options, reactor, access=access)
 
 
 def _not_saved(reason: failure.Failure) -> None:

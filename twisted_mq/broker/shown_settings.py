@@ -11,7 +11,6 @@ from twisted_mq.config.options import shown_options
 from twisted_mq.config.values import value_text
 
 FIXED: dict[str, bool | int | str] = {
-    "aclEnable": False,
     "autoDeleteUnusedStats": True,
     "autoMessageVersionOnTopicLen": True,
     "coldDataFlowControlEnable": False,

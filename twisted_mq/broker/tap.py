@@ -11,10 +11,12 @@ from twisted.python import usage
 
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.config.command_line import DaemonOptions
+from twisted_mq.config.errors import ConfigError
 from twisted_mq.config.startup import Daemon
-from twisted_mq.extras import require
+from twisted_mq.extras import MissingExtra, require
 from twisted_mq.namesrv.options import LISTEN_PORT as NAMESRV_PORT
 from twisted_mq.namesrv.options import NamesrvOptions
+from twisted_mq.reactor_threads import threads_of
 from twisted_mq.remoting.listen import PortError
 from twisted_mq.storage.errors import StoreError
 
@@ -99,14 +101,21 @@ class EmbeddedNamesrv(service.MultiService):
         self._reactor = reactor
 
     def startService(self) -> None:
-        from twisted_mq.broker.service import make_broker
+        from twisted_mq.broker.service import broker_access, make_broker
         from twisted_mq.namesrv.service import make_namesrv
 
-        namesrv = make_namesrv(self._namesrv, self._reactor)
+        access = broker_access(self._broker, self._reactor.seconds, threads_of(self._reactor))
+        if access.check is not None and access.credentials is None:
+            raise ConfigError(
+                "has to be set: the name server of this process asks its broker too",
+                key="innerClientAuthenticationCredentials",
+                value="",
+            )
+        namesrv = make_namesrv(self._namesrv, self._reactor, access=access)
         namesrv.setServiceParent(self)
         super().startService()
         self._broker.namesrv_addr = ";".join(with_own(self._broker.name_servers, namesrv.port))
-        make_broker(self._broker, self._reactor).setServiceParent(self)
+        make_broker(self._broker, self._reactor, access).setServiceParent(self)
 
 
 def with_own(name_servers: list[str], port: int) -> list[str]:
@@ -134,8 +143,15 @@ def makeService(options: Options, reactor: IReactorTime | None = None) -> Daemon
         reactor = installed
     # numpy comes with linear algebra, which is not in use here and would start a thread a core
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    bind_address = options.settings.bind_address
-    daemon = Daemon(options.daemon, (PortError, StoreError), bind_address, options.umask, options.log_path, reactor)
+    bind_address = None if options.settings.asks else options.settings.bind_address
+    daemon = Daemon(
+        options.daemon,
+        (PortError, StoreError, ConfigError, MissingExtra),
+        bind_address,
+        options.umask,
+        options.log_path,
+        reactor,
+    )
     if options.namesrv_port is None:
         from twisted_mq.broker.service import make_broker
 

@@ -20,3 +20,8 @@ def local_host_name() -> str:
 def name_servers_of_environment() -> str | None:
     """The value of NAMESRV_ADDR, addresses parted by semicolons; None where it is not set."""
     return os.environ.get("NAMESRV_ADDR") or None
+
+
+def home_of_environment() -> str | None:
+    """The value of ROCKETMQ_HOME, the folder with conf; None where it is not set."""
+    return os.environ.get("ROCKETMQ_HOME") or None

@@ -29,6 +29,7 @@ class Daemon(service.MultiService):
     """The root of a daemon's services. An expected error of their start stops what had started and ends the process.
 
     `expected` are the error classes whose text is meant for a person; all others keep their traceback.
+    Without a `bind_address` nobody is warned that strangers may reach it.
     """
 
     log = Logger()
@@ -37,7 +38,7 @@ class Daemon(service.MultiService):
         self,
         name: str,
         expected: tuple[type[Exception], ...],
-        bind_address: str,
+        bind_address: str | None,
         umask: int | None = None,
         log_path: str | None = None,
         reactor: IReactorTime | None = None,
@@ -72,7 +73,8 @@ class Daemon(service.MultiService):
 
     def startService(self) -> None:
         self._explained(super().startService)
-        warn_if_open(self._bind_address)
+        if self._bind_address is not None:
+            warn_if_open(self._bind_address)
         if self._reactor is not None:
             on_hang_up(self._reactor, self._log_file.reopen if self._log_file is not None else None)
 

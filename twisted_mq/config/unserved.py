@@ -24,10 +24,6 @@ class Promise:
     off: frozenset[str] = frozenset({"", "false"})
 
 
-_ACCESS = Promise(
-    "nobody would be asked who he is or what he may do",
-    "let only trusted hosts reach the ports (bindAddress, a firewall)",
-)
 _FAILOVER = Promise(
     "no other broker would take over from a lost master",
     "run a master and slaves (brokerRole=SYNC_MASTER and SLAVE, inSyncReplicas)",
@@ -37,7 +33,6 @@ _TLS_SWITCH = attrs.evolve(_ENCRYPTION, off=frozenset({"", "false", "disabled", 
 _PLACE = Promise("messages and settings would lie in other files", "convert the store with Apache's tools first")
 
 PROMISES: dict[str, Promise] = {
-    **dict.fromkeys(("authenticationEnabled", "authorizationEnabled", "aclEnable"), _ACCESS),
     **dict.fromkeys(
         (
             "enableDLegerCommitLog",

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import attrs
 
-from twisted_mq.config.connection_options import ConnectionOptions
+from twisted_mq.config.access_options import AccessOptions
 from twisted_mq.config.environment import in_home
 from twisted_mq.config.options import option
 
@@ -14,7 +14,7 @@ LISTEN_PORT = 9876
 
 
 @attrs.define(kw_only=True)
-class NamesrvOptions(ConnectionOptions):
+class NamesrvOptions(AccessOptions):
     """Settings of one name server. Mutable: the configuration requests change what is on the allow-list."""
 
     bind_address: str = option("bindAddress", "0.0.0.0", "address that the socket is bound to")
@@ -32,6 +32,12 @@ class NamesrvOptions(ConnectionOptions):
         "configStorePath",
         attrs.Factory(in_home("namesrv", "namesrv.properties")),
         "file that remote updates are written to; the file given at start takes its place",
+        type="string",
+    )
+    auth_config_path: str = option(
+        "authConfigPath",
+        attrs.Factory(in_home("namesrv", "config")),
+        "folder of users and policies (access.json)",
         type="string",
     )
     scan_not_active_broker_interval: int = option(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from twisted.application import service
 from twisted.internet import defer, interfaces
 
+from twisted_mq.access.guard import guarded
+from twisted_mq.access.server_access import LOOK_SECONDS, ServerAccess, server_access
 from twisted_mq.config.descriptors import most_connections
 from twisted_mq.logs import Logger
 from twisted_mq.namesrv.kv_config import KVConfig
@@ -27,6 +29,9 @@ from twisted_mq.remoting.server import RemotingServerFactory
 from twisted_mq.stopping import Step, stop_all
 from twisted_mq.turns import Turns
 
+CLUSTER_NAME = "namesrv"
+"""What rights on a name server are about; it serves any number of clusters."""
+
 
 class NamesrvService(service.Service):
     """One name server (Apache: NamesrvController). `port` is the port it listens on once started."""
@@ -39,7 +44,9 @@ class NamesrvService(service.Service):
         reactor: interfaces.IReactorTime,
         broker_expiry_ms: int = BROKER_EXPIRY_MS,
         bind: Bind = bind,
+        access: ServerAccess | None = None,
     ) -> None:
+        """`access` is that of the broker in whose process it runs; a name server by itself makes its own when it starts."""
         self.setName("namesrv")
         self.options = options
         self.port = options.listen_port
@@ -58,12 +65,16 @@ class NamesrvService(service.Service):
             in_thread=threads_of(reactor),
             tell=self._tell,
         )
-        traffic = Traffic(processors(self._state), reactor, channel_lost=self._channel_lost, budget=Budget(options))
+        self._access = access
+        self._processors = processors(self._state)
+        traffic = Traffic(self._processors, reactor, channel_lost=self._channel_lost, budget=Budget(options))
         self.factory = RemotingServerFactory(traffic, options.server_channel_max_idle_time_seconds, most_connections())
         self._scan: PeriodicJob | None = None
+        self._look: PeriodicJob | None = None
 
     def startService(self) -> None:
-        """Read the key-value configuration and listen. Raises PortError where the port cannot be had."""
+        """Read the key-value configuration and listen. Raises PortError where the port cannot be had, ConfigError."""
+        self._ask_first()
         self._state.kv_config.load()
         self._state.started_at = self._reactor.seconds()
         bound = self._bind(self.options.bind_address, self.options.listen_port)
@@ -74,14 +85,29 @@ class NamesrvService(service.Service):
         super().startService()
         self.log.info("name server ready: address={a} port={p}", a=self.options.bind_address, p=self.port)
 
+    def _ask_first(self) -> None:
+        """Put access control, where the settings ask for it, before what is served."""
+        options = self.options
+        access = self._access = self._access or server_access(
+            options, options.auth_config_path, CLUSTER_NAME, self._reactor.seconds, threads_of(self._reactor)
+        )
+        own = {int(code): one for code, one in access.processors.items()}  # Apache's name server has no users
+        self._processors.update(guarded(self._processors | own, access.check))
+        if access.plain is not None:
+            plain = access.plain
+            in_thread = threads_of(self._reactor)
+            self._look = PeriodicJob("look at accounts", self._reactor, LOOK_SECONDS, lambda: in_thread(plain.look))
+
     def stopService(self) -> defer.Deferred[None]:
         """Close the socket and all connections; fires when that is done, never with a failure. A second call does nothing."""
         super().stopService()
         listening, self._listening = self._listening, None
         scan, self._scan = self._scan, None
+        look, self._look = self._look, None
         client, self._client = self._client, None
         steps: list[Step] = [
             *([("end of the scan", scan.stop)] if scan is not None else ()),
+            *([("end of looks at accounts", look.stop)] if look is not None else ()),
             *([("close of the port", listening.stopListening)] if listening is not None else ()),
             ("end of sliced work", self._turns.stop),
             ("close of connections", self.factory.close_all),
@@ -122,7 +148,11 @@ class NamesrvService(service.Service):
 
 
 def make_namesrv(
-    options: NamesrvOptions, reactor: interfaces.IReactorTime, *, broker_expiry_ms: int = BROKER_EXPIRY_MS
+    options: NamesrvOptions,
+    reactor: interfaces.IReactorTime,
+    *,
+    broker_expiry_ms: int = BROKER_EXPIRY_MS,
+    access: ServerAccess | None = None,
 ) -> NamesrvService:
     """A name server that listens when it is started; `broker_expiry_ms` is for brokers that name no timeout."""
-    return NamesrvService(options, reactor, broker_expiry_ms)
+    return NamesrvService(options, reactor, broker_expiry_ms, access=access)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from twisted.internet.interfaces import IReactorTime
 
 from twisted_mq.config.command_line import DaemonOptions
+from twisted_mq.config.errors import ConfigError
 from twisted_mq.config.startup import Daemon
+from twisted_mq.extras import MissingExtra
 from twisted_mq.namesrv.options import NamesrvOptions
 from twisted_mq.remoting.listen import PortError
 
@@ -39,7 +41,9 @@ def makeService(options: Options, reactor: IReactorTime | None = None) -> Daemon
         from twisted.internet import reactor as installed
 
         reactor = installed
-    bind_address = options.settings.bind_address
-    daemon = Daemon(options.daemon, (PortError,), bind_address, options.umask, options.log_path, reactor)
+    bind_address = None if options.settings.asks else options.settings.bind_address
+    daemon = Daemon(
+        options.daemon, (PortError, ConfigError, MissingExtra), bind_address, options.umask, options.log_path, reactor
+    )
     make_namesrv(options.settings, reactor).setServiceParent(daemon)
     return daemon

@@ -68,6 +68,8 @@ class Traffic:
     max_frame_bytes: int = MAX_FRAME_BYTES
     max_awaited: int = 65_535
     """Own requests of one channel that may wait for their answer (Apache: clientAsyncSemaphoreValue)."""
+    sign: Callable[[RemotingCommand], None] | None = None
+    """Adds to own requests who sends them, just before they leave."""
     pause_reading: bool = True
     """Whether a peer that takes nothing is not read either. Off at the calling side: if both ends stopped reading
     while their own writes are stuck, neither would ever go on."""
@@ -351,6 +353,8 @@ class Channel(protocol.Protocol):
             return defer.fail(
                 RemotingTooMuchRequestError(f"{len(self._awaited)} requests to {self.address} wait for their answer")
             )
+        if self._traffic.sign is not None:
+            self._traffic.sign(command)
         command.opaque = self._awaited.take_opaque()
         waiting = self._awaited.expect(command.opaque, timeout_seconds, self.address)
         self.transport.write(encode_frame(command))
@@ -361,6 +365,8 @@ class Channel(protocol.Protocol):
         command.opaque = self._awaited.take_opaque()
         command.flag |= ONE_WAY_FLAG
         if self.connected_now:
+            if self._traffic.sign is not None:
+                self._traffic.sign(command)
             self.transport.write(encode_frame(command))
 
     def close(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import NoReturn
 
@@ -12,6 +13,7 @@ from twisted.python import failure
 
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.framing import MAX_FRAME_BYTES
+from twisted_mq.protocol.wire.signature import Credentials, sign
 from twisted_mq.remoting.channel import Channel, Processor, Traffic
 from twisted_mq.remoting.errors import RemotingConnectError, RemotingTimeoutError
 
@@ -46,15 +48,24 @@ class RemotingClient:
         connect: Connect | None = None,
         connect_timeout_seconds: float = 3.0,
         max_frame_bytes: int = MAX_FRAME_BYTES,
+        credentials: Credentials | None = None,
         channel_made: Callable[[str], None] | None = None,
         channel_lost: Callable[[str], None] | None = None,
     ) -> None:
-        """`channel_made` is told an address before any request leaves on its new connection."""
+        """Requests are signed with `credentials`.
+
+        `channel_made` is told an address before any request leaves on its new connection.
+        """
         self.processors: dict[int, Processor] = {}
         self._clock = reactor
         self._connect = connect or tcp_endpoint(reactor, connect_timeout_seconds)
         self._traffic = Traffic(
-            self.processors, reactor, max_frame_bytes, channel_lost=self._channel_lost, pause_reading=False
+            self.processors,
+            reactor,
+            max_frame_bytes,
+            sign=None if credentials is None else functools.partial(sign, credentials=credentials),
+            channel_lost=self._channel_lost,
+            pause_reading=False,
         )
         self._channels: dict[str, Channel] = {}
         self._connecting: dict[str, list[defer.Deferred[Channel]]] = {}

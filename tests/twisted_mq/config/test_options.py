@@ -75,10 +75,12 @@ def test_wrong_value_of_the_command_line_names_no_file():
 
 def test_load_logs_unused_keys_on_one_line(tmp_path):
     path = tmp_path / "b.conf"
-    path.write_text("aclEnable=false\nhighSpeedMode=true\nlistenPort=5\n")
+    path.write_text("duplicationEnable=false\nhighSpeedMode=true\nlistenPort=5\n")
     with capturedLogs() as events:
         assert load_options(Settings, str(path)) == Settings(listen_port=5)
-    assert [formatEvent(one) for one in events] == [f"{path}: keys without effect here: aclEnable, highSpeedMode"]
+    assert [formatEvent(one) for one in events] == [
+        f"{path}: keys without effect here: duplicationEnable, highSpeedMode"
+    ]
 
 
 def test_update_takes_only_keys_of_the_allow_list():

@@ -48,7 +48,7 @@ def test_command_line_wins_over_the_file(tmp_path):
 
 def test_command_line_sets_each_key_that_the_file_takes():
     settings = parsed(
-        broker_tap, "--set", "highSpeedMode=true", "--set", "brokerId = 3", "--set", "aclEnable=false"
+        broker_tap, "--set", "highSpeedMode=true", "--set", "brokerId = 3", "--set", "duplicationEnable=false"
     ).settings
     assert settings.broker_id == 3
 
@@ -73,9 +73,11 @@ def test_version_is_one_line(capsys, tap, name):
 
 def test_broken_promise_is_ignored_where_that_is_wanted():
     with capturedLogs() as events:
-        settings = parsed(broker_tap, "--ignore-unsupported", "--set", "aclEnable=true", "--set", "brokerId=3").settings
+        settings = parsed(
+            broker_tap, "--ignore-unsupported", "--set", "duplicationEnable=true", "--set", "brokerId=3"
+        ).settings
     assert settings.broker_id == 3
-    said = "aclEnable=true is ignored: nobody would be asked who he is or what he may do"
+    said = "duplicationEnable=true is ignored: no other broker would take over from a lost master"
     assert said in [formatEvent(one) for one in events if one["log_level"].name == "warn"]
 
 
@@ -93,7 +95,10 @@ def test_name_server_keeps_updates_in_the_file_given(tmp_path):
         (["--set", "brokerName"], "--set brokerName: KEY=VALUE is needed"),
         (["--set", "brokerNam=a"], "brokerNam=a: no RocketMQ knows this key, is brokerName meant?"),
         (["--set", "orderMessageEnable=maybe"], "orderMessageEnable=maybe: true or false is needed"),
-        (["--set", "aclEnable=true"], "aclEnable=true: is not served here: nobody would be asked who he is"),
+        (
+            ["--set", "duplicationEnable=true"],
+            "duplicationEnable=true: is not served here: no other broker would take over from a lost master",
+        ),
         (["--set", "brokerId=x"], "brokerId=x: a whole number is needed"),
         (["--embedded-namesrv=x"], "--embedded-namesrv x: a port from 0 to 65535 is needed"),
         (["--embedded-namesrv", "65536"], "--embedded-namesrv 65536: a port from 0 to 65535 is needed"),

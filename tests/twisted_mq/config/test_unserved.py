@@ -13,9 +13,6 @@ from twisted_mq.config.unserved import PROMISES, TLS_SETTINGS
 from twisted_mq.namesrv.options import NamesrvOptions
 
 ON = [
-    "authenticationEnabled=true",
-    "authorizationEnabled=true",
-    "aclEnable=TRUE",
     "enableDLegerCommitLog=true",
     "enableControllerMode=true",
     "enableControllerInNamesrv=true",
@@ -37,8 +34,6 @@ ON = [
     "tls.config.file=/etc/tls.properties",
 ]
 OFF = [
-    "authenticationEnabled=false",
-    "aclEnable=false",
     "storeType=default",
     "configManagerVersion=v1",
     "messageStorePlugIn=",
@@ -86,12 +81,18 @@ def test_promise_that_is_off_is_a_key_without_effect(tmp_path, line):
 
 
 def test_all_that_are_on_are_named_and_the_last_value_of_a_key_counts(tmp_path):
-    path = file_of(tmp_path, "aclEnable=true", "useTLS=true", "storeType=defaultRocksDB", "useTLS=false")
+    path = file_of(
+        tmp_path,
+        "duplicationEnable=true",
+        "enableControllerMode=true",
+        "storeType=defaultRocksDB",
+        "enableControllerMode=false",
+    )
     with pytest.raises(ConfigError) as caught:
         load_options(BrokerOptions, path)
-    assert str(caught.value).startswith(f"{path} line 1: aclEnable=true: is not served here: ")
+    assert str(caught.value).startswith(f"{path} line 1: duplicationEnable=true: is not served here: ")
     assert str(caught.value).endswith("; nor are storeType=defaultRocksDB")
-    load_options(BrokerOptions, path, {"aclEnable": "false", "storeType": "default"})
+    load_options(BrokerOptions, path, {"duplicationEnable": "false", "storeType": "default"})
 
 
 def test_misspelled_tls_setting_is_none(tmp_path):

@@ -1,0 +1,30 @@
+"""config/access.json: users and what they may do. Ours: Apache keeps them in two RocksDB folders, config/users and config/acls.
+
+{"acls":{"User:ada":{"policies":[{"entries":[{"actions":["Pub"],"decision":"Allow","resource":"Topic:Orders"}],
+"policyType":"Custom"}],"subject":"User:ada"}},
+"users":{"ada":{"password":"...","userStatus":"enable","userType":"Normal","username":"ada"}}}
+
+The passwords stand there as they are, for they are what signatures are made with: only the file's owner can read it.
+"""
+
+from __future__ import annotations
+
+from twisted_mq.protocol.bodies import AccessWrapper, AclInfo, UserInfo
+from twisted_mq.protocol.bodies.codec import decode_body
+from twisted_mq.storage.files.json_file import OWNER_ONLY
+from twisted_mq.storage.tables.config_tables import ConfigTable
+
+
+class AccessTable(ConfigTable[AccessWrapper]):
+    """`users` by name, `acls` by subject (`User:ada`)."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, lambda data: decode_body(AccessWrapper, data), OWNER_ONLY)
+        self.users: dict[str, UserInfo] = {}
+        self.acls: dict[str, AclInfo] = {}
+
+    def _fill(self, body: AccessWrapper) -> None:
+        self.users, self.acls = dict(body.users), dict(body.acls)
+
+    def _body(self) -> AccessWrapper:
+        return AccessWrapper(dict(self.users), dict(self.acls))

@@ -1,0 +1,102 @@
+"""Signatures as Apache's client makes them."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.framing import FrameDecoder, encode_frame
+from twisted_mq.protocol.wire.signature import Credentials, is_signed, sign, signature_of
+
+ADA = Credentials("ada", "secret-of-ada")
+
+
+def hmac_of(content: bytes, key: bytes = b"secret-of-ada") -> str:
+    """HMAC-SHA1 written out, in Base64."""
+    inner = hashlib.sha1(bytes(one ^ 0x36 for one in key.ljust(64, b"\0")) + content).digest()
+    return base64.b64encode(hashlib.sha1(bytes(one ^ 0x5C for one in key.ljust(64, b"\0")) + inner).digest()).decode()
+
+
+def test_the_values_are_signed_in_the_order_of_their_names_then_the_body() -> None:
+    fields = {"topic": "T", "b": "2", "AccessKey": "ada"}
+    assert signature_of(fields, b"\xffbody", "secret-of-ada") == hmac_of(b"ada2T\xffbody")
+
+
+def test_names_are_sorted_as_java_does() -> None:
+    """A character outside the basic plane is a pair of surrogates there, and stands before U+FF21."""
+    assert signature_of({"\uff21": "1", "\U0001f600": "2"}, b"", "secret-of-ada") == hmac_of(b"21")
+
+
+def test_a_request_carries_who_sends_it() -> None:
+    command = RemotingCommand.request(10, {"topic": "T"}, b"x")
+    sign(command, Credentials("ada", "secret-of-ada", "token"))
+    assert command.ext_fields == {
+        "topic": "T",
+        "AccessKey": "ada",
+        "SecurityToken": "token",
+        "Signature": hmac_of(b"adatokenTx"),
+    }
+
+
+def test_a_request_that_is_sent_again_is_signed_anew() -> None:
+    command = RemotingCommand.request(10, {"topic": "T"})
+    sign(command, Credentials("eve", "another"))
+    sign(command, ADA)
+    assert command.ext_fields == {"topic": "T", "AccessKey": "ada", "Signature": hmac_of(b"adaT")}
+
+
+def test_a_request_that_was_read_leaves_with_its_signature() -> None:
+    (read,) = FrameDecoder().receive_data(encode_frame(RemotingCommand.request(10, {"topic": "T"})))
+    sign(read, ADA)
+    (sent,) = FrameDecoder().receive_data(encode_frame(read))
+    assert is_signed(sent, "secret-of-ada")
+
+
+@given(st.dictionaries(st.text(min_size=1), st.text()), st.binary(), st.sampled_from(["JSON", "ROCKETMQ"]))
+def test_what_was_signed_is_found_signed(fields: dict[str, str], body: bytes, kind: str) -> None:
+    command = RemotingCommand.request(10, {f"x{name}": value for name, value in fields.items()}, body)
+    sign(command, ADA)
+    assert is_signed(command, "secret-of-ada")
+    assert not is_signed(command, "another")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda command: command.ext_fields.update(topic="U"),
+        lambda command: command.ext_fields.update(more="1"),
+        lambda command: command.ext_fields.pop("topic"),
+        lambda command: setattr(command, "body", b"y"),
+        lambda command: command.ext_fields.pop("Signature"),
+        lambda command: command.ext_fields.update(Signature=""),
+        lambda command: command.ext_fields.update(Signature="\u00e9"),
+    ],
+)
+def test_whatever_is_changed_shows(change) -> None:
+    command = RemotingCommand.request(10, {"topic": "T"}, b"x")
+    sign(command, ADA)
+    change(command)
+    assert not is_signed(command, "secret-of-ada")
+
+
+@pytest.mark.parametrize(("version", "taken"), [(399, True), (400, False)], ids=["4.9.3", "later"])
+def test_older_clients_mark_a_query_after_they_signed_it(version: int, taken: bool) -> None:
+    command = RemotingCommand.request(12, {"topic": "T"})
+    sign(command, ADA)
+    command.ext_fields["_UNIQUE_KEY_QUERY"] = "true"
+    command.version = version
+    assert is_signed(command, "secret-of-ada") is taken
+
+
+def test_the_secret_is_not_shown() -> None:
+    assert repr(Credentials("ada", "planted", "planted")) == "Credentials(access_key='ada')"
+
+
+def test_standard_library_agrees() -> None:
+    assert hmac_of(b"x") == base64.b64encode(hmac.digest(b"secret-of-ada", b"x", "sha1")).decode()

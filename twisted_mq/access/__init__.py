@@ -1,0 +1,1 @@
+"""Who may do what: Apache's access control 2.0 (users, policies) and 1.0 (plain_acl.yml), asked before a request is served."""

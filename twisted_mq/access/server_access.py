@@ -1,0 +1,188 @@
+"""The access control of one server, as its settings ask for it; nothing is read, and nothing checked, where none does."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import attrs
+
+from twisted_mq.access.accounts import Accounts
+from twisted_mq.access.guard import Check, Checked
+from twisted_mq.access.migration import migrate
+from twisted_mq.access.names import ResourceNames
+from twisted_mq.access.plain_access import PlainAccess
+from twisted_mq.access.plain_files import LOOK_SECONDS as LOOK_SECONDS
+from twisted_mq.access.plain_files import PlainFiles
+from twisted_mq.access.requests import AccountRequests
+from twisted_mq.access.secrets import first_user, inner_credentials
+from twisted_mq.access.user_access import Remembered, UserAccess
+from twisted_mq.config.access_options import AccessOptions
+from twisted_mq.config.errors import ConfigError
+from twisted_mq.extras import require
+from twisted_mq.logs import Logger
+from twisted_mq.protocol.bodies import UserInfo
+from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.signature import Credentials
+from twisted_mq.reactor_threads import InThread
+from twisted_mq.remoting.channel import Channel, Processor
+from twisted_mq.storage.tables.access_table import AccessTable
+
+log = Logger()
+
+STATEFUL = ("StatefulAuthenticationStrategy", "StatefulAuthorizationStrategy")
+_USERS = "org.apache.rocketmq.auth.authentication."
+_RIGHTS = "org.apache.rocketmq.auth.authorization."
+
+
+def _check_classes(options: AccessOptions) -> None:
+    """Raises ConfigError for a class that there is nothing like here."""
+    for key, given, *names in (
+        ("authenticationProvider", options.authentication_provider, f"{_USERS}provider.DefaultAuthenticationProvider"),
+        (
+            "authenticationMetadataProvider",
+            options.authentication_metadata_provider,
+            f"{_USERS}provider.LocalAuthenticationMetadataProvider",
+        ),
+        (
+            "authenticationStrategy",
+            options.authentication_strategy,
+            f"{_USERS}strategy.StatelessAuthenticationStrategy",
+            f"{_USERS}strategy.StatefulAuthenticationStrategy",
+        ),
+        ("authorizationProvider", options.authorization_provider, f"{_RIGHTS}provider.DefaultAuthorizationProvider"),
+        (
+            "authorizationMetadataProvider",
+            options.authorization_metadata_provider,
+            f"{_RIGHTS}provider.LocalAuthorizationMetadataProvider",
+        ),
+        (
+            "authorizationStrategy",
+            options.authorization_strategy,
+            f"{_RIGHTS}strategy.StatelessAuthorizationStrategy",
+            f"{_RIGHTS}strategy.StatefulAuthorizationStrategy",
+        ),
+    ):
+        if given is not None and given not in names:
+            raise ConfigError(f"one of {', '.join(names)} is needed", key=key, value=given)
+
+
+@attrs.frozen(eq=False)
+class ServerAccess:
+    """`check` is None where nobody is asked; `processors` are those of users and policies; `plain` is to be looked at from
+    time to time; `credentials` are what the server signs its own requests with.
+    """
+
+    check: Check | None = None
+    accounts: Accounts | None = None
+    plain: PlainFiles | None = None
+    credentials: Credentials | None = None
+
+    @property
+    def processors(self) -> dict[RequestCode, Processor]:
+        return {} if self.accounts is None else dict(AccountRequests(self.accounts).processors)
+
+
+NOBODY_IS_ASKED = ServerAccess()
+
+
+@attrs.frozen(eq=False)
+class _Both:
+    """Access control 1.0 before 2.0, as Apache's servers had it while they had both."""
+
+    first: Check
+    second: Check
+
+    def check(self, channel: Channel, command: RemotingCommand) -> Checked:
+        later = self.first.check(channel, command)
+        if later is None:
+            return self.second.check(channel, command)
+        return later.addCallback(lambda _: self.second.check(channel, command))
+
+
+def server_access(
+    options: AccessOptions, folder: str, cluster_name: str, now: Callable[[], float], in_thread: InThread
+) -> ServerAccess:
+    """What the settings ask for; users and policies lie in `folder`. Raises ConfigError, MissingExtra, OSError."""
+    _check_classes(options)
+    names = ResourceNames(cluster_name, in_thread)
+    plain = _plain_files(options)
+    accounts = _accounts(options, folder, in_thread, plain)
+    checks: list[Check] = []
+    if plain is not None and options.acl_enable:
+        checks.append(PlainAccess(plain, names))
+    if accounts is not None and (options.authentication_enabled or options.authorization_enabled):
+        checks.append(_user_access(options, accounts, names, now))
+    check = _Both(*checks) if len(checks) == 2 else next(iter(checks), None)
+    return ServerAccess(check, accounts, plain if options.acl_enable else None, inner_credentials(options))
+
+
+def _plain_files(options: AccessOptions) -> PlainFiles | None:
+    if not options.acl_enable and not options.migrate_auth_from_v1_enabled:
+        return None
+    key = "aclEnable" if options.acl_enable else "migrateAuthFromV1Enabled"
+    if options.rocketmq_home is None:
+        raise ConfigError("set rocketmqHome or ROCKETMQ_HOME to the folder with conf", key=key, value="true")
+    require(f"{key}=true", "access")
+    files = PlainFiles(options.rocketmq_home)
+    files.load()
+    return files
+
+
+def _accounts(options: AccessOptions, folder: str, in_thread: InThread, plain: PlainFiles | None) -> Accounts | None:
+    if not (
+        options.authentication_enabled
+        or options.authorization_enabled
+        or options.migrate_auth_from_v1_enabled
+        or options.authentication_metadata_provider is not None
+    ):
+        return None
+    table = AccessTable(os.path.join(folder, "access.json"))
+    accounts = Accounts.load(table, in_thread)
+    for user in (first_user(options), _inner_user(options)):
+        if user is not None and user.username not in accounts.users:
+            accounts.create_user(user)
+    if plain is not None and options.migrate_auth_from_v1_enabled:
+        made = migrate(plain.accounts.accounts.values(), accounts)
+        log.info("accounts became users: {names}", names=", ".join(made) or "none")
+    table.save()
+    return accounts
+
+
+def _inner_user(options: AccessOptions) -> UserInfo | None:
+    inner = inner_credentials(options)
+    return None if inner is None else UserInfo(inner.access_key, inner.secret_key, "Super")
+
+
+def _user_access(
+    options: AccessOptions, accounts: Accounts, names: ResourceNames, now: Callable[[], float]
+) -> UserAccess:
+    stateful_users = (options.authentication_strategy or "").endswith(STATEFUL)
+    stateful_rights = (options.authorization_strategy or "").endswith(STATEFUL)
+    return UserAccess(
+        accounts=accounts,
+        names=names,
+        authenticates=options.authentication_enabled,
+        authorizes=options.authorization_enabled,
+        not_authenticated=_codes("authenticationWhitelist", options.authentication_whitelist),
+        not_authorized=_codes("authorizationWhitelist", options.authorization_whitelist),
+        authenticated=Remembered(
+            options.stateful_authentication_cache_expired_second, options.stateful_authentication_cache_max_num, now
+        )
+        if stateful_users
+        else None,
+        authorized=Remembered(
+            options.stateful_authorization_cache_expired_second, options.stateful_authorization_cache_max_num, now
+        )
+        if stateful_rights
+        else None,
+    )
+
+
+def _codes(key: str, text: str | None) -> frozenset[int]:
+    parts = [part.strip() for part in (text or "").split(",") if part.strip()]
+    wrong = [part for part in parts if not part.isdecimal()]
+    if wrong:
+        raise ConfigError(f"{wrong[0]} is no code of a request", key=key, value=text)
+    return frozenset(int(part) for part in parts)

@@ -1,0 +1,147 @@
+"""Access control 2.0 (Apache: AuthenticationPipeline, AuthorizationPipeline): first who asks, then whether he may.
+
+A strategy that is stateful remembers for a while what a connection's user was answered, so that not each request's signature is
+checked, and neither are rights that changed meanwhile.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Hashable
+
+import attrs
+from twisted.internet import defer
+
+from twisted_mq.access.accounts import DISABLED, SUPER, Accounts
+from twisted_mq.access.names import ResourceNames
+from twisted_mq.access.policies import Decision, refused
+from twisted_mq.access.resources import Resource
+from twisted_mq.logs import Logger
+from twisted_mq.protocol.bodies import UserInfo
+from twisted_mq.protocol.errors import BrokerError, ProtocolError
+from twisted_mq.protocol.requests.rights import Rights
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.signature import ACCESS_KEY, is_signed
+from twisted_mq.remoting.channel import Channel
+
+NOT_AUTHORIZED = "Authorization failed. Please verify your access rights and try again."
+
+
+@attrs.define(eq=False)
+class Remembered:
+    """What was answered in the last seconds, by what was asked; the oldest is forgotten past `most`."""
+
+    seconds: float
+    most: int
+    now: Callable[[], float]
+    _answers: dict[Hashable, tuple[float, str | None]] = attrs.field(factory=dict)
+
+    def check(self, key: Hashable, check: Callable[[], None]) -> None:
+        """As `check` does, or did not long ago."""
+        known = self._answers.get(key)
+        if known is None or known[0] <= self.now():
+            known = self.now() + self.seconds, _refusal_of(check)
+            self._answers.pop(key, None)
+            self._answers[key] = known
+            while len(self._answers) > self.most:
+                del self._answers[next(iter(self._answers))]
+        if known[1] is not None:
+            raise refused(known[1])
+
+
+def _refusal_of(check: Callable[[], None]) -> str | None:
+    try:
+        check()
+    except BrokerError as error:
+        return error.remark
+    return None
+
+
+@attrs.define(eq=False, kw_only=True)
+class UserAccess:
+    """Checks of one server. Codes of the white lists are not checked; `authenticates` and `authorizes` are its switches."""
+
+    accounts: Accounts
+    names: ResourceNames
+    authenticates: bool
+    authorizes: bool
+    not_authenticated: frozenset[int] = frozenset()
+    not_authorized: frozenset[int] = frozenset()
+    authenticated: Remembered | None = None
+    authorized: Remembered | None = None
+    log = Logger()
+
+    def check(self, channel: Channel, command: RemotingCommand) -> defer.Deferred[None] | None:
+        """Raises, or fails with, BrokerError (NO_PERMISSION)."""
+        name = command.ext_fields.get(ACCESS_KEY) or ""
+        if self.authenticates and command.code not in self.not_authenticated:
+            self._authenticate(channel, command, name)
+        if not self.authorizes or command.code in self.not_authorized:
+            return None
+        user = self._user(name)
+        if user.user_type == SUPER:
+            return None
+        try:
+            return self.names.check_all(command, lambda rights, named: self._authorize(channel, name, rights, named))
+        except ProtocolError as error:
+            if isinstance(error, BrokerError):
+                raise
+            raise refused("parse authorization context error.") from error
+
+    def _authenticate(self, channel: Channel, command: RemotingCommand, name: str) -> None:
+        try:
+            if self.authenticated is None:
+                self._check_signature(command, name)
+            else:
+                self.authenticated.check((channel, name), lambda: self._check_signature(command, name))
+        except BrokerError as error:
+            self.log.info(
+                "request refused: peer={peer} code={code} user={user} {e}",
+                peer=channel.address,
+                code=command.code,
+                user=name,
+                e=error,
+            )
+            raise
+
+    def _check_signature(self, command: RemotingCommand, name: str) -> None:
+        if not name:
+            raise refused("username cannot be null.")
+        user = self.accounts.users.get(name)
+        if user is None:
+            raise refused(f"User:{name} is not found.")
+        if user.user_status == DISABLED:
+            raise refused(f"User:{name} is disabled.")
+        if not is_signed(command, user.password or ""):
+            raise refused("check signature failed.")
+
+    def _user(self, name: str) -> UserInfo:
+        if not name:
+            raise refused(NOT_AUTHORIZED)
+        user = self.accounts.users.get(name)
+        if user is None:
+            raise refused(f"User:{name} not found.")
+        return user
+
+    def _authorize(self, channel: Channel, name: str, rights: Rights, resources: list[Resource]) -> None:
+        for resource in resources:
+            if self.authorized is None:
+                self._check_right(channel, name, rights, resource)
+            else:
+                key = channel, name, resource, rights.actions
+                self.authorized.check(key, functools.partial(self._check_right, channel, name, rights, resource))
+
+    def _check_right(self, channel: Channel, name: str, rights: Rights, resource: Resource) -> None:
+        policies, source_ip = self.accounts.policies_of(name), channel.remote_address[0]
+        decision = None if policies is None else policies.decision(resource, rights.actions, source_ip)
+        if decision is Decision.ALLOW:
+            return
+        why = "no matched policies." if decision is None else "the decision is deny."
+        self.log.info(
+            "right refused: user={user} actions={actions} resource={resource} source={ip}",
+            user=name,
+            actions=",".join(rights.actions),
+            resource=str(resource),
+            ip=source_ip,
+        )
+        raise refused(f"User:{name} has no permission to access {resource} from {source_ip}, {why}")
