@@ -42,6 +42,11 @@ class AwaitedAnswers:
         awaited[0].callback(command)
         return True
 
+    def postpone(self, seconds: float) -> None:
+        """Let all wait longer."""
+        for _, timer in self._awaited.values():
+            timer.delay(seconds)
+
     def fail(self, reason: str) -> None:
         """The connection is gone: no answer comes any more."""
         awaited, self._awaited = self._awaited, {}

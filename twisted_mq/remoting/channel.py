@@ -360,6 +360,10 @@ class Channel(protocol.Protocol):
         self.transport.write(encode_frame(command))
         return waiting
 
+    def postpone(self, seconds: float) -> None:
+        """Let the requests that wait for their answer wait longer."""
+        self._awaited.postpone(seconds)
+
     def send_one_way(self, command: RemotingCommand) -> None:
         """Send without an answer; dropped silently where the connection is gone, as one-way promises nothing."""
         command.opaque = self._awaited.take_opaque()

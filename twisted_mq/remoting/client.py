@@ -14,6 +14,7 @@ from twisted.python import failure
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.framing import MAX_FRAME_BYTES
 from twisted_mq.protocol.wire.signature import Credentials, sign
+from twisted_mq.remoting.backoff import Backoff
 from twisted_mq.remoting.channel import Channel, Processor, Traffic
 from twisted_mq.remoting.errors import RemotingConnectError, RemotingTimeoutError
 
@@ -51,10 +52,12 @@ class RemotingClient:
         credentials: Credentials | None = None,
         channel_made: Callable[[str], None] | None = None,
         channel_lost: Callable[[str], None] | None = None,
+        backoff: Backoff | None = None,
     ) -> None:
         """Requests are signed with `credentials`.
 
-        `channel_made` is told an address before any request leaves on its new connection.
+        `channel_made` is told an address before any request leaves on its new connection. With a `backoff` an address that
+        could not be reached is not tried again while it rests: requests fail at once.
         """
         self.processors: dict[int, Processor] = {}
         self._clock = reactor
@@ -72,6 +75,7 @@ class RemotingClient:
         self._attempts: dict[str, defer.Deferred[interfaces.IProtocol]] = {}
         self._on_made = channel_made
         self._on_lost = channel_lost
+        self._backoff = backoff
         self._closed = False
         self._closing: list[defer.Deferred[None]] = []
         self._abort: interfaces.IDelayedCall | None = None
@@ -107,11 +111,23 @@ class RemotingClient:
             return defer.succeed(channel)
         if self._closed:
             return defer.fail(RemotingConnectError(f"connect to {address} failed: this client is closed"))
+        resting = None if self._backoff is None else self._backoff.resting(address, self._clock.seconds())
+        if resting is not None:
+            return defer.fail(RemotingConnectError(f"connect to {address} failed: {resting}"))
         waiting: defer.Deferred[Channel] = defer.Deferred()
         self._connecting.setdefault(address, []).append(waiting)
         if address not in self._attempts:
             self._begin(address)
         return waiting
+
+    def is_connected(self, address: str) -> bool:
+        """Whether a request to that address would leave at once."""
+        return address in self._channels
+
+    def postpone(self, seconds: float) -> None:
+        """Let all requests that wait for their answer wait longer: nothing could be read for so long."""
+        for channel in self._channels.values():
+            channel.postpone(seconds)
 
     def disconnect(self, address: str) -> None:
         """Close the connection to an address, if there is one."""
@@ -166,6 +182,8 @@ class RemotingClient:
 
     def _made(self, channel: Channel, address: str) -> None:
         self._attempts.pop(address, None)
+        if self._backoff is not None:
+            self._backoff.connected(address)
         if channel.connected_now:
             self._channels[address] = channel
             if self._on_made is not None:
@@ -178,6 +196,8 @@ class RemotingClient:
         error = reason.value
         text = str(error) if isinstance(error, ConnectError) else reason.getErrorMessage()
         refused = error if isinstance(error, RemotingConnectError) else None
+        if self._backoff is not None and not self._closed:
+            self._backoff.failed(address, text, self._clock.seconds())
         for waiting in self._connecting.pop(address, []):
             waiting.errback(refused or RemotingConnectError(f"connect to {address} failed: {text}"))
 

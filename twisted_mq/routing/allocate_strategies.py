@@ -1,4 +1,7 @@
-"""Who of a group consumes which queues: every member computes the same table from the same sorted lists."""
+"""Who of a group consumes which queues: every member computes the same table from the same sorted lists.
+
+The two that servers know by name stand in STRATEGIES; machine_rooms.py and consistent_hash.py have more.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +32,16 @@ def allocate_averagely_by_circle(client_id: str, queues: Sequence[Queue], client
     if client_id not in client_ids:
         return []
     return list(queues[client_ids.index(client_id) :: len(client_ids)])
+
+
+def allocate_by_config(own: Sequence[MessageQueue]) -> AllocateStrategy:
+    """These queues, whatever the others have (Apache: AllocateMessageQueueByConfig)."""
+    chosen = list(own)
+
+    def allocate(client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]) -> list[MessageQueue]:
+        return list(chosen)
+
+    return allocate
 
 
 STRATEGIES: dict[str, AllocateStrategy] = {

@@ -3,27 +3,49 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.remoting.client import RemotingClient, split_address
 from twisted_mq.remoting.errors import RemotingConnectError, RemotingError
+from twisted_mq.routing.address_server import AddressServer
 from twisted_mq.routing.errors import ClientOptionIllegal, NameServerUnreachable
 
+ENVIRONMENT = "NAMESRV_ADDR"
+"""The environment variable that stands in for a namesrv argument, as for Apache's clients."""
 
-def parse_addresses(namesrv: str | Sequence[str]) -> tuple[str, ...]:
-    """Addresses of "a:9876;b:9876" (also with commas) or of a sequence. Raises ClientOptionIllegal."""
+
+def parse_addresses(namesrv: str | Sequence[str], source: str = "namesrv") -> tuple[str, ...]:
+    """Addresses of "a:9876;b:9876" (also with commas) or of a sequence. Raises ClientOptionIllegal that names `source`."""
     parts = re.split("[;,]", namesrv) if isinstance(namesrv, str) else list(namesrv)
     addresses = tuple(dict.fromkeys(part.strip() for part in parts if part.strip()))
     if not addresses:
-        raise ClientOptionIllegal(f"namesrv {namesrv!r} has no address; give one as host:port, e.g. 127.0.0.1:9876")
+        raise ClientOptionIllegal(f"{source} {namesrv!r} has no address; give one as host:port, e.g. 127.0.0.1:9876")
     for address in addresses:
         try:
             split_address(address)
         except RemotingConnectError as error:
-            raise ClientOptionIllegal(f"namesrv {namesrv!r}: {error}") from error
+            raise ClientOptionIllegal(f"{source} {namesrv!r}: {error}") from error
     return addresses
+
+
+def given_addresses(
+    namesrv: str | Sequence[str] | None, environment: Mapping[str, str], *, elsewhere: bool = False
+) -> tuple[str, ...]:
+    """The addresses of the argument, else those of the environment, else none where they come from `elsewhere`.
+
+    Raises ClientOptionIllegal where there are none at all.
+    """
+    if namesrv:
+        return parse_addresses(namesrv)
+    if environment.get(ENVIRONMENT):
+        return parse_addresses(environment[ENVIRONMENT], ENVIRONMENT)
+    if elsewhere:
+        return ()
+    raise ClientOptionIllegal(
+        f"namesrv {namesrv!r} has no address; give one as host:port, e.g. 127.0.0.1:9876, or set {ENVIRONMENT}"
+    )
 
 
 class NameServers:
@@ -32,23 +54,45 @@ class NameServers:
     log = Logger()
 
     def __init__(
-        self, remoting: RemotingClient, addresses: Sequence[str], *, first: int = 0, timeout_seconds: float = 3.0
+        self,
+        remoting: RemotingClient,
+        addresses: Sequence[str],
+        *,
+        first: int = 0,
+        timeout_seconds: float = 3.0,
+        address_server: AddressServer | None = None,
     ) -> None:
-        """`first` is the address to begin with; chosen at random it spreads clients over the servers."""
+        """`first` is the address to begin with; chosen at random it spreads clients over the servers.
+
+        Without addresses the address server is asked before the first question.
+        """
         self.addresses = tuple(addresses)
         self._remoting = remoting
-        self._turn = first % len(self.addresses)
+        self._turn = first
         self._timeout_seconds = timeout_seconds
+        self._address_server = address_server
 
     async def ask(self, request: RemotingCommand) -> RemotingCommand:
         """The answer, whatever its code. Raises NameServerUnreachable when none of them answers."""
+        if not self.addresses:
+            await self.update()
         failures: dict[str, str] = {}
-        for _ in self.addresses:
-            address = self.addresses[self._turn]
+        addresses = self.addresses
+        for _ in addresses:
+            address = addresses[self._turn % len(addresses)]
             try:
                 return await self._remoting.invoke(address, request, self._timeout_seconds)
             except RemotingError as error:
                 failures[address] = str(error)
                 self.log.info("name server does not answer: address={address} {error}", address=address, error=error)
-                self._turn = (self._turn + 1) % len(self.addresses)
+                self._turn += 1
         raise NameServerUnreachable(failures)
+
+    async def update(self) -> None:
+        """Have the addresses of the address server, if there is one. Raises NameServerUnreachable, ClientOptionIllegal."""
+        if self._address_server is None:
+            return
+        addresses = parse_addresses(await self._address_server.ask(), self._address_server.url)
+        if addresses != self.addresses:
+            self.log.info("name servers: {addresses}", addresses=";".join(addresses))
+            self.addresses = addresses

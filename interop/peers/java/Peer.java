@@ -48,6 +48,7 @@ public final class Peer {
         Admin.register(COMMANDS);
         Soak.register(COMMANDS);
         Keys.register(COMMANDS);
+        Allocations.register(COMMANDS);
         COMMANDS.put("stop", Peer::stop);
         System.setOut(System.err);
         new DefaultMQProducer("logging");  // its logger prints how it was configured: not into a command's output

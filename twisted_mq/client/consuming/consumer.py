@@ -20,6 +20,7 @@ from twisted_mq.client.consuming.queue_pull import Consumes, QueuePull
 from twisted_mq.client.consuming.rebalance import Rebalance
 from twisted_mq.client.consuming.rebalance_timer import RebalanceTimer
 from twisted_mq.client.consuming.running_info import running_info
+from twisted_mq.client.core.client_options import ClientOptions
 from twisted_mq.client.core.errors import ClientStateError
 from twisted_mq.client.core.mq_client import MQClient
 from twisted_mq.client.core.name_checks import check_group, check_topic
@@ -65,6 +66,7 @@ class Consumer(abc.ABC):
         *,
         client: MQClient | None = None,
         options: ConsumerOptions | None = None,
+        client_options: ClientOptions | None = None,
         namespace: str = "",
         instance_name: str | None = None,
         ip: str | None = None,
@@ -84,8 +86,9 @@ class Consumer(abc.ABC):
         if self._broadcasting:
             instance_name = instance_name or BROADCAST_INSTANCE
         self.client = client or MQClient(
-            reactor, namesrv or (), instance_name=instance_name, ip=ip, connect=connect, rng=rng, get_pid=get_pid
-        )
+            reactor, namesrv, options=client_options, instance_name=instance_name, ip=ip, connect=connect, rng=rng,
+            get_pid=get_pid,
+        )  # fmt: skip
         self.subscriptions: dict[str, SubscriptionData] = {}
         self._all_paused = False
         self._paused: set[MessageQueue] = set()

@@ -26,6 +26,7 @@ from twisted_mq.client.consuming.consumer_options import ConsumerOptions
 from twisted_mq.client.consuming.process_queue import ProcessQueue
 from twisted_mq.client.consuming.pulled_messages import PulledMessages
 from twisted_mq.client.consuming.rebalance import Rebalance
+from twisted_mq.client.core.client_options import ClientOptions
 from twisted_mq.client.core.errors import ClientStateError
 from twisted_mq.client.core.mq_client import MQClient
 from twisted_mq.protocol.bodies import MessageQueue
@@ -53,6 +54,7 @@ class LitePullConsumer(Consumer):
         auto_commit: bool = True,
         client: MQClient | None = None,
         options: ConsumerOptions | None = None,
+        client_options: ClientOptions | None = None,
         namespace: str = "",
         instance_name: str | None = None,
         ip: str | None = None,
@@ -62,8 +64,8 @@ class LitePullConsumer(Consumer):
     ) -> None:
         """As Consumer; without `auto_commit` only `commit` makes polled messages count as consumed."""
         super().__init__(
-            reactor, group, namesrv, client=client, options=options, namespace=namespace,
-            instance_name=instance_name, ip=ip, connect=connect, rng=rng, get_pid=get_pid,
+            reactor, group, namesrv, client=client, options=options, client_options=client_options,
+            namespace=namespace, instance_name=instance_name, ip=ip, connect=connect, rng=rng, get_pid=get_pid,
         )  # fmt: skip
         self.auto_commit = auto_commit
         self._assigned: set[MessageQueue] | None = None

@@ -34,6 +34,7 @@ from twisted_mq.client.consuming.orderly_service import OrderlyConsumeService
 from twisted_mq.client.consuming.queue_locks import RENEW_SECONDS, QueueLocks
 from twisted_mq.client.consuming.rebalance import Rebalance
 from twisted_mq.client.consuming.send_back import SendBack
+from twisted_mq.client.core.client_options import ClientOptions
 from twisted_mq.client.core.errors import ClientStateError
 from twisted_mq.client.core.mq_client import MQClient
 from twisted_mq.client.producing.message_trace import TraceDispatcher
@@ -67,6 +68,7 @@ class PushConsumer(Consumer):
         listener: Listener | None = None,
         client: MQClient | None = None,
         options: ConsumerOptions | None = None,
+        client_options: ClientOptions | None = None,
         namespace: str = "",
         instance_name: str | None = None,
         ip: str | None = None,
@@ -76,8 +78,8 @@ class PushConsumer(Consumer):
     ) -> None:
         """As Consumer, with the listener that `listen` would set."""
         super().__init__(
-            reactor, group, namesrv, client=client, options=options, namespace=namespace,
-            instance_name=instance_name, ip=ip, connect=connect, rng=rng, get_pid=get_pid,
+            reactor, group, namesrv, client=client, options=options, client_options=client_options,
+            namespace=namespace, instance_name=instance_name, ip=ip, connect=connect, rng=rng, get_pid=get_pid,
         )  # fmt: skip
         self._listener = listener
         self._orderly_listener: OrderlyListener | None = None

@@ -1,4 +1,4 @@
-"""Who a client is on the wire: `ip@pid#nanoseconds` (Apache: ClientConfig.buildMQClientId)."""
+"""Who a client is on the wire: `ip@pid#nanoseconds`, and `@unit` where it has one (Apache: ClientConfig.buildMQClientId)."""
 
 from __future__ import annotations
 
@@ -25,5 +25,5 @@ def unique_instance_name() -> str:
     return f"{os.getpid()}#{time.monotonic_ns() + next(_made)}"
 
 
-def client_id(ip: str, instance_name: str) -> str:
-    return f"{ip}@{instance_name}"
+def client_id(ip: str, instance_name: str, unit_name: str = "") -> str:
+    return f"{ip}@{instance_name}" + (f"@{unit_name}" if unit_name else "")

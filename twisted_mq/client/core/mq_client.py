@@ -36,8 +36,10 @@ from twisted_mq.protocol.bodies import TopicRouteData
 from twisted_mq.protocol.layouts.host import pack_ip
 from twisted_mq.protocol.layouts.message_id import UniqueKeyMaker
 from twisted_mq.protocol.messages.subscription import is_tag_type
+from twisted_mq.remoting.backoff import Backoff
 from twisted_mq.remoting.client import Connect, RemotingClient
-from twisted_mq.routing.name_servers import NameServers, parse_addresses
+from twisted_mq.routing.address_server import AddressServer, address_server_url, http_get
+from twisted_mq.routing.name_servers import NameServers, given_addresses
 from twisted_mq.routing.route_cache import RouteCache
 
 MemberT = TypeVar("MemberT", bound=Member)
@@ -52,7 +54,7 @@ class MQClient:
     def __init__(
         self,
         reactor: interfaces.IReactorTime,
-        namesrv: str | Sequence[str],
+        namesrv: str | Sequence[str] | None = None,
         *,
         options: ClientOptions | None = None,
         instance_name: str | None = None,
@@ -61,17 +63,21 @@ class MQClient:
         rng: random.Random | None = None,
         get_pid: Callable[[], int] = os.getpid,
     ) -> None:
-        addresses = parse_addresses(namesrv)
+        """Without `namesrv` the environment's NAMESRV_ADDR counts, else the options' address server.
+
+        Raises ClientOptionIllegal for a bad address, and where there is none.
+        """
         self.reactor = reactor
         self.options = options or ClientOptions()
+        domain = self.options.address_server_domain
+        self._addresses = given_addresses(namesrv, os.environ, elsewhere=bool(domain))
         self.rng = rng or random.Random()
         self.ip = ip or local_ip()
-        self.client_id = client_id(self.ip, instance_name or unique_instance_name())
+        self.client_id = client_id(self.ip, instance_name or unique_instance_name(), self.options.unit_name)
         self._get_pid = get_pid
         self._pid = get_pid()
         self._connect = connect
-        self._addresses = addresses
-        self._first = self.rng.randrange(len(addresses))
+        self._first = self.rng.randrange(max(1, len(self._addresses)))
         self._unique_keys = UniqueKeyMaker(pack_ip(self.ip), self._pid, self.now_ms, self.rng.getrandbits(32))
         self._producers: dict[str, Member] = {}
         self._consumers: dict[str, ConsumerMember] = {}
@@ -87,14 +93,23 @@ class MQClient:
             connect=self._connect,
             connect_timeout_seconds=options.connect_timeout_seconds,
             channel_made=self._connected,
+            backoff=Backoff(self.rng),
         )
         self.remoting.processors.update(ClientProcessor(self._consumers, self._producers, self.requests).table())
         self.name_servers = NameServers(
-            self.remoting, self._addresses, first=self._first, timeout_seconds=options.api_timeout_seconds
-        )
+            self.remoting, self._addresses, first=self._first, timeout_seconds=options.api_timeout_seconds,
+            address_server=self._address_server(),
+        )  # fmt: skip
         self.calls = BrokerCalls(self.remoting, options.api_timeout_seconds)
         self.routes = RouteCache(self.name_servers, self._route_changed)
         self._heartbeats = Heartbeats(self.client_id, self.calls, self.routes, self._producers, self._consumers)
+
+    def _address_server(self) -> AddressServer | None:
+        options = self.options
+        if self._addresses or not options.address_server_domain:
+            return None
+        url = address_server_url(options.address_server_domain, options.address_server_subgroup, options.unit_name)
+        return AddressServer(url, http_get(self.reactor, options.api_timeout_seconds))
 
     def now_ms(self) -> int:
         """Wall clock in ms; the reactor's, so that tests own it."""
@@ -178,6 +193,7 @@ class MQClient:
             (options.poll_name_server_seconds, self.update_routes),
             (options.heartbeat_seconds, self.heartbeat),
             (options.persist_offsets_seconds, self.persist_offsets),
+            (options.address_server_seconds, self.update_name_servers),
         ):
             name = f"{work.__name__} of {self.client_id}"
             self._timers.append(PeriodicJob(name, self.reactor, seconds, functools.partial(self._run, work)))
@@ -210,6 +226,13 @@ class MQClient:
         await remoting.close()
 
     # periodic work
+
+    async def update_name_servers(self) -> None:
+        """Ask the address server, if there is one; a failure is logged and leaves what is known."""
+        try:
+            await self.name_servers.update()
+        except EXPECTED_ERRORS as error:
+            self.log.warn("name servers not updated: {error}", error=error)
 
     async def update_routes(self) -> None:
         """Fetch the routes of all members' topics anew; a failure is logged and leaves what is known."""

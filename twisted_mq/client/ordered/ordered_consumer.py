@@ -29,6 +29,7 @@ from twisted_mq.client.consuming.consumer_options import (
 )
 from twisted_mq.client.consuming.listener_calls import ListenerCalls
 from twisted_mq.client.consuming.running_info import running_info
+from twisted_mq.client.core.client_options import ClientOptions
 from twisted_mq.client.core.errors import ClientStateError
 from twisted_mq.client.core.mq_client import MQClient
 from twisted_mq.client.core.name_checks import check_group, check_topic
@@ -69,6 +70,7 @@ class OrderedConsumer:
         coordinator: Given | None = None,
         client: MQClient | None = None,
         options: OrderedConsumerOptions | None = None,
+        client_options: ClientOptions | None = None,
         instance_name: str | None = None,
         ip: str | None = None,
         connect: ConnectBroker | None = None,
@@ -81,8 +83,9 @@ class OrderedConsumer:
         self.group = group
         self.options = options or OrderedConsumerOptions()
         self.client = client or MQClient(
-            reactor, namesrv or (), instance_name=instance_name, ip=ip, connect=connect, rng=rng, get_pid=get_pid
-        )
+            reactor, namesrv, options=client_options, instance_name=instance_name, ip=ip, connect=connect, rng=rng,
+            get_pid=get_pid,
+        )  # fmt: skip
         self.subscriptions: dict[str, SubscriptionData] = {}
         self._clock = reactor
         self._source = CoordinatorSource(

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from twisted.internet import defer, interfaces
 
+from twisted_mq.client.core.client_options import ClientOptions
 from twisted_mq.client.core.errors import ClientStateError, MessageIllegal
 from twisted_mq.client.core.mq_client import MQClient
 from twisted_mq.client.core.name_checks import check_group
@@ -71,6 +72,7 @@ class OrderedProducer:
         coordinator: Given | None = None,
         client: MQClient | None = None,
         options: OrderedOptions | None = None,
+        client_options: ClientOptions | None = None,
         instance_name: str | None = None,
         ip: str | None = None,
         connect: ConnectBroker | None = None,
@@ -87,8 +89,9 @@ class OrderedProducer:
         self.group = group
         self.options = options or OrderedOptions()
         self.client = client or MQClient(
-            reactor, namesrv or (), instance_name=instance_name, ip=ip, connect=connect, rng=rng, get_pid=get_pid
-        )
+            reactor, namesrv, options=client_options, instance_name=instance_name, ip=ip, connect=connect, rng=rng,
+            get_pid=get_pid,
+        )  # fmt: skip
         self._clock = reactor
         self._source = CoordinatorSource(
             coordinator, self.client, connect_coordinator or functools.partial(coordinator_for, reactor=reactor)

@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from twisted.internet import defer, interfaces
 
+from twisted_mq.client.core.client_options import ClientOptions
 from twisted_mq.client.core.errors import ClientStateError, MessageIllegal
 from twisted_mq.client.core.mq_client import MQClient
 from twisted_mq.client.core.name_checks import check_group
@@ -56,6 +57,7 @@ class Producer:
         *,
         client: MQClient | None = None,
         options: ProducerOptions | None = None,
+        client_options: ClientOptions | None = None,
         namespace: str = "",
         instance_name: str | None = None,
         ip: str | None = None,
@@ -73,8 +75,9 @@ class Producer:
         self._namespace = namespace
         self.options = options or ProducerOptions()
         self.client = client or MQClient(
-            reactor, namesrv or (), instance_name=instance_name, ip=ip, connect=connect, rng=rng, get_pid=get_pid
-        )
+            reactor, namesrv, options=client_options, instance_name=instance_name, ip=ip, connect=connect, rng=rng,
+            get_pid=get_pid,
+        )  # fmt: skip
         self._clock = reactor
         self._sender = Sender(self.client, self.group, self.options)
         self._traces: TraceDispatcher | None = None

@@ -24,6 +24,7 @@ from typing import TypeVar
 import attrs
 from twisted.internet import defer, interfaces
 
+from twisted_mq.client.core.client_options import ClientOptions
 from twisted_mq.client.core.errors import BrokerGone
 from twisted_mq.client.core.mq_client import MQClient
 from twisted_mq.client.producing.producer import Producer
@@ -90,6 +91,7 @@ class TransactionProducer(Producer):
         check: Check,
         client: MQClient | None = None,
         options: ProducerOptions | None = None,
+        client_options: ClientOptions | None = None,
         namespace: str = "",
         instance_name: str | None = None,
         ip: str | None = None,
@@ -99,8 +101,8 @@ class TransactionProducer(Producer):
     ) -> None:
         """As Producer, with the function that tells brokers what became of a message nobody has decided about."""
         super().__init__(
-            reactor, group, namesrv, client=client, options=options, namespace=namespace,
-            instance_name=instance_name, ip=ip, connect=connect, rng=rng, get_pid=get_pid,
+            reactor, group, namesrv, client=client, options=options, client_options=client_options,
+            namespace=namespace, instance_name=instance_name, ip=ip, connect=connect, rng=rng, get_pid=get_pid,
         )  # fmt: skip
         self._check = check
 

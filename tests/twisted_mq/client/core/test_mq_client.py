@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from tests.support.client_case import ClientCase
-from twisted_mq.client import Message, MQClient, Producer
+from twisted_mq.client import ClientOptions, Message, MQClient, Producer, SendFailed
 from twisted_mq.client.core.client_id import client_id, local_ip, unique_instance_name
 from twisted_mq.client.core.errors import ClientOptionIllegal
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
@@ -79,3 +79,27 @@ class Made(ClientCase):
         self.assertNotEqual(unique_instance_name(), unique_instance_name())
         self.assertEqual(client_id("1.2.3.4", "5#6"), "1.2.3.4@5#6")
         self.assertEqual(len(local_ip().split(".")), 4)
+
+
+class Connecting(ClientCase):
+    def test_broker_that_refuses_connections_is_tried_less_and_less_often_and_found_when_it_is_back(self) -> None:
+        broker = self.cluster.add_broker("broker-a", {"T": 1})
+        producer = Producer(self.clock, "g", **self.client_arguments(), rng=random.Random(1))
+        self.run_to_end(producer.start())
+        self.cluster.kill("broker-a")
+        attempts = self.cluster.network.attempts
+        for _ in range(100):
+            self.run_to_failure(producer.send(Message("T", b"x")), SendFailed)
+            self.advance(0.1, step=0.1)
+        tried = attempts.count(broker.address)
+        self.assertTrue(5 <= tried <= 15, tried)
+        error = self.run_to_failure(producer.send(Message("T", b"x")), SendFailed)
+        self.assertRegex(str(error), r"refused.* \(tried \d+ times, again in \d\.\d s\)")
+        self.cluster.network.listen(broker.address, broker.factory)
+        self.advance(2.1, step=0.1)
+        self.run_to_end(producer.send(Message("T", b"x")))
+
+    def test_unit_is_part_of_the_clients_id(self) -> None:
+        options = ClientOptions(unit_name="u1")
+        client = MQClient(self.clock, instance_name="77#1", options=options, **self.client_arguments())
+        self.assertEqual(client.client_id, "10.9.9.9@77#1@u1")

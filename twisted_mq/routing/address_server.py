@@ -1,0 +1,79 @@
+"""Name servers' addresses by HTTP (Apache: DefaultTopAddressing): a page whose first line is "host:port;host:port"."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from twisted.internet import defer, interfaces, protocol
+from twisted.python import failure
+
+from twisted_mq.routing.errors import NameServerUnreachable
+
+MAX_BYTES = 64 * 1024
+"""What is read of a page."""
+
+HttpGet = Callable[[str], defer.Deferred[bytes]]
+"""URL -> body of the answer 200. Fails with any Exception."""
+
+
+def address_server_url(domain: str, subgroup: str = "nsaddr", unit_name: str = "") -> str:
+    """The page of a domain (rocketmq.namesrv.domain), on port 8080 where it names none."""
+    host = domain if ":" in domain else f"{domain}:8080"
+    unit = f"-{unit_name}?nofix=1" if unit_name else ""
+    return f"http://{host}/rocketmq/{subgroup}{unit}"
+
+
+class AddressServer:
+    """One page."""
+
+    def __init__(self, url: str, get: HttpGet) -> None:
+        self.url = url
+        self._get = get
+
+    async def ask(self) -> str:
+        """The page's first line. Raises NameServerUnreachable."""
+        try:
+            page = await self._get(self.url)
+        except defer.CancelledError:
+            raise
+        except Exception as error:  # what an HTTP client may raise is not one tree
+            raise NameServerUnreachable({self.url: str(error) or type(error).__name__}) from error
+        lines = page.decode(errors="replace").strip().splitlines()
+        if not lines:
+            raise NameServerUnreachable({self.url: "the page is empty"})
+        return lines[0].strip()
+
+
+def http_get(reactor: interfaces.IReactorTime, timeout_seconds: float) -> HttpGet:
+    """Gets pages with Twisted's agent."""
+
+    def get(url: str) -> defer.Deferred[bytes]:
+        return defer.Deferred.fromCoroutine(_get(reactor, url, timeout_seconds)).addTimeout(timeout_seconds, reactor)
+
+    return get
+
+
+async def _get(reactor: interfaces.IReactorTime, url: str, timeout_seconds: float) -> bytes:
+    from twisted.web.client import Agent  # a tenth of a second, for those alone who have an address server
+
+    response = await Agent(reactor, connectTimeout=timeout_seconds).request(b"GET", url.encode())
+    page = _Page()
+    response.deliverBody(page)
+    body = await page.ended
+    if response.code != 200:
+        raise OSError(f"HTTP status {response.code}")
+    return body
+
+
+class _Page(protocol.Protocol):
+    """Collects a body, its first MAX_BYTES."""
+
+    def __init__(self) -> None:
+        self._body = b""
+        self.ended: defer.Deferred[bytes] = defer.Deferred()
+
+    def dataReceived(self, data: bytes) -> None:
+        self._body = (self._body + data)[:MAX_BYTES]
+
+    def connectionLost(self, reason: failure.Failure = protocol.connectionDone) -> None:
+        self.ended.callback(self._body)

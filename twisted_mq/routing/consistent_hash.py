@@ -1,0 +1,49 @@
+"""Queues divided by a ring of hashes: where a member comes or goes most queues stay (Apache: ConsistentHashRouter)."""
+
+from __future__ import annotations
+
+import bisect
+import hashlib
+from collections.abc import Callable, Sequence
+
+from twisted_mq.protocol.bodies import MessageQueue
+from twisted_mq.routing.allocate_strategies import AllocateStrategy
+
+VIRTUAL_NODES = 10
+"""Places of one member on the ring."""
+
+HashFunction = Callable[[str], int]
+
+
+def md5_hash(key: str) -> int:
+    """The first four bytes of the MD5, as a number from 0 on."""
+    return int.from_bytes(hashlib.md5(key.encode(), usedforsecurity=False).digest()[:4], "big")
+
+
+def allocate_consistent_hash(
+    virtual_nodes: int = VIRTUAL_NODES, hash_function: HashFunction = md5_hash
+) -> AllocateStrategy:
+    """Each queue to the member next behind it on the ring (Apache: AllocateMessageQueueConsistentHash)."""
+    if virtual_nodes < 0:
+        raise ValueError(f"{virtual_nodes} virtual nodes; 0 or more are needed")
+
+    def allocate(client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]) -> list[MessageQueue]:
+        if client_id not in client_ids:
+            return []
+        ring = {hash_function(f"{one}-{index}"): one for one in client_ids for index in range(virtual_nodes)}
+        places = sorted(ring)
+        if not places:
+            return []
+
+        def member(queue: MessageQueue) -> str:
+            place = bisect.bisect_left(places, hash_function(_java_text(queue)))
+            return ring[places[place % len(places)]]
+
+        return [queue for queue in queues if member(queue) == client_id]
+
+    return allocate
+
+
+def _java_text(queue: MessageQueue) -> str:
+    """MessageQueue.toString"""
+    return f"MessageQueue [topic={queue.topic}, brokerName={queue.broker_name}, queueId={queue.queue_id}]"
