@@ -13,7 +13,11 @@ from typing import Any
 NO_FIELDS: Mapping[str, str] = MappingProxyType({})
 
 
-class ProtocolError(Exception):
+class RocketMQError(Exception):
+    """Root of what protocol, remoting and client raise on purpose."""
+
+
+class ProtocolError(RocketMQError):
     """Root of all errors that `protocol` raises on purpose."""
 
 

@@ -20,6 +20,7 @@ from twisted_mq.client.consuming.process_queue import FlowLimits
 from twisted_mq.client.consuming.push_consumer import PushConsumer
 from twisted_mq.client.core.client_options import ClientOptions
 from twisted_mq.client.core.errors import (
+    AccessDenied,
     BrokerError,
     BrokerGone,
     ClientError,
@@ -31,16 +32,22 @@ from twisted_mq.client.core.errors import (
     NoRoute,
     RemotingError,
     RequestTimeout,
+    RocketMQError,
     SendFailed,
+    SendRefused,
+    TopicCreationRefused,
     TopicNotFound,
     TopicNotWritable,
 )
 from twisted_mq.client.core.message import Message
 from twisted_mq.client.core.mq_client import MQClient
 from twisted_mq.client.core.request_and_reply import reply_message
+from twisted_mq.client.producing.accumulator import AutoBatch
+from twisted_mq.client.producing.errors import BatchIncomplete
 from twisted_mq.client.producing.message_checks import SendLimits
 from twisted_mq.client.producing.producer import Producer
 from twisted_mq.client.producing.producer_options import ProducerOptions
+from twisted_mq.client.producing.send_hooks import SendContext, SendHook
 from twisted_mq.client.producing.send_result import SendResult, SendStatus
 from twisted_mq.client.producing.transaction_producer import TransactionProducer, TransactionResult, TransactionState
 
@@ -65,6 +72,9 @@ if TYPE_CHECKING:
     from twisted_mq.client.ordered.pipeline import Window
 
 __all__ = [
+    "AccessDenied",
+    "AutoBatch",
+    "BatchIncomplete",
     "BrokerError",
     "BrokerGone",
     "ClientError",
@@ -103,13 +113,18 @@ __all__ = [
     "QueueUnknown",
     "RemotingError",
     "RequestTimeout",
+    "RocketMQError",
+    "SendContext",
     "SendFailed",
     "SendGivenUp",
+    "SendHook",
     "SendLimits",
+    "SendRefused",
     "SendResult",
     "SendStatus",
     "SendTimedOut",
     "TooMuchWaits",
+    "TopicCreationRefused",
     "TopicNotFound",
     "TopicNotWritable",
     "TransactionProducer",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from twisted_mq.protocol.errors import RocketMQError
 
-class RemotingError(Exception):
+
+class RemotingError(RocketMQError):
     """Root of transport failures; the text names the address."""
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from twisted_mq.protocol.errors import RocketMQError
 
-class ClientError(Exception):
+
+class ClientError(RocketMQError):
     """Root of the client's own errors (Apache: MQClientException)."""
 
 
@@ -32,10 +34,11 @@ class NameServerUnreachable(NoRoute):
 class TopicNotFound(NoRoute):
     """The name servers answer, and do not know the topic."""
 
-    def __init__(self, topic: str, name_servers: Sequence[str], *, creatable: bool = True) -> None:
-        """`creatable` False: no broker there would create it on the first send."""
+    def __init__(
+        self, topic: str, name_servers: Sequence[str], cause: str = "yet (its first message may create it)"
+    ) -> None:
+        """`cause` ends the sentence that says that the topic does not exist."""
         servers = ";".join(name_servers)
-        cause = "yet (its first message may create it)" if creatable else "and no broker there creates topics by itself"
         super().__init__(
             f"topic {topic} does not exist on name server {servers} {cause}. "
             f"See what exists: mqadmin topicList -n {servers}. "
@@ -44,20 +47,42 @@ class TopicNotFound(NoRoute):
         self.topic = topic
 
 
+class TopicCreationRefused(TopicNotFound):
+    """The topic does not exist, and no broker creates it on its first message (autoCreateTopicEnable=false)."""
+
+    def __init__(self, topic: str, name_servers: Sequence[str], remark: str = "") -> None:
+        """`remark` is the broker's, where one was asked."""
+        said = f" ({remark})" if remark else ""
+        super().__init__(topic, name_servers, f"and no broker there creates topics by itself{said}")
+
+
 class TopicNotWritable(NoRoute):
-    """The topic has a route without a queue that takes messages: no write permission, or its master is down."""
+    """The topic has queues, and the permission of all of them excludes writing."""
 
     def __init__(self, topic: str, name_servers: Sequence[str]) -> None:
         servers = ";".join(name_servers)
         super().__init__(
-            f"topic {topic} has no queue to send to: its permission excludes writing, or no master of its brokers is "
-            f"up. Look at it: mqadmin topicRoute -n {servers} -t {topic}"
+            f"topic {topic} has no queue to send to: its permission excludes writing. "
+            f"Look at it: mqadmin topicRoute -n {servers} -t {topic}. "
+            f"Let it be written: mqadmin updateTopicPerm -n {servers} -c DefaultCluster -t {topic} -p 6"
         )
         self.topic = topic
 
 
+class AccessDenied(NoRoute):
+    """The name servers know accounts, and this one may not ask for the topic; `remark` is what they said."""
+
+    def __init__(self, topic: str, name_servers: Sequence[str], remark: str) -> None:
+        super().__init__(
+            f"name server {';'.join(name_servers)} denied access to topic {topic}: {remark}. "
+            "Check the access key and the secret key that the client is given, and what the account may do"
+        )
+        self.topic = topic
+        self.remark = remark
+
+
 class BrokerGone(NoRoute):
-    """A queue's broker is not among the registered ones (any more)."""
+    """A queue's broker is not among the registered ones (any more), or has no master among them."""
 
     def __init__(self, broker_name: str, name_servers: Sequence[str]) -> None:
         servers = ";".join(name_servers)

@@ -16,7 +16,7 @@ from twisted_mq.protocol.names.routes import MASTER_ID
 from twisted_mq.protocol.names.system_topics import AUTO_CREATE_TOPIC
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import encode_header
-from twisted_mq.routing.errors import BrokerGone, TopicNotFound
+from twisted_mq.routing.errors import AccessDenied, BrokerGone, TopicCreationRefused, TopicNotFound
 from twisted_mq.routing.name_servers import NameServers
 from twisted_mq.routing.topic_route import route_for_new_topic
 
@@ -59,7 +59,7 @@ class RouteCache:
             try:
                 default = await self._query(AUTO_CREATE_TOPIC)
             except TopicNotFound:
-                raise TopicNotFound(topic, self._name_servers.addresses, creatable=False) from None
+                raise TopicCreationRefused(topic, self._name_servers.addresses) from None
         route = route_for_new_topic(default, queue_nums)
         self._remember(topic, route)
         return route
@@ -122,6 +122,8 @@ class RouteCache:
         answer = await self._name_servers.ask(request)
         if answer.code == ResponseCode.TOPIC_NOT_EXIST:
             raise TopicNotFound(topic, self._name_servers.addresses)
+        if answer.code == ResponseCode.NO_PERMISSION:
+            raise AccessDenied(topic, self._name_servers.addresses, answer.remark or "")
         if answer.code != ResponseCode.SUCCESS:
             raise BrokerError(answer.code, answer.remark or "")
         return decode_body(TopicRouteData, answer.body)

@@ -1,27 +1,32 @@
 """What can go wrong for a user of the client, each with the next step in its text.
 
-What a broker refuses is `twisted_mq.protocol.errors.BrokerError`; a lost connection or a missing answer is a
-`twisted_mq.remoting.errors.RemotingError`. Everything else is a ClientError.
+All are RocketMQErrors. What a broker refuses is `twisted_mq.protocol.errors.BrokerError`, with the code and the remark as
+they came; a lost connection or a missing answer is a `twisted_mq.remoting.errors.RemotingError`. Everything else is a
+ClientError.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from twisted_mq.protocol.errors import BrokerError, ProtocolError
+from twisted_mq.client.core.refusals import described
+from twisted_mq.protocol.errors import BrokerError, ProtocolError, RocketMQError
 from twisted_mq.remoting.errors import RemotingError
 from twisted_mq.routing.errors import (
+    AccessDenied,
     BrokerGone,
     ClientError,
     ClientOptionIllegal,
     NameServerUnreachable,
     NoRoute,
+    TopicCreationRefused,
     TopicNotFound,
     TopicNotWritable,
 )
 
 __all__ = [
     "EXPECTED_ERRORS",
+    "AccessDenied",
     "BrokerError",
     "BrokerGone",
     "ClientError",
@@ -33,7 +38,10 @@ __all__ = [
     "NoRoute",
     "RemotingError",
     "RequestTimeout",
+    "RocketMQError",
     "SendFailed",
+    "SendRefused",
+    "TopicCreationRefused",
     "TopicNotFound",
     "TopicNotWritable",
 ]
@@ -76,11 +84,28 @@ class RequestTimeout(ClientError):
 class SendFailed(ClientError):
     """Every attempt failed; `__cause__` is the error of the last one."""
 
-    def __init__(self, topic: str, brokers: Sequence[str], elapsed_seconds: float, last: BaseException) -> None:
+    def __init__(
+        self,
+        topic: str,
+        brokers: Sequence[str],
+        elapsed_seconds: float,
+        last: BaseException,
+        name_servers: Sequence[str] = (),
+    ) -> None:
         super().__init__(
             f"sent {len(brokers)} times in {elapsed_seconds * 1000:.0f} ms and still failed, topic {topic}, "
-            f"brokers tried: {', '.join(brokers)}; last error: {last}"
+            f"brokers tried: {', '.join(brokers)}; last error: {described(last, topic, name_servers)}"
         )
         self.topic = topic
         self.brokers = tuple(brokers)
         self.__cause__ = last
+
+
+class SendRefused(BrokerError):
+    """A broker refuses the message, and no other broker would take it: nothing was stored."""
+
+    def __init__(self, topic: str, broker: str, error: BrokerError, name_servers: Sequence[str]) -> None:
+        super().__init__(error.response_code, error.remark, error.ext_fields)
+        self.args = (f"broker {broker} refused a message of topic {topic}: {described(error, topic, name_servers)}",)
+        self.topic = topic
+        self.broker = broker

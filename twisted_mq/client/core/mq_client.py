@@ -119,6 +119,10 @@ class MQClient:
         """A new unique key for a message."""
         return self._unique_keys.make()
 
+    def postpone(self, seconds: float) -> None:
+        """No answer could be read for so long: what waits for one shall not be given up for that."""
+        self.remoting.postpone(seconds)
+
     def check_process(self) -> None:
         """Raises ForkedProcess in a child of the process that made this client."""
         pid = self._get_pid()

@@ -53,7 +53,7 @@ def _check_properties(properties: Mapping[str, str]) -> None:
 
 
 def check_batch(messages: Sequence[Message], limits: SendLimits) -> None:
-    """Raises MessageIllegal for what Apache's MessageBatch.generateFromList refuses, and for too large a whole."""
+    """Raises MessageIllegal for what Apache's MessageBatch.generateFromList refuses."""
     if not messages:
         raise MessageIllegal("a batch without messages")
     first = messages[0]
@@ -67,3 +67,11 @@ def check_batch(messages: Sequence[Message], limits: SendLimits) -> None:
             raise MessageIllegal(f"one batch has one topic, here are {first.topic} and {message.topic}")
         if message.wait_store_message_ok != first.wait_store_message_ok:
             raise MessageIllegal("one batch has one WAIT property, here it differs")
+
+
+def check_batch_size(size: int, limits: SendLimits) -> None:
+    """Raises MessageIllegal where the messages together, as they are sent, are larger than one message may be."""
+    if size > limits.max_message_size:
+        raise MessageIllegal(
+            f"the batch has {size} bytes, max_message_size is {limits.max_message_size}; send_batches splits it"
+        )

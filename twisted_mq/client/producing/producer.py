@@ -10,22 +10,27 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TypeVar
 
 from twisted.internet import defer, interfaces
 
 from twisted_mq.client.core.client_options import ClientOptions
-from twisted_mq.client.core.errors import ClientStateError, MessageIllegal
+from twisted_mq.client.core.errors import EXPECTED_ERRORS, ClientStateError, MessageIllegal
 from twisted_mq.client.core.mq_client import MQClient
 from twisted_mq.client.core.name_checks import check_group
 from twisted_mq.client.core.request_and_reply import REPLY, request_message
+from twisted_mq.client.producing.accumulator import Accumulator
+from twisted_mq.client.producing.batch_splitting import split_batch
 from twisted_mq.client.producing.calls_in_flight import CallsInFlight
-from twisted_mq.client.producing.message_checks import check_batch, check_message
+from twisted_mq.client.producing.errors import BatchIncomplete
+from twisted_mq.client.producing.message_checks import check_batch, check_batch_size, check_message
 from twisted_mq.client.producing.message_trace import TraceDispatcher
 from twisted_mq.client.producing.outgoing import Outgoing, outgoing, outgoing_batch
 from twisted_mq.client.producing.producer_options import ProducerOptions
+from twisted_mq.client.producing.send_hooks import SendHooks
 from twisted_mq.client.producing.send_result import SendResult
+from twisted_mq.client.producing.send_window import SendWindow
 from twisted_mq.client.producing.sender import Sender
 from twisted_mq.protocol.bodies import MessageQueue, TopicRouteData
 from twisted_mq.protocol.messages.message import Message, MessageExt
@@ -83,8 +88,15 @@ class Producer:
         self._traces: TraceDispatcher | None = None
         if self.options.message_trace:
             self._traces = TraceDispatcher(self.client, group, self.options.trace_topic, "PRODUCE")
+        self._hooks = SendHooks(self.group, self.options.hooks)
+        self._gathering: Accumulator | None = None
+        if self.options.auto_batch is not None:
+            self._gathering = Accumulator(reactor, self.options.auto_batch, self._send_gathered)
         self._started = False
         self._calls = CallsInFlight(self.group)
+        self.window = SendWindow(
+            reactor, self.options.max_in_flight, self.options.max_in_flight_bytes, self.client.postpone
+        )
 
     # life cycle
 
@@ -110,7 +122,10 @@ class Producer:
         if not self._started:
             return
         self._started = False
+        if self._gathering is not None:
+            self._gathering.flush()
         await self._calls.close(finish_seconds, self._clock)
+        self.window.stop()
         if self._traces is not None:
             await self._traces.stop(finish_seconds)
         await self.client.leave_producer(self)
@@ -122,9 +137,14 @@ class Producer:
     ) -> defer.Deferred[SendResult]:
         """Send one message, to `queue` if given (then without another try), else round the topic's queues.
 
+        However many are started, only so many are in flight at a time (`max_in_flight`), and the timeout counts from
+        when the message is written. The message may be changed or sent again at once: what leaves is what it was now.
+
         Fails with MessageIllegal, NoRoute, SendFailed (all attempts failed), BrokerError (refused), RemotingError
         (no answer from the given queue's broker) or ClientStateError.
         """
+        if self._gathering is not None and timeout_seconds is None:
+            return self._calls.run(self._gather(self._gathering, message, queue))
         return self._calls.run(self._send(message, queue, timeout_seconds))
 
     def send_by_key(
@@ -141,8 +161,21 @@ class Producer:
     def send_batch(
         self, messages: Iterable[Message], queue: MessageQueue | None = None, *, timeout_seconds: float | None = None
     ) -> defer.Deferred[SendResult]:
-        """Send several messages of one topic in one request, to one queue."""
+        """Send several messages of one topic in one request, to one queue.
+
+        Fails with MessageIllegal where they are too large together; `send_batches` splits them.
+        """
         return self._calls.run(self._send_batch(list(messages), queue, timeout_seconds))
+
+    def send_batches(
+        self, messages: Iterable[Message], queue: MessageQueue | None = None, *, timeout_seconds: float | None = None
+    ) -> defer.Deferred[list[SendResult]]:
+        """Send many messages of one topic, in order, in batches of at most `max_message_size`; one result a batch.
+
+        `timeout_seconds` is for each of them. Fails with BatchIncomplete, which has the results and the messages that
+        are left, where a batch after the first one fails, else as `send_batch` does.
+        """
+        return self._calls.run(self._send_batches(list(messages), queue, timeout_seconds))
 
     def send_one_way(self, message: Message, queue: MessageQueue | None = None) -> defer.Deferred[None]:
         """Send without an answer: fires when the message is handed to the connection, which promises nothing."""
@@ -194,10 +227,32 @@ class Producer:
 
     async def _send(self, message: Message, queue: MessageQueue | None, timeout_seconds: float | None) -> SendResult:
         self.client.check_process()
+        if self._hooks:
+            return await self._hooked([message], queue, lambda given: self._send_now(given[0], queue, timeout_seconds))
+        return await self._send_now(message, queue, timeout_seconds)
+
+    async def _send_now(
+        self, message: Message, queue: MessageQueue | None, timeout_seconds: float | None
+    ) -> SendResult:
         named = self._named(message)
         check_message(named, self.options.limits)
         ready = outgoing(named, self.client.unique_key(), self.options.limits)
         return await self._deliver([message], ready, len(message.body), queue, timeout_seconds)
+
+    async def _hooked(
+        self,
+        messages: Sequence[Message],
+        queue: MessageQueue | None,
+        send: Callable[[list[Message]], Awaitable[SendResult]],
+    ) -> SendResult:
+        context = self._hooks.before(messages, queue)
+        try:
+            result = await send(context.messages)
+        except BaseException as error:
+            self._hooks.after(context, error=error)
+            raise
+        self._hooks.after(context, result)
+        return result
 
     async def _deliver(
         self,
@@ -207,11 +262,27 @@ class Producer:
         queue: MessageQueue | None,
         timeout_seconds: float | None,
     ) -> SendResult:
+        turn = self.window.enter(body_length, at_once=self._sender.is_warm(ready.topic))
+        if turn is not None:
+            await turn
         began_ms = self.client.now_ms()
-        result = await self._sender.deliver(ready, queue, timeout_seconds)
+        try:
+            result = await self._sender.deliver(ready, queue, timeout_seconds)
+        finally:
+            self.window.leave(body_length)
         if self._traces is not None:
             self._traces.published(messages, result, began_ms, body_length)
         return result
+
+    async def _gather(self, gathering: Accumulator, message: Message, queue: MessageQueue | None) -> SendResult:
+        self.client.check_process()
+        check_message(self._named(message), self.options.limits)
+        if gathering.takes(message):
+            return await gathering.add(message, queue)
+        return await self._send(message, queue, None)
+
+    def _send_gathered(self, messages: list[Message], queue: MessageQueue | None) -> defer.Deferred[SendResult]:
+        return self._calls.run(self._send_batch(messages, queue, None))
 
     async def _send_by_key(
         self, message: Message, key: Key, selector: QueueSelector[Key], timeout_seconds: float | None
@@ -245,18 +316,47 @@ class Producer:
         self, messages: list[Message], queue: MessageQueue | None, timeout_seconds: float | None
     ) -> SendResult:
         self.client.check_process()
+        if self._hooks:
+            return await self._hooked(
+                messages, queue, lambda given: self._send_batch_now(given, queue, timeout_seconds)
+            )
+        return await self._send_batch_now(messages, queue, timeout_seconds)
+
+    async def _send_batch_now(
+        self, messages: list[Message], queue: MessageQueue | None, timeout_seconds: float | None
+    ) -> SendResult:
         named = [self._named(message) for message in messages]
         check_batch(named, self.options.limits)
         keys = [self.client.unique_key() for _ in messages]
         ready = outgoing_batch(named, keys, self.client.unique_key() if self.options.batch_unique_key else None)
+        check_batch_size(len(ready.body), self.options.limits)
         return await self._deliver(messages, ready, len(ready.body), queue, timeout_seconds)
+
+    async def _send_batches(
+        self, messages: list[Message], queue: MessageQueue | None, timeout_seconds: float | None
+    ) -> list[SendResult]:
+        check_batch([self._named(message) for message in messages], self.options.limits)
+        results: list[SendResult] = []
+        sent = 0
+        for batch in split_batch(messages, self.options.limits.max_message_size):
+            try:
+                results.append(await self._send_batch(batch, queue, timeout_seconds))
+            except EXPECTED_ERRORS as error:
+                if not results:
+                    raise
+                raise BatchIncomplete(results, messages[sent:], error) from error
+            sent += len(batch)
+        return results
 
     async def _send_one_way(self, message: Message, queue: MessageQueue | None) -> None:
         self.client.check_process()
-        named = self._named(message)
+        context = self._hooks.before([message], queue, one_way=True) if self._hooks else None
+        named = self._named(message if context is None else context.messages[0])
         check_message(named, self.options.limits)
         ready = outgoing(named, self.client.unique_key(), self.options.limits)
         await self._sender.deliver_one_way(ready, queue)
+        if context is not None:
+            self._hooks.after(context)
 
     async def _recall(self, topic: str, handle: str) -> str:
         try:

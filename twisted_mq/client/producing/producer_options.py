@@ -2,10 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import attrs
 
+from twisted_mq.client.producing.accumulator import AutoBatch
 from twisted_mq.client.producing.message_checks import SendLimits
+from twisted_mq.client.producing.send_hooks import SendHook
+from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.messages.trace import TRACE_TOPIC
+
+RETRY_RESPONSE_CODES = frozenset(
+    {
+        ResponseCode.TOPIC_NOT_EXIST,
+        ResponseCode.SERVICE_NOT_AVAILABLE,
+        ResponseCode.SYSTEM_ERROR,
+        ResponseCode.SYSTEM_BUSY,
+        ResponseCode.NO_PERMISSION,
+        ResponseCode.NO_BUYER_ID,
+        ResponseCode.NOT_IN_CURRENT_UNIT,
+        ResponseCode.GO_AWAY,
+    }
+)
+"""Refusals that another broker might not give (Apache: DefaultMQProducer.retryResponseCodes)."""
 
 
 @attrs.frozen
@@ -13,17 +32,27 @@ class ProducerOptions:
     """Defaults are Apache's. Times in seconds."""
 
     send_timeout_seconds: float = 3.0
-    """sendMsgTimeout: for all attempts of one send together."""
+    """sendMsgTimeout: for all attempts of one send together, from the moment at which it is written."""
+    max_in_flight: int = 1000
+    """Sends that wait for their answer at a time; further ones wait for their turn, however many they are."""
+    max_in_flight_bytes: int = 64 * 1024 * 1024
+    """The same for the bodies of all sends; a larger one goes alone."""
     retry_times: int = 2
     """retryTimesWhenSendFailed: further attempts after the first, on another broker where there is one."""
     retry_when_not_stored_ok: bool = False
     """retryAnotherBrokerWhenNotStoreOK: also try again when the status is not SEND_OK."""
+    retry_response_codes: frozenset[int] = RETRY_RESPONSE_CODES
+    """retryResponseCodes: the refusals after which another attempt is made."""
     default_topic_queue_nums: int = 4
     """Queues of a topic that the first send creates."""
     batch_unique_key: bool = False
     """Give a batch one unique key in place of its messages' own, as topics of the queue type BatchCQ need it."""
     send_latency_fault: bool = False
     """sendLatencyFaultEnable: leave slow and failing brokers out for a while."""
+    auto_batch: AutoBatch | None = None
+    """autoBatch: gather single sends of one moment, topic, queue and tag into batches."""
+    hooks: Sequence[SendHook] = ()
+    """Told before and after every send."""
     limits: SendLimits = attrs.Factory(SendLimits)
     message_trace: bool = False
     """enableTrace: tell the brokers' trace topic what became of each message."""

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from twisted_mq.client.core.errors import BrokerGone, SendFailed, TopicNotWritable
+from collections.abc import Sequence
+
+from twisted_mq.client.core.errors import (
+    BrokerGone,
+    NoRoute,
+    SendFailed,
+    SendRefused,
+    TopicCreationRefused,
+    TopicNotWritable,
+)
 from twisted_mq.client.core.mq_client import MQClient
 from twisted_mq.client.producing.latency_fault import LatencyFault
 from twisted_mq.client.producing.outgoing import Outgoing, send_request
@@ -11,24 +20,11 @@ from twisted_mq.client.producing.send_result import SendResult, SendStatus, send
 from twisted_mq.protocol.bodies import MessageQueue, TopicRouteData
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.flags import PermName
 from twisted_mq.protocol.names.system_topics import AUTO_CREATE_TOPIC
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.remoting.errors import RemotingError
 from twisted_mq.routing.topic_route import TopicPublishInfo, publish_info
-
-RETRY_RESPONSE_CODES = frozenset(
-    {
-        ResponseCode.TOPIC_NOT_EXIST,
-        ResponseCode.SERVICE_NOT_AVAILABLE,
-        ResponseCode.SYSTEM_ERROR,
-        ResponseCode.SYSTEM_BUSY,
-        ResponseCode.NO_PERMISSION,
-        ResponseCode.NO_BUYER_ID,
-        ResponseCode.NOT_IN_CURRENT_UNIT,
-        ResponseCode.GO_AWAY,
-    }
-)
-"""Refusals that another broker might not give (Apache: DefaultMQProducer.retryResponseCodes)."""
 
 
 class Sender:
@@ -41,13 +37,19 @@ class Sender:
         self._clock = client.reactor
         self._infos: dict[str, TopicPublishInfo] = {}
         self._latency = LatencyFault(enabled=options.send_latency_fault)
+        self._warm: set[str] = set()
 
     def topics(self) -> list[str]:
         """The topics sent to so far."""
         return list(self._infos)
 
+    def is_warm(self, topic: str) -> bool:
+        """Whether a send to the topic finds its route and its connections made, as far as one can know."""
+        return topic in self._warm
+
     def route_changed(self, topic: str, route: TopicRouteData) -> None:
         """Send by this route from now on."""
+        self._warm.discard(topic)
         known = self._infos.get(topic)
         if known is not None:
             self._infos[topic] = publish_info(topic, route, known.turn)
@@ -61,16 +63,30 @@ class Sender:
         if not info.queues:  # the route may have changed since it was heard
             info = self._infos[topic] = publish_info(topic, await self._client.routes.update(topic), info.turn)
         if not info.queues:
-            raise TopicNotWritable(topic, self._client.name_servers.addresses)
+            raise self._no_queue(topic)
         return info
+
+    def _no_queue(self, topic: str) -> NoRoute:
+        """Why nothing can be sent to a topic that has a route."""
+        route = self._client.routes.get(topic)
+        writable = [] if route is None else [one for one in route.queue_datas if one.perm & PermName.PERM_WRITE]
+        if writable:
+            return BrokerGone(writable[0].broker_name, self._servers())
+        return TopicNotWritable(topic, self._servers())
 
     async def deliver(self, message: Outgoing, queue: MessageQueue | None, timeout_seconds: float | None) -> SendResult:
         """Send to the queue given, or round the topic's queues with further tries; fails as Producer.send does."""
         total = self._options.send_timeout_seconds if timeout_seconds is None else timeout_seconds
         deadline = self._clock.seconds() + total
         if queue is not None:
-            return await self._attempt(message, queue, deadline)
+            return await self._deliver_to(queue, message, deadline)
         return await self._deliver_anywhere(message, deadline, total)
+
+    async def _deliver_to(self, queue: MessageQueue, message: Outgoing, deadline: float) -> SendResult:
+        try:
+            return await self._attempt(message, queue, deadline)
+        except BrokerError as error:
+            raise SendRefused(message.topic, queue.broker_name, error, self._servers()) from error
 
     async def deliver_one_way(self, message: Outgoing, queue: MessageQueue | None) -> None:
         """Hand the message to a connection; no answer will come."""
@@ -91,8 +107,8 @@ class Sender:
             try:
                 result = await self._attempt_and_note(message, queue, deadline)
             except BrokerError as error:
-                if error.response_code not in RETRY_RESPONSE_CODES:
-                    raise
+                if error.response_code not in self._options.retry_response_codes:
+                    raise SendRefused(message.topic, queue.broker_name, error, self._servers()) from error
                 last = error
             except (RemotingError, BrokerGone) as error:
                 last = error
@@ -103,7 +119,13 @@ class Sender:
         if unsafe is not None:
             return unsafe
         assert last is not None
-        raise SendFailed(message.topic, tried, total - (deadline - self._clock.seconds()), last) from last
+        if isinstance(last, BrokerError) and last.response_code == ResponseCode.TOPIC_NOT_EXIST:
+            raise TopicCreationRefused(message.topic, self._servers(), last.remark) from last
+        elapsed = total - (deadline - self._clock.seconds())
+        raise SendFailed(message.topic, tried, elapsed, last, self._servers()) from last
+
+    def _servers(self) -> Sequence[str]:
+        return self._client.name_servers.addresses
 
     async def _attempt_and_note(self, message: Outgoing, queue: MessageQueue, deadline: float) -> SendResult:
         began = self._client.now_ms()
@@ -119,7 +141,12 @@ class Sender:
     async def _attempt(self, message: Outgoing, queue: MessageQueue, deadline: float) -> SendResult:
         address = await self._address(queue)
         remaining = max(0.0, deadline - self._clock.seconds())
-        answer = await self._client.remoting.invoke(address, self._request(message, queue), remaining)
+        try:
+            answer = await self._client.remoting.invoke(address, self._request(message, queue), remaining)
+        except RemotingError:
+            self._warm.discard(message.topic)
+            raise
+        self._warm.add(message.topic)
         return send_result(message, queue, answer)
 
     async def _address(self, queue: MessageQueue) -> str:
@@ -139,7 +166,7 @@ class Sender:
     def _choose(self, info: TopicPublishInfo, last_broker: str | None) -> MessageQueue:
         queue = self._latency.select(info, last_broker, self._client.now_ms())
         if queue is None:
-            raise TopicNotWritable(info.topic, self._client.name_servers.addresses)
+            raise self._no_queue(info.topic)
         return queue
 
 

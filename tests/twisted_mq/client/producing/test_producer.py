@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
 from twisted.internet import defer
 
 from tests.support.client_case import ClientCase
 from tests.support.fake_broker import FakeBroker, Stored
 from twisted_mq.client import (
+    AccessDenied,
     BrokerGone,
     ClientOptionIllegal,
     ClientStateError,
@@ -20,8 +22,11 @@ from twisted_mq.client import (
     Producer,
     ProducerOptions,
     RemotingError,
+    RocketMQError,
     SendFailed,
+    SendRefused,
     SendStatus,
+    TopicCreationRefused,
     TopicNotFound,
     TopicNotWritable,
 )
@@ -270,6 +275,44 @@ class NoWay(ProducerCase):
         self.cluster.add_route("ReadOnly", "broker-a", 4, perm=4)
         error = self.run_to_failure(self.started().send(Message("ReadOnly", b"x")), TopicNotWritable)
         self.assertIn("mqadmin topicRoute -n 10.0.0.1:9876 -t ReadOnly", str(error))
+
+        self.assertIn("mqadmin updateTopicPerm -n 10.0.0.1:9876 -c DefaultCluster -t ReadOnly -p 6", str(error))
+
+    def test_topic_whose_master_is_gone_names_the_broker(self) -> None:
+        route = self.cluster.routes["T"]
+        slave = attrs.evolve(route.broker_datas[0], broker_addrs={1: "10.0.1.1:10911"})
+        self.cluster.routes["T"] = attrs.evolve(route, broker_datas=[slave])
+        error = self.run_to_failure(self.started().send(Message("T", b"x")), BrokerGone)
+        self.assertIn("broker broker-a has no master", str(error))
+        self.assertIn("mqadmin clusterList -n 10.0.0.1:9876", str(error))
+
+    def test_topic_that_no_broker_creates_says_so_with_the_brokers_remark(self) -> None:
+        self.cluster.add_route("TBW102", "broker-a", 4)
+        self.a.refuse[SEND] = BrokerError(ResponseCode.TOPIC_NOT_EXIST, "topic[New] not exist, apply first please!")
+        error = self.run_to_failure(self.started().send(Message("New", b"x")), TopicCreationRefused)
+        self.assertIn(
+            "no broker there creates topics by itself (topic[New] not exist, apply first please!)", str(error)
+        )
+        self.assertIn("mqadmin updateTopic -n 10.0.0.1:9876 -c DefaultCluster -t New", str(error))
+
+    def test_denied_access_says_so_with_the_name_servers_remark(self) -> None:
+        server = self.cluster.name_servers[0]
+        server.refuse[RequestCode.GET_ROUTEINFO_BY_TOPIC] = BrokerError(ResponseCode.NO_PERMISSION, "no such accessKey")
+        error = self.run_to_failure(self.started().send(Message("T", b"x")), AccessDenied)
+        self.assertEqual((error.topic, error.remark), ("T", "no such accessKey"))
+        self.assertIn("no such accessKey", str(error))
+
+    def test_refusal_names_the_code_and_the_next_step_and_keeps_the_remark(self) -> None:
+        self.a.refuse[SEND] = BrokerError(ResponseCode.MESSAGE_ILLEGAL, "{no} way")
+        error = self.run_to_failure(self.started().send(Message("T", b"x")), SendRefused)
+        self.assertEqual((error.response_code, error.remark), (13, "{no} way"))
+        said = "broker broker-a refused a message of topic T: MESSAGE_ILLEGAL (13): {no} way. "
+        self.assertTrue(str(error).startswith(said), str(error))
+        self.assertIn("mqadmin getBrokerConfig -n 10.0.0.1:9876", str(error))
+
+    def test_every_error_is_of_one_tree(self) -> None:
+        for error in (NameServerUnreachable, TopicNotFound, SendFailed, BrokerError, RemotingError, MessageIllegal):
+            self.assertTrue(issubclass(error, RocketMQError), error)
 
     def test_topic_that_comes_later_is_found(self) -> None:
         producer = self.started()

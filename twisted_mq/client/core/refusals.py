@@ -1,0 +1,43 @@
+"""What a broker's refusal means to a user: the code's name, the remark as it is, and the next step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from twisted_mq.protocol.codes import ResponseCode
+from twisted_mq.protocol.errors import BrokerError
+
+NEXT_STEPS: dict[int, str] = {
+    ResponseCode.TOPIC_NOT_EXIST: ("Create the topic: mqadmin updateTopic -n {servers} -c DefaultCluster -t {topic}"),
+    ResponseCode.NO_PERMISSION: (
+        "Look at the permission of broker and topic: mqadmin topicRoute -n {servers} -t {topic}; "
+        "where the cluster knows accounts, see whether yours may do this"
+    ),
+    ResponseCode.MESSAGE_ILLEGAL: (
+        "Look at the broker's limits (maxMessageSize): mqadmin getBrokerConfig -n {servers} -c DefaultCluster"
+    ),
+    ResponseCode.SYSTEM_BUSY: "See how loaded the broker is: mqadmin brokerStatus -n {servers} -c DefaultCluster",
+    ResponseCode.SERVICE_NOT_AVAILABLE: (
+        "See what the broker says of itself (disk, role): mqadmin brokerStatus -n {servers} -c DefaultCluster"
+    ),
+    ResponseCode.FLOW_CONTROL: "See how loaded the broker is: mqadmin brokerStatus -n {servers} -c DefaultCluster",
+    ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST: (
+        "Create the group: mqadmin updateSubGroup -n {servers} -c DefaultCluster -g GROUP"
+    ),
+}
+"""By response code; `servers` and `topic` are put in."""
+
+
+def code_name(code: int) -> str:
+    """SYSTEM_BUSY of 2; the number alone where no name is known."""
+    return ResponseCode(code).name if code in ResponseCode.__members__.values() else str(code)
+
+
+def described(error: BaseException, topic: str, name_servers: Sequence[str]) -> str:
+    """One sentence or two; other errors in their own words."""
+    if not isinstance(error, BrokerError):
+        return str(error)
+    code = int(error.response_code)
+    text = f"{code_name(code)} ({code}): {error.remark}"
+    step = NEXT_STEPS.get(code)
+    return text if step is None else f"{text.rstrip('.')}. {step.format(servers=';'.join(name_servers), topic=topic)}"

@@ -1,0 +1,21 @@
+"""What can go wrong with several batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from twisted_mq.client.core.errors import ClientError
+from twisted_mq.client.producing.send_result import SendResult
+from twisted_mq.protocol.messages.message import Message
+
+
+class BatchIncomplete(ClientError):
+    """Some batches of many messages were stored, and the next one failed; `__cause__` says why."""
+
+    def __init__(self, results: Sequence[SendResult], unsent: Sequence[Message], error: BaseException) -> None:
+        super().__init__(
+            f"{len(results)} batches were stored, the next one failed: {error}. `unsent` has the {len(unsent)} messages "
+            "from its first on; whether those of the failed batch were stored is not known"
+        )
+        self.results = tuple(results)
+        self.unsent = tuple(unsent)
