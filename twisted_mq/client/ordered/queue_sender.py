@@ -16,8 +16,8 @@ from twisted_mq.client.ordered.errors import SendGivenUp, TooMuchWaits
 from twisted_mq.client.ordered.ordered_options import OrderedOptions
 from twisted_mq.client.ordered.pipeline import Pipeline, Waiting
 from twisted_mq.client.producing.outgoing import Outgoing, send_request
+from twisted_mq.client.producing.producer_options import RETRY_RESPONSE_CODES
 from twisted_mq.client.producing.send_result import SendResult, SendStatus, send_result
-from twisted_mq.client.producing.sender import RETRY_RESPONSE_CODES
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.codes import ResponseCode
