@@ -222,7 +222,7 @@ class HALink(protocol.Protocol):
         secret = options.ha_shared_secret
         self._handshake = SlaveHandshake(secret, os.urandom(NONCE_BYTES)) if secret else None
         self._silence = IdleTimer(client._clock, options.ha_housekeeping_interval / 1000, self._silent)
-        self._quiet = IdleTimer(client._clock, options.ha_send_heartbeat_interval / 1000, self._repeat_report)
+        self._quiet = IdleTimer(client._clock, options.ha_send_heartbeat_interval / 1000, self._still_here)
 
     def connectionMade(self) -> None:
         self._open = True
@@ -270,6 +270,14 @@ class HALink(protocol.Protocol):
         if offset > self._reported and self._open:
             self._reported = offset
             self._repeat_report()
+
+    def _still_here(self) -> None:
+        """What nobody waited for to be on disk any longer may be there now."""
+        if self._client.state is ConnectionState.TRANSFER:
+            reported = self._reported
+            self._client.report()
+            if self._reported == reported:
+                self._repeat_report()
 
     def _repeat_report(self) -> None:
         if self._reported >= 0:

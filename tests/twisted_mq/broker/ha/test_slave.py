@@ -156,6 +156,19 @@ class FlushTests(SlaveCase):
         self.assertEqual(master.reports, [0, 1020])
         self.assertEqual(self.slave.store.max_offset_in_queue("TopicA", 0), 10)
 
+    def test_what_took_longer_to_flush_than_anybody_waits_is_reported_with_the_next_heartbeat(self) -> None:
+        store = self.slave.store = self.slave.ha.accept.store = memory_store(
+            self.network.clock, hold_flushes=True, sync_flush=True
+        )
+        self.patch(store, "when_flushed", lambda offset, callback: callback(False))
+        master = self.follow()
+        master.send(0, self.log)
+        self.run_for(6)
+        self.assertEqual(set(master.reports), {0})
+        self.patch(store, "flushed_offset", store.max_physical_offset)
+        self.run_for(6)
+        self.assertEqual(master.reports[-1], 1020)
+
 
 class ConnectingTests(SlaveCase):
     def test_pauses_grow_and_begin_anew_after_success(self) -> None:
