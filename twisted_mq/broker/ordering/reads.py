@@ -60,11 +60,13 @@ class HandedOut:
         return self._held_by_both(topic, queue_id, offset, read())
 
     def begin(self, config: TopicConfig, queue_id: int) -> int:
-        """See ordered_topics.OrderedReads: of the group's term that is or will be consumed here, else the queue's end."""
+        """See ordered_topics.OrderedReads: of the group's term that is or will be consumed here; 0 while no such is known.
+
+        A read below the term is sent to its beginning; nobody may begin behind it because this broker knows nothing yet.
+        """
         unit = self._unit(config, queue_id)
         term = unit.term_of(self._units.group)
-        topic = config.topic_name
-        return self._store.max_offset_in_queue(topic, queue_id) if term is None else self._begin(unit, queue_id, term)
+        return 0 if term is None else self._begin(unit, queue_id, term)
 
     def committed(self, config: TopicConfig, consumer_group: str) -> None:
         """See ordered_topics.OrderedReads."""

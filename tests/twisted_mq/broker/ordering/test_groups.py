@@ -285,6 +285,17 @@ class BothLostTests(OrderedCase):
                 self.cluster.brokers[alone.name].kill()
                 self.cluster.run(7)
 
+    def test_nobody_is_told_to_begin_behind_what_is_there_by_a_broker_that_knows_no_lists_yet(self) -> None:
+        """They would commit that, and nobody would ever get what lies before."""
+        self.lose_both()
+        broker = self.cluster.brokers[f"{self.first}-0"].restart()
+        self.cluster.run(8)
+        unit = broker.agent.units.get(("T", "0"))
+        assert unit is not None
+        unit.lists = Lists()
+        client = self.cluster.client(broker.name)
+        self.assertEqual([client.committed(), client.committed(group="New")], [0, 0])
+
     def test_master_that_lost_what_its_slave_has_keeps_consumers_waiting(self) -> None:
         self.send(self.first, 1, 2)
         self.master(self.first).commit(0)
