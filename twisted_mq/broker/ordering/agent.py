@@ -155,16 +155,21 @@ class OrderAgent:
             self._job.stop()
         leaving = defer.ensureDeferred(self._leave())
         leaving.addTimeout(STOP_SECONDS, self._broker.clock)
-        leaving.addErrback(lambda reason: reason.trap(defer.TimeoutError, defer.CancelledError) and None)
+        leaving.addErrback(self._not_left)
         return leaving.addBoth(self._end)
 
     async def _leave(self) -> None:
         if self.is_master:
             left = [self._leave_unit(unit) for unit in self.units if self.group in unit.lists.send]
-            await defer.gatherResults(left)
+            await defer.DeferredList(left)
 
     def _leave_unit(self, unit: BrokerUnit) -> defer.Deferred[None]:
-        return defer.ensureDeferred(self._apply(unit, Lost(self.group)))
+        return defer.ensureDeferred(self._apply(unit, Lost(self.group))).addErrback(self._not_left)
+
+    def _not_left(self, reason: failure.Failure) -> None:
+        """The keeper takes the group out when the session is over."""
+        if not reason.check(defer.TimeoutError, defer.CancelledError):
+            self._failed(reason)
 
     def _end(self, result: object) -> defer.Deferred[None]:
         self._unlisten()

@@ -384,6 +384,13 @@ class OperatorTests(OrderedCase):
         self.assertEqual(self.cluster.lists().head, self.second)
         self.assertFalse(self.cluster.has_member(self.first, 0))
 
+    def test_broker_that_stops_without_a_coordinator_is_done_in_time(self) -> None:
+        broker = self.cluster.brokers[f"{self.first}-0"]
+        broker.coordinator.link.cut(silently=True)
+        stopped = broker.agent.stop()
+        self.cluster.run(5)
+        self.successResultOf(stopped)
+
     def test_retired_group_leaves_and_comes_back_when_it_is_taken_back(self) -> None:
         self.put(group_path(self.first), encode_group(GroupWish(retired=True)))
         self.assertLess(self.cluster.until_head(self.second), 1.0)
