@@ -20,7 +20,7 @@ from twisted_mq.coordination.memory import MemoryCoordinator, MemoryEnsemble
 from twisted_mq.coordination.nodes import make_paths
 from twisted_mq.ordering.documents import decode_lists, encode_lists, encode_topic
 from twisted_mq.ordering.lists import Lists, OrderedTopic
-from twisted_mq.ordering.paths import ROOTS, leaders_path, member_path, topic_path, unit_path
+from twisted_mq.ordering.paths import ROOTS, member_path, producers_path, topic_path, unit_path
 from twisted_mq.protocol.bodies import TopicConfig
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.layouts.record_codec import iterate_messages
@@ -210,8 +210,8 @@ class Cluster:
         found: list[int] = []
         client = self.ensemble.coordinator()
         client.start()
-        path = leaders_path("producers", group, "T", unit or self.topic.units[0])
-        candidate = Candidate(client, path, leads=found.append, lost=lambda: None)
+        path = producers_path("T", unit or self.topic.units[0])
+        candidate = Candidate(client, path, leads=found.append, lost=lambda: None, name=group)
         candidate.start()
         self.last_candidate, self.last_client = candidate, client
         self.until(lambda: bool(found))

@@ -23,9 +23,7 @@ Sent = Callable[[PutResult, int], bytes]
 class OrderedSends(Protocol):
     """Takes sends of ordered topics."""
 
-    def take(
-        self, mode: str, message: InnerMessage, client_group: str, put: Callable[[InnerMessage], PutResult], sent: Sent
-    ) -> Answer:
+    def take(self, mode: str, message: InnerMessage, put: Callable[[InnerMessage], PutResult], sent: Sent) -> Answer:
         """Put a message if this broker may; the answer follows when both brokers hold it. Raises BrokerError."""
 
     def take_batch(self, mode: str, batch: InnerBatch, put: Callable[[InnerBatch], PutResult], sent: Sent) -> Answer:

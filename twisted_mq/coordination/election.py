@@ -45,6 +45,11 @@ def leading_term(names: Iterable[str]) -> int | None:
     return None if leader is None else term_of(leader)
 
 
+def candidate_of(name: str) -> str:
+    """What a candidate is called whose node has this name."""
+    return name.split("-", 2)[2][: -DIGITS - 1]
+
+
 class Candidate:
     """Stands for election from `start` on, in each session anew, behind those who stand already.
 
@@ -143,7 +148,7 @@ class Candidate:
     async def _look_once(self) -> None:
         names = await self._coordinator.children(self.path)
         prefix = self._prefix()
-        own = sorted(name for name in names if name.startswith(prefix) and term_of(name) is not None)
+        own = sorted(name for name in names if name[:-DIGITS] == prefix and term_of(name) is not None)
         if not self._ends:
             return
         if not own:
@@ -181,7 +186,7 @@ class Candidate:
         prefix = self._prefix()
         try:
             for name in await self._coordinator.children(self.path):
-                if name.startswith(prefix):
+                if name[:-DIGITS] == prefix:
                     await self._coordinator.commit([Delete(f"{self.path}/{name}")])
         except CoordinationError:
             pass  # they go with the session

@@ -37,14 +37,16 @@ def member_path(group: str, broker_id: int) -> str:
     return f"{BROKERS}/{group}/{broker_id}"
 
 
-def leaders_path(kind: str, client_group: str, topic: str, unit: str) -> str:
-    """The candidates for the one active sender or consumer of a unit; `kind` is `producers` or `consumers`.
-
-    Consumer groups that once had a candidate stay there and count: what they have not consumed is backlog.
-    """
-    return f"{client_groups_path(kind, topic, unit)}/{client_group}"
+def producers_path(topic: str, unit: str) -> str:
+    """The candidates for the one active producer of a unit, of all groups: their terms rise whatever group leads."""
+    return f"{LEADERS}/{topic}/{unit}/producers"
 
 
-def client_groups_path(kind: str, topic: str, unit: str) -> str:
-    """The groups of which there are, or were, candidates."""
-    return f"{LEADERS}/{topic}/{unit}/{kind}"
+def consumers_path(topic: str, unit: str) -> str:
+    """The consumer groups of which there are, or were, candidates: what they have not consumed is backlog."""
+    return f"{LEADERS}/{topic}/{unit}/consumers"
+
+
+def consumer_group_path(group: str, topic: str, unit: str) -> str:
+    """The candidates for the one active consumer of a unit in a group."""
+    return f"{consumers_path(topic, unit)}/{group}"

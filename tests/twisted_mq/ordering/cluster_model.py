@@ -325,7 +325,7 @@ class ClusterModel:
         if not master.up or group.head_epoch != epoch:
             return
         if group.pipelines is None:
-            group.pipelines = Pipelines("P", self.producer.leader)
+            group.pipelines = Pipelines(self.producer.leader)
         if leader < group.pipelines.leader:
             return
         if leader > group.pipelines.leader:

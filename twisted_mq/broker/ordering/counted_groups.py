@@ -14,9 +14,7 @@ from twisted_mq.broker.ordering.units import BrokerUnit
 from twisted_mq.coordination.interfaces import Conflict, CoordinationError, Delete, ICoordinator
 from twisted_mq.coordination.nodes import make_paths
 from twisted_mq.logs import Logger
-from twisted_mq.ordering.paths import client_groups_path, leaders_path
-
-CONSUMERS = "consumers"
+from twisted_mq.ordering.paths import consumer_group_path, consumers_path
 
 
 class CountedGroups:
@@ -31,7 +29,7 @@ class CountedGroups:
 
     async def read(self, unit: BrokerUnit) -> None:
         """Ask anew which they are. Fails as `children` does."""
-        path = client_groups_path(CONSUMERS, unit.topic, unit.name)
+        path = consumers_path(unit.topic, unit.name)
         unit.consumer_groups = frozenset(await self._coordinator.children(path))
 
     def note(self, unit: BrokerUnit, consumer_group: str) -> None:
@@ -43,7 +41,7 @@ class CountedGroups:
             noting.addErrback(self._failed).addBoth(lambda _: self._noting.discard(key))
 
     async def _note(self, unit: BrokerUnit, consumer_group: str) -> None:
-        path = leaders_path(CONSUMERS, consumer_group, unit.topic, unit.name)
+        path = consumer_group_path(consumer_group, unit.topic, unit.name)
         try:
             await make_paths(self._coordinator, [path])
         except CoordinationError as error:
@@ -57,7 +55,7 @@ class CountedGroups:
         defer.ensureDeferred(self._forget(unit, consumer_group)).addErrback(self._failed)
 
     async def _forget(self, unit: BrokerUnit, consumer_group: str) -> None:
-        path = leaders_path(CONSUMERS, consumer_group, unit.topic, unit.name)
+        path = consumer_group_path(consumer_group, unit.topic, unit.name)
         try:
             if await self._coordinator.read(path) is not None:
                 await self._coordinator.commit([Delete(path)])

@@ -51,9 +51,8 @@ class _Pipeline:
 
 @attrs.define
 class Pipelines:
-    """Those of the queues of one unit, of the leader `leader` of the producers' group `client_group`."""
+    """Those of the queues of one unit, of the leader whose term is `leader`."""
 
-    client_group: str
     leader: int
     _queues: dict[int, _Pipeline] = attrs.field(factory=dict)
 

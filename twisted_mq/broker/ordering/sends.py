@@ -22,7 +22,7 @@ from twisted_mq.broker.ordering.pipelines import NotNext, Pipelines
 from twisted_mq.broker.ordering.units import BrokerUnit, Units
 from twisted_mq.coordination.election import leading_term
 from twisted_mq.coordination.interfaces import CoordinationError, ICoordinator
-from twisted_mq.ordering.paths import leaders_path
+from twisted_mq.ordering.paths import producers_path
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.messages.order_mark import ORDER_EXPECTED, ORDER_LEADER, OrderMark
@@ -47,7 +47,6 @@ class _Send:
     """One of an ordered producer."""
 
     mark: OrderMark
-    client_group: str
     put: Callable[[], PutResult]
     sent: Sent
 
@@ -62,9 +61,7 @@ class TakenSends:
     _asking: dict[BrokerUnit, deque[tuple[_Send, defer.Deferred[bytes]]]] = attrs.field(factory=dict)
     """Sends of units whose producer's leadership is asked for, in their order."""
 
-    def take(
-        self, mode: str, message: InnerMessage, client_group: str, put: Callable[[InnerMessage], PutResult], sent: Sent
-    ) -> Answer:
+    def take(self, mode: str, message: InnerMessage, put: Callable[[InnerMessage], PutResult], sent: Sent) -> Answer:
         """See ordered_topics.OrderedSends."""
         unit = self.units.of_queue(message.topic, mode, message.queue_id)
         text = message.property_map.get(PROPERTY_ORDERED)
@@ -73,7 +70,7 @@ class TakenSends:
             message.properties += f"{PROPERTY_ORDERED}\x01{mark}\x02".encode()
             message.property_map[PROPERTY_ORDERED] = mark
             return self._answer(unit, put(message), sent)
-        send = _Send(_decoded(text, message.queue_id), client_group, functools.partial(put, message), sent)
+        send = _Send(_decoded(text, message.queue_id), functools.partial(put, message), sent)
         if unit in self._asking:
             return self._ask(unit, send)
         return self._admit(unit, send)
@@ -107,7 +104,7 @@ class TakenSends:
         """Raises BrokerError."""
         mark, pipelines = send.mark, unit.pipelines
         self.units.check_head(unit, mark.epoch)
-        if pipelines is None or pipelines.client_group != send.client_group:
+        if pipelines is None:
             return self._ask(unit, send)
         if mark.leader < pipelines.leader:
             raise _another_leads(unit, pipelines)
@@ -133,36 +130,28 @@ class TakenSends:
             queue.append((send, waiting))
             return waiting
         self._asking[unit] = deque([(send, waiting)])
-        defer.ensureDeferred(self._find_leader(unit, send.client_group)).addErrback(self._not_found, unit)
+        defer.ensureDeferred(self._find_leader(unit)).addErrback(self._not_found, unit)
         return waiting
 
-    async def _find_leader(self, unit: BrokerUnit, client_group: str) -> None:
-        """One group of producers sends at a time: another takes over when nobody of the old one stands any more."""
-        epoch, known = unit.epoch, unit.pipelines
-        refusal: BrokerError | None = None
+    async def _find_leader(self, unit: BrokerUnit) -> None:
+        """Before the first send in an epoch: nobody sends in it whose term was over by then."""
+        epoch, refusal = unit.epoch, None
         try:
-            if known is not None and await self._leader(unit, known.client_group) is not None:
-                refusal = _another_leads(unit, known)
-            else:
-                term = await self._leader(unit, client_group)
-                if term is None:
-                    refusal = BrokerError(ResponseCode.NO_PERMISSION, f"nobody of {client_group} leads {unit.topic}")
-                elif epoch == unit.epoch:
-                    unit.pipelines = Pipelines(client_group, term)
+            term = leading_term(await self.coordinator.children(producers_path(unit.topic, unit.name)))
+            if term is None:
+                refusal = BrokerError(ResponseCode.NO_PERMISSION, f"no producer leads {unit.topic}")
+            elif epoch == unit.epoch:
+                unit.pipelines = Pipelines(term)
         except CoordinationError as error:
             refusal = BrokerError(ResponseCode.NO_PERMISSION, f"it is not known which producer leads: {error}")
         with self.broker.late.together():
-            self._go_on(unit, client_group, refusal)
+            self._go_on(unit, refusal)
         self.broker.dispatch()
 
-    async def _leader(self, unit: BrokerUnit, client_group: str) -> int | None:
-        path = leaders_path("producers", client_group, unit.topic, unit.name)
-        return leading_term(await self.coordinator.children(path))
-
-    def _go_on(self, unit: BrokerUnit, client_group: str, refusal: BrokerError | None) -> None:
+    def _go_on(self, unit: BrokerUnit, refusal: BrokerError | None) -> None:
         """Answer those that waited, in order."""
         for send, waiting in self._asking.pop(unit):
-            if refusal is not None and send.client_group == client_group:
+            if refusal is not None:
                 waiting.errback(refusal)
                 continue
             decide = self._ask if unit in self._asking else self._admit
@@ -221,5 +210,5 @@ def _decoded(text: str, queue_id: int) -> OrderMark:
 
 
 def _another_leads(unit: BrokerUnit, pipelines: Pipelines) -> BrokerError:
-    remark = f"topic {unit.topic}: another producer leads, of {pipelines.client_group} with term {pipelines.leader}"
+    remark = f"topic {unit.topic}: another producer leads, with term {pipelines.leader}"
     return BrokerError(ResponseCode.NO_PERMISSION, remark, {ORDER_LEADER: str(pipelines.leader)})

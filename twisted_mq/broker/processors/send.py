@@ -227,7 +227,7 @@ class SendMessageProcessor:
         sends = self._broker.ordering.asked(target.topic).sends
         message = self._message(channel, command, header, header.properties or "", target, queue_id)
         sent = functools.partial(self._answers.sent, command, message)
-        return self._ordered(sends.take(order_mode, message, header.producer_group, self._put, sent))
+        return self._ordered(sends.take(order_mode, message, self._put, sent))
 
     def _put(self, message: InnerMessage) -> PutResult:
         """Put and count an ordered message. Raises BrokerError."""

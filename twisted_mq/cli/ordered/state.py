@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
@@ -10,11 +11,11 @@ from twisted.internet import defer
 from twisted_mq.cli.ordered.session import OrderSession
 from twisted_mq.client.ordered.group_states import GroupState, read_groups, reasons_without_head
 from twisted_mq.client.ordered.topic_units import read_topic
-from twisted_mq.coordination.election import leader_of, term_of
+from twisted_mq.coordination.election import candidate_of, leader_of, term_of
 from twisted_mq.coordination.interfaces import ICoordinator
 from twisted_mq.ordering.documents import DocumentFault, decode_lists
 from twisted_mq.ordering.lists import Lists, OrderedTopic
-from twisted_mq.ordering.paths import LEADERS, leaders_path, unit_path
+from twisted_mq.ordering.paths import consumer_group_path, consumers_path, producers_path, unit_path
 from twisted_mq.protocol.bodies import ConsumeStats, decode_body
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.errors import BrokerError
@@ -110,14 +111,28 @@ async def _read_unit(coordinator: ICoordinator, topic: str, unit: str) -> UnitSt
             lists = decode_lists(path, node.data)
     except DocumentFault as fault:
         problem = str(fault)
-    producers = await _leaders(coordinator, "producers", topic, unit)
-    consumers = await _leaders(coordinator, "consumers", topic, unit)
+    producers = await _producers(coordinator, topic, unit)
+    consumers = await _consumer_groups(coordinator, topic, unit)
     return UnitState(unit, lists, problem, producers, consumers)
 
 
-async def _leaders(coordinator: ICoordinator, kind: str, topic: str, unit: str) -> tuple[Leader, ...]:
-    groups = await coordinator.children(f"{LEADERS}/{topic}/{unit}/{kind}")
-    return tuple([await _leader(coordinator, leaders_path(kind, group, topic, unit), group) for group in groups])
+async def _producers(coordinator: ICoordinator, topic: str, unit: str) -> tuple[Leader, ...]:
+    """One of all groups leads."""
+    path = producers_path(topic, unit)
+    names = [name for name in await coordinator.children(path) if term_of(name) is not None]
+    leader = leader_of(names)
+    counts = Counter(map(candidate_of, names))
+    found = {group: Leader(group, candidates=counts[group]) for group in sorted(counts)}
+    node = None if leader is None else await coordinator.read(f"{path}/{leader}")
+    if leader is not None and node is not None:
+        group = candidate_of(leader)
+        found[group] = Leader(group, node.data.decode(errors="replace"), term_of(leader), counts[group])
+    return tuple(found.values())
+
+
+async def _consumer_groups(coordinator: ICoordinator, topic: str, unit: str) -> tuple[Leader, ...]:
+    groups = await coordinator.children(consumers_path(topic, unit))
+    return tuple([await _leader(coordinator, consumer_group_path(group, topic, unit), group) for group in groups])
 
 
 async def _leader(coordinator: ICoordinator, path: str, group: str) -> Leader:

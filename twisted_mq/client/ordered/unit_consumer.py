@@ -19,10 +19,8 @@ from twisted_mq.coordination.election import Candidate
 from twisted_mq.coordination.interfaces import ICoordinator
 from twisted_mq.logs import Logger
 from twisted_mq.ordering.lists import Term
-from twisted_mq.ordering.paths import leaders_path
+from twisted_mq.ordering.paths import consumer_group_path
 from twisted_mq.protocol.bodies import MessageQueue, SubscriptionData
-
-CONSUMERS = "consumers"
 
 Told = Callable[[str, str, bool], object]
 """(topic, unit, whether it leads)"""
@@ -64,7 +62,7 @@ class UnitConsumer:
         self._watch = UnitWatch(coordinator, self.topic, unit, self._changed)
         self._candidate = Candidate(
             coordinator,
-            leaders_path(CONSUMERS, group, self.topic, unit),
+            consumer_group_path(group, self.topic, unit),
             leads=self._leads,
             lost=self._lost,
             data=client.client_id.encode(),

@@ -24,9 +24,7 @@ from twisted_mq.client.producing.outgoing import Outgoing
 from twisted_mq.client.producing.send_result import SendResult
 from twisted_mq.coordination.election import Candidate
 from twisted_mq.coordination.interfaces import CoordinationError, ICoordinator
-from twisted_mq.ordering.paths import leaders_path
-
-PRODUCERS = "producers"
+from twisted_mq.ordering.paths import producers_path
 
 STAND_AGAIN_SECONDS = 1.0
 """Pause of a producer that a broker told of another leader."""
@@ -158,11 +156,12 @@ class UnitSender:
     def _new_candidate(self) -> Candidate:
         return Candidate(
             self._coordinator,
-            leaders_path(PRODUCERS, self.group, self.topic, self._unit),
+            producers_path(self.topic, self._unit),
             leads=self._leads,
             lost=self._lost,
             behind=lambda leader: self._stands_behind(),
             refused=self._refused,
+            name=self.group,
             data=self.client.client_id.encode(),
         )
 

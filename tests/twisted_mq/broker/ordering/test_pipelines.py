@@ -25,14 +25,14 @@ def expected(pipelines: Pipelines, order: OrderMark) -> int:
 
 
 def test_messages_are_taken_one_after_the_other_and_repeats_found():
-    pipelines = Pipelines("P", 3)
+    pipelines = Pipelines(3)
     stored(pipelines, 1, 2, 3)
     assert [pipelines.place(mark(sequence)) for sequence in (1, 2, 3, 4)] == [100, 101, 102, None]
     assert expected(pipelines, mark(5)) == 4
 
 
 def test_pipeline_begins_with_its_base():
-    pipelines = Pipelines("P", 3)
+    pipelines = Pipelines(3)
     assert expected(pipelines, mark(6, base=5)) == 5
     assert pipelines.place(mark(5, base=5)) is None
     pipelines.appended(mark(5, base=5), 40)
@@ -41,14 +41,14 @@ def test_pipeline_begins_with_its_base():
 
 
 def test_queues_of_a_topic_that_moves_as_one_count_for_themselves():
-    pipelines = Pipelines("P", 3)
+    pipelines = Pipelines(3)
     stored(pipelines, 1, 2)
     assert pipelines.place(mark(1, queue=1)) is None
     assert pipelines.place(mark(2)) == 101
 
 
 def test_messages_of_plain_producers_in_between():
-    pipelines = Pipelines("P", 3)
+    pipelines = Pipelines(3)
     stored(pipelines, 1, 2)
     assert pipelines.place(mark(3)) is None
     pipelines.appended(mark(3), 105)
@@ -56,7 +56,7 @@ def test_messages_of_plain_producers_in_between():
 
 
 def test_message_that_was_given_up_before_it_was_stored_is_no_repeat():
-    pipelines = Pipelines("P", 3)
+    pipelines = Pipelines(3)
     stored(pipelines, 1, 2)
     assert pipelines.place(mark(4, base=4)) is None
     pipelines.appended(mark(4, base=4), 102)
@@ -65,7 +65,7 @@ def test_message_that_was_given_up_before_it_was_stored_is_no_repeat():
 
 
 def test_newer_leader_begins_anew():
-    pipelines = Pipelines("P", 3)
+    pipelines = Pipelines(3)
     stored(pipelines, 1, 2)
     pipelines.led_by(4)
     assert pipelines.leader == 4
@@ -73,7 +73,7 @@ def test_newer_leader_begins_anew():
 
 
 def test_what_is_kept_is_bounded():
-    pipelines = Pipelines("P", 3)
+    pipelines = Pipelines(3)
     for sequence in range(1, MOST_STRETCHES + 3):
         pipelines.appended(mark(sequence), 2 * sequence)
     assert pipelines.place(mark(3)) == 6
