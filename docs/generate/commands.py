@@ -9,7 +9,7 @@ import click
 
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.tap import Options as BrokerCommand
-from twisted_mq.cli.admin.registry import SUB_COMMANDS
+from twisted_mq.cli.admin.registry import served, sub_commands
 from twisted_mq.cli.mq import mq
 from twisted_mq.config.command_line import DaemonOptions
 from twisted_mq.namesrv.options import NamesrvOptions
@@ -37,8 +37,10 @@ def _click_help(command: click.Command, context: click.Context) -> Iterator[tupl
 
 
 def mqadmin_help() -> str:
-    """Each subcommand with what it does."""
-    return "\n".join(_section(command.name, command.help, f"To {command.text}.") for command in SUB_COMMANDS)
+    """Each subcommand with what it does, and those that are not served, with the reason."""
+    helps = [_section(command.name, command.help, f"To {command.text}.") for command in served()]
+    rows = [f"| `{command.name}` | {command.refusal} |" for command in sub_commands() if command.module is None]
+    return "\n".join([*helps, "### Not served\n", "| subcommand | why |", "|---|---|", *rows, ""])
 
 
 def daemon_help() -> str:

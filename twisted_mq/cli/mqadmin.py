@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from twisted_mq.cli.admin.calls import AdminContext
 from twisted_mq.cli.admin.command_line import CommandLine, UsageError, parse_command_line
-from twisted_mq.cli.admin.registry import SubCommand, find_sub_command, overview
+from twisted_mq.cli.admin.completion import print_completion
+from twisted_mq.cli.admin.registry import SubCommand, find_sub_command, overview, similar_names
 from twisted_mq.cli.errors import CliError, end_with_closed_pipe, escape_odd_output, report
 from twisted_mq.cli.run import Interrupted, run_under_reactor
 from twisted_mq.protocol.codes import ResponseCode
@@ -50,25 +51,38 @@ def run(arguments: Sequence[str]) -> int:
     if arguments[0] == "--version":
         print(version_line("mqadmin"))
         return 0
+    if arguments[0] == "completion":
+        return print_completion(arguments[1:])
     wants_help = arguments[0] == "help" and len(arguments) == 2
     name = arguments[1] if wants_help else arguments[0]
     command = find_sub_command(name)
     if command is None:
-        print(f"The sub command {name} not exist.")
-        return 1
+        return _unknown(name)
     if wants_help:
         print(command.help)
         return 0
     return _run_command(command, arguments[1:])
 
 
+def _unknown(name: str) -> int:
+    print(f"The sub command {name} not exist.")
+    similar = similar_names(name)
+    if similar:
+        print(f"did you mean {' or '.join(similar)}?", file=sys.stderr)
+    return 1
+
+
 def _run_command(command: SubCommand, arguments: Sequence[str]) -> int:
     try:
-        line = parse_command_line(command.options, arguments)
+        line = parse_command_line(command.all_options, arguments)
         if "h" in line:
             print(command.help)
             return 0
+        if command.module is None:
+            raise CliError(command.refusal)
         addresses = name_servers(line)
+        if not _may_go_on(command, line):
+            return 1
         run_under_reactor(lambda reactor: _execute(reactor, command, line, addresses))
     except UsageError as error:
         print(error, file=sys.stderr)
@@ -80,6 +94,14 @@ def _run_command(command: SubCommand, arguments: Sequence[str]) -> int:
     except Interrupted:
         return INTERRUPTED
     return 0
+
+
+def _may_go_on(command: SubCommand, line: CommandLine) -> bool:
+    """Whether what destroys something is meant: asked on a terminal alone, where scripts of Apache's tool are not stopped."""
+    if command.danger is None or "yes" in line or "dry-run" in line or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return True
+    answer = input(f"{command.name} {command.danger}. Go on? [y/N] ")
+    return answer.strip().lower() in ("y", "yes")
 
 
 def with_next_step(error: Exception) -> str:
@@ -114,6 +136,8 @@ async def _execute(reactor: IReactorTime, command: SubCommand, line: CommandLine
         warn=lambda text: report(f"mqadmin {command.name}", text),
         now_ms=lambda: int(reactor.seconds() * 1000),
         sleep=lambda seconds: deferLater(reactor, seconds),
+        reactor=reactor,
+        as_json="json" in line,
     )
     try:
         await command.run(admin, line)

@@ -1,5 +1,6 @@
 """The entry point: what is printed where, and exit codes. Nothing here reaches a network."""
 
+import io
 import json
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from twisted.internet import defer
 
 from twisted_mq.cli import mqadmin
 from twisted_mq.cli.admin.command_line import CommandLine
-from twisted_mq.cli.admin.registry import SUB_COMMANDS, find_sub_command
+from twisted_mq.cli.admin.registry import find_sub_command, served, similar_names, sub_commands
 from twisted_mq.cli.errors import CliError
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.remoting.errors import RemotingTimeoutError
@@ -19,17 +20,24 @@ from twisted_mq.remoting.errors import RemotingTimeoutError
 REFERENCE = json.loads((Path(__file__).parent / "admin" / "subcommands.json").read_text())
 
 
+class Terminal(io.StringIO):
+    """A stream that people look at."""
+
+    def isatty(self):
+        return True
+
+
 @pytest.fixture
 def no_name_server(monkeypatch):
     monkeypatch.delenv("NAMESRV_ADDR", raising=False)
 
 
-@pytest.mark.parametrize("command", SUB_COMMANDS, ids=lambda command: command.name)
+@pytest.mark.parametrize("command", sub_commands(), ids=lambda command: command.name)
 def test_names_aliases_and_options_are_apaches(command):
     wanted = REFERENCE[command.name]
     found = {
         "alias": command.alias,
-        "options": [[one.short, one.long, one.has_arg, one.required] for one in command.options[2:]],
+        "options": [[one.short, one.long, one.has_arg, one.required] for one in command.options],
         "groups": sorted({"".join(other.short for other in command.options if other.group == one.group)
                           for one in command.options if one.group}),
     }  # fmt: skip
@@ -46,7 +54,7 @@ def test_without_arguments_all_subcommands_are_listed(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "The most commonly used mqadmin commands are:"
     assert lines[1] == "   updateTopic                         make or alter a topic"
-    assert [line.split()[0] for line in lines[1 : 1 + len(SUB_COMMANDS)]] == [command.name for command in SUB_COMMANDS]
+    assert [line.split()[0] for line in lines[1 : 1 + len(served())]] == [command.name for command in served()]
 
 
 def test_help_alone_lists_all_subcommands_too(capsys):
@@ -83,9 +91,61 @@ def test_a_closed_pipe_ends_without_a_word(words):
 
 def test_help_of_a_subcommand(capsys):
     assert mqadmin.run(["help", "topicList"]) == 0
-    assert capsys.readouterr().out.startswith("usage: mqadmin topicList [-c] [-h] [-n <arg>]\n")
+    assert capsys.readouterr().out.startswith("usage: mqadmin topicList [-c] [-h] [--json] [-n <arg>]\n")
     assert mqadmin.run(["topicList", "-h"]) == 0
-    assert capsys.readouterr().out.startswith("usage: mqadmin topicList [-c] [-h] [-n <arg>]\n")
+    assert capsys.readouterr().out.startswith("usage: mqadmin topicList [-c] [-h] [--json] [-n <arg>]\n")
+
+
+def test_a_subcommand_that_needs_what_is_not_here_says_so(capsys, no_name_server):
+    assert mqadmin.run(["electMaster", "-a", "c:1", "-b", "1", "-bn", "b", "-c", "d"]) == 1
+    assert capsys.readouterr() == (
+        "",
+        "mqadmin electMaster: it needs a controller, which this project does not have; Apache's mqadmin has it, for "
+        "Apache's servers\n",
+    )
+
+
+def test_a_subcommand_that_is_not_served_yet_says_so(capsys, no_name_server):
+    assert mqadmin.run(["remappingStaticTopic", "-t", "T", "-b", "b"]) == 1
+    assert capsys.readouterr() == ("", "mqadmin remappingStaticTopic: Apache's mqadmin has this, ours not yet\n")
+
+
+def test_every_subcommand_is_served_or_says_why_not():
+    for command in sub_commands():
+        assert callable(command.run) if command.module else command.refusal
+
+
+@pytest.mark.parametrize(
+    ("typo", "meant"),
+    [("topiclst", ["topicList"]), ("consumerProgres", ["consumerProgress"]), ("frobnicate", [])],
+)
+def test_a_typo_is_answered_with_what_may_be_meant(typo, meant):
+    assert similar_names(typo)[:1] == meant
+
+
+def test_what_may_be_meant_goes_to_standard_error(capsys):
+    assert mqadmin.run(["consumerProgres"]) == 1
+    printed = capsys.readouterr()
+    assert printed.out == "The sub command consumerProgres not exist.\n"
+    assert printed.err.startswith("did you mean consumerProgress")
+
+
+@pytest.mark.parametrize(("answer", "goes_on"), [("y", True), ("yes", True), ("n", False), ("", False)])
+def test_on_a_terminal_what_destroys_something_is_asked_for_first(monkeypatch, answer, goes_on):
+    asked = []
+    monkeypatch.setattr("builtins.input", lambda text: asked.append(text) or answer)
+    monkeypatch.setattr(sys, "stdin", Terminal())
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    command = find_sub_command("deleteTopic")
+    assert mqadmin._may_go_on(command, CommandLine({})) is goes_on
+    assert asked == ["deleteTopic deletes the topic with its messages. Go on? [y/N] "]
+    assert mqadmin._may_go_on(command, CommandLine({"yes": ""}))
+    assert mqadmin._may_go_on(find_sub_command("topicList"), CommandLine({}))
+    assert len(asked) == 1
+
+
+def test_scripts_are_not_asked():
+    assert mqadmin._may_go_on(find_sub_command("deleteTopic"), CommandLine({}))
 
 
 def test_an_unknown_subcommand_says_so_as_apaches_does(capsys):
@@ -97,7 +157,7 @@ def test_wrong_usage_prints_the_reason_and_the_help(capsys):
     assert mqadmin.run(["topicRoute"]) == 1
     printed = capsys.readouterr()
     assert printed.err == "Missing required option: t\n"
-    assert printed.out.startswith("usage: mqadmin topicRoute [-h] [-l] [-n <arg>] -t <arg>\n")
+    assert printed.out.startswith("usage: mqadmin topicRoute [-h] [--json] [-l] [-n <arg>] -t <arg>\n")
 
 
 def test_without_a_name_server_the_next_step_is_named(capsys, no_name_server):

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 import attrs
 from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IReactorTime
 
+from twisted_mq.cli.admin.command_line import CommandLine, UsageError
 from twisted_mq.cli.admin.java_format import hash_order
+from twisted_mq.cli.admin.tables import Table
 from twisted_mq.cli.errors import CliError
+from twisted_mq.cli.output import json_line
 from twisted_mq.protocol.bodies import (
     ClusterInfo,
     GroupList,
@@ -32,6 +36,7 @@ from twisted_mq.protocol.headers import (
     QueryTopicConsumeByWhoRequestHeader,
 )
 from twisted_mq.protocol.names.routes import MASTER_ID, ORDER_TOPIC_CONFIG
+from twisted_mq.protocol.text.json_value import Json
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header, encode_header
 from twisted_mq.remoting.client import RemotingClient
@@ -61,16 +66,57 @@ class AdminContext:
     warn: Callable[[str], None]
     now_ms: Callable[[], int]
     sleep: Callable[[float], Deferred[None]]
+    reactor: IReactorTime | None = None
+    """What producers run on; None in tests that send nothing."""
+    as_json: bool = False
+    """With --json: `say` and `row` print one JSON object a line, and text that has no value is left out."""
+
+    # output
+
+    def say(self, text: str | None, /, **value: Json) -> None:
+        """A line of text, or the value where JSON is wanted; None and no value stand for nothing to print."""
+        if not self.as_json and text is not None:
+            self.echo(text)
+        elif self.as_json and value:
+            self.echo(json_line(value).rstrip("\n"))
+
+    def say_value(self, text: str, value: Mapping[str, Json]) -> None:
+        """The same, of a value whose members have any names."""
+        self.echo(json_line(value).rstrip("\n") if self.as_json else text)
+
+    def row(self, table: Table, *values: Json) -> None:
+        """A row of a table."""
+        self.say_value(table.line(values), table.value(values))
+
+    # requests
 
     async def invoke(
-        self, address: str, code: RequestCode, header: attrs.AttrsInstance | None = None, body: bytes = b""
+        self,
+        address: str,
+        code: RequestCode,
+        header: attrs.AttrsInstance | None = None,
+        body: bytes = b"",
+        *,
+        more_fields: Mapping[str, str] | None = None,
+        timeout_seconds: float = TIMEOUT_SECONDS,
     ) -> RemotingCommand:
         """A successful answer. Raises BrokerError for any other, RemotingError where none came."""
-        fields = {} if header is None else encode_header(header)
-        answer = await self.client.invoke(address, RemotingCommand.request(code, fields, body), TIMEOUT_SECONDS)
+        fields = {**({} if header is None else encode_header(header)), **(more_fields or {})}
+        answer = await self.client.invoke(address, RemotingCommand.request(code, fields, body), timeout_seconds)
         if answer.code != ResponseCode.SUCCESS:
             raise BrokerError(answer.code, answer.remark or "")
         return answer
+
+    async def ask(
+        self, address: str, body_class: type[B], code: RequestCode, header: attrs.AttrsInstance | None = None
+    ) -> B:
+        """The body of a successful answer."""
+        return decode_body(body_class, (await self.invoke(address, code, header)).body)
+
+    async def tell_name_servers(self, code: RequestCode, header: attrs.AttrsInstance) -> None:
+        """The same request to each name server."""
+        for address in self.name_servers:
+            await self.invoke(address, code, header)
 
     async def ask_name_server(self, code: RequestCode, header: attrs.AttrsInstance | None = None) -> RemotingCommand:
         """The answer of the first name server that can be reached."""
@@ -135,8 +181,7 @@ class AdminContext:
     async def put_order_setting(self, topic: str, value: str) -> None:
         """Store the order setting at every name server."""
         header = PutKVConfigRequestHeader(namespace=ORDER_TOPIC_CONFIG, key=topic, value=value)
-        for address in self.name_servers:
-            await self.invoke(address, RequestCode.PUT_KV_CONFIG, header)
+        await self.tell_name_servers(RequestCode.PUT_KV_CONFIG, header)
 
 
 def broker_names(cluster: ClusterInfo, cluster_name: str) -> list[str]:
@@ -159,3 +204,31 @@ def select_address(addresses: dict[int, str] | None) -> str | None:
     if not addresses:
         return None
     return addresses.get(MASTER_ID) or next(iter(addresses.values()))
+
+
+def all_addresses(cluster: ClusterInfo, cluster_name: str) -> list[str]:
+    """Addresses of a cluster's brokers, slaves too. Raises ClusterUnknown."""
+    brokers = cluster.broker_addr_table or {}
+    held = [brokers[name].broker_addrs or {} for name in broker_names(cluster, cluster_name) if name in brokers]
+    return hash_order(address for addresses in held for address in addresses.values())
+
+
+async def chosen_masters(admin: AdminContext, line: CommandLine) -> list[str]:
+    """The broker of -b, or the masters of the cluster of -c. Raises UsageError where neither is given."""
+    if "b" in line:
+        return [line.value("b")]
+    return master_addresses(await admin.cluster_info(), cluster_of_line(line))
+
+
+async def chosen_brokers(admin: AdminContext, line: CommandLine) -> list[str]:
+    """The broker of -b, or all brokers of the cluster of -c. Raises UsageError where neither is given."""
+    if "b" in line:
+        return [line.value("b")]
+    return all_addresses(await admin.cluster_info(), cluster_of_line(line))
+
+
+def cluster_of_line(line: CommandLine) -> str:
+    """The value of -c. Raises UsageError without it."""
+    if "c" not in line:
+        raise UsageError("Missing required option: [-b a broker's address, -c a cluster's name]")
+    return line.value("c")

@@ -5,17 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from twisted_mq.cli.admin.calls import AdminContext
-from twisted_mq.cli.admin.command_line import CommandLine, Option
+from twisted_mq.cli.admin.command_line import CommandLine
 from twisted_mq.cli.admin.java_format import fixed, hash_order, parse_number, text_or_null
 from twisted_mq.protocol.bodies import ClusterInfo
 from twisted_mq.protocol.errors import ProtocolError
 from twisted_mq.remoting.errors import RemotingError
-
-OPTIONS = (
-    Option("m", "moreStats", "messages in and out, yesterday and today", has_arg=False),
-    Option("i", "interval", "print again every so many seconds"),
-    Option("c", "clusterName", "only this cluster"),
-)
 
 _BASE = "{:<22}  {:<22}  {:<4}  {:<22} {:<16}  {:>16}  {:>30}  {:<22}  "
 BASE_HEAD = (_BASE + "{:<11}  {:<12}  {:<8}  {:<10}").format(
@@ -42,7 +36,7 @@ MORE_HEAD = _MORE.format(
 MS_PER_HOUR = 3_600_000.0
 
 
-async def run(admin: AdminContext, line: CommandLine) -> None:
+async def cluster_list(admin: AdminContext, line: CommandLine) -> None:
     interval_seconds = line.number("i", 0)
     await _print_once(admin, line)
     while "i" in line:
@@ -54,13 +48,14 @@ async def _print_once(admin: AdminContext, line: CommandLine) -> None:
     cluster = await admin.cluster_info()
     names = [line.value("c")] if line.value("c") else hash_order(cluster.cluster_addr_table or {})
     more = "m" in line
-    admin.echo(MORE_HEAD if more else BASE_HEAD)
+    admin.say(MORE_HEAD if more else BASE_HEAD)
     for cluster_name, broker_name, broker_id, address in brokers(cluster, names):
         figures = await _figures(admin, address)
         if more:
-            admin.echo(more_row(cluster_name, broker_name, figures or {}))
+            row = more_row(cluster_name, broker_name, figures or {})
         else:
-            admin.echo(base_row(cluster_name, broker_name, broker_id, address, figures, admin.now_ms()))
+            row = base_row(cluster_name, broker_name, broker_id, address, figures, admin.now_ms())
+        admin.say(row, cluster=cluster_name, broker=broker_name, brokerId=broker_id, address=address, figures=figures)
 
 
 async def _figures(admin: AdminContext, address: str) -> dict[str, str] | None:

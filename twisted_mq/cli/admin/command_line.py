@@ -11,6 +11,9 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 import attrs
+import msgspec
+
+from twisted_mq.cli.admin.java_format import parse_time
 
 HELP_WIDTH = 110
 """Columns of Apache's help (ServerUtil)."""
@@ -20,9 +23,8 @@ class UsageError(Exception):
     """A command line that does not fit its options; the text is what Apache's tool would say."""
 
 
-@attrs.frozen
-class Option:
-    """One option; `group` names options of which exactly one must be given."""
+class Option(msgspec.Struct, frozen=True):
+    """One option; `group` names options of which exactly one must be given. Some have only a long name."""
 
     short: str
     long: str
@@ -30,10 +32,22 @@ class Option:
     has_arg: bool = True
     required: bool = False
     group: str | None = None
+    ours: bool = False
+    """Apache's tool has it not: it has to be spelled out, so that all short forms mean what they mean there."""
+
+    @property
+    def key(self) -> str:
+        """The name of its value: the letter, or the long name where there is none."""
+        return self.short or self.long
+
+    @property
+    def spelled(self) -> str:
+        """The option as a usage line has it."""
+        return f"-{self.short}" if self.short else f"--{self.long}"
 
     @property
     def usage(self) -> str:
-        return f"-{self.short} <arg>" if self.has_arg else f"-{self.short}"
+        return f"{self.spelled} <arg>" if self.has_arg else self.spelled
 
 
 GLOBAL_OPTIONS = (
@@ -65,6 +79,23 @@ class CommandLine:
         except ValueError:
             raise UsageError(f"Option -{short} needs a whole number, got {text!r}") from None
 
+    def time(self, short: str, now_ms: int) -> int:
+        """Ms since 1970 of a time as `parse_time` takes it. Raises UsageError for anything else."""
+        try:
+            return parse_time(self.value(short), now_ms)
+        except ValueError:
+            raise UsageError(
+                f"Option -{short} needs ms since 1970 or yyyy-MM-dd#HH:mm:ss:SSS, got {self.value(short)!r}"
+            ) from None
+
+    def is_true(self, short: str, default: bool = False) -> bool:
+        """Boolean.parseBoolean of a value: anything but true, in any case, is false."""
+        return self.value(short).lower() == "true" if short in self else default
+
+    def parts(self, short: str, separator: str = ",") -> list[str]:
+        """The parts of a value, trimmed, without the empty ones."""
+        return [part.strip() for part in self.value(short).split(separator) if part.strip()]
+
 
 def parse_command_line(options: Sequence[Option], arguments: Sequence[str]) -> CommandLine:
     """Read the arguments behind the subcommand. Raises UsageError."""
@@ -78,7 +109,7 @@ def parse_command_line(options: Sequence[Option], arguments: Sequence[str]) -> C
 class _Parser:
     def __init__(self, options: Sequence[Option]) -> None:
         self._options = options
-        self._short = {option.short: option for option in options}
+        self._short = {option.short: option for option in options if option.short}
         self.values: dict[str, str] = {}
         self._awaits: Option | None = None
         self._selected: dict[str, Option] = {}
@@ -100,7 +131,7 @@ class _Parser:
     def _is_missing(self, option: Option) -> bool:
         if option.group is not None:
             return option.group not in self._selected
-        return option.required and option.short not in self.values
+        return option.required and option.key not in self.values
 
     def _token(self, token: str) -> None:
         if self._awaits is not None and not self._is_option(token):
@@ -119,7 +150,7 @@ class _Parser:
 
     def _matching(self, name: str) -> list[Option]:
         exact = [option for option in self._options if option.long == name]
-        return exact or [option for option in self._options if option.long.startswith(name)]
+        return exact or [one for one in self._options if one.long.startswith(name) and not one.ours]
 
     def _long(self, token: str) -> None:
         name, equals, value = token.lstrip("-").partition("=")
@@ -171,33 +202,33 @@ class _Parser:
         if option.has_arg:
             self._awaits = option
         else:
-            self.values[option.short] = ""
+            self.values[option.key] = ""
 
     def _set_value(self, value: str) -> None:
         assert self._awaits is not None
         if len(value) > 1 and value[0] == value[-1] == '"':
             value = value[1:-1]
-        self.values.setdefault(self._awaits.short, value)
+        self.values.setdefault(self._awaits.key, value)
         self._awaits = None
 
     def _check_value(self) -> None:
         if self._awaits is not None:
-            raise UsageError(f"Missing argument for option: {self._awaits.short}")
+            raise UsageError(f"Missing argument for option: {self._awaits.key}")
 
 
 def _missing_name(options: Sequence[Option], option: Option) -> str:
     if option.group is None:
-        return option.short
+        return option.key
     members = [member for member in options if member.group == option.group]
     return "[" + ", ".join(f"-{member.short} {member.text}" for member in members) + "]"
 
 
 def help_text(name: str, options: Sequence[Option]) -> str:
     """Usage line and option table of a subcommand."""
-    ordered = sorted(options, key=lambda option: option.short.lower())
+    ordered = sorted(options, key=lambda option: option.key.lower())
     usage = f"usage: mqadmin {name} " + " ".join(_usage_parts(ordered))
     lines = textwrap.wrap(usage, HELP_WIDTH, subsequent_indent=" " * 7, break_long_words=False, break_on_hyphens=False)
-    heads = [f" -{option.short},--{option.long}" + " <arg>" * option.has_arg for option in ordered]
+    heads = [_head(option) + " <arg>" * option.has_arg for option in ordered]
     width = max(map(len, heads)) + 3
     for head, option in zip(heads, ordered, strict=True):
         lines += textwrap.wrap(
@@ -208,6 +239,10 @@ def help_text(name: str, options: Sequence[Option]) -> str:
             break_on_hyphens=False,
         )
     return "\n".join(lines)
+
+
+def _head(option: Option) -> str:
+    return f" -{option.short},--{option.long}" if option.short else f"    --{option.long}"
 
 
 def _usage_parts(ordered: Sequence[Option]) -> Iterator[str]:

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from twisted_mq.cli.admin.calls import AdminContext, master_addresses
-from twisted_mq.cli.admin.command_line import CommandLine, Option
-
-OPTIONS = (
-    Option("t", "topic", "name of the topic", required=True),
-    Option("c", "clusterName", "cluster whose masters forget the topic", required=True),
-)
+from twisted_mq.cli.admin.command_line import CommandLine
 
 
-async def run(admin: AdminContext, line: CommandLine) -> None:
+async def delete_topic(admin: AdminContext, line: CommandLine) -> None:
     topic, cluster_name = line.value("t"), line.value("c")
     for address in master_addresses(await admin.cluster_info(), cluster_name):
         await admin.delete_topic(address, topic)
-    admin.echo(f"delete topic [{topic}] from cluster [{cluster_name}] success.")
+    admin.say(f"delete topic [{topic}] from cluster [{cluster_name}] success.", deleted=topic, cluster=cluster_name)
     for name_server in admin.name_servers:
         await admin.delete_route(name_server, cluster_name, topic)
-    admin.echo(f"delete topic [{topic}] from NameServer success.")
+    admin.say(f"delete topic [{topic}] from NameServer success.", deleted=topic, nameServers=admin.name_servers)

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import datetime
+from typing import cast
 
-from twisted_mq.cli.admin.calls import AdminContext, master_addresses
-from twisted_mq.cli.admin.command_line import CommandLine, Option, help_text
+from twisted_mq.cli.admin.calls import AdminContext, chosen_masters
+from twisted_mq.cli.admin.command_line import CommandLine
 from twisted_mq.cli.admin.java_format import time_text
-from twisted_mq.protocol.bodies import HAClientRuntimeInfo, HARuntimeInfo, decode_body
+from twisted_mq.protocol.bodies import HAClientRuntimeInfo, HARuntimeInfo, decode_body, to_value
 from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.text.json_value import Json
 
 DEFAULT_INTERVAL_SECONDS = 3
-
-OPTIONS = (
-    Option("c", "clusterName", "ask all masters of this cluster"),
-    Option("b", "brokerAddr", "ask this broker, master or slave"),
-    Option("i", "interval", "print again every so many seconds"),
-)
 
 HEAD = (
     f"{'#SlaveAddr':<32}  {'#SlaveAckOffset':<16} {'#Diff':>16} {'#TransferSpeed(KB/s)':>16} {'#Status':>16}"
@@ -24,7 +20,7 @@ HEAD = (
 )
 
 
-async def run(admin: AdminContext, line: CommandLine) -> None:
+async def ha_status(admin: AdminContext, line: CommandLine) -> None:
     await _print_once(admin, line)
     while "i" in line:
         await admin.sleep(line.number("i", DEFAULT_INTERVAL_SECONDS))
@@ -32,17 +28,10 @@ async def run(admin: AdminContext, line: CommandLine) -> None:
 
 
 async def _print_once(admin: AdminContext, line: CommandLine) -> None:
-    if "b" in line:
-        addresses = [line.value("b").strip()]
-    elif "c" in line:
-        addresses = master_addresses(await admin.cluster_info(), line.value("c").strip())
-    else:
-        admin.echo(help_text("haStatus", OPTIONS))
-        return
-    for address in addresses:
+    for address in await chosen_masters(admin, line):
         answer = await admin.invoke(address, RequestCode.GET_BROKER_HA_STATUS)
-        for row in lines(address, decode_body(HARuntimeInfo, answer.body)):
-            admin.echo(row)
+        info = decode_body(HARuntimeInfo, answer.body)
+        admin.say("\n".join(lines(address, info)), broker=address, status=cast(Json, to_value(info)))
 
 
 def lines(address: str, info: HARuntimeInfo, zone: datetime.tzinfo | None = None) -> list[str]:

@@ -53,12 +53,30 @@ def map_text(values: Mapping[str, object] | Mapping[int, object]) -> str:
     return "{" + ", ".join(f"{key}={texts[key]}" for key in keys) + "}"
 
 
+def _moment(timestamp_ms: int, zone: datetime.tzinfo | None) -> datetime.datetime:
+    moment = datetime.datetime.fromtimestamp(timestamp_ms // 1000, zone or datetime.UTC)
+    return moment.astimezone() if zone is None else moment
+
+
 def time_text(timestamp_ms: int, zone: datetime.tzinfo | None = None) -> str:
     """2026-11-20 23:27:22,099 in the given zone, by default the machine's (UtilAll.timeMillisToHumanString2)."""
-    moment = datetime.datetime.fromtimestamp(timestamp_ms // 1000, zone or datetime.UTC)
-    if zone is None:
-        moment = moment.astimezone()
-    return f"{moment:%Y-%m-%d %H:%M:%S},{timestamp_ms % 1000:03d}"
+    return f"{_moment(timestamp_ms, zone):%Y-%m-%d %H:%M:%S},{timestamp_ms % 1000:03d}"
+
+
+def date_text(timestamp_ms: int, zone: datetime.tzinfo | None = None) -> str:
+    """2026-11-20 23:27:22 (UtilAll.YYYY_MM_DD_HH_MM_SS)."""
+    return f"{_moment(timestamp_ms, zone):%Y-%m-%d %H:%M:%S}"
+
+
+def parse_time(text: str, now_ms: int) -> int:
+    """Ms since 1970 of a number, of "now", or of 2026-11-20#23:27:22:099 in the machine's zone. Raises ValueError."""
+    if text == "now":
+        return now_ms
+    try:
+        return int(text)
+    except ValueError:
+        moment, _, ms = text.rpartition(":")
+        return round(datetime.datetime.strptime(moment, "%Y-%m-%d#%H:%M:%S").astimezone().timestamp()) * 1000 + int(ms)
 
 
 def pretty_json(value: object, depth: int = 0) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from twisted_mq.cli.admin.calls import AdminContext, select_address
-from twisted_mq.cli.admin.command_line import CommandLine, Option
+from twisted_mq.cli.admin.command_line import CommandLine
 from twisted_mq.cli.admin.java_format import hash_order, text_or_null
 from twisted_mq.cli.errors import CliError
 from twisted_mq.protocol.bodies import ClusterInfo
@@ -13,30 +13,28 @@ from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.names.system_topics import DLQ_PREFIX, RETRY_PREFIX
 from twisted_mq.remoting.errors import RemotingError
 
-OPTIONS = (Option("c", "clusterModel", "show each topic's cluster and consumer groups too", has_arg=False),)
-
 HEAD = f"{'#Cluster Name':<20}  {'#Topic':<48}  {'#Consumer Group':<48}"
 HIDDEN_PREFIXES = (RETRY_PREFIX, DLQ_PREFIX)
 """Topics that the table with clusters leaves out."""
 
 
-async def run(admin: AdminContext, line: CommandLine) -> None:
+async def topic_list(admin: AdminContext, line: CommandLine) -> None:
     if "c" in line:
         await _print_table(admin)
         return
     for topic in await admin.topic_list():
-        admin.echo(topic)
+        admin.say(topic, topic=topic)
 
 
 async def _print_table(admin: AdminContext) -> None:
     cluster = await admin.cluster_info()
-    admin.echo(HEAD)
+    admin.say(HEAD)
     for topic in await admin.topic_list():
         if topic.startswith(HIDDEN_PREFIXES):
             continue
         cluster_name, groups = await _whereabouts(admin, topic, cluster)
-        for row in rows(cluster_name, topic, groups):
-            admin.echo(row)
+        for row, group in zip(rows(cluster_name, topic, groups), groups or [""], strict=True):
+            admin.say(row, cluster=cluster_name, topic=topic, consumerGroup=group)
 
 
 async def _whereabouts(admin: AdminContext, topic: str, cluster: ClusterInfo) -> tuple[str | None, list[str]]:

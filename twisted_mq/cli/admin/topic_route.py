@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from twisted_mq.cli.admin.calls import AdminContext
-from twisted_mq.cli.admin.command_line import CommandLine, Option
-from twisted_mq.cli.admin.java_format import map_text, pretty_json
-from twisted_mq.protocol.bodies import QueueData, TopicRouteData, encode_body
-from twisted_mq.protocol.text.fastjson import loads
+import json
 
-OPTIONS = (
-    Option("t", "topic", "name of the topic", required=True),
-    Option("l", "list", "a table instead of JSON", has_arg=False),
-)
+from twisted_mq.cli.admin.calls import AdminContext
+from twisted_mq.cli.admin.command_line import CommandLine
+from twisted_mq.cli.admin.java_format import map_text, pretty_json
+from twisted_mq.protocol.bodies import QueueData, TopicRouteData, encode_body, to_value
+from twisted_mq.protocol.text.fastjson import dumps, loads
+from twisted_mq.protocol.text.json_value import Json
 
 RULE = "-" * 158
 
 
-async def run(admin: AdminContext, line: CommandLine) -> None:
+async def topic_route(admin: AdminContext, line: CommandLine) -> None:
     route = await admin.topic_route(line.value("t"))
-    admin.echo("\n".join(table(route)) if "l" in line else json_text(route))
+    text = "\n".join(table(route)) if "l" in line else json_text(route)
+    admin.say_value(text, json_value(route))
 
 
 def json_text(route: TopicRouteData) -> str:
     """The route as Apache's tool prints it: JSON with tabs, broker ids unquoted."""
     return pretty_json(loads(encode_body(route)))
+
+
+def json_value(route: TopicRouteData) -> dict[str, Json]:
+    """The route with all keys as text."""
+    value: dict[str, Json] = json.loads(dumps(to_value(route), standard=True))
+    return value
 
 
 def _row(*columns: object) -> str:

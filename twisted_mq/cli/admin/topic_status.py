@@ -6,20 +6,15 @@ import datetime
 from collections.abc import Mapping
 
 from twisted_mq.cli.admin.calls import AdminContext, select_address
-from twisted_mq.cli.admin.command_line import CommandLine, Option
+from twisted_mq.cli.admin.command_line import CommandLine
 from twisted_mq.cli.admin.java_format import time_text
 from twisted_mq.cli.errors import CliError
 from twisted_mq.protocol.bodies import MessageQueue, TopicOffset
 
-OPTIONS = (
-    Option("t", "topic", "name of the topic", required=True),
-    Option("c", "cluster", "name whose route leads to the brokers: a cluster, or a light queue's parent topic"),
-)
-
 HEAD = f"{'#Broker Name':<32}  {'#QID':<4}  {'#Min Offset':<20}  {'#Max Offset':<20}    #Last Updated"
 
 
-async def run(admin: AdminContext, line: CommandLine) -> None:
+async def topic_status(admin: AdminContext, line: CommandLine) -> None:
     topic = line.value("t")
     route = await admin.topic_route(line.value("c") if "c" in line else topic)
     offsets: dict[MessageQueue, TopicOffset] = {}
@@ -29,8 +24,23 @@ async def run(admin: AdminContext, line: CommandLine) -> None:
             offsets.update((await admin.topic_stats(address, topic)).offset_table or {})
     if not offsets and "c" not in line:
         raise CliError(f"no broker has figures for topic {topic}", "look at `mqadmin topicRoute` of it")
-    for row in lines(offsets):
-        admin.echo(row)
+    if admin.as_json:
+        _say_values(admin, offsets)
+    else:
+        admin.echo("\n".join(lines(offsets)))
+
+
+def _say_values(admin: AdminContext, offsets: Mapping[MessageQueue, TopicOffset]) -> None:
+    for queue in sorted(offsets):
+        offset = offsets[queue]
+        admin.say(
+            None,
+            broker=queue.broker_name,
+            queueId=queue.queue_id,
+            minOffset=offset.min_offset,
+            maxOffset=offset.max_offset,
+            lastUpdated=offset.last_update_timestamp,
+        )
 
 
 def lines(offsets: Mapping[MessageQueue, TopicOffset], zone: datetime.tzinfo | None = None) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import attrs
 
 from twisted_mq.cli.admin.calls import AdminContext, broker_names, master_addresses
-from twisted_mq.cli.admin.command_line import CommandLine, Option, UsageError
+from twisted_mq.cli.admin.command_line import CommandLine, UsageError
 from twisted_mq.cli.admin.java_format import hash_order, map_text
 from twisted_mq.cli.errors import CliError
 from twisted_mq.protocol.bodies import ClusterInfo
@@ -15,19 +15,6 @@ from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.flags import TopicSysFlag, perm_text
 from twisted_mq.protocol.headers import CreateTopicRequestHeader
 from twisted_mq.protocol.names.system_topics import AUTO_CREATE_TOPIC
-
-OPTIONS = (
-    Option("b", "brokerAddr", "the broker that gets the topic, as host:port", group="where"),
-    Option("c", "clusterName", "the cluster whose masters get the topic", group="where"),
-    Option("a", "attributes", "changes of attributes: +key=value,-key"),
-    Option("t", "topic", "name of the topic", required=True),
-    Option("r", "readQueueNums", "how many queues are read, 8 by default"),
-    Option("w", "writeQueueNums", "how many queues are written, 8 by default"),
-    Option("p", "perm", "permission: 2 write, 4 read, 6 both (default)"),
-    Option("o", "order", "true for an ordered topic, false by default"),
-    Option("u", "unit", "true for a unit topic"),
-    Option("s", "hasUnitSub", "true where units subscribe to it"),
-)
 
 PERM_END = 8
 """Permissions below this are sent (PermName.isValid); the broker has the last word."""
@@ -68,13 +55,13 @@ class TopicSettings:
         )
 
 
-async def run(admin: AdminContext, line: CommandLine) -> None:
+async def update_topic(admin: AdminContext, line: CommandLine) -> None:
     settings = read_settings(line)
     if "b" in line:
         await _at_broker(admin, settings, line.value("b"))
     else:
         await _in_cluster(admin, settings, line.value("c"))
-    admin.echo(str(settings))
+    admin.say(str(settings), **attrs.asdict(settings))
 
 
 async def _at_broker(admin: AdminContext, settings: TopicSettings, address: str) -> None:
@@ -84,20 +71,20 @@ async def _at_broker(admin: AdminContext, settings: TopicSettings, address: str)
         entry = f"{name}:{settings.write_queues}"
         merged = merge_order(await admin.order_setting(settings.topic), entry)
         await admin.put_order_setting(settings.topic, merged)
-        admin.echo(f"set broker orderConf. isOrder=true, orderConf=[{entry}]")
-    admin.echo(f"create topic to {address} success.")
+        admin.say(f"set broker orderConf. isOrder=true, orderConf=[{entry}]", order=merged)
+    admin.say(f"create topic to {address} success.", broker=address)
 
 
 async def _in_cluster(admin: AdminContext, settings: TopicSettings, cluster_name: str) -> None:
     cluster = await admin.cluster_info()
     for address in master_addresses(cluster, cluster_name):
         await admin.invoke(address, RequestCode.UPDATE_AND_CREATE_TOPIC, settings.header())
-        admin.echo(f"create topic to {address} success.")
+        admin.say(f"create topic to {address} success.", broker=address)
     if settings.order:
         names = broker_names(cluster, cluster_name)
         setting = ";".join(f"{name}:{settings.write_queues}" for name in names)
         await admin.put_order_setting(settings.topic, setting)
-        admin.echo(f"set cluster orderConf. isOrder=true, orderConf=[{setting}]")
+        admin.say(f"set cluster orderConf. isOrder=true, orderConf=[{setting}]", order=setting)
 
 
 def read_settings(line: CommandLine) -> TopicSettings:
@@ -105,32 +92,28 @@ def read_settings(line: CommandLine) -> TopicSettings:
     perm = line.number("p", 6)
     if not 0 <= perm < PERM_END:
         raise UsageError(f"Option -p is 2 (write), 4 (read) or 6 (both), got {perm}")
-    unit, unit_sub = _is_true(line, "u"), _is_true(line, "s")
+    unit, unit_sub = line.is_true("u"), line.is_true("s")
     return TopicSettings(
         topic=line.value("t"),
         read_queues=line.number("r", 8),
         write_queues=line.number("w", 8),
         perm=perm,
         sys_flag=TopicSysFlag.FLAG_UNIT * unit | TopicSysFlag.FLAG_UNIT_SUB * unit_sub,
-        order=_is_true(line, "o"),
+        order=line.is_true("o"),
         attributes=parse_attributes(line.value("a")),
     )
 
 
-def _is_true(line: CommandLine, short: str) -> bool:
-    return line.value(short).lower() == "true"
-
-
-def parse_attributes(text: str) -> dict[str, str]:
+def parse_attributes(text: str, option: str = "-a") -> dict[str, str]:
     """ "+a=1,-b" as {"+a": "1", "-b": ""}. Raises UsageError."""
     attributes: dict[str, str] = {}
     for part in filter(None, text.split(",")):
         key, equals, value = part.partition("=")
         sign = "+" if equals else "-"
         if sign not in key:
-            raise UsageError(f"Option -a: {part!r} is neither +key=value nor -key")
+            raise UsageError(f"Option {option}: {part!r} is neither +key=value nor -key")
         if key in attributes:
-            raise UsageError(f"Option -a: {key!r} is given twice")
+            raise UsageError(f"Option {option}: {key!r} is given twice")
         attributes[key] = value
     return attributes
 

@@ -82,7 +82,7 @@ def run(client: Any, command: str) -> tuple[list[str], list[str]]:
     found = find_sub_command(name)
     assert found is not None
     admin, lines, warnings = context(client)
-    work = defer.Deferred.fromCoroutine(found.run(admin, parse_command_line(found.options, arguments)))
+    work = defer.Deferred.fromCoroutine(found.run(admin, parse_command_line(found.all_options, arguments)))
     outcome: list[Any] = []
     work.addBoth(outcome.append)
     if outcome and hasattr(outcome[0], "raiseException"):

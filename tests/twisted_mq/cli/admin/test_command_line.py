@@ -10,14 +10,14 @@ from twisted_mq.cli.admin.command_line import (
     help_text,
     parse_command_line,
 )
-from twisted_mq.cli.admin.update_topic import OPTIONS as UPDATE_TOPIC_OWN
+from twisted_mq.cli.admin.registry import find_sub_command
 
 TOPIC_ROUTE = (
     *GLOBAL_OPTIONS,
     Option("t", "topic", "topic name", required=True),
     Option("l", "list", "a table", has_arg=False),
 )
-UPDATE_TOPIC = (*GLOBAL_OPTIONS, *UPDATE_TOPIC_OWN)
+UPDATE_TOPIC = (*GLOBAL_OPTIONS, *find_sub_command("updateTopic").options)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_wrong_command_line_says_what_apaches_says(options, arguments, text):
 def test_missing_group_and_option_are_named_in_order_of_declaration():
     with pytest.raises(UsageError) as caught:
         parse_command_line(UPDATE_TOPIC, [])
-    group = f"[-b {UPDATE_TOPIC_OWN[0].text}, -c {UPDATE_TOPIC_OWN[1].text}]"
+    group = f"[-b {UPDATE_TOPIC[2].text}, -c {UPDATE_TOPIC[3].text}]"
     assert str(caught.value) == f"Missing required options: {group}, t"
 
 

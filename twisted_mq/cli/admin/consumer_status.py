@@ -1,0 +1,79 @@
+"""`mqadmin consumerStatus` (Apache: ConsumerStatusSubCommand): what the members of a group report of themselves."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import cast
+
+from twisted_mq.cli.admin.calls import AdminContext
+from twisted_mq.cli.admin.command_line import CommandLine
+from twisted_mq.cli.admin.files import write_file
+from twisted_mq.cli.admin.groups import consumer_connection, running_info
+from twisted_mq.cli.admin.running_text import complaints, running_text, same_subscriptions
+from twisted_mq.cli.admin.tables import Table
+from twisted_mq.protocol.bodies import Connection, ConsumerRunningInfo, to_value
+from twisted_mq.protocol.errors import ProtocolError
+from twisted_mq.protocol.names.versions import version_name
+from twisted_mq.protocol.text.json_value import Json
+from twisted_mq.remoting.errors import RemotingError
+
+MEMBERS = Table.of(
+    "{:<10} {:<40} {:<20} {}",
+    index="#Index",
+    clientId="#ClientId",
+    version="#Version",
+    file="#ConsumerRunningInfoFile",
+)
+
+
+async def consumer_status(admin: AdminContext, line: CommandLine) -> None:
+    group, with_threads = line.value("g"), "s" in line
+    if "i" in line:
+        info = await running_info(admin, group, line.value("i"), with_threads=with_threads)
+        admin.say(running_text(info), clientId=line.value("i"), subscriptions=_subscriptions(info))
+        return
+    found = await consumer_connection(admin, group, line.value("b") or None)
+    infos = await _write_infos(admin, group, found.connection_set, with_threads)
+    if infos:
+        _judge(admin, infos)
+
+
+def _subscriptions(info: ConsumerRunningInfo) -> Json:
+    return cast(Json, [to_value(one) for one in info.subscription_set])
+
+
+async def _write_infos(
+    admin: AdminContext, group: str, members: list[Connection], with_threads: bool
+) -> dict[str, ConsumerRunningInfo]:
+    """Each member's report in a file below the working directory, as Apache's tool writes them."""
+    folder, infos = str(admin.now_ms()), dict[str, ConsumerRunningInfo]()
+    admin.say(MEMBERS.head)
+    for member in members:
+        try:
+            info = await running_info(admin, group, member.client_id, with_threads=with_threads)
+        except (ProtocolError, RemotingError) as error:
+            admin.warn(f"{member.client_id}: {error}")
+            continue
+        infos[member.client_id] = info
+        path = write_file(folder, _file_name(member.client_id), running_text(info).encode())
+        admin.row(MEMBERS, len(infos), member.client_id, version_name(member.version), path)
+    return infos
+
+
+def _file_name(client_id: str) -> str:
+    """A client chooses its id: nothing in it leads out of the folder."""
+    return re.sub(rf"[\0{os.sep}]", "_", client_id).lstrip(".") or "_"
+
+
+def _judge(admin: AdminContext, infos: dict[str, ConsumerRunningInfo]) -> None:
+    """Whether the members agree, and what is wrong with their queues."""
+    now_ms = admin.now_ms()
+    if not same_subscriptions(infos, now_ms):
+        admin.say("\n\nWARN: Different subscription in the same group of consumer!!!", sameSubscription=False)
+        return
+    admin.say("\n\nSame subscription in the same group of consumer", sameSubscription=True)
+    admin.say("\n\nRebalance OK")
+    for client_id in sorted(infos):
+        for text in complaints(client_id, infos[client_id], now_ms):
+            admin.say(text, clientId=client_id, complaint=text)

@@ -1,0 +1,137 @@
+"""`mqadmin exportConfigs`, `exportMetadata`: settings of brokers, topics and groups, into a file of JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, cast
+
+import attrs
+import javaproperties
+
+from twisted_mq.cli.admin.calls import AdminContext, all_addresses, cluster_of_line, master_addresses
+from twisted_mq.cli.admin.command_line import CommandLine
+from twisted_mq.cli.admin.files import write_file
+from twisted_mq.protocol.bodies import (
+    SubscriptionGroupConfig,
+    SubscriptionGroupWrapper,
+    TopicConfig,
+    TopicConfigAndMappingSerializeWrapper,
+    TopicConfigSerializeWrapper,
+    TopicList,
+    to_value,
+)
+from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.names.system_topics import DLQ_PREFIX, RETRY_PREFIX, is_system_topic
+
+FOLDER = "/tmp/rocketmq/export"
+"""Where Apache's tool puts its files unless told otherwise."""
+
+CONFIG_KEYS = (
+    *("brokerClusterName", "brokerId", "brokerName", "brokerRole", "fileReservedTime", "filterServerNums"),
+    *("flushDiskType", "maxMessageSize", "messageDelayLevel", "msgTraceTopicName", "slaveReadEnable", "traceOn"),
+    *("traceTopicEnable", "useTLS", "autoCreateTopicEnable", "autoCreateSubscriptionGroup"),
+)
+"""The settings that are worth comparing between clusters."""
+
+SYSTEM_GROUP_PREFIX = "CID_RMQ_SYS_"
+PREDEFINED_GROUPS = frozenset(
+    {
+        *("DEFAULT_CONSUMER", "DEFAULT_PRODUCER", "TOOLS_CONSUMER", "SCHEDULE_CONSUMER", "FILTERSRV_CONSUMER"),
+        *("__MONITOR_CONSUMER", "CLIENT_INNER_PRODUCER", "SELF_TEST_P_GROUP", "SELF_TEST_C_GROUP"),
+        *("CID_ONS-HTTP-PROXY", "CID_ONSAPI_PERMISSION", "CID_ONSAPI_OWNER", "CID_ONSAPI_PULL", "CID_RMQ_SYS_TRANS"),
+    }
+)
+"""Groups that every broker has (MixAll.PREDEFINE_GROUP_SET)."""
+
+PERM_END = 8
+
+
+def show_written(admin: AdminContext, line: CommandLine, name: str, value: Mapping[str, Any]) -> None:
+    """Write the JSON into the folder of -f and say where."""
+    text = json.dumps(value, ensure_ascii=False, indent="\t", sort_keys=True)
+    path = write_file(line.value("f") or FOLDER, name, text.encode())
+    admin.say(f"export {path} success", exported=path)
+
+
+async def export_configs(admin: AdminContext, line: CommandLine) -> None:
+    cluster, name = await admin.cluster_info(), cluster_of_line(line)
+    masters = master_addresses(cluster, name)
+    configs = {}
+    for address in masters:
+        body = (await admin.invoke(address, RequestCode.GET_BROKER_CONFIG)).body
+        settings = javaproperties.loads(body.decode("utf-8", "replace"))
+        configs[settings["brokerName"]] = {key: settings[key] for key in CONFIG_KEYS if key in settings}
+    scale = {
+        "namesrvSize": len(admin.name_servers),
+        "masterBrokerSize": len(masters),
+        "slaveBrokerSize": len(all_addresses(cluster, name)) - len(masters),
+    }
+    show_written(admin, line, "configs.json", {"brokerConfigs": configs, "clusterScale": scale})
+
+
+async def user_topics(admin: AdminContext, address: str, *, special: bool) -> TopicConfigSerializeWrapper:
+    """A broker's topics but its own; retries and dead letters only where `special`."""
+    found = await admin.ask(address, TopicConfigAndMappingSerializeWrapper, RequestCode.GET_ALL_TOPIC_CONFIG)
+    system = (await admin.ask(address, TopicList, RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER)).topic_list
+    kept = {
+        name: config
+        for name, config in found.topic_config_table.items()
+        if name not in system
+        and not is_system_topic(name)
+        and (special or not name.startswith((RETRY_PREFIX, DLQ_PREFIX)))
+        and 0 <= config.perm < PERM_END
+    }
+    return TopicConfigSerializeWrapper(topic_config_table=kept, data_version=found.data_version)
+
+
+async def user_groups(admin: AdminContext, address: str) -> SubscriptionGroupWrapper:
+    """A broker's groups but those that every broker has."""
+    found = await admin.ask(address, SubscriptionGroupWrapper, RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)
+    kept = {
+        name: config
+        for name, config in found.subscription_group_table.items()
+        if name not in PREDEFINED_GROUPS and not name.startswith(SYSTEM_GROUP_PREFIX)
+    }
+    return attrs.evolve(found, subscription_group_table=kept)
+
+
+async def export_metadata(admin: AdminContext, line: CommandLine) -> None:
+    special = "s" in line
+    if "b" not in line:
+        await _of_cluster(admin, line, special)
+    elif "t" in line:
+        topics = await user_topics(admin, line.value("b"), special=special)
+        show_written(admin, line, "topic.json", cast("dict[str, Any]", to_value(topics)))
+    elif "g" in line:
+        groups = await user_groups(admin, line.value("b"))
+        show_written(admin, line, "subscriptionGroup.json", cast("dict[str, Any]", to_value(groups)))
+
+
+async def _of_cluster(admin: AdminContext, line: CommandLine, special: bool) -> None:
+    """All masters' together: the queues of a topic, and the retry queues of a group, are summed up."""
+    topics: dict[str, TopicConfig] = {}
+    groups: dict[str, SubscriptionGroupConfig] = {}
+    for address in master_addresses(await admin.cluster_info(), cluster_of_line(line)):
+        for name, config in (await user_topics(admin, address, special=special)).topic_config_table.items():
+            topics[name] = _with_queues(config, topics.get(name))
+        for name, group in (await user_groups(admin, address)).subscription_group_table.items():
+            held = groups[name].retry_queue_nums if name in groups else 0
+            groups[name] = attrs.evolve(group, retry_queue_nums=group.retry_queue_nums + held)
+    parts: dict[str, Any] = {"exportTime": admin.now_ms()}
+    if "g" not in line or "t" in line:
+        parts["topicConfigTable"] = to_value(topics)
+    if "t" not in line:
+        parts["subscriptionGroupTable"] = to_value(groups)
+    name = "topic.json" if "t" in line else "subscriptionGroup.json" if "g" in line else "metadata.json"
+    show_written(admin, line, name, parts)
+
+
+def _with_queues(config: TopicConfig, held: TopicConfig | None) -> TopicConfig:
+    if held is None:
+        return config
+    return attrs.evolve(
+        config,
+        read_queue_nums=config.read_queue_nums + held.read_queue_nums,
+        write_queue_nums=config.write_queue_nums + held.write_queue_nums,
+    )

@@ -1,0 +1,50 @@
+"""Files that subcommands read and write. What the system refuses is raised as CliError."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from typing import TypeVar
+
+from twisted_mq.cli.errors import CliError
+from twisted_mq.protocol.bodies import decode_body
+from twisted_mq.protocol.errors import BodyError
+
+B = TypeVar("B")
+
+
+def read_bytes(path: str) -> bytes:
+    """A whole file."""
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise CliError(f"{path}: {error.strerror}") from error
+
+
+def read_list(body_class: type[B], path: str) -> list[B]:
+    """The bodies of a file with a JSON list, at least one."""
+    try:
+        found: list[B] = decode_body(list[body_class], read_bytes(path))  # type: ignore[valid-type]
+    except BodyError as error:
+        raise CliError(f"{path}: {error}") from error
+    if not found:
+        raise CliError(f"{path} holds an empty list")
+    return found
+
+
+def write_file(folder: str, name: str, data: bytes) -> str:
+    """Write a file into a folder, which is made where it is missing; returns its path."""
+    path = os.path.join(folder, name)
+    try:
+        os.makedirs(folder, exist_ok=True)
+        with open(path, "wb") as file:
+            file.write(data)
+    except OSError as error:
+        raise CliError(f"{path}: {error.strerror}") from error
+    return path
+
+
+def write_private_file(name: str, data: bytes) -> str:
+    """Write a file into a new folder of its own, which only its owner can open; returns its path."""
+    return write_file(tempfile.mkdtemp(prefix="mqadmin-"), name, data)

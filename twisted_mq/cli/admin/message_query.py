@@ -1,0 +1,157 @@
+"""`mqadmin queryMsgById`, `queryMsgByKey`, `queryMsgByUniqueKey`, `queryMsgByOffset`.
+
+Bodies go to files of their own, as with Apache's tool, but in a fresh folder: not into one of /tmp that is everybody's.
+"""
+
+from __future__ import annotations
+
+from twisted_mq.cli.admin.calls import AdminContext
+from twisted_mq.cli.admin.command_line import CommandLine, UsageError
+from twisted_mq.cli.admin.files import write_private_file
+from twisted_mq.cli.admin.found_messages import FOREVER_MS, MOST_OF_A_KEY, find_message, messages_of_key
+from twisted_mq.cli.admin.groups import is_push_type, running_info
+from twisted_mq.cli.admin.java_format import map_text, text_or_null, time_text
+from twisted_mq.cli.admin.java_text import direct_result_text
+from twisted_mq.cli.admin.message_tracks import MessageTrack, message_tracks
+from twisted_mq.cli.admin.queues import QueueReader
+from twisted_mq.cli.admin.sending import send_once, send_result_text
+from twisted_mq.cli.admin.tables import Table
+from twisted_mq.protocol.bodies import ConsumeMessageDirectlyResult, MessageQueue
+from twisted_mq.protocol.bodies.types import wire_name
+from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.errors import ProtocolError
+from twisted_mq.protocol.headers import ConsumeMessageDirectlyResultRequestHeader
+from twisted_mq.protocol.messages.message import Message, MessageExt
+from twisted_mq.remoting.errors import RemotingError
+
+KEYS = Table("{:<50} {:>4} {:>40}".format("#Message ID", "#QID", "#Offset"), "{:<50} {:>4} {:>40}",
+             ("msgId", "queueId", "queueOffset"))  # fmt: skip
+
+MOST_BY_KEY = 64
+OFFSET_ID = "OffsetID"
+
+
+async def query_msg_by_id(admin: AdminContext, line: CommandLine) -> None:
+    topic, cluster = line.value("t"), line.value("c") or None
+    for message_id in line.parts("i"):
+        message = await find_message(admin, topic, message_id, cluster)
+        if "g" in line and "d" in line:
+            await _consume_directly(admin, line, message)
+        elif "s" in line:
+            if line.is_true("s"):
+                await _send_again(admin, message_id, message)
+        else:
+            await show_message(admin, message, line.value("f") or None, with_id=True)
+
+
+async def query_msg_by_key(admin: AdminContext, line: CommandLine) -> None:
+    found = await messages_of_key(
+        admin,
+        line.value("t"),
+        line.value("k"),
+        line.number("m", MOST_BY_KEY),
+        line.number("b", 0),
+        line.number("e", FOREVER_MS),
+        line.value("c") or None,
+    )
+    admin.say(KEYS.head)
+    for message in found:
+        admin.row(KEYS, message.unique_key or message.msg_id, message.queue_id, message.queue_offset)
+
+
+async def query_msg_by_unique_key(admin: AdminContext, line: CommandLine) -> None:
+    found = await messages_of_key(
+        admin, line.value("t"), line.value("i"), MOST_OF_A_KEY, 0, FOREVER_MS, line.value("c") or None, True
+    )
+    found.sort(key=lambda message: message.store_timestamp)
+    if "g" in line and "d" in line:
+        await _consume_directly(admin, line, found[0])
+        return
+    for message in found if "a" in line else found[:1]:
+        await show_message(admin, message, None, with_id=False)
+
+
+async def query_msg_by_offset(admin: AdminContext, line: CommandLine) -> None:
+    queue = MessageQueue(line.value("t"), line.value("b"), line.number("i", 0))
+    result = await (await QueueReader.of(admin, queue.topic)).pull(queue, line.number("o", 0), 1)
+    for message in result.messages[:1]:
+        await show_message(admin, message, line.value("f") or None, with_id=True)
+
+
+async def show_message(admin: AdminContext, message: MessageExt, charset: str | None, *, with_id: bool) -> None:
+    """A message with all that is known of it, and who has consumed it."""
+    body = None if charset is None else _decoded(message.body, charset)
+    facts = message_facts(message, write_private_file(message.msg_id, message.body), with_id=with_id)
+    if body is not None:
+        facts["Message Body"] = body
+    tracks = await _tracks(admin, message)
+    text = "\n".join(f"{name + ':':<20} {text_or_null(value)}" for name, value in facts.items())
+    lines = "\n".join(map(str, tracks)) or "WARN: No Consumer"
+    admin.say(
+        f"{text}\n\n\n{lines}",
+        **{_json_name(name): value for name, value in facts.items()},
+        tracks=[{"consumerGroup": one.consumer_group, "trackType": one.track_type} for one in tracks],
+    )
+
+
+async def _tracks(admin: AdminContext, message: MessageExt) -> list[MessageTrack]:
+    try:
+        return await message_tracks(admin, message)
+    except (ProtocolError, RemotingError) as error:
+        admin.warn(f"who has consumed it: {error}")
+        return []
+
+
+def message_facts(message: MessageExt, body_path: str, *, with_id: bool) -> dict[str, str | int | None]:
+    """What is printed of a message, by the names that stand before it."""
+    keys = " ".join(message.keys) or None
+    facts: dict[str, str | int | None] = {OFFSET_ID: message.msg_id} if with_id else {}
+    return facts | {
+        "Topic": message.topic,
+        "Tags": f"[{text_or_null(message.tags)}]",
+        "Keys": f"[{text_or_null(keys)}]",
+        "Queue ID": message.queue_id,
+        "Queue Offset": message.queue_offset,
+        "CommitLog Offset": message.physical_offset,
+        "Reconsume Times": message.reconsume_times,
+        "Born Timestamp": time_text(message.born_timestamp),
+        "Store Timestamp": time_text(message.store_timestamp),
+        "Born Host": message.born_host,
+        "Store Host": message.store_host,
+        "System Flag": message.sys_flag,
+        "Properties": map_text(message.properties),
+        "Message Body Path": body_path,
+    }
+
+
+def _json_name(name: str) -> str:
+    return "offsetMsgId" if name == OFFSET_ID else wire_name(name.lower().replace(" ", "_"), {})
+
+
+def _decoded(body: bytes, charset: str) -> str:
+    try:
+        return body.decode(charset, "replace")
+    except LookupError:
+        raise UsageError(f"Option -f: no charset {charset!r}") from None
+
+
+async def _consume_directly(admin: AdminContext, line: CommandLine, message: MessageExt) -> None:
+    """Hand a message to one member of a group, which answers with what its listener said."""
+    group, client_id = line.value("g"), line.value("d")
+    if not is_push_type(await running_info(admin, group, client_id)):
+        admin.say(f"this {client_id} client is not push consumer ,not support direct push ", clientId=client_id)
+        return
+    header = ConsumeMessageDirectlyResultRequestHeader(
+        consumer_group=group, client_id=client_id, topic=line.value("t"), msg_id=message.msg_id
+    )
+    result = await admin.ask(
+        message.store_host, ConsumeMessageDirectlyResult, RequestCode.CONSUME_MESSAGE_DIRECTLY, header
+    )
+    admin.say(direct_result_text(result), consumeResult=result.consume_result, spentTimeMills=result.spent_time_mills)
+
+
+async def _send_again(admin: AdminContext, message_id: str, message: MessageExt) -> None:
+    copy = Message(message.topic, message.body, message.flag, dict(message.properties))
+    admin.say(f"prepare resend msg. originalMsgId={message_id}")
+    result = await send_once(admin, copy, "ReSendMsgById")
+    admin.say(send_result_text(result), msgId=result.msg_id, offsetMsgId=result.offset_msg_id)

@@ -1,0 +1,64 @@
+"""`mqadmin queryMsgTraceById` (Apache: QueryMsgTraceByIdSubCommand, TraceView): what became of a message, by its traces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from twisted_mq.cli.admin.calls import AdminContext
+from twisted_mq.cli.admin.command_line import CommandLine
+from twisted_mq.cli.admin.found_messages import FOREVER_MS, messages_of_key
+from twisted_mq.cli.admin.java_format import date_text, hash_order
+from twisted_mq.cli.admin.tables import Table
+from twisted_mq.protocol.messages.message import MessageExt
+from twisted_mq.protocol.messages.trace import TRACE_TOPIC, ConsumeEndTrace, PublishTrace, decode_traces
+
+_ROW = "{:<10} {:<20} {:<20} {:<20} {:<10} {:<10}"
+PUBLISHED = Table.of(
+    _ROW, type="#Type", group="#ProducerGroup", clientHost="#ClientHost",
+    time="#SendTime", costTime="#CostTimes", status="#Status",
+)  # fmt: skip
+CONSUMED = Table.of(
+    _ROW, type="#Type", group="#ConsumerGroup", clientHost="#ClientHost",
+    time="#ConsumerTime", costTime="#CostTimes", status="#Status",
+)  # fmt: skip
+
+Shown = tuple[PublishTrace | ConsumeEndTrace, str]
+"""A trace and the client's host."""
+
+
+async def query_msg_trace_by_id(admin: AdminContext, line: CommandLine) -> None:
+    message_id = line.value("i")
+    found = await messages_of_key(
+        admin,
+        line.value("t") or TRACE_TOPIC,
+        message_id,
+        line.number("c", 64),
+        line.number("b", 0),
+        line.number("e", FOREVER_MS),
+    )
+    traces = [shown for message in found for shown in traces_of(message, message_id)]
+    for trace, host in traces:
+        if isinstance(trace, PublishTrace):
+            admin.say(PUBLISHED.head)
+            _row(admin, PUBLISHED, "Pub", trace, host)
+            admin.say("")
+    consumed = [(trace, host) for trace, host in traces if isinstance(trace, ConsumeEndTrace)]
+    for group in hash_order(trace.group for trace, _ in consumed):
+        admin.say(CONSUMED.head)
+        for trace, host in consumed:
+            if trace.group == group:
+                _row(admin, CONSUMED, "Sub", trace, host)
+        admin.say("")
+
+
+def traces_of(message: MessageExt, message_id: str) -> Iterator[Shown]:
+    """The traces of one id in a message of the trace topic, sends and ends of consumption alone."""
+    host = message.born_host.rpartition(":")[0]
+    for trace in decode_traces(message.body):
+        if isinstance(trace, PublishTrace | ConsumeEndTrace) and trace.msg_id == message_id:
+            yield trace, host
+
+
+def _row(admin: AdminContext, table: Table, kind: str, trace: PublishTrace | ConsumeEndTrace, host: str) -> None:
+    status = "success" if trace.success else "failed"
+    admin.row(table, kind, trace.group, host, date_text(trace.timestamp), f"{trace.cost_ms}ms", status)

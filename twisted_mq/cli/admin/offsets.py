@@ -1,0 +1,150 @@
+"""`mqadmin resetOffsetByTime`, `skipAccumulatedMessage`, `cloneGroupOffset`: move the offsets of a group.
+
+With --dry-run they show, queue by queue, where the group is, where it would be, and when those messages were stored.
+"""
+
+from __future__ import annotations
+
+from twisted_mq.cli.admin.calls import AdminContext
+from twisted_mq.cli.admin.command_line import CommandLine
+from twisted_mq.cli.admin.groups import addresses_of, consume_stats, route_topic
+from twisted_mq.cli.admin.offline_reset import RESET, SKIPPED, reset_offline
+from twisted_mq.cli.admin.offset_preview import planned_moves, show_moves
+from twisted_mq.cli.admin.queues import broker_address, offset_at
+from twisted_mq.cli.admin.tables import Table
+from twisted_mq.protocol.bodies import MessageQueue, ResetOffsetBody, decode_body
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.headers import ResetOffsetRequestHeader, UpdateConsumerOffsetRequestHeader
+
+TO_THE_END = -1
+"""The time that stands for the end of each queue."""
+
+OFFSETS = Table.of("{:<40.32}  {:<40}  {:<40}", broker="#brokerName", queueId="#queueId", offset="#offset")
+
+
+async def reset_offset_by_time(admin: AdminContext, line: CommandLine) -> None:
+    group, topic, text = line.value("g"), line.value("t"), line.value("s")
+    time_ms = line.time("s", admin.now_ms())
+    if "b" in line and line.number("q", -1) >= 0:
+        await _reset_queue(admin, line, time_ms)
+        return
+    if "dry-run" in line:
+        await _preview(admin, line, time_ms)
+        return
+    force, cluster = line.is_true("f", True), line.value("c") or None
+    words = f"topic[{topic}], force[{str(force).lower()}], timestamp(string)[{text}], timestamp(long)[{time_ms}]"
+    table = await _reset_or_none(admin, line, time_ms)
+    if table is None:
+        admin.say(f"reset consumer offset by specified consumerGroup[{group}], {words}")
+        await reset_offline(admin, group, topic, time_ms, force, route_topic(topic, cluster), RESET)
+        return
+    admin.say(f"start reset consumer offset by specified, group[{group}], {words}")
+    _show(admin, table)
+
+
+async def skip_accumulated_message(admin: AdminContext, line: CommandLine) -> None:
+    if "dry-run" in line:
+        await _preview(admin, line, TO_THE_END)
+        return
+    table = await _reset_or_none(admin, line, TO_THE_END)
+    if table is None:
+        topic, force = line.value("t"), line.is_true("f", True)
+        await reset_offline(admin, line.value("g"), topic, TO_THE_END, force, topic, SKIPPED)
+    else:
+        _show(admin, table)
+
+
+def _show(admin: AdminContext, table: dict[MessageQueue, int]) -> None:
+    admin.say(OFFSETS.head)
+    for queue in sorted(table):
+        admin.row(OFFSETS, queue.broker_name, queue.queue_id, table[queue])
+
+
+async def _reset_or_none(admin: AdminContext, line: CommandLine, time_ms: int) -> dict[MessageQueue, int] | None:
+    """The new offsets, which the brokers told the consumers; None where no consumer is there."""
+    topic, table = line.value("t"), dict[MessageQueue, int]()
+    route = await admin.topic_route(route_topic(topic, line.value("c") or None))
+    header = ResetOffsetRequestHeader(
+        group=line.value("g"), topic=topic, timestamp=time_ms, is_force=line.is_true("f", True)
+    )
+    try:
+        for address in addresses_of(route):
+            table.update(await reset_at(admin, address, header))
+    except BrokerError as error:
+        if error.response_code != ResponseCode.CONSUMER_NOT_ONLINE:
+            raise
+        return None
+    return table
+
+
+async def reset_at(admin: AdminContext, address: str, header: ResetOffsetRequestHeader) -> dict[MessageQueue, int]:
+    """What one broker moved."""
+    answer = await admin.invoke(address, RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header)
+    return decode_body(ResetOffsetBody, answer.body).offset_table if answer.body else {}
+
+
+async def _reset_queue(admin: AdminContext, line: CommandLine, time_ms: int) -> None:
+    """One queue of one broker, to an offset or a time."""
+    group, topic, address, queue_id = line.value("g"), line.value("t"), line.value("b"), line.number("q", 0)
+    queue = MessageQueue(topic, "", queue_id)
+    offset = line.number("o", 0) if "o" in line else await offset_at(admin, address, queue, time_ms)
+    if "dry-run" in line:
+        await show_moves(admin, await planned_moves(admin, group, {address: {queue: offset}}))
+        return
+    admin.say(
+        f"start reset consumer offset by specified, group[{group}], topic[{topic}], queueId[{queue_id}], "
+        f"broker[{address}], timestamp(string)[{line.value('s')}], timestamp(long)[{time_ms}]"
+    )
+    admin.say(f"reset consumer offset to {offset}", queueId=queue_id, offset=offset)
+    if offset > 0:
+        await _commit(admin, address, group, queue, offset)
+        await reset_at(admin, address, ResetOffsetRequestHeader(
+            group=group, topic=topic, queue_id=queue_id, offset=offset, timestamp=0, is_force=False))  # fmt: skip
+
+
+async def _commit(admin: AdminContext, address: str, group: str, queue: MessageQueue, offset: int) -> None:
+    header = UpdateConsumerOffsetRequestHeader(
+        consumer_group=group,
+        topic=queue.topic,
+        queue_id=queue.queue_id,
+        commit_offset=offset,
+        bname=queue.broker_name or None,
+    )
+    await admin.invoke(address, RequestCode.UPDATE_CONSUMER_OFFSET, header)
+
+
+async def clone_group_offset(admin: AdminContext, line: CommandLine) -> None:
+    source, target, topic = line.value("s"), line.value("d"), line.value("t")
+    stats = await consume_stats(admin, source)
+    route = await admin.topic_route(topic)
+    held = {
+        queue: offset.consumer_offset for queue, offset in stats.offset_table.items() if offset.consumer_offset >= 0
+    }
+    if "dry-run" in line:
+        goals: dict[str, dict[MessageQueue, int | None]] = {}
+        for queue, offset in held.items():
+            goals.setdefault(broker_address(route, queue.broker_name), {})[queue] = offset
+        await show_moves(admin, await planned_moves(admin, target, goals))
+        return
+    for queue, offset in sorted(held.items()):
+        await _commit(admin, broker_address(route, queue.broker_name), target, queue, offset)
+    admin.say(
+        f"clone group offset success. srcGroup[{source}], destGroup=[{target}], topic[{topic}]",
+        srcGroup=source, destGroup=target, topic=topic, queues=len(held),
+    )  # fmt: skip
+
+
+async def _preview(admin: AdminContext, line: CommandLine, time_ms: int) -> None:
+    """Where a reset to a time would bring the group."""
+    topic = line.value("t")
+    route = await admin.topic_route(route_topic(topic, line.value("c") or None))
+    goals: dict[str, dict[MessageQueue, int | None]] = {}
+    for data in route.queue_datas or ():
+        address = broker_address(route, data.broker_name)
+        for queue_id in range(data.read_queue_nums):
+            queue = MessageQueue(topic, data.broker_name, queue_id)
+            goal = None if time_ms == TO_THE_END else await offset_at(admin, address, queue, time_ms)
+            goals.setdefault(address, {})[queue] = goal
+    moves = await planned_moves(admin, line.value("g"), goals)
+    await show_moves(admin, moves if line.is_true("f", True) else [move for move in moves if move.goes_back])
