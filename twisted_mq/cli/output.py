@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -62,9 +63,9 @@ def _print_boxed(columns: Sequence[str], rows: Iterable[Row], out: TextIO) -> No
 
 @contextmanager
 def progress(label: str, total: int | None, stream: TextIO | None = None, *, hidden: bool = False) -> Iterator[Advance]:
-    """A bar while long work runs, on a terminal only; yields the function that moves it on."""
+    """A bar while long work runs, on a terminal only and with the extra `cli`; yields the function that moves it on."""
     out = stream or sys.stderr
-    if hidden or not out.isatty():
+    if hidden or not out.isatty() or importlib.util.find_spec("rich") is None:
         yield lambda amount: None
         return
     from rich.console import Console

@@ -57,3 +57,12 @@ def test_message_ids_are_never_cut_nor_broken(monkeypatch, width):
     print_table(["status", "msgId", "broker", "queueId", "queueOffset"], [row], out)
     assert row[1] in out.getvalue()
     assert "…" not in out.getvalue()
+
+
+def test_without_the_extra_there_is_no_bar(monkeypatch):
+    """The admin tool is in the base installation, where nothing draws one."""
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    stream = Terminal()
+    with progress("queues", 10, stream) as advance:
+        advance(1)
+    assert stream.getvalue() == ""
