@@ -114,10 +114,10 @@ class FileMessageStore:
         self._reader = BatchQueueReader(config, self._log, self._monotonic)
         index = IndexService(self._paths.index, config.index_sizes, self._now_ms, self._allocate)
         self._index = IndexBuilder(self._log, index, enabled=config.message_index_enable)
-        self._gate = Gate(Shut.NOT_STARTED)
-        self._appender = Appender(config, self._now_ms, self._log, self._queues, self._dispatcher, self._gate)
+        self.gate = Gate(Shut.NOT_STARTED)
+        self._appender = Appender(config, self._now_ms, self._log, self._queues, self._dispatcher, self.gate)
         self.put_message, self.put_messages = self._appender.put, self._appender.put_batch
-        self.retention = Retention(config, self._log, self._queues, self._gate, index.trim)
+        self.retention = Retention(config, self._log, self._queues, self.gate, index.trim)
 
     # Life
 
@@ -144,7 +144,7 @@ class FileMessageStore:
             self.config,
             self._log,
             self._checkpoint,
-            self._gate,
+            self.gate,
             lambda: self._queues,
             lambda: self._dispatcher.last_store_timestamp,
             index=IndexFlush(self._index.index, self._checkpoint, self._sync, self._threads),
@@ -159,7 +159,7 @@ class FileMessageStore:
                 self.config, self._log, fail, self._committed, monotonic=self._monotonic, threads=self._threads
             )
             self._commit.start()
-        self._gate.open(Shut.NOT_STARTED)
+        self.gate.open(Shut.NOT_STARTED)
 
     def _recover(self, clean: bool) -> None:
         self._make_parts()
@@ -195,7 +195,7 @@ class FileMessageStore:
         flush, self._flush = self._flush, None
         if flush is None:
             return
-        self._gate.shut(Shut.SHUT_DOWN)
+        self.gate.shut(Shut.SHUT_DOWN)
         clean = False
         try:
             if self._commit is not None:
@@ -327,7 +327,7 @@ class FileMessageStore:
             raise StoreClosed(self._paths.root)
         if self._replica is None:
             self._replica = ReplicaLog(self.config, self._log, self._queues, self._dispatcher)
-            self._gate.shut(Shut.SLAVE)
+            self.gate.shut(Shut.SLAVE)
         self._replica.append(offset, data)
 
     # Reading

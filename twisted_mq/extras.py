@@ -9,6 +9,7 @@ EXTRAS = {
     "broker": ("numpy", "sqlglot"),
     "cli": ("click", "rich"),
     "ordered": ("kazoo",),
+    "opentelemetry": ("opentelemetry",),
     # what Spark's workers need too; matplotlib is the report's
     "spark": ("numpy", "pyarrow", "pyspark"),
 }

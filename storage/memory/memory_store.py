@@ -91,14 +91,14 @@ class MemoryMessageStore:
         self._flushed_offset = 0
         self._waiting: list[tuple[int, Callable[[bool], None]]] = []
         self._open = False
-        self._gate = Gate(Shut.NOT_STARTED)
+        self.gate = Gate(Shut.NOT_STARTED)
         self._is_batch_topic = is_batch_topic
 
     def start(self) -> None:
         """Take messages from now on."""
         self._open = True
-        self._gate.open(Shut.NOT_STARTED)
-        self._gate.open(Shut.SHUT_DOWN)
+        self.gate.open(Shut.NOT_STARTED)
+        self.gate.open(Shut.SHUT_DOWN)
 
     def close(self) -> None:
         """Make everything visible and refuse what comes later."""
@@ -106,7 +106,7 @@ class MemoryMessageStore:
             self._dispatcher.run(EVERYTHING)
             self.flush()
             self._open = False
-            self._gate.shut(Shut.SHUT_DOWN)
+            self.gate.shut(Shut.SHUT_DOWN)
 
     def configure(self, config: StoreConfig) -> None:
         """Take over limits."""
@@ -117,8 +117,8 @@ class MemoryMessageStore:
 
     def put_message(self, message: InnerMessage) -> PutResult:
         """Append one message."""
-        if self._gate.why is not None:
-            return refused(self._gate.why)
+        if self.gate.why is not None:
+            return refused(self.gate.why)
         illegal = self._admission.verdict((message,))
         if illegal is None and not self._admission.may_have_queue(message.topic, message.queue_id):
             illegal = PutStatus.MESSAGE_ILLEGAL
@@ -144,8 +144,8 @@ class MemoryMessageStore:
 
     def put_messages(self, batch: InnerBatch) -> PutResult:
         """Append messages of one topic and queue."""
-        if self._gate.why is not None:
-            return refused(self._gate.why)
+        if self.gate.why is not None:
+            return refused(self.gate.why)
         illegal = self._admission.verdict_on_batch(batch)
         if illegal is not None:
             return PutResult(illegal)
@@ -257,7 +257,7 @@ class MemoryMessageStore:
             raise StoreClosed(_PLACE)
         if self._replica is None:
             self._replica = MemoryReplica()
-            self._gate.shut(Shut.SLAVE)
+            self.gate.shut(Shut.SLAVE)
         if not self._records and not self._replica.tail and not self._max_offset:
             self._min_offset = self._max_offset = offset
         if offset != self._max_offset:

@@ -8,12 +8,12 @@ from typing import Any
 
 from tests.simulation.disk import Disk
 from tests.simulation.world import World
-from tests.support.virtual_network import VirtualHost
 from twisted_mq.broker.machine import Machine
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.service import BrokerService
 from twisted_mq.namesrv.options import NamesrvOptions
 from twisted_mq.namesrv.service import NamesrvService
+from twisted_mq.testing.virtual_network import VirtualHost
 
 NAMESRV_PORT = 9876
 BROKER_PORT = 10911

@@ -13,7 +13,7 @@ from typing import Any
 
 from twisted.python import failure
 
-from tests.support.virtual_network import VirtualHost
+from twisted_mq.testing.virtual_network import VirtualHost
 
 
 class Killed(BaseException):

@@ -12,8 +12,8 @@ from typing import Any
 
 from tests.simulation.disk import Disk, syncing
 from tests.simulation.threads import RunningThread, VirtualThreads
-from tests.support.virtual_network import VirtualHost, VirtualNetwork
-from tests.support.virtual_time import VirtualClock
+from twisted_mq.testing.virtual_network import VirtualHost, VirtualNetwork
+from twisted_mq.testing.virtual_time import VirtualClock
 
 START_SECONDS = 1_795_217_217.0
 """In November 2026, far from the hour at which stores delete."""

@@ -10,7 +10,6 @@ from twisted.internet.endpoints import TCP4ClientEndpoint
 from twisted.internet.task import Clock
 from twisted.python import failure
 
-from tests.support.virtual_network import VirtualNetwork
 from twisted_mq.broker.ha.client import HAClient
 from twisted_mq.broker.ha.service import HAService
 from twisted_mq.broker.options import BrokerOptions
@@ -19,6 +18,7 @@ from twisted_mq.remoting.late_answers import LateAnswers
 from twisted_mq.storage.config import FlushDiskType, StoreConfig
 from twisted_mq.storage.interfaces import InnerMessage
 from twisted_mq.storage.memory.memory_store import MemoryMessageStore
+from twisted_mq.testing.virtual_network import VirtualNetwork
 
 HA_PORT = 10912
 START_SECONDS = 1_795_217_217.0

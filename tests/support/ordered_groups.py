@@ -113,7 +113,7 @@ def shortened(store: Any, lost: int) -> MemoryMessageStore:
     while shorter.dispatch():
         pass
     shorter._replica = None
-    shorter._gate.open(Shut.SLAVE)
+    shorter.gate.open(Shut.SLAVE)
     return shorter
 
 

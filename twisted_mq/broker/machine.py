@@ -17,6 +17,11 @@ from twisted_mq.storage.flushing.threads import SYSTEM_THREADS, Threads
 
 if TYPE_CHECKING:
     from twisted_mq.coordination.interfaces import ICoordinator
+    from twisted_mq.storage.config import StoreConfig
+    from twisted_mq.storage.interfaces import IsBatchTopic
+    from twisted_mq.storage.memory.memory_store import MemoryMessageStore
+
+    OpenInMemory = Callable[[StoreConfig, Callable[[], int], IsBatchTopic], MemoryMessageStore]
 
 
 @attrs.frozen
@@ -25,6 +30,8 @@ class Machine:
 
     bind: Bind = bind
     threads: Threads = SYSTEM_THREADS
+    open_in_memory: OpenInMemory | None = None
+    """Opens what messages are kept in; None for the files of storePathRootDir."""
     monotonic: Callable[[], float] = time.monotonic
     random: random.Random = attrs.field(factory=random.Random)
     process_id: Callable[[], int] = os.getpid

@@ -61,6 +61,8 @@ from twisted_mq.storage.tables.config_tables import ConsumerOffsetTable, Subscri
 
 if TYPE_CHECKING:
     from twisted_mq.broker.ordering.agent import OrderAgent
+    from twisted_mq.remoting.channel import Processor
+    from twisted_mq.storage.memory.memory_store import MemoryMessageStore
 
 EXPIRY_SCAN_SECONDS = 10.0
 """How often clients without heartbeats are looked for (Apache: ClientHousekeepingService, 10 s)."""
@@ -124,8 +126,9 @@ class BrokerService(service.Service):
         self._listening: list[interfaces.IListeningPort] = []
         self._jobs: list[PeriodicJob] = []
         self._savers: list[TableSaver] = []
-        self._retention: RetentionService
-        self._store: FileMessageStore
+        self._retention: RetentionService | None = None
+        self._store: FileMessageStore | MemoryMessageStore
+        self.processors: dict[int, Processor]
         self._most_connections = 0
         self._agent: OrderAgent | None = None
         self._access = access
@@ -206,7 +209,7 @@ class BrokerService(service.Service):
             unique_keys=UniqueKeyMaker(pack_ip(ip), self._machine.process_id(), now_ms),
             ha_address=ha_address,
             route_cache=cache,
-            clean=store.recovery_report.clean,
+            clean=not isinstance(store, FileMessageStore) or store.recovery_report.clean,
             in_thread=self._in_thread,
             registered=self._known_and_saved,
             known=lambda: self.registration.latest(),
@@ -231,11 +234,13 @@ class BrokerService(service.Service):
 
     def _open_store(
         self, store_host: bytes, topics: TopicConfigManager, filters: ConsumerFilterManager
-    ) -> FileMessageStore:
+    ) -> FileMessageStore | MemoryMessageStore:
         """Raises StoreError."""
-        options = self.options
+        options, config = self.options, store_config(self.options, store_host)
+        if self._machine.open_in_memory is not None:
+            return self._machine.open_in_memory(config, self.now_ms, topics.is_batch_topic)
         store = FileMessageStore(
-            store_config(options, store_host),
+            config,
             self.now_ms,
             is_batch_topic=topics.is_batch_topic,
             bit_map_of=functools.partial(filter_bit_map, filters) if options.enable_calc_filter_bit_map else None,
@@ -248,8 +253,9 @@ class BrokerService(service.Service):
 
     def _listen(self, undo: contextlib.ExitStack) -> None:
         controller = self.controller
+        self.processors = request_table(controller, self._access or NOBODY_IS_ASKED)
         traffic = Traffic(
-            request_table(controller, self._access or NOBODY_IS_ASKED),
+            self.processors,
             self._reactor,
             end_of_read=controller.dispatch,
             channel_lost=controller.channel_lost,
@@ -307,7 +313,8 @@ class BrokerService(service.Service):
             group = MemberGroup(options, options.name_servers, self._client.invoke)
             slaves = RegisteredSlaves(controller.ha.accept, group, controller.advertised_ip, self._in_thread)
             self._every(options.sync_broker_member_group_period / 1000, slaves.look)
-        self._retention = RetentionService(self._store, options, self._reactor, self.now_ms, self._in_thread)
+        if isinstance(self._store, FileMessageStore):
+            self._care_for_files(self._store)
         period = min(60_000, max(10_000, options.register_name_server_period)) / 1000
         self._every(period, self.registration.register)
         self._every(HOLD_CHECK_SECONDS, lambda: controller.polling.answer_expired(self.now_ms()))
@@ -318,9 +325,7 @@ class BrokerService(service.Service):
         self._every(SNAPSHOT_SECONDS, controller.take_snapshot)
         self._every(SAMPLE_SECONDS, lambda: controller.statistics.sample(self._reactor.seconds()))
         self._every(options.flush_consumer_offset_interval / 1000, controller.offsets.save)
-        self._every(INDEX_SECONDS, lambda: controller.store.build_index(INDEX_STEP_BYTES))
         self._every(options.load_balance_poll_name_server_interval / 1000, controller.routes.refresh)
-        self._every(options.clean_resource_interval / 1000, self._retention.turn)
         self._every(options.flush_delay_offset_interval / 1000, controller.waiting.save_delay_offsets)
         self._every(options.timer_flush_interval_ms / 1000, controller.waiting.save_timer)
         self._every(TIMER_CLEAN_SECONDS, controller.waiting.clean)
@@ -331,6 +336,13 @@ class BrokerService(service.Service):
         self._every(options.transaction_metric_flush_interval / 1000, controller.transactions.metrics.save)
         if not options.is_slave:
             self._every(options.transaction_check_interval / 1000, controller.transactions.check)
+
+    def _care_for_files(self, store: FileMessageStore) -> None:
+        """What a store in memory has no need of."""
+        options = self.options
+        self._every(INDEX_SECONDS, lambda: store.build_index(INDEX_STEP_BYTES))
+        self._retention = RetentionService(store, options, self._reactor, self.now_ms, self._in_thread)
+        self._every(options.clean_resource_interval / 1000, self._retention.turn)
 
     def _in_thread(
         self, function: Callable[Arguments, Result], *arguments: Arguments.args, **named: Arguments.kwargs
@@ -395,7 +407,7 @@ class BrokerService(service.Service):
         return [
             ("leave of ordered queues", self._leave_order),
             *[("end of a periodic job", job.stop) for job in self._jobs],
-            ("end of retention", lambda: self._retention.stop()),
+            *([("end of retention", self._retention.stop)] if self._retention is not None else ()),
             ("farewell to the name servers", self._say_goodbye),
             *[("close of a port", port.stopListening) for port in listening],
             ("end of deliveries", controller.waiting.stop),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from twisted_mq.testing import EmbeddedCluster, OrderedCluster
 
 PORT = click.IntRange(0, 65535)
-BROKER_PORT = 10911
+NAMESRV_PORT, BROKER_PORT = 9876, 10911
 LOOPBACK = "127.0.0.1"
 
 
@@ -26,7 +27,10 @@ def default_store() -> str:
 
 @click.command(short_help="Run a name server and a broker in this process.")
 @click.option(
-    "--namesrv-port", default=9876, type=PORT, show_default=True, help="Port of the name server; 0 takes a free one."
+    "--namesrv-port",
+    default=None,
+    type=PORT,
+    help=f"Port of the name server; 0 takes a free one.  [default: {NAMESRV_PORT}; 0 with --port 0]",
 )
 @click.option(
     "--port", default=BROKER_PORT, type=PORT, show_default=True, help="Port of the broker; 0 takes a free one."
@@ -38,15 +42,17 @@ def default_store() -> str:
 @click.option(
     "--ordered", is_flag=True, help="Two broker groups for strictly ordered topics instead; their stores are temporary."
 )
+@click.option("--json", "as_json", is_flag=True, help="Print one line of JSON, with the addresses, and nothing else.")
 @click.option("--verbose", is_flag=True, help="Print the servers' log on standard error.")
 def up(
-    namesrv_port: int,
+    namesrv_port: int | None,
     port: int,
     bind: str,
     advertise: str | None,
     store: str | None,
     temporary: bool,
     ordered: bool,
+    as_json: bool,
     verbose: bool,
 ) -> None:
     """Run a name server and a broker in this process until Ctrl-C.
@@ -61,11 +67,12 @@ def up(
     Example:
       mq up --temporary
       mq send Orders "hello"             in another terminal
+      mq up --temporary --port 0 --json  for a test, which reads the line
     """
     if temporary and store:
         raise click.UsageError("--temporary and --store exclude each other.")
     if ordered and (store or advertise or port != BROKER_PORT or bind != LOOPBACK):
-        raise click.UsageError("--ordered goes with --namesrv-port, --temporary and --verbose alone.")
+        raise click.UsageError("--ordered goes with --namesrv-port, --temporary, --json and --verbose alone.")
     from twisted_mq.cli.errors import CliError
     from twisted_mq.cli.logs import log_to_stderr
     from twisted_mq.cli.run import Interrupted, run_under_reactor
@@ -76,6 +83,7 @@ def up(
     from twisted_mq.testing import EmbeddedCluster
 
     log_to_stderr(verbose)
+    first_port = (NAMESRV_PORT if port else 0) if namesrv_port is None else namesrv_port
     warn_if_open(bind, "--bind")
     os.umask(OWN_FILES)
 
@@ -83,24 +91,25 @@ def up(
         if ordered:
             from twisted_mq.testing import OrderedCluster
 
-            groups = OrderedCluster(reactor, namesrv_port=namesrv_port)
-            return groups, lambda: _ordered_welcome(groups)
+            groups = OrderedCluster(reactor, namesrv_port=first_port)
+            return groups, lambda: json.dumps(_ordered_facts(groups)) if as_json else _ordered_welcome(groups)
         cluster = EmbeddedCluster(
             reactor,
             None if temporary else os.path.abspath(store or default_store()),
             address=bind,
-            namesrv_port=namesrv_port,
+            namesrv_port=first_port,
             broker_port=port,
             broker_options={"broker_ip1": advertise} if advertise else {},
         )
-        return cluster, lambda: _welcome(cluster, temporary)
+        return cluster, lambda: json.dumps(_facts(cluster)) if as_json else _welcome(cluster, temporary)
 
     try:
         run_under_reactor(lambda reactor: _serve(*made(reactor)))
     except Interrupted:
-        click.echo("stopped")
+        if not as_json:
+            click.echo("stopped")
     except PortError as error:
-        flag = "--namesrv-port" if error.port == namesrv_port else "--port"
+        flag = "--namesrv-port" if error.port == first_port else "--port"
         raise CliError(in_flags(str(error), flag)) from error
     except StoreError as error:
         raise CliError(in_flags(str(error), "--port")) from error
@@ -124,6 +133,22 @@ async def _serve(cluster: EmbeddedCluster | OrderedCluster, welcome: Callable[[]
         await Deferred()
     finally:
         await cluster.stop()
+
+
+def _facts(cluster: EmbeddedCluster) -> dict[str, str]:
+    """What runs where, by the names that the fixture mq_server has for it."""
+    return {"namesrv": cluster.name_server, "broker": cluster.broker_address, "store_path": cluster.store_path}
+
+
+def _ordered_facts(cluster: OrderedCluster) -> dict[str, object]:
+    """The same for broker groups: the addresses of each master and its slave."""
+    brokers = {group: [_broker_address(cluster, group, one) for one in (0, 1)] for group in cluster.groups}
+    return {
+        "namesrv": cluster.name_server,
+        "coordinator": cluster.coordinator_address,
+        "brokers": brokers,
+        "store_path": cluster.store_path,
+    }
 
 
 def _welcome(cluster: EmbeddedCluster, temporary: bool) -> str:
@@ -165,4 +190,4 @@ def _broker_address(cluster: OrderedCluster, group: str, broker_id: int) -> str:
 
 
 def _namesrv_flag(cluster: EmbeddedCluster | OrderedCluster) -> str:
-    return "" if cluster.namesrv.port == 9876 else f" --namesrv {cluster.name_server}"
+    return "" if cluster.namesrv.port == NAMESRV_PORT else f" --namesrv {cluster.name_server}"

@@ -145,9 +145,11 @@ class Channel(protocol.Protocol):
         self._count("CLOSE")
         self._forget_what_waits()
         self._traffic.budget.forget(self)
-        self._awaited.fail(f"connection to {self.address} lost: {reason.getErrorMessage()}")
         if self._traffic.channel_lost is not None:
             self._traffic.channel_lost(self)
+        self._awaited.fail(
+            f"connection to {self.address} lost: {reason.getErrorMessage()}"
+        )  # last: who tries again at once finds another connection
 
     def _count(self, event: str) -> None:
         if self._traffic.count is not None:

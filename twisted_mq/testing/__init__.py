@@ -1,23 +1,34 @@
-"""A whole cluster inside the process of a test: `from twisted_mq.testing import EmbeddedCluster`."""
+"""A broker for tests: in the test's process, in memory, or in virtual time. Nothing is loaded before it is used.
 
+from twisted_mq.testing import EmbeddedServer
+"""
+
+import importlib
 from typing import TYPE_CHECKING
 
 from twisted_mq.extras import require
 
-require("twisted_mq.testing", "broker")
-
-from twisted_mq.testing.cluster import EmbeddedCluster  # noqa: E402 - its imports need the extra
-
 if TYPE_CHECKING:
+    from twisted_mq.testing.case import BrokerMixin
+    from twisted_mq.testing.cluster import EmbeddedCluster
     from twisted_mq.testing.ordered_cluster import OrderedCluster
+    from twisted_mq.testing.server import EmbeddedServer
+    from twisted_mq.testing.virtual_cluster import VirtualCluster
 
-__all__ = ["EmbeddedCluster", "OrderedCluster"]
+__all__ = ["BrokerMixin", "EmbeddedCluster", "EmbeddedServer", "OrderedCluster", "VirtualCluster"]
+
+_HOMES = {
+    "BrokerMixin": "case",
+    "EmbeddedCluster": "cluster",
+    "EmbeddedServer": "server",
+    "OrderedCluster": "ordered_cluster",
+    "VirtualCluster": "virtual_cluster",
+}
 
 
 def __getattr__(name: str) -> object:
-    """Who has no ordered topics does not load what they need."""
-    if name != "OrderedCluster":
+    """pytest imports this package with the fixtures, in runs that use none of them too. Raises MissingExtra."""
+    if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from twisted_mq.testing.ordered_cluster import OrderedCluster
-
-    return OrderedCluster
+    require("twisted_mq.testing", "broker")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -11,18 +11,20 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeAlias, TypeVar
 
 import attrs
 from twisted.internet.defer import maybeDeferred
 from twisted.internet.interfaces import IReactorTime
 
+from twisted_mq.broker.machine import Machine
 from twisted_mq.broker.options import BrokerOptions
-from twisted_mq.broker.service import BrokerService, make_broker
+from twisted_mq.broker.service import BrokerService
 from twisted_mq.namesrv.options import NamesrvOptions
-from twisted_mq.namesrv.service import NamesrvService, make_namesrv
+from twisted_mq.namesrv.service import NamesrvService
 from twisted_mq.reactor_threads import threads_of
+from twisted_mq.testing.memory import KeptInMemory
 
 LOOPBACK = "127.0.0.1"
 
@@ -33,15 +35,15 @@ SMALL_LOG_FILE_BYTES = 16 * 1024 * 1024
 Settings: TypeAlias = Mapping[str, Any]
 """Attribute of an options class -> its value; Any, for each attribute has a type of its own."""
 
-Options = TypeVar("Options")
 Server = TypeVar("Server", NamesrvService, BrokerService)
 
 
 class EmbeddedCluster:
     """One name server and one broker; port 0 takes a free port, which is known after `start`.
 
-    Without `store_path` the store lies in a temporary folder, which `stop` removes. The options are attributes of
-    BrokerOptions and NamesrvOptions and win over what is set here.
+    Without `store_path` the store lies in a temporary folder, which `stop` removes; with `in_memory` that folder holds
+    topics, groups and offsets alone, and messages go with this object. `machine` is what the servers run on. The options
+    are attributes of BrokerOptions and NamesrvOptions and win over what is set here.
     """
 
     def __init__(
@@ -54,8 +56,12 @@ class EmbeddedCluster:
         broker_port: int = 0,
         broker_options: Settings | None = None,
         namesrv_options: Settings | None = None,
+        in_memory: bool = False,
+        machine: Machine | None = None,
     ) -> None:
         self._reactor = reactor
+        machine = machine or Machine()
+        self._machine = attrs.evolve(machine, open_in_memory=KeptInMemory()) if in_memory else machine
         self._temporary = store_path is None
         self._path = store_path
         self._address = address
@@ -90,8 +96,8 @@ class EmbeddedCluster:
     async def start(self) -> EmbeddedCluster:
         """Both servers up and the broker registered. What failed is raised after everything else was taken down."""
         try:
-            self.namesrv = self._started(make_namesrv, self._options_of_namesrv())
-            self.broker = self._started(make_broker, self._options_of_broker())
+            self.namesrv = self._started(self._make_namesrv())
+            self.broker = self._started(self._make_broker())
             await self.broker.started
         except BaseException:
             await self.stop()
@@ -114,14 +120,21 @@ class EmbeddedCluster:
                 await threads_of(self._reactor)(shutil.rmtree, path, True)
 
     async def restart_broker(self) -> None:
-        """Stop the broker and start another one on the same store; on port 0 it gets another port."""
+        """Stop the broker and start another one on the same store and ports."""
+        self._ports = self._ports[0], self.broker.port
+        self._broker_options["ha_listen_port"] = int(self.broker.controller.ha_address.rpartition(":")[2])
         self._running.remove(self.broker)
         await self.broker.stopService()
-        self.broker = self._started(make_broker, self._options_of_broker())
+        self.broker = self._started(self._make_broker())
         await self.broker.started
 
-    def _started(self, make: Callable[[Options, IReactorTime], Server], options: Options) -> Server:
-        service = make(options, self._reactor)
+    def _make_namesrv(self) -> NamesrvService:
+        return NamesrvService(self._options_of_namesrv(), self._reactor, bind=self._machine.bind)
+
+    def _make_broker(self) -> BrokerService:
+        return BrokerService(self._options_of_broker(), self._reactor, self._machine)
+
+    def _started(self, service: Server) -> Server:
         self._running.append(service)
         service.startService()
         return service

@@ -1,5 +1,8 @@
+import json
 import os
 import socket
+import subprocess
+import sys
 
 import pytest
 from click.testing import CliRunner
@@ -66,3 +69,38 @@ def test_wrong_ports_and_stores_are_told_in_flags(monkeypatch, busy_port):
 def test_ordered_groups_choose_their_ports_and_stores(flags):
     result = CliRunner().invoke(up, ["--ordered", *flags])
     assert (result.exit_code, "--ordered goes with --namesrv-port" in result.stderr) == (2, True)
+
+
+@pytest.fixture
+def up_json():
+    """Runs `mq up --json` with some flags; gives the one line that it printed, read, and stops it."""
+
+    def run(*flags: str) -> dict[str, object]:
+        command = [sys.executable, "-c", "from twisted_mq.cli.start import main; main()", "up", "--json", *flags]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+            try:
+                line = server.stdout.readline()
+            finally:
+                server.terminate()
+            assert (server.stdout.read(), server.wait()) == ("", 0)
+            return json.loads(line)
+
+    return run
+
+
+def test_json_has_the_addresses_of_free_ports_and_the_store(up_json, tmp_path):
+    facts = up_json("--port", "0", "--store", str(tmp_path / "store"))
+    assert facts == {"namesrv": facts["namesrv"], "broker": facts["broker"], "store_path": str(tmp_path / "store")}
+    addresses = {facts["namesrv"], facts["broker"]}
+    assert len(addresses) == 2
+    assert all(address.startswith("127.0.0.1:") for address in addresses)
+    assert not facts["namesrv"].endswith(":9876")
+
+
+def test_json_of_ordered_groups_has_their_masters_and_slaves(up_json):
+    facts = up_json("--ordered", "--namesrv-port", "0")
+    assert list(facts) == ["namesrv", "coordinator", "brokers", "store_path"]
+    assert [(group, len(addresses)) for group, addresses in facts["brokers"].items()] == [
+        ("broker-a", 2),
+        ("broker-b", 2),
+    ]

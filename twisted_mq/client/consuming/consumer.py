@@ -20,6 +20,7 @@ from twisted_mq.client.consuming.queue_pull import Consumes, QueuePull
 from twisted_mq.client.consuming.rebalance import Rebalance
 from twisted_mq.client.consuming.rebalance_timer import RebalanceTimer
 from twisted_mq.client.consuming.running_info import running_info
+from twisted_mq.client.core.client_metrics import ConsumerMetrics
 from twisted_mq.client.core.client_options import ClientOptions
 from twisted_mq.client.core.errors import ClientStateError
 from twisted_mq.client.core.mq_client import MQClient
@@ -90,6 +91,7 @@ class Consumer(abc.ABC):
             get_pid=get_pid,
         )  # fmt: skip
         self.subscriptions: dict[str, SubscriptionData] = {}
+        self.metrics = ConsumerMetrics()
         self._all_paused = False
         self._paused: set[MessageQueue] = set()
         self._clock = reactor
@@ -144,6 +146,11 @@ class Consumer(abc.ABC):
     def queues(self) -> list[MessageQueue]:
         """The queues that are ours now."""
         return sorted(self._rebalance.pulls) if self._state != "CREATED" else []
+
+    def lag(self) -> dict[MessageQueue, int]:
+        """Messages that wait to be consumed, by queue of ours, as its last pull had it; without one it is left out."""
+        pulls = self._rebalance.pulls if self._state != "CREATED" else {}
+        return {queue: pull.lag for queue, pull in pulls.items() if pull.lag is not None}
 
     # life cycle
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import attrs
 
+from twisted_mq.client.consuming.consume_hooks import ConsumeHook
 from twisted_mq.client.consuming.process_queue import FlowLimits
 from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.messages.message import MessageExt
@@ -103,6 +104,8 @@ class ConsumerOptions:
     message_trace: bool = False
     """enableTrace: tell the brokers' trace topic of each listener call."""
     trace_topic: str = TRACE_TOPIC
+    hooks: tuple[ConsumeHook, ...] = ()
+    """Told of each listener call, before and after it (registerConsumeMessageHook)."""
     offset_directory: Path = attrs.field(factory=lambda: Path.home() / ".rocketmq_offsets")
     """Broadcasting only: where the offset files lie (rocketmq.client.localOffsetStoreDir)."""
 

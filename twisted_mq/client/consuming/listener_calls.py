@@ -15,7 +15,9 @@ import attrs
 from twisted.internet import defer, interfaces
 from twisted.logger import LogLevel
 
+from twisted_mq.client.consuming.consume_hooks import CallOutcome, ConsumeCall, ConsumeHooks
 from twisted_mq.client.consuming.consumer_options import ConsumeContext, ConsumeOrderlyContext
+from twisted_mq.client.core.client_metrics import ConsumerMetrics
 from twisted_mq.client.producing.message_trace import TraceDispatcher
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.messages.message import MessageExt
@@ -26,16 +28,6 @@ from twisted_mq.protocol.text.properties import PROPERTY_CONSUME_START_TIMESTAMP
 Context = TypeVar("Context", ConsumeContext, ConsumeOrderlyContext)
 Status = TypeVar("Status", bound=enum.Enum)
 Answer = TypeVar("Answer")
-
-
-class CallOutcome(enum.IntEnum):
-    """How a call ended, as traces have it (Apache: ConsumeReturnType)."""
-
-    SUCCESS = 0
-    TIME_OUT = 1
-    EXCEPTION = 2
-    RETURNNULL = 3
-    FAILED = 4
 
 
 @attrs.define(eq=False)
@@ -52,6 +44,8 @@ class ListenerCalls(Generic[Context, Status]):
     traces: TraceDispatcher | None = None
     namespace: str = ""
     """Taken off the topics of messages."""
+    hooks: ConsumeHooks | None = None
+    metrics: ConsumerMetrics = attrs.Factory(ConsumerMetrics)
     stopped: bool = False
 
     def delivered(self, messages: Sequence[MessageExt]) -> list[MessageExt]:
@@ -88,12 +82,32 @@ class ListenerCalls(Generic[Context, Status]):
 
     async def status(self, messages: list[MessageExt], context: Context) -> Status:
         """The listener's answer, or the refusal in its place. Raises CancelledError only once `stopped`."""
-        if self.traces is None:
-            return (await self._outcome(messages, context))[0]
-        begun = self.traces.call_began(messages)
-        status, outcome = await self._outcome(messages, context)
-        self.traces.call_ended(begun, outcome.value)
+        metrics, count = self.metrics, len(messages)
+        metrics.in_flight += count
+        try:
+            status, outcome = await self._watched(messages, context)
+        finally:
+            metrics.in_flight -= count
+        if outcome is CallOutcome.SUCCESS:
+            metrics.consumed += count
+        else:
+            metrics.failed += count
         return status
+
+    async def _watched(self, messages: list[MessageExt], context: Context) -> tuple[Status, CallOutcome]:
+        """The call, with what is told to traces and hooks."""
+        if self.traces is None and self.hooks is None:
+            return await self._outcome(messages, context)
+        begun = [] if self.traces is None else self.traces.call_began(messages)
+        call = ConsumeCall(self.group, context.queue, messages)
+        if self.hooks is not None:
+            self.hooks.before(call)
+        status, call.outcome = await self._outcome(messages, context)
+        if self.traces is not None:
+            self.traces.call_ended(begun, call.outcome.value)
+        if self.hooks is not None:
+            self.hooks.after(call)
+        return status, call.outcome
 
     async def _outcome(self, messages: list[MessageExt], context: Context) -> tuple[Status, CallOutcome]:
         try:

@@ -129,6 +129,7 @@ class LitePullConsumer(Consumer):
         if pulled is None:
             return []
         messages, process_queue, queue = pulled
+        self.metrics.consumed += len(messages)
         self._polled[queue] = process_queue, process_queue.remove(messages)
         if not self.namespace:
             return list(messages)

@@ -20,6 +20,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from twisted.internet import defer, interfaces
 
+from twisted_mq.client.consuming.consume_hooks import ConsumeHooks
 from twisted_mq.client.consuming.consume_service import ConsumeService
 from twisted_mq.client.consuming.consumer import Consumer
 from twisted_mq.client.consuming.consumer_options import (
@@ -143,7 +144,18 @@ class PushConsumer(Consumer):
         self, listener: Callable[[list[MessageExt], Context], Status | Awaitable[Status]], refusal: Status
     ) -> ListenerCalls[Context, Status]:
         timeout_seconds = self.options.consume_timeout_seconds
-        return ListenerCalls(self._clock, listener, self.group, timeout_seconds, refusal, self._traces, self.namespace)
+        hooks = ConsumeHooks(self.options.hooks) if self.options.hooks else None
+        return ListenerCalls(
+            self._clock,
+            listener,
+            self.group,
+            timeout_seconds,
+            refusal,
+            self._traces,
+            self.namespace,
+            hooks,
+            self.metrics,
+        )
 
     def _running(self) -> None:
         super()._running()

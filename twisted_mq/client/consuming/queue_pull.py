@@ -88,6 +88,7 @@ class QueuePull:
         self._clock = owner.client.reactor
         self._broker_id = MASTER_ID
         self._held_back = 0
+        self._end: int | None = None
         self._running: defer.Deferred[None] | None = None
 
     def start(self, delay_seconds: float) -> None:
@@ -104,6 +105,11 @@ class QueuePull:
         """The queue is no longer ours: pull no more, and let no result of it commit."""
         self.process_queue.dropped = True
         self.stop()
+
+    @property
+    def lag(self) -> int | None:
+        """Messages of the queue that are not consumed, as the last answer had it; None before the first."""
+        return None if self._end is None else max(0, self._end - self.next_offset) + self.process_queue.count
 
     def expired(self, now_seconds: float) -> bool:
         """Whether pulling has come to a halt, against all expectation."""
@@ -210,6 +216,7 @@ class QueuePull:
     def _take(self, result: PullResult, subscription: SubscriptionData) -> float:
         self._broker_id = result.suggested_broker_id
         self.next_offset = result.next_begin_offset
+        self._end = result.max_offset
         if result.status is PullStatus.OFFSET_ILLEGAL:
             self.log.warn(
                 "offset illegal, corrected: topic={topic} queue={queue} offset={offset}",

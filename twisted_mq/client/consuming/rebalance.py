@@ -41,6 +41,9 @@ class Pull(Protocol):
     def drop(self) -> None: ...
     def expired(self, now_seconds: float) -> bool: ...
 
+    @property
+    def lag(self) -> int | None: ...
+
 
 @attrs.define(eq=False)
 class Rebalance:

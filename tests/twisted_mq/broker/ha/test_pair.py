@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.support.ha import Replica, run, virtual_network
-from tests.support.virtual_network import VirtualNetwork
 from twisted_mq.storage.config import StoreConfig
 from twisted_mq.storage.interfaces import InnerMessage
 from twisted_mq.storage.message_store import FileMessageStore
+from twisted_mq.testing.virtual_network import VirtualNetwork
 
 LOG_FILE_BYTES = 16 * 1024
 

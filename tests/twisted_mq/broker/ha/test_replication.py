@@ -13,7 +13,6 @@ from twisted.internet.task import LoopingCall
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.support.broker import BrokerInMemory
-from tests.support.virtual_network import VirtualNetwork
 from twisted_mq.broker.ha.replication import Replication
 from twisted_mq.protocol.bodies import (
     BrokerMemberGroup,
@@ -26,6 +25,7 @@ from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.remoting.errors import RemotingConnectError
 from twisted_mq.storage.timer.timer_checkpoint import TimerCheckpoint
+from twisted_mq.testing.virtual_network import VirtualNetwork
 
 MASTER = "127.0.0.9:30911"
 TABLES = [21, 43, 45, 201, 402, 61]

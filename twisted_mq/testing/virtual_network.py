@@ -19,11 +19,10 @@ from typing import Any
 import attrs
 from twisted.internet import error, interfaces
 from twisted.internet.address import IPv4Address
-from twisted.internet.task import Clock
 from twisted.python import failure
 from zope.interface import implementer
 
-from tests.support.virtual_time import NEVER, Timers, VirtualCall
+from twisted_mq.testing.virtual_time import NEVER, Timers, VirtualCall
 
 SLACK_ABOVE = 0.02
 FIRST_EPHEMERAL_PORT = 40_000
@@ -38,7 +37,12 @@ class VirtualNetwork:
     """
 
     def __init__(
-        self, clock: Clock, seed: int = 0, *, delay: tuple[float, float] = (0.0001, 0.002), split: float = 0.3
+        self,
+        clock: interfaces.IReactorTime,
+        seed: int = 0,
+        *,
+        delay: tuple[float, float] = (0.0001, 0.002),
+        split: float = 0.3,
     ) -> None:
         self.clock = clock
         self.random = random.Random(seed)
@@ -139,8 +143,8 @@ class VirtualHost:
     def seconds(self) -> float:
         return self._shown + (float(self.network.clock.seconds()) - self._since) * self._rate
 
-    def callLater(self, delay: float, call: Callable[..., Any], *args: Any, **kw: Any) -> VirtualCall:
-        made = self._timers.add(max(delay, self.slack) if delay > SLACK_ABOVE else delay, call, *args, **kw)
+    def callLater(self, delay: float, callable: Callable[..., Any], *args: object, **kwargs: object) -> VirtualCall:
+        made = self._timers.add(max(delay, self.slack) if delay > SLACK_ABOVE else delay, callable, *args, **kwargs)
         if made.time < self._wake_time:
             self._wake_up()
         return made
@@ -172,14 +176,14 @@ class VirtualHost:
 
     # IReactorThreads
 
-    def callFromThread(self, call: Callable[..., Any], *args: Any, **kw: Any) -> None:
-        self.callLater(0, call, *args, **kw)
+    def callFromThread(self, callable: Callable[..., Any], *args: object, **kwargs: object) -> None:
+        self.callLater(0, callable, *args, **kwargs)
 
     def getThreadPool(self) -> Any:
         return self.pool
 
-    def callInThread(self, call: Callable[..., Any], *args: Any, **kw: Any) -> None:
-        self.pool.callInThread(call, *args, **kw)
+    def callInThread(self, callable: Callable[..., Any], *args: object, **kwargs: object) -> None:
+        self.pool.callInThread(callable, *args, **kwargs)
 
     def suggestThreadPoolSize(self, size: int) -> None:
         """There are as many as it takes."""
@@ -200,7 +204,9 @@ class VirtualHost:
     def adoptStreamConnection(self, fileDescriptor: int, addressFamily: int, factory: Any) -> None:
         raise NotImplementedError
 
-    def adoptDatagramPort(self, fileDescriptor: int, addressFamily: int, protocol: Any, maxPacketSize: int) -> None:
+    def adoptDatagramPort(
+        self, fileDescriptor: int, addressFamily: int, protocol: Any, maxPacketSize: int
+    ) -> interfaces.IListeningPort:
         raise NotImplementedError
 
     # IReactorTCP

@@ -10,7 +10,7 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
-from tests.support.virtual_network import BUFFER_BYTES, VirtualNetwork
+from twisted_mq.testing.virtual_network import BUFFER_BYTES, VirtualNetwork
 
 PORT = 9
 

@@ -63,8 +63,8 @@ class Timers:
         self._heap: list[tuple[float, int, VirtualCall]] = []
         self._made = 0
 
-    def add(self, delay: float, call: Callable[..., Any], *arguments: Any, **named: Any) -> VirtualCall:
-        made = VirtualCall(self, self.seconds() + delay, call, arguments, named)
+    def add(self, delay: float, callable: Callable[..., Any], *args: object, **kwargs: object) -> VirtualCall:
+        made = VirtualCall(self, self.seconds() + delay, callable, args, kwargs)
         self._push(made)
         return made
 

@@ -1,0 +1,78 @@
+"""What a broker costs a test: the time until one is up, sent to and down again, and the memory of the process.
+
+python -m tests.bench.bench_testing
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+
+RUNS = 7
+
+FRESH = """
+import resource, sys, time
+
+def resident_mib():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize() / 2**20
+
+before = resident_mib()
+began = time.perf_counter()
+from twisted_mq.testing import EmbeddedServer
+loaded = time.perf_counter()
+server = EmbeddedServer(store=sys.argv[1]).start()
+up = time.perf_counter()
+from twisted_mq.client import Message
+server.send(Message(server.new_topic(), b"x" * 128))
+sent = time.perf_counter()
+after = resident_mib()
+server.stop()
+again = time.perf_counter()
+second = EmbeddedServer(store=sys.argv[1]).start()
+print(loaded - began, up - loaded, sent - up, time.perf_counter() - again, after - before)
+second.stop()
+"""
+
+VIRTUAL = """
+import time
+from twisted_mq.client import Message, Producer
+from twisted_mq.testing import VirtualCluster
+
+began = time.perf_counter()
+with VirtualCluster() as cluster:
+    producer = Producer(cluster.reactor, "shop", cluster.name_server)
+    cluster.run(producer.start())
+    message = Message("Orders", b"x")
+    message.delay_time_level = 18
+    cluster.run(producer.send(message))
+    up = time.perf_counter()
+    cluster.advance(7210)
+    passed = time.perf_counter()
+    assert len(cluster.messages("Orders")) == 1
+print(up - began, passed - up)
+"""
+
+
+def medians(program: str, *arguments: str) -> list[float]:
+    rows = []
+    for _ in range(RUNS):
+        done = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=True)
+        rows.append([float(word) for word in done.stdout.split()])
+    return [statistics.median(column) for column in zip(*rows, strict=True)]
+
+
+def main() -> None:
+    for store in ("file", "memory"):
+        load, up, sent, again, mib = medians(FRESH, store)
+        print(
+            f"{store}: modules {load * 1000:.0f} ms, first server {up * 1000:.0f} ms, topic and send {sent * 1000:.0f} ms, "
+            f"next server {again * 1000:.0f} ms, memory {mib:.1f} MiB"
+        )
+    up, passed = medians(VIRTUAL)
+    print(f"virtual: up and sent {up * 1000:.0f} ms, two hours {passed * 1000:.0f} ms")
+
+
+if __name__ == "__main__":
+    main()

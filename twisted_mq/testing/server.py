@@ -1,0 +1,166 @@
+"""A name server and a broker in the test's process, in a thread of their own: for tests of any kind and any runner.
+
+with EmbeddedServer() as mq_server:
+    ... clients connect to mq_server.namesrv ...
+
+All calls block until they are done. Code that runs on an event loop which its clients need meanwhile makes those that wait
+for clients (`wait_until_consumed`, `send_and_wait`) in another thread.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+from typing import Literal, Self, TypeAlias, TypeVar
+
+from twisted.internet import task
+
+from twisted_mq.broker.controller import BrokerController
+from twisted_mq.client import Message, Producer, SendResult
+from twisted_mq.protocol.messages.message import MessageExt
+from twisted_mq.protocol.names.system_topics import DLQ_PREFIX
+from twisted_mq.testing.cluster import EmbeddedCluster, Settings
+from twisted_mq.testing.faults import Faults
+from twisted_mq.testing.reactor_thread import shared_thread
+from twisted_mq.testing.stored import left_over, make_topic, messages_of
+
+StoreKind: TypeAlias = Literal["file", "memory"]
+"""Where messages are kept."""
+
+Result = TypeVar("Result")
+
+LOOK_SECONDS = 0.01
+"""Between looks whether a group has consumed."""
+NEVER_MS = 86_400_000
+"""No test takes a day: the disk is not measured, nor does anything expire."""
+LONGEST_NAME = 60
+QUEUES = 4
+
+
+class NotConsumed(AssertionError):
+    """A group did not take all messages of a topic in time; the text says where it stands."""
+
+
+class EmbeddedServer:
+    """Up between `start` and `stop`, or inside a `with` block; on free ports of 127.0.0.1, the store in a temporary folder.
+
+    `store` is "file" or "memory". The options are as EmbeddedCluster's. `busy`, `slow`, `losing_connections` and
+    `full_disk` are what can befall it, see Faults.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: StoreKind = "file",
+        broker_options: Settings | None = None,
+        namesrv_options: Settings | None = None,
+    ) -> None:
+        if store not in ("file", "memory"):
+            raise ValueError(f'store is "file" or "memory", not {store!r}')
+        self._thread = shared_thread()
+        self._cluster = EmbeddedCluster(
+            self._thread.reactor,
+            broker_options={"clean_resource_interval": NEVER_MS, **(broker_options or {})},
+            namesrv_options=namesrv_options,
+            in_memory=store == "memory",
+        )
+        self._producer: Producer | None = None
+        self._numbers = itertools.count(1)
+        faults = Faults(lambda: self._cluster.broker, self._thread.reactor, self._thread.call)
+        self.busy, self.slow = faults.busy, faults.slow
+        self.losing_connections, self.full_disk = faults.losing_connections, faults.full_disk
+
+    @property
+    def namesrv(self) -> str:
+        """The name server's address."""
+        return self._cluster.name_server
+
+    @property
+    def broker(self) -> str:
+        """The broker's address."""
+        return self._cluster.broker_address
+
+    @property
+    def store_path(self) -> str:
+        """The store's directory."""
+        return self._cluster.store_path
+
+    # life
+
+    def start(self) -> Self:
+        """Up when this returns."""
+        self._thread.wait_for(self._cluster.start)
+        return self
+
+    def stop(self) -> None:
+        """Down when this returns, the folder gone. A second call does nothing."""
+        self._thread.wait_for(self._stop)
+
+    async def _stop(self) -> None:
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            await producer.stop()
+        await self._cluster.stop()
+
+    def restart_broker(self) -> None:
+        """Another broker on the same messages and ports: clients lose their connections, and find it again."""
+        self._thread.wait_for(self._cluster.restart_broker)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
+
+    # topics and messages
+
+    def new_topic(self, name: str = "topic", queues: int = QUEUES) -> str:
+        """Make a topic that nobody has used; its name begins with `name`, as far as topics may."""
+        fit = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")[:LONGEST_NAME]
+        topic = f"{fit or 'topic'}-{next(self._numbers)}"
+        self._thread.wait_for(lambda: make_topic(self._controller, topic, queues))
+        return topic
+
+    def send(self, message: Message) -> SendResult:
+        """Send one message by a producer of the server's own. Raises what Producer.send fails with."""
+        return self._thread.wait_for(lambda: self._send(message))
+
+    async def _send(self, message: Message) -> SendResult:
+        if self._producer is None:
+            self._producer = Producer(self._thread.reactor, "mq_server", self.namesrv)
+            await self._producer.start()
+        return await self._producer.send(message)
+
+    def send_and_wait(self, message: Message, group: str, timeout: float = 10.0) -> SendResult:
+        """Send, then wait as `wait_until_consumed` does."""
+        result = self.send(message)
+        self.wait_until_consumed(message.topic, group, timeout)
+        return result
+
+    def wait_until_consumed(self, topic: str, group: str, timeout: float = 10.0) -> None:
+        """Wait until the group has taken all messages of the topic; what it refused, to try later, counts as taken.
+
+        Raises NotConsumed after `timeout` seconds.
+        """
+        self._thread.wait_for(lambda: self._consumed(topic, group, timeout))
+
+    async def _consumed(self, topic: str, group: str, timeout: float) -> None:
+        clock = self._thread.reactor
+        deadline = clock.seconds() + timeout
+        while left := await left_over(self._controller, topic, group):
+            if clock.seconds() >= deadline:
+                raise NotConsumed(f"{group} has not consumed {topic} after {timeout} s, left by queue: {left}")
+            await task.deferLater(clock, LOOK_SECONDS)
+
+    def messages(self, topic: str) -> Sequence[MessageExt]:
+        """All messages of a topic, in the order in which they were stored."""
+        return self._thread.call(lambda: messages_of(self._controller.store, topic))
+
+    def dead_letters(self, group: str) -> Sequence[MessageExt]:
+        """The messages that a group refused for good."""
+        return self.messages(DLQ_PREFIX + group)
+
+    @property
+    def _controller(self) -> BrokerController:
+        return self._cluster.broker.controller
