@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from twisted.internet import defer, interfaces, task
+from twisted.internet import defer, interfaces
 from twisted.python import failure
 
 from twisted_mq.logs import Logger
+
+TOO_SOON = 0.01
+"""Part of its interval by which a turn may come early: timers of an event loop run by another clock than its time."""
 
 
 class PeriodicJob:
     """Calls `work` every so many seconds, first after that time; a turn whose Deferred waits is not overtaken.
 
-    A failure is logged with its traceback, the same one again only after a turn that went well.
+    A failure is logged with its traceback, the same one again only after a turn that went well. Twisted's LoopingCall would
+    install the default reactor, in an asyncio program, too.
     """
 
     log = Logger()
@@ -22,22 +26,38 @@ class PeriodicJob:
         self._name = name
         self._work = work
         self._failing = False
-        self._loop = task.LoopingCall(self._turn)
-        self._loop.clock = clock
-        self._loop.start(seconds, now=False)
+        self._clock = clock
+        self._seconds = seconds
+        self._began = clock.seconds()
+        self._running = True
+        self._timer: interfaces.IDelayedCall | None = None
+        self._plan()
 
     def stop(self) -> None:
         """No further turn begins. A second call does nothing."""
-        if self._loop.running:
-            self._loop.stop()
+        self._running = False
+        timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.cancel()
 
-    def _turn(self) -> defer.Deferred[None]:
-        return defer.maybeDeferred(self._work).addCallbacks(self._went_well, self._failed)
+    def _plan(self) -> None:
+        """The next turn, at a multiple of the interval after the start."""
+        if self._running:
+            wait = self._seconds - (self._clock.seconds() - self._began) % self._seconds
+            if wait < self._seconds * TOO_SOON:
+                wait += self._seconds
+            self._timer = self._clock.callLater(wait, self._turn)
+
+    def _turn(self) -> None:
+        self._timer = None
+        defer.maybeDeferred(self._work).addCallbacks(self._went_well, self._failed)
 
     def _went_well(self, _: object) -> None:
         self._failing = False
+        self._plan()
 
     def _failed(self, reason: failure.Failure) -> None:
         if not self._failing:
             self.log.failure("{name} failed, tried again at its next turn", reason, name=self._name)
         self._failing = True
+        self._plan()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from twisted.internet import defer, interfaces, protocol
-from twisted.internet.endpoints import HostnameEndpoint, TCP4ClientEndpoint
+from twisted.internet.endpoints import TCP4ClientEndpoint
 from twisted.internet.error import ConnectError
 from twisted.python import failure
 
@@ -17,6 +17,7 @@ from twisted_mq.protocol.wire.signature import Credentials, sign
 from twisted_mq.remoting.backoff import Backoff
 from twisted_mq.remoting.channel import Channel, Processor, Traffic
 from twisted_mq.remoting.errors import RemotingConnectError, RemotingTimeoutError
+from twisted_mq.remoting.name_endpoint import NameEndpoint
 
 Connect = Callable[[str, int], interfaces.IStreamClientEndpoint]
 
@@ -33,7 +34,7 @@ def tcp_endpoint(reactor: interfaces.IReactorTime, connect_timeout_seconds: floa
     """Endpoints over TCP; names are resolved, numeric addresses are not."""
 
     def connect(host: str, port: int) -> interfaces.IStreamClientEndpoint:
-        kind = TCP4ClientEndpoint if host.replace(".", "").isdigit() else HostnameEndpoint
+        kind = TCP4ClientEndpoint if host.replace(".", "").isdigit() else NameEndpoint
         return kind(reactor, host, port, timeout=connect_timeout_seconds)
 
     return connect
