@@ -152,6 +152,10 @@ class Consumer(abc.ABC):
         pulls = self._rebalance.pulls if self._state != "CREATED" else {}
         return {queue: pull.lag for queue, pull in pulls.items() if pull.lag is not None}
 
+    def consumes(self, queue: MessageQueue) -> bool:
+        """Whether a queue is ours now."""
+        return self._state != "CREATED" and queue in self._rebalance.pulls
+
     # life cycle
 
     def _check_ready(self) -> None:

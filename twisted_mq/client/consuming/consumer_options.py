@@ -91,7 +91,7 @@ class ConsumerOptions:
     concurrency: int = 20
     """Listener calls that may be open at the same time (consumeThreadMax)."""
     consume_timeout_seconds: float = 15 * 60
-    """A listener's Deferred that has not fired by then is cancelled and its messages are consumed later."""
+    """A listener's Deferred that has not fired by then is cancelled and its messages are consumed later. math.inf: never."""
     max_reconsume_times: int = -1
     """Tries before a message becomes a dead letter; -1 for 16, and for no end where queues are consumed in order."""
     suspend_queue_seconds: float = 1.0

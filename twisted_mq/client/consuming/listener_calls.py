@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 import inspect
+import math
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
 
@@ -68,6 +69,8 @@ class ListenerCalls(Generic[Context, Status]):
         if not inspect.isawaitable(answer):
             return answer
         waiting = answer if isinstance(answer, defer.Deferred) else defer.Deferred.fromCoroutine(_awaited(answer))
+        if self.timeout_seconds == math.inf:
+            return waiting
         return waiting.addTimeout(self.timeout_seconds, self.clock)
 
     async def call(self, messages: list[MessageExt], context: Context) -> Status:

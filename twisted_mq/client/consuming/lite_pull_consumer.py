@@ -111,21 +111,34 @@ class LitePullConsumer(Consumer):
 
     # messages
 
-    def poll(self, timeout_seconds: float = 5.0) -> defer.Deferred[list[MessageExt]]:
-        """The next messages of one queue, at most pull_batch_size; none where none came in time, or after `stop`."""
-        return defer.Deferred.fromCoroutine(self._poll(timeout_seconds))
+    def poll(self, timeout_seconds: float = 5.0, max_messages: int | None = None) -> defer.Deferred[list[MessageExt]]:
+        """The next messages of one queue, at most `max_messages` or pull_batch_size; none where none came in time, or
+        after `stop`.
+        """
+        return defer.Deferred.fromCoroutine(self._poll(timeout_seconds, max_messages))
 
-    async def _poll(self, timeout_seconds: float) -> list[MessageExt]:
+    async def _poll(self, timeout_seconds: float, max_messages: int | None) -> list[MessageExt]:
+        messages, deadline = self.take(max_messages), self._clock.seconds() + timeout_seconds
+        while not messages and self._clock.seconds() < deadline and self._state != "STOPPED":
+            await self.wait(deadline - self._clock.seconds())
+            messages = self._take(max_messages)
+        return messages
+
+    def wait(self, timeout_seconds: float) -> defer.Deferred[None]:
+        """Fires when there may be something to take, when that time is over, or at `stop`."""
+        waiting = self.consume_service.wait()
+        return waiting.addTimeout(timeout_seconds, self._clock, onTimeoutCancel=lambda *_: None)
+
+    def take(self, max_messages: int | None = None) -> list[MessageExt]:
+        """As a poll that does not wait. Raises ClientStateError where the consumer does not run."""
         if self._state not in ("STARTING", "RUNNING"):
             raise ClientStateError(f"consumer {self.group} is not running; start() comes first")
         if self.auto_commit:
             self._note_polled()
-        pulled, deadline = self.consume_service.take(), self._clock.seconds() + timeout_seconds
-        while pulled is None and self._clock.seconds() < deadline and self._state != "STOPPED":
-            waiting = self.consume_service.wait()
-            waiting.addTimeout(deadline - self._clock.seconds(), self._clock, onTimeoutCancel=lambda *_: None)
-            await waiting
-            pulled = self.consume_service.take()
+        return self._take(max_messages)
+
+    def _take(self, max_messages: int | None) -> list[MessageExt]:
+        pulled = self.consume_service.take(max_messages)
         if pulled is None:
             return []
         messages, process_queue, queue = pulled
@@ -147,6 +160,10 @@ class LitePullConsumer(Consumer):
         for queue, (process_queue, offset) in polled.items():
             if not process_queue.dropped:
                 self.offsets.update(queue, offset)
+
+    def forget_polled(self) -> None:
+        """What was polled last shall not count as consumed."""
+        self._polled.clear()
 
     def skipped(self, queue: MessageQueue, next_offset: int) -> None:
         self._polled[queue] = self._rebalance.pulls[queue].process_queue, next_offset

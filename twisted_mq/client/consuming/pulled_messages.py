@@ -27,12 +27,19 @@ class PulledMessages:
         self._pulled.append((messages, process_queue, queue))
         self._wake()
 
-    def take(self) -> tuple[Sequence[MessageExt], ProcessQueue, MessageQueue] | None:
-        """The messages of the pull that came first, of a queue that is still ours; None where there are none."""
+    def take(self, most: int | None = None) -> tuple[Sequence[MessageExt], ProcessQueue, MessageQueue] | None:
+        """The messages of the pull that came first, of a queue that is still ours; None where there are none.
+
+        Past `most` they stay, and come next.
+        """
         while self._pulled:
-            pulled = self._pulled.popleft()
-            if not pulled[1].dropped:
-                return pulled
+            messages, process_queue, queue = self._pulled.popleft()
+            if process_queue.dropped:
+                continue
+            if most is not None and len(messages) > most:
+                self._pulled.appendleft((messages[most:], process_queue, queue))
+                messages = messages[:most]
+            return messages, process_queue, queue
         return None
 
     def wait(self) -> defer.Deferred[None]:

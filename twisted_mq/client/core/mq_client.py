@@ -28,6 +28,7 @@ from twisted_mq.client.core.errors import (
 )
 from twisted_mq.client.core.group_members import ConsumerMember, Member
 from twisted_mq.client.core.heartbeats import Heartbeats
+from twisted_mq.client.core.idle_reactor import check_reactor
 from twisted_mq.client.core.request_and_reply import PendingRequests
 from twisted_mq.client.core.together import together
 from twisted_mq.logs import Logger
@@ -133,6 +134,7 @@ class MQClient:
 
     async def join_producer(self, member: Member) -> None:
         """A producer begins. Raises ClientStateError where its group has one here already."""
+        check_reactor(self.reactor)
         self._join(self._producers, member, "producer")
         self._run(self.heartbeat).addErrback(self._report)  # the brokers known so far can ask and answer it from now on
 
@@ -141,6 +143,7 @@ class MQClient:
 
         Raises BrokerError where a broker cannot filter as a subscription asks.
         """
+        check_reactor(self.reactor)
         self.check_process()
         try:
             await self._check_filters(member)

@@ -1,0 +1,241 @@
+"""Messages handed out one by one to whoever asks, each open until it is acknowledged or refused: a listener turned round.
+
+    deliveries = Deliveries(clock, "g", CONCURRENTLY, limit=20, timeout_seconds=900)
+    consumer.listen(deliveries.listener)
+    ...
+    delivery = deliveries.take(taker)          # None: wait for deliveries.wait() first
+    delivery.acknowledge()
+
+A listener's call stays open until its message is settled, so that offsets, retries, dead letters, locks and flow control are
+those of a listener that takes its time. Taking is one step without a wait in it: who is cancelled while waiting has taken
+nothing.
+"""
+
+from __future__ import annotations
+
+import collections
+import enum
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+import attrs
+from twisted.internet import defer, interfaces
+
+from twisted_mq.client.consuming.consumer_options import (
+    ConsumeContext,
+    ConsumeOrderlyContext,
+    ConsumeOrderlyStatus,
+    ConsumeStatus,
+)
+from twisted_mq.client.consuming.listener_calls import message_ids
+from twisted_mq.client.core.errors import ClientOptionIllegal, ClientStateError
+from twisted_mq.logs import Logger
+from twisted_mq.protocol.bodies import MessageQueue
+from twisted_mq.protocol.messages.message import MessageExt
+
+Context = TypeVar("Context", ConsumeContext, ConsumeOrderlyContext)
+Status = TypeVar("Status", bound=enum.Enum)
+
+
+@attrs.frozen
+class Answers(Generic[Status]):
+    """What a listener answers for a message that is done, and for one that shall come again."""
+
+    done: Status
+    again: Status
+    cancels: bool = True
+    """Whether a call of a consumer that stops is cancelled; else it is answered with `again`."""
+
+
+CONCURRENTLY = Answers(ConsumeStatus.CONSUME_SUCCESS, ConsumeStatus.RECONSUME_LATER)
+ORDERLY = Answers(ConsumeOrderlyStatus.SUCCESS, ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT)
+ORDERED = attrs.evolve(ORDERLY, cancels=False)
+"""Of an OrderedConsumer: it lets its open calls end, and consumes nothing after them."""
+
+
+class DeliveryEnded(ClientStateError):
+    """A message can't be settled any more: it was settled already, or taken back."""
+
+
+class Delivery(Generic[Status]):
+    """One message, open until it is settled: once, by whoever is first."""
+
+    __slots__ = ("_answer", "_answers", "_on_end", "context", "ended", "message", "taker", "timer")
+
+    def __init__(
+        self,
+        message: MessageExt,
+        context: ConsumeContext | ConsumeOrderlyContext,
+        answers: Answers[Status],
+        on_end: Callable[[Delivery[Status]], None],
+    ) -> None:
+        self.message = message
+        self.context = context
+        self.taker: object = None
+        self.timer: interfaces.IDelayedCall | None = None
+        self.ended: str | None = None
+        """What ended it, in words; None while it is open."""
+        self._answers = answers
+        self._on_end = on_end
+        self._answer: defer.Deferred[Status] = defer.Deferred(lambda _: self._end("the consumer stopped"))
+
+    @property
+    def answer(self) -> defer.Deferred[Status]:
+        """What the listener's call waits for."""
+        return self._answer
+
+    def acknowledge(self) -> None:
+        """The message is done. Raises DeliveryEnded."""
+        self._settle("it was acknowledged", self._answers.done)
+
+    def refuse(self, delay_level: int | None = None, suspend_seconds: float | None = None) -> None:
+        """It shall come again: after a delay level's time or, consumed in order, when the queue has rested so long.
+
+        Raises DeliveryEnded, or ClientOptionIllegal for the argument that is the other kind's.
+        """
+        self.check_open()
+        context = self.context
+        if isinstance(context, ConsumeOrderlyContext):
+            if delay_level is not None:
+                raise ClientOptionIllegal(
+                    "delay_level: in order a message comes again at once; suspend_seconds says when"
+                )
+            context.suspend_current_queue_seconds = suspend_seconds
+        else:
+            if suspend_seconds is not None:
+                raise ClientOptionIllegal(
+                    "suspend_seconds is for consuming in order; delay_level says when it comes again"
+                )
+            context.delay_level_when_next_consume = delay_level or 0
+        self._settle("it was sent back", self._answers.again)
+
+    def expire(self) -> None:
+        """Nobody settled it in time: it comes again."""
+        self.check_open()
+        self._end("its consume timeout is over")
+        self._answer.errback(defer.TimeoutError("neither acknowledged nor sent back in time"))
+
+    def give_up(self) -> None:
+        """The consumer stops and nobody will settle it: it stays where it is, not consumed."""
+        if self._answers.cancels:
+            self._answer.cancel()
+        elif self.ended is None:
+            self.refuse(suspend_seconds=0.0)
+
+    def pass_over(self) -> None:
+        """Its queue went to another consumer, which gets it: what is answered here counts for nothing."""
+        self._end("its queue went to another consumer")
+        self._answer.callback(self._answers.again)
+
+    def check_open(self) -> None:
+        """Raises DeliveryEnded where it is settled."""
+        if self.ended is not None:
+            raise DeliveryEnded(
+                f"message {message_ids([self.message])} is settled already: {self.ended}"
+                + ("" if self.ended.startswith("it was") else "; it comes again")
+            )
+
+    def _settle(self, how: str, status: Status) -> None:
+        self.check_open()
+        self._end(how)
+        self._answer.callback(status)
+
+    def _end(self, how: str) -> None:
+        self.ended = how
+        if self.timer is not None and self.timer.active():
+            self.timer.cancel()
+        self._on_end(self)
+
+
+class Deliveries(Generic[Context, Status]):
+    """Of one consumer: `limit` is how many of its messages may be open at a time, as its options have it."""
+
+    log = Logger()
+
+    def __init__(
+        self,
+        clock: interfaces.IReactorTime,
+        group: str,
+        answers: Answers[Status],
+        *,
+        limit: float,
+        timeout_seconds: float,
+        is_ours: Callable[[MessageQueue], bool] = lambda queue: True,
+    ) -> None:
+        """The time runs from the moment at which a message is taken. `is_ours`: whether a queue still is consumed here."""
+        self._clock = clock
+        self._group = group
+        self._answers = answers
+        self._limit = limit
+        self._timeout_seconds = timeout_seconds
+        self._is_ours = is_ours
+        self._waiting: collections.deque[Delivery[Status]] = collections.deque()
+        self._taken: dict[Delivery[Status], None] = {}
+        self._takers: collections.deque[defer.Deferred[None]] = collections.deque()
+        self._warned = False
+        self.closed = False
+
+    def listener(self, messages: list[MessageExt], context: Context) -> defer.Deferred[Status]:
+        """For `listen` or `listen_orderly` of a consumer whose calls have one message and no timeout of their own."""
+        (message,) = messages
+        delivery = Delivery(message, context, self._answers, self._ended)
+        if self.closed:
+            delivery.give_up()
+            return delivery.answer
+        self._waiting.append(delivery)
+        self.wake()
+        return delivery.answer
+
+    def take(self, taker: object) -> Delivery[Status] | None:
+        """The next message, to be settled by `taker`; None where none is there, or all is over."""
+        while self._waiting:
+            delivery = self._waiting.popleft()
+            if delivery.ended is not None:
+                continue
+            if not self._is_ours(delivery.context.queue):
+                delivery.pass_over()
+                continue
+            delivery.taker = taker
+            delivery.timer = self._clock.callLater(self._timeout_seconds, delivery.expire)
+            self._taken[delivery] = None
+            return delivery
+        return None
+
+    def wait(self) -> defer.Deferred[None]:
+        """Fires when there may be something to take, or all is over. Who then takes nothing calls `wake`."""
+        waiting: defer.Deferred[None] = defer.Deferred()
+        if self.closed or self._waiting:
+            waiting.callback(None)
+            return waiting
+        if len(self._taken) >= self._limit and not self._warned:
+            self._warned = True
+            self.log.warn(
+                "nothing more is handed out: group={group}: all of {count} messages are open; each needs ack() or retry()",
+                group=self._group, count=len(self._taken),
+            )  # fmt: skip
+        self._takers.append(waiting)
+        return waiting
+
+    def wake(self) -> None:
+        """Let the one who waits for the longest time look."""
+        while self._takers:
+            taker = self._takers.popleft()
+            if not taker.called:
+                taker.callback(None)
+                return
+
+    def close(self) -> None:
+        """Hand out nothing any more; messages that nobody took are given up. Harmless twice."""
+        self.closed = True
+        waiting, self._waiting = self._waiting, collections.deque()
+        for delivery in waiting:
+            delivery.give_up()
+        while self._takers:
+            self.wake()
+
+    def taken(self) -> list[Delivery[Status]]:
+        """Those that were taken and are open."""
+        return list(self._taken)
+
+    def _ended(self, delivery: Delivery[Status]) -> None:
+        self._taken.pop(delivery, None)

@@ -1,0 +1,46 @@
+"""Clients whose reactor does not run: nothing they are asked to do would ever happen, so they say it."""
+
+from __future__ import annotations
+
+import atexit
+import sys
+
+from twisted.internet import interfaces
+
+from twisted_mq.client.core.errors import ClientStateError
+from twisted_mq.logs import Logger
+
+log = Logger()
+
+_idle: set[interfaces.IReactorTime] = set()
+"""Reactors with a client that have not run yet."""
+
+
+def check_reactor(reactor: interfaces.IReactorTime) -> None:
+    """Raises ClientStateError in a thread that runs another event loop; else, where it never runs, that is logged at the end."""
+    if getattr(reactor, "running", True) or reactor in _idle:
+        return
+    if _in_asyncio():
+        raise ClientStateError(
+            "this is the client of Twisted's reactor, which does not run; an asyncio event loop runs here: take the same "
+            "names from twisted_mq.aio"
+        )
+    core = interfaces.IReactorCore(reactor, None)
+    if core is not None:
+        if not _idle:
+            atexit.register(_tell)
+        _idle.add(reactor)
+        core.callWhenRunning(_idle.discard, reactor)
+
+
+def _in_asyncio() -> bool:
+    asyncio = sys.modules.get("asyncio")
+    return asyncio is not None and asyncio._get_running_loop() is not None
+
+
+def _tell() -> None:
+    if _idle:
+        log.warn(
+            "Twisted's reactor never ran, so nothing was sent or consumed: run the program by twisted.internet.task.react, "
+            "or take the same names from twisted_mq.blocking, whose calls wait"
+        )
