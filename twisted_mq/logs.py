@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 
 import twisted.logger
-from twisted.logger import LogEvent, LogLevel, formatEvent, globalLogPublisher
+from twisted.logger import ILogObserver, LogEvent, LogLevel, formatEvent, globalLogPublisher
 from twisted.python.failure import Failure
+from zope.interface import provider
 
 PACKAGE = "twisted_mq"
 
@@ -72,11 +74,31 @@ def event_of(record: logging.LogRecord) -> LogEvent:
 _to_twisted = TwistedHandler()
 
 
+@provider(ILogObserver)
+def to_standard(event: LogEvent) -> None:
+    """An observer of Twisted's log: what Twisted itself says (an error nobody handled, above all) becomes a record."""
+    failure = event.get("log_failure")
+    trace = (failure.type, failure.value, failure.getTracebackObject()) if failure is not None else None
+    logger = logging.getLogger(event.get("log_namespace", "twisted"))
+    logger.log(LEVELS.get(event.get("log_level"), logging.INFO), "%s", formatEvent(event), exc_info=trace)
+
+
+def log_to_standard() -> None:
+    """Every line of Twisted's own goes to the standard library's log, as ours do; not where those go to Twisted's.
+
+    The faces for asyncio and for plain calls do that. Calling it twice is harmless.
+    """
+    if _to_twisted not in logging.getLogger().handlers:
+        globalLogPublisher.addObserver(to_standard)
+
+
 def log_to_twisted() -> None:
     """Every line of this process goes to Twisted's log: ours whatever their level, those of others from info on.
 
     The daemons and `mq` call it; so does a program of one's own that runs under twistd. Calling it twice is harmless.
     """
+    with contextlib.suppress(ValueError):
+        globalLogPublisher.removeObserver(to_standard)
     root = logging.getLogger()
     root.setLevel(logging.INFO)
     root.addHandler(_to_twisted)

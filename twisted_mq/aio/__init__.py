@@ -1,0 +1,138 @@
+"""The client library for asyncio, on the application's own running loop: its names and options are twisted_mq.client's.
+
+from twisted_mq.aio import Message, Producer, PushConsumer
+
+async with Producer("127.0.0.1:9876", group="orders") as producer:
+    result = await producer.send(Message("Orders", b"hello", tags="new"))
+async with PushConsumer("127.0.0.1:9876", group="audit", topics={"Orders": "*"}) as consumer:
+    async for message in consumer:
+        await message.ack()  # or message.retry(delay_level=3)
+"""
+
+import importlib
+from typing import TYPE_CHECKING
+
+from twisted_mq.aio.lite_pull_consumer import LitePullConsumer
+from twisted_mq.aio.mq_client import MQClient
+from twisted_mq.aio.producer import Producer, TransactionProducer
+from twisted_mq.aio.push_consumer import PushConsumer
+from twisted_mq.aio.received import ReceivedMessage
+from twisted_mq.client import (
+    BrokerError,
+    BrokerGone,
+    ClientError,
+    ClientOptionIllegal,
+    ClientOptions,
+    ClientStateError,
+    ConsumeContext,
+    ConsumeFromWhere,
+    ConsumeOrderlyContext,
+    ConsumeOrderlyStatus,
+    ConsumerOptions,
+    ConsumeStatus,
+    FlowLimits,
+    ForkedProcess,
+    Message,
+    MessageIllegal,
+    MessageModel,
+    NameServerUnreachable,
+    NoRoute,
+    ProducerOptions,
+    RemotingError,
+    RequestTimeout,
+    SendFailed,
+    SendLimits,
+    SendResult,
+    SendStatus,
+    TopicNotFound,
+    TopicNotWritable,
+    TransactionResult,
+    TransactionState,
+    reply_message,
+)
+from twisted_mq.client.consuming.deliveries import DeliveryEnded
+
+if TYPE_CHECKING:
+    from twisted_mq.aio.ordered import OrderedConsumer, OrderedProducer
+    from twisted_mq.client import (
+        CoordinatorUnknown,
+        CoordinatorUnreachable,
+        NoHead,
+        NotLeader,
+        OrderedConsumerOptions,
+        OrderedError,
+        OrderedOptions,
+        OrderedTopicUnknown,
+        QueueBlocked,
+        QueueUnknown,
+        SendGivenUp,
+        SendTimedOut,
+        TooMuchWaits,
+        Window,
+    )
+
+__all__ = [
+    "BrokerError",
+    "BrokerGone",
+    "ClientError",
+    "ClientOptionIllegal",
+    "ClientOptions",
+    "ClientStateError",
+    "ConsumeContext",
+    "ConsumeFromWhere",
+    "ConsumeOrderlyContext",
+    "ConsumeOrderlyStatus",
+    "ConsumeStatus",
+    "ConsumerOptions",
+    "CoordinatorUnknown",
+    "CoordinatorUnreachable",
+    "DeliveryEnded",
+    "FlowLimits",
+    "ForkedProcess",
+    "LitePullConsumer",
+    "MQClient",
+    "Message",
+    "MessageIllegal",
+    "MessageModel",
+    "NameServerUnreachable",
+    "NoHead",
+    "NoRoute",
+    "NotLeader",
+    "OrderedConsumer",
+    "OrderedConsumerOptions",
+    "OrderedError",
+    "OrderedOptions",
+    "OrderedProducer",
+    "OrderedTopicUnknown",
+    "Producer",
+    "ProducerOptions",
+    "PushConsumer",
+    "QueueBlocked",
+    "QueueUnknown",
+    "ReceivedMessage",
+    "RemotingError",
+    "RequestTimeout",
+    "SendFailed",
+    "SendGivenUp",
+    "SendLimits",
+    "SendResult",
+    "SendStatus",
+    "SendTimedOut",
+    "TooMuchWaits",
+    "TopicNotFound",
+    "TopicNotWritable",
+    "TransactionProducer",
+    "TransactionResult",
+    "TransactionState",
+    "Window",
+    "reply_message",
+]
+
+
+def __getattr__(name: str) -> object:
+    """What reaches a coordinator is loaded by who uses ordered queues."""
+    if name in ("OrderedConsumer", "OrderedProducer"):
+        return getattr(importlib.import_module("twisted_mq.aio.ordered"), name)
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module("twisted_mq.client"), name)

@@ -1,0 +1,134 @@
+"""Consumes by asking, for asyncio: messages are pulled ahead and handed out by `poll`, or one by one by `async for`.
+
+async with LitePullConsumer("127.0.0.1:9876", group="report", topics={"Orders": "*"}) as consumer:
+    for message in await consumer.poll():
+        ...
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+
+from twisted.internet import defer
+
+from twisted_mq.aio.consumer import Consumer
+from twisted_mq.aio.mq_client import MQClient
+from twisted_mq.aio.received import MESSAGES_A_TURN
+from twisted_mq.client.consuming import lite_pull_consumer
+from twisted_mq.client.consuming.consumer_options import ConsumerOptions
+from twisted_mq.protocol.bodies import MessageQueue
+from twisted_mq.protocol.messages.message import MessageExt
+
+LONG_SECONDS = 3600.0
+"""For an iteration without an end."""
+
+
+class LitePullConsumer(Consumer[MessageExt]):
+    """A consumer that is asked for messages.
+
+    What a poll returned, or an iteration handed out, counts as consumed when the next is asked for, or at `stop`; not so
+    where `async with` is left by an exception. Without `auto_commit` it counts at `commit` alone. Nothing is retried by the
+    broker: a message that must come again is found by `seek`.
+    """
+
+    _core: lite_pull_consumer.LitePullConsumer
+
+    def __init__(
+        self,
+        namesrv: str | Sequence[str] | None = None,
+        *,
+        group: str,
+        topics: Mapping[str, str] | None = None,
+        auto_commit: bool = True,
+        options: ConsumerOptions | None = None,
+        client: MQClient | None = None,
+        namespace: str = "",
+        instance_name: str | None = None,
+        ip: str | None = None,
+    ) -> None:
+        """As PushConsumer."""
+        super().__init__(client)
+        self._core = lite_pull_consumer.LitePullConsumer(
+            self._reactor, group, namesrv, auto_commit=auto_commit, client=self._shared, options=options,
+            namespace=namespace, instance_name=instance_name, ip=ip,
+        )  # fmt: skip
+        self._subscribe_to(topics or {})
+
+    # messages
+
+    async def poll(self, timeout: float = 5.0, max_messages: int | None = None) -> list[MessageExt]:
+        """The next messages of one queue, at most `max_messages` or pull_batch_size; none where none came in time, or
+        after `stop`. One poll waits at a time. Who is cancelled meanwhile has taken nothing.
+        """
+        loop = self._reactor.check_loop()
+        self._check_begun()
+        deadline = loop.time() + timeout
+        messages = self._core.take(max_messages)
+        while not messages and self._begun and loop.time() < deadline:
+            await self._future(self._core.wait(deadline - loop.time()))
+            messages = self._core.take(max_messages) if self._begun else []
+        return messages
+
+    async def messages(self, timeout: float | None = None) -> AsyncGenerator[MessageExt, None]:
+        """The messages one by one; the end when none came for `timeout` seconds, or at `stop`."""
+        self._check_begun()
+        for turn in itertools.count(1):
+            if turn % MESSAGES_A_TURN == 0:
+                await asyncio.sleep(0)
+            polled = await self.poll(LONG_SECONDS if timeout is None else timeout, 1)
+            if polled:
+                yield polled[0]
+            elif timeout is not None or not self._begun:
+                return
+
+    # queues
+
+    def assign(self, queues: Iterable[MessageQueue]) -> None:
+        """Consume these queues, all of their messages; what else was subscribed or assigned is given up.
+
+        It takes effect at once; a consumer either subscribes or assigns. Raises ClientStateError.
+        """
+        self._core.assign(queues)
+
+    async def fetch_queues(self, topic: str) -> list[MessageQueue]:
+        """All readable queues of a topic, to assign some of them. Raises NoRoute."""
+        self._reactor.check_loop()
+        return await self._future(self._core.fetch_queues(topic))
+
+    # offsets
+
+    async def commit(self) -> None:
+        """Bring the offsets behind all polled messages to the broker."""
+        self._reactor.check_loop()
+        await self._future(self._core.commit())
+
+    def seek(self, queue: MessageQueue, offset: int) -> None:
+        """Go on from this offset of a queue that is ours. Raises ClientStateError."""
+        self._core.seek(queue, offset)
+
+    async def seek_to_begin(self, queue: MessageQueue) -> None:
+        """Go on from the queue's first message that is still kept."""
+        self._reactor.check_loop()
+        await self._future(self._core.seek_to_begin(queue))
+
+    async def seek_to_end(self, queue: MessageQueue) -> None:
+        """Go on behind the queue's last message."""
+        self._reactor.check_loop()
+        await self._future(self._core.seek_to_end(queue))
+
+    async def offset_for_time(self, queue: MessageQueue, timestamp_ms: int) -> int:
+        """The offset of the first message stored at that time or later."""
+        self._reactor.check_loop()
+        return await self._future(self._core.offset_for_time(queue, timestamp_ms))
+
+    async def committed(self, queue: MessageQueue) -> int | None:
+        """The group's offset at the broker; None without one."""
+        self._reactor.check_loop()
+        return await self._future(self._core.committed(queue))
+
+    def _stop(self, finish_seconds: float) -> defer.Deferred[None]:
+        if self._failed:
+            self._core.forget_polled()
+        return super()._stop(finish_seconds)

@@ -1,0 +1,163 @@
+"""Twisted's reactor over an asyncio loop that the application runs: what the client core gets as its `reactor`.
+
+It is never installed, started or stopped, has no thread and no descriptor of its own, and leaves nothing in the loop that
+its users did not: sockets are the loop's readers and writers, timers its timers, threads those of its executor.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import sys
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from twisted.internet import error, interfaces
+from twisted.internet.asyncioreactor import AsyncioSelectorReactor
+from twisted.python.failure import Failure
+from zope.interface import implementer
+
+from twisted_mq.client.core.errors import ClientStateError
+
+Result = TypeVar("Result")
+
+
+@implementer(interfaces.IDelayedCall)
+class LoopCall:
+    """A timer of the loop."""
+
+    __slots__ = ("_call", "_cancelled", "_due", "_handle", "_reactor")
+
+    def __init__(self, reactor: LoopReactor, seconds: float, call: Callable[[], object]) -> None:
+        self._reactor = reactor
+        self._call: Callable[[], object] | None = call
+        self._cancelled = False
+        self._begin(seconds)
+
+    def _begin(self, seconds: float) -> None:
+        loop = self._reactor.loop
+        self._due = loop.time() + seconds
+        self._handle = loop.call_at(self._due, self._run)
+
+    def _run(self) -> None:
+        call, self._call = self._call, None
+        assert call is not None  # it runs once
+        call()
+
+    def _check(self) -> None:
+        if self._call is None:
+            raise error.AlreadyCancelled if self._cancelled else error.AlreadyCalled
+
+    def active(self) -> bool:
+        return self._call is not None
+
+    def cancel(self) -> None:
+        self._check()
+        self._cancelled, self._call = True, None
+        self._handle.cancel()
+
+    def getTime(self) -> float:
+        return self._reactor.seconds() + self._due - self._reactor.loop.time()
+
+    def reset(self, secondsFromNow: float) -> None:
+        self._check()
+        self._handle.cancel()
+        self._begin(secondsFromNow)
+
+    def delay(self, secondsLater: float) -> None:
+        self.reset(self._due - self._reactor.loop.time() + secondsLater)
+
+
+class LoopThreads:
+    """The loop's own executor, where Twisted takes a ThreadPool."""
+
+    def __init__(self, reactor: LoopReactor) -> None:
+        self._reactor = reactor
+
+    def callInThreadWithCallback(
+        self,
+        onResult: Callable[[bool, object], object],
+        func: Callable[..., object],
+        *args: object,
+        **kw: object,
+    ) -> None:
+        def work() -> None:
+            try:
+                result = func(*args, **kw)
+            except Exception:
+                onResult(False, Failure())
+            else:
+                onResult(True, result)
+
+        self._reactor.loop.run_in_executor(None, work)
+
+
+class LoopReactor(AsyncioSelectorReactor):
+    """One for each client. It takes the loop that runs when the first of its members begins."""
+
+    def __init__(self) -> None:
+        self._threads = LoopThreads(self)
+        self._members = 0
+        super().__init__(eventloop=_NO_LOOP)
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """Raises ClientStateError before the first member has begun."""
+        loop: asyncio.AbstractEventLoop = self._asyncioEventloop
+        if loop is _NO_LOOP:
+            raise ClientStateError("nothing was started yet: `async with` or `await start()` comes first")
+        return loop
+
+    def enter(self) -> None:
+        """A member begins, in the running loop. Raises ClientStateError where others run in another loop."""
+        loop = asyncio.get_running_loop()
+        if self._members and loop is not self._asyncioEventloop:
+            raise ClientStateError(
+                "this client runs in another event loop; where that loop was closed, make a new client in this one"
+            )
+        if sys.platform == "win32" and isinstance(loop, asyncio.ProactorEventLoop):
+            raise ClientStateError(
+                "asyncio's ProactorEventLoop cannot watch sockets; run the program in a SelectorEventLoop: "
+                "asyncio.run(main(), loop_factory=asyncio.SelectorEventLoop)"
+            )
+        self._asyncioEventloop = loop
+        self._members += 1
+        self.running = True
+
+    def leave(self) -> None:
+        """A member has ended, and all that it had in the loop."""
+        self._members -= 1
+        self.running = self._members > 0
+
+    def check_loop(self) -> asyncio.AbstractEventLoop:
+        """The running loop. Raises ClientStateError where it is not the one that the members began in."""
+        loop = asyncio.get_running_loop()
+        if loop is not self._asyncioEventloop:
+            self.loop  # noqa: B018 - raises where nothing was started yet
+            raise ClientStateError(
+                "this client was started in another event loop (another thread, or an asyncio.run before); "
+                "use it there, or make one in this loop"
+            )
+        return loop
+
+    # what Twisted asks of a reactor
+
+    def installWaker(self) -> None:
+        """The loop has its own."""
+
+    def callLater(  # type: ignore[override]  # IReactorTime promises no more
+        self, delay: float, callable: Callable[..., Any], *args: object, **kw: object
+    ) -> interfaces.IDelayedCall:
+        return LoopCall(self, delay, functools.partial(callable, *args, **kw))
+
+    def callFromThread(self, f: Callable[..., Any], *args: object, **kwargs: object) -> None:  # type: ignore[override]
+        loop = self.loop
+        if not loop.is_closed():  # else nobody is there whom the result of a thread would interest
+            loop.call_soon_threadsafe(functools.partial(f, *args, **kwargs))
+
+    def getThreadPool(self) -> LoopThreads:  # type: ignore[override]  # deferToThreadPool asks for no more
+        return self._threads
+
+
+_NO_LOOP = asyncio.AbstractEventLoop()  # type: ignore[abstract]  # only for mypy: it has no abstract method
+"""Stands for the loop until there is one."""

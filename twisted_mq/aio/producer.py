@@ -1,0 +1,174 @@
+"""Producers for asyncio.
+
+async with Producer("127.0.0.1:9876", group="orders") as producer:
+    result = await producer.send(Message("Orders", b"hello", tags="new"))
+
+A send that is cancelled may have been stored all the same.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from twisted.internet import defer
+
+from twisted_mq.aio.awaiting import deferred_of
+from twisted_mq.aio.mq_client import Member, MQClient
+from twisted_mq.client.producing import producer, transaction_producer
+from twisted_mq.client.producing.producer import QueueSelector, select_by_hash
+from twisted_mq.client.producing.producer_options import ProducerOptions
+from twisted_mq.client.producing.send_result import SendResult
+from twisted_mq.client.producing.transaction_producer import Check, Decision, Execute, TransactionResult
+from twisted_mq.protocol.bodies import MessageQueue
+from twisted_mq.protocol.messages.message import Message, MessageExt
+
+Key = TypeVar("Key")
+MessageT = TypeVar("MessageT", Message, MessageExt)
+
+
+class Producer(Member):
+    """A producer of one group."""
+
+    _core: producer.Producer
+
+    def __init__(
+        self,
+        namesrv: str | Sequence[str] | None = None,
+        *,
+        group: str,
+        options: ProducerOptions | None = None,
+        client: MQClient | None = None,
+        namespace: str = "",
+        instance_name: str | None = None,
+        ip: str | None = None,
+    ) -> None:
+        """Give it the name servers' addresses or an MQClient to share; without both, NAMESRV_ADDR says where they are.
+
+        Raises ClientOptionIllegal for a bad group or address; nothing is connected before `start`.
+        """
+        super().__init__(client)
+        self._core = producer.Producer(
+            self._reactor, group, namesrv, client=self._shared, options=options, namespace=namespace,
+            instance_name=instance_name, ip=ip,
+        )  # fmt: skip
+
+    def _start(self) -> defer.Deferred[None]:
+        return self._core.start()
+
+    def _stop(self, finish_seconds: float) -> defer.Deferred[None]:
+        return self._core.stop(finish_seconds)
+
+    async def send(
+        self, message: Message, queue: MessageQueue | None = None, *, timeout: float | None = None
+    ) -> SendResult:
+        """Send one message, to `queue` if given (then without another try), else round the topic's queues.
+
+        Raises MessageIllegal, NoRoute, SendFailed (all attempts failed), BrokerError (refused), RemotingError (no
+        answer from the given queue's broker) or ClientStateError. Many at a time: asyncio.gather, or a TaskGroup.
+        """
+        self._reactor.check_loop()
+        return await self._future(self._core.send(message, queue, timeout_seconds=timeout))
+
+    async def send_by_key(
+        self,
+        message: Message,
+        key: Key,
+        selector: QueueSelector[Key] = select_by_hash,
+        *,
+        timeout: float | None = None,
+    ) -> SendResult:
+        """Send to the queue the selector takes for `key`: messages of one key stay in order in one queue."""
+        self._reactor.check_loop()
+        return await self._future(self._core.send_by_key(message, key, selector, timeout_seconds=timeout))
+
+    async def send_batch(
+        self, messages: Iterable[Message], queue: MessageQueue | None = None, *, timeout: float | None = None
+    ) -> SendResult:
+        """Send several messages of one topic in one request, to one queue."""
+        self._reactor.check_loop()
+        return await self._future(self._core.send_batch(messages, queue, timeout_seconds=timeout))
+
+    async def send_one_way(self, message: Message, queue: MessageQueue | None = None) -> None:
+        """Send without an answer: returns when the message is handed to the connection, which promises nothing."""
+        self._reactor.check_loop()
+        await self._future(self._core.send_one_way(message, queue))
+
+    async def request(
+        self,
+        message: Message,
+        queue: MessageQueue | None = None,
+        *,
+        key: Key | None = None,
+        selector: QueueSelector[Key] = select_by_hash,
+        timeout: float = 3.0,
+    ) -> MessageExt:
+        """Send a message and wait for its consumer's reply, `timeout` seconds for both together.
+
+        It goes to `queue`, or to the one that `selector` takes for `key`, or round the topic's queues. Raises as `send`
+        does, and RequestTimeout. The reply comes from whoever sends `reply_message(...)` for what it consumed.
+        """
+        self._reactor.check_loop()
+        return await self._future(
+            self._core.request(message, queue, key=key, selector=selector, timeout_seconds=timeout)
+        )
+
+    async def recall(self, topic: str, handle: str) -> str:
+        """Call back a message that waits for its time, by the `recall_handle` of its SendResult; return its id.
+
+        Raises MessageIllegal for what is no handle, NoRoute, BrokerError (refused, or too late) or RemotingError.
+        """
+        self._reactor.check_loop()
+        return await self._future(self._core.recall(topic, handle))
+
+    async def publish_queues(self, topic: str) -> tuple[MessageQueue, ...]:
+        """The queues of a topic that take messages, in the order every client has them."""
+        self._reactor.check_loop()
+        return await self._future(self._core.publish_queues(topic))
+
+
+class TransactionProducer(Producer):
+    """A producer whose group decides about its messages. `check` is asked about those that nobody has decided."""
+
+    _core: transaction_producer.TransactionProducer
+
+    def __init__(
+        self,
+        namesrv: str | Sequence[str] | None = None,
+        *,
+        group: str,
+        check: Check,
+        options: ProducerOptions | None = None,
+        client: MQClient | None = None,
+        namespace: str = "",
+        instance_name: str | None = None,
+        ip: str | None = None,
+    ) -> None:
+        """As Producer; `check` is a function or an `async def` that gets the message as it is stored."""
+        Member.__init__(self, client)
+        self._core = transaction_producer.TransactionProducer(
+            self._reactor, group, namesrv, check=_in_loop(check), client=self._shared, options=options,
+            namespace=namespace, instance_name=instance_name, ip=ip,
+        )  # fmt: skip
+
+    async def send_in_transaction(
+        self, message: Message, execute: Execute, *, timeout: float | None = None
+    ) -> TransactionResult:
+        """Store the message at the broker, run `execute`, and tell the broker what it returned.
+
+        Raises as `send` does, then nothing was executed. An error in `execute` is in the result: the broker asks later.
+        Cancelled meanwhile, so is `execute`; the broker asks `check` then.
+        """
+        self._reactor.check_loop()
+        return await self._future(self._core.send_in_transaction(message, _in_loop(execute), timeout_seconds=timeout))
+
+
+def _in_loop(function: Callable[[MessageT], Decision]) -> Callable[[MessageT], Decision]:
+    """The user's function; what it awaits, it awaits as a task of the loop."""
+
+    def decide(message: MessageT) -> Decision:
+        decision = function(message)
+        return deferred_of(decision) if inspect.isawaitable(decision) else decision
+
+    return decide

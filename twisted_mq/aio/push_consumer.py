@@ -1,0 +1,140 @@
+"""Consumes in a group, for asyncio: message by message, or by a listener.
+
+async with PushConsumer("127.0.0.1:9876", group="audit", topics={"Orders": "*"}) as consumer:
+    async for message in consumer:
+        await message.ack()  # or message.retry(delay_level=3)
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from typing import TypeVar
+
+import attrs
+from twisted.internet import defer
+
+from twisted_mq.aio.awaiting import deferred_of
+from twisted_mq.aio.consumer import Consumer
+from twisted_mq.aio.mq_client import MQClient
+from twisted_mq.aio.received import AnyDeliveries, Received, ReceivedMessage
+from twisted_mq.client.consuming import push_consumer
+from twisted_mq.client.consuming.consumer_options import (
+    ConsumeContext,
+    ConsumeOrderlyContext,
+    ConsumerOptions,
+    Listener,
+    OrderlyListener,
+)
+from twisted_mq.client.consuming.deliveries import CONCURRENTLY, ORDERLY, Deliveries
+from twisted_mq.client.core.errors import ClientStateError
+from twisted_mq.protocol.messages.message import MessageExt
+
+Context = TypeVar("Context", ConsumeContext, ConsumeOrderlyContext)
+Status = TypeVar("Status")
+
+
+class PushConsumer(Consumer[ReceivedMessage]):
+    """A consumer that is iterated, by one task or several; or whose listener is called with messages as they come.
+
+    Up to `concurrency` messages are open at a time, that is neither acknowledged nor sent back; `consume_timeout_seconds`
+    runs from the moment a message is handed out. `orderly` hands out a queue's next message when the one before it is
+    settled, and a queue to one member of the group.
+
+    With `auto_ack` a message is acknowledged when its loop asks for the next one, and sent back when the loop is left
+    before, by `break` or by an exception, unless it was settled by then.
+    """
+
+    _core: push_consumer.PushConsumer
+
+    def __init__(
+        self,
+        namesrv: str | Sequence[str] | None = None,
+        *,
+        group: str,
+        topics: Mapping[str, str] | None = None,
+        listener: Listener | None = None,
+        orderly: bool = False,
+        auto_ack: bool = False,
+        options: ConsumerOptions | None = None,
+        client: MQClient | None = None,
+        namespace: str = "",
+        instance_name: str | None = None,
+        ip: str | None = None,
+    ) -> None:
+        """`topics` has an expression for each topic, as `subscribe`: "*" or tags as "A || B".
+
+        Give it the name servers' addresses or an MQClient to share; without both, NAMESRV_ADDR says where they are.
+        Raises ClientOptionIllegal for a bad group or address; nothing is connected before `start`.
+        """
+        super().__init__(client)
+        self._core = core = push_consumer.PushConsumer(
+            self._reactor, group, namesrv, client=self._shared, options=options, namespace=namespace,
+            instance_name=instance_name, ip=ip,
+        )  # fmt: skip
+        self._listens = False
+        self._orderly = orderly
+        self._deliveries: AnyDeliveries = Deliveries(
+            self._reactor, core.group, ORDERLY if orderly else CONCURRENTLY, limit=core.options.concurrency,
+            timeout_seconds=core.options.consume_timeout_seconds, is_ours=core.consumes,
+        )  # fmt: skip
+        self._received = Received(self._reactor, self._deliveries, auto_ack=auto_ack)
+        self._subscribe_to(topics or {})
+        if listener is not None:
+            self.listen(listener)
+
+    def listen(self, listener: Listener) -> None:
+        """Who gets the messages: (list of messages, context) -> ConsumeStatus, a function or an `async def`.
+
+        Each call of an `async def` is a task, cancelled when the consume timeout is over. Nothing is iterated then.
+        """
+        self._core.listen(in_loop(listener))
+        self._listens = True
+
+    def listen_orderly(self, listener: OrderlyListener) -> None:
+        """As `listen`, with each queue's messages one call after the other, and by one member of the group only.
+
+        The listener answers ConsumeOrderlyStatus. What it refuses is repeated, and holds its queue back meanwhile.
+        """
+        self._core.listen_orderly(in_loop(listener))
+        self._listens = True
+
+    def messages(self, timeout: float | None = None) -> AsyncGenerator[ReceivedMessage, None]:
+        """The messages as they come; the end when none came for `timeout` seconds, or at `stop`.
+
+        Several tasks may iterate at a time: each message goes to one of them.
+        """
+        self._check_begun()
+        if self._listens:
+            raise ClientStateError("this consumer has a listener: its messages go there, there is nothing to iterate")
+        return self._received.messages(timeout)
+
+    def _start(self) -> defer.Deferred[None]:
+        if not self._listens:
+            core = self._core
+            core.options = attrs.evolve(
+                core.options, consume_message_batch_max_size=1, consume_timeout_seconds=math.inf
+            )
+            listen = core.listen_orderly if self._orderly else core.listen
+            listen(self._deliveries.listener)
+        return super()._start()
+
+    def _stop(self, finish_seconds: float) -> defer.Deferred[None]:
+        if self._failed:
+            self._received.refuse_own()
+        stopping = super()._stop(finish_seconds)  # no refusal from now on: what is given up is not sent back
+        self._received.close()
+        return stopping
+
+
+def in_loop(
+    listener: Callable[[list[MessageExt], Context], Status | Awaitable[Status]],
+) -> Callable[[list[MessageExt], Context], Status | defer.Deferred[Status]]:
+    """A user's listener; what it awaits, it awaits as a task of the loop."""
+
+    def listen(messages: list[MessageExt], context: Context) -> Status | defer.Deferred[Status]:
+        answer = listener(messages, context)
+        return deferred_of(answer) if inspect.isawaitable(answer) else answer
+
+    return listen

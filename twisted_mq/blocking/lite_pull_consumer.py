@@ -1,0 +1,117 @@
+"""Consumes by asking, in plain calls: messages are pulled ahead and handed out by `poll`, or one by one by `for`.
+
+with LitePullConsumer("127.0.0.1:9876", group="report", topics={"Orders": "*"}) as consumer:
+    for message in consumer.poll():
+        ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from twisted.internet import defer
+
+from twisted_mq.blocking.consumer import Consumer
+from twisted_mq.blocking.mq_client import MQClient
+from twisted_mq.client.consuming import lite_pull_consumer
+from twisted_mq.client.consuming.consumer_options import ConsumerOptions
+from twisted_mq.protocol.bodies import MessageQueue
+from twisted_mq.protocol.messages.message import MessageExt
+
+LONG_SECONDS = 3600.0
+"""For an iteration without an end."""
+
+
+class LitePullConsumer(Consumer[MessageExt]):
+    """A consumer that is asked for messages.
+
+    What a poll returned, or an iteration handed out, counts as consumed when the next is asked for, or at `stop`; not so
+    where `with` is left by an exception. Without `auto_commit` it counts at `commit` alone. Nothing is retried by the
+    broker: a message that must come again is found by `seek`.
+    """
+
+    _core: lite_pull_consumer.LitePullConsumer
+
+    def __init__(
+        self,
+        namesrv: str | Sequence[str] | None = None,
+        *,
+        group: str,
+        topics: Mapping[str, str] | None = None,
+        auto_commit: bool = True,
+        options: ConsumerOptions | None = None,
+        client: MQClient | None = None,
+        namespace: str = "",
+        instance_name: str | None = None,
+        ip: str | None = None,
+    ) -> None:
+        """As PushConsumer."""
+        super().__init__(client)
+        self._core = lite_pull_consumer.LitePullConsumer(
+            self._reactor, group, namesrv, auto_commit=auto_commit, client=self._shared, options=options,
+            namespace=namespace, instance_name=instance_name, ip=ip,
+        )  # fmt: skip
+        self._subscribe_to(topics or {})
+
+    # messages
+
+    def poll(self, timeout: float = 5.0, max_messages: int | None = None) -> list[MessageExt]:
+        """The next messages of one queue, at most `max_messages` or pull_batch_size; none where none came in time, or
+        after `stop`. One poll waits at a time.
+        """
+        return self._call(lambda: self._core.poll(timeout, max_messages))
+
+    def messages(self, timeout: float | None = None) -> Iterator[MessageExt]:
+        """The messages one by one; the end when none came for `timeout` seconds, or at `stop`."""
+        self._check_begun()
+        while self._thread is not None:
+            polled = self.poll(LONG_SECONDS if timeout is None else timeout, 1)
+            if polled:
+                yield polled[0]
+            elif timeout is not None:
+                return
+
+    # queues
+
+    def assign(self, queues: Iterable[MessageQueue]) -> None:
+        """Consume these queues, all of their messages; what else was subscribed or assigned is given up.
+
+        It takes effect at once; a consumer either subscribes or assigns. Raises ClientStateError.
+        """
+        chosen = list(queues)
+        self._do(lambda: self._core.assign(chosen))
+
+    def fetch_queues(self, topic: str, *, timeout: float | None = None) -> list[MessageQueue]:
+        """All readable queues of a topic, to assign some of them. Raises NoRoute."""
+        return self._call(lambda: self._core.fetch_queues(topic), timeout)
+
+    # offsets
+
+    def commit(self, *, timeout: float | None = None) -> None:
+        """Bring the offsets behind all polled messages to the broker."""
+        self._call(lambda: self._core.commit(), timeout)
+
+    def seek(self, queue: MessageQueue, offset: int) -> None:
+        """Go on from this offset of a queue that is ours. Raises ClientStateError."""
+        self._do(lambda: self._core.seek(queue, offset))
+
+    def seek_to_begin(self, queue: MessageQueue, *, timeout: float | None = None) -> None:
+        """Go on from the queue's first message that is still kept."""
+        self._call(lambda: self._core.seek_to_begin(queue), timeout)
+
+    def seek_to_end(self, queue: MessageQueue, *, timeout: float | None = None) -> None:
+        """Go on behind the queue's last message."""
+        self._call(lambda: self._core.seek_to_end(queue), timeout)
+
+    def offset_for_time(self, queue: MessageQueue, timestamp_ms: int, *, timeout: float | None = None) -> int:
+        """The offset of the first message stored at that time or later."""
+        return self._call(lambda: self._core.offset_for_time(queue, timestamp_ms), timeout)
+
+    def committed(self, queue: MessageQueue, *, timeout: float | None = None) -> int | None:
+        """The group's offset at the broker; None without one."""
+        return self._call(lambda: self._core.committed(queue), timeout)
+
+    def _stop(self, finish_seconds: float) -> defer.Deferred[None]:
+        if self._failed:
+            self._core.forget_polled()
+        return super()._stop(finish_seconds)

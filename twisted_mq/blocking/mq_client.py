@@ -1,0 +1,137 @@
+"""What producers and consumers of one process may share, and what each of them is made of."""
+
+from __future__ import annotations
+
+import abc
+import threading
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from twisted.internet import defer
+from twisted.python.failure import Failure
+
+from twisted_mq.aio.loop_reactor import LoopReactor
+from twisted_mq.blocking.background import Call, LoopThread, background
+from twisted_mq.client.core import mq_client
+from twisted_mq.client.core.client_options import ClientOptions
+from twisted_mq.client.core.errors import ClientStateError
+from twisted_mq.logs import log_to_standard
+
+Result = TypeVar("Result")
+
+ANSWER_SECONDS = 0.25
+"""How much longer than its own timeout a call is waited for: it has more to say than that it took too long."""
+
+
+class MQClient:
+    """Connections to one cluster. Give it to several producers and consumers to share them.
+
+    Without `namesrv` the environment's NAMESRV_ADDR says where the name servers are.
+    """
+
+    def __init__(
+        self,
+        namesrv: str | Sequence[str] | None = None,
+        *,
+        options: ClientOptions | None = None,
+        instance_name: str | None = None,
+        ip: str | None = None,
+    ) -> None:
+        self.reactor = LoopReactor()
+        self.core = mq_client.MQClient(self.reactor, namesrv or (), options=options, instance_name=instance_name, ip=ip)
+
+    @property
+    def client_id(self) -> str:
+        """Under which the brokers know it."""
+        return self.core.client_id
+
+
+class Member(abc.ABC):
+    """The life of a producer or consumer: `with`, or `start` and `stop`. Its calls may come from any thread."""
+
+    _finish_seconds = 3.0
+
+    def __init__(self, client: MQClient | None) -> None:
+        self._reactor = client.reactor if client is not None else LoopReactor()
+        self._shared = client.core if client is not None else None
+        self._thread: LoopThread | None = None
+        self._life = threading.Lock()
+        log_to_standard()
+
+    @abc.abstractmethod
+    def _start(self) -> defer.Deferred[None]:
+        """Of the core, on the background thread."""
+
+    @abc.abstractmethod
+    def _stop(self, finish_seconds: float) -> defer.Deferred[None]:
+        """Of the core, on the background thread."""
+
+    def start(self, timeout: float | None = None) -> None:
+        """Begin. A start that fails or takes longer than `timeout` seconds (CallTimedOut) leaves nothing behind."""
+        with self._life:
+            thread = background().enter(self)
+            try:
+                thread.begin(self._enter).wait(timeout)
+            except BaseException:
+                background().leave(self)
+                raise
+            self._thread = thread
+
+    def _enter(self) -> defer.Deferred[None]:
+        self._reactor.enter()
+        return self._start().addErrback(self._not_started)
+
+    def _not_started(self, reason: Failure) -> Failure:
+        self._reactor.leave()
+        return reason
+
+    def stop(self, finish_seconds: float | None = None) -> None:
+        """End: what is under way may finish for that long (3 s of a producer, 5 s of a consumer). Harmless twice.
+
+        In a child of the process that started it, it does nothing.
+        """
+        with self._life:
+            thread = self._thread
+            if thread is None or not thread.is_ours:
+                return
+            seconds = self._finish_seconds if finish_seconds is None else finish_seconds
+            try:
+                thread.begin(lambda: self._stop(seconds).addBoth(self._left)).wait_to_its_end()
+            finally:
+                self._thread = None
+                background().leave(self)
+
+    def _left(self, result: Result) -> Result:
+        self._reactor.leave()
+        return result
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _new_call(self) -> Call[Any]:
+        if self._thread is None:
+            raise ClientStateError(f"this {type(self).__name__} is not running: `with` or start() comes first")
+        return self._thread.new_call()
+
+    def _call(self, work: Callable[[], defer.Deferred[Result]], timeout: float | None = None) -> Result:
+        """What the core's work comes to; it is given up after `timeout` seconds."""
+        call: Call[Result] = self._new_call()
+        call.begin(work)
+        return call.wait(timeout)
+
+    def _ask(self, work: Callable[[], defer.Deferred[Result]], timeout: float | None) -> Result:
+        """The same, of work that has the timeout itself."""
+        return self._call(work, None if timeout is None else timeout + ANSWER_SECONDS)
+
+    def _do(self, function: Callable[[], Result]) -> Result:
+        """What the function returns: called on the background thread, or here before the start."""
+        if self._thread is None:
+            return function()
+        return self._call(lambda: defer.execute(function))

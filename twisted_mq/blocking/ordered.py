@@ -1,0 +1,198 @@
+"""Strictly ordered queues, in plain calls: in order, whatever broker fails.
+
+with OrderedProducer("127.0.0.1:9876", group="billing") as producer:
+    producer.lead("Orders")                       # waits while another producer of the group leads
+    producer.send(Message("Orders", b"paid"), key="order-1")
+
+with OrderedConsumer("127.0.0.1:9876", group="audit", topics={"Orders": "*"}) as consumer:
+    for message in consumer:
+        message.ack()
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+import attrs
+from twisted.internet import defer
+
+from twisted_mq.aio.loop_reactor import LoopReactor
+from twisted_mq.blocking.consumer import Iterates
+from twisted_mq.blocking.listener_threads import ListenerThreads
+from twisted_mq.blocking.mq_client import Member, MQClient
+from twisted_mq.blocking.push_consumer import OrderlyListener
+from twisted_mq.blocking.received import AnyDeliveries, Received, ReceivedMessage
+from twisted_mq.client.consuming.deliveries import ORDERED, Deliveries
+from twisted_mq.client.core.errors import ClientStateError
+from twisted_mq.client.ordered import ordered_consumer, ordered_producer
+from twisted_mq.client.ordered.consumer_options import OrderedConsumerOptions
+from twisted_mq.client.ordered.coordinator_source import Given
+from twisted_mq.client.ordered.ordered_options import OrderedOptions
+from twisted_mq.client.producing.send_result import SendResult
+from twisted_mq.logs import Logger
+from twisted_mq.protocol.messages.message import Message
+from twisted_mq.protocol.messages.subscription import SUB_ALL
+from twisted_mq.reactor_threads import threads_of
+
+log = Logger()
+
+Result = TypeVar("Result")
+
+Told = Callable[[str, str, bool], object]
+"""(topic, unit, whether it leads)"""
+
+LISTENER_THREADS = 20
+"""Queues whose listener's calls may be open at a time."""
+
+
+class OrderedProducer(Member):
+    """A producer of one group. It stands for election for each ordered queue from its first `send` or `lead` on.
+
+    Several producers of one group stand by for each other: only the leader of a queue sends to it.
+    """
+
+    def __init__(
+        self,
+        namesrv: str | Sequence[str] | None = None,
+        *,
+        group: str,
+        coordinator: Given | None = None,
+        options: OrderedOptions | None = None,
+        client: MQClient | None = None,
+        instance_name: str | None = None,
+        ip: str | None = None,
+    ) -> None:
+        """As Producer. Without `coordinator` the topic's brokers are asked for its address."""
+        super().__init__(client)
+        self._core = ordered_producer.OrderedProducer(
+            self._reactor, group, namesrv, coordinator=coordinator, client=self._shared, options=options,
+            instance_name=instance_name, ip=ip,
+        )  # fmt: skip
+
+    def _start(self) -> defer.Deferred[None]:
+        return self._core.start()
+
+    def _stop(self, finish_seconds: float) -> defer.Deferred[None]:
+        return self._core.stop(finish_seconds)
+
+    def send(
+        self, message: Message, queue: int | None = None, *, key: object = None, timeout: float | None = None
+    ) -> SendResult:
+        """Send one message behind all that were sent to its queue before; returns when master and slave have it.
+
+        It goes to `queue`, or to the one of `key`; a topic of one queue needs neither. Where a send fails, those of
+        other threads behind it do, too. Raises MessageIllegal, OrderedError (NotLeader, NoHead, SendTimedOut,
+        SendGivenUp, TooMuchWaits, ...), NoRoute, BrokerError (refused for good), CallTimedOut or ClientStateError.
+        """
+        return self._ask(lambda: self._core.send(message, queue, key=key, timeout_seconds=timeout), timeout)
+
+    def lead(self, topic: str, queue: int | None = None, *, timeout: float | None = None) -> None:
+        """Stand for election; returns when this producer leads the queue, or all of the topic. Raises as `send` does."""
+        self._call(lambda: self._core.lead(topic, queue), timeout)
+
+    def leads(self, topic: str, queue: int = 0) -> bool:
+        """Whether this producer surely is the active sender of the queue now."""
+        return self._do(lambda: self._core.leads(topic, queue))
+
+    def on_lead(self, listener: Told) -> None:
+        """Call `listener(topic, unit, leads)` when this producer becomes the leader of a unit or is it no longer.
+
+        In a thread of a pool.
+        """
+        self._do(lambda: self._core.on_lead(in_pool(listener, self._reactor)))
+
+
+class OrderedConsumer(Iterates[ReceivedMessage]):
+    """A member of a consumer group. It stands for election for each ordered queue of its topics.
+
+    Iterated, it hands out a queue's next message when the one before it is acknowledged; one that is sent back
+    (`message.retry()`) comes again after a pause, and holds its queue back meanwhile. `auto_ack` is as in PushConsumer.
+    """
+
+    def __init__(
+        self,
+        namesrv: str | Sequence[str] | None = None,
+        *,
+        group: str,
+        topics: Mapping[str, str] | None = None,
+        listener: OrderlyListener | None = None,
+        auto_ack: bool = False,
+        coordinator: Given | None = None,
+        options: OrderedConsumerOptions | None = None,
+        client: MQClient | None = None,
+        instance_name: str | None = None,
+        ip: str | None = None,
+    ) -> None:
+        """As PushConsumer. Without `coordinator` the topic's brokers are asked for its address."""
+        super().__init__(client)
+        self._core = core = ordered_consumer.OrderedConsumer(
+            self._reactor, group, namesrv, coordinator=coordinator, client=self._shared, options=options,
+            instance_name=instance_name, ip=ip,
+        )  # fmt: skip
+        self._listens = False
+        self._deliveries: AnyDeliveries = Deliveries(
+            self._reactor, group, ORDERED, limit=math.inf, timeout_seconds=core.options.consume_timeout_seconds
+        )
+        self._received = Received(self._reactor, self._deliveries, self._call, auto_ack=auto_ack)
+        self._threads = ListenerThreads(self._reactor, LISTENER_THREADS, f"listener of {group}")
+        for topic, expression in (topics or {}).items():
+            self.subscribe(topic, expression)
+        if listener is not None:
+            self.listen(listener)
+
+    def subscribe(self, topic: str, expression: str = SUB_ALL) -> None:
+        """Consume a topic: all of it, or tags as "A || B". Raises ClientOptionIllegal, SubscriptionError, ClientStateError."""
+        self._do(lambda: self._core.subscribe(topic, expression))
+
+    def listen(self, listener: OrderlyListener) -> None:
+        """Who gets the messages: (list of messages, context) -> ConsumeOrderlyStatus, called in a thread of a pool.
+
+        Each queue's messages come one call after the other. What the listener refuses, or where it raises, comes again
+        after a pause, and holds its queue back meanwhile: nothing is passed over.
+        """
+        self._core.listen(self._threads.calling(listener))
+        self._listens = True
+
+    def on_lead(self, listener: Told) -> None:
+        """Call `listener(topic, unit, leads)` when this consumer becomes the active one of a unit or is it no longer.
+
+        In a thread of a pool.
+        """
+        self._do(lambda: self._core.on_lead(in_pool(listener, self._reactor)))
+
+    def messages(self, timeout: float | None = None) -> Iterator[ReceivedMessage]:
+        """The messages as they come; the end when none came for `timeout` seconds, or at `stop`."""
+        self._check_begun()
+        if self._listens:
+            raise ClientStateError("this consumer has a listener: its messages go there, there is nothing to iterate")
+        return self._received.messages(timeout)
+
+    def _start(self) -> defer.Deferred[None]:
+        if not self._listens:
+            core = self._core
+            core.options = attrs.evolve(
+                core.options, consume_message_batch_max_size=1, consume_timeout_seconds=math.inf
+            )
+            core.listen(self._deliveries.listener)
+        return self._core.start()
+
+    def _stop(self, finish_seconds: float) -> defer.Deferred[None]:
+        stopping = self._core.stop(finish_seconds)
+        self._received.close(self._stopper)
+        return stopping.addBoth(self._threads_ended)
+
+    def _threads_ended(self, result: Result) -> Result:
+        self._threads.stop()
+        return result
+
+
+def in_pool(listener: Told, reactor: LoopReactor) -> Told:
+    """Called in a thread, what it raises is logged."""
+
+    def tell(topic: str, unit: str, leads: bool) -> None:
+        told = threads_of(reactor)(listener, topic, unit, leads)
+        told.addErrback(lambda reason: log.failure("listener of on_lead failed: topic={topic}", reason, topic=topic))
+
+    return tell

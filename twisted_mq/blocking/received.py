@@ -1,0 +1,126 @@
+"""Messages as a `for` hands them out, each to be settled by whoever got it."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Iterator
+from operator import attrgetter
+from typing import Any, Protocol, TypeVar
+
+import attrs
+from twisted.internet import defer
+
+from twisted_mq.aio.loop_reactor import LoopReactor
+from twisted_mq.client.consuming.deliveries import Deliveries, Delivery
+from twisted_mq.protocol.messages.message import MessageExt
+
+Result = TypeVar("Result")
+
+AnyDelivery = Delivery[Any]
+AnyDeliveries = Deliveries[Any, Any]
+"""Of either kind of answer."""
+
+_fields: Callable[[MessageExt], tuple[Any, ...]] = attrgetter(*(field.name for field in attrs.fields(MessageExt)))
+
+
+class RunsCalls(Protocol):
+    """A member's way to the background thread."""
+
+    def __call__(self, work: Callable[[], defer.Deferred[Result]], timeout: float | None = None) -> Result:
+        """What the work comes to."""
+
+
+@attrs.frozen
+class ReceivedMessage(MessageExt):
+    """A stored message, as MessageExt, that is consumed once it is acknowledged.
+
+    Neither acknowledged nor sent back within `consume_timeout_seconds` it comes again.
+    """
+
+    _delivery: AnyDelivery = attrs.field(eq=False, repr=False)
+    _call: RunsCalls = attrs.field(eq=False, repr=False)
+
+    def ack(self) -> None:
+        """It is consumed: the group's offset moves on, at the broker within some seconds or at `stop`.
+
+        Raises DeliveryEnded where it was settled already, or too late: then it comes again.
+        """
+        self._settle(self._delivery.acknowledge)
+
+    def retry(self, *, delay_level: int | None = None, suspend_seconds: float | None = None) -> None:
+        """It shall come again: later with each try, or after the time of a delay level (3 is 10 s); -1: a dead letter.
+
+        Consumed in order it comes again when its queue has rested, for `suspend_seconds` or as the options say. Raises
+        DeliveryEnded, or ClientOptionIllegal for the argument that is the other kind's.
+        """
+        self._settle(lambda: self._delivery.refuse(delay_level, suspend_seconds))
+
+    def _settle(self, settle: Callable[[], None]) -> None:
+        self._delivery.check_open()
+        self._call(lambda: defer.execute(settle))
+
+
+_received: Callable[..., ReceivedMessage] = ReceivedMessage
+
+
+class Received:
+    """The messages of one consumer, for any number of threads that iterate."""
+
+    def __init__(self, reactor: LoopReactor, deliveries: AnyDeliveries, call: RunsCalls, *, auto_ack: bool) -> None:
+        self._reactor = reactor
+        self._deliveries = deliveries
+        self._call = call
+        self._auto_ack = auto_ack
+
+    def messages(self, timeout: float | None) -> Iterator[ReceivedMessage]:
+        """Ends when none came for `timeout` seconds, or when the consumer stops."""
+        while not self._deliveries.closed:
+            delivery = self._call(functools.partial(self._begin_next, threading.current_thread(), timeout))
+            if delivery is None:
+                return
+            message = _received(*_fields(delivery.message), delivery, self._call)
+            asked = False
+            try:
+                yield message
+                asked = True
+            finally:
+                if self._auto_ack and delivery.ended is None:
+                    if asked:
+                        message.ack()
+                    else:
+                        message.retry()
+
+    def _begin_next(self, thread: threading.Thread, timeout: float | None) -> defer.Deferred[AnyDelivery | None]:
+        return defer.Deferred.fromCoroutine(self._next(thread, timeout))
+
+    async def _next(self, thread: threading.Thread, timeout: float | None) -> AnyDelivery | None:
+        seconds = self._reactor.loop.time
+        deadline = None if timeout is None else seconds() + timeout
+        while True:
+            delivery = self._deliveries.take(thread)
+            if delivery is not None or self._deliveries.closed or (deadline is not None and seconds() >= deadline):
+                return delivery
+            waiting = self._deliveries.wait()
+            if deadline is not None:
+                waiting.addTimeout(max(0.0, deadline - seconds()), self._reactor, onTimeoutCancel=lambda *_: None)
+            await waiting
+
+    def refuse_own(self, thread: threading.Thread) -> None:
+        """Send back what a thread has open, as after a listener that raised."""
+        for delivery in self._open_by(thread):
+            delivery.refuse()
+
+    def close(self, thread: threading.Thread) -> None:
+        """Hand out no more. What the thread has open, or one that is done, nobody will settle: it is given up."""
+        self._deliveries.close()
+        for delivery in self._open_by(thread):
+            delivery.give_up()
+
+    def _open_by(self, thread: threading.Thread) -> list[AnyDelivery]:
+        return [
+            delivery
+            for delivery in self._deliveries.taken()
+            if delivery.taker is thread
+            or (isinstance(delivery.taker, threading.Thread) and not delivery.taker.is_alive())
+        ]
