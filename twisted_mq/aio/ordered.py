@@ -23,6 +23,7 @@ from twisted_mq.aio.push_consumer import in_loop
 from twisted_mq.aio.received import AnyDeliveries, Received, ReceivedMessage
 from twisted_mq.client.consuming.consumer_options import OrderlyListener
 from twisted_mq.client.consuming.deliveries import ORDERED, Deliveries
+from twisted_mq.client.core.client_options import ClientOptions
 from twisted_mq.client.core.errors import ClientStateError
 from twisted_mq.client.ordered import ordered_consumer, ordered_producer
 from twisted_mq.client.ordered.consumer_options import OrderedConsumerOptions
@@ -50,6 +51,7 @@ class OrderedProducer(Member):
         coordinator: Given | None = None,
         options: OrderedOptions | None = None,
         client: MQClient | None = None,
+        client_options: ClientOptions | None = None,
         instance_name: str | None = None,
         ip: str | None = None,
     ) -> None:
@@ -57,7 +59,7 @@ class OrderedProducer(Member):
         super().__init__(client)
         self._core = ordered_producer.OrderedProducer(
             self._reactor, group, namesrv, coordinator=coordinator, client=self._shared, options=options,
-            instance_name=instance_name, ip=ip,
+            client_options=client_options, instance_name=instance_name, ip=ip,
         )  # fmt: skip
 
     def _start(self) -> defer.Deferred[None]:
@@ -111,6 +113,7 @@ class OrderedConsumer(Iterates[ReceivedMessage]):
         coordinator: Given | None = None,
         options: OrderedConsumerOptions | None = None,
         client: MQClient | None = None,
+        client_options: ClientOptions | None = None,
         instance_name: str | None = None,
         ip: str | None = None,
     ) -> None:
@@ -118,7 +121,7 @@ class OrderedConsumer(Iterates[ReceivedMessage]):
         super().__init__(client)
         self._core = core = ordered_consumer.OrderedConsumer(
             self._reactor, group, namesrv, coordinator=coordinator, client=self._shared, options=options,
-            instance_name=instance_name, ip=ip,
+            client_options=client_options, instance_name=instance_name, ip=ip,
         )  # fmt: skip
         self._listens = False
         self._deliveries: AnyDeliveries = Deliveries(

@@ -16,6 +16,7 @@ from twisted.internet import defer
 
 from twisted_mq.aio.awaiting import deferred_of
 from twisted_mq.aio.mq_client import Member, MQClient
+from twisted_mq.client.core.client_options import ClientOptions
 from twisted_mq.client.producing import producer, transaction_producer
 from twisted_mq.client.producing.producer import QueueSelector, select_by_hash
 from twisted_mq.client.producing.producer_options import ProducerOptions
@@ -40,6 +41,7 @@ class Producer(Member):
         group: str,
         options: ProducerOptions | None = None,
         client: MQClient | None = None,
+        client_options: ClientOptions | None = None,
         namespace: str = "",
         instance_name: str | None = None,
         ip: str | None = None,
@@ -50,8 +52,8 @@ class Producer(Member):
         """
         super().__init__(client)
         self._core = producer.Producer(
-            self._reactor, group, namesrv, client=self._shared, options=options, namespace=namespace,
-            instance_name=instance_name, ip=ip,
+            self._reactor, group, namesrv, client=self._shared, options=options,
+            client_options=client_options, namespace=namespace, instance_name=instance_name, ip=ip,
         )  # fmt: skip
 
     def _start(self) -> defer.Deferred[None]:
@@ -89,6 +91,17 @@ class Producer(Member):
         """Send several messages of one topic in one request, to one queue."""
         self._reactor.check_loop()
         return await self._future(self._core.send_batch(messages, queue, timeout_seconds=timeout))
+
+    async def send_batches(
+        self, messages: Iterable[Message], queue: MessageQueue | None = None, *, timeout: float | None = None
+    ) -> list[SendResult]:
+        """Send many messages of one topic, in order, in batches of at most `max_message_size`; one result a batch.
+
+        `timeout` is for each of them. Raises BatchIncomplete, which has the results and the messages that are left,
+        where a batch after the first one fails, else as `send_batch` does.
+        """
+        self._reactor.check_loop()
+        return await self._future(self._core.send_batches(messages, queue, timeout_seconds=timeout))
 
     async def send_one_way(self, message: Message, queue: MessageQueue | None = None) -> None:
         """Send without an answer: returns when the message is handed to the connection, which promises nothing."""
@@ -141,6 +154,7 @@ class TransactionProducer(Producer):
         check: Check,
         options: ProducerOptions | None = None,
         client: MQClient | None = None,
+        client_options: ClientOptions | None = None,
         namespace: str = "",
         instance_name: str | None = None,
         ip: str | None = None,
@@ -149,7 +163,7 @@ class TransactionProducer(Producer):
         Member.__init__(self, client)
         self._core = transaction_producer.TransactionProducer(
             self._reactor, group, namesrv, check=_in_loop(check), client=self._shared, options=options,
-            namespace=namespace, instance_name=instance_name, ip=ip,
+            client_options=client_options, namespace=namespace, instance_name=instance_name, ip=ip,
         )  # fmt: skip
 
     async def send_in_transaction(

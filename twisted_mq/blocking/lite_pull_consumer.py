@@ -15,6 +15,7 @@ from twisted_mq.blocking.consumer import Consumer
 from twisted_mq.blocking.mq_client import MQClient
 from twisted_mq.client.consuming import lite_pull_consumer
 from twisted_mq.client.consuming.consumer_options import ConsumerOptions
+from twisted_mq.client.core.client_options import ClientOptions
 from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.messages.message import MessageExt
 
@@ -41,6 +42,7 @@ class LitePullConsumer(Consumer[MessageExt]):
         auto_commit: bool = True,
         options: ConsumerOptions | None = None,
         client: MQClient | None = None,
+        client_options: ClientOptions | None = None,
         namespace: str = "",
         instance_name: str | None = None,
         ip: str | None = None,
@@ -49,7 +51,7 @@ class LitePullConsumer(Consumer[MessageExt]):
         super().__init__(client)
         self._core = lite_pull_consumer.LitePullConsumer(
             self._reactor, group, namesrv, auto_commit=auto_commit, client=self._shared, options=options,
-            namespace=namespace, instance_name=instance_name, ip=ip,
+            client_options=client_options, namespace=namespace, instance_name=instance_name, ip=ip,
         )  # fmt: skip
         self._subscribe_to(topics or {})
 

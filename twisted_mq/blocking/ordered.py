@@ -25,6 +25,7 @@ from twisted_mq.blocking.mq_client import Member, MQClient
 from twisted_mq.blocking.push_consumer import OrderlyListener
 from twisted_mq.blocking.received import AnyDeliveries, Received, ReceivedMessage
 from twisted_mq.client.consuming.deliveries import ORDERED, Deliveries
+from twisted_mq.client.core.client_options import ClientOptions
 from twisted_mq.client.core.errors import ClientStateError
 from twisted_mq.client.ordered import ordered_consumer, ordered_producer
 from twisted_mq.client.ordered.consumer_options import OrderedConsumerOptions
@@ -61,6 +62,7 @@ class OrderedProducer(Member):
         coordinator: Given | None = None,
         options: OrderedOptions | None = None,
         client: MQClient | None = None,
+        client_options: ClientOptions | None = None,
         instance_name: str | None = None,
         ip: str | None = None,
     ) -> None:
@@ -68,7 +70,7 @@ class OrderedProducer(Member):
         super().__init__(client)
         self._core = ordered_producer.OrderedProducer(
             self._reactor, group, namesrv, coordinator=coordinator, client=self._shared, options=options,
-            instance_name=instance_name, ip=ip,
+            client_options=client_options, instance_name=instance_name, ip=ip,
         )  # fmt: skip
 
     def _start(self) -> defer.Deferred[None]:
@@ -122,6 +124,7 @@ class OrderedConsumer(Iterates[ReceivedMessage]):
         coordinator: Given | None = None,
         options: OrderedConsumerOptions | None = None,
         client: MQClient | None = None,
+        client_options: ClientOptions | None = None,
         instance_name: str | None = None,
         ip: str | None = None,
     ) -> None:
@@ -129,7 +132,7 @@ class OrderedConsumer(Iterates[ReceivedMessage]):
         super().__init__(client)
         self._core = core = ordered_consumer.OrderedConsumer(
             self._reactor, group, namesrv, coordinator=coordinator, client=self._shared, options=options,
-            instance_name=instance_name, ip=ip,
+            client_options=client_options, instance_name=instance_name, ip=ip,
         )  # fmt: skip
         self._listens = False
         self._deliveries: AnyDeliveries = Deliveries(

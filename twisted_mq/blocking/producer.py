@@ -15,6 +15,7 @@ from twisted.internet import defer
 
 from twisted_mq.blocking.background import Call
 from twisted_mq.blocking.mq_client import Member, MQClient
+from twisted_mq.client.core.client_options import ClientOptions
 from twisted_mq.client.producing import producer, transaction_producer
 from twisted_mq.client.producing.producer import QueueSelector, select_by_hash
 from twisted_mq.client.producing.producer_options import ProducerOptions
@@ -39,6 +40,7 @@ class Producer(Member):
         group: str,
         options: ProducerOptions | None = None,
         client: MQClient | None = None,
+        client_options: ClientOptions | None = None,
         namespace: str = "",
         instance_name: str | None = None,
         ip: str | None = None,
@@ -49,8 +51,8 @@ class Producer(Member):
         """
         super().__init__(client)
         self._core = producer.Producer(
-            self._reactor, group, namesrv, client=self._shared, options=options, namespace=namespace,
-            instance_name=instance_name, ip=ip,
+            self._reactor, group, namesrv, client=self._shared, options=options,
+            client_options=client_options, namespace=namespace, instance_name=instance_name, ip=ip,
         )  # fmt: skip
 
     def _start(self) -> defer.Deferred[None]:
@@ -87,6 +89,17 @@ class Producer(Member):
         """Send several messages of one topic in one request, to one queue."""
         batch = list(messages)
         return self._ask(lambda: self._core.send_batch(batch, queue, timeout_seconds=timeout), timeout)
+
+    def send_batches(
+        self, messages: Iterable[Message], queue: MessageQueue | None = None, *, timeout: float | None = None
+    ) -> list[SendResult]:
+        """Send many messages of one topic, in order, in batches of at most `max_message_size`; one result a batch.
+
+        `timeout` is for each of them. Raises BatchIncomplete, which has the results and the messages that are left,
+        where a batch after the first one fails, else as `send_batch` does.
+        """
+        batch = list(messages)
+        return self._call(lambda: self._core.send_batches(batch, queue, timeout_seconds=timeout))
 
     def send_one_way(
         self, message: Message, queue: MessageQueue | None = None, *, timeout: float | None = None
@@ -137,6 +150,7 @@ class TransactionProducer(Producer):
         check: Callable[[MessageExt], TransactionState],
         options: ProducerOptions | None = None,
         client: MQClient | None = None,
+        client_options: ClientOptions | None = None,
         namespace: str = "",
         instance_name: str | None = None,
         ip: str | None = None,
@@ -146,7 +160,8 @@ class TransactionProducer(Producer):
         in_thread = threads_of(self._reactor)
         self._core = transaction_producer.TransactionProducer(
             self._reactor, group, namesrv, check=lambda message: in_thread(check, message),
-            client=self._shared, options=options, namespace=namespace, instance_name=instance_name, ip=ip,
+            client=self._shared, options=options,
+            client_options=client_options, namespace=namespace, instance_name=instance_name, ip=ip,
         )  # fmt: skip
 
     def send_in_transaction(

@@ -27,6 +27,7 @@ from twisted_mq.client.consuming.consumer_options import (
     ConsumeStatus,
 )
 from twisted_mq.client.consuming.deliveries import CONCURRENTLY, ORDERLY, Deliveries
+from twisted_mq.client.core.client_options import ClientOptions
 from twisted_mq.client.core.errors import ClientStateError
 from twisted_mq.protocol.messages.message import MessageExt
 
@@ -62,6 +63,7 @@ class PushConsumer(Consumer[ReceivedMessage]):
         auto_ack: bool = False,
         options: ConsumerOptions | None = None,
         client: MQClient | None = None,
+        client_options: ClientOptions | None = None,
         namespace: str = "",
         instance_name: str | None = None,
         ip: str | None = None,
@@ -73,8 +75,8 @@ class PushConsumer(Consumer[ReceivedMessage]):
         """
         super().__init__(client)
         self._core = core = push_consumer.PushConsumer(
-            self._reactor, group, namesrv, client=self._shared, options=options, namespace=namespace,
-            instance_name=instance_name, ip=ip,
+            self._reactor, group, namesrv, client=self._shared, options=options,
+            client_options=client_options, namespace=namespace, instance_name=instance_name, ip=ip,
         )  # fmt: skip
         self._threads = ListenerThreads(self._reactor, core.options.concurrency, f"listener of {core.group}")
         self._listens = False
