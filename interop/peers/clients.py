@@ -217,9 +217,9 @@ class JavaPeer(LinePeer):
         home.mkdir()
         super().__init__(java_command(home, "256m", "Peer", classes=compile_programs()), directory, "java-peer")
 
-    def mqadmin(self, *arguments: str, interrupt_after_ms: int | None = None) -> str:
+    def mqadmin(self, *arguments: str, interrupt_after_ms: int | None = None, **credentials: str) -> str:
         """What an mqadmin command prints, errors after the output; commands without end are interrupted."""
-        more = {} if interrupt_after_ms is None else {"interrupt_after_ms": interrupt_after_ms}
+        more = credentials if interrupt_after_ms is None else {"interrupt_after_ms": interrupt_after_ms, **credentials}
         printed = self.request("mqadmin", args=list(arguments), **more)
         return printed["out"] + printed["err"]
 

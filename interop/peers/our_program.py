@@ -11,6 +11,7 @@ from twisted.internet import defer, reactor, stdio, task
 from twisted.protocols.basic import LineOnlyReceiver
 
 from twisted_mq.client import (
+    ClientOptions,
     ConsumeContext,
     ConsumeFromWhere,
     ConsumeOrderlyStatus,
@@ -48,6 +49,11 @@ def queue_of(arguments: Record) -> MessageQueue:
 def tracing(arguments: Record) -> Record:
     """Options of a producer or consumer that is told a topic for its traces."""
     return {"message_trace": True, "trace_topic": arguments["trace"]} if "trace" in arguments else {}
+
+
+def signing(arguments: Record) -> ClientOptions:
+    """Settings of a client that is told who it is."""
+    return ClientOptions(access_key=arguments.get("access_key"), secret_key=arguments.get("secret_key"))
 
 
 def decided(word: str | None) -> TransactionState:
@@ -121,7 +127,7 @@ class Program(LineOnlyReceiver):
         options = ProducerOptions(batch_unique_key=arguments.get("batch_unique_key", False), **tracing(arguments))
         producer = Producer(
             reactor, arguments["group"], arguments["name_server"], options=options,
-            namespace=arguments.get("namespace", ""),
+            namespace=arguments.get("namespace", ""), client_options=signing(arguments),
         )  # fmt: skip
         return await self._start(arguments, producer)
 
@@ -175,8 +181,9 @@ class Program(LineOnlyReceiver):
         )
         group, name_server = arguments["group"], arguments["name_server"]
         consumer = PushConsumer(
-            reactor, group, name_server, options=options, instance_name=name, namespace=arguments.get("namespace", "")
-        )
+            reactor, group, name_server, options=options, instance_name=name, namespace=arguments.get("namespace", ""),
+            client_options=signing(arguments),
+        )  # fmt: skip
         if "sql" in arguments:
             consumer.subscribe(arguments["topic"], arguments["sql"], SQL92)
         else:

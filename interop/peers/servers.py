@@ -6,7 +6,7 @@ import json
 import socket
 import struct
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import attrs
@@ -52,6 +52,8 @@ class Cluster:
     directory: Path
     name_server_port: int = attrs.field(factory=free_port)
     broker_port: int = attrs.field(factory=free_port)
+    settings: Mapping[str, object] = attrs.field(factory=dict)
+    """More of the broker's."""
     _name_server: Process | None = None
     _broker: Process | None = None
 
@@ -70,7 +72,7 @@ class Cluster:
     def start(self) -> None:
         (self.directory / "home").mkdir(parents=True)
         self._file("namesrv.conf", {"listenPort": self.name_server_port, "bindAddress": "127.0.0.1"})
-        self._file("broker.conf", self._broker_settings())
+        self._file("broker.conf", {**self._broker_settings(), **self.settings})
         self._name_server = self._launch(0, "namesrv", self.name_server_port)
         self.start_broker()
 

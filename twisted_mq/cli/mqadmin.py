@@ -13,6 +13,7 @@ from twisted_mq.cli.admin.completion import print_completion
 from twisted_mq.cli.admin.registry import SubCommand, find_sub_command, overview, similar_names
 from twisted_mq.cli.errors import CliError, end_with_closed_pipe, escape_odd_output, report
 from twisted_mq.cli.run import Interrupted, run_under_reactor
+from twisted_mq.config.environment import home_of_environment
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError, ProtocolError
 from twisted_mq.remoting.errors import RemotingError
@@ -20,6 +21,8 @@ from twisted_mq.version import version_line
 
 if TYPE_CHECKING:
     from twisted.internet.interfaces import IReactorTime
+
+    from twisted_mq.protocol.wire.signature import Credentials
 
 NEXT_STEPS: dict[int, tuple[str, ...]] = {
     ResponseCode.TOPIC_NOT_EXIST: ("see `mqadmin topicList` for what there is",),
@@ -123,12 +126,24 @@ def name_servers(line: CommandLine) -> list[str]:
     return addresses
 
 
+def credentials() -> Credentials | None:
+    """What conf/tools.yml below ROCKETMQ_HOME has to sign requests with. Raises CliError for a file that cannot be read."""
+    from twisted_mq.access.secrets import credentials_of_tools
+
+    try:
+        return credentials_of_tools(home_of_environment())
+    except (ImportError, ValueError) as error:
+        raise CliError(
+            str(error), 'accessKey and secretKey are needed there; pip install "rocketmq-twisted[access]"'
+        ) from None
+
+
 async def _execute(reactor: IReactorTime, command: SubCommand, line: CommandLine, addresses: list[str]) -> None:
     from twisted.internet.task import deferLater
 
     from twisted_mq.remoting.client import RemotingClient
 
-    client = RemotingClient(reactor)
+    client = RemotingClient(reactor, credentials=credentials())
     admin = AdminContext(
         client=client,
         name_servers=addresses,

@@ -94,7 +94,7 @@ final class Admin {
         }
     }
 
-    /** Arguments: args (as on the command line), interrupt_after_ms for commands without end. Answers with what went to
+    /** Arguments: args (as on the command line), interrupt_after_ms for commands without end, credentials. Answers with what went to
      *  standard output and error. */
     private static synchronized Object mqadmin(JSONObject arguments) throws Exception {
         Thread worker = Thread.currentThread();
@@ -115,7 +115,7 @@ final class Admin {
         System.setErr(new PrintStream(err, true, StandardCharsets.UTF_8));
         try {
             Hurry.through(() -> {
-                MQAdminStartup.main0(arguments.getJSONArray("args").toArray(new String[0]), null);
+                MQAdminStartup.main0(arguments.getJSONArray("args").toArray(new String[0]), Credentials.of(arguments));
                 return null;
             });
         } finally {

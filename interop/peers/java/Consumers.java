@@ -36,7 +36,7 @@ final class Consumers {
      * fail; retry_level = their delay, 0 for the broker's choice; most_retries; pause_ms after each report. */
     private static Object start(JSONObject arguments) throws Exception {
         String name = arguments.getString("name");
-        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(arguments.getString("group"));
+        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(arguments.getString("group"), Credentials.of(arguments));
         consumer.setNamesrvAddr(arguments.getString("name_server"));
         consumer.setInstanceName(name);
         Settings.apply(consumer, arguments);

@@ -26,7 +26,7 @@ final class Pops {
      * first delivery, to come after a second; one that begins with "hold" is held longer than it stays invisible. */
     private static Object start(JSONObject arguments) throws Exception {
         String name = arguments.getString("name");
-        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(arguments.getString("group"));
+        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(arguments.getString("group"), Credentials.of(arguments));
         consumer.setNamesrvAddr(arguments.getString("name_server"));
         consumer.setInstanceName(name);
         consumer.setConsumeThreadMin(4);

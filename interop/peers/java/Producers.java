@@ -38,7 +38,7 @@ final class Producers {
     /** Arguments: name, name_server, group; timeout_ms (3 s); large_bodies lifts the client's own size check; auto_batch. */
     private static Object start(JSONObject arguments) throws Exception {
         String name = arguments.getString("name");
-        DefaultMQProducer producer = new DefaultMQProducer(arguments.getString("group"));
+        DefaultMQProducer producer = new DefaultMQProducer(arguments.getString("group"), Credentials.of(arguments));
         producer.setNamesrvAddr(arguments.getString("name_server"));
         producer.setInstanceName(name);
         Settings.apply(producer, arguments);

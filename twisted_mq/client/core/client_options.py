@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import attrs
 
+from twisted_mq.protocol.wire.signature import Credentials
+from twisted_mq.routing.errors import ClientOptionIllegal
+
 
 @attrs.frozen
 class ClientOptions:
@@ -22,3 +25,16 @@ class ClientOptions:
     """How often the page is asked again."""
     unit_name: str = ""
     """unitName: part of the page's address and of the client's id."""
+    access_key: str | None = None
+    """The user that requests are signed for; with secret_key. AclClientRPCHook"""
+    secret_key: str | None = attrs.field(default=None, repr=False)
+    security_token: str | None = attrs.field(default=None, repr=False)
+
+    @property
+    def credentials(self) -> Credentials | None:
+        """What requests are signed with; None where they are not. Raises ClientOptionIllegal for half of it."""
+        if not self.access_key and not self.secret_key:
+            return None
+        if not self.access_key or not self.secret_key:
+            raise ClientOptionIllegal("access_key and secret_key are needed both, or none of them")
+        return Credentials(self.access_key, self.secret_key, self.security_token)

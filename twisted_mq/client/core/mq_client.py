@@ -93,6 +93,7 @@ class MQClient:
             self.reactor,
             connect=self._connect,
             connect_timeout_seconds=options.connect_timeout_seconds,
+            credentials=options.credentials,
             channel_made=self._connected,
             backoff=Backoff(self.rng),
         )
