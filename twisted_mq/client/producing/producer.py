@@ -85,6 +85,7 @@ class Producer:
         )  # fmt: skip
         self._clock = reactor
         self._sender = Sender(self.client, self.group, self.options)
+        self.metrics = self._sender.metrics
         self._traces: TraceDispatcher | None = None
         if self.options.message_trace:
             self._traces = TraceDispatcher(self.client, group, self.options.trace_topic, "PRODUCE")
@@ -262,14 +263,23 @@ class Producer:
         queue: MessageQueue | None,
         timeout_seconds: float | None,
     ) -> SendResult:
-        turn = self.window.enter(body_length, at_once=self._sender.is_warm(ready.topic))
-        if turn is not None:
-            await turn
-        began_ms = self.client.now_ms()
+        metrics = self.metrics
+        metrics.in_flight += 1
         try:
-            result = await self._sender.deliver(ready, queue, timeout_seconds)
+            turn = self.window.enter(body_length, at_once=self._sender.is_warm(ready.topic))
+            if turn is not None:
+                await turn
+            began_ms = self.client.now_ms()
+            try:
+                result = await self._sender.deliver(ready, queue, timeout_seconds)
+            finally:
+                self.window.leave(body_length)
+        except BaseException:
+            metrics.failed += 1
+            raise
         finally:
-            self.window.leave(body_length)
+            metrics.in_flight -= 1
+        metrics.sent += 1
         if self._traces is not None:
             self._traces.published(messages, result, began_ms, body_length)
         return result

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from twisted_mq.client.core.client_metrics import ProducerMetrics
 from twisted_mq.client.core.errors import (
     BrokerGone,
     NoRoute,
@@ -36,6 +37,7 @@ class Sender:
         self._options = options
         self._clock = client.reactor
         self._infos: dict[str, TopicPublishInfo] = {}
+        self.metrics = ProducerMetrics()
         self._latency = LatencyFault(enabled=options.send_latency_fault)
         self._warm: set[str] = set()
 
@@ -102,6 +104,7 @@ class Sender:
         for _ in range(1 + self._options.retry_times):
             if tried and self._clock.seconds() >= deadline:
                 break
+            self.metrics.retries += bool(tried)
             queue = self._choose(self._infos.get(message.topic, info), tried[-1] if tried else None)
             tried.append(queue.broker_name)
             try:

@@ -1,0 +1,175 @@
+"""Spans and metrics of what producers send and consumers process, by OpenTelemetry's API alone.
+
+telemetry = Telemetry()
+options = ProducerOptions(hooks=(telemetry.sends,))
+options = ConsumerOptions(hooks=(telemetry.calls,))
+telemetry.watch(producer, consumer)
+
+The trace's context travels as user properties of the message (`traceparent`), where OpenTelemetry's Java instrumentation of
+RocketMQ puts it and looks for it, so traces go on through clients of both languages.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from importlib.metadata import version
+
+from opentelemetry import context as contexts
+from opentelemetry import metrics, propagate, trace
+from opentelemetry.metrics import CallbackOptions, Observation
+
+from twisted_mq.client.consuming.consume_hooks import ConsumeCall
+from twisted_mq.client.consuming.consumer import Consumer
+from twisted_mq.client.producing.producer import Producer
+from twisted_mq.client.producing.send_hooks import SendContext
+from twisted_mq.telemetry.attributes import PROCESS, SEND, of_messages, of_queue, operation
+
+NAME = "twisted_mq"
+
+Read = Callable[[], Iterable[Observation]]
+
+
+class Telemetry:
+    """`sends` is a hook for producers, `calls` one for consumers with a listener; each serves any number of them.
+
+    Without arguments the providers are those that the program set for the process. `seconds` is a clock for durations.
+    """
+
+    def __init__(
+        self,
+        tracer_provider: trace.TracerProvider | None = None,
+        meter_provider: metrics.MeterProvider | None = None,
+        seconds: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        ours = version("rocketmq-twisted")
+        tracer = trace.get_tracer(NAME, ours, tracer_provider)
+        self._meter = metrics.get_meter(NAME, ours, meter_provider)
+        self.sends = SendTelemetry(tracer, self._meter, seconds)
+        self.calls = CallTelemetry(tracer, self._meter, seconds)
+        self._watched: list[Producer | Consumer] = []
+        self._observe()
+
+    def watch(self, *members: Producer | Consumer) -> None:
+        """Have the meters read these clients' counters too: what is in flight, tried again, and left to consume."""
+        self._watched += members
+
+    def _observe(self) -> None:
+        gauge, counter = self._meter.create_observable_gauge, self._meter.create_observable_counter
+        gauge("rocketmq.client.in_flight", [_told(self._in_flight)], "{message}", "Messages that wait for an answer")
+        gauge("rocketmq.client.lag", [_told(self._lag)], "{message}", "Messages that wait to be consumed")
+        counter("rocketmq.client.retries", [_told(self._retries)], "{attempt}", "Further attempts of sends")
+
+    def _producers(self) -> list[Producer]:
+        return [one for one in self._watched if isinstance(one, Producer)]
+
+    def _consumers(self) -> list[Consumer]:
+        return [one for one in self._watched if isinstance(one, Consumer)]
+
+    def _in_flight(self) -> Iterable[Observation]:
+        for producer in self._producers():
+            yield Observation(producer.metrics.in_flight, {"messaging.rocketmq.client_group": producer.group})
+        for consumer in self._consumers():
+            yield Observation(consumer.metrics.in_flight, {"messaging.consumer.group.name": consumer.group})
+
+    def _retries(self) -> Iterable[Observation]:
+        for producer in self._producers():
+            yield Observation(producer.metrics.retries, {"messaging.rocketmq.client_group": producer.group})
+
+    def _lag(self) -> Iterable[Observation]:
+        for consumer in self._consumers():
+            for queue, count in consumer.lag().items():
+                of_group = {"messaging.consumer.group.name": consumer.group, "messaging.destination.name": queue.topic}
+                yield Observation(count, {**of_group, **of_queue(queue)})
+
+
+def _told(read: Read) -> Callable[[CallbackOptions], Iterable[Observation]]:
+    return lambda options: read()
+
+
+class SendTelemetry:
+    """A hook of sends (SendHook): one span each, and the context in every message."""
+
+    def __init__(self, tracer: trace.Tracer, meter: metrics.Meter, seconds: Callable[[], float]) -> None:
+        self._tracer = tracer
+        self._seconds = seconds
+        self._sent = meter.create_counter("messaging.client.sent.messages", "{message}", "Messages sent, or not")
+        self._took = meter.create_histogram("messaging.client.operation.duration", "s", "Time that sends took")
+
+    def before(self, context: SendContext) -> None:
+        topic = context.messages[0].topic
+        span = self._tracer.start_span(
+            f"{SEND} {topic}",
+            kind=trace.SpanKind.PRODUCER,
+            attributes={
+                **operation(SEND, topic),
+                **of_messages(context.messages),
+                "messaging.rocketmq.client_group": context.group,
+            },
+        )
+        within = trace.set_span_in_context(span)
+        for message in context.messages:
+            propagate.inject(message.properties, within)
+        context.carried[NAME] = span, self._seconds()
+
+    def after(self, context: SendContext) -> None:
+        span, began = context.carried.pop(NAME)
+        error = None if context.error is None else type(context.error).__name__
+        if context.result is not None:
+            span.set_attributes({
+                "messaging.message.id": context.result.msg_id,
+                "messaging.rocketmq.send_result": context.result.status.name,
+                **of_queue(context.result.queue),
+            })  # fmt: skip
+        said = operation(SEND, context.messages[0].topic, error)
+        self._sent.add(len(context.messages), said)
+        self._took.record(self._seconds() - began, said)
+        _end(span, error, context.error)
+
+
+class CallTelemetry:
+    """A hook of listener calls (ConsumeHook): a span each, within the trace of its message; of several it has links."""
+
+    def __init__(self, tracer: trace.Tracer, meter: metrics.Meter, seconds: Callable[[], float]) -> None:
+        self._tracer = tracer
+        self._seconds = seconds
+        self._consumed = meter.create_counter("messaging.client.consumed.messages", "{message}", "Messages consumed")
+        self._took = meter.create_histogram("messaging.process.duration", "s", "Time that listeners took")
+
+    def before(self, call: ConsumeCall) -> None:
+        topic = call.messages[0].topic
+        origins = [propagate.extract(message.properties) for message in call.messages]
+        alone = len(origins) == 1
+        links = [] if alone else [trace.Link(trace.get_current_span(one).get_span_context()) for one in origins]
+        span = self._tracer.start_span(
+            f"{PROCESS} {topic}",
+            context=origins[0] if alone else None,
+            kind=trace.SpanKind.CONSUMER,
+            links=[link for link in links if link.context.is_valid],
+            attributes={
+                **operation(PROCESS, topic),
+                **of_messages(call.messages),
+                **of_queue(call.queue),
+                "messaging.consumer.group.name": call.group,
+                **({"messaging.message.id": call.messages[0].unique_key or call.messages[0].msg_id} if alone else {}),
+            },
+        )
+        token = contexts.attach(trace.set_span_in_context(span))
+        call.carried[NAME] = span, token, self._seconds()
+
+    def after(self, call: ConsumeCall) -> None:
+        span, token, began = call.carried.pop(NAME)
+        contexts.detach(token)
+        error = None if call.outcome.name == "SUCCESS" else call.outcome.name
+        said = operation(PROCESS, call.messages[0].topic, error)
+        said["messaging.consumer.group.name"] = call.group
+        self._consumed.add(len(call.messages), said)
+        self._took.record(self._seconds() - began, said)
+        _end(span, error, None)
+
+
+def _end(span: trace.Span, error: str | None, raised: BaseException | None) -> None:
+    if error is not None:
+        span.set_attribute("error.type", error)
+        span.set_status(trace.Status(trace.StatusCode.ERROR, str(raised) if raised is not None else error))
+    span.end()
