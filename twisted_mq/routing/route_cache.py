@@ -14,11 +14,11 @@ from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.headers import GetRouteInfoRequestHeader
 from twisted_mq.protocol.names.routes import MASTER_ID
 from twisted_mq.protocol.names.system_topics import AUTO_CREATE_TOPIC
+from twisted_mq.protocol.names.topic_route import route_for_new_topic
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import encode_header
 from twisted_mq.routing.errors import AccessDenied, BrokerGone, TopicCreationRefused, TopicNotFound
 from twisted_mq.routing.name_servers import NameServers
-from twisted_mq.routing.topic_route import route_for_new_topic
 
 RouteChanged = Callable[[str, TopicRouteData], None]
 

@@ -7,10 +7,10 @@ from twisted_mq.client.core.errors import BrokerGone, NameServerUnreachable, Top
 from twisted_mq.protocol.bodies import BrokerData, TopicRouteData
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.names.topic_route import publish_info
 from twisted_mq.remoting.client import RemotingClient
 from twisted_mq.routing.name_servers import NameServers, parse_addresses
 from twisted_mq.routing.route_cache import BrokerAddress, RouteCache
-from twisted_mq.routing.topic_route import publish_info
 
 
 class Routes(ClientCase):

@@ -14,10 +14,10 @@ from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.errors import ProtocolError
 from twisted_mq.protocol.flags import PermName
 from twisted_mq.protocol.names.system_topics import RETRY_PREFIX
+from twisted_mq.protocol.names.topic_route import queues_of, subscribe_queues
 from twisted_mq.remoting.errors import RemotingError
 from twisted_mq.routing.errors import ClientError, TopicNotFound
 from twisted_mq.routing.route_cache import RouteCache
-from twisted_mq.routing.topic_route import queues_of, subscribe_queues
 
 
 class TopicRoutes:

@@ -33,8 +33,8 @@ from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.messages.message import MessageExt
 from twisted_mq.protocol.messages.subscription import SUB_ALL, TAG, build_subscription
 from twisted_mq.protocol.names.namespaces import with_namespace, without_namespace
+from twisted_mq.protocol.names.topic_route import subscribe_queues
 from twisted_mq.remoting.client import Connect
-from twisted_mq.routing.topic_route import subscribe_queues
 
 
 class LitePullConsumer(Consumer):

@@ -24,8 +24,8 @@ from twisted_mq.protocol.messages.message import MessageExt
 from twisted_mq.protocol.messages.subscription import selects
 from twisted_mq.protocol.names.routes import MASTER_ID
 from twisted_mq.protocol.names.system_topics import RETRY_PREFIX
+from twisted_mq.protocol.names.topic_route import pull_address
 from twisted_mq.protocol.text.properties import PROPERTY_MAX_OFFSET, PROPERTY_MIN_OFFSET
-from twisted_mq.routing.topic_route import pull_address
 
 SUSPEND_SECONDS = 15
 """How long a broker holds a pull that finds nothing (BROKER_SUSPEND_MAX_TIME_MILLIS)."""

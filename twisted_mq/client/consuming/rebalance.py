@@ -22,7 +22,7 @@ from twisted_mq.protocol.bodies import MessageQueue, SubscriptionData
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.names.system_topics import RETRY_PREFIX
-from twisted_mq.routing.topic_route import subscribe_queues
+from twisted_mq.protocol.names.topic_route import subscribe_queues
 
 FIRST_PULL_SECONDS = 0.5
 """How long a newly taken queue waits for its first pull, so that its last owner can commit."""

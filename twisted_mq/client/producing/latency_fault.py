@@ -9,7 +9,7 @@ from __future__ import annotations
 import attrs
 
 from twisted_mq.protocol.bodies import MessageQueue
-from twisted_mq.routing.topic_route import TopicPublishInfo
+from twisted_mq.protocol.names.topic_route import TopicPublishInfo
 
 PENALTIES_MS = ((15_000, 30_000), (3_000, 10_000), (2_000, 6_000), (1_000, 5_000), (550, 2_000))
 """(latency from which, time left out), Apache: latencyMax and notAvailableDuration."""

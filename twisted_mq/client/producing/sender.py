@@ -23,9 +23,9 @@ from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.flags import PermName
 from twisted_mq.protocol.names.system_topics import AUTO_CREATE_TOPIC
+from twisted_mq.protocol.names.topic_route import TopicPublishInfo, publish_info
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.remoting.errors import RemotingError
-from twisted_mq.routing.topic_route import TopicPublishInfo, publish_info
 
 
 class Sender:

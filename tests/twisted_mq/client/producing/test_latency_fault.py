@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from twisted_mq.client.producing.latency_fault import LatencyFault, penalty_ms
-from twisted_mq.routing.topic_route import TopicPublishInfo, queues_of
+from twisted_mq.protocol.names.topic_route import TopicPublishInfo, queues_of
 
 
 def info(*brokers: str) -> TopicPublishInfo:

@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from twisted_mq.protocol.bodies import BrokerData, MessageQueue, QueueData, TopicRouteData
-from twisted_mq.routing.topic_route import (
+from twisted_mq.protocol.names.topic_route import (
     TopicPublishInfo,
     publish_info,
     pull_address,
