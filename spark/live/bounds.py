@@ -1,0 +1,80 @@
+"""Where reading begins and ends: earliest, latest, a group's offsets, a time, or an offset for each queue."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+
+from twisted_mq.protocol.bodies import MessageQueue
+from twisted_mq.spark.errors import WrongOption
+from twisted_mq.spark.live.cluster import Cluster
+from twisted_mq.spark.live.errors import OffsetsLost
+from twisted_mq.spark.live.offset_maps import EARLIEST, LATEST, Offsets, parse_offsets
+from twisted_mq.spark.live.pulling import queue_text
+from twisted_mq.spark.live.queue_offsets import first_offsets, group_offsets, next_offsets, offsets_at
+
+WORDS = {"earliest": EARLIEST, "latest": LATEST}
+GROUP = "group"
+
+
+@attrs.frozen
+class Bound:
+    """One end of what is read; `option` named it. Queues that `offsets` leaves out have `otherwise`, -2 or -1."""
+
+    option: str
+    otherwise: int
+    of_group: bool = False
+    timestamp_ms: int | None = None
+    offsets: Offsets | None = None
+
+
+def parse_bound(name: str, text: str, otherwise: int) -> Bound:
+    """Raises WrongOption."""
+    word = text.strip().lower()
+    if word in WORDS:
+        return Bound(name, WORDS[word])
+    if word == GROUP:
+        return Bound(name, EARLIEST, of_group=True)
+    return Bound(name, otherwise, offsets=parse_offsets(name, text))
+
+
+def resolve(
+    bound: Bound, cluster: Cluster, queues: Sequence[MessageQueue], group: str, *, fail_on_data_loss: bool = True
+) -> Offsets:
+    """The offset of each queue. A group's is the earliest where it has committed none.
+
+    Raises WrongOption for offsets of queues that there are not or that lie behind the end, OffsetsLost for those that are
+    no longer kept; without `fail_on_data_loss` the first that is kept stands for these.
+    """
+    if bound.timestamp_ms is not None:
+        return offsets_at(cluster, queues, bound.timestamp_ms)
+    named = dict(bound.offsets or {})
+    _check_queues(bound, named, queues)
+    if bound.of_group:
+        named = group_offsets(cluster, queues, group)
+    wanted = {queue: named.get(queue, bound.otherwise) for queue in queues}
+    ends = next_offsets(cluster, queues) if named or LATEST in wanted.values() else {}
+    firsts = first_offsets(cluster, queues) if named or EARLIEST in wanted.values() else {}
+    marks = {EARLIEST: firsts, LATEST: ends}
+    found = {queue: marks[offset][queue] if offset in marks else offset for queue, offset in wanted.items()}
+    for queue in named:
+        found[queue] = _kept(bound, queue, found[queue], firsts[queue], ends[queue], fail_on_data_loss)
+    return found
+
+
+def _check_queues(bound: Bound, named: Offsets, queues: Sequence[MessageQueue]) -> None:
+    for queue in sorted(named.keys() - set(queues)):
+        there = ", ".join(f"{one.broker_name} {one.queue_id}" for one in queues if one.topic == queue.topic)
+        reason = f"there is no {queue_text(queue)}; of {queue.topic} there are {there or 'none'}"
+        raise WrongOption(bound.option, f"{queue.topic} {queue.broker_name} {queue.queue_id}", reason)
+
+
+def _kept(bound: Bound, queue: MessageQueue, offset: int, first: int, end: int, fail: bool) -> int:
+    """The offset, if it is one of the queue's."""
+    if offset > end:
+        reason = f"{queue_text(queue)} ends at {end}"
+        raise WrongOption(bound.option, str(offset), reason)
+    if offset < first and fail and not bound.of_group:
+        raise OffsetsLost(queue_text(queue), offset, first, "no longer kept")
+    return max(offset, first)

@@ -1,0 +1,181 @@
+"""A cluster by plain calls: routes from its name servers, requests to its brokers. Connections are made at first use and kept.
+
+Where the master of a name does not answer, its slaves are asked, or the other way round with `from_slaves`. A broker or
+name server that fails is tried again, `tries` times in all, with pauses between.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+import attrs
+
+from twisted_mq.protocol.bodies import BrokerData, MessageQueue, TopicList, TopicRouteData, decode_body
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.headers import GetRouteInfoRequestHeader
+from twisted_mq.protocol.names.routes import MASTER_ID
+from twisted_mq.protocol.names.topic_route import publish_info, subscribe_queues
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.header_codec import encode_header
+from twisted_mq.spark.live.connection import Connection, Dialling
+from twisted_mq.spark.live.errors import BrokerSilent, LiveError, NameServersSilent, PeerSilent, Refused, TopicUnknown
+
+Result = TypeVar("Result")
+
+PAUSE_SECONDS = 0.5
+"""Before the third try; then longer each time. The second comes at once, for a kept connection may have ended."""
+
+
+@attrs.frozen
+class Access:
+    """How a cluster is reached; travels to the tasks."""
+
+    name_servers: tuple[str, ...]
+    dialling: Dialling = attrs.field(factory=Dialling)
+    from_slaves: bool = False
+    tries: int = 5
+
+
+class Cluster:
+    """Calls into one cluster, from one thread of one process."""
+
+    def __init__(self, access: Access, sleep: Callable[[float], None] = time.sleep) -> None:
+        self.access = access
+        self.host = socket.gethostname()
+        self._sleep = sleep
+        self._connections: dict[str, Connection] = {}
+        self._brokers: dict[str, BrokerData] = {}
+
+    def close(self) -> None:
+        """All connections; a later call makes new ones."""
+        while self._connections:
+            self._connections.popitem()[1].close()
+
+    def pause(self, failures: int) -> None:
+        """Before the try that follows so many failures."""
+        if failures > 1:
+            self._sleep(PAUSE_SECONDS * (failures - 1))
+
+    def connection(self, address: str) -> Connection:
+        """The one that is there, or a new one. Raises PeerSilent."""
+        connection = self._connections.get(address)
+        if connection is None or connection.closed:
+            connection = self._connections[address] = self.access.dialling.connect(address)
+        return connection
+
+    # name servers
+
+    def route(self, topic: str) -> TopicRouteData:
+        """Raises TopicUnknown, NameServersSilent."""
+        header = GetRouteInfoRequestHeader(topic=topic, accept_standard_json_only=True)
+        answer = self._ask_name_servers(RequestCode.GET_ROUTEINFO_BY_TOPIC, encode_header(header))
+        if answer.code == ResponseCode.TOPIC_NOT_EXIST:
+            raise TopicUnknown(topic, self.access.name_servers)
+        self._check(answer, f"the route of {topic}")
+        route = decode_body(TopicRouteData, answer.body)
+        self._brokers.update((broker.broker_name, broker) for broker in route.broker_datas)
+        return route
+
+    def readable_queues(self, topic: str) -> list[MessageQueue]:
+        """Where the topic can be read, sorted. Raises TopicUnknown."""
+        return subscribe_queues(topic, self.route(topic))
+
+    def writable_queues(self, topic: str) -> tuple[MessageQueue, ...]:
+        """Where the topic can be written, in the order that all clients have. Raises TopicUnknown."""
+        return publish_info(topic, self.route(topic)).queues
+
+    def topics(self) -> list[str]:
+        """The names of all topics."""
+        answer = self._ask_name_servers(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER, {})
+        self._check(answer, "the list of topics")
+        return decode_body(TopicList, answer.body).topic_list
+
+    def _ask_name_servers(self, code: RequestCode, fields: dict[str, str]) -> RemotingCommand:
+        def ask() -> RemotingCommand:
+            failures = []
+            for address in self.access.name_servers:
+                try:
+                    return self.connection(address).call(RemotingCommand.request(code, dict(fields)))
+                except PeerSilent as error:
+                    failures.append(str(error))
+            raise NameServersSilent(failures, self.host)
+
+        return self._tried(ask, NameServersSilent)
+
+    def _check(self, answer: RemotingCommand, what: str) -> None:
+        if answer.code != ResponseCode.SUCCESS:
+            where = ", ".join(self.access.name_servers)
+            raise Refused(where, what, answer.code, answer.remark or "", self.host)
+
+    # brokers
+
+    def master(self, broker_name: str) -> str:
+        """The master's address. Raises PeerSilent where the last route has none."""
+        broker = self._brokers.get(broker_name)
+        if broker is None or MASTER_ID not in broker.broker_addrs:
+            raise PeerSilent(broker_name, "the name servers know no master of it now")
+        return broker.broker_addrs[MASTER_ID]
+
+    def replicas(self, queue: MessageQueue) -> list[str]:
+        """Where a queue can be read: its master, then its slaves, or the slaves first; empty where none is known."""
+        if queue.broker_name not in self._brokers:
+            self.route(queue.topic)
+        broker = self._brokers.get(queue.broker_name)
+        known = broker.broker_addrs if broker is not None else {}
+        order = sorted(known, key=lambda broker_id: (self.access.from_slaves == (broker_id == MASTER_ID), broker_id))
+        return [known[broker_id] for broker_id in order]
+
+    def forget(self, queue: MessageQueue) -> None:
+        """Ask the name servers anew where the queue's broker is, when it is used next."""
+        self._brokers.pop(queue.broker_name, None)
+
+    def ask_about(
+        self,
+        queues: Sequence[MessageQueue],
+        request: Callable[[MessageQueue], RemotingCommand],
+        *,
+        at_master: bool = False,
+    ) -> Iterator[tuple[MessageQueue, RemotingCommand, str]]:
+        """(queue, answer, who gave it) for all queues, many requests to a broker at once. Raises BrokerSilent."""
+        by_broker: dict[str, list[MessageQueue]] = {}
+        for queue in queues:
+            by_broker.setdefault(queue.broker_name, []).append(queue)
+        for group in by_broker.values():
+            answers, address = self._asked(group, request, at_master)
+            yield from ((queue, answer, address) for queue, answer in zip(group, answers, strict=True))
+
+    def _asked(
+        self, group: Sequence[MessageQueue], request: Callable[[MessageQueue], RemotingCommand], at_master: bool
+    ) -> tuple[list[RemotingCommand], str]:
+        """The answers to requests about queues of one broker, by whichever replica answers all of them."""
+        queue = group[0]
+
+        def ask() -> tuple[list[RemotingCommand], str]:
+            failures = []
+            replicas = self.replicas(queue)
+            for address in [self.master(queue.broker_name)] if at_master and replicas else replicas:
+                try:
+                    return self.connection(address).call_all(map(request, group)), address
+                except PeerSilent as error:
+                    failures.append(str(error))
+            raise BrokerSilent(queue.broker_name, failures, self.host)
+
+        return self._tried(ask, BrokerSilent, PeerSilent, before_next=lambda: self.forget(queue))
+
+    def _tried(
+        self,
+        attempt: Callable[[], Result],
+        *silence: type[LiveError],
+        before_next: Callable[[], None] = lambda: None,
+    ) -> Result:
+        """What an attempt gives; after `silence` another one, while there are tries left."""
+        for failures in range(1, self.access.tries):
+            try:
+                return attempt()
+            except silence:
+                self.pause(failures)
+                before_next()
+        return attempt()

@@ -1,0 +1,142 @@
+"""One connection to a broker or name server, by plain calls: a socket around the frames of twisted_mq.protocol.wire.
+
+Several requests may be under way at once; answers come in the order in which the peer has them ready. Not for threads.
+"""
+
+from __future__ import annotations
+
+import collections
+import socket
+import ssl
+from collections.abc import Callable, Iterable, Iterator
+
+import attrs
+
+from twisted_mq.protocol.errors import FrameError
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.framing import FrameDecoder, encode_frame
+from twisted_mq.spark.live.errors import PeerSilent
+
+RECEIVE_BYTES = 1 << 18
+MAX_IN_FLIGHT = 64
+"""As many small requests are under way before the first answer is waited for."""
+_MAX_OPAQUE = 1 << 31
+
+Sign = Callable[[RemotingCommand], RemotingCommand]
+"""Adds what proves who asks."""
+
+
+@attrs.frozen
+class Dialling:
+    """How connections are made. `timeout_seconds` is for connecting, and for any silence while an answer is awaited."""
+
+    timeout_seconds: float = 10.0
+    tls: bool = False
+    tls_ca_file: str | None = None
+    """Whose certificates are trusted; None takes any, as RocketMQ's clients do."""
+    sign: Sign | None = None
+
+    def connect(self, address: str) -> Connection:
+        """Raises PeerSilent."""
+        host, port = split_address(address)
+        try:
+            plain = socket.create_connection((host, port), self.timeout_seconds)
+        except OSError as error:
+            raise PeerSilent(address, f"no connection: {error}") from error
+        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            return Connection(address, self._secured(plain, host), self.sign)
+        except OSError as error:
+            plain.close()
+            raise PeerSilent(address, f"no TLS: {error}") from error
+
+    def _secured(self, plain: socket.socket, host: str) -> socket.socket:
+        if not self.tls:
+            return plain
+        context = ssl.create_default_context(cafile=self.tls_ca_file)
+        if self.tls_ca_file is None:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        return context.wrap_socket(plain, server_hostname=host)
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """Host and port of "host:port"; IPv6 hosts may stand in brackets. Raises PeerSilent."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit():
+        raise PeerSilent(address, "is not an address of the form host:port")
+    return host.strip("[]"), int(port)
+
+
+class Connection:
+    """Requests to one peer. After any PeerSilent it is closed."""
+
+    def __init__(self, address: str, made: socket.socket, sign: Sign | None = None) -> None:
+        self.address = address
+        self._socket = made
+        self._sign = sign
+        self._decoder = FrameDecoder()
+        self._answers: collections.deque[RemotingCommand] = collections.deque()
+        self._opaque = 0
+        self.closed = False
+
+    def send(self, request: RemotingCommand) -> int:
+        """The number that the answer will carry."""
+        self._opaque = request.opaque = (self._opaque + 1) % _MAX_OPAQUE
+        signed = request if self._sign is None else self._sign(request)
+        try:
+            self._socket.sendall(encode_frame(signed))
+        except OSError as error:
+            raise self._failed(f"cannot be sent to: {error}") from error
+        return self._opaque
+
+    def receive(self) -> RemotingCommand:
+        """The next answer, to whichever request."""
+        while not self._answers:
+            self._answers.extend(command for command in self._decoded() if command.is_response)
+        return self._answers.popleft()
+
+    def call(self, request: RemotingCommand) -> RemotingCommand:
+        """The answer to this request; none other may be under way."""
+        opaque = self.send(request)
+        answer = self.receive()
+        while answer.opaque != opaque:
+            answer = self.receive()
+        return answer
+
+    def call_all(self, requests: Iterable[RemotingCommand]) -> list[RemotingCommand]:
+        """The answers to all, in the order of the requests."""
+        waiting: Iterator[RemotingCommand] = iter(requests)
+        order: list[int] = []
+        answers: dict[int, RemotingCommand] = {}
+        for request in waiting:
+            order.append(self.send(request))
+            if len(order) - len(answers) >= MAX_IN_FLIGHT:
+                self._take(answers)
+        while len(answers) < len(order):
+            self._take(answers)
+        return [answers[opaque] for opaque in order]
+
+    def _take(self, answers: dict[int, RemotingCommand]) -> None:
+        answer = self.receive()
+        answers[answer.opaque] = answer
+
+    def _decoded(self) -> list[RemotingCommand]:
+        try:
+            data = self._socket.recv(RECEIVE_BYTES)
+            if not data:
+                raise self._failed("closed the connection")
+            return self._decoder.receive_data(data)
+        except TimeoutError as error:
+            raise self._failed(f"no answer within {self._socket.gettimeout():g} s") from error
+        except (OSError, FrameError) as error:
+            raise self._failed(str(error)) from error
+
+    def _failed(self, reason: str) -> PeerSilent:
+        self.close()
+        return PeerSilent(self.address, reason)
+
+    def close(self) -> None:
+        """A second call does nothing."""
+        self.closed = True
+        self._socket.close()

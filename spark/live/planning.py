@@ -1,0 +1,53 @@
+"""Which stretches of the queues a batch reads: the shares of a limit, and the cuts that make enough tasks. Pure rules."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+
+from twisted_mq.protocol.bodies import MessageQueue
+from twisted_mq.spark.live.offset_maps import Offsets
+from twisted_mq.spark.live.pulling import Stretch
+
+
+def stretches(start: Mapping[MessageQueue, int], end: Mapping[MessageQueue, int]) -> list[Stretch]:
+    """What lies between two sets of offsets, by queue; queues that are not in both, and empty stretches, are left out."""
+    both = sorted(start.keys() & end.keys())
+    return [Stretch(queue, start[queue], end[queue]) for queue in both if start[queue] < end[queue]]
+
+
+def split(found: list[Stretch], least: int) -> list[Stretch]:
+    """The stretches cut so that there are `least` of them, about; larger ones into more parts (Apache Spark's rule).
+
+    Parts of a stretch differ by one message at most; none is empty.
+    """
+    if len(found) >= least:
+        return found
+    total = sum(one.end - one.start for one in found)
+    parts: list[Stretch] = []
+    for one in found:
+        size = one.end - one.start
+        count = min(size, max(1, round(size / total * least)))
+        cuts = [one.start + size * number // count for number in range(count + 1)]
+        parts += [Stretch(one.queue, begin, stop) for begin, stop in itertools.pairwise(cuts)]
+    return parts
+
+
+def limited(start: Offsets, end: Offsets, most: float, weights: Mapping[MessageQueue, float] | None = None) -> Offsets:
+    """`end`, or before it: of all queues together at most `most` messages, or bytes where weights are bytes a message.
+
+    Each queue gets its share by what it is behind (as Kafka's source does), and at least one message where the limit has
+    room for one of each; at least one message in all, so that a query goes on.
+    """
+    behind = {queue: end[queue] - start[queue] for queue in start.keys() & end.keys() if start[queue] < end[queue]}
+    weigh = weights or dict.fromkeys(behind, 1.0)
+    total = sum(count * weigh[queue] for queue, count in behind.items())
+    if total <= most:
+        return dict(end)
+    shares = {queue: int(count * most / total) for queue, count in behind.items()}
+    left = most - sum(shares[queue] * weigh[queue] for queue in shares)
+    for queue in sorted(behind, key=lambda one: shares[one] - behind[one]):
+        if not shares[queue] and (left >= weigh[queue] or not any(shares.values())):
+            shares[queue] = 1
+            left -= weigh[queue]
+    return {**end, **{queue: start[queue] + share for queue, share in shares.items()}}

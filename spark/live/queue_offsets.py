@@ -1,0 +1,102 @@
+"""Offsets of many queues, as brokers tell them: first, next, by time, of a consumer group; and a group's set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypedDict
+
+from attrs import AttrsInstance
+
+from twisted_mq.protocol.bodies import MessageQueue
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.headers import (
+    GetMaxOffsetRequestHeader,
+    GetMaxOffsetResponseHeader,
+    GetMinOffsetRequestHeader,
+    GetMinOffsetResponseHeader,
+    QueryConsumerOffsetRequestHeader,
+    QueryConsumerOffsetResponseHeader,
+    SearchOffsetRequestHeader,
+    SearchOffsetResponseHeader,
+    UpdateConsumerOffsetRequestHeader,
+)
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.header_codec import decode_header, encode_header
+from twisted_mq.spark.live.cluster import Cluster
+from twisted_mq.spark.live.errors import Refused
+
+Offsets = dict[MessageQueue, int]
+
+
+def first_offsets(cluster: Cluster, queues: Sequence[MessageQueue]) -> Offsets:
+    """Where each queue's first message is that is still kept."""
+    found = _ask(cluster, queues, RequestCode.GET_MIN_OFFSET, lambda queue: GetMinOffsetRequestHeader(**_fields(queue)))
+    return {queue: decode_header(GetMinOffsetResponseHeader, answer).offset for queue, answer in found}
+
+
+def next_offsets(cluster: Cluster, queues: Sequence[MessageQueue]) -> Offsets:
+    """What each queue's next message will have."""
+    found = _ask(cluster, queues, RequestCode.GET_MAX_OFFSET, lambda queue: GetMaxOffsetRequestHeader(**_fields(queue)))
+    return {queue: decode_header(GetMaxOffsetResponseHeader, answer).offset for queue, answer in found}
+
+
+def offsets_at(cluster: Cluster, queues: Sequence[MessageQueue], timestamp_ms: int) -> Offsets:
+    """Of each queue's first message that was stored at that time or later; its end where there is none."""
+
+    def header(queue: MessageQueue) -> AttrsInstance:
+        return SearchOffsetRequestHeader(timestamp=timestamp_ms, **_fields(queue))
+
+    found = _ask(cluster, queues, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, header)
+    return {queue: decode_header(SearchOffsetResponseHeader, answer).offset for queue, answer in found}
+
+
+def group_offsets(cluster: Cluster, queues: Sequence[MessageQueue], group: str) -> Offsets:
+    """What the group would consume next; queues are left out in which it has committed nothing."""
+
+    def header(queue: MessageQueue) -> AttrsInstance:
+        return QueryConsumerOffsetRequestHeader(consumer_group=group, set_zero_if_not_found=False, **_fields(queue))
+
+    found = _ask(cluster, queues, RequestCode.QUERY_CONSUMER_OFFSET, header, absent=ResponseCode.QUERY_NOT_FOUND)
+    return {queue: decode_header(QueryConsumerOffsetResponseHeader, answer).offset for queue, answer in found}
+
+
+def commit_offsets(cluster: Cluster, group: str, offsets: Mapping[MessageQueue, int]) -> None:
+    """Let the group consume from these offsets on: the last consumed plus one. Answered, so it is known to be kept."""
+
+    def header(queue: MessageQueue) -> AttrsInstance:
+        return UpdateConsumerOffsetRequestHeader(consumer_group=group, commit_offset=offsets[queue], **_fields(queue))
+
+    for _ in _ask(cluster, list(offsets), RequestCode.UPDATE_CONSUMER_OFFSET, header, at_master=True):
+        pass
+
+
+def _ask(
+    cluster: Cluster,
+    queues: Sequence[MessageQueue],
+    code: RequestCode,
+    header: Callable[[MessageQueue], AttrsInstance],
+    *,
+    absent: int | None = None,
+    at_master: bool = False,
+) -> Iterable[tuple[MessageQueue, RemotingCommand]]:
+    """The answers of success; those with the code `absent` are left out. Raises Refused for others."""
+
+    def request(queue: MessageQueue) -> RemotingCommand:
+        return RemotingCommand.request(code, encode_header(header(queue)))
+
+    for queue, answer, address in cluster.ask_about(queues, request, at_master=at_master):
+        if answer.code == ResponseCode.SUCCESS:
+            yield queue, answer
+        elif answer.code != absent:
+            what = f"{code.name} for queue {queue.queue_id} of {queue.topic}"
+            raise Refused(address, what, answer.code, answer.remark or "", cluster.host)
+
+
+class _QueueFields(TypedDict):
+    topic: str
+    queue_id: int
+    bname: str
+
+
+def _fields(queue: MessageQueue) -> _QueueFields:
+    return {"topic": queue.topic, "queue_id": queue.queue_id, "bname": queue.broker_name}
