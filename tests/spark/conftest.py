@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.spark.live.brokers import Broker
 from tests.spark.stores import StoreWriter
 from tests.support.captures import unpack_store
+from tests.support.embedded import EmbeddedProcess
 from twisted_mq.spark.session import local_session
 
 
@@ -36,3 +38,12 @@ def captured(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
         return unpacked[store]
 
     return path
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """One in a process of its own, for all tests that make blocking calls."""
+    store = str(tmp_path_factory.mktemp("live"))
+    options = ("mapped_file_size_commit_log=16777216", "enable_property_filter=true")
+    with EmbeddedProcess(store, options=options) as server:
+        yield Broker(server.name_server, server.broker)

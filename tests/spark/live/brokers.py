@@ -11,12 +11,16 @@ from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.flags import PermName
 from twisted_mq.protocol.headers import CreateTopicRequestHeader
-from twisted_mq.protocol.messages.message import Message
+from twisted_mq.protocol.layouts.record_codec import iterate_messages
+from twisted_mq.protocol.messages.message import Message, MessageExt
 from twisted_mq.protocol.names.system_topics import AUTO_CREATE_TOPIC
 from twisted_mq.protocol.text.properties import encode_properties
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import encode_header
 from twisted_mq.spark.live.cluster import Access, Cluster
+from twisted_mq.spark.live.pulled_bodies import pulled_bodies
+from twisted_mq.spark.live.pulling import PullLimits, Selection, Stretch, StretchPull
+from twisted_mq.spark.live.queue_offsets import next_offsets
 from twisted_mq.spark.sink.columns import Outgoing
 from twisted_mq.spark.sink.frames import Frame
 
@@ -68,3 +72,13 @@ class Broker:
             answer = connection.call(frame.request(MessageQueue(topic, self.name, queue_id), "TESTS", NOW_MS))
             assert answer.code == 0, answer.remark
         cluster.close()
+
+    def read(self, topic: str) -> list[list[MessageExt]]:
+        """All messages of each queue."""
+        cluster = self.cluster()
+        found = []
+        for queue, end in next_offsets(cluster, cluster.readable_queues(topic)).items():
+            pull = StretchPull(Stretch(queue, 0, end), "TESTS", Selection(), PullLimits())
+            found.append([message for body in pulled_bodies(cluster, pull) for message in iterate_messages(body)])
+        cluster.close()
+        return found

@@ -1,0 +1,168 @@
+"""The columns that the sink takes, and the messages that rows of them are.
+
+    body         binary or string               needed
+    topic        string                         needed, unless the option `topic` says it for all
+    tags         string
+    keys         string or array<string>        of a string, keys with a space between
+    properties   map<string,string>             the user's own
+    delayLevel   int                            one of the broker's delay levels, from 1
+    deliverAt    timestamp                      when it is to be delivered
+    queue        int                            place in the topic's queues, which stand by broker name and queue id
+    shardingKey  string                         rows of one key go to one queue, in order
+
+Null stands for none; null in `topic` for the option.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import attrs
+import pyarrow as pa
+from pyspark.sql.types import StructType
+
+from twisted_mq.protocol.names.system_topics import NOT_ALLOWED_SEND_TOPICS
+from twisted_mq.protocol.names.validation import topic_fault
+from twisted_mq.protocol.text.java import utf8
+from twisted_mq.protocol.text.properties import (
+    KEY_SEPARATOR,
+    MAX_PROPERTIES_BYTES,
+    PROPERTY_DELAY_TIME_LEVEL,
+    PROPERTY_KEYS,
+    PROPERTY_SHARDING_KEY,
+    PROPERTY_TAGS,
+    PROPERTY_TIMER_DELIVER_MS,
+    PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
+    PROPERTY_WAIT_STORE_MSG_OK,
+    RESERVED_PROPERTIES,
+    encode_properties,
+)
+from twisted_mq.spark.sink.errors import WrongColumn, WrongRow
+
+COLUMN_TYPES: dict[str, tuple[str, ...]] = {
+    "body": ("binary", "string"),
+    "topic": ("string",),
+    "tags": ("string",),
+    "keys": ("string", "array<string>"),
+    "properties": ("map<string,string>",),
+    "delayLevel": ("int",),
+    "deliverAt": ("timestamp",),
+    "queue": ("int",),
+    "shardingKey": ("string",),
+}
+"""Column -> the Spark types that it may have."""
+
+MAX_BODY_BYTES = 4 * 1024 * 1024
+"""maxMessageSize of brokers and clients."""
+_SEPARATORS = ("\x01", "\x02")
+
+
+def check_columns(schema: StructType, topic: str | None) -> None:
+    """Raises WrongColumn for rows that cannot be messages."""
+    found = {field.name: field.dataType.simpleString() for field in schema.fields}
+    for name, kind in found.items():
+        if name not in COLUMN_TYPES:
+            near = difflib.get_close_matches(name, COLUMN_TYPES, 1)
+            hint = f", {near[0]!r} perhaps?" if near else ""
+            raise WrongColumn(name, f"the sink has no such column{hint}; there are {', '.join(COLUMN_TYPES)}")
+        if kind not in COLUMN_TYPES[name]:
+            raise WrongColumn(name, f"is of type {kind}, {' or '.join(COLUMN_TYPES[name])} is needed")
+    if "body" not in found:
+        raise WrongColumn("body", "is needed")
+    if "topic" not in found and topic is None:
+        raise WrongColumn("topic", "is needed, or the option topic")
+
+
+class Outgoing(NamedTuple):
+    """One row as a message. `place` is the queue that it must go to, None for any; `alone` keeps it out of batches."""
+
+    row: int
+    topic: str
+    body: bytes
+    properties: bytes
+    place: int | str | None
+    alone: bool
+
+
+@attrs.define
+class RowReader:
+    """The messages of one partition's rows, in order; `source` names query, batch and partition in each message's id."""
+
+    topic: str | None
+    source: str
+    partition: int
+    _next_row: int = 0
+
+    def messages(self, batch: pa.RecordBatch) -> Iterator[Outgoing]:
+        """Raises WrongRow."""
+        columns = {name: column.to_pylist() for name, column in zip(batch.schema.names, batch.columns, strict=True)}
+        absent = [None] * batch.num_rows
+        for values in zip(*(columns.get(name, absent) for name in COLUMN_TYPES), strict=True):
+            row, self._next_row = self._next_row, self._next_row + 1
+            yield self._message(row, dict(zip(COLUMN_TYPES, values, strict=True)))
+
+    def _message(self, row: int, values: Mapping[str, Any]) -> Outgoing:
+        properties = self._properties(row, values)
+        text = utf8(encode_properties(properties))
+        if len(text) > MAX_PROPERTIES_BYTES:
+            raise self._wrong(row, f"properties of {len(text)} bytes, at most {MAX_PROPERTIES_BYTES} are stored")
+        key, place = values["shardingKey"], values["queue"]
+        if key is not None and place is not None:
+            raise self._wrong(row, "has both queue and shardingKey")
+        alone = PROPERTY_DELAY_TIME_LEVEL in properties or PROPERTY_TIMER_DELIVER_MS in properties
+        return Outgoing(
+            row, self._topic(row, values), self._body(row, values), text, place if key is None else key, alone
+        )
+
+    def _topic(self, row: int, values: Mapping[str, Any]) -> str:
+        topic = values["topic"] or self.topic
+        fault = topic_fault(topic)
+        if fault is not None or topic in NOT_ALLOWED_SEND_TOPICS:
+            raise self._wrong(row, f"topic {topic!r}: {fault or 'belongs to the broker'}")
+        return str(topic)
+
+    def _body(self, row: int, values: Mapping[str, Any]) -> bytes:
+        body = values["body"]
+        if not body:
+            raise self._wrong(row, "body is null" if body is None else "body is empty")
+        data: bytes = body.encode() if isinstance(body, str) else body
+        if len(data) > MAX_BODY_BYTES:
+            raise self._wrong(row, f"body of {len(data)} bytes, at most {MAX_BODY_BYTES} are sent")
+        return data
+
+    def _properties(self, row: int, values: Mapping[str, Any]) -> dict[str, str]:
+        properties: dict[str, str] = dict(values["properties"] or ())
+        for name in properties.keys() & RESERVED_PROPERTIES - {PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX}:
+            raise self._wrong(row, f"property {name} is RocketMQ's own; use the columns for tags, keys and delay")
+        keys = values["keys"]
+        named = {
+            PROPERTY_TAGS: values["tags"],
+            PROPERTY_KEYS: KEY_SEPARATOR.join(keys) if isinstance(keys, list) else keys,
+            PROPERTY_SHARDING_KEY: values["shardingKey"],
+            PROPERTY_DELAY_TIME_LEVEL: self._delay_level(row, values["delayLevel"]),
+            PROPERTY_TIMER_DELIVER_MS: _milliseconds(values["deliverAt"]),
+        }
+        properties.update((name, value) for name, value in named.items() if value)
+        properties.setdefault(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, f"{self.source}-{row}")
+        properties[PROPERTY_WAIT_STORE_MSG_OK] = "true"
+        for name, value in properties.items():
+            if value is None or any(mark in name or mark in value for mark in _SEPARATORS):
+                raise self._wrong(
+                    row, f"property {name!r}={value!r}: no text, or with a character that parts properties"
+                )
+        return properties
+
+    def _delay_level(self, row: int, level: int | None) -> str | None:
+        if level is not None and level < 0:
+            raise self._wrong(row, f"delayLevel {level}")
+        return str(level) if level else None
+
+    def _wrong(self, row: int, reason: str) -> WrongRow:
+        return WrongRow(row, self.partition, reason)
+
+
+def _milliseconds(time: Any) -> str | None:
+    """A timestamp as ms since 1970."""
+    return None if time is None else str(round(time.timestamp() * 1000))

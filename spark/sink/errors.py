@@ -1,0 +1,39 @@
+"""Errors of the sink: each names the row, or the rows of the one send that failed."""
+
+from __future__ import annotations
+
+from twisted_mq.spark.errors import StoreReadError
+
+
+class SinkError(StoreReadError):
+    """Root of all errors about rows that cannot be written."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return SinkError, (str(self),)
+
+
+class WrongColumn(SinkError):
+    """The rows have not the columns that the sink takes."""
+
+    def __init__(self, column: str, reason: str) -> None:
+        super().__init__(f"column {column!r}: {reason}")
+        self.column = column
+
+
+class WrongRow(SinkError):
+    """A row that is no message; `row` counts from 0 in its partition."""
+
+    def __init__(self, row: int, partition: int, reason: str) -> None:
+        super().__init__(f"row {row} of partition {partition}: {reason}")
+        self.row = row
+        self.partition = partition
+
+
+class RowsRefused(SinkError):
+    """A broker will not take a send."""
+
+    def __init__(self, first: int, last: int, partition: int, where: str, code: int, remark: str) -> None:
+        rows = f"row {first}" if first == last else f"rows {first} to {last}"
+        super().__init__(f"{rows} of partition {partition}: {where} refuses the send: code {code}, {remark}")
+        self.first, self.last = first, last
+        self.code = code
