@@ -195,6 +195,36 @@ class Program(LineOnlyReceiver):
             consumer.listen(lambda messages, context: self._consumed(name, messages))
         return await self._start(arguments, consumer)
 
+    async def do_pop_consumer(self, arguments: Record) -> str:
+        """As Apache's in Pops.java: "refuse..." is refused at first, "hold..." is kept for longer than it is invisible."""
+        name, seconds = arguments["name"], arguments["invisible_ms"] / 1000
+        options = ConsumerOptions(
+            consume_from_where=ConsumeFromWhere.FIRST_OFFSET, client_rebalance=False, pop_invisible_seconds=seconds
+        )
+        consumer = PushConsumer(
+            reactor, arguments["group"], arguments["name_server"], options=options, instance_name=name
+        )
+        consumer.subscribe(arguments["topic"], arguments["tags"])
+
+        async def listen(messages: list[MessageExt], context: ConsumeContext) -> ConsumeStatus:
+            (message,) = messages
+            first, body = message.reconsume_times == 0, message.body
+            if first and body.startswith(b"refuse"):
+                self._write({"event": "refused", "consumer": name, "message": describe(message)})
+                return ConsumeStatus.RECONSUME_LATER
+            held = first and body.startswith(b"hold")
+            self._write({"event": "held" if held else "message", "consumer": name, "message": describe(message)})
+            if held:
+                await task.deferLater(reactor, seconds + 1)
+            return ConsumeStatus.CONSUME_SUCCESS
+
+        consumer.listen(listen)
+        return await self._start(arguments, consumer)
+
+    async def do_popped_queues(self, arguments: Record) -> list[int]:
+        queues = self._clients[arguments["consumer"]].queues
+        return [queue.queue_id for queue in queues if not queue.topic.startswith("%RETRY%")]
+
     async def do_lite_pull_consumer(self, arguments: Record) -> str:
         options = ConsumerOptions(consume_from_where=ConsumeFromWhere.FIRST_OFFSET)
         consumer = LitePullConsumer(

@@ -17,7 +17,7 @@ HashFunction = Callable[[str], int]
 
 def md5_hash(key: str) -> int:
     """The first four bytes of the MD5, as a number from 0 on."""
-    return int.from_bytes(hashlib.md5(key.encode(), usedforsecurity=False).digest()[:4], "big")
+    return int(hashlib.md5(key.encode(), usedforsecurity=False).hexdigest()[:8], 16)
 
 
 def allocate_consistent_hash(

@@ -6,13 +6,11 @@ to the listener again after 5 s. Results of a dropped queue change nothing.
 
 from __future__ import annotations
 
-import collections
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 
 import attrs
-from twisted.internet import defer, interfaces
-from twisted.python import failure
 
+from twisted_mq.client.consuming.call_pump import CallPump, Work, consumed_count
 from twisted_mq.client.consuming.consumer_options import (
     ConsumeContext,
     ConsumerOptions,
@@ -21,33 +19,19 @@ from twisted_mq.client.consuming.consumer_options import (
 )
 from twisted_mq.client.consuming.listener_calls import ListenerCalls, message_ids
 from twisted_mq.client.consuming.offset_store import OffsetStore
-from twisted_mq.client.consuming.process_queue import ProcessQueue
 from twisted_mq.client.core.errors import EXPECTED_ERRORS
-from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.messages.message import MessageExt
 
 RETRY_HERE_SECONDS = 5.0
 """When messages that could not go back are tried again."""
 
-CALLS_A_TURN = 64
-"""Listener calls before the reactor gets a turn."""
-
 SendBack = Callable[[MessageExt, MessageQueue, int], Awaitable[None]]
 """(message, its queue, delay level): have the broker deliver it later."""
 
 
-@attrs.frozen(eq=False)
-class _Work:
-    messages: Sequence[MessageExt]
-    process_queue: ProcessQueue
-    queue: MessageQueue
-
-
-class ConsumeService:
+class ConsumeService(CallPump):
     """Hands pulled messages to the listener, at most `concurrency` calls at a time."""
-
-    log = Logger()
 
     def __init__(
         self,
@@ -56,78 +40,11 @@ class ConsumeService:
         offsets: OffsetStore,
         send_back: SendBack,
     ) -> None:
-        self.calls = calls
-        self._clock = calls.clock
-        self._group = calls.group
-        self._options = options
+        super().__init__(calls, options)
         self._offsets = offsets
         self._send_back = send_back
-        self._waiting: collections.deque[_Work] = collections.deque()
-        self._running: dict[defer.Deferred[None], None] = {}
-        self._timers: dict[interfaces.IDelayedCall, None] = {}
-        self._turn: interfaces.IDelayedCall | None = None
-        self._idle: defer.Deferred[None] | None = None
 
-    def submit(self, messages: Sequence[MessageExt], process_queue: ProcessQueue, queue: MessageQueue) -> None:
-        """Have these messages consumed, in calls of at most consume_message_batch_max_size."""
-        size = self._options.consume_message_batch_max_size
-        for start in range(0, len(messages), size):
-            self._waiting.append(_Work(messages[start : start + size], process_queue, queue))
-        self._pump()
-
-    async def consume_directly(self, message: MessageExt, queue: MessageQueue) -> ConsumeStatus:
-        """What the listener answers to one message, which is settled by nobody; raises what the listener raises."""
-        return await self.calls.call([message], ConsumeContext(queue))
-
-    async def stop(self, finish_seconds: float) -> None:
-        """Begin no further call; let the open ones finish for that long, then cancel them."""
-        self.calls.stopped = True
-        self._waiting.clear()
-        for timer in [*self._timers, *([self._turn] if self._turn is not None else [])]:
-            timer.cancel()
-        self._timers.clear()
-        self._turn = None
-        if self._running:
-            self._idle = defer.Deferred()
-            await self._idle.addTimeout(finish_seconds, self._clock, onTimeoutCancel=lambda *_: None)
-        for running in list(self._running):
-            running.cancel()
-        await self.calls.close(finish_seconds)
-
-    # open calls
-
-    def _pump(self) -> None:
-        """Begin as many calls as may be open; after some of them the reactor has its turn."""
-        begun = 0
-        while self._waiting and len(self._running) < self._options.concurrency and not self.calls.stopped:
-            if begun == CALLS_A_TURN:
-                if self._turn is None:
-                    self._turn = self._clock.callLater(0, self._next_turn)
-                return
-            begun += 1
-            running = defer.Deferred.fromCoroutine(self._consume(self._waiting.popleft()))
-            running.addErrback(self._report)
-            if not running.called:
-                self._running[running] = None
-                running.addCallback(self._ended, running)
-
-    def _next_turn(self) -> None:
-        self._turn = None
-        self._pump()
-
-    def _ended(self, _: None, running: defer.Deferred[None]) -> None:
-        self._running.pop(running, None)
-        if self._idle is not None and not self._running and not self._idle.called:
-            self._idle.callback(None)
-        self._pump()
-
-    def _report(self, reason: failure.Failure) -> None:
-        if not reason.check(defer.CancelledError):
-            self.log.failure("consume result not settled: group={group}", reason, group=self._group)
-
-    # one call
-
-    async def _consume(self, work: _Work) -> None:
+    async def _consume(self, work: Work) -> None:
         if work.process_queue.dropped:
             return
         messages = self.calls.delivered(work.messages)
@@ -142,11 +59,9 @@ class ConsumeService:
         await self._settle(status, context, work, messages)
 
     async def _settle(
-        self, status: ConsumeStatus, context: ConsumeContext, work: _Work, messages: list[MessageExt]
+        self, status: ConsumeStatus, context: ConsumeContext, work: Work, messages: list[MessageExt]
     ) -> None:
-        consumed = 0
-        if status is ConsumeStatus.CONSUME_SUCCESS:
-            consumed = len(messages) if context.ack_index is None else min(context.ack_index + 1, len(messages))
+        consumed = consumed_count(status, context, len(messages))
         stuck = await self._give_back(messages[consumed:], context, work)
         gone = [message for message in messages if message.queue_offset not in {one.queue_offset for one in stuck}]
         offset = work.process_queue.remove(gone)
@@ -155,7 +70,7 @@ class ConsumeService:
         if stuck:
             self._try_here_again(stuck, work)
 
-    async def _give_back(self, failed: Iterable[MessageExt], context: ConsumeContext, work: _Work) -> list[MessageExt]:
+    async def _give_back(self, failed: Iterable[MessageExt], context: ConsumeContext, work: Work) -> list[MessageExt]:
         """Send failed messages back; return those that could not go, with one try more counted."""
         stuck = []
         for message in failed:
@@ -172,7 +87,7 @@ class ConsumeService:
                     stuck.append(attrs.evolve(message, reconsume_times=message.reconsume_times + 1))
         return stuck
 
-    def _try_here_again(self, messages: list[MessageExt], work: _Work) -> None:
+    def _try_here_again(self, messages: list[MessageExt], work: Work) -> None:
         if self.calls.stopped:
             return
 

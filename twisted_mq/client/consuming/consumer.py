@@ -15,9 +15,9 @@ from twisted.python import failure
 
 from twisted_mq.client.consuming.consumer_options import ConsumerOptions, MessageModel
 from twisted_mq.client.consuming.offset_store import LocalOffsetStore, OffsetStore, RemoteOffsetStore
-from twisted_mq.client.consuming.process_queue import ProcessQueue
+from twisted_mq.client.consuming.process_queue import FlowLimits, ProcessQueue
 from twisted_mq.client.consuming.queue_pull import Consumes, QueuePull
-from twisted_mq.client.consuming.rebalance import Rebalance
+from twisted_mq.client.consuming.rebalance import QueuesChanged, Rebalance
 from twisted_mq.client.consuming.rebalance_timer import RebalanceTimer
 from twisted_mq.client.consuming.running_info import running_info
 from twisted_mq.client.core.client_metrics import ConsumerMetrics
@@ -38,7 +38,7 @@ from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.messages.message import MessageExt
 from twisted_mq.protocol.messages.subscription import SUB_ALL, TAG, build_subscription
-from twisted_mq.protocol.names.namespaces import with_namespace
+from twisted_mq.protocol.names.namespaces import with_namespace, without_namespace
 from twisted_mq.reactor_threads import threads_of
 from twisted_mq.remoting.client import Connect
 
@@ -92,6 +92,7 @@ class Consumer(abc.ABC):
         )  # fmt: skip
         self.subscriptions: dict[str, SubscriptionData] = {}
         self.metrics = ConsumerMetrics()
+        self._queues_listener: QueuesChanged | None = None
         self._all_paused = False
         self._paused: set[MessageQueue] = set()
         self._clock = reactor
@@ -141,6 +142,20 @@ class Consumer(abc.ABC):
     def is_paused(self, queue: MessageQueue) -> bool:
         """Whether nothing is pulled of it for now."""
         return self._all_paused or queue in self._paused
+
+    def listen_to_queues(self, listener: QueuesChanged | None) -> None:
+        """Have (topic, all its queues, those that are ours now) told whenever ours change (Apache: MessageQueueListener).
+
+        It is called on the reactor's thread and must not block; what it raises is logged.
+        """
+        self._queues_listener = listener
+
+    def _queues_changed(self, topic: str, queues: Sequence[MessageQueue], own: Sequence[MessageQueue]) -> None:
+        if self._queues_listener is not None:
+            try:
+                self._queues_listener(without_namespace(self.namespace, topic), queues, own)
+            except Exception:
+                self.log.failure("queues' listener failed: group={group} topic={t}", group=self.group, t=topic)
 
     @property
     def queues(self) -> list[MessageQueue]:
@@ -220,11 +235,22 @@ class Consumer(abc.ABC):
         self._timer.stop()
         for pull in self._rebalance.pulls.values():
             pull.stop()
-        await self.consume_service.stop(finish_seconds)
+        await self._stop_consuming(finish_seconds)
         await self._rebalance.drop_all()
         await self.client.leave_consumer(self)
 
+    async def _stop_consuming(self, finish_seconds: float) -> None:
+        """Let open calls of the listener finish."""
+        await self.consume_service.stop(finish_seconds)
+
     # owner of pulls
+
+    def flow_limits(self, topic: str) -> FlowLimits:
+        """How far pulling a queue of the topic may run ahead."""
+        limits = self.options.flow_limits
+        if limits.max_count_of_topic is None and limits.max_size_bytes_of_topic is None:
+            return limits
+        return limits.share(sum(queue.topic == topic for queue in self._rebalance.pulls))
 
     def skipped(self, queue: MessageQueue, next_offset: int) -> None:
         """Called by a pull: nothing is held of the queue, and nothing before that offset was selected."""

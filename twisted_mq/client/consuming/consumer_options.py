@@ -67,7 +67,8 @@ class ConsumeOrderlyContext:
 
 
 Listener = Callable[[list[MessageExt], ConsumeContext], ConsumeStatus | Awaitable[ConsumeStatus]]
-"""A function or an `async def`. It runs on the reactor's thread: blocking work goes through deferToThread."""
+"""A plain function, an `async def`, or one that returns a Deferred. It runs on the reactor's thread and must not block
+there, unless ConsumerOptions(blocking_listener=True) has it called in threads."""
 
 OrderlyListener = Callable[
     [list[MessageExt], ConsumeOrderlyContext], ConsumeOrderlyStatus | Awaitable[ConsumeOrderlyStatus]
@@ -90,6 +91,8 @@ class ConsumerOptions:
     """Messages a listener call gets at most."""
     concurrency: int = 20
     """Listener calls that may be open at the same time (consumeThreadMax)."""
+    blocking_listener: bool = False
+    """The listener blocks: it is called in threads of its own, of which there are at most `concurrency`."""
     consume_timeout_seconds: float = 15 * 60
     """A listener's Deferred that has not fired by then is cancelled and its messages are consumed later. math.inf: never."""
     max_reconsume_times: int = -1
@@ -101,6 +104,20 @@ class ConsumerOptions:
     flow_limits: FlowLimits = attrs.Factory(FlowLimits)
     rebalance_seconds: float = 20
     allocate: AllocateStrategy = allocate_averagely
+    """Who of the group gets which queues; twisted_mq.routing has Apache's strategies."""
+    client_rebalance: bool = True
+    """clientRebalance: without it the broker divides the queues, and says which are popped (mqadmin setConsumeMode).
+
+    What is popped is no queue's own: many members share a queue, and each message is acknowledged by itself. Not for
+    broadcasting, nor in order."""
+    pop_invisible_seconds: float = attrs.field(
+        default=60.0, validator=[attrs.validators.ge(5), attrs.validators.le(300)]
+    )
+    """popInvisibleTime: how long a popped message is ours alone; consumed for longer it comes again."""
+    pop_batch_size: int = attrs.field(default=32, validator=[attrs.validators.ge(1), attrs.validators.le(32)])
+    """popBatchNums"""
+    pop_threshold: int = 96
+    """popThresholdForQueue: messages popped and not answered for, past which nothing more is popped."""
     message_trace: bool = False
     """enableTrace: tell the brokers' trace topic of each listener call."""
     trace_topic: str = TRACE_TOPIC

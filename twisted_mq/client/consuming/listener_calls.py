@@ -6,6 +6,7 @@ and an answer that means nothing, count as a refusal and are logged.
 
 from __future__ import annotations
 
+import contextvars
 import enum
 import inspect
 import math
@@ -18,6 +19,7 @@ from twisted.logger import LogLevel
 
 from twisted_mq.client.consuming.consume_hooks import CallOutcome, ConsumeCall, ConsumeHooks
 from twisted_mq.client.consuming.consumer_options import ConsumeContext, ConsumeOrderlyContext
+from twisted_mq.client.consuming.listener_threads import ListenerThreads
 from twisted_mq.client.core.client_metrics import ConsumerMetrics
 from twisted_mq.client.producing.message_trace import TraceDispatcher
 from twisted_mq.logs import Logger
@@ -47,6 +49,8 @@ class ListenerCalls(Generic[Context, Status]):
     """Taken off the topics of messages."""
     hooks: ConsumeHooks | None = None
     metrics: ConsumerMetrics = attrs.Factory(ConsumerMetrics)
+    threads: ListenerThreads | None = None
+    """Where the listener is called; None for the reactor's thread."""
     stopped: bool = False
 
     def delivered(self, messages: Sequence[MessageExt]) -> list[MessageExt]:
@@ -63,15 +67,28 @@ class ListenerCalls(Generic[Context, Status]):
             topic = without_namespace(self.namespace, topic)
         return message if topic == message.topic else attrs.evolve(message, topic=topic)
 
+    @property
+    def name(self) -> str:
+        """The listener's name, for logs."""
+        named = getattr(self.listener, "__qualname__", None) or type(self.listener).__qualname__
+        return f"{getattr(self.listener, '__module__', '')}.{named}"
+
     def begin(self, messages: list[MessageExt], context: Context) -> Status | defer.Deferred[Status]:
         """The listener's answer, or a Deferred of it that fails past the consume timeout. Raises what it raises."""
-        answer = self.listener(messages, context)
-        if not inspect.isawaitable(answer):
-            return answer
-        waiting = answer if isinstance(answer, defer.Deferred) else defer.Deferred.fromCoroutine(_awaited(answer))
+        if self.threads is not None:
+            waiting = defer.Deferred.fromCoroutine(self._in_thread(self.threads, messages, context))
+        else:
+            answer = self.listener(messages, context)
+            if not inspect.isawaitable(answer):
+                return answer
+            waiting = answer if isinstance(answer, defer.Deferred) else defer.Deferred.fromCoroutine(_awaited(answer))
         if self.timeout_seconds == math.inf:
             return waiting
         return waiting.addTimeout(self.timeout_seconds, self.clock)
+
+    async def _in_thread(self, threads: ListenerThreads, messages: list[MessageExt], context: Context) -> Status:
+        answer = await threads.call(contextvars.copy_context().run, self.listener, messages, context)
+        return await answer if inspect.isawaitable(answer) else answer
 
     async def call(self, messages: list[MessageExt], context: Context) -> Status:
         """The listener's answer; raises what it raises, and TimeoutError past the consume timeout."""
@@ -79,7 +96,9 @@ class ListenerCalls(Generic[Context, Status]):
         return await result if isinstance(result, defer.Deferred) else result
 
     async def close(self, finish_seconds: float) -> None:
-        """No call is open any more: let the traces leave."""
+        """No call is open any more, or is waited for: end its threads, let the traces leave."""
+        if self.threads is not None:
+            self.threads.stop()
         if self.traces is not None:
             await self.traces.stop(finish_seconds)
 
@@ -120,21 +139,22 @@ class ListenerCalls(Generic[Context, Status]):
         except defer.CancelledError:
             if self.stopped:
                 raise
-            self.log.warn("listener's Deferred was cancelled: group={group}", group=self.group)
+            self.log.warn("listener {name} was cancelled: group={group}", name=self.name, group=self.group)
             return self.refusal, CallOutcome.EXCEPTION
         except Exception as error:
             self.log.failure(
-                "listener failed, consumed again later: group={group} topic={topic} messages={ids}",
-                level=LogLevel.warn, group=self.group, topic=context.queue.topic, ids=message_ids(messages),
+                "listener {name} failed, consumed again later: group={group} topic={topic} messages={ids}",
+                level=LogLevel.warn, name=self.name, group=self.group, topic=context.queue.topic,
+                ids=message_ids(messages),
             )  # fmt: skip
             late = isinstance(error, defer.TimeoutError)
             return self.refusal, CallOutcome.TIME_OUT if late else CallOutcome.EXCEPTION
         if isinstance(status, type(self.refusal)):
             return status, CallOutcome.FAILED if status is self.refusal else CallOutcome.SUCCESS
         self.log.warn(
-            "listener answered {status!r}, consumed again later; it must return one of {answers}: group={group} "
+            "listener {name} returned {status!r}, consumed again later; it must return {answers}: group={group} "
             "messages={ids}",
-            status=status, answers=", ".join(map(str, type(self.refusal))), group=self.group,
+            name=self.name, status=status, answers=" or ".join(map(str, type(self.refusal))), group=self.group,
             ids=message_ids(messages),
         )  # fmt: skip
         return self.refusal, CallOutcome.RETURNNULL

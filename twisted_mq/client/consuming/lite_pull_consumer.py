@@ -106,7 +106,7 @@ class LitePullConsumer(Consumer):
         self.consume_service = PulledMessages()
         return Rebalance(
             self.client, self.group, self.options, self.offsets, self.subscriptions, self._make_pull,
-            assigned=lambda: self._assigned,
+            assigned=lambda: self._assigned, queues_changed=self._queues_changed,
         )  # fmt: skip
 
     # messages

@@ -12,7 +12,8 @@ import attrs
 from twisted.internet import defer, task
 from twisted.python import failure
 
-from twisted_mq.client.consuming.consume_service import CALLS_A_TURN, SendBack
+from twisted_mq.client.consuming.call_pump import CALLS_A_TURN
+from twisted_mq.client.consuming.consume_service import SendBack
 from twisted_mq.client.consuming.consumer_options import (
     ConsumeOrderlyContext,
     ConsumeOrderlyStatus,

@@ -95,6 +95,24 @@ class ProcessQueue:
         return now_seconds - self.last_pull_seconds > PULL_MAX_IDLE_SECONDS
 
 
+@attrs.define(eq=False)
+class PopProcessQueue(ProcessQueue):
+    """Counts what was popped and is not answered for: of which of a broker's queues it came does not matter."""
+
+    _unanswered: int = 0
+
+    @property
+    def count(self) -> int:
+        return self._unanswered
+
+    def put(self, messages: Iterable[MessageExt]) -> None:
+        self._unanswered += sum(1 for _ in messages)
+
+    def remove(self, messages: Iterable[MessageExt]) -> int:
+        self._unanswered -= sum(1 for _ in messages)
+        return NOTHING_CONSUMED
+
+
 @attrs.frozen
 class FlowLimits:
     """How far pulling may run ahead of consuming, for each queue (Apache: DefaultMQPushConsumer)."""
@@ -105,6 +123,18 @@ class FlowLimits:
     """pullThresholdSizeForQueue, there in MiB"""
     max_span: int = 2000
     """consumeConcurrentlyMaxSpan"""
+    max_count_of_topic: int | None = None
+    """pullThresholdForTopic: for all queues of a topic that are ours together, in equal shares"""
+    max_size_bytes_of_topic: int | None = None
+    """pullThresholdSizeForTopic, there in MiB"""
+
+    def share(self, queues: int) -> FlowLimits:
+        """The limits of each of so many queues of a topic."""
+        return attrs.evolve(
+            self,
+            max_count=_share(self.max_count_of_topic, queues, self.max_count),
+            max_size_bytes=_share(self.max_size_bytes_of_topic, queues, self.max_size_bytes),
+        )
 
     def exceeded(self, queue: ProcessQueue, *, spread: bool = True) -> str | None:
         """Which limit stops the next pull, in words for the log; None when it may go.
@@ -118,3 +148,7 @@ class FlowLimits:
         if spread and queue.span > self.max_span:
             return f"offsets held span {queue.span}, the limit is {self.max_span}"
         return None
+
+
+def _share(together: int | None, queues: int, otherwise: int) -> int:
+    return otherwise if together is None else max(1, together // max(1, queues))

@@ -14,16 +14,19 @@ await consumer.stop()
 from __future__ import annotations
 
 import enum
+import functools
 import os
 import random
 from collections.abc import Awaitable, Callable, Sequence
 
 from twisted.internet import defer, interfaces
 
+from twisted_mq.client.consuming.assignment import BrokerAssignment
 from twisted_mq.client.consuming.consume_hooks import ConsumeHooks
 from twisted_mq.client.consuming.consume_service import ConsumeService
 from twisted_mq.client.consuming.consumer import Consumer
 from twisted_mq.client.consuming.consumer_options import (
+    ConsumeContext,
     ConsumeOrderlyStatus,
     ConsumerOptions,
     ConsumeStatus,
@@ -31,13 +34,18 @@ from twisted_mq.client.consuming.consumer_options import (
     OrderlyListener,
 )
 from twisted_mq.client.consuming.listener_calls import Context, ListenerCalls, Status
+from twisted_mq.client.consuming.listener_threads import ListenerThreads
 from twisted_mq.client.consuming.orderly_service import OrderlyConsumeService
+from twisted_mq.client.consuming.pop_answers import PopAnswers
+from twisted_mq.client.consuming.pop_service import PopConsumeService
 from twisted_mq.client.consuming.queue_locks import RENEW_SECONDS, QueueLocks
-from twisted_mq.client.consuming.rebalance import Rebalance
+from twisted_mq.client.consuming.queue_pop import QueuePop
+from twisted_mq.client.consuming.rebalance import Popping, Rebalance
 from twisted_mq.client.consuming.send_back import SendBack
 from twisted_mq.client.core.client_options import ClientOptions
 from twisted_mq.client.core.errors import ClientStateError
 from twisted_mq.client.core.mq_client import MQClient
+from twisted_mq.client.core.together import together
 from twisted_mq.client.producing.message_trace import TraceDispatcher
 from twisted_mq.periodic import PeriodicJob
 from twisted_mq.protocol.bodies import ConsumeMessageDirectlyResult, MessageQueue
@@ -85,6 +93,7 @@ class PushConsumer(Consumer):
         self._listener = listener
         self._orderly_listener: OrderlyListener | None = None
         self._traces: TraceDispatcher | None = None
+        self._pop_service: PopConsumeService | None = None
         self._locks: QueueLocks | None = None
         self._renewal: PeriodicJob | None = None
 
@@ -127,7 +136,20 @@ class PushConsumer(Consumer):
         assert self._listener is not None  # as _check_ready saw
         calls = self._calls(self._listener, ConsumeStatus.RECONSUME_LATER)
         self.consume_service = ConsumeService(calls, self.options, self.offsets, self._send_back.give_back)
-        return Rebalance(self.client, self.group, self.options, self.offsets, self.subscriptions, self._make_pull)
+        return Rebalance(
+            self.client, self.group, self.options, self.offsets, self.subscriptions, self._make_pull,
+            popping=self._popping(calls), queues_changed=self._queues_changed,
+        )  # fmt: skip
+
+    def _popping(self, calls: ListenerCalls[ConsumeContext, ConsumeStatus]) -> Popping | None:
+        """Where the broker divides the queues: what pops those that it says are to be popped."""
+        if self.options.client_rebalance or self._broadcasting:
+            return None
+        tries = self.options.most_tries(orderly=False)
+        answers = PopAnswers(self.client, self.group, tries, self._send_back.give_back, self.namespace)
+        service = self._pop_service = PopConsumeService(calls, self.options, answers)
+        assignment = BrokerAssignment(self.client, self.group)
+        return Popping(assignment, functools.partial(QueuePop, self, service, answers))
 
     def _consume_orderly(self, listener: OrderlyListener) -> Rebalance:
         locks = None if self._broadcasting else QueueLocks(self.client, self.group, self._held)
@@ -137,24 +159,28 @@ class PushConsumer(Consumer):
         self.consume_service = service
         return Rebalance(
             self.client, self.group, self.options, self.offsets, self.subscriptions, self._make_pull,
-            locks=locks, finished=service.finished,
+            locks=locks, finished=service.finished, queues_changed=self._queues_changed,
         )  # fmt: skip
 
     def _calls(
         self, listener: Callable[[list[MessageExt], Context], Status | Awaitable[Status]], refusal: Status
     ) -> ListenerCalls[Context, Status]:
-        timeout_seconds = self.options.consume_timeout_seconds
-        hooks = ConsumeHooks(self.options.hooks) if self.options.hooks else None
+        options = self.options
+        hooks = ConsumeHooks(options.hooks) if options.hooks else None
+        threads = None
+        if options.blocking_listener:
+            threads = ListenerThreads(self._clock, options.concurrency, f"listener of {self.group}")
         return ListenerCalls(
             self._clock,
             listener,
             self.group,
-            timeout_seconds,
+            options.consume_timeout_seconds,
             refusal,
             self._traces,
             self.namespace,
             hooks,
             self.metrics,
+            threads,
         )
 
     def _running(self) -> None:
@@ -167,6 +193,10 @@ class PushConsumer(Consumer):
             self._renewal = PeriodicJob(
                 name, self._clock, RENEW_SECONDS, lambda: defer.Deferred.fromCoroutine(locks.renew())
             )
+
+    async def _stop_consuming(self, finish_seconds: float) -> None:
+        services = [self.consume_service, *([] if self._pop_service is None else [self._pop_service])]
+        await together(service.stop(finish_seconds) for service in services)
 
     async def _stop(self, finish_seconds: float) -> None:
         if self._renewal is not None:

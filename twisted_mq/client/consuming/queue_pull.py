@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from twisted.internet import defer, task
-from twisted.python import failure
-
 from twisted_mq.client.consuming.consumer_options import ConsumerOptions, MessageModel
 from twisted_mq.client.consuming.offset_store import OffsetStore
-from twisted_mq.client.consuming.process_queue import ProcessQueue
+from twisted_mq.client.consuming.process_queue import FlowLimits, ProcessQueue
+from twisted_mq.client.consuming.queue_loop import (
+    AFTER_ERROR_SECONDS,
+    BROKER_FLOW_CONTROL_SECONDS,
+    FLOW_CONTROL_SECONDS,
+    PAUSED_SECONDS,
+    QueueLoop,
+)
 from twisted_mq.client.core.errors import EXPECTED_ERRORS, BrokerGone
 from twisted_mq.client.core.mq_client import MQClient
 from twisted_mq.client.core.pull_result import PullResult, PullStatus
-from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import MessageQueue, SubscriptionData
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError
@@ -31,16 +34,8 @@ SUSPEND_SECONDS = 15
 """How long a broker holds a pull that finds nothing (BROKER_SUSPEND_MAX_TIME_MILLIS)."""
 TIMEOUT_SECONDS = 30.0
 """How long a pull may take (CONSUMER_TIMEOUT_MILLIS_WHEN_SUSPEND)."""
-AFTER_ERROR_SECONDS = 3.0
-"""pullTimeDelayMillsWhenException"""
-FLOW_CONTROL_SECONDS = 0.05
-"""PULL_TIME_DELAY_MILLS_WHEN_CACHE_FLOW_CONTROL"""
-BROKER_FLOW_CONTROL_SECONDS = 0.02
-"""PULL_TIME_DELAY_MILLS_WHEN_BROKER_FLOW_CONTROL"""
 SENT_AWAY_SECONDS = 1.0
 """After a slave sent its reader to a master that no name server knows (5.3.3 asks the slave again at once, and again)."""
-PAUSED_SECONDS = 1.0
-"""PULL_TIME_DELAY_MILLS_WHEN_SUSPEND"""
 
 
 class Consumes(Protocol):
@@ -53,20 +48,28 @@ class Consumes(Protocol):
         """Begin no further call of a listener; let open ones finish for that long."""
 
 
-class PullOwner(Protocol):
-    """What pulls need of their consumer."""
+class QueueOwner(Protocol):
+    """What queues that are asked for messages need of their consumer."""
 
     group: str
     client: MQClient
     options: ConsumerOptions
+    subscriptions: dict[str, SubscriptionData]
+
+    def is_paused(self, queue: MessageQueue) -> bool:
+        """Whether the queue is not to be asked for now."""
+
+
+class PullOwner(QueueOwner, Protocol):
+    """What pulls need of it."""
+
     offsets: OffsetStore
     consume_service: Consumes
-    subscriptions: dict[str, SubscriptionData]
     orderly: bool
     lite: bool
 
-    def is_paused(self, queue: MessageQueue) -> bool:
-        """Whether the queue is not to be pulled for now."""
+    def flow_limits(self, topic: str) -> FlowLimits:
+        """How far pulling a queue of the topic may run ahead."""
 
     def skipped(self, queue: MessageQueue, next_offset: int) -> None:
         """Nothing is held of the queue, and nothing before that offset was selected."""
@@ -75,62 +78,31 @@ class PullOwner(Protocol):
         """The broker has no message at the offset pulled and names another one."""
 
 
-class QueuePull:
+class QueuePull(QueueLoop):
     """The pulling of one queue by one consumer, from the queue's assignment until `stop`."""
 
-    log = Logger()
-
     def __init__(self, owner: PullOwner, queue: MessageQueue, next_offset: int) -> None:
-        self.queue = queue
+        clock = owner.client.reactor
+        super().__init__(clock, queue, ProcessQueue(last_pull_seconds=clock.seconds()))
         self.next_offset = next_offset
-        self.process_queue = ProcessQueue(last_pull_seconds=owner.client.reactor.seconds())
         self._owner = owner
-        self._clock = owner.client.reactor
         self._broker_id = MASTER_ID
         self._held_back = 0
         self._end: int | None = None
-        self._running: defer.Deferred[None] | None = None
-
-    def start(self, delay_seconds: float) -> None:
-        """Pull from now on, after a delay in which the queue's last owner may finish."""
-        self._running = defer.Deferred.fromCoroutine(self._run(delay_seconds))
-        self._running.addErrback(self._report)
-
-    def stop(self) -> None:
-        """Pull no more; a pull in flight is forgotten. What was pulled may still be consumed."""
-        if self._running is not None:
-            self._running.cancel()
-
-    def drop(self) -> None:
-        """The queue is no longer ours: pull no more, and let no result of it commit."""
-        self.process_queue.dropped = True
-        self.stop()
 
     @property
     def lag(self) -> int | None:
         """Messages of the queue that are not consumed, as the last answer had it; None before the first."""
         return None if self._end is None else max(0, self._end - self.next_offset) + self.process_queue.count
 
-    def expired(self, now_seconds: float) -> bool:
-        """Whether pulling has come to a halt, against all expectation."""
-        return self.process_queue.pull_expired(now_seconds)
-
-    def _report(self, reason: failure.Failure) -> None:
-        if not reason.check(defer.CancelledError):
-            self.log.failure("pulling ended: queue={queue}", reason, queue=self.queue)
-
-    async def _run(self, delay_seconds: float) -> None:
-        while not self.process_queue.dropped:
-            if delay_seconds:
-                await task.deferLater(self._clock, delay_seconds)
-            delay_seconds = await self._step()
-
     async def _step(self) -> float:
         """One pull, or none; return the seconds to wait before the next."""
         self.process_queue.last_pull_seconds = self._clock.seconds()
         if self._owner.is_paused(self.queue):
             return PAUSED_SECONDS
-        exceeded = self._owner.options.flow_limits.exceeded(self.process_queue, spread=not self._owner.orderly)
+        exceeded = self._owner.flow_limits(self.queue.topic).exceeded(
+            self.process_queue, spread=not self._owner.orderly
+        )
         if exceeded is not None:
             self._note_held_back(exceeded)
             return FLOW_CONTROL_SECONDS

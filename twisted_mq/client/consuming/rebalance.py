@@ -3,13 +3,14 @@ others, and begins to pull those that came. When to run is decided by rebalance_
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
+from collections.abc import Callable, Sequence, Set
 from typing import Protocol
 
 import attrs
 from twisted.internet import defer
 from twisted.python import failure
 
+from twisted_mq.client.consuming.assignment import Assignment, BrokerAssignment
 from twisted_mq.client.consuming.consumer_options import ConsumerOptions, MessageModel
 from twisted_mq.client.consuming.offset_store import OffsetStore
 from twisted_mq.client.consuming.process_queue import ProcessQueue
@@ -21,6 +22,8 @@ from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import MessageQueue, SubscriptionData
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.messages.subscription import SUB_ALL, build_subscription
+from twisted_mq.protocol.names.pop_topics import pop_retry_topic
 from twisted_mq.protocol.names.system_topics import RETRY_PREFIX
 from twisted_mq.protocol.names.topic_route import subscribe_queues
 
@@ -30,11 +33,15 @@ FIRST_PULL_SECONDS = 0.5
 FINISH_CALL_SECONDS = 1.0
 """How long a queue that is consumed in order and goes to another member waits for its open listener call."""
 
+QueuesChanged = Callable[[str, Sequence[MessageQueue], Sequence[MessageQueue]], None]
+"""(topic, all its queues, those that are ours now) (Apache: MessageQueueListener)."""
+
 
 class Pull(Protocol):
     """What rebalancing needs of a queue that is pulled."""
 
     process_queue: ProcessQueue
+    pops: bool
 
     def start(self, delay_seconds: float) -> None: ...
     def stop(self) -> None: ...
@@ -43,6 +50,14 @@ class Pull(Protocol):
 
     @property
     def lag(self) -> int | None: ...
+
+
+@attrs.frozen
+class Popping:
+    """A broker divides the queues, and some are popped."""
+
+    assignment: BrokerAssignment
+    make_pop: Callable[[MessageQueue], Pull]
 
 
 @attrs.define(eq=False)
@@ -64,6 +79,9 @@ class Rebalance:
     """Where the user chose the queues: these are ours, whoever else has them."""
     finished: Callable[[ProcessQueue], defer.Deferred[None]] = lambda held: defer.succeed(None)
     """Fires when no listener call of a queue is open."""
+    popping: Popping | None = None
+    """Where the broker divides the queues; None for the group's members themselves."""
+    queues_changed: QueuesChanged = lambda topic, queues, own: None
     _leaving: set[MessageQueue] = attrs.Factory(set)
     """Queues that were given up and still have an open listener call, or a lock."""
 
@@ -103,13 +121,42 @@ class Rebalance:
     async def _rebalance(self, topic: str) -> bool:
         route = await self.client.routes.find(topic)
         queues = subscribe_queues(topic, route)
-        mine = set(await self._allocate(topic, queues))
-        changed = await self._drop_others(topic, mine)
-        for queue in sorted(mine - self.pulls.keys()):
+        assigned = await self._assignment(topic, queues)
+        if assigned is None:
+            return False
+        changed = await self._drop_others(topic, assigned)
+        for queue in sorted(assigned.pulled - self.pulls.keys()):
             changed |= await self._take(queue)
+        for queue in sorted(assigned.popped - self.pulls.keys()):
+            changed |= self._pop(queue)
+        own = {queue for queue in self.pulls if queue.topic == topic}
         if changed:
+            self.queues_changed(topic, queues, sorted(own))
             await self._tell(topic)
-        return mine == {queue for queue in self.pulls if queue.topic == topic}
+        return own == assigned.pulled | assigned.popped
+
+    async def _assignment(self, topic: str, queues: list[MessageQueue]) -> Assignment | None:
+        if self.popping is None:
+            return Assignment(frozenset(await self._allocate(topic, queues)))
+        assigned = await self.popping.assignment.of(topic)
+        if assigned is not None and not topic.startswith(RETRY_PREFIX):
+            self._follow_mode(topic, assigned)
+        return assigned
+
+    def _follow_mode(self, topic: str, assigned: Assignment) -> None:
+        """What was popped and not answered for is in a topic of its own, which who pulls has to read."""
+        retry = pop_retry_topic(topic, self.group, version_2=False)
+        if assigned.popped:
+            self.subscriptions.pop(retry, None)
+        elif assigned.pulled and retry not in self.subscriptions:
+            self.subscriptions[retry] = build_subscription(retry, SUB_ALL, sub_version=self.client.now_ms())
+
+    def _pop(self, queue: MessageQueue) -> bool:
+        assert self.popping is not None  # who gave it the queue
+        self.log.info("queue is popped: group={group} queue={queue}", group=self.group, queue=queue)
+        pop = self.pulls[queue] = self.popping.make_pop(queue)
+        pop.start(FIRST_PULL_SECONDS)
+        return True
 
     async def _allocate(self, topic: str, queues: list[MessageQueue]) -> list[MessageQueue]:
         assigned = self.assigned()
@@ -133,12 +180,12 @@ class Rebalance:
         await self.client.heartbeat()
         return await self.client.calls.consumer_ids(address, self.group)
 
-    async def _drop_others(self, topic: str, mine: set[MessageQueue]) -> bool:
+    async def _drop_others(self, topic: str, mine: Assignment) -> bool:
         now = self.client.reactor.seconds()
         lost = [
             queue
             for queue, pull in self.pulls.items()
-            if queue.topic == topic and (queue not in mine or pull.expired(now))
+            if queue.topic == topic and (queue not in (mine.popped if pull.pops else mine.pulled) or pull.expired(now))
         ]
         for queue in lost:
             self.log.info("queue given up: group={group} queue={queue}", group=self.group, queue=queue)
@@ -207,4 +254,4 @@ class Rebalance:
     async def _tell(self, topic: str) -> None:
         """Brokers answer pulls only of the newest version of a subscription they have heard of."""
         self.subscriptions[topic] = attrs.evolve(self.subscriptions[topic], sub_version=self.client.now_ms())
-        await self.client.heartbeat()
+        await self.client.heartbeat(anew=True)

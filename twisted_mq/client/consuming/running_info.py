@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from twisted_mq.client.consuming.process_queue import ProcessQueue
-from twisted_mq.protocol.bodies import ConsumerRunningInfo, MessageQueue, ProcessQueueInfo, SubscriptionData
+from twisted_mq.client.consuming.process_queue import PopProcessQueue, ProcessQueue
+from twisted_mq.protocol.bodies import (
+    ConsumerRunningInfo,
+    MessageQueue,
+    PopProcessQueueInfo,
+    ProcessQueueInfo,
+    SubscriptionData,
+)
 
 
 def running_info(
@@ -18,7 +24,12 @@ def running_info(
     return ConsumerRunningInfo(
         properties=dict(properties),
         subscription_set=[subscriptions[topic] for topic in sorted(subscriptions)],
-        mq_table={queue: _queue_info(one, offsets.get(queue, 0)) for queue, one in held.items()},
+        mq_table={
+            queue: _queue_info(one, offsets.get(queue, 0))
+            for queue, one in held.items()
+            if not isinstance(one, PopProcessQueue)
+        },
+        mq_pop_table={queue: _pop_info(one) for queue, one in held.items() if isinstance(one, PopProcessQueue)},
     )
 
 
@@ -33,4 +44,10 @@ def _queue_info(held: ProcessQueue, commit_offset: int) -> ProcessQueueInfo:
         last_lock_timestamp=int((held.locked_at or 0) * 1000),
         dropped=held.dropped,
         last_pull_timestamp=int(held.last_pull_seconds * 1000),
+    )
+
+
+def _pop_info(held: PopProcessQueue) -> PopProcessQueueInfo:
+    return PopProcessQueueInfo(
+        wait_ack_count=held.count, dropped=held.dropped, last_pop_timestamp=int(held.last_pull_seconds * 1000)
     )

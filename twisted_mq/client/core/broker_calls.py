@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypedDict
 
+import attrs
 from attrs import AttrsInstance
 
+from twisted_mq.client.core.pop_result import PopResult, pop_result
 from twisted_mq.client.core.pull_result import PullResult, pull_result
 from twisted_mq.config.properties import parse_properties
 from twisted_mq.protocol.bodies import (
@@ -19,6 +21,9 @@ from twisted_mq.protocol.bodies import (
     LockBatchRequestBody,
     LockBatchResponseBody,
     MessageQueue,
+    MessageQueueAssignment,
+    QueryAssignmentRequestBody,
+    QueryAssignmentResponseBody,
     SubscriptionData,
     UnlockBatchRequestBody,
     decode_body,
@@ -27,12 +32,15 @@ from twisted_mq.protocol.bodies import (
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.headers import (
+    AckMessageRequestHeader,
+    ChangeInvisibleTimeRequestHeader,
     ConsumerSendMsgBackRequestHeader,
     GetConsumerListByGroupRequestHeader,
     GetMaxOffsetRequestHeader,
     GetMaxOffsetResponseHeader,
     GetMinOffsetRequestHeader,
     GetMinOffsetResponseHeader,
+    PopMessageRequestHeader,
     PullMessageRequestHeader,
     QueryConsumerOffsetRequestHeader,
     QueryConsumerOffsetResponseHeader,
@@ -44,9 +52,13 @@ from twisted_mq.protocol.headers import (
     UpdateConsumerOffsetRequestHeader,
 )
 from twisted_mq.protocol.messages.message import MessageExt
+from twisted_mq.protocol.names.pop_receipt import Receipt
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header, encode_header
 from twisted_mq.remoting.client import RemotingClient
+
+SUPPORTS_VERSION_2, SUBSCRIPTIONS_CHANGED = "IS_SUPPORT_HEART_BEAT_V2", "IS_SUB_CHANGE"
+"""MixAll.IS_SUPPORT_HEART_BEAT_V2, IS_SUB_CHANGE: fields of the answer to a heartbeat"""
 
 
 class BrokerCalls:
@@ -56,8 +68,11 @@ class BrokerCalls:
         self._remoting = remoting
         self._timeout_seconds = timeout_seconds
 
-    async def heartbeat(self, address: str, data: HeartbeatData) -> None:
-        await self._call(address, RequestCode.HEART_BEAT, body=encode_body(data))
+    async def heartbeat(self, address: str, data: HeartbeatData) -> HeartbeatAnswer:
+        """Show the members of a client."""
+        answer = await self._call(address, RequestCode.HEART_BEAT, body=encode_body(data))
+        fields = answer.ext_fields or {}
+        return HeartbeatAnswer(fields.get(SUPPORTS_VERSION_2) == "true", fields.get(SUBSCRIPTIONS_CHANGED) == "true")
 
     async def unregister(
         self, address: str, client_id: str, *, producer_group: str | None = None, consumer_group: str | None = None
@@ -155,6 +170,47 @@ class BrokerCalls:
         answer = await self._call(address, RequestCode.GET_BROKER_CONFIG)
         return {entry.key: entry.value for entry in parse_properties(answer.body)}
 
+    async def query_assignment(
+        self, address: str, topic: str, group: str, client_id: str, strategy: str
+    ) -> list[MessageQueueAssignment] | None:
+        """The queues that the broker gives a member; None where it has nothing to say."""
+        body = QueryAssignmentRequestBody(topic, group, client_id, strategy, "CLUSTERING")
+        answer = await self._call(address, RequestCode.QUERY_ASSIGNMENT, body=encode_body(body))
+        return decode_body(QueryAssignmentResponseBody, answer.body).message_queue_assignments
+
+    async def pop(self, address: str, header: PopMessageRequestHeader, timeout_seconds: float) -> PopResult:
+        """Messages that are ours for a while, at once or when some arrive within the header's poll time."""
+        request = RemotingCommand.request(RequestCode.POP_MESSAGE, encode_header(header))
+        answer = await self._remoting.invoke(address, request, timeout_seconds)
+        return pop_result(answer, header.topic, header.bname or "")
+
+    async def acknowledge(self, address: str, group: str, topic: str, receipt: Receipt) -> None:
+        """A popped message was consumed."""
+        header = AckMessageRequestHeader(
+            consumer_group=group,
+            topic=topic,
+            queue_id=receipt.queue_id,
+            extra_info=receipt.encode(),
+            offset=receipt.queue_offset,
+            bname=receipt.broker_name,
+        )
+        await self._call(address, RequestCode.ACK_MESSAGE, header)
+
+    async def change_invisible_time(
+        self, address: str, group: str, topic: str, receipt: Receipt, invisible_ms: int
+    ) -> None:
+        """Have a popped message come again after that time."""
+        header = ChangeInvisibleTimeRequestHeader(
+            consumer_group=group,
+            topic=topic,
+            queue_id=receipt.queue_id,
+            extra_info=receipt.encode(),
+            offset=receipt.queue_offset,
+            invisible_time=invisible_ms,
+            bname=receipt.broker_name,
+        )
+        await self._call(address, RequestCode.CHANGE_MESSAGE_INVISIBLETIME, header)
+
     async def pull(
         self, address: str, header: PullMessageRequestHeader, timeout_seconds: float, *, lite: bool = False
     ) -> PullResult:
@@ -177,6 +233,14 @@ class BrokerCalls:
         if answer.code != ResponseCode.SUCCESS:
             raise BrokerError(answer.code, answer.remark or "")
         return answer
+
+
+@attrs.frozen
+class HeartbeatAnswer:
+    """What a broker says of heartbeats of version 2."""
+
+    knows_version_2: bool
+    subscriptions_changed: bool
 
 
 class _QueueFields(TypedDict):

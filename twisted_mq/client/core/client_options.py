@@ -25,6 +25,8 @@ class ClientOptions:
     """How often the page is asked again."""
     unit_name: str = ""
     """unitName: part of the page's address and of the client's id."""
+    heartbeat_v2: bool = False
+    """useHeartbeatV2: brokers that know it are sent the subscriptions only once, then their fingerprint."""
     access_key: str | None = None
     """The user that requests are signed for; with secret_key. AclClientRPCHook"""
     secret_key: str | None = attrs.field(default=None, repr=False)

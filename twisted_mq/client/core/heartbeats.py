@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import attrs
+
 from twisted_mq.client.core.broker_calls import BrokerCalls
 from twisted_mq.client.core.errors import EXPECTED_ERRORS
 from twisted_mq.client.core.group_members import ConsumerMember, Member
 from twisted_mq.client.core.together import together
 from twisted_mq.logs import Logger
-from twisted_mq.protocol.bodies import HeartbeatData, ProducerData
+from twisted_mq.protocol.bodies import HeartbeatData, ProducerData, encode_body
 from twisted_mq.protocol.names.routes import MASTER_ID
+from twisted_mq.protocol.text.java import java_hash
 from twisted_mq.routing.route_cache import BrokerAddress, RouteCache
 
 
@@ -26,7 +29,10 @@ class Heartbeats:
         routes: RouteCache,
         producers: Mapping[str, Member],
         consumers: Mapping[str, ConsumerMember],
+        *,
+        version_2: bool = False,
     ) -> None:
+        """With `version_2` a broker that knows it is shown subscriptions only when they are new to it."""
         self._client_id = client_id
         self._calls = calls
         self._routes = routes
@@ -34,9 +40,16 @@ class Heartbeats:
         self._consumers = consumers
         self._greeted: set[str] = set()  # addresses that a heartbeat was sent to
         self._was_connected: set[str] = set()
+        self._version_2 = version_2
+        self._shown: dict[str, int] = {}  # address to the fingerprint that its broker knows
 
-    async def send(self) -> None:
-        """Show all members to all known brokers; producers alone only to the masters."""
+    async def send(self, *, anew: bool = False) -> None:
+        """Show all members to all known brokers; producers alone only to the masters.
+
+        `anew` for subscriptions of a new version: brokers that know them by fingerprint are shown them again.
+        """
+        if anew:
+            self._shown.clear()
         if not self._producers and not self._consumers:
             return
         brokers = [one for one in self._routes.brokers() if self._consumers or one.broker_id == MASTER_ID]
@@ -51,9 +64,20 @@ class Heartbeats:
             consumer_data_set=[self._consumers[group].consumer_data() for group in sorted(self._consumers)],
         )
         try:
-            await self._calls.heartbeat(broker.address, data)
+            if self._version_2:
+                await self._send_version_2(broker.address, data)
+            else:
+                await self._calls.heartbeat(broker.address, data)
         except EXPECTED_ERRORS as error:
             self.log.warn("heartbeat failed: broker={broker} {error}", broker=broker.broker_name, error=error)
+
+    async def _send_version_2(self, address: str, data: HeartbeatData) -> None:
+        """Without subscriptions where the broker has the same ones (MQClientInstance.sendHeartbeatToBrokerV2)."""
+        shown = fingerprint(data)
+        known = self._shown.pop(address, None) == shown
+        answer = await self._calls.heartbeat(address, marked(data, shown, without_sub=known))
+        if answer.knows_version_2 and not answer.subscriptions_changed:
+            self._shown[address] = shown
 
     async def unregister(self, *, producer_group: str | None = None, consumer_group: str | None = None) -> None:
         """Tell all known brokers that a group has no member here any more; a failure is logged."""
@@ -77,7 +101,27 @@ class Heartbeats:
 
     def connected(self, address: str) -> list[BrokerAddress]:
         """Note a new connection; returns the brokers that forgot us with the one they had before."""
+        self._shown.pop(address, None)
         if address not in self._was_connected:
             self._was_connected.add(address)
             return []
         return [broker for broker in self._routes.brokers() if broker.address == address]
+
+
+def fingerprint(data: HeartbeatData) -> int:
+    """Stands for the groups and subscriptions, whatever their versions and the client; never 0."""
+    consumers = [
+        attrs.evolve(
+            one, subscription_data_set=[attrs.evolve(each, sub_version=0) for each in one.subscription_data_set]
+        )
+        for one in data.consumer_data_set
+    ]
+    return java_hash(encode_body(attrs.evolve(data, client_id="", consumer_data_set=consumers)).decode()) or 1
+
+
+def marked(data: HeartbeatData, shown: int, *, without_sub: bool) -> HeartbeatData:
+    """The heartbeat with its fingerprint, and without the subscriptions where the broker has them."""
+    if not without_sub:
+        return attrs.evolve(data, heartbeat_fingerprint=shown)
+    bare = [attrs.evolve(one, subscription_data_set=[]) for one in data.consumer_data_set]
+    return attrs.evolve(data, consumer_data_set=bare, heartbeat_fingerprint=shown, without_sub=True)

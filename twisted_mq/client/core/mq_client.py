@@ -104,7 +104,10 @@ class MQClient:
         )  # fmt: skip
         self.calls = BrokerCalls(self.remoting, options.api_timeout_seconds)
         self.routes = RouteCache(self.name_servers, self._route_changed)
-        self._heartbeats = Heartbeats(self.client_id, self.calls, self.routes, self._producers, self._consumers)
+        self._heartbeats = Heartbeats(
+            self.client_id, self.calls, self.routes, self._producers, self._consumers,
+            version_2=options.heartbeat_v2,
+        )  # fmt: skip
 
     def _address_server(self) -> AddressServer | None:
         options = self.options
@@ -255,9 +258,9 @@ class MQClient:
         except EXPECTED_ERRORS as error:
             self.log.warn("route not updated: topic={topic} {error}", topic=topic, error=error)
 
-    async def heartbeat(self) -> None:
-        """Show all members to all known brokers; producers alone only to the masters."""
-        await self._heartbeats.send()
+    async def heartbeat(self, *, anew: bool = False) -> None:
+        """Show all members to all known brokers; producers alone only to the masters. `anew`: subscriptions are new."""
+        await self._heartbeats.send(anew=anew)
 
     async def persist_offsets(self) -> None:
         """Have all consumers bring their offsets to their stores."""

@@ -70,6 +70,12 @@ def pull_result(answer: RemotingCommand, most_bytes: int = MAX_BODY_BYTES) -> Pu
     )
 
 
+def readable_messages(body: bytes) -> list[MessageExt]:
+    """The messages of a pop's answer; one that cannot be read is passed by with a log line."""
+    records, _ = _records(body, MAX_BODY_BYTES)
+    return [message for record in records for message in _unwrapped(record)]
+
+
 def _records(body: bytes, most_bytes: int) -> tuple[list[MessageExt], int | None]:
     """The readable records, and the queue offset of the first one that found no room; None where all did."""
     records: list[MessageExt] = []

@@ -9,7 +9,7 @@ import attrs
 from twisted.internet import defer, interfaces, task
 from twisted.python import failure
 
-from twisted_mq.client.consuming.consume_service import CALLS_A_TURN
+from twisted_mq.client.consuming.call_pump import CALLS_A_TURN
 from twisted_mq.client.consuming.consumer_options import ConsumeOrderlyContext, ConsumeOrderlyStatus
 from twisted_mq.client.consuming.listener_calls import ListenerCalls
 from twisted_mq.client.consuming.queue_pull import SUSPEND_SECONDS, TIMEOUT_SECONDS

@@ -10,7 +10,8 @@ from twisted.internet.task import Clock
 from twisted.logger import LogLevel, capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
-from twisted_mq.client.consuming.consume_service import CALLS_A_TURN, ConsumeService
+from twisted_mq.client.consuming.call_pump import CALLS_A_TURN
+from twisted_mq.client.consuming.consume_service import ConsumeService
 from twisted_mq.client.consuming.consumer_options import ConsumeContext, ConsumerOptions, ConsumeStatus, MessageModel
 from twisted_mq.client.consuming.listener_calls import ListenerCalls
 from twisted_mq.client.consuming.offset_store import OffsetStore

@@ -91,6 +91,13 @@ class ConsumerCase(ClientCase):
     def pulls(self) -> list[Any]:
         return self.broker.headers(RequestCode.PULL_MESSAGE)
 
+    def send_all(self, *bodies: bytes, **fields: Any) -> None:
+        producer = Producer(self.clock, "p", **self.client_arguments())
+        self.run_to_end(producer.start())
+        for body in bodies:
+            self.run_to_end(producer.send(Message("T", body, **fields)))
+        self.run_to_end(producer.stop())
+
 
 class Filters(ConsumerCase):
     def subscribed(self) -> PushConsumer:
@@ -657,3 +664,46 @@ class Broadcasting(ConsumerCase):
         self.assertEqual(list(consumer.subscriptions), ["T"])
         self.assertEqual(self.broker.heartbeats[-1].consumer_data_set[0].message_model, "BROADCASTING")
         self.assertEqual([path.name for path in self.options["offset_directory"].rglob("*.json")], ["offsets.json"])
+
+
+class Limits(ConsumerCase):
+    """Of all queues of a topic together."""
+
+    def test_limit_of_a_topic_is_shared_among_its_queues(self) -> None:
+        self.answer = defer.Deferred()
+        limits = FlowLimits(max_count_of_topic=8, max_size_bytes_of_topic=1 << 20)
+        consumer = self.started(options={"flow_limits": limits, "pull_batch_size": 1, "concurrency": 1})
+        self.send_all(*(b"%d" % number for number in range(40)))
+        self.advance(3)
+        self.assertEqual([one.process_queue.count for one in consumer._rebalance.pulls.values() if one.queue.topic == "T"],
+                         [5, 5])  # fmt: skip
+        self.assertEqual(consumer.flow_limits("T").max_size_bytes, 1 << 19)
+
+    def test_a_queue_may_always_hold_something(self) -> None:
+        self.assertEqual(FlowLimits(max_count_of_topic=3).share(8), FlowLimits(1, max_count_of_topic=3))
+
+
+class QueuesListener(ConsumerCase):
+    def test_it_is_told_of_all_queues_and_ours_whenever_ours_change(self) -> None:
+        told: list[Any] = []
+        first = self.consumer("c1")
+        first.listen_to_queues(lambda topic, queues, own: told.append((topic, len(queues), len(own))))
+        self.run_to_end(first.start())
+        self.advance(1)
+        self.assertCountEqual(told, [("T", 2, 2), ("%RETRY%g", 1, 1)])
+        told.clear()
+        second = self.started("c2")
+        self.advance(1)
+        self.assertEqual([one for one in told if one[0] == "T"], [("T", 2, 1)])
+        self.run_to_end(second.stop())
+        self.advance(1)
+        self.assertEqual([one for one in told if one[0] == "T"], [("T", 2, 1), ("T", 2, 2)])
+
+    def test_one_that_fails_is_logged_and_stops_nothing(self) -> None:
+        consumer = self.consumer()
+        consumer.listen_to_queues(lambda topic, queues, own: own.index("none"))
+        self.run_to_end(consumer.start())
+        self.send_all(b"x")
+        self.advance(2)
+        self.assertEqual(self.seen["c1"], [b"x"])
+        self.assertTrue(self.flushLoggedErrors(ValueError))

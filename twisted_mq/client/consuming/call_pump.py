@@ -1,0 +1,115 @@
+"""Calls of a listener that run side by side, and how they are begun and ended."""
+
+from __future__ import annotations
+
+import abc
+import collections
+from collections.abc import Sequence
+
+import attrs
+from twisted.internet import defer, interfaces
+from twisted.python import failure
+
+from twisted_mq.client.consuming.consumer_options import ConsumeContext, ConsumerOptions, ConsumeStatus
+from twisted_mq.client.consuming.listener_calls import ListenerCalls
+from twisted_mq.client.consuming.process_queue import ProcessQueue
+from twisted_mq.logs import Logger
+from twisted_mq.protocol.bodies import MessageQueue
+from twisted_mq.protocol.messages.message import MessageExt
+
+CALLS_A_TURN = 64
+"""Listener calls before the reactor gets a turn."""
+
+
+@attrs.frozen(eq=False)
+class Work:
+    """What one listener call gets."""
+
+    messages: Sequence[MessageExt]
+    process_queue: ProcessQueue
+    queue: MessageQueue
+
+
+class CallPump(abc.ABC):
+    """Has work consumed in the order it came, at most `concurrency` calls at a time."""
+
+    log = Logger()
+
+    def __init__(self, calls: ListenerCalls[ConsumeContext, ConsumeStatus], options: ConsumerOptions) -> None:
+        self.calls = calls
+        self._clock = calls.clock
+        self._group = calls.group
+        self._options = options
+        self._waiting: collections.deque[Work] = collections.deque()
+        self._running: dict[defer.Deferred[None], None] = {}
+        self._timers: dict[interfaces.IDelayedCall, None] = {}
+        self._turn: interfaces.IDelayedCall | None = None
+        self._idle: defer.Deferred[None] | None = None
+
+    @abc.abstractmethod
+    async def _consume(self, work: Work) -> None:
+        """Call the listener and settle what it answers."""
+
+    def submit(self, messages: Sequence[MessageExt], process_queue: ProcessQueue, queue: MessageQueue) -> None:
+        """Have these messages consumed, in calls of at most consume_message_batch_max_size."""
+        size = self._options.consume_message_batch_max_size
+        for start in range(0, len(messages), size):
+            self._waiting.append(Work(messages[start : start + size], process_queue, queue))
+        self._pump()
+
+    async def consume_directly(self, message: MessageExt, queue: MessageQueue) -> ConsumeStatus:
+        """What the listener answers to one message, which is settled by nobody; raises what the listener raises."""
+        return await self.calls.call([message], ConsumeContext(queue))
+
+    async def stop(self, finish_seconds: float) -> None:
+        """Begin no further call; let the open ones finish for that long, then cancel them."""
+        self.calls.stopped = True
+        self._waiting.clear()
+        for timer in [*self._timers, *([self._turn] if self._turn is not None else [])]:
+            timer.cancel()
+        self._timers.clear()
+        self._turn = None
+        if self._running:
+            self._idle = defer.Deferred()
+            await self._idle.addTimeout(finish_seconds, self._clock, onTimeoutCancel=lambda *_: None)
+        for running in list(self._running):
+            running.cancel()
+        await self.calls.close(finish_seconds)
+
+    # open calls
+
+    def _pump(self) -> None:
+        """Begin as many calls as may be open; after some of them the reactor has its turn."""
+        begun = 0
+        while self._waiting and len(self._running) < self._options.concurrency and not self.calls.stopped:
+            if begun == CALLS_A_TURN:
+                if self._turn is None:
+                    self._turn = self._clock.callLater(0, self._next_turn)
+                return
+            begun += 1
+            running = defer.Deferred.fromCoroutine(self._consume(self._waiting.popleft()))
+            running.addErrback(self._report)
+            if not running.called:
+                self._running[running] = None
+                running.addCallback(self._ended, running)
+
+    def _next_turn(self) -> None:
+        self._turn = None
+        self._pump()
+
+    def _ended(self, _: None, running: defer.Deferred[None]) -> None:
+        self._running.pop(running, None)
+        if self._idle is not None and not self._running and not self._idle.called:
+            self._idle.callback(None)
+        self._pump()
+
+    def _report(self, reason: failure.Failure) -> None:
+        if not reason.check(defer.CancelledError):
+            self.log.failure("consume result not settled: group={group}", reason, group=self._group)
+
+
+def consumed_count(status: ConsumeStatus, context: ConsumeContext, count: int) -> int:
+    """How many of the messages of a call were consumed, from its first on."""
+    if status is not ConsumeStatus.CONSUME_SUCCESS:
+        return 0
+    return count if context.ack_index is None else min(context.ack_index + 1, count)

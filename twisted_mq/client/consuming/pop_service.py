@@ -1,0 +1,50 @@
+"""Calls the listener with popped messages, and answers for them (Apache: ConsumeMessagePopConcurrentlyService).
+
+A message is ours only until its invisible time is over: what has waited for longer is left to come again. What was consumed
+is acknowledged, whoever has the queue by then.
+"""
+
+from __future__ import annotations
+
+from twisted_mq.client.consuming.call_pump import CallPump, Work, consumed_count
+from twisted_mq.client.consuming.consumer_options import ConsumeContext, ConsumerOptions, ConsumeStatus
+from twisted_mq.client.consuming.listener_calls import ListenerCalls, message_ids
+from twisted_mq.client.consuming.pop_answers import PopAnswers, receipt_of
+from twisted_mq.protocol.messages.message import MessageExt
+
+
+class PopConsumeService(CallPump):
+    """Hands popped messages to the listener, at most `concurrency` calls at a time."""
+
+    def __init__(
+        self, calls: ListenerCalls[ConsumeContext, ConsumeStatus], options: ConsumerOptions, answers: PopAnswers
+    ) -> None:
+        super().__init__(calls, options)
+        self._answers = answers
+
+    async def _consume(self, work: Work) -> None:
+        try:
+            if not work.process_queue.dropped and not self._is_over(work.messages[0]):
+                await self._call(work)
+        finally:
+            work.process_queue.remove(work.messages)
+
+    async def _call(self, work: Work) -> None:
+        messages = self.calls.delivered(work.messages)
+        context = ConsumeContext(work.queue)
+        status = await self.calls.status(messages, context)
+        if self._is_over(messages[0]):
+            self.log.warn(
+                "popped messages were consumed for longer than they are invisible: group={group} messages={ids}",
+                group=self._group, ids=message_ids(messages),
+            )  # fmt: skip
+        consumed = consumed_count(status, context, len(messages))
+        for message in messages[:consumed]:
+            await self._answers.consumed(message)
+        for message in messages[consumed:]:
+            await self._answers.refused(message, work.queue, context.delay_level_when_next_consume)
+
+    def _is_over(self, message: MessageExt) -> bool:
+        """Whether others may see the message by now."""
+        receipt = receipt_of(message)
+        return self._clock.seconds() * 1000 >= receipt.pop_time + receipt.invisible_time
