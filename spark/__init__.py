@@ -1,7 +1,5 @@
 """Apache RocketMQ's binary files as Spark tables, and jobs over them.
 
-    from twisted_mq.spark.source import register
-    register(session)
     session.read.format("rocketmq").load("/path/to/store").groupBy("topic").count().show()
 
 Reads files only: no broker, no network, no reactor.

@@ -29,8 +29,18 @@ class LogFileGone(StoreReadError):
     """A commit log file was deleted between planning and reading, as retention does."""
 
     def __init__(self, path: str) -> None:
-        super().__init__(f"{path}: gone since the read was planned (expired?); run the query again")
+        super().__init__(f"{path}: gone since the read was planned")
         self.path = path
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return StoreReadError, (str(self),)
+
+
+class DataLost(StoreReadError):
+    """Bytes of a log that were to be read are there no more, met with failOnDataLoss=true."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what}; read with failOnDataLoss=false to go on without them")
 
 
 class DamagedLog(StoreReadError):

@@ -9,13 +9,13 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 import twisted_mq
-from twisted_mq.spark.source.data_source import register
 
 _PROJECT = str(Path(twisted_mq.__file__).resolve().parent.parent)
 _LOGGING = Path(__file__).with_name("log4j2.json")
 """Errors only; the gateway's own level is there because Spark announces it where it has to set one."""
 
 SETTINGS = {
+    "spark.log.level": "ERROR",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.host": "127.0.0.1",
@@ -30,7 +30,7 @@ SETTINGS = {
 def local_session(
     name: str = "rocketmq", cores: int | str = "*", settings: dict[str, str] | None = None
 ) -> SparkSession:
-    """A session with format "rocketmq" registered. Workers run this interpreter and find this project.
+    """A session that finds format "rocketmq" by itself. Workers run this interpreter and find this project.
 
     A process has one session: a second call gives the first one again. Needs Java 17.
     """
@@ -40,7 +40,4 @@ def local_session(
     builder = SparkSession.builder.appName(name).master(f"local[{cores}]")
     for key, value in {**SETTINGS, **(settings or {})}.items():
         builder = builder.config(key, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
-    register(session)
-    return session
+    return builder.getOrCreate()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 
 from docs.generate.tables import code, table
+from twisted_mq.spark.columns.schema import COLUMNS
 from twisted_mq.spark.source.options import ReadOptions
-from twisted_mq.spark.source.schema import COLUMNS
 
 
 def options() -> str:

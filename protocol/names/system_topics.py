@@ -11,6 +11,8 @@ LMQ_PREFIX = "%LMQ%"
 SYSTEM_TOPIC_PREFIX = "rmq_sys_"
 REVIVE_TOPIC_PREFIX = "rmq_sys_REVIVE_LOG_"
 """Before a cluster's name; what was popped and acknowledged (PopAckConstants)."""
+REPLY_TOPIC_SUFFIX = "_REPLY_TOPIC"
+"""Behind a cluster's name (MixAll.REPLY_TOPIC_POSTFIX)."""
 SYNC_BROKER_MEMBER_PREFIX = "rmq_sys_SYNC_BROKER_MEMBER_"
 """Before a broker's name; routes of these topics show the members as they are (TopicValidator)."""
 
@@ -63,4 +65,4 @@ def is_lmq(topic: str) -> bool:
 
 def reply_topic(cluster: str) -> str:
     """Where answers to request messages are sent (MixAll.getReplyTopic)."""
-    return f"{cluster}_REPLY_TOPIC"
+    return f"{cluster}{REPLY_TOPIC_SUFFIX}"

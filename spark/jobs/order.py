@@ -31,11 +31,10 @@ _PLAIN = -1
 
 def load_stores(session: SparkSession, stores: Sequence[str]) -> DataFrame:
     """The messages of these store directories, with `store`, which counts them from 0."""
-    frames = (
-        session.read.format(FORMAT).option("columns", ",".join(COLUMNS)).load(path).withColumn("store", F.lit(number))
-        for number, path in enumerate(stores)
-    )
-    return functools.reduce(DataFrame.unionByName, frames)
+    numbers = [str(number) for number in range(len(stores))]
+    options = {"columns": ",".join((*COLUMNS, "brokerName")), "brokerName": ",".join(numbers)}
+    messages = session.read.format(FORMAT).options(**options).load(list(stores))
+    return messages.withColumn("store", F.col("brokerName").cast("int")).drop("brokerName")
 
 
 def terms(messages: DataFrame) -> DataFrame:

@@ -1,25 +1,24 @@
-"""The figures of a store report, collected by a few Spark jobs over one read of the commit log."""
+"""The figures of a store report, collected by a few Spark jobs."""
 
 from __future__ import annotations
 
 import itertools
+from types import ModuleType
 
 import attrs
-from pyspark import StorageLevel
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from twisted_mq.spark.jobs import duplicates, gaps, latency, volume
 from twisted_mq.spark.jobs.topics import TopicKind, report_order, topic_kind
 from twisted_mq.spark.source.damage import damage_in_parallel
 from twisted_mq.spark.source.data_source import FORMAT
-from twisted_mq.spark.source.log_file import list_log_files
+from twisted_mq.spark.source.log_end import complete_end
 from twisted_mq.spark.source.log_stretch import Damage
+from twisted_mq.spark.source.stores import Store, list_log_files
 
 LISTED = 50
 """So many single gaps and duplicates a report names; the sums count all."""
 INTERVALS = 60
-
-_COLUMNS = tuple(dict.fromkeys((*volume.COLUMNS, *gaps.COLUMNS, *duplicates.COLUMNS, *latency.COLUMNS)))
 
 
 @attrs.frozen
@@ -111,33 +110,44 @@ class StoreReport:
         return max((queue.last_stored_ms for queue in self.queues if queue.last_stored_ms is not None), default=None)
 
 
+@attrs.frozen
+class _Tables:
+    """What jobs read of one store, all up to the same end; each reads its own columns only, and nothing is kept."""
+
+    session: SparkSession
+    store: str
+    end: int
+
+    def of(self, job: ModuleType) -> DataFrame:
+        """The messages with the columns that a job needs."""
+        options = {"columns": ",".join(job.COLUMNS), "endOffset": str(self.end)}
+        return self.session.read.format(FORMAT).options(**options).load(self.store)
+
+
 def collect_report(session: SparkSession, store: str) -> StoreReport:
     """Read a store and work out its report. Raises NoCommitLog."""
-    files = list_log_files(store)
-    messages = session.read.format(FORMAT).option("columns", ",".join(_COLUMNS)).load(store)
-    messages = messages.persist(StorageLevel.MEMORY_AND_DISK)
-    try:
-        return _collect(messages, store, len(files), sum(file.size for file in files))
-    finally:
-        messages.unpersist()
+    files = list_log_files(Store(store))
+    tables = _Tables(session, store, complete_end(Store(store), files))
+    return _collect(tables, len(files), sum(file.size for file in files))
 
 
-def _collect(messages: DataFrame, store: str, files: int, file_bytes: int) -> StoreReport:
-    found_gaps, found_duplicates = gaps.gaps(messages), duplicates.duplicates(messages)
-    topics = _topics(messages, _queues(messages, found_gaps), found_duplicates)
+def _collect(tables: _Tables, files: int, file_bytes: int) -> StoreReport:
+    volumes, latencies = tables.of(volume), tables.of(latency)
+    found_gaps, found_duplicates = gaps.gaps(tables.of(gaps)), duplicates.duplicates(tables.of(duplicates))
+    topics = _topics(latencies, _queues(volumes, found_gaps), found_duplicates)
     report = StoreReport(
-        path=store,
+        path=tables.store,
         files=files,
         file_bytes=file_bytes,
         topics=topics,
-        damage=tuple(damage_in_parallel(messages.sparkSession, store)),
-        latency_steps=tuple(latency.histogram(messages).collect()[0]),
+        damage=tuple(damage_in_parallel(tables.session, tables.store)),
+        latency_steps=tuple(latency.histogram(latencies).collect()[0]),
     )
     if report.total("gaps"):
         report = attrs.evolve(report, gaps=_first_rows(found_gaps, "topic", "queueId", "firstMissing"))
     if report.total("duplicate_keys"):
         report = attrs.evolve(report, duplicates=_first_rows(found_duplicates, "topic", "firstPhysicalOffset"))
-    return attrs.evolve(report, over_time=_over_time(messages, report.first_stored_ms, report.last_stored_ms))
+    return attrs.evolve(report, over_time=_over_time(latencies, report.first_stored_ms, report.last_stored_ms))
 
 
 def _first_rows(frame: DataFrame, *order: str) -> tuple[Row, ...]:

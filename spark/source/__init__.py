@@ -1,5 +1,5 @@
 """The data source "rocketmq"."""
 
-from twisted_mq.spark.source.data_source import RocketMQDataSource, register
+from twisted_mq.spark.source.data_source import RocketMQDataSource
 
-__all__ = ["RocketMQDataSource", "register"]
+__all__ = ["RocketMQDataSource"]

@@ -1,6 +1,6 @@
-"""A stretch of a commit log file for one task: its intact records in batches, and the damage between them.
+"""What a task reads: the intact records of its part of a store in batches, and the damage between them.
 
-Zero bytes up to the end are no damage: they are the part of a file that no record has reached yet.
+A file is read in windows, so a task needs memory for one of them, however large its part is.
 """
 
 from __future__ import annotations
@@ -8,11 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import attrs
+import numpy as np
 
-from twisted_mq.spark.source.log_file import LogFile
-from twisted_mq.spark.source.records import Records, load_records
-from twisted_mq.storage.columns.record_columns import RecordColumns
-from twisted_mq.storage.columns.walk import walk_stretch
+from twisted_mq.spark.columns.records import Records, load_records
+from twisted_mq.spark.errors import LogFileGone
+from twisted_mq.spark.source.open_log import OpenLog
+from twisted_mq.spark.source.splits import StoreRange
+from twisted_mq.spark.source.stores import Store, list_log_files
+from twisted_mq.storage.columns.record_columns import RecordColumns, intact_records
+from twisted_mq.storage.columns.walk import BATCH_ROWS
+from twisted_mq.storage.files.mapped_log import LogBytes
+
+WINDOW_BYTES = 8 << 20
+"""What is read at a time; a larger record is read whole."""
 
 
 @attrs.frozen
@@ -28,16 +36,95 @@ class Damage:
     reason: str
 
 
-def read_stretch(log: LogFile, start: int, end: int) -> Iterator[Records | Damage]:
-    """Everything that begins in [start, end) of the file, in order; the last record may reach beyond `end`.
+@attrs.frozen
+class Missing:
+    """What was to be read of a file that is gone; `found` is where the log begins now, None where nothing is left of it."""
 
-    `start` is where a record begins, or damaged bytes do.
-    """
-    end = min(end, log.size)
-    for part in walk_stretch(log, start, end):
-        if isinstance(part, RecordColumns):
-            yield load_records(part)
+    store: Store
+    file: str
+    begin: int
+    end: int
+    found: int | None
+
+    def __str__(self) -> str:
+        found = "nothing of the log" if self.found is None else f"the log from {self.found} on"
+        return (
+            f"broker {self.store.broker_name or 'unnamed'}, store {self.store.name}: file {self.file} is gone since the "
+            f"read was planned: physical offsets {self.begin} to {self.end} wanted, {found} found"
+        )
+
+
+def read_part(part: StoreRange) -> Iterator[Records | Damage | Missing]:
+    """Everything of a part in physical order; its last record may reach beyond its end."""
+    for file, begin, end in part.pieces():
+        try:
+            log = OpenLog(part.store, file, part.log_end)
+        except LogFileGone:
+            left = list_log_files(part.store)
+            yield Missing(part.store, file.path, begin, end, left[0].first_offset if left else None)
             continue
-        fault_end = log.written_end(part.start, end) if part.following is None else part.following
-        if fault_end > part.start:
-            yield Damage(log.name, log.first_offset + part.start, fault_end - part.start, part.reason)
+        yield from read_stretch(log, *(_from_cut(log, cut, cut in part.given) for cut in (begin, end)))
+
+
+def _from_cut(log: OpenLog, offset: int, given: bool) -> int:
+    """The position at which the records behind a cut begin; the file's own ends are no cuts."""
+    position = offset - log.first_offset
+    if not 0 < position < log.limit or (given and log.record_size(position)):
+        return position
+    return log.first_record(position)
+
+
+def read_stretch(log: OpenLog, position: int, end: int) -> Iterator[Records | Damage]:
+    """Everything that begins in [position, end) of a file."""
+    while position < end:
+        window = log.window(position, WINDOW_BYTES)
+        following = position
+        for batch in _batches(window, end - position):
+            yield load_records(batch)
+            following = position + int(batch.ends[-1])
+        if following > position:
+            position = following
+        elif window.is_blank(0):
+            return
+        elif window.size < (size := log.record_size(position)):
+            window = log.window(position, size)
+            yield load_records(intact_records(window, np.zeros(1, np.int64)))
+            position += size
+        else:
+            following = next(log.records_from(position + 1, end), end)
+            log.look_again()
+            if not log.record_size(position):  # its broker may have completed it meanwhile
+                yield from _damage(log, window, position, following)
+                position = following
+
+
+def _batches(window: LogBytes, end: int) -> Iterator[RecordColumns]:
+    """The records that begin before `end` and are whole in the window, up to where their chain breaks."""
+    position = 0
+    while True:
+        starts = window.chained(position, min(end, window.size), BATCH_ROWS)
+        batch = intact_records(window, np.array(starts, np.int64))
+        if not len(batch):
+            return
+        yield batch
+        position = int(batch.ends[-1])
+
+
+def _damage(log: OpenLog, window: LogBytes, position: int, following: int) -> Iterator[Damage]:
+    """The bytes from `position` to the next record; zeros at the end of what is read are none."""
+    end = following
+    if following >= log.limit:
+        end = _written_end(log, position, following)
+    if end > position:
+        yield Damage(window.name, log.first_offset + position, end - position, window.fault_at(0))
+
+
+def _written_end(log: OpenLog, position: int, end: int) -> int:
+    """Behind the last byte that is not zero; `position` where there is none."""
+    while end > position:
+        begin = max(position, end - WINDOW_BYTES)
+        found = log.read(begin, end - begin).rstrip(b"\0")
+        if found:
+            return begin + len(found)
+        end = begin
+    return position

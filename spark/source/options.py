@@ -1,23 +1,26 @@
-"""Options of the source. Unknown names are refused: a misspelt option would silently read too much."""
+"""Options of reading stores at rest. Unknown names are refused: a misspelt option would silently read too much."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+import difflib
+import json
+from collections.abc import Callable, Mapping
 
 import attrs
 
+from twisted_mq.spark import option_values as values
+from twisted_mq.spark.columns.schema import COLUMN_NAMES, DEFAULT_COLUMNS, columns_named
+from twisted_mq.spark.columns.selection import EVERYTHING, Selection
 from twisted_mq.spark.errors import WrongOption
-from twisted_mq.spark.source.schema import COLUMN_NAMES, columns_named
 
-DEFAULT_SPLIT_BYTES = 64 * 1024 * 1024
-"""A 1 GiB file (Apache's default) gives 16 tasks."""
-SMALLEST_SPLIT_BYTES = 4096
-
-_SIZE = re.compile(r"([0-9]{1,15})([kmg]?)\Z", re.ASCII)
-_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
-_TRUTH = {"true": True, "false": False}
-_WHOLE_LOG = 1 << 63
+SMALLEST_PART_BYTES = 4096
+WHOLE_LOG = 1 << 63
+_ALL = "all"
+_CONFIRMED = "confirmed"
+_OF_TABLES = frozenset({"owner", "provider", "location", "comment", "external", "is_managed_location", "collation"})
+_AGAIN = "option."
+"""What Spark adds of its own to the options of `CREATE TABLE ... USING rocketmq` (Spark: TableCatalog), and before which
+it repeats them."""
 
 
 @attrs.frozen
@@ -26,81 +29,126 @@ class ReadOptions:
 
     | option | meaning | default |
     |---|---|---|
-    | path | store directory (storePathRootDir), or its commitlog directory | needed |
+    | path | store directory (storePathRootDir) or its commitlog: path, pattern, s3a or hdfs URI; `load([a, b])` | needed |
+    | brokerName | column brokerName: a name for each store, with commas between | null |
     | topic | topics to keep, with commas between | all |
-    | columns | columns to make, with commas between, in this order | all |
+    | topicPattern | a regular expression that whole names of topics to keep match | all |
+    | queueId | queues to keep, with commas between | all |
+    | tags | tags to keep, with commas between | all |
+    | startTime | messages stored before it are left out: ms since 1970, or 2026-11-20T23:18:54Z | none |
+    | endTime | messages stored at it or later are left out | none |
     | startOffset | physical offset in bytes: records that begin before it are left out | 0 |
-    | endOffset | physical offset: records that begin at it or behind are left out | end of log |
-    | split | how many bytes a task reads, about; 64m, 512k or plain bytes | 64m |
+    | endOffset | physical offset: records that begin at it or behind are left out; `confirmed`: what replicas have | end of log |
+    | columns | columns to make, with commas between, in this order; `all`: every one | all but crcOk, properties |
+    | through | `log`: topics are sought in the whole log; `queues`: in their consume queues, faster for small topics | log |
+    | maxPartitionBytes | how many bytes a task reads at most, about; 64m, 512k or plain bytes | 64m, more above 600 GB |
+    | minPartitions | as many tasks at least, about | 1 |
+    | maxBytesPerTrigger | streams: how many bytes of each store a batch reads at most, about | no limit |
+    | startingOffsets | streams: where a new one begins, `earliest` or `latest` | earliest |
     | failOnDamage | true: damaged bytes fail the query; false: intact records are read, damage is logged | false |
+    | failOnDataLoss | true: files that are gone since planning fail the query; false: they are logged | true |
     """
 
-    path: str
-    topics: tuple[str, ...] = ()
-    columns: tuple[str, ...] = COLUMN_NAMES
+    paths: tuple[str, ...]
+    broker_names: tuple[str, ...] = ()
+    selection: Selection = EVERYTHING
     start_offset: int = 0
-    end_offset: int = _WHOLE_LOG
-    split_bytes: int = DEFAULT_SPLIT_BYTES
+    end_offset: int = WHOLE_LOG
+    until_confirmed: bool = False
+    columns: tuple[str, ...] = DEFAULT_COLUMNS
+    through_queues: bool = False
+    part_bytes: int | None = None
+    min_parts: int = 1
+    bytes_per_trigger: int | None = None
+    from_latest: bool = False
     fail_on_damage: bool = False
-
-
-def _names(name: str, value: str) -> tuple[str, ...]:
-    names = tuple(part.strip() for part in value.split(",") if part.strip())
-    if not names:
-        raise WrongOption(name, value, "names are needed, with commas between")
-    return names
+    fail_on_data_loss: bool = True
 
 
 def _columns(name: str, value: str) -> tuple[str, ...]:
-    return tuple(column.name for column in columns_named(_names(name, value)))
+    if value.strip() == _ALL:
+        return COLUMN_NAMES
+    return tuple(column.name for column in columns_named(values.names(name, value)))
 
 
-def _bytes(name: str, value: str) -> int:
-    match = _SIZE.match(value.strip().lower())
-    if match is None:
-        raise WrongOption(name, value, "a number of bytes is needed, such as 67108864 or 64m")
-    return int(match[1]) * _UNITS[match[2]]
-
-
-def _split(name: str, value: str) -> int:
-    size = _bytes(name, value)
-    if size < SMALLEST_SPLIT_BYTES:
-        raise WrongOption(name, value, f"at least {SMALLEST_SPLIT_BYTES} bytes are needed")
+def _part(name: str, value: str) -> int:
+    size = values.size_bytes(name, value)
+    if size < SMALLEST_PART_BYTES:
+        raise WrongOption(name, value, f"at least {SMALLEST_PART_BYTES} bytes are needed")
     return size
 
 
-def _truth(name: str, value: str) -> bool:
-    if value.strip().lower() not in _TRUTH:
-        raise WrongOption(name, value, "true or false is needed")
-    return _TRUTH[value.strip().lower()]
+def _path(name: str, value: str) -> tuple[str, ...]:
+    return (value,) if value else ()
 
 
-def _path(name: str, value: str) -> str:
-    return value.removeprefix("file://")
+def _paths(name: str, value: str) -> tuple[str, ...]:
+    """Spark writes those of load([a, b]) as JSON."""
+    return tuple(json.loads(value))
 
 
-_OPTIONS = {
-    "path": ("path", _path),
-    "topic": ("topics", _names),
-    "columns": ("columns", _columns),
-    "startOffset": ("start_offset", _bytes),
-    "endOffset": ("end_offset", _bytes),
-    "split": ("split_bytes", _split),
-    "failOnDamage": ("fail_on_damage", _truth),
+def _one_of(**meanings: bool) -> Callable[[str, str], bool]:
+    def parse(name: str, value: str) -> bool:
+        if value.strip().lower() not in meanings:
+            raise WrongOption(name, value, f"{' or '.join(meanings)} is needed")
+        return meanings[value.strip().lower()]
+
+    return parse
+
+
+_SELECTIONS: dict[str, tuple[str, Callable[[str, str], object]]] = {
+    "topic": ("topics", values.names),
+    "topicPattern": ("topic_pattern", values.pattern),
+    "queueId": ("queue_ids", values.numbers),
+    "tags": ("tags", values.names),
+    "startTime": ("start_time_ms", values.time_ms),
+    "endTime": ("end_time_ms", values.time_ms),
 }
-_BY_LOWER_NAME = {name.lower(): name for name in _OPTIONS}
-OPTION_NAMES = tuple(_OPTIONS)
+"""Option -> field of Selection."""
+_READS: dict[str, tuple[str, Callable[[str, str], object]]] = {
+    "path": ("paths", _path),
+    "paths": ("paths", _paths),
+    "brokerName": ("broker_names", values.names),
+    "startOffset": ("start_offset", values.size_bytes),
+    "endOffset": ("end_offset", values.size_bytes),
+    "columns": ("columns", _columns),
+    "through": ("through_queues", _one_of(log=False, queues=True)),
+    "maxPartitionBytes": ("part_bytes", _part),
+    "minPartitions": ("min_parts", values.number),
+    "maxBytesPerTrigger": ("bytes_per_trigger", values.size_bytes),
+    "startingOffsets": ("from_latest", _one_of(earliest=False, latest=True)),
+    "failOnDamage": ("fail_on_damage", values.truth),
+    "failOnDataLoss": ("fail_on_data_loss", values.truth),
+}
+"""Option -> field of ReadOptions."""
+OPTION_NAMES = tuple(name for name in {**_READS, **_SELECTIONS} if name != "paths")
+_BY_LOWER_NAME = {name.lower(): name for name in (*OPTION_NAMES, "paths")}
 
 
 def read_options(given: Mapping[str, str]) -> ReadOptions:
     """The options that Spark hands over; their names are not case-sensitive. Raises WrongOption."""
-    values: dict[str, object] = {}
+    reads: dict[str, object] = {}
+    selections: dict[str, object] = {}
     for key, value in given.items():
+        if key.lower() in _OF_TABLES or key.lower().startswith(_AGAIN):
+            continue
         name = _BY_LOWER_NAME.get(key.lower())
         if name is None:
-            raise WrongOption(key, value, "no such option; there are " + ", ".join(OPTION_NAMES))
-        field, parse = _OPTIONS[name]
-        values[field] = parse(name, value)
-    if not values.get("path"):
+            raise WrongOption(key, value, f"no such option{_hint(key)}; there are " + ", ".join(OPTION_NAMES))
+        if name == "endOffset" and value.strip().lower() == _CONFIRMED:
+            reads["until_confirmed"] = True
+        elif name in _SELECTIONS:
+            field, parse = _SELECTIONS[name]
+            selections[field] = parse(name, value)
+        else:
+            field, parse = _READS[name]
+            reads[field] = parse(name, value)
+    if not reads.get("paths"):
         raise WrongOption("path", "", "the store directory is needed: load(path)")
-    return ReadOptions(**values)  # type: ignore[arg-type]
+    return ReadOptions(selection=Selection(**selections), **reads)  # type: ignore[arg-type]
+
+
+def _hint(key: str) -> str:
+    """The option that may be meant."""
+    close = difflib.get_close_matches(key.lower(), _BY_LOWER_NAME, 1)
+    return f", is {_BY_LOWER_NAME[close[0]]} meant?" if close else ""

@@ -1,71 +1,97 @@
-"""Cutting a store into splits: one task each.
+"""Cutting stores into splits, one task each, by the names and sizes of their files alone: nothing is read for it.
 
-A log file is cut every `split` bytes, at the next place where a record begins. Records have no fixed size, so that
-place must be found: the consume queues name it (a binary search, a few pages), and where they do not, a search for
-the next record that proves itself (magic, lengths, own offset) finds it within the bytes of a record or two. Both
-touch a few pages a cut: a file of 1 GiB is planned without being read. Consume queues come first because a message
-body could hold something that looks like a record; what a queue names is one.
-
-Cuts inside one file lie at exact record starts and splits touch each other, so each record is in one split only, and
-a task walks the frames from its start to its end without looking back.
+A cut inside a file is blind: it stands at some byte, and the tasks on both sides of it find the same first record behind
+it by one rule, `OpenLog.first_record`. So each record is in one split only. Cuts between files need no search.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 
+import attrs
 from pyspark.sql.datasource import InputPartition
 
-from twisted_mq.spark.source.log_file import LogFile, list_log_files, log_directory
-from twisted_mq.spark.source.options import ReadOptions
-from twisted_mq.spark.source.queue_hints import QueueHints
-from twisted_mq.storage.files.files_at_rest import FileAtRest
+from twisted_mq.spark.source.stores import LogFile, Store
+
+DEFAULT_PART_BYTES = 64 * 1024 * 1024
+"""A 1 GiB file (Apache's default) gives 16 tasks."""
+SMALLEST_PART_BYTES = 4096
+MOST_PARTS = 20_000
+"""Unless more are asked for. Spark's driver keeps some KiB for each."""
+
+
+@attrs.frozen
+class StoreRange:
+    """What is read of a store: records that begin in [begin, end), in files whose log ends at `log_end`.
+
+    `given` are the two offsets that somebody named. Records begin there, more often than not; at other cuts they don't.
+    """
+
+    store: Store
+    files: Sequence[LogFile]
+    begin: int
+    end: int
+    log_end: int
+    given: tuple[int, int] = attrs.Factory(lambda self: (self.begin, self.end), takes_self=True)
+
+    def pieces(self) -> Iterator[tuple[LogFile, int, int]]:
+        """(file, first and last physical offset) of what lies in each file."""
+        for file in self.files:
+            begin, end = max(self.begin, file.first_offset), min(self.end, file.end, self.log_end)
+            if begin < end:
+                yield file, begin, end
+
+    @property
+    def size_bytes(self) -> int:
+        """The length of all pieces."""
+        return sum(end - begin for _, begin, end in self.pieces())
 
 
 class LogSplit(InputPartition):
-    """A stretch of one commit log file; `start` and `end` are positions in the file."""
+    """What one task reads of one store."""
 
-    def __init__(self, path: str, first_offset: int, start: int, end: int) -> None:
-        super().__init__((path, first_offset, start, end))
-        self.path = path
-        self.first_offset = first_offset
-        self.start = start
-        self.end = end
+    def __init__(self, part: StoreRange) -> None:
+        super().__init__(part)
+        self.part = part
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, LogSplit) and self.value == other.value
+        return isinstance(other, LogSplit) and self.part == other.part
 
     __hash__ = None  # type: ignore[assignment]
 
 
-def plan_splits(options: ReadOptions) -> list[LogSplit]:
-    """The splits of a store in physical order; none for an empty log. Raises NoCommitLog."""
-    hints = QueueHints(os.path.dirname(os.path.abspath(log_directory(options.path))))
-    splits: list[LogSplit] = []
-    for file in list_log_files(options.path):
-        start = max(options.start_offset - file.first_offset, 0)
-        end = min(options.end_offset - file.first_offset, file.size)
-        if start < end:
-            splits += _file_splits(file, start, end, options.split_bytes, hints)
-    return splits
+def plan_splits(ranges: Iterable[StoreRange], part_bytes: int | None = None, min_parts: int = 1) -> list[LogSplit]:
+    """The splits of stores, of each in physical order; none where there is nothing to read.
+
+    A split has about `part_bytes`, fewer where `min_parts` needs it: small files share one, large ones are cut.
+    """
+    ranges = list(ranges)
+    total = sum(one.size_bytes for one in ranges)
+    most = part_bytes or max(DEFAULT_PART_BYTES, 2 * total // MOST_PARTS + 1)
+    most = max(SMALLEST_PART_BYTES, min(most, total // max(1, min_parts)))
+    return [LogSplit(part) for one in ranges for part in _cut(one, most)]
 
 
-def _file_splits(file: FileAtRest, start: int, end: int, split_bytes: int, hints: QueueHints) -> Iterator[LogSplit]:
-    """The splits of one file. The bytes behind the last record found stay in the last split, for a walk to judge."""
-    log = LogFile(file.path, file.first_offset)
-    begin: int | None = 0 if start == 0 else log.next_record(start, end)
-    while begin is not None:
-        cut = begin + split_bytes
-        following = _place_to_cut(log, cut, end, hints) if cut < end else None
-        yield LogSplit(file.path, file.first_offset, begin, end if following is None else following)
-        begin = following
+def _cut(whole: StoreRange, most: int) -> Iterator[StoreRange]:
+    """The parts of a range, each of at most `most` bytes."""
+    files: list[LogFile] = []
+    begin = end = size = 0
+    for file, first, last in _cut_pieces(whole, most):
+        if files and size + last - first > most:
+            yield attrs.evolve(whole, files=files, begin=begin, end=end)
+            files, size = [], 0
+        if not files:
+            begin = first
+        files = files if files and files[-1] is file else [*files, file]
+        end, size = last, size + last - first
+    if files:
+        yield attrs.evolve(whole, files=files, begin=begin, end=end)
 
 
-def _place_to_cut(log: LogFile, position: int, end: int, hints: QueueHints) -> int | None:
-    """Where some record from `position` on begins: one that a consume queue names, or else the first."""
-    first_offset = log.first_offset
-    for physical_offset in hints.records_near(first_offset + position, first_offset + end):
-        if log.is_record(physical_offset - first_offset):
-            return physical_offset - first_offset
-    return log.next_record(position, end)
+def _cut_pieces(whole: StoreRange, most: int) -> Iterator[tuple[LogFile, int, int]]:
+    """The pieces of a range, large ones cut into equal ones."""
+    for file, begin, end in whole.pieces():
+        count = -(-(end - begin) // most)
+        cuts = [begin + (end - begin) * number // count for number in range(count + 1)]
+        yield from ((file, first, last) for first, last in itertools.pairwise(cuts))

@@ -10,7 +10,7 @@ import numpy as np
 from twisted_mq.protocol.columns import Bytes, Mask, Numbers, Positions, window
 from twisted_mq.protocol.layouts.record import CRC_MASK, MAGIC_V1, MAGIC_V2, SMALLEST_RECORD
 from twisted_mq.protocol.layouts.record_columns import heads_at, spans_at
-from twisted_mq.storage.files.mapped_log import MappedLog
+from twisted_mq.storage.files.mapped_log import LogBytes
 
 _FIELDS = ("body_crc", "queue_id", "queue_offset", "sys_flag", "born_timestamp", "store_timestamp")
 
@@ -19,7 +19,7 @@ _FIELDS = ("body_crc", "queue_id", "queue_offset", "sys_flag", "born_timestamp",
 class RecordColumns:
     """Intact records of one file, in order, a row each. Positions count from the file's start."""
 
-    log: MappedLog
+    log: LogBytes
     starts: Positions
     ends: Positions
     body_crc: Numbers
@@ -69,7 +69,7 @@ class RecordColumns:
         return np.flatnonzero(wrong & (self.body_end > self.body))
 
 
-def bytes_at(log: MappedLog, begins: Positions, length: int) -> Bytes:
+def bytes_at(log: LogBytes, begins: Positions, length: int) -> Bytes:
     """A copy of the `length` bytes at each place, a row each."""
     if not length:
         return np.zeros((len(begins), 0), np.uint8)
@@ -77,7 +77,7 @@ def bytes_at(log: MappedLog, begins: Positions, length: int) -> Bytes:
     return found
 
 
-def intact_records(log: MappedLog, starts: Positions) -> RecordColumns:
+def intact_records(log: LogBytes, starts: Positions) -> RecordColumns:
     """The leading ones of `starts` at which a whole record begins that does not reach into the next of them.
 
     `starts` ascend by at least SMALLEST_RECORD. The rules are those of twisted_mq.protocol.layouts.record.read_head and

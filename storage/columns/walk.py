@@ -19,7 +19,7 @@ from twisted_mq.protocol.layouts.record import BLANK_BYTES
 from twisted_mq.storage.columns.record_columns import RecordColumns, intact_records
 from twisted_mq.storage.errors import NoStore
 from twisted_mq.storage.files.files_at_rest import FileAtRest, files_in
-from twisted_mq.storage.files.mapped_log import MappedLog
+from twisted_mq.storage.files.mapped_log import LogBytes, MappedLog
 from twisted_mq.storage.files.paths import StorePaths, file_name
 
 BATCH_ROWS = 16384
@@ -146,7 +146,7 @@ def _join(waiting: collections.deque[Gap], gap: Gap) -> None:
     waiting.append(attrs.evolve(before, length=before.length + gap.length, written=written))
 
 
-def walk_file(log: MappedLog, start: int = 0, *, check_bodies: bool = True) -> Iterator[RecordColumns | Gap]:
+def walk_file(log: LogBytes, start: int = 0, *, check_bodies: bool = True) -> Iterator[RecordColumns | Gap]:
     """Everything in one file from a position on, up to its blank record or its end."""
     for part in walk_stretch(log, start, log.size):
         if isinstance(part, RecordColumns):
@@ -156,7 +156,7 @@ def walk_file(log: MappedLog, start: int = 0, *, check_bodies: bool = True) -> I
             yield _gap(log, part.start, end, part.reason)
 
 
-def walk_stretch(log: MappedLog, start: int, end: int) -> Iterator[RecordColumns | Break]:
+def walk_stretch(log: LogBytes, start: int, end: int) -> Iterator[RecordColumns | Break]:
     """Batches of the records that begin in [start, end), and where their chain breaks; the last may reach beyond `end`.
 
     `start` is where a record begins, or damaged bytes do. A blank record ends its file.
@@ -173,11 +173,13 @@ def walk_stretch(log: MappedLog, start: int, end: int) -> Iterator[RecordColumns
         if log.is_blank(position):
             return
         following = log.next_record(position + 1, end)
+        if log.is_record(position):
+            continue  # its broker completed it meanwhile
         yield Break(position, following, log.fault_at(position))
         position = following
 
 
-def _gap(log: MappedLog, start: int, end: int, reason: str) -> Gap:
+def _gap(log: LogBytes, start: int, end: int, reason: str) -> Gap:
     written = log.written_end(start, end) - start
     return Gap(
         log.path, log.first_offset + start, end - start, reason if written else "nothing is written here", written

@@ -1,4 +1,4 @@
-"""A commit log file, mapped for reading: what begins at a position, and where the next record proves itself.
+"""Bytes of a commit log file: what begins at a position, and where the next record proves itself; the file mapped.
 
 A record proves itself: magic, lengths that add up, and its own physical offset, which must say where it lies. So a
 reader that lost its way in damaged bytes finds the next record by searching for the magic, and knows that it is one.
@@ -32,25 +32,21 @@ _MAGIC_PREFIX = MAGICS[MAGIC_V1][:-1]
 _CHUNK_BYTES = 1 << 20
 
 
-class MappedLog:
-    """One commit log file. Positions count from the file's start. Views of `data` keep the mapping alive.
+class LogBytes:
+    """A stretch of one commit log file. Positions count from the stretch's start.
 
-    Behind `data_end` there are only zero bytes: files are made sparse, at full size.
+    `first_offset` is its physical offset, `rest` how many bytes the file has behind it. Behind `data_end` there are only
+    zero bytes: files are made sparse, at full size.
     """
 
-    def __init__(self, path: str, first_offset: int, limit: int = 0) -> None:
-        """`limit` is how many bytes of a longer file are looked at; 0 for all.
-
-        Raises FileNotFoundError; ValueError for an empty file.
-        """
+    def __init__(self, data: bytes | mmap.mmap, path: str, first_offset: int, rest: int = 0) -> None:
+        self.data = data
         self.path = path
         self.name = os.path.basename(path)
         self.first_offset = first_offset
-        with open(path, "rb") as file:
-            length = min(limit, os.fstat(file.fileno()).st_size)
-            self.data = mmap.mmap(file.fileno(), length, access=mmap.ACCESS_READ)
-            self.size = len(self.data)
-            self.data_end = max((end for _, end in data_ranges(file.fileno(), 0, self.size)), default=0)
+        self.size = len(data)
+        self.rest = rest
+        self.data_end = self.size
 
     def record_at(self, position: int) -> RecordHead:
         """The head of the record there. Raises RecordError unless a whole record of this very place is there."""
@@ -74,7 +70,7 @@ class MappedLog:
         """Whether the blank record begins there that fills the rest of the file."""
         if self.size - position < BLANK_BYTES:
             return False
-        return read_mark(self.data, position) == (self.size - position, MAGIC_BLANK)
+        return read_mark(self.data, position) == (self.size + self.rest - position, MAGIC_BLANK)
 
     def next_record(self, position: int, end: int) -> int | None:
         """Where the first record at or behind `position` begins, before `end`; None where there is none.
@@ -134,3 +130,17 @@ class MappedLog:
         except RecordError as error:
             return error.reason
         return "no fault"
+
+
+class MappedLog(LogBytes):
+    """One whole commit log file. Views of `data` keep the mapping alive."""
+
+    def __init__(self, path: str, first_offset: int, limit: int = 0) -> None:
+        """`limit` is how many bytes of a longer file are looked at; 0 for all.
+
+        Raises FileNotFoundError; ValueError for an empty file.
+        """
+        with open(path, "rb") as file:
+            length = min(limit, os.fstat(file.fileno()).st_size)
+            super().__init__(mmap.mmap(file.fileno(), length, access=mmap.ACCESS_READ), path, first_offset)
+            self.data_end = max((end for _, end in data_ranges(file.fileno(), 0, self.size)), default=0)

@@ -32,12 +32,13 @@ from twisted_mq.protocol.layouts.record import MESSAGE
 from twisted_mq.protocol.layouts.record_codec import encode_record
 from twisted_mq.protocol.messages.compression import plain_body
 from twisted_mq.protocol.text.properties import decode_property_bytes, encode_properties
+from twisted_mq.spark.columns.records import HOST_FIELDS
+from twisted_mq.spark.columns.schema import COLUMN_NAMES, spark_ddl
 from twisted_mq.spark.session import local_session
-from twisted_mq.spark.source.log_file import LogFile
+from twisted_mq.spark.source.open_log import OpenLog
 from twisted_mq.spark.source.options import read_options
-from twisted_mq.spark.source.records import HOST_FIELDS
-from twisted_mq.spark.source.schema import COLUMN_NAMES, spark_ddl
-from twisted_mq.spark.source.splits import LogSplit, plan_splits
+from twisted_mq.spark.source.splits import LogSplit
+from twisted_mq.spark.source.store_reader import StoreReader
 
 GOAL = 10
 """Ours must be so many times faster."""
@@ -53,7 +54,7 @@ class ConstructRows(DataSource):
         return "construct-rows"
 
     def schema(self) -> str:
-        return spark_ddl()
+        return spark_ddl(COLUMN_NAMES)
 
     def reader(self, schema: StructType) -> ConstructRowReader:
         options = dict(self.options)
@@ -69,16 +70,17 @@ class ConstructRowReader(DataSourceReader):
         self.compiled = compiled
 
     def partitions(self) -> list[LogSplit]:
-        return plan_splits(read_options(self.options))
+        return StoreReader(read_options(self.options), COLUMN_NAMES).partitions()
 
     def read(self, partition: LogSplit) -> Iterator[tuple[Any, ...]]:
         layout = _compiled() if self.compiled else MESSAGE
-        log = LogFile(partition.path, partition.first_offset)
-        position = partition.start
-        while position < partition.end and log.is_record(position):
-            size = int.from_bytes(log.data[position : position + 4], "big")
-            yield _row(layout.parse(log.data[position : position + size]), log.name)
-            position += size
+        for file, begin, end in partition.part.pieces():
+            log = OpenLog(partition.part.store, file, partition.part.log_end)
+            position, end = log.first_record(begin - file.first_offset), end - file.first_offset
+            while position < end:
+                window = log.window(position, log.record_size(position))
+                yield _row(layout.parse(window.data), window.name, partition.part.store.name)
+                position += window.size
 
 
 def _compiled() -> construct.Struct:
@@ -90,7 +92,7 @@ def _compiled() -> construct.Struct:
     return construct.Struct(*fields).compile()
 
 
-def _row(record: Any, file: str) -> tuple[Any, ...]:
+def _row(record: Any, file: str, store: str) -> tuple[Any, ...]:
     properties = decode_property_bytes(record.properties)
     return (
         record.topic.decode(),
@@ -98,6 +100,8 @@ def _row(record: Any, file: str) -> tuple[Any, ...]:
         record.queue_offset,
         record.physical_offset,
         file,
+        store,
+        None,
         properties.get("TAGS"),
         properties.get("KEYS"),
         properties.get("UNIQ_KEY"),
@@ -167,9 +171,9 @@ def rows_a_second(frame: DataFrame) -> tuple[int, float]:
 def measure(session: SparkSession, store: str, row_bytes: int) -> list[tuple[str, int, float]]:
     """(reader, rows, rows a second) of each reader."""
     without = ",".join(name for name in COLUMN_NAMES if name not in ("crcOk", "body", "properties"))
-    row_options = {"endOffset": str(row_bytes), "split": str(max(row_bytes // 4, 4096))}
+    row_options = {"endOffset": str(row_bytes), "maxPartitionBytes": str(max(row_bytes // 4, 4096))}
     rows = session.read.format("construct-rows").options(**row_options)
-    ours = session.read.format("rocketmq").option("split", "16m")
+    ours = session.read.format("rocketmq").option("maxPartitionBytes", "16m").option("columns", "all")
     readers = {
         "construct, a row each": rows.option("compiled", "false").load(store),
         "construct compiled, a row each": rows.option("compiled", "true").load(store),

@@ -28,6 +28,7 @@ SOURCES = (
     "storage",
     "twisted_mq",
     "spark",
+    "pyspark_rocketmq",
     "twisted",
 )
 PROJECT = "rocketmq-twisted"

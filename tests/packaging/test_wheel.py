@@ -55,7 +55,7 @@ def test_installed_wheel_uses_its_own_files(installed_python, tmp_path):
 def test_wheel_holds_packages_plugins_and_nothing_else(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     tops = {name.partition("/")[0] for name in names if ".dist-info/" not in name}
-    assert tops == {"twisted_mq", "twisted"}
+    assert tops == {"twisted_mq", "twisted", "pyspark_rocketmq"}
     assert {
         "twisted_mq/protocol/codes.py",
         "twisted_mq/storage/log/commit_log.py",

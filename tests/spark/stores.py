@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import attrs
@@ -11,6 +12,11 @@ from twisted_mq.protocol.layouts.queue_entry import pack_entry
 from twisted_mq.protocol.layouts.record import encode_blank
 from twisted_mq.protocol.layouts.record_codec import encode_record
 from twisted_mq.protocol.text.properties import encode_properties
+from twisted_mq.spark.columns.records import Records
+from twisted_mq.spark.source.log_stretch import Damage, Missing, read_part
+from twisted_mq.spark.source.open_log import OpenLog
+from twisted_mq.spark.source.splits import StoreRange
+from twisted_mq.spark.source.stores import Store, list_log_files
 
 BORN_MS = 1_795_216_734_968
 IPV4_BORN = pack_host("10.0.0.7", 49084)
@@ -99,3 +105,15 @@ class StoreWriter:
             directory.mkdir(parents=True, exist_ok=True)
             (directory / f"{0:020d}").write_bytes(bytes(entries) + bytes(20 * 10))
         return str(self.root)
+
+
+def everything(root: str) -> Iterator[Records | Damage | Missing]:
+    """All of a store's log as a task reads it, also what lies behind its last whole record."""
+    files = list_log_files(Store(root))
+    end = files[-1].end if files else 0
+    return read_part(StoreRange(Store(root), files, 0, end, end))
+
+
+def opened(root: str, number: int = 0) -> OpenLog:
+    """A file of a store's log."""
+    return OpenLog(Store(root), list_log_files(Store(root))[number])

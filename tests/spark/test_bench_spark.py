@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 
 from tests.bench.bench_spark import ConstructRowReader, write_log
-from twisted_mq.spark.source.data_source import RocketMQReader
+from twisted_mq.spark.columns.schema import COLUMN_NAMES
 from twisted_mq.spark.source.options import read_options
-from twisted_mq.spark.source.schema import COLUMN_NAMES
+from twisted_mq.spark.source.store_reader import StoreReader
 
 
 @pytest.mark.parametrize("compiled", [False, True])
 def test_rows_of_construct_equal_ours(tmp_path: Path, compiled: bool) -> None:
     write_log(tmp_path / "commitlog" / f"{0:020d}", 20_000, 128)
-    options = {"path": str(tmp_path), "split": "8k"}
-    ours = RocketMQReader(read_options(options), list(COLUMN_NAMES))
+    options = {"path": str(tmp_path), "maxPartitionBytes": "8k"}
+    ours = StoreReader(read_options(options), list(COLUMN_NAMES))
     theirs = ConstructRowReader(options, compiled)
     assert theirs.partitions() == ours.partitions()
     rows = []

@@ -27,6 +27,9 @@ def test_a_retry_is_found_and_other_equal_keys_are_not(session: SparkSession, wr
     send("again", 9, topic="Payments")
     send("half", 10, topic="RMQ_SYS_TRANS_HALF_TOPIC")
     send("half", 20, topic="RMQ_SYS_TRANS_HALF_TOPIC")
+    for topic in ("rmq_sys_wheel_timer", "rmq_sys_REVIVE_LOG_DefaultCluster", "DefaultCluster_REPLY_TOPIC"):
+        send("broker's", 30, topic=topic)
+        send("broker's", 40, topic=topic)
     send("retried", 3000, queue_id=1)
     last = send("retried", 6000)
     writer.append()

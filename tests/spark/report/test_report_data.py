@@ -20,11 +20,12 @@ def test_all_figures_of_a_small_store(session: SparkSession, writer: StoreWriter
     for offset, key in ((4, "k1"), (5, "k2"), (8, "k1")):
         writer.append(queue_id=1, queue_offset=offset, properties={"UNIQ_KEY": key})
     writer.overwrite(writer.append(), b"\xee")
+    writer.append(topic="SELF_TEST_TOPIC")
     report = collect_report(session, writer.write())
     size = writer.positions[2] - writer.positions[1]
     first = BORN_MS + 2
     orders = QueueFigures("Orders", 1, 3, 3 * size, 4, 8, first + 1, first + 3, 0, gaps=1, missing=2)
-    system = QueueFigures("SELF_TEST_TOPIC", 0, 1, writer.positions[1], 0, 0, first, first, 0)
+    system = QueueFigures("SELF_TEST_TOPIC", 0, 2, 2 * writer.positions[1], 0, 1, first, first + 5, 0)
     assert report.topics == (
         TopicFigures("Orders", TopicKind.USER, (orders,), 2, 2, 2, duplicate_keys=1, extra=1),
         TopicFigures("SELF_TEST_TOPIC", TopicKind.SYSTEM, (system,), 2, 2, 2),
@@ -34,11 +35,11 @@ def test_all_figures_of_a_small_store(session: SparkSession, writer: StoreWriter
     sends = [("Orders", "k1", 0, 2, 1, writer.positions[1], writer.positions[3])]
     assert [tuple(duplicate) for duplicate in report.duplicates] == sends
     assert [damage.physical_offset for damage in report.damage] == [writer.positions[4]]
-    assert (report.first_stored_ms, report.last_stored_ms) == (first, first + 3)
-    assert (sum(report.latency_steps), report.latency_steps[3]) == (4, 4)
-    assert (sum(report.over_time), len(report.over_time)) == (4, INTERVALS)
+    assert (report.first_stored_ms, report.last_stored_ms) == (first, first + 5)
+    assert (sum(report.latency_steps), report.latency_steps[3]) == (5, 5)
+    assert (sum(report.over_time), len(report.over_time)) == (5, INTERVALS)
     totals = {name: report.total(name) for name in ("messages", "missing", "gaps", "extra", "bad_crc")}
-    assert totals == {"messages": 4, "missing": 2, "gaps": 1, "extra": 1, "bad_crc": 0}
+    assert totals == {"messages": 5, "missing": 2, "gaps": 1, "extra": 1, "bad_crc": 0}
 
 
 def test_a_recorded_store(session: SparkSession, captured: Callable[[str], str]) -> None:

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tests.spark.stores import StoreWriter
 from tests.support.captures import STORES, expected_messages
-from twisted_mq.spark.source.schema import COLUMN_NAMES
+from twisted_mq.spark.columns.schema import COLUMN_NAMES, DEFAULT_COLUMNS
 
 
 def read(session: SparkSession, store: str, **options: str) -> DataFrame:
@@ -50,7 +50,7 @@ def as_apache_prints(row: dict[str, Any]) -> dict[str, Any]:
 def test_recorded_stores_equal_what_apache_read(
     session: SparkSession, captured: Callable[[str], str], store: str
 ) -> None:
-    frame = read(session, captured(store), split="32k")
+    frame = read(session, captured(store), columns="all", maxPartitionBytes="32k")
     assert tuple(frame.columns) == COLUMN_NAMES
     found = in_order(frame)
     rows = [as_apache_prints(row) for row in found]
@@ -65,8 +65,8 @@ def test_a_file_gives_several_tasks(session: SparkSession, writer: StoreWriter) 
         writer.append(body=b"x" * 200)
     store = writer.write()
     assert read(session, store).rdd.getNumPartitions() == 1
-    assert read(session, store, split="8k").rdd.getNumPartitions() == 4
-    assert read(session, store, split="8k").count() == 100
+    assert read(session, store, maxPartitionBytes="8k").rdd.getNumPartitions() == 4
+    assert read(session, store, maxPartitionBytes="8k").count() == 100
 
 
 def test_topic_and_columns_and_range(session: SparkSession, writer: StoreWriter) -> None:
@@ -112,7 +112,7 @@ def test_damage_is_passed_over_or_an_error(session: SparkSession, writer: StoreW
 def test_empty_store_and_missing_directory(session: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "commitlog").mkdir()
     empty = read(session, str(tmp_path))
-    assert (empty.columns, empty.collect()) == (list(COLUMN_NAMES), [])
+    assert (empty.columns, empty.collect()) == (list(DEFAULT_COLUMNS), [])
     with pytest.raises(PySparkException, match="no such directory; give the directory that holds commitlog/"):
         read(session, str(tmp_path / "absent")).collect()
 
@@ -120,7 +120,7 @@ def test_empty_store_and_missing_directory(session: SparkSession, tmp_path: Path
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"topics": "Orders"}, "no such option; there are path, topic"),
+        ({"topics": "Orders"}, "no such option, is topic meant.; there are path, brokerName"),
         ({"columns": "topics"}, "no such column; there are topic, queueId"),
     ],
 )
@@ -135,6 +135,75 @@ def test_a_schema_of_other_types_fails(session: SparkSession, writer: StoreWrite
     frame = session.read.format("rocketmq").schema("queueId string")
     with pytest.raises(PySparkException, match=r"queueId string'?: is of type int"):
         frame.load(writer.write()).collect()
+
+
+def test_actions_on_one_frame_see_the_same_rows(session: SparkSession, writer: StoreWriter) -> None:
+    """What is appended after load() is for the next one, with a schema of the user's too."""
+    for _ in range(3):
+        writer.append()
+    store = writer.write()
+    frames = [read(session, store, columns="queueOffset"), session.read.format("rocketmq").schema("queueOffset bigint")]
+    frames[1] = frames[1].load(store)
+    assert [frame.count() for frame in frames] == [3, 3]
+    for _ in range(4):
+        writer.append()
+    writer.write()
+    assert [frame.count() for frame in frames[:1]] == [3]
+    assert frames[0].where("queueOffset >= 0").count() == 3
+    assert read(session, store).count() == 7
+
+
+def test_several_stores_patterns_and_file_uris(session: SparkSession, tmp_path: Path) -> None:
+    for name, count in (("a", 2), ("b", 3)):
+        writer = StoreWriter(tmp_path / f"broker-{name}" / "store")
+        for _ in range(count):
+            writer.append()
+        writer.write()
+    paths = [f"{tmp_path}/broker-{name}/store" for name in "ab"]
+    source = session.read.format("rocketmq").option("columns", "store,brokerName").option("brokerName", "a,b")
+    counted = [tuple(row) for row in source.load(paths).groupBy("store", "brokerName").count().collect()]
+    assert sorted(counted) == [(paths[0], "a", 2), (paths[1], "b", 3)]
+    assert source.load(f"{tmp_path}/broker-*/store").count() == 5
+    assert read(session, f"file:{paths[1]}").count() == read(session, f"file://{paths[1]}").count() == 3
+
+
+def test_a_table_in_sql(session: SparkSession, writer: StoreWriter) -> None:
+    for number in range(4):
+        writer.append(topic=("Orders", "Payments")[number % 2])
+    store = writer.write()
+    session.sql(f"CREATE TABLE messages USING rocketmq OPTIONS (topic 'Orders') LOCATION '{store}'")
+    try:
+        assert session.sql("SELECT topic, queueOffset FROM messages ORDER BY queueOffset").collect() == [
+            ("Orders", 0),
+            ("Orders", 1),
+        ]
+    finally:
+        session.sql("DROP TABLE messages")
+
+
+def test_a_half_written_record_at_the_end_is_no_damage(session: SparkSession, writer: StoreWriter) -> None:
+    for _ in range(3):
+        writer.append(body=b"x" * 100)
+    writer.overwrite(writer.positions[2] + 150, bytes(writer.position - writer.positions[2] - 150))
+    assert read(session, writer.write(), failOnDamage="true").count() == 2
+
+
+def test_a_file_deleted_after_planning_is_named_or_passed_over(session: SparkSession, tmp_path: Path) -> None:
+    writer = StoreWriter(tmp_path / "store", file_size=4096)
+    for _ in range(100):
+        writer.append()
+    store = writer.write()
+    frames = [read(session, store, brokerName="a", failOnDataLoss=fail) for fail in ("true", "false")]
+    kept = [[row.queueOffset for row in frame.where("queueOffset >= 0").collect()] for frame in frames]
+    plans = [frame._jdf.queryExecution().executedPlan() for frame in frames]
+    assert [len(rows) for rows in kept] == [100, 100] and all(plans)
+    first = Path(store, "commitlog", f"{0:020d}")
+    first.unlink()
+    with pytest.raises(
+        PySparkException, match=r"broker a, store .*: physical offsets 0 to 4096 wanted, the log from 4096"
+    ):
+        frames[0].collect()
+    assert [row.physicalOffset for row in frames[1].collect()] == [one for one in writer.positions if one >= 4096]
 
 
 def test_a_store_that_is_being_written(session: SparkSession, tmp_path: Path) -> None:

@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.spark.stores import StoreWriter
+from tests.spark.stores import StoreWriter, everything, opened
 from tests.support.captures import STORES, expected_messages
-from twisted_mq.spark.source.log_file import LogFile, list_log_files
-from twisted_mq.spark.source.log_stretch import Damage, read_stretch
-from twisted_mq.storage.columns import walk as walk_module
+from twisted_mq.spark.columns.records import Records
+from twisted_mq.spark.source import log_stretch as stretch_module
+from twisted_mq.spark.source.log_stretch import Damage, Missing, read_part, read_stretch
+from twisted_mq.spark.source.open_log import OpenLog
+from twisted_mq.spark.source.splits import StoreRange
+from twisted_mq.spark.source.stores import Store, list_log_files
 
 
 def walked(store: str) -> tuple[list[int], list[Damage]]:
     """Physical offsets of all records, and all damage."""
-    offsets: list[int] = []
-    damage: list[Damage] = []
-    for file in list_log_files(store):
-        for piece in read_stretch(LogFile(file.path, file.first_offset), 0, file.size):
-            if isinstance(piece, Damage):
-                damage.append(piece)
-            else:
-                offsets += (piece.spans.starts + file.first_offset).tolist()
-    return offsets, damage
+    pieces = list(everything(store))
+    records = [piece for piece in pieces if isinstance(piece, Records)]
+    offsets = [offset for piece in records for offset in piece.spans.physical_offsets.tolist()]
+    return offsets, [piece for piece in pieces if isinstance(piece, Damage)]
 
 
 @pytest.mark.parametrize("store", STORES)
@@ -42,7 +40,7 @@ def test_blank_records_end_their_files(tmp_path: Path) -> None:
     for _ in range(30):
         writer.append(body=b"x" * 100)
     store = writer.write()
-    assert len(list_log_files(store)) > 3
+    assert len(list_log_files(Store(store))) > 3
     assert walked(store) == (writer.positions, [])
 
 
@@ -81,7 +79,7 @@ def test_a_file_cut_short_in_its_last_record(writer: StoreWriter) -> None:
     writer.append()
     cut = writer.append()
     store = writer.write()
-    path = list_log_files(store)[0].path
+    path = list_log_files(Store(store))[0].path
     for length in range(cut + 1, writer.position):
         with open(path, "r+b") as file:
             file.truncate(length)
@@ -90,25 +88,75 @@ def test_a_file_cut_short_in_its_last_record(writer: StoreWriter) -> None:
         assert [found.physical_offset for found in damage] in ([cut], [])
 
 
+def lengths(pieces: Iterator[Records | Damage]) -> list[int]:
+    return [len(piece) for piece in pieces if isinstance(piece, Records)]
+
+
 def test_a_stretch_ends_with_the_record_that_begins_in_it(writer: StoreWriter) -> None:
     for _ in range(4):
         writer.append()
-    file = list_log_files(writer.write())[0]
-    log = LogFile(file.path, file.first_offset)
-    pieces = list(read_stretch(log, writer.positions[1], writer.positions[2] + 1))
-    assert [piece.spans.starts.tolist() for piece in pieces if not isinstance(piece, Damage)] == [writer.positions[1:3]]
+    pieces = list(read_stretch(opened(writer.write()), writer.positions[1], writer.positions[2] + 1))
+    assert [piece.spans.physical_offsets.tolist() for piece in pieces if isinstance(piece, Records)] == [
+        writer.positions[1:3]
+    ]
 
 
 def test_batches_end_at_their_limits(writer: StoreWriter, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(walk_module, "BATCH_ROWS", 3)
+    monkeypatch.setattr(stretch_module, "BATCH_ROWS", 3)
     for _ in range(8):
         writer.append()
-    file = list_log_files(writer.write())[0]
-    pieces = read_stretch(LogFile(file.path, file.first_offset), 0, file.size)
-    assert [len(piece) for piece in pieces if not isinstance(piece, Damage)] == [3, 3, 2]
-    monkeypatch.setattr(walk_module, "BATCH_BYTES", 2 * writer.positions[1])
-    pieces = read_stretch(LogFile(file.path, file.first_offset), 0, file.size)
-    assert [len(piece) for piece in pieces if not isinstance(piece, Damage)] == [2, 2, 2, 2]
+    log = opened(writer.write())
+    assert lengths(read_stretch(log, 0, log.size)) == [3, 3, 2]
+    monkeypatch.setattr(stretch_module, "WINDOW_BYTES", 2 * writer.positions[1] + 50)
+    assert lengths(read_stretch(log, 0, log.size)) == [2, 2, 2, 2]
+
+
+@pytest.mark.parametrize("window", [90, 101, 102, 333, 5000])
+def test_records_are_found_however_windows_cut_them(
+    writer: StoreWriter, monkeypatch: pytest.MonkeyPatch, window: int
+) -> None:
+    monkeypatch.setattr(stretch_module, "WINDOW_BYTES", window)
+    for number in range(60):
+        writer.append(body=b"x" * (number * 41 % 700))
+    assert walked(writer.write()) == (writer.positions, [])
+
+
+def test_a_record_completed_while_the_next_one_is_sought_is_no_damage(
+    writer: StoreWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A live broker puts the bytes there between the proof that fails and the search behind it."""
+    for _ in range(5):
+        writer.append()
+    store = writer.write()
+    path = list_log_files(Store(store))[0].path
+    third = writer.positions[3]
+    content = Path(path).read_bytes()
+    Path(path).write_bytes(content[:third] + bytes(len(content) - third))
+    search = OpenLog.records_from
+
+    def complete_and_search(log: OpenLog, position: int, end: int) -> Iterator[int]:
+        Path(path).write_bytes(content)
+        log.look_again()
+        return search(log, position, end)
+
+    monkeypatch.setattr(OpenLog, "records_from", complete_and_search)
+    assert walked(store) == (writer.positions, [])
+
+
+def test_a_file_that_is_gone_is_named_with_what_is_left(tmp_path: Path) -> None:
+    writer = StoreWriter(tmp_path / "store", file_size=1024)
+    for _ in range(30):
+        writer.append(body=b"x" * 100)
+    store = Store(writer.write(), "broker-a")
+    files = list_log_files(store)
+    Path(files[0].path).unlink()
+    pieces = list(read_part(StoreRange(store, files, 100, files[-1].end, files[-1].end)))
+    (missing,) = [piece for piece in pieces if isinstance(piece, Missing)]
+    assert missing == Missing(store, files[0].path, 100, 1024, 1024)
+    assert str(missing) == (
+        f"broker broker-a, store {store.name}: file {files[0].path} is gone since the read was planned: "
+        "physical offsets 100 to 1024 wanted, the log from 1024 on found"
+    )
 
 
 @given(st.integers(0, 700), st.binary(min_size=1, max_size=150))

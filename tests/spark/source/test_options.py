@@ -2,46 +2,98 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from twisted_mq.spark.columns.schema import COLUMN_NAMES, DEFAULT_COLUMNS
+from twisted_mq.spark.columns.selection import Selection
 from twisted_mq.spark.errors import WrongOption
 from twisted_mq.spark.source.options import OPTION_NAMES, ReadOptions, read_options
 
 
 def test_defaults() -> None:
-    assert read_options({"path": "/data/store"}) == ReadOptions("/data/store")
+    assert read_options({"path": "/data/store"}) == ReadOptions(("/data/store",))
+    assert set(COLUMN_NAMES) - set(DEFAULT_COLUMNS) == {"properties", "crcOk"}
 
 
 def test_all_options_in_any_case() -> None:
     given = {
-        "PATH": "file:///data/store",
+        "PATHS": '["/data/a", "/data/b"]',
+        "brokerName": "a, b",
         "topic": "Orders, Payments",
+        "topicPattern": "O.*",
+        "queueId": "0,3",
+        "tags": "new",
+        "startTime": "1000",
+        "endTime": "1970-01-01T00:00:02",
         "Columns": "topic,body",
         "startoffset": "1k",
         "endOffset": "4096",
-        "SPLIT": "64m",
+        "through": "queues",
+        "MAXPARTITIONBYTES": "64m",
+        "minPartitions": "7",
+        "maxBytesPerTrigger": "1m",
+        "startingOffsets": "latest",
         "failondamage": "True",
+        "failOnDataLoss": "false",
     }
     assert read_options(given) == ReadOptions(
-        path="/data/store",
-        topics=("Orders", "Payments"),
+        paths=("/data/a", "/data/b"),
+        broker_names=("a", "b"),
+        selection=Selection(("Orders", "Payments"), re.compile("O.*"), (0, 3), ("new",), 1000, 2000),
         columns=("topic", "body"),
         start_offset=1024,
         end_offset=4096,
-        split_bytes=64 << 20,
+        through_queues=True,
+        part_bytes=64 << 20,
+        min_parts=7,
+        bytes_per_trigger=1 << 20,
+        from_latest=True,
         fail_on_damage=True,
+        fail_on_data_loss=False,
+    )
+    assert {name.lower() for name in given} - {"paths"} == {name.lower() for name in OPTION_NAMES} - {"path"}
+
+
+def test_all_columns_and_what_is_confirmed() -> None:
+    found = read_options({"path": "/data/store", "columns": "all", "endOffset": "confirmed"})
+    assert found == ReadOptions(("/data/store",), columns=COLUMN_NAMES, until_confirmed=True)
+
+
+def test_what_spark_adds_to_tables_means_nothing() -> None:
+    assert read_options({"path": "/data/store", "owner": "root", "provider": "rocketmq"}) == ReadOptions(
+        ("/data/store",)
     )
 
 
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("topics", "a", "option topics='a': no such option; there are " + ", ".join(OPTION_NAMES)),
+        ("topics", "a", "option topics='a': no such option, is topic meant?; there are " + ", ".join(OPTION_NAMES)),
+        ("zzz", "a", "option zzz='a': no such option; there are " + ", ".join(OPTION_NAMES)),
         ("topic", " , ", "option topic=' , ': names are needed, with commas between"),
+        (
+            "topicPattern",
+            "(",
+            "option topicPattern='(': is no regular expression: missing ), unterminated subpattern at position 0",
+        ),
+        ("queueId", "1,a", "option queueId='a': a whole number is needed"),
         ("columns", "topic,topic", "option columns='topic,topic': name at least one column, and each once"),
-        ("split", "1000", "option split='1000': at least 4096 bytes are needed"),
-        ("split", "a lot", "option split='a lot': a number of bytes is needed, such as 67108864 or 64m"),
+        ("maxPartitionBytes", "1000", "option maxPartitionBytes='1000': at least 4096 bytes are needed"),
+        (
+            "maxPartitionBytes",
+            "a lot",
+            "option maxPartitionBytes='a lot': a number of bytes is needed, such as 67108864 or 64m",
+        ),
         ("startOffset", "-1", "option startOffset='-1': a number of bytes is needed, such as 67108864 or 64m"),
+        (
+            "startTime",
+            "noon",
+            "option startTime='noon': ms since 1970 are needed, or a time such as 2026-11-20T23:18:54Z",
+        ),
+        ("through", "index", "option through='index': log or queues is needed"),
+        ("startingOffsets", "5", "option startingOffsets='5': earliest or latest is needed"),
         ("failOnDamage", "yes", "option failOnDamage='yes': true or false is needed"),
     ],
 )
@@ -59,4 +111,3 @@ def test_unknown_column_names_the_known_ones() -> None:
 def test_path_is_needed() -> None:
     with pytest.raises(WrongOption, match=r"the store directory is needed: load\(path\)"):
         read_options({})
-    assert set(OPTION_NAMES) == {"path", "topic", "columns", "startOffset", "endOffset", "split", "failOnDamage"}

@@ -1,55 +1,83 @@
-"""Splits cover a store once, begin where records do, and need no full read."""
+"""Splits cover stores once, are planned by names and sizes alone, and both sides of a cut agree on it."""
 
 from __future__ import annotations
 
+import itertools
 import pickle
 from collections.abc import Callable
 from pathlib import Path
 
+import attrs
 import pytest
 
 from tests.spark.stores import StoreWriter
 from tests.support.captures import STORES, expected_messages
 from twisted_mq.spark.errors import NoCommitLog
-from twisted_mq.spark.source.log_file import LogFile
-from twisted_mq.spark.source.log_stretch import Damage, read_stretch
-from twisted_mq.spark.source.options import SMALLEST_SPLIT_BYTES, ReadOptions
-from twisted_mq.spark.source.splits import LogSplit, plan_splits
+from twisted_mq.spark.source.log_stretch import Damage, Missing, read_part
+from twisted_mq.spark.source.options import ReadOptions, read_options
+from twisted_mq.spark.source.planning import log_ends, plan_ranges
+from twisted_mq.spark.source.splits import MOST_PARTS, SMALLEST_PART_BYTES, LogSplit, StoreRange, plan_splits
+from twisted_mq.spark.source.stores import LogFile, Store
+
+GIBIBYTE = 1 << 30
+
+
+def planned(store: str, part_bytes: int | None = None, **options: str) -> list[LogSplit]:
+    read = read_options({"path": store, **options})
+    return plan_splits(plan_ranges(read, log_ends(read)), part_bytes, read.min_parts)
 
 
 def offsets_of(splits: list[LogSplit]) -> list[list[int]]:
     """Physical offsets of the records of each split."""
     found = []
     for split in splits:
-        pieces = read_stretch(LogFile(split.path, split.first_offset), split.start, split.end)
-        records = [piece for piece in pieces if not isinstance(piece, Damage)]
-        found.append([int(start) + split.first_offset for piece in records for start in piece.spans.starts])
+        pieces = [piece for piece in read_part(split.part) if not isinstance(piece, Damage | Missing)]
+        found.append([offset for piece in pieces for offset in piece.spans.physical_offsets.tolist()])
     return found
+
+
+def joined(splits: list[LogSplit]) -> list[int]:
+    return [offset for offsets in offsets_of(splits) for offset in offsets]
+
+
+def imagined(files: int, size: int) -> StoreRange:
+    """A log of which only names and sizes are known."""
+    listed = [LogFile(f"/none/{number}", number * size, size) for number in range(files)]
+    return StoreRange(Store("/none"), listed, 0, files * size, files * size)
 
 
 @pytest.mark.parametrize("store", STORES)
 def test_each_record_of_a_recorded_store_is_in_one_split(captured: Callable[[str], str], store: str) -> None:
-    splits = plan_splits(ReadOptions(captured(store), split_bytes=SMALLEST_SPLIT_BYTES))
-    found = [offset for offsets in offsets_of(splits) for offset in offsets]
-    assert found == [message["commitLogOffset"] for message in expected_messages(store)]
+    splits = planned(captured(store), SMALLEST_PART_BYTES)
+    assert joined(splits) == [message["commitLogOffset"] for message in expected_messages(store)]
     if store in ("st", "livecopy", "cut_tail"):
         assert len(splits) > 20
 
 
-@pytest.mark.parametrize("queues", [True, False], ids=["with consume queues", "without"])
-def test_a_file_is_cut_at_records(writer: StoreWriter, queues: bool) -> None:
-    for number in range(100):
-        writer.append(queue_id=number % 4, body=b"x" * 200)
-    splits = plan_splits(ReadOptions(writer.write(queues), split_bytes=8192))
-    assert [split.start for split in splits[1:]] == [split.end for split in splits[:-1]]
-    assert (splits[0].start, splits[-1].end) == (0, 65536)
-    assert {split.start for split in splits} <= set(writer.positions)
-    assert len(splits) == 4
-    assert [offset for offsets in offsets_of(splits) for offset in offsets] == writer.positions
+@pytest.mark.parametrize("part_bytes", [4096, 4097, 5000, 8192, 40_000])
+def test_cuts_lie_anywhere_and_lose_nothing(writer: StoreWriter, part_bytes: int) -> None:
+    for number in range(300):
+        writer.append(queue_id=number % 4, body=b"x" * (number * 37 % 3000))
+    splits = planned(writer.write(), part_bytes)
+    assert joined(splits) == writer.positions
+    assert len(splits) >= writer.position // part_bytes
 
 
-def test_a_body_that_looks_like_a_record_is_no_cut_where_queues_are(tmp_path: Path) -> None:
-    """Without queues a forged record in a body can be taken for one; with them only what they name is."""
+def test_damage_beside_a_cut_is_reported_once(writer: StoreWriter) -> None:
+    for _ in range(100):
+        writer.append(body=b"x" * 200)
+    for number in (12, 13, 14, 15, 26, 27, 40):
+        writer.overwrite(writer.positions[number], b"\xee" * 60)
+    whole = [piece for split in planned(writer.write()) for piece in read_part(split.part) if isinstance(piece, Damage)]
+    splits = planned(str(writer.root), 4096)
+    found = [piece for split in splits for piece in read_part(split.part) if isinstance(piece, Damage)]
+    assert sum(one.length for one in found) == sum(one.length for one in whole) == 7 * writer.positions[1]
+    assert joined(splits) == [
+        offset for offset in writer.positions if writer.positions.index(offset) not in (12, 13, 14, 15, 26, 27, 40)
+    ]
+
+
+def test_a_body_that_looks_like_a_record_is_no_cut(tmp_path: Path) -> None:
     inner = StoreWriter(tmp_path / "inner")
     writer = StoreWriter(tmp_path / "store")
     writer.append(body=b"x" * 5000)
@@ -59,20 +87,11 @@ def test_a_body_that_looks_like_a_record_is_no_cut_where_queues_are(tmp_path: Pa
     forged = bytes(inner._log[0][writer.position + head_bytes : inner.position])
     writer.append(body=forged)
     writer.append(body=b"z" * 5000)
-    splits = plan_splits(ReadOptions(writer.write(), split_bytes=4096))
-    assert [offset for offsets in offsets_of(splits) for offset in offsets] == writer.positions
-
-
-def test_hints_that_are_wrong_are_not_followed(writer: StoreWriter) -> None:
-    for _ in range(100):
-        writer.append(body=b"x" * 200)
-    store = writer.write()
-    queue = Path(store, "consumequeue", "Orders", "0", f"{0:020d}")
-    entries = bytearray(queue.read_bytes())
-    entries[7::20] = bytes(value ^ 1 for value in entries[7::20])
-    queue.write_bytes(entries)
-    splits = plan_splits(ReadOptions(store, split_bytes=8192))
-    assert [offset for offsets in offsets_of(splits) for offset in offsets] == writer.positions
+    read = ReadOptions((writer.write(),))
+    (whole,) = plan_ranges(read, log_ends(read))
+    for cut in range(writer.positions[1] + 1, writer.positions[2]):
+        parts = (attrs.evolve(whole, begin=begin, end=end) for begin, end in ((0, cut), (cut, whole.end)))
+        assert joined(list(map(LogSplit, parts))) == writer.positions
 
 
 def test_a_range_of_offsets(writer: StoreWriter) -> None:
@@ -81,17 +100,17 @@ def test_a_range_of_offsets(writer: StoreWriter) -> None:
     third, tenth = writer.positions[3], writer.positions[10]
     store = writer.write()
     for start, end in ((third, tenth), (third - 1, tenth), (third - 40, tenth - 40)):
-        splits = plan_splits(ReadOptions(store, start_offset=start, end_offset=end))
+        splits = planned(store, startOffset=str(start), endOffset=str(end))
         assert offsets_of(splits) == [[offset for offset in writer.positions if start <= offset < end]]
-    assert plan_splits(ReadOptions(store, start_offset=70000)) == []
-    assert plan_splits(ReadOptions(store, start_offset=writer.position)) == []
+    assert planned(store, startOffset="70000") == []
+    assert planned(store, startOffset=str(writer.position)) == []
 
 
 def test_an_empty_log_has_no_splits(tmp_path: Path) -> None:
     (tmp_path / "commitlog").mkdir()
-    assert plan_splits(ReadOptions(str(tmp_path))) == []
+    assert planned(str(tmp_path)) == []
     with pytest.raises(NoCommitLog):
-        plan_splits(ReadOptions(str(tmp_path / "absent")))
+        planned(str(tmp_path / "absent"))
 
 
 def test_a_sparse_file_of_a_gibibyte_is_planned_by_what_it_holds(tmp_path: Path) -> None:
@@ -100,14 +119,31 @@ def test_a_sparse_file_of_a_gibibyte_is_planned_by_what_it_holds(tmp_path: Path)
         writer.append(body=b"x" * 1000)
     store = writer.write()
     with open(Path(store, "commitlog", f"{0:020d}"), "r+b") as file:
-        file.truncate(1 << 30)
-    splits = plan_splits(ReadOptions(store, split_bytes=200_000))
-    assert len(splits) == 4
-    assert splits[-1].end == 1 << 30
-    assert [offset for offsets in offsets_of(splits) for offset in offsets] == writer.positions
+        file.truncate(GIBIBYTE)
+    splits = planned(store, 200_000)
+    assert len(splits) == 5
+    assert splits[-1].part.end == writer.position
+    assert joined(splits) == writer.positions
+
+
+def test_ten_terabytes_make_few_tasks_and_a_hundred_thousand_files_none_too_many() -> None:
+    """What is planned from names and sizes: these files are nowhere."""
+    for files, size in ((10 << 10, GIBIBYTE), (100_000, GIBIBYTE), (100_000, 1 << 20), (160_000, 1 << 26)):
+        splits = plan_splits([imagined(files, size)])
+        assert len(splits) <= MOST_PARTS
+        assert sum(split.part.size_bytes for split in splits) == files * size
+        assert all(before.part.end == after.part.begin for before, after in itertools.pairwise(splits))
+
+
+def test_as_many_parts_as_asked_for() -> None:
+    whole = imagined(4, GIBIBYTE)
+    assert len(plan_splits([whole])) == 64
+    assert len(plan_splits([whole], 1 << 28)) == 16
+    assert len(plan_splits([whole, imagined(4, GIBIBYTE)], None, 200)) >= 200
+    assert len(plan_splits([imagined(64, 1 << 20)])) == 1
 
 
 def test_splits_travel_to_tasks() -> None:
-    split = LogSplit("/data/commitlog/0", 0, 100, 200)
+    (split,) = plan_splits([imagined(1, 4096)])
     assert pickle.loads(pickle.dumps(split)) == split
-    assert split != LogSplit("/data/commitlog/0", 0, 100, 201)
+    assert split != plan_splits([imagined(1, 4097)])[0]

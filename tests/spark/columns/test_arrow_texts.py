@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from twisted_mq.protocol.text.java import from_utf8
-from twisted_mq.spark.source.arrow_texts import as_text, invalid_utf8_rows, replace_rows, spans, split_buffers
+from twisted_mq.spark.columns.arrow_texts import as_text, invalid_utf8_rows, replace_rows, spans, split_buffers
 
 
 def test_buffers_of_a_slice_begin_at_zero() -> None:

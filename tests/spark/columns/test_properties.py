@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from twisted_mq.protocol.text.properties import decode_property_bytes
-from twisted_mq.spark.source.properties import MAP_TYPE, parse_properties
+from twisted_mq.spark.columns.properties import MAP_TYPE, parse_properties
 
 PIECES = st.sampled_from([b"\x01", b"\x02", b"a", b"b", b"TAGS", b"KEYS", "é".encode(), b"\xff", b"UNIQ_KEY", b" "])
 TEXTS = st.lists(st.lists(PIECES, max_size=9).map(b"".join), max_size=8)

@@ -1,4 +1,4 @@
-"""Which files a store has, and what begins at a position of one."""
+"""What begins at a position of a file."""
 
 from __future__ import annotations
 
@@ -8,46 +8,14 @@ import pytest
 
 from tests.spark.stores import StoreWriter
 from twisted_mq.protocol.errors import RecordError
-from twisted_mq.spark.errors import LogFileGone, NoCommitLog
-from twisted_mq.spark.source.log_file import LogFile, list_log_files
+from twisted_mq.spark.source.stores import Store, list_log_files
 from twisted_mq.storage.files import mapped_log
+from twisted_mq.storage.files.mapped_log import MappedLog
 
 
-def open_first(store: str) -> LogFile:
-    file = list_log_files(store)[0]
-    return LogFile(file.path, file.first_offset)
-
-
-def test_files_are_listed_in_order_and_others_are_passed_over(tmp_path: Path) -> None:
-    log = tmp_path / "commitlog"
-    log.mkdir()
-    for name, content in (("00000000000000000100", b"x" * 100), ("00000000000000000000", b"y"), ("notes.txt", b"z")):
-        (log / name).write_bytes(content)
-    (log / "00000000000000000200").write_bytes(b"")
-    expected = [
-        (str(log / "00000000000000000000"), 0, 1),
-        (str(log / "00000000000000000100"), 100, 100),
-    ]
-    for path in (tmp_path, log):
-        assert [(file.path, file.first_offset, file.size) for file in list_log_files(str(path))] == expected
-
-
-@pytest.mark.parametrize(("made", "reason"), [([], "no such directory"), (["store"], "holds no commitlog directory")])
-def test_a_path_that_is_no_store_says_what_to_give(tmp_path: Path, made: list[str], reason: str) -> None:
-    for name in made:
-        (tmp_path / name).mkdir()
-    path = str(tmp_path / "store")
-    with pytest.raises(NoCommitLog) as raised:
-        list_log_files(path)
-    assert str(raised.value) == (
-        f"{path}: {reason}; give the directory that holds commitlog/ (storePathRootDir), or commitlog/ itself"
-    )
-
-
-def test_a_deleted_file_is_named(tmp_path: Path) -> None:
-    path = str(tmp_path / "00000000000000000000")
-    with pytest.raises(LogFileGone, match="gone since the read was planned"):
-        LogFile(path, 0)
+def open_first(store: str, number: int = 0) -> MappedLog:
+    file = list_log_files(Store(store))[number]
+    return MappedLog(file.path, file.first_offset)
 
 
 def test_a_record_proves_itself_by_its_own_offset(writer: StoreWriter) -> None:
@@ -55,7 +23,7 @@ def test_a_record_proves_itself_by_its_own_offset(writer: StoreWriter) -> None:
     second = writer.append(body=b"two")
     log = open_first(writer.write())
     assert (log.record_at(first).physical_offset, log.record_at(second).physical_offset) == (first, second)
-    moved = LogFile(log.path, 4096)
+    moved = MappedLog(log.path, 4096)
     with pytest.raises(RecordError, match="says it lies at 0, not at 4096"):
         moved.record_at(0)
     assert moved.fault_at(0) == "the record says it lies at 0, not at 4096"
@@ -82,8 +50,7 @@ def test_blank_and_unwritten_bytes(tmp_path: Path) -> None:
     path = writer.write()
     log = open_first(path)
     assert (log.is_blank(end), log.is_blank(0), log.is_blank(511)) == (True, False, False)
-    last = list_log_files(path)[1]
-    second = LogFile(last.path, last.first_offset)
+    second = open_first(path, 1)
     used = writer.position - 512
     assert second.written_end(0, 512) <= used
     assert second.written_end(used, 512) == used
@@ -104,9 +71,9 @@ def test_records_are_found_across_the_chunks_of_a_search(tmp_path: Path, monkeyp
 def test_a_hole_at_the_end_is_known(tmp_path: Path) -> None:
     path = tmp_path / f"{0:020d}"
     path.write_bytes(b"x" * 100)
-    assert LogFile(str(path), 0).data_end == 100
+    assert MappedLog(str(path), 0).data_end == 100
     with open(path, "r+b") as file:
         file.truncate(1 << 24)
-    sparse = LogFile(str(path), 0)
+    sparse = MappedLog(str(path), 0)
     assert 100 <= sparse.data_end <= 1 << 24
     assert sparse.written_end(0, 1 << 24) == 100

@@ -9,23 +9,26 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Sequence
 
+import attrs
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from twisted_mq.protocol.columns import Mask
 from twisted_mq.protocol.flags import MessageSysFlag
 from twisted_mq.protocol.layouts.host import host_text
 from twisted_mq.protocol.messages.compression import CompressionError, plain_body
 from twisted_mq.protocol.text.properties import PROPERTY_KEYS, PROPERTY_TAGS, PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX
-from twisted_mq.spark.source.arrow_texts import as_text, replace_rows
-from twisted_mq.spark.source.inner_batches import with_messages_of_batches
-from twisted_mq.spark.source.properties import Properties, parse_properties
-from twisted_mq.spark.source.records import Records, gather
-from twisted_mq.spark.source.schema import COLUMNS, TIMESTAMP_TYPE, arrow_schema
+from twisted_mq.spark.columns.arrow_texts import as_text, replace_rows
+from twisted_mq.spark.columns.inner_batches import holds_messages, with_messages_of_batches
+from twisted_mq.spark.columns.properties import Properties, parse_properties
+from twisted_mq.spark.columns.records import Records, gather
+from twisted_mq.spark.columns.schema import COLUMNS, TIMESTAMP_TYPE, arrow_schema
+from twisted_mq.spark.columns.selection import EVERYTHING, Selection
 from twisted_mq.storage.columns.record_columns import RecordColumns
 
-MAX_BATCH_BODY_BYTES = 512 * 1024 * 1024
-"""A batch whose bodies decompress to more is cut in halves: an Arrow column holds 2 GiB at most."""
+MAX_BATCH_BODY_BYTES = 32 * 1024 * 1024
+"""A batch whose bodies decompress to more is cut in halves, down to single records: a worker has little memory."""
+_TAGS_COLUMN = "tags"
 _FIRST_MS = -62_135_596_800_000
 _LAST_MS = 253_402_300_799_999
 """The years 1 to 9999, which Python's datetime knows; what lies outside is no time that a producer meant."""
@@ -35,12 +38,31 @@ class BodiesTooLarge(Exception):
     """The decompressed bodies of a batch pass MAX_BATCH_BODY_BYTES."""
 
 
+@attrs.frozen
+class Origin:
+    """Where records are from: what all rows of a batch say alike."""
+
+    store: str | None = None
+    broker_name: str | None = None
+
+
+UNKNOWN = Origin()
+
+
 class Batch:
     """Records with what several columns share, made at first use."""
 
-    def __init__(self, records: Records) -> None:
+    def __init__(self, records: Records, origin: Origin) -> None:
         self.records = records
         self.spans = records.spans
+        self.origin = origin
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def only(self, wanted: Mask) -> Batch:
+        """The records of the rows that are wanted."""
+        return self if wanted.all() else Batch(self.records.select(np.flatnonzero(wanted)), self.origin)
 
     @functools.cached_property
     def topics(self) -> pa.StringArray:
@@ -82,7 +104,19 @@ def _topic(batch: Batch) -> pa.Array:
 
 
 def _file(batch: Batch) -> pa.Array:
-    return pa.repeat(pa.scalar(batch.spans.log.name), len(batch.records))
+    return _repeated(batch, batch.spans.log.name)
+
+
+def _store(batch: Batch) -> pa.Array:
+    return _repeated(batch, batch.origin.store)
+
+
+def _broker_name(batch: Batch) -> pa.Array:
+    return _repeated(batch, batch.origin.broker_name)
+
+
+def _repeated(batch: Batch, text: str | None) -> pa.Array:
+    return pa.repeat(pa.scalar(text, pa.string()), len(batch))
 
 
 def _property(name: str, batch: Batch) -> pa.Array:
@@ -94,7 +128,7 @@ def _properties(batch: Batch) -> pa.Array:
 
 
 def _crc_ok(batch: Batch) -> pa.Array:
-    right = np.ones(len(batch.records), np.bool_)
+    right = np.ones(len(batch), np.bool_)
     right[batch.spans.wrong_bodies()] = False
     return pa.array(right)
 
@@ -129,6 +163,8 @@ ColumnMaker = Callable[[Batch], pa.Array]
 _DERIVED: dict[str, ColumnMaker] = {
     "topic": _topic,
     "file": _file,
+    "store": _store,
+    "brokerName": _broker_name,
     "tags": functools.partial(_property, PROPERTY_TAGS),
     "keys": functools.partial(_property, PROPERTY_KEYS),
     "uniqKey": functools.partial(_property, PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX),
@@ -150,24 +186,44 @@ COLUMN_MAKERS: dict[str, ColumnMaker] = {
 }
 
 
-def record_batches(records: Records, names: Sequence[str], topics: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
-    """These columns of the records, of the given topics only if there are any; mostly one batch, none without rows.
+def record_batches(
+    records: Records, names: Sequence[str], selection: Selection = EVERYTHING, origin: Origin = UNKNOWN
+) -> Iterator[pa.RecordBatch]:
+    """These columns of the messages that are wanted; mostly one batch, none without rows.
 
     A row is a message: an inner batch has as many as it has messages.
     """
-    batch = Batch(records)
-    if topics:
-        wanted = np.asarray(pc.is_in(batch.topics, pa.array(topics, pa.string())))
-        if not wanted.all():
-            batch = Batch(records.select(np.flatnonzero(wanted)))
-    if not len(batch.records):
-        return
+    batch = Batch(records, origin).only(selection.by_numbers(records.spans))
+    if selection.names_topics:
+        batch = batch.only(selection.by_topics(batch.topics))
+    if selection.tags:
+        batch = batch.only(_may_have_tags(batch, selection))
+    if len(batch):
+        yield from _arrow_batches(batch, names, selection)
+
+
+def _may_have_tags(batch: Batch, selection: Selection) -> Mask:
+    """The records with wanted tags, and those whose messages have tags of their own."""
+    found = selection.by_tags(batch.properties.value_of(PROPERTY_TAGS))
+    found[holds_messages(batch.spans)] = True
+    return found
+
+
+def _arrow_batches(batch: Batch, names: Sequence[str], selection: Selection) -> Iterator[pa.RecordBatch]:
+    """All columns of a batch; of its halves where its bodies are too large."""
+    inner = len(holds_messages(batch.spans))
+    made = (*names, _TAGS_COLUMN) if inner and selection.tags and _TAGS_COLUMN not in names else names
     try:
-        arrays = [COLUMN_MAKERS[name](batch) for name in names]
+        arrays = [COLUMN_MAKERS[name](batch) for name in made]
     except BodiesTooLarge:
-        middle = len(batch.records) // 2
-        rows = np.arange(len(batch.records))
-        yield from record_batches(batch.records.select(rows[:middle]), names)
-        yield from record_batches(batch.records.select(rows[middle:]), names)
+        first = np.arange(len(batch)) < len(batch) // 2
+        yield from _arrow_batches(batch.only(first), names, selection)
+        yield from _arrow_batches(batch.only(~first), names, selection)
         return
-    yield with_messages_of_batches(pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(names)), batch.spans)
+    found = pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(made))
+    if inner:
+        found = with_messages_of_batches(found, batch.spans)
+        if selection.tags:
+            found = found.filter(pa.array(selection.by_tags(found[_TAGS_COLUMN]))).select(list(names))
+    if found.num_rows:
+        yield found

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from twisted_mq.protocol.text.properties import decode_property_bytes
-from twisted_mq.spark.source.arrow_texts import Rows, invalid_utf8_rows, replace_rows, spans, split_buffers
+from twisted_mq.spark.columns.arrow_texts import Rows, invalid_utf8_rows, replace_rows, spans, split_buffers
 
 MAP_TYPE = pa.map_(pa.string(), pa.string())
 _NAME_END = 1

@@ -7,17 +7,18 @@ import pytest
 
 from tests.spark.stores import IPV6_BORN, IPV6_STORE, StoreWriter
 from twisted_mq.protocol.layouts.record import read_head, read_spans
-from twisted_mq.spark.source.log_file import LogFile, list_log_files
-from twisted_mq.spark.source.records import gather, load_records
+from twisted_mq.spark.columns.records import gather, load_records
+from twisted_mq.spark.source.stores import Store, list_log_files
 from twisted_mq.storage.columns.record_columns import intact_records
+from twisted_mq.storage.files.mapped_log import MappedLog
 
 
-def open_first(store: str) -> LogFile:
-    file = list_log_files(store)[0]
-    return LogFile(file.path, file.first_offset)
+def open_first(store: str) -> MappedLog:
+    file = list_log_files(Store(store))[0]
+    return MappedLog(file.path, file.first_offset)
 
 
-def mixed_store(writer: StoreWriter) -> LogFile:
+def mixed_store(writer: StoreWriter) -> MappedLog:
     """All four kinds of heads, both versions, empty and filled fields, in one file."""
     for number, hosts in enumerate([{}, {"born_host": IPV6_BORN}, {"store_host": IPV6_STORE}] * 2):
         writer.append(body=b"x" * number, properties={"TAGS": "t"} if number % 2 else b"", flag=-number, **hosts)

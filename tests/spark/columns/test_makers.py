@@ -11,17 +11,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.spark.stores import IPV4_BORN, IPV4_STORE, IPV6_BORN, IPV6_STORE, StoreWriter
+from tests.spark.stores import IPV4_BORN, IPV4_STORE, IPV6_BORN, IPV6_STORE, StoreWriter, everything
 from tests.support.captures import STORES
 from twisted_mq.protocol.layouts.record_codec import decode_message
 from twisted_mq.protocol.messages import compression
 from twisted_mq.protocol.messages.compression import CompressionType
 from twisted_mq.protocol.messages.message import MessageExt
-from twisted_mq.spark.source import columns as columns_module
-from twisted_mq.spark.source.columns import record_batches
-from twisted_mq.spark.source.log_file import LogFile, list_log_files
-from twisted_mq.spark.source.log_stretch import Damage, read_stretch
-from twisted_mq.spark.source.schema import COLUMN_NAMES, arrow_schema
+from twisted_mq.spark.columns import makers as columns_module
+from twisted_mq.spark.columns.makers import Origin, record_batches
+from twisted_mq.spark.columns.records import Records
+from twisted_mq.spark.columns.schema import COLUMN_NAMES, arrow_schema
+from twisted_mq.spark.columns.selection import Selection
+from twisted_mq.spark.source.stores import Store, list_log_files
+from twisted_mq.storage.files.mapped_log import MappedLog
 
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
@@ -29,10 +31,9 @@ EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 def batches(
     store: str, names: tuple[str, ...] = COLUMN_NAMES, topics: tuple[str, ...] = ()
 ) -> Iterator[pa.RecordBatch]:
-    for file in list_log_files(store):
-        for piece in read_stretch(LogFile(file.path, file.first_offset), 0, file.size):
-            if not isinstance(piece, Damage):
-                yield from record_batches(piece, names, topics)
+    for piece in everything(store):
+        if isinstance(piece, Records):
+            yield from record_batches(piece, names, Selection(topics), Origin("/a/store", "broker-a"))
 
 
 def rows(store: str, *names: str, topics: tuple[str, ...] = ()) -> list[dict[str, Any]]:
@@ -50,6 +51,8 @@ def expected_row(message: MessageExt, file: str) -> dict[str, Any]:
         "queueOffset": message.queue_offset,
         "physicalOffset": message.physical_offset,
         "file": file,
+        "store": "/a/store",
+        "brokerName": "broker-a",
         "tags": message.tags,
         "keys": message.properties.get("KEYS"),
         "uniqKey": message.unique_key,
@@ -71,7 +74,7 @@ def expected_row(message: MessageExt, file: str) -> dict[str, Any]:
 
 def decoded(store: str, found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The rows that the protocol's decoder gives for the same places."""
-    logs = {file.path[-20:]: LogFile(file.path, file.first_offset) for file in list_log_files(store)}
+    logs = {file.path[-20:]: MappedLog(file.path, file.first_offset) for file in list_log_files(Store(store))}
     places = [(logs[row["file"]], row["physicalOffset"]) for row in found]
     return [expected_row(decode_message(log.data, offset - log.first_offset), log.name) for log, offset in places]
 

@@ -8,10 +8,10 @@ from pyspark.sql.types import StructType
 
 from twisted_mq.protocol.layouts.derive import field_table
 from twisted_mq.protocol.layouts.record import MESSAGE
-from twisted_mq.spark.source.schema import COLUMN_NAMES, COLUMNS, arrow_schema, spark_ddl
+from twisted_mq.spark.columns.schema import COLUMN_NAMES, COLUMNS, arrow_schema, spark_ddl
 
 NAMES_OF_THE_TABLE = (
-    "topic queueId queueOffset physicalOffset file tags keys uniqKey properties flag sysFlag bornTimestamp "
+    "topic queueId queueOffset physicalOffset file store brokerName tags keys uniqKey properties flag sysFlag bornTimestamp "
     "storeTimestamp bornHost storeHost reconsumeTimes preparedTransactionOffset storeSize bodyCRC crcOk body"
 )
 
@@ -24,7 +24,7 @@ def test_names_and_types() -> None:
 
 
 def test_arrow_types_are_those_that_spark_expects(session: SparkSession) -> None:
-    assert arrow_schema() == to_arrow_schema(StructType.fromDDL(spark_ddl()), timezone="UTC")
+    assert arrow_schema(COLUMN_NAMES) == to_arrow_schema(StructType.fromDDL(spark_ddl(COLUMN_NAMES)), timezone="UTC")
 
 
 def test_copied_columns_name_fields_of_the_record() -> None:

@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from twisted_mq.protocol.layouts.derive import field_table
 from twisted_mq.protocol.layouts.record import MESSAGE
+from twisted_mq.spark.columns.properties import MAP_TYPE
 from twisted_mq.spark.errors import WrongOption
-from twisted_mq.spark.source.properties import MAP_TYPE
 
 TIMESTAMP_TYPE = pa.timestamp("us", tz="UTC")
 ARROW_TYPES = {
@@ -52,6 +52,8 @@ COLUMNS: tuple[Column, ...] = (
     _number("queueOffset", "queue_offset", "place in the queue, counted in messages"),
     _number("physicalOffset", "physical_offset", "place in the commit log, in bytes"),
     Column("file", "string", "", "name of the commit log file"),
+    Column("store", "string", "", "path or URI of the store"),
+    Column("brokerName", "string", "", "as the option brokerName says; null without"),
     Column("tags", "string", "", "property TAGS; null without"),
     Column("keys", "string", "", "property KEYS, several keys with a space between; null without"),
     Column("uniqKey", "string", "", "property UNIQ_KEY, the id that the producer gave; null without"),
@@ -73,6 +75,8 @@ COLUMNS: tuple[Column, ...] = (
 )
 
 COLUMN_NAMES = tuple(column.name for column in COLUMNS)
+DEFAULT_COLUMNS = tuple(name for name in COLUMN_NAMES if name not in ("properties", "crcOk"))
+"""What is dear and rarely asked for is by request."""
 _BY_NAME = {column.name: column for column in COLUMNS}
 
 
@@ -86,11 +90,11 @@ def columns_named(names: Sequence[str]) -> list[Column]:
     return [_BY_NAME[name] for name in names]
 
 
-def spark_ddl(names: Sequence[str] = COLUMN_NAMES) -> str:
+def spark_ddl(names: Sequence[str]) -> str:
     """The schema as Spark's DDL text: `topic string, queueId int, ...`."""
     return ", ".join(f"`{column.name}` {column.type}" for column in columns_named(names))
 
 
-def arrow_schema(names: Sequence[str] = COLUMN_NAMES) -> pa.Schema:
+def arrow_schema(names: Sequence[str]) -> pa.Schema:
     """The schema of the record batches."""
     return pa.schema([pa.field(column.name, ARROW_TYPES[column.type]) for column in columns_named(names)])

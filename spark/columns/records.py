@@ -14,7 +14,7 @@ import pyarrow as pa
 from twisted_mq.protocol.columns import Numbers, Positions
 from twisted_mq.protocol.layouts.record_columns import HOST_FIELDS, NUMBER_FIELDS, heads_at, hosts_at
 from twisted_mq.storage.columns.record_columns import RecordColumns
-from twisted_mq.storage.files.mapped_log import MappedLog
+from twisted_mq.storage.files.mapped_log import LogBytes
 
 
 @attrs.frozen(eq=False)
@@ -41,7 +41,7 @@ class Records:
         return load_records(self.spans.rows(rows))
 
 
-def gather(log: MappedLog, begins: Positions, ends: Positions) -> pa.BinaryArray:
+def gather(log: LogBytes, begins: Positions, ends: Positions) -> pa.BinaryArray:
     """The bytes of each span, copied back to back. Spans must ascend and not overlap: Arrow checks nothing here."""
     count = len(begins)
     if not count:

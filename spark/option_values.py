@@ -1,0 +1,69 @@
+"""Values of options, all of which Spark hands over as text. Each function raises WrongOption with the option's name."""
+
+from __future__ import annotations
+
+import datetime
+import re
+
+from twisted_mq.spark.errors import WrongOption
+
+_SIZE = re.compile(r"([0-9]{1,15})([kmg]?)\Z", re.ASCII)
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+_TRUTH = {"true": True, "false": False}
+_NUMBER = re.compile(r"[0-9]{1,18}\Z", re.ASCII)
+
+
+def names(name: str, value: str) -> tuple[str, ...]:
+    """Words with commas between."""
+    found = tuple(part.strip() for part in value.split(",") if part.strip())
+    if not found:
+        raise WrongOption(name, value, "names are needed, with commas between")
+    return found
+
+
+def numbers(name: str, value: str) -> tuple[int, ...]:
+    """Whole numbers with commas between."""
+    return tuple(number(name, part) for part in names(name, value))
+
+
+def number(name: str, value: str) -> int:
+    """A whole number from 0 on."""
+    if not _NUMBER.match(value.strip()):
+        raise WrongOption(name, value, "a whole number is needed")
+    return int(value)
+
+
+def size_bytes(name: str, value: str) -> int:
+    """A number of bytes: 67108864, 64m."""
+    match = _SIZE.match(value.strip().lower())
+    if match is None:
+        raise WrongOption(name, value, "a number of bytes is needed, such as 67108864 or 64m")
+    return int(match[1]) * _UNITS[match[2]]
+
+
+def truth(name: str, value: str) -> bool:
+    """true or false."""
+    if value.strip().lower() not in _TRUTH:
+        raise WrongOption(name, value, "true or false is needed")
+    return _TRUTH[value.strip().lower()]
+
+
+def time_ms(name: str, value: str) -> int:
+    """A time in ms since 1970, or as ISO 8601 has it; UTC where it says no zone."""
+    if _NUMBER.match(value.strip()):
+        return int(value)
+    try:
+        time = datetime.datetime.fromisoformat(value.strip())
+    except ValueError as error:
+        raise WrongOption(name, value, "ms since 1970 are needed, or a time such as 2026-11-20T23:18:54Z") from error
+    if time.tzinfo is None:
+        time = time.replace(tzinfo=datetime.UTC)
+    return int(time.timestamp() * 1000)
+
+
+def pattern(name: str, value: str) -> re.Pattern[str]:
+    """A regular expression of Python's."""
+    try:
+        return re.compile(value)
+    except re.error as error:
+        raise WrongOption(name, value, f"is no regular expression: {error}") from error

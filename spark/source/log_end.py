@@ -1,0 +1,99 @@
+"""Where a log ends: behind its last whole record, found with a few reads of its last file.
+
+A record that its broker is writing just now, or that a crash cut off, is no part of the log yet. What a read plans up to
+this end stays as it is, whatever the broker appends meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from twisted_mq.protocol.columns import Buffer
+from twisted_mq.protocol.layouts.checkpoint import CHECKPOINT_STRUCT
+from twisted_mq.spark.source.open_log import SEARCH_BYTES, OpenLog
+from twisted_mq.spark.source.stores import LogFile, Store, locate
+from twisted_mq.storage.columns.record_columns import intact_records
+from twisted_mq.storage.columns.walk import BATCH_ROWS
+from twisted_mq.storage.files.paths import StorePaths
+
+_CHAIN_BYTES = 1 << 18
+"""What is read of a run of records at a time."""
+
+
+def complete_end(store: Store, files: Sequence[LogFile]) -> int:
+    """The physical offset behind the last whole record of these files; 0 without files."""
+    for file in reversed(files):
+        log = OpenLog(store, file)
+        if log.is_written(0, SEARCH_BYTES):
+            return file.first_offset + _end_in(log)
+    return files[0].first_offset if files else 0
+
+
+def confirmed_end(store: Store) -> int:
+    """The physical offset that the store's checkpoint says replicas have; 0 where it says nothing."""
+    system, root = locate(store.uri)
+    try:
+        with system.open_input_file(StorePaths(root).checkpoint) as file:
+            data = file.read_at(CHECKPOINT_STRUCT.size, 0)
+    except FileNotFoundError:
+        return 0
+    return int(CHECKPOINT_STRUCT.unpack(data)[-1]) if len(data) == CHECKPOINT_STRUCT.size else 0
+
+
+def _end_in(log: OpenLog) -> int:
+    """The position behind the last whole record of a file that something is written in."""
+    written = _written_end(log)
+    position = _last_start(log, written)
+    while True:
+        position = _chain_end(log, position)
+        following = next(log.records_from(position + 1, written), None)
+        if following is None:
+            return position
+        position = following
+
+
+def _written_end(log: OpenLog) -> int:
+    """A position behind all but zero bytes; long runs of zeros inside a body can lead to a lower one."""
+    low, high = 0, log.limit
+    while high - low > SEARCH_BYTES:
+        middle = (low + high) // 2
+        if log.is_written(middle, SEARCH_BYTES):
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _last_start(log: OpenLog, end: int) -> int:
+    """Where a record begins not far before `end`; 0 where none does."""
+    step = 4 * SEARCH_BYTES
+    while step < 2 * end:
+        start = next(log.records_from(max(0, end - step), end), None)
+        if start is not None:
+            return start
+        step *= 4
+    return 0
+
+
+def _chain_end(log: OpenLog, position: int) -> int:
+    """Where the run of whole records ends that begins there; a blank record ends its file."""
+    while True:
+        window = log.window(position, _CHAIN_BYTES)
+        records = intact_records(window, np.array(window.chained(0, window.size, BATCH_ROWS), np.int64))
+        if len(records) and _has_end(window.data, int(records.properties[-1]), int(records.ends[-1])):
+            position += int(records.ends[-1])
+        elif len(records) > 1:
+            position += int(records.ends[-2])
+        elif window.is_blank(0):
+            return log.size
+        elif size := (log.record_size(position) if not len(records) else 0):
+            position += size
+        else:
+            return position
+
+
+def _has_end(data: Buffer, properties: int, end: int) -> bool:
+    """Whether the properties of a record, which are written last, have their last byte: it is never 0."""
+    return properties == end or data[end - 1] != 0

@@ -1,0 +1,146 @@
+"""Store directories on any file system that Arrow knows: local paths, s3a, hdfs and others are one thing.
+
+A store is named by a path (`/data/store`, `file:/data/store`) or a URI (`s3a://bucket/store`, `hdfs://host:8020/store`);
+what Arrow's URIs say of access (`s3a://KEY:SECRET@bucket/store?endpoint_override=host:9000&scheme=http`) is taken as it is.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import functools
+import itertools
+import os
+import re
+from collections.abc import Sequence
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+import attrs
+from pyarrow import fs
+
+from twisted_mq.spark.errors import NoCommitLog, WrongOption
+from twisted_mq.storage.files.paths import file_offset
+
+COMMIT_LOG = "commitlog"
+_PATTERN = re.compile(r"[*?\[]")
+_OLD_SCHEMES = {"s3a": "s3", "s3n": "s3"}
+"""Hadoop's names, and Arrow's for the same."""
+
+
+@attrs.frozen
+class Store:
+    """A store directory or its commit log directory; `broker_name` where the reader of it said one."""
+
+    uri: str
+    broker_name: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The path or URI without what gives access."""
+        if "://" not in self.uri:
+            return self.uri
+        parts = urlsplit(self.uri)
+        return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query=""))
+
+
+@attrs.frozen
+class LogFile:
+    """A commit log file as it was listed: the physical offset of its first byte, and its size in bytes."""
+
+    path: str
+    first_offset: int
+    size: int
+
+    @property
+    def end(self) -> int:
+        """The physical offset behind it."""
+        return self.first_offset + self.size
+
+
+@functools.lru_cache(maxsize=64)
+def locate(uri: str) -> tuple[fs.FileSystem, str]:
+    """The file system of a path or URI, and the path there."""
+    if "://" not in uri:
+        return fs.LocalFileSystem(), os.path.abspath(uri)
+    scheme, _, rest = uri.partition("://")
+    system, path = fs.FileSystem.from_uri(f"{_OLD_SCHEMES.get(scheme, scheme)}://{rest}")
+    return system, path.rstrip("/")
+
+
+def stores_named(uris: Sequence[str], broker_names: Sequence[str] = ()) -> tuple[Store, ...]:
+    """The stores of these paths in order, patterns (`/data/*/store`) resolved and sorted.
+
+    Broker names go with the resolved stores one by one. Raises NoCommitLog where a pattern matches nothing, WrongOption
+    where there are more or fewer names than stores.
+    """
+    found = [match for uri in uris for match in _matches(_local_path(uri))]
+    if broker_names and len(broker_names) != len(found):
+        raise WrongOption("brokerName", ",".join(broker_names), f"{len(found)} stores are read, each needs a name")
+    return tuple(map(Store, found, broker_names or itertools.repeat(None)))
+
+
+def _local_path(uri: str) -> str:
+    """`/data/a store` for `file:/data/a%20store` and `file:///data/a%20store`; others as they are."""
+    return "/" + unquote(uri[len("file:") :]).lstrip("/") if uri.startswith("file:") else uri
+
+
+def _matches(uri: str) -> list[str]:
+    """The directories that a pattern names; a path without one is itself."""
+    scheme, mark, rest = uri.rpartition("://")
+    path, ask, query = rest.partition("?") if mark else (rest, "", "")
+    if not _PATTERN.search(path):
+        return [uri]
+    steps = path.split("/")
+    plain = next(number for number, step in enumerate(steps) if _PATTERN.search(step))
+    found = [scheme + mark + "/".join(steps[:plain])]
+    for step in steps[plain:]:
+        found = [f"{parent}/{name}" for parent in found for name in _children(parent + ask + query, step)]
+    if not found:
+        raise NoCommitLog(uri, "no directory matches")
+    return [match + ask + query for match in found]
+
+
+def _children(parent: str, step: str) -> list[str]:
+    """The names of the directories in `parent` that a step of a pattern means, sorted."""
+    return [name for name in directories_in(Store(parent or "/")) if fnmatch.fnmatchcase(name, step)]
+
+
+def log_directory(store: Store) -> str:
+    """The path of the commit log files, of a store or of the commit log directory itself. Raises NoCommitLog."""
+    system, path = locate(store.uri)
+    inside = f"{path}/{COMMIT_LOG}"
+    here, below = system.get_file_info([path, inside])
+    if below.type == fs.FileType.Directory:
+        return inside
+    if here.type != fs.FileType.Directory:
+        raise NoCommitLog(store.name, "no such directory")
+    if any(file_offset(info.base_name) is not None for info in _listed(system, path)):
+        return path
+    raise NoCommitLog(store.name, "holds no commitlog directory")
+
+
+def list_log_files(store: Store) -> list[LogFile]:
+    """The store's commit log files in order, empty ones left out: names and sizes, nothing is read. Raises NoCommitLog."""
+    return files_in(store, log_directory(store))
+
+
+def files_in(store: Store, directory: str) -> list[LogFile]:
+    """The files of a directory whose names are offsets, in order; empty ones and missing directories have none."""
+    system, _ = locate(store.uri)
+    found = []
+    for info in _listed(system, directory):
+        first_offset = file_offset(info.base_name)
+        if first_offset is not None and info.size:
+            found.append(LogFile(info.path, first_offset, info.size))
+    return sorted(found, key=lambda file: file.first_offset)
+
+
+def directories_in(store: Store, *steps: str) -> list[str]:
+    """The names of the directories below the store; none where there is no such place."""
+    system, root = locate(store.uri)
+    listed = _listed(system, "/".join((root, *steps)))
+    return sorted(info.base_name for info in listed if info.type == fs.FileType.Directory)
+
+
+def _listed(system: fs.FileSystem, path: str) -> list[fs.FileInfo]:
+    found: list[fs.FileInfo] = system.get_file_info(fs.FileSelector(path, allow_not_found=True))
+    return found

@@ -1,0 +1,97 @@
+"""Where a log ends: behind its last whole record, and with how few reads that is known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.spark.stores import StoreWriter
+from twisted_mq.protocol.layouts.checkpoint import CHECKPOINT_FILE_BYTES, CHECKPOINT_STRUCT
+from twisted_mq.spark.source.log_end import complete_end, confirmed_end
+from twisted_mq.spark.source.open_log import OpenLog
+from twisted_mq.spark.source.stores import Store, list_log_files
+
+
+def end_of(root: str) -> int:
+    return complete_end(Store(root), list_log_files(Store(root)))
+
+
+def test_the_end_is_behind_the_last_whole_record(tmp_path: Path) -> None:
+    writer = StoreWriter(tmp_path / "store", file_size=1 << 20)
+    assert end_of(writer.write()) == 0
+    for number in range(400):
+        writer.append(body=b"x" * (number * 37 % 5000))
+        if number % 57 == 0:
+            assert end_of(writer.write()) == writer.position
+
+
+@pytest.mark.parametrize("kept", [1, 4, 36, 88, 100, 150, 199])
+def test_a_record_that_is_being_written_is_no_part_of_it(writer: StoreWriter, kept: int) -> None:
+    for _ in range(50):
+        writer.append(body=b"x" * 100, properties={"TAGS": "a"})
+    last = writer.positions[-1]
+    writer.overwrite(last + kept, bytes(writer.position - last - kept))
+    assert end_of(writer.write()) == last
+
+
+def test_properties_that_lack_their_last_byte_are_not_whole(writer: StoreWriter) -> None:
+    writer.append()
+    last = writer.append(properties={"TAGS": "a", "KEYS": "b"})
+    writer.overwrite(writer.position - 1, b"\0")
+    assert end_of(writer.write()) == last
+
+
+def test_long_bodies_of_zeros_do_not_end_the_log(tmp_path: Path) -> None:
+    writer = StoreWriter(tmp_path / "store", file_size=4 << 20)
+    for size in (10, 700_000, 10, 900_000, 1_500_000, 10):
+        writer.append(body=bytes(size))
+    assert end_of(writer.write()) == writer.position
+
+
+def test_damage_before_the_end_does_not_end_the_log(writer: StoreWriter) -> None:
+    for _ in range(50):
+        writer.append(body=b"x" * 100)
+    for number in (20, 47, 48):
+        writer.overwrite(writer.positions[number], b"\xee" * 50)
+    assert end_of(writer.write()) == writer.position
+
+
+def test_files_made_ahead_and_full_ones(tmp_path: Path) -> None:
+    writer = StoreWriter(tmp_path / "store", file_size=4096)
+    for _ in range(60):
+        writer.append()
+    store = writer.write()
+    assert end_of(store) == writer.position
+    ahead = writer.position - writer.position % 4096 + 4096
+    for first in (ahead, ahead + 4096):
+        Path(store, "commitlog", f"{first:020d}").write_bytes(bytes(4096))
+    assert end_of(store) == writer.position
+    Path(store, "commitlog", f"{ahead - 4096:020d}").write_bytes(bytes(4096))
+    assert end_of(store) == ahead - 4096  # the blank record fills the file before
+
+
+def test_few_bytes_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = StoreWriter(tmp_path / "store", file_size=64 << 20)
+    while writer.position < 40 << 20:
+        writer.append(body=b"x" * 100_000)
+    read: list[int] = []
+    monkeypatch.setattr(OpenLog, "_read", _counting(OpenLog._read, read))
+    assert end_of(writer.write()) == writer.position
+    assert sum(read) < 2 << 20
+
+
+def _counting(read, counts):  # type: ignore[no-untyped-def]
+    def counted(log: OpenLog, length: int, position: int) -> bytes:
+        counts.append(length)
+        return read(log, length, position)
+
+    return counted
+
+
+def test_what_replicas_have_stands_in_the_checkpoint(writer: StoreWriter) -> None:
+    writer.append()
+    store = Store(writer.write())
+    assert confirmed_end(store) == 0
+    Path(store.uri, "checkpoint").write_bytes(CHECKPOINT_STRUCT.pack(1, 2, 3, 4, 5).ljust(CHECKPOINT_FILE_BYTES, b"\0"))
+    assert confirmed_end(store) == 5
