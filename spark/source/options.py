@@ -18,6 +18,8 @@ WHOLE_LOG = 1 << 63
 _ALL = "all"
 _CONFIRMED = "confirmed"
 _OF_TABLES = frozenset({"owner", "provider", "location", "comment", "external", "is_managed_location", "collation"})
+_PATH_NEEDED = """the store directory is needed: load(path); of a table in SQL, whose options Spark hands to no Python source, \
+SELECT ... FROM table WITH (path = '...')"""
 _AGAIN = "option."
 """What Spark adds of its own to the options of `CREATE TABLE ... USING rocketmq` (Spark: TableCatalog), and before which
 it repeats them."""
@@ -144,7 +146,7 @@ def read_options(given: Mapping[str, str]) -> ReadOptions:
             field, parse = _READS[name]
             reads[field] = parse(name, value)
     if not reads.get("paths"):
-        raise WrongOption("path", "", "the store directory is needed: load(path)")
+        raise WrongOption("path", "", _PATH_NEEDED)
     return ReadOptions(selection=Selection(**selections), **reads)  # type: ignore[arg-type]
 
 

@@ -16,8 +16,10 @@ from twisted_mq.spark.session import local_session
 
 
 @pytest.fixture(scope="session")
-def session() -> Iterator[SparkSession]:
-    started = local_session("tests", cores=2, settings={"spark.sql.shuffle.partitions": "2"})
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    warehouse = str(tmp_path_factory.mktemp("warehouse"))
+    settings = {"spark.sql.shuffle.partitions": "2", "spark.sql.warehouse.dir": warehouse}
+    started = local_session("tests", cores=2, settings=settings)
     yield started
     started.stop()
 

@@ -171,12 +171,17 @@ def test_a_table_in_sql(session: SparkSession, writer: StoreWriter) -> None:
     for number in range(4):
         writer.append(topic=("Orders", "Payments")[number % 2])
     store = writer.write()
+    session.sql(f"CREATE TEMPORARY VIEW orders USING rocketmq OPTIONS (path '{store}', topic 'Orders')")
+    assert session.sql("SELECT topic, queueOffset FROM orders ORDER BY queueOffset").collect() == [
+        ("Orders", 0),
+        ("Orders", 1),
+    ]
     session.sql(f"CREATE TABLE messages USING rocketmq OPTIONS (topic 'Orders') LOCATION '{store}'")
     try:
-        assert session.sql("SELECT topic, queueOffset FROM messages ORDER BY queueOffset").collect() == [
-            ("Orders", 0),
-            ("Orders", 1),
-        ]
+        given = f"SELECT count(*) FROM messages WITH (`path` = '{store}', `topic` = 'Orders')"
+        assert session.sql(given).collect() == [(2,)]
+        with pytest.raises(PySparkException, match="whose options Spark hands to no Python source"):
+            session.sql("SELECT count(*) FROM messages").collect()
     finally:
         session.sql("DROP TABLE messages")
 
