@@ -263,7 +263,7 @@ class OrderAgent:
 
     def _replicated(self) -> None:
         if isinstance(self._health, MasterHealth) and self._health.acknowledged() and self._reads.held_back:
-            waiting, self._reads.held_back = self._reads.held_back, set()
+            waiting, self._reads.held_back = self._reads.held_back, {}
             for topic, queue_id in waiting:
                 self._broker.polling.offer_queue(topic, queue_id)
 

@@ -41,7 +41,7 @@ class HandedOut:
         self._units = units
         self._terms = terms
         self._groups = groups
-        self.held_back: set[tuple[str, int]] = set()
+        self.held_back: dict[tuple[str, int], None] = {}
         """Queues of which something was wanted that the slave did not hold yet."""
 
     def read(
@@ -105,7 +105,7 @@ class HandedOut:
             behind = head.queue_offset
         if count == len(found.records):
             return found
-        self.held_back.add((topic, queue_id))
+        self.held_back[topic, queue_id] = None
         if not count:
             return self._nothing(topic, queue_id, offset)
         records = found.records[:count]
