@@ -17,7 +17,7 @@ class Disk:
     """One host's disk below `folder`. `latency` is the range of a sync's seconds."""
 
     def __init__(self, folder: Path, source: random.Random) -> None:
-        self.latency = source.choice(((0.0005, 0.005), (0.005, 0.05)))
+        self.latency = self.usual_latency = source.choice(((0.0005, 0.005), (0.005, 0.05)))
         self.threads: VirtualThreads | None = None
         self.in_next_sync: Callable[[], None] | None = None
         """Called once, in the middle of the next sync."""

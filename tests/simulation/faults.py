@@ -9,6 +9,7 @@ from typing import Protocol
 from tests.simulation.nodes import BrokerNode, NameServerNode, Node
 from tests.simulation.observer import Observer
 from tests.simulation.world import World
+from twisted_mq.testing.virtual_network import USUAL_DELAY
 
 
 class Cluster(Protocol):
@@ -23,6 +24,10 @@ class Cluster(Protocol):
     @property
     def nodes(self) -> list[Node]: ...
 
+    @property
+    def machines(self) -> list[Node]:
+        """What fails, those several times that fail more often."""
+
     def restart(self, node: Node) -> None: ...
 
 
@@ -35,14 +40,9 @@ def _running(nodes: Sequence[Node], source: random.Random) -> Node | None:
     return source.choice(running) if running else None
 
 
-def _machines(cluster: Cluster) -> list[Node]:
-    """Brokers more often than others."""
-    return [*cluster.brokers * 3, *cluster.name_servers, *cluster.clients]
-
-
 def kill(cluster: Cluster, source: random.Random) -> Callable[[], None] | None:
     """SIGKILL, and a start some time after."""
-    node = _running(_machines(cluster), source)
+    node = _running(cluster.machines, source)
     if node is None:
         return None
     cluster.observer.nodes_fail()
@@ -114,7 +114,7 @@ def stop(cluster: Cluster, source: random.Random) -> Callable[[], None] | None:
 
 def pause(cluster: Cluster, source: random.Random) -> Callable[[], None] | None:
     """SIGSTOP and SIGCONT."""
-    node = _running(_machines(cluster), source)
+    node = _running(cluster.machines, source)
     if node is None:
         return None
     cluster.observer.nodes_fail()
@@ -147,7 +147,7 @@ def cut_link(cluster: Cluster, source: random.Random) -> Callable[[], None] | No
 
 def isolate(cluster: Cluster, source: random.Random) -> Callable[[], None] | None:
     """A host hears nobody, and nobody hears it."""
-    one = source.choice(_machines(cluster))
+    one = source.choice(cluster.machines)
     others = [node for node in cluster.nodes if node is not one]
     cluster.observer.links_fail()
     cluster.world.told("isolate", host=one.name)
@@ -174,34 +174,34 @@ def reset(cluster: Cluster, source: random.Random) -> Callable[[], None] | None:
 def slow_disk(cluster: Cluster, source: random.Random) -> Callable[[], None] | None:
     """Syncs take longer, up to longer than anybody waits for them."""
     broker = source.choice(cluster.brokers)
-    before, low = broker.disk.latency, source.choice((0.05, 0.5, 6.0))
+    low = source.choice((0.05, 0.5, 6.0))
     broker.disk.latency = (low, low * 2)
     cluster.world.told("slow-disk", host=broker.name, seconds=low)
 
     def end() -> None:
         cluster.world.told("disk-as-before", host=broker.name)
-        broker.disk.latency = before
+        broker.disk.latency = broker.disk.usual_latency
 
     return end
 
 
 def slow_network(cluster: Cluster, source: random.Random) -> Callable[[], None] | None:
     """Everything takes longer, and connections overtake each other by more."""
-    network, before = cluster.world.network, cluster.world.network.delay
+    network = cluster.world.network
     network.delay = (0.001, source.choice((0.05, 0.3, 1.0)))
     cluster.observer.links_fail()
     cluster.world.told("slow-network", most=network.delay[1])
 
     def end() -> None:
         cluster.world.told("network-as-before")
-        network.delay = before
+        network.delay = USUAL_DELAY
 
     return end
 
 
 def wrong_clock(cluster: Cluster, source: random.Random) -> Callable[[], None] | None:
     """A host's clock jumps, or goes wrong for some time; what it is ahead or behind stays."""
-    node = _running(_machines(cluster), source)
+    node = _running(cluster.machines, source)
     if node is None:
         return None
     host, jump = node.host, source.choice((0.0, -20.0, -3.0, 3.0, 20.0, 90.0))

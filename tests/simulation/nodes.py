@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import random
 import shutil
+from collections.abc import Callable
 from typing import Any
+
+from twisted.internet.interfaces import IReactorTime
 
 from tests.simulation.disk import Disk
 from tests.simulation.world import World
 from twisted_mq.broker.machine import Machine
 from twisted_mq.broker.options import BrokerOptions
+from twisted_mq.broker.ordering.agent import OrderAgent
 from twisted_mq.broker.service import BrokerService
+from twisted_mq.coordination.interfaces import ICoordinator
 from twisted_mq.namesrv.options import NamesrvOptions
 from twisted_mq.namesrv.service import NamesrvService
 from twisted_mq.testing.virtual_network import VirtualHost
@@ -113,6 +118,8 @@ class BrokerNode(Node):
         self.disk: Disk = world.disk(name)
         self.has_copy = False
         """Whether the next start finds a copy of another broker's store."""
+        self.coordinator: Callable[[VirtualHost], ICoordinator] | None = None
+        """What makes its client of the coordinator, where it has ordered topics."""
         self._seeds = random.Random(world.random.getrandbits(32))
 
     @property
@@ -133,6 +140,11 @@ class BrokerNode(Node):
         return self.options.get("broker_role") == "SYNC_MASTER"
 
     @property
+    def agent(self) -> OrderAgent | None:
+        """Of the running service; None where none is."""
+        return self.service._agent if self.is_running else None
+
+    @property
     def store(self) -> Any:
         """The open store of the running service."""
         return self.service.controller.store
@@ -146,10 +158,15 @@ class BrokerNode(Node):
             monotonic=self.world.clock.seconds,
             random=random.Random(self._seeds.getrandbits(32)),
             process_id=lambda: 4711,
+            coordinator=self._connect if self.coordinator is not None else None,
         )
         options = BrokerOptions(store_path_root_dir=str(self.disk.root), **self.options)
         self.service = BrokerService(options, self.host, machine)
         self.service.startService()
+
+    def _connect(self, options: BrokerOptions, reactor: IReactorTime) -> ICoordinator:
+        assert self.coordinator is not None
+        return self.coordinator(self.host)
 
     def _lose(self) -> None:
         self.disk.cut_power()

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 
 import attrs
 
-from tests.simulation.scenario import Outcome, simulate
+from tests.simulation.simulate import Outcome, simulate
 
 SEEDS_A_SUM = 1000
 """After so many the sums so far are shown."""

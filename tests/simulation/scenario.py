@@ -1,29 +1,21 @@
 """One seed: a cluster of some size and configuration, work, faults, and the time after them in which all must be well.
 
-A further kind of service or workload is a `Node` that `Scenario` makes and starts; what it promises is the observer's to
-check. Ordered broker groups will come with a coordinator on a host of its own, `orderCoordinator` among the brokers'
-options, and nodes with OrderedProducer and OrderedConsumer among the clients.
+A further kind of service or workload is a `Node` that a scenario makes and starts; what it promises is the observer's to
+check.
 """
 
 from __future__ import annotations
 
-import gc
-import logging
 import random
-import sys
-import traceback
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
-
-import attrs
 
 from tests.simulation.clients import ClientNode, LiteNode, OrderlyNode, ProducingNode, PushNode
 from tests.simulation.faults import FAULTS
 from tests.simulation.nodes import BrokerNode, NameServerNode, Node
 from tests.simulation.observer import GROUPS, Observer
 from tests.simulation.world import Broken, World
-from twisted_mq.logs import PACKAGE
 from twisted_mq.protocol.layouts.ha import ConnectionState
 
 CALM_SECONDS = 240.0
@@ -32,29 +24,20 @@ CALM_SECONDS = 240.0
 SHORTEST_SECONDS = 0.001
 
 
-@attrs.frozen
-class Outcome:
-    """What came of a seed; `broken` is empty where every promise was kept."""
-
-    seed: int
-    broken: str
-    trace: str
-    seconds: float
-    acknowledged: int
-    consumed: int
-    lost: int
-    faults: Counter[str]
-    history: list[str]
-
-
 class Scenario:
     """Made from a world; `run` raises Broken."""
+
+    faults_by_name = FAULTS
 
     def __init__(self, world: World) -> None:
         self.world = world
         self.random = random.Random(world.random.getrandbits(32))
         self.faults: Counter[str] = Counter()
-        source = self.random
+        self._ends: list[tuple[float, Callable[[], None]]] = []
+        self._build()
+
+    def _build(self) -> None:
+        world, source = self.world, self.random
         self.name_servers = [NameServerNode(world, f"10.0.0.{n + 1}") for n in range(source.choice((1, 1, 2)))]
         self.brokers = [
             broker for group in range(source.choice((1, 1, 2))) for broker in self._group(group, source.random() < 0.7)
@@ -67,12 +50,15 @@ class Scenario:
         ]
         for client in self.clients:
             client.brokers = {one.name: one.broker_name for one in self.brokers}
-        self._ends: list[tuple[float, Callable[[], None]]] = []
-        self._down: list[Node] = []
 
     @property
     def nodes(self) -> list[Node]:
         return [*self.name_servers, *self.brokers, *self.clients]
+
+    @property
+    def machines(self) -> list[Node]:
+        """What fails: brokers more often than others."""
+        return [*self.brokers * 3, *self.name_servers, *self.clients]
 
     def _addresses(self) -> list[str]:
         return [server.address for server in self.name_servers]
@@ -105,19 +91,22 @@ class Scenario:
 
     def run(self) -> None:
         source = self.random
-        for node in self.nodes:
-            node.start()
-        self._pass(3.0)
+        self._start()
         end = self.world.seconds + source.uniform(40.0, 130.0)
-        kinds = source.sample(sorted(FAULTS), k=min(len(FAULTS), source.choice((1, 2, 3, 5))))
+        kinds = source.sample(sorted(self.faults_by_name), k=min(len(self.faults_by_name), source.choice((1, 2, 3, 5))))
         pause = source.choice((5.0, 15.0, 40.0))
         while self.world.seconds < end:
             self._pass(source.uniform(0.0, 2 * pause))
             self._begin(source.choice(kinds))
         self._calm()
 
+    def _start(self) -> None:
+        for node in self.nodes:
+            node.start()
+        self._pass(3.0)
+
     def _begin(self, kind: str) -> None:
-        over = FAULTS[kind](self, self.random)
+        over = self.faults_by_name[kind](self, self.random)
         if over is not None:
             self.faults[kind] += 1
             lasts = self.random.choice((0.5, 3.0, 12.0, 40.0)) * self.random.random()
@@ -140,8 +129,8 @@ class Scenario:
             if threads.errors:
                 raise Broken(f"a thread of {threads.host.name} ended: {threads.errors[0].getTraceback()}")
         for slave in self.brokers:
-            if slave.is_slave and slave.is_running and not slave.host.is_paused and _has_given_up(slave):
-                self._empty(slave)
+            if slave.is_slave and slave.is_running and not slave.host.is_paused:
+                self._mend(slave)
 
     def restart(self, node: Node) -> None:
         """Start a node again, as its operator would."""
@@ -157,18 +146,27 @@ class Scenario:
             self._make_topics(broker)
         broker.has_copy = False
 
-    @staticmethod
-    def _make_topics(broker: BrokerNode) -> None:
+    def _make_topics(self, broker: BrokerNode) -> None:
         """A slave takes over its master's topics once a minute: who starts a master from its disk makes the newest anew."""
         for topic in sorted({*GROUPS.values()}):
             broker.service.controller.topics.create_for_group(topic, broker.options["default_topic_queue_nums"])
 
-    def _empty(self, slave: BrokerNode) -> None:
+    def _mend(self, slave: BrokerNode) -> None:
         """A slave whose log is no part of its master's says so and stops; its operator gives it an empty disk."""
-        slave.kill()
-        slave.wipe()
-        self.observer.forget_comparison(slave)
-        slave.start()
+        if has_given_up(slave):
+            slave.kill()
+            slave.wipe()
+            self.observer.forget_comparison(slave)
+            slave.start()
+
+    def _calm_down(self) -> None:
+        """Take back what operators wanted."""
+
+    def _be_quiet(self) -> None:
+        """Have nothing more sent."""
+        for client in self.clients:
+            if isinstance(client, ProducingNode):
+                client.is_quiet = True
 
     def _calm(self) -> None:
         """End all faults; then everything is delivered, and every service is well."""
@@ -176,11 +174,10 @@ class Scenario:
             self._ends.pop(0)[1]()
         for node in self.nodes:
             self.restart(node)
+        self._calm_down()
         self.world.told("calm")
         self._pass(10.0)
-        for client in self.clients:
-            if isinstance(client, ProducingNode):
-                client.is_quiet = True
+        self._be_quiet()
         waited = 0.0
         while (missing := self.observer.missing()) or waited < 15.0:
             if waited > CALM_SECONDS:
@@ -190,71 +187,6 @@ class Scenario:
         self.observer.check_queues()
 
 
-def _has_given_up(slave: BrokerNode) -> bool:
+def has_given_up(slave: BrokerNode) -> bool:
     client = slave.service.controller.ha.client
     return client is not None and client.state is ConnectionState.SHUTDOWN
-
-
-class _Failures(logging.Handler):
-    """Notes what services log as errors; a traceback is a broken promise."""
-
-    def __init__(self, world: World) -> None:
-        super().__init__()
-        self._world = world
-        self.first = ""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        text = record.getMessage()
-        if record.exc_info and record.exc_info[1] is not None and not self.first:
-            self.first = f"{text}: {record.exc_info[1]!r}"
-        self._world.remark(f"  {record.levelname.lower()}: {text}")
-
-
-def _collect() -> None:
-    """Let go of processes that were killed; what ends in them now, and fails, is no longer of this world."""
-    before, sys.unraisablehook = sys.unraisablehook, lambda _: None
-    try:
-        gc.collect()
-    finally:
-        sys.unraisablehook = before
-
-
-def simulate(seed: int, log_level: int = logging.ERROR) -> Outcome:
-    """Run one seed; what services log from this level on is in the history, and changes nothing."""
-    if not gc.get_freeze_count():
-        gc.freeze()
-    gc.disable()  # when garbage goes must not depend on anything else
-    broken = ""
-    try:
-        with World(seed) as world:
-            failures, ours = _Failures(world), logging.getLogger(PACKAGE)
-            ours.addHandler(failures)
-            level_before = ours.level
-            ours.setLevel(log_level)
-            scenario = Scenario(world)
-            try:
-                scenario.run()
-            except Broken as error:
-                broken = str(error)
-            except Exception as error:
-                broken = f"{type(error).__name__}: {error}"
-                world.remark(traceback.format_exc())
-            finally:
-                ours.removeHandler(failures)
-                ours.setLevel(level_before)
-            broken = broken or failures.first
-    finally:
-        gc.enable()
-        _collect()
-    observer = scenario.observer
-    return Outcome(
-        seed=seed,
-        broken=broken,
-        trace=world.trace.hexdigest(),
-        seconds=world.seconds,
-        acknowledged=observer.acknowledged,
-        consumed=observer.consumed,
-        lost=observer.lost,
-        faults=scenario.faults,
-        history=world.history,
-    )

@@ -9,10 +9,10 @@ import sys
 import pytest
 
 from tests.simulation.run import outcomes, show
-from tests.simulation.scenario import simulate
+from tests.simulation.simulate import simulate
 
 SEEDS = range(1, 201)
-TRACE_OF = "import sys; from tests.simulation.scenario import simulate; print(simulate(int(sys.argv[1])).trace)"
+TRACE_OF = "import sys; from tests.simulation.simulate import simulate; print(simulate(int(sys.argv[1])).trace)"
 
 
 def test_two_hundred_seeds_keep_every_promise(capsys: pytest.CaptureFixture[str]) -> None:

@@ -25,6 +25,7 @@ from zope.interface import implementer
 from twisted_mq.testing.virtual_time import NEVER, Timers, VirtualCall
 
 SLACK_ABOVE = 0.02
+USUAL_DELAY = (0.0001, 0.002)
 FIRST_EPHEMERAL_PORT = 40_000
 BUFFER_BYTES = 64 * 1024
 """Bytes on their way past which a transport pauses its producer, as Twisted's do."""
@@ -41,7 +42,7 @@ class VirtualNetwork:
         clock: interfaces.IReactorTime,
         seed: int = 0,
         *,
-        delay: tuple[float, float] = (0.0001, 0.002),
+        delay: tuple[float, float] = USUAL_DELAY,
         split: float = 0.3,
     ) -> None:
         self.clock = clock
@@ -125,13 +126,14 @@ class VirtualHost:
         self.ports: dict[int, VirtualPort] = {}
         self.is_up = True
         self.is_paused = False
+        self.has_ended = False
+        """Whether its process was killed."""
         self.slack = 0.0
         """Timers above 20 ms are this late at the least: a host that looks at them only so often."""
         self.pool: Any = None
         """What getThreadPool gives; whoever needs threads sets it."""
         self._bound: dict[int, VirtualBound] = {}
         self._next_port = FIRST_EPHEMERAL_PORT
-        self._ended = False
         self._shown = self._since = float(network.clock.seconds())
         self._rate = 1.0
         self._timers = Timers(self.seconds)
@@ -157,7 +159,7 @@ class VirtualHost:
         if self._wake is not None and self._wake.active():
             self._wake.cancel()
         self._wake_time = self._timers.next_time()
-        if self._ended or self.is_paused or self._wake_time == NEVER:
+        if self.has_ended or self.is_paused or self._wake_time == NEVER:
             return
         wait = max(0.0, (self._wake_time - self.seconds()) / self._rate)
         self._wake = self.network.clock.callLater(wait, self._run_due)
@@ -254,7 +256,7 @@ class VirtualHost:
             transport.loseConnection()
 
     def _end(self) -> None:
-        self._ended = True
+        self.has_ended = True
         self.ports.clear()
         self._timers.clear()
         self._wake_up()

@@ -1,0 +1,110 @@
+"""What befalls ordered broker groups beside all else: their sessions, both brokers at once, and their operators."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Protocol
+
+from tests.simulation.coordinator import CoordinatorNode
+from tests.simulation.faults import FAULTS, Begin, Cluster
+from tests.simulation.nodes import Node
+from tests.simulation.ordered_clients import OperatorNode
+from twisted_mq.coordination.memory import MemoryCoordinator
+from twisted_mq.ordering.lists import OrderedTopic
+
+End = Callable[[], None]
+
+
+class OrderedCluster(Cluster, Protocol):
+    """What these faults are done to."""
+
+    coordinator: CoordinatorNode
+    operator: OperatorNode
+    topics: list[OrderedTopic]
+
+
+def cut_from_coordinator(cluster: OrderedCluster, source: random.Random) -> End | None:
+    """Nothing gets through between a host and the coordinator, or in one direction only."""
+    node, coordinator = source.choice([*cluster.brokers, *cluster.clients]), cluster.coordinator
+    pair = (node.name, coordinator.name) if source.random() < 0.5 else (coordinator.name, node.name)
+    network, both = cluster.world.network, source.random() < 0.6
+    cluster.observer.links_fail()
+    cluster.world.told("cut" if both else "cut-one-way", sender=pair[0], receiver=pair[1])
+    (network.cut if both else network.cut_one_way)(*pair)
+
+    def end() -> None:
+        cluster.world.told("heal", host=node.name, others=coordinator.name)
+        network.heal(*pair)
+
+    return end
+
+
+def _session(cluster: OrderedCluster, source: random.Random) -> tuple[Node, MemoryCoordinator] | None:
+    """Of a process that runs."""
+    clients = cluster.coordinator.clients
+    nodes = [node for node in (*cluster.brokers * 2, *cluster.clients) if node.is_running and node.name in clients]
+    if not nodes or not cluster.coordinator.is_running:
+        return None
+    node = source.choice(nodes)
+    cluster.observer.nodes_fail()
+    return node, clients[node.name]
+
+
+def break_session(cluster: OrderedCluster, source: random.Random) -> End | None:
+    """The connection to the coordinator breaks, now or between the next change and its answer."""
+    found = _session(cluster, source)
+    if found is None:
+        return None
+    at_next_change = source.random() < 0.5
+    cluster.world.told("session-broken", host=found[0].name, at_next_change=at_next_change)
+    if at_next_change:
+        found[1].link.drop_answer()
+    elif not found[0].host.is_paused:
+        found[1].break_connection()
+    return lambda: None
+
+
+def lose_group(cluster: OrderedCluster, source: random.Random) -> End | None:
+    """Both brokers of a group are gone, one right after the other; they come back one after the other."""
+    name = source.choice(sorted({broker.broker_name for broker in cluster.brokers}))
+    both = [broker for broker in cluster.brokers if broker.broker_name == name]
+    source.shuffle(both)
+    in_the_dark = source.random() < 0.3
+    cluster.observer.nodes_fail()
+    for broker in both:
+        if broker.is_running and in_the_dark:
+            cluster.observer.before_power_cut(broker)
+            broker.cut_power()
+        elif broker.is_running:
+            broker.kill()
+    source.shuffle(both)
+
+    def end() -> None:
+        for broker in both:
+            cluster.restart(broker)
+
+    return end
+
+
+def retire(cluster: OrderedCluster, source: random.Random) -> End | None:
+    """Planned maintenance of a group."""
+    group = source.choice(sorted({broker.broker_name for broker in cluster.brokers}))
+    cluster.operator.wish(group, retired=True)
+    return lambda: cluster.operator.wish(group, retired=False)
+
+
+def move(cluster: OrderedCluster, source: random.Random) -> End | None:
+    """A queue is handed over."""
+    topic = source.choice(cluster.topics)
+    cluster.operator.move(topic, source.choice(topic.units), source.choice(topic.groups))
+    return lambda: None
+
+
+ORDERED_FAULTS: dict[str, Begin] = FAULTS | {  # type: ignore[assignment]
+    "cut from coordinator": cut_from_coordinator,
+    "broken session": break_session,
+    "lost group": lose_group,
+    "retired group": retire,
+    "moved queue": move,
+}

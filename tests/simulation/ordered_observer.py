@@ -1,0 +1,214 @@
+"""What ordered broker groups promise, and whether it is kept.
+
+What one producer process sends to one queue is a line, numbered from 1. Each consumer group gets the acknowledged messages
+of a line, and whatever else is stored of it, in its order; again at any time, but nothing for the first time behind a later one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+
+from tests.simulation.coordinator import CoordinatorNode
+from tests.simulation.nodes import BrokerNode
+from tests.simulation.observer import Observer, Sent, name_of
+from tests.simulation.world import Broken, World
+from twisted_mq.coordination.tree import Change
+from twisted_mq.ordering.documents import decode_lists
+from twisted_mq.ordering.health import MASTER, SLAVE
+from twisted_mq.ordering.lists import Lists, OrderedTopic
+from twisted_mq.ordering.paths import member_path, unit_path
+from twisted_mq.ordering.rules import fault_of
+from twisted_mq.protocol.bodies import MessageQueue
+from twisted_mq.protocol.messages.message import MessageExt
+from twisted_mq.protocol.messages.order_mark import OrderMark
+from twisted_mq.protocol.text.properties import PROPERTY_ORDERED
+from twisted_mq.storage.tools.order_audit import GAP, audit_order
+from twisted_mq.storage.tools.order_marks import read_marks
+
+LATE_ANSWER_SECONDS = 90.0
+"""An acknowledgement may come so late: its reader was paused."""
+
+
+class OrderedObserver(Observer):
+    """`members` are the consumer groups, with how many consumers each has."""
+
+    def __init__(
+        self,
+        world: World,
+        brokers: list[BrokerNode],
+        members: Counter[str],
+        coordinator: CoordinatorNode,
+        topics: list[OrderedTopic],
+    ) -> None:
+        super().__init__(world, brokers, Counter(), sends_are_repeated=True)
+        self._members = members
+        self.seen = {group: set() for group in members}
+        self.done = {group: set() for group in members}
+        self._coordinator = coordinator
+        self._units = [(one, unit) for one in topics for unit in one.units]
+        self._lines: dict[str, list[Sent]] = defaultdict(list)
+        self._unanswered: dict[str, None] = {}
+        self._highest: dict[tuple[str, str], int] = defaultdict(int)
+        self._marks: dict[tuple[str, str, int], tuple[int, int]] = {}
+        self._lists: dict[str, Lists] = {unit_path(one.topic, unit): Lists() for one, unit in self._units}
+        coordinator.ensemble.tree.told.append(self._changed)
+
+    # what clients say
+
+    def sends_in_order(self, line: str, topic: str, number: int) -> str:
+        """The name of the message."""
+        name = f"{line}/{number}"
+        self.sends(name, topic)
+        self._lines[line].append(self.sent[name])
+        self._unanswered[name] = None
+        return name
+
+    def was_not_sent(self, name: str) -> None:
+        """Its producer gave it up."""
+        self._unanswered.pop(name, None)
+
+    def producer_is_gone(self, host: str) -> None:
+        """Its process ended: what it waited for, nobody waits for any more."""
+        self._unanswered = {name: None for name in self._unanswered if not name.startswith(host)}
+
+    def was_acknowledged(self, name: str, broker: str, topic: str, queue_id: int, offset: int, message_id: str) -> None:
+        self._unanswered.pop(name, None)
+        super().was_acknowledged(name, broker, topic, queue_id, offset, message_id)
+        line, number = _place_in_line(name)
+        for group, seen in self.seen.items():
+            if self._highest[group, line] > number and name not in seen:
+                self._broken(f"{name} was acknowledged, and {group} has passed it over")
+
+    def was_consumed_in_order(self, group: str, queue: MessageQueue, message: MessageExt, consumer: str) -> None:
+        name = name_of(message)
+        if name in self.sent and name not in self.seen[group]:
+            self._is_next(group, queue, message, name)
+        self.was_consumed(group, queue, message, consumer)
+
+    def _is_next(self, group: str, queue: MessageQueue, message: MessageExt, name: str) -> None:
+        line, number = _place_in_line(name)
+        highest, self._highest[group, line] = self._highest[group, line], max(number, self._highest[group, line])
+        if number < highest:
+            self._broken(f"{group} was given {name} behind {line}/{highest}")
+        for passed in self._lines[line][highest : number - 1]:
+            if passed.owed and passed.name not in self.seen[group]:
+                self._broken(f"{group} was given {name}, and has not seen {passed.name}, which was acknowledged")
+        mark = OrderMark.decode(message.properties.get(PROPERTY_ORDERED, ""))
+        place, now = (group, queue.topic, queue.queue_id), (mark.epoch, mark.leader)
+        before = self._marks.get(place, now)
+        if now < before or now[1] < before[1]:
+            self._broken(f"{group} was given {name} of epoch and leader {now}, behind {before}")
+        self._marks[place] = now
+
+    # what befalls brokers
+
+    def before_power_cut(self, broker: BrokerNode) -> None:
+        """Let go of what may be lost now: what is not on this broker's disk, and its partner has not got."""
+        if not broker.is_running:
+            return
+        self._replaced[broker.name] = self._world.clock.now + LATE_ANSWER_SECONDS
+        if broker.is_sync_flush and not broker.is_slave:
+            return
+        partner = next(one for one in self._brokers if one.broker_name == broker.broker_name and one is not broker)
+        held = partner.store.max_physical_offset() if partner.is_running else 0
+        on_disk, end = broker.store.flushed_offset(), broker.store.max_physical_offset()
+        if on_disk < end:
+            self._lossy.add(broker.broker_name)
+        kept = max(held, on_disk)
+        if kept < end:
+            self._places = {place: name for place, name in self._places.items() if place[0] != broker.broker_name}
+        self._may_lose(broker.broker_name, kept)
+
+    def after_start(self, broker: BrokerNode, *, is_copy: bool = False) -> None:
+        """What one broker lost the other one has."""
+        self._committed = {key: value for key, value in self._committed.items() if key[0] != broker.broker_name}
+
+    def has_all(self, slave: BrokerNode) -> bool:
+        """Whether a slave has what is owed by its group."""
+        owed = (one for one in self.sent.values() if one.owed and one.place and one.place[0] == slave.broker_name)
+        return max((one.physical_offset for one in owed), default=-1) < slave.store.max_physical_offset()
+
+    # what the coordinator has
+
+    def lists(self, topic: str, unit: str) -> Lists:
+        """As they are there."""
+        return self._lists[unit_path(topic, unit)]
+
+    def _changed(self, changes: Sequence[Change]) -> None:
+        for _, path in changes:
+            if path in self._lists:
+                self._lists_changed(path)
+
+    def _lists_changed(self, path: str) -> None:
+        tree = self._coordinator.ensemble.tree
+        node = tree[path]
+        assert node is not None, f"{path} is gone"
+        before, lists = self._lists[path], decode_lists(path, node.data)
+        self._lists[path] = lists
+        self._world.told("lists", unit=path, lists=node.data.decode())
+        if fault_of(lists) is not None:
+            self._broken(f"{path}: {fault_of(lists)}")
+        if lists.head is not None and lists.epoch != before.epoch:
+            missing = [one for one in (MASTER, SLAVE) if tree[member_path(lists.head, one)] is None]
+            if missing or lists.epoch != before.epoch + 1:
+                self._broken(f"{path}: head {lists} after {before}, without the brokers {missing}")
+
+    # each second
+
+    def look(self) -> None:
+        super().look()
+        for host, client in self._coordinator.clients.items():
+            if self._world.network.host(host).has_ended:
+                continue
+            if client.holds() and client.session_id not in self._coordinator.ensemble.sessions:
+                raise Broken(f"{host} is sure of its session, which is over")
+        for one, unit in self._units:
+            self._look_at_heads(one.topic, unit)
+
+    def _look_at_heads(self, topic: str, name: str) -> None:
+        """Of those that would take sends now one alone has the newest epoch, and none a newer one."""
+        epochs = []
+        for broker in self._brokers:
+            agent = broker.agent
+            if agent is None or broker.is_slave or not self._coordinator.clients[broker.name].holds():
+                continue
+            unit = agent.units.get((topic, name))
+            epochs += [unit.epoch] if unit is not None and unit.epoch else []
+        newest = self.lists(topic, name).epoch
+        if epochs.count(newest) > 1 or max(epochs, default=0) > newest:
+            raise Broken(f"{topic}/{name} is at epoch {newest}, and sends are taken in {epochs}")
+
+    def _may_not_go_back(self, topic_and_group: str) -> bool:
+        alone = self._members.get(topic_and_group.rpartition("@")[2], 1) == 1
+        return self._links_are_sound and (self._nodes_are_sound or alone)
+
+    # the end
+
+    def missing(self) -> list[str]:
+        not_done = [
+            f"{sent.name} by {group}"
+            for sent in self.sent.values()
+            for group, done in self.done.items()
+            if sent.owed and sent.name not in done
+        ]
+        return [*not_done, *(f"an answer to {name}" for name in self._unanswered), *self._not_settled()]
+
+    def _not_settled(self) -> Iterator[str]:
+        """Units whose groups are not all well, or which have something left to consume."""
+        for one, unit in self._units:
+            lists = self.lists(one.topic, unit)
+            if set(lists.send) != set(one.groups) or len(lists.consume) != 1:
+                yield f"{one.topic}/{unit} is not settled: {lists}"
+
+    def check_queues(self) -> None:
+        """The stores prove it, too. Raises Broken."""
+        marks = read_marks([str(broker.disk.root) for broker in self._brokers])
+        faults = [one for one in audit_order(marks).faults if one.kind != GAP or not self.lost]
+        if faults or marks.problems:
+            raise Broken(f"the stores are not in order: {faults[:3]} {marks.problems[:3]}")
+
+
+def _place_in_line(name: str) -> tuple[str, int]:
+    line, _, number = name.rpartition("/")
+    return line, int(number)

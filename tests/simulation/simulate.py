@@ -1,0 +1,107 @@
+"""Runs one seed, and says what came of it. Each third seed's world has ordered broker groups."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import sys
+import traceback
+from collections import Counter
+
+import attrs
+from twisted.logger import LogEvent, globalLogPublisher
+
+from tests.simulation.ordered_scenario import OrderedScenario
+from tests.simulation.scenario import Scenario
+from tests.simulation.world import Broken, World
+from twisted_mq.logs import PACKAGE
+
+ORDERED_EACH = 3
+
+
+@attrs.frozen
+class Outcome:
+    """What came of a seed; `broken` is empty where every promise was kept."""
+
+    seed: int
+    broken: str
+    trace: str
+    seconds: float
+    acknowledged: int
+    consumed: int
+    lost: int
+    faults: Counter[str]
+    history: list[str]
+
+
+class _Failures(logging.Handler):
+    """Notes what services log as errors; a traceback is a broken promise."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__()
+        self._world = world
+        self.first = ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = record.getMessage()
+        if record.exc_info and record.exc_info[1] is not None and not self.first:
+            self.first = f"{text}: {record.exc_info[1]!r}"
+        self._world.remark(f"  {record.levelname.lower()}: {text}")
+
+    def unhandled(self, event: LogEvent) -> None:
+        """What Twisted says of a Deferred whose failure nobody took."""
+        if "log_failure" in event:
+            self.first = self.first or f"unhandled: {event['log_failure'].value!r}"
+            self._world.remark(event["log_failure"].getTraceback())
+
+
+def _collect() -> None:
+    """Let go of processes that were killed; what ends in them now, and fails, is no longer of this world."""
+    before, sys.unraisablehook = sys.unraisablehook, lambda _: None
+    try:
+        gc.collect()
+    finally:
+        sys.unraisablehook = before
+
+
+def simulate(seed: int, log_level: int = logging.ERROR) -> Outcome:
+    """Run one seed; what services log from this level on is in the history, and changes nothing."""
+    if not gc.get_freeze_count():
+        gc.freeze()
+    gc.disable()  # when garbage goes must not depend on anything else
+    broken = ""
+    try:
+        with World(seed) as world:
+            failures, ours = _Failures(world), logging.getLogger(PACKAGE)
+            ours.addHandler(failures)
+            globalLogPublisher.addObserver(failures.unhandled)
+            level_before = ours.level
+            ours.setLevel(log_level)
+            scenario = Scenario(world) if seed % ORDERED_EACH else OrderedScenario(world)
+            try:
+                scenario.run()
+            except Broken as error:
+                broken = str(error)
+            except Exception as error:
+                broken = f"{type(error).__name__}: {error}"
+                world.remark(traceback.format_exc())
+            finally:
+                globalLogPublisher.removeObserver(failures.unhandled)
+                ours.removeHandler(failures)
+                ours.setLevel(level_before)
+            broken = broken or failures.first
+    finally:
+        gc.enable()
+        _collect()
+    observer = scenario.observer
+    return Outcome(
+        seed=seed,
+        broken=broken,
+        trace=world.trace.hexdigest(),
+        seconds=world.seconds,
+        acknowledged=observer.acknowledged,
+        consumed=observer.consumed,
+        lost=observer.lost,
+        faults=scenario.faults,
+        history=world.history,
+    )
