@@ -215,7 +215,7 @@ class Program(LineOnlyReceiver):
             held = first and body.startswith(b"hold")
             self._write({"event": "held" if held else "message", "consumer": name, "message": describe(message)})
             if held:
-                await task.deferLater(reactor, seconds + 1)
+                await task.deferLater(reactor, 4 * seconds)  # an answer soon after the time would still count
             return ConsumeStatus.CONSUME_SUCCESS
 
         consumer.listen(listen)

@@ -96,6 +96,19 @@ class RouteCache:
             raise BrokerGone(broker_name, self._name_servers.addresses)
         return address
 
+    async def serving(self, broker_name: str, topic: str) -> str:
+        """Address of a broker's master, or of a slave while no route names a master. Raises NoRoute."""
+        address = self.master_now(broker_name)
+        if address is None:
+            await self.update(topic)
+            address = self.master_now(broker_name)
+        broker = self._brokers.get(broker_name)
+        if address is None and broker is not None and broker.broker_addrs:
+            return broker.broker_addrs[min(broker.broker_addrs)]
+        if address is None:
+            raise BrokerGone(broker_name, self._name_servers.addresses)
+        return address
+
     def master_now(self, broker_name: str) -> str | None:
         broker = self._brokers.get(broker_name)
         return None if broker is None else broker.broker_addrs.get(MASTER_ID)

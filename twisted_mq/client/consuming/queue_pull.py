@@ -20,7 +20,7 @@ from twisted_mq.client.core.mq_client import MQClient
 from twisted_mq.client.core.pull_result import PullResult, PullStatus
 from twisted_mq.protocol.bodies import MessageQueue, SubscriptionData
 from twisted_mq.protocol.codes import ResponseCode
-from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.errors import BrokerError, RecordError
 from twisted_mq.protocol.flags import build_pull_sys_flag
 from twisted_mq.protocol.headers import PullMessageRequestHeader
 from twisted_mq.protocol.messages.message import MessageExt
@@ -88,6 +88,8 @@ class QueuePull(QueueLoop):
         self._owner = owner
         self._broker_id = MASTER_ID
         self._held_back = 0
+        self._singly = False
+        """Whether one message is pulled at a time: something in the last answer could not be read."""
         self._end: int | None = None
 
     @property
@@ -113,8 +115,11 @@ class QueuePull(QueueLoop):
             result = await self._pull(subscription)
             if result.status is PullStatus.NO_MATCHED_MSG and result.next_begin_offset == self.next_offset:
                 return await self._go_elsewhere(result.suggested_broker_id)
+        except RecordError as error:
+            return self._unreadable(error)
         except EXPECTED_ERRORS as error:
             return self._after(error)
+        self._singly = False
         return self._take(result, subscription)
 
     async def _go_elsewhere(self, broker_id: int) -> float:
@@ -134,6 +139,21 @@ class QueuePull(QueueLoop):
                 group=self._owner.group, topic=self.queue.topic, queue=self.queue.queue_id, exceeded=exceeded,
             )  # fmt: skip
         self._held_back += 1
+
+    def _unreadable(self, error: RecordError) -> float:
+        """Find the record that is damaged as a whole by pulling singly, and pass it by: nothing behind it shall wait."""
+        singly, self._singly = self._singly, not self._singly
+        self.log.error(
+            "{what}: group={group} topic={topic} queue={queue} offset={offset} {error}",
+            what="message passed by, it cannot be read" if singly else "answer to a pull cannot be read, pulled singly",
+            group=self._owner.group, topic=self.queue.topic, queue=self.queue.queue_id, offset=self.next_offset,
+            error=error,
+        )  # fmt: skip
+        if not singly:
+            return FLOW_CONTROL_SECONDS
+        self.next_offset += 1
+        self._pass_over()
+        return 0.0
 
     def _after(self, error: Exception) -> float:
         code = error.response_code if isinstance(error, BrokerError) else None
@@ -169,7 +189,7 @@ class QueuePull(QueueLoop):
             topic=self.queue.topic,
             queue_id=self.queue.queue_id,
             queue_offset=self.next_offset,
-            max_msg_nums=owner.options.pull_batch_size,
+            max_msg_nums=1 if self._singly else owner.options.pull_batch_size,
             sys_flag=build_pull_sys_flag(
                 commit_offset=commit_offset > 0 and from_master,
                 suspend=True,

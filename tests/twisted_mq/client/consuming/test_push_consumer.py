@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import attrs
 from twisted.internet import defer
 
 from tests.support.client_case import ClientCase
@@ -707,3 +708,36 @@ class QueuesListener(ConsumerCase):
         self.advance(2)
         self.assertEqual(self.seen["c1"], [b"x"])
         self.assertTrue(self.flushLoggedErrors(ValueError))
+
+
+class Damage(ConsumerCase):
+    """A record that cannot be read at all, its lengths included."""
+
+    def test_it_is_passed_by_and_everything_around_it_is_consumed(self) -> None:
+        self.send_all(*(b"%d" % number for number in range(12)))
+        stored = self.broker.queues["T", 0]
+        bad = stored[3]
+        stored[3] = attrs.evolve(bad, record=bad.record[:4] + b"\x00" * (len(bad.record) - 4))
+        self.started()
+        self.advance(3)
+        self.assertEqual(sorted(self.seen["c1"]), sorted({b"%d" % number for number in range(12)} - {bad.body}))
+        self.send_all(b"later", b"later")
+        self.advance(6)
+        self.assertEqual(self.seen["c1"].count(b"later"), 2)
+        self.assertEqual(self.broker.offsets["g", "T", 0], len(stored))
+
+
+class WithoutAMaster(ConsumerCase):
+    """A slave is left: it has the messages and the offsets."""
+
+    def test_group_that_starts_then_goes_on_where_it_was_and_commits_at_the_slave(self) -> None:
+        self.send_all(b"0", b"1", b"2", b"3")
+        self.broker.offsets["g", "T", 0] = 1
+        route = self.cluster.routes["T"]
+        slave = attrs.evolve(route.broker_datas[0], broker_addrs={1: self.broker.address})
+        for topic in ("T", "%RETRY%g"):
+            self.cluster.routes[topic] = attrs.evolve(self.cluster.routes[topic], broker_datas=[slave])
+        self.started()
+        self.advance(6)
+        self.assertEqual(len(self.seen["c1"]), 3)
+        self.assertEqual((self.broker.offsets["g", "T", 0], self.broker.offsets["g", "T", 1]), (2, 2))
