@@ -6,6 +6,7 @@ import contextlib
 import gc
 import os
 import threading
+import time
 import uuid
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, Generic, TypeVar
@@ -72,6 +73,12 @@ class ServedCluster(Served[EmbeddedCluster]):
         config = TopicConfig(topic_name=name, read_queue_nums=queues, write_queue_nums=queues)
         self.do(lambda: self.cluster.broker.controller.topics.update([config]))
         return name
+
+    def settle(self) -> None:
+        """Wait until the servers know of no client; the broker is connected to the name server."""
+        broker, namesrv = self.cluster.broker, self.cluster.namesrv
+        while self.do(lambda: len(broker._factory.channels) + len(namesrv.factory.channels)) > 1:
+            time.sleep(0.01)
 
     def committed(self, group: str, topic: str, queue_id: int = 0) -> int | None:
         """The group's offset at the broker; None without one."""
