@@ -6,12 +6,31 @@ import inspect
 
 from docs.generate.tables import code, table
 from twisted_mq.spark.columns.schema import COLUMNS
+from twisted_mq.spark.live.cluster import Access
+from twisted_mq.spark.live.options import LiveOptions
+from twisted_mq.spark.sink.options import SinkOptions
 from twisted_mq.spark.source.options import ReadOptions
 
 
 def options() -> str:
-    """The table that the options class has in its docstring."""
-    lines = (inspect.getdoc(ReadOptions) or "").splitlines()
+    return _table(ReadOptions)
+
+
+def live_options() -> str:
+    return _table(LiveOptions)
+
+
+def sink_options() -> str:
+    return _table(SinkOptions)
+
+
+def access_options() -> str:
+    return _table(Access)
+
+
+def _table(options_class: type) -> str:
+    """The one that an options class has in its docstring."""
+    lines = (inspect.getdoc(options_class) or "").splitlines()
     return "".join(f"{line}\n" for line in lines if line.startswith("|"))
 
 

@@ -104,7 +104,7 @@ def _topic(batch: Batch) -> pa.Array:
 
 
 def _file(batch: Batch) -> pa.Array:
-    return _repeated(batch, batch.spans.log.name)
+    return _repeated(batch, batch.spans.log.name or None)
 
 
 def _store(batch: Batch) -> pa.Array:

@@ -31,7 +31,18 @@ PAUSE_SECONDS = 0.5
 
 @attrs.frozen
 class Access:
-    """How a cluster is reached; travels to the tasks."""
+    """How a cluster is reached, by readers and writers; travels to the tasks.
+
+    | option | meaning | default |
+    |---|---|---|
+    | nameServer | address of the name server, or several with `;` or commas between | needed |
+    | tries | how often a broker or name server that does not answer is asked, with pauses of 0, 0.5, 1, 1.5 s | 5 |
+    | timeoutSeconds | how long a connection or an answer may take | 10 |
+    | tls | true: connections are encrypted | false |
+    | tlsCaFile | PEM file of the certificates that are trusted; without it any is taken | none |
+    | accessKey, secretKey | who signs the requests, where brokers control access | none |
+    | securityToken | a token beside them | none |
+    """
 
     name_servers: tuple[str, ...]
     dialling: Dialling = attrs.field(factory=Dialling)

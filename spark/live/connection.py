@@ -8,22 +8,20 @@ from __future__ import annotations
 import collections
 import socket
 import ssl
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 import attrs
 
 from twisted_mq.protocol.errors import FrameError
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.framing import FrameDecoder, encode_frame
+from twisted_mq.protocol.wire.signature import Credentials, sign
 from twisted_mq.spark.live.errors import PeerSilent
 
 RECEIVE_BYTES = 1 << 18
 MAX_IN_FLIGHT = 64
 """As many small requests are under way before the first answer is waited for."""
 _MAX_OPAQUE = 1 << 31
-
-Sign = Callable[[RemotingCommand], RemotingCommand]
-"""Adds what proves who asks."""
 
 
 @attrs.frozen
@@ -34,7 +32,7 @@ class Dialling:
     tls: bool = False
     tls_ca_file: str | None = None
     """Whose certificates are trusted; None takes any, as RocketMQ's clients do."""
-    sign: Sign | None = None
+    credentials: Credentials | None = None
 
     def connect(self, address: str) -> Connection:
         """Raises PeerSilent."""
@@ -45,7 +43,7 @@ class Dialling:
             raise PeerSilent(address, f"no connection: {error}") from error
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
-            return Connection(address, self._secured(plain, host), self.sign)
+            return Connection(address, self._secured(plain, host), self.credentials)
         except OSError as error:
             plain.close()
             raise PeerSilent(address, f"no TLS: {error}") from error
@@ -71,27 +69,41 @@ def split_address(address: str) -> tuple[str, int]:
 class Connection:
     """Requests to one peer. After any PeerSilent it is closed."""
 
-    def __init__(self, address: str, made: socket.socket, sign: Sign | None = None) -> None:
+    def __init__(self, address: str, made: socket.socket, credentials: Credentials | None = None) -> None:
         self.address = address
         self._socket = made
-        self._sign = sign
+        self._credentials = credentials
         self._decoder = FrameDecoder()
         self._answers: collections.deque[RemotingCommand] = collections.deque()
+        self._leaving: list[bytes] = []
         self._opaque = 0
         self.closed = False
 
     def send(self, request: RemotingCommand) -> int:
         """The number that the answer will carry."""
+        opaque = self.send_later(request)
+        self._flush()
+        return opaque
+
+    def send_later(self, request: RemotingCommand) -> int:
+        """The same; it leaves with others, before an answer is waited for."""
         self._opaque = request.opaque = (self._opaque + 1) % _MAX_OPAQUE
-        signed = request if self._sign is None else self._sign(request)
+        if self._credentials is not None:
+            sign(request, self._credentials)
+        self._leaving.append(encode_frame(request))
+        return self._opaque
+
+    def _flush(self) -> None:
         try:
-            self._socket.sendall(encode_frame(signed))
+            self._socket.sendall(b"".join(self._leaving))
         except OSError as error:
             raise self._failed(f"cannot be sent to: {error}") from error
-        return self._opaque
+        self._leaving.clear()
 
     def receive(self) -> RemotingCommand:
         """The next answer, to whichever request."""
+        if self._leaving and not self._answers:
+            self._flush()
         while not self._answers:
             self._answers.extend(command for command in self._decoded() if command.is_response)
         return self._answers.popleft()
@@ -110,7 +122,7 @@ class Connection:
         order: list[int] = []
         answers: dict[int, RemotingCommand] = {}
         for request in waiting:
-            order.append(self.send(request))
+            order.append(self.send_later(request))
             if len(order) - len(answers) >= MAX_IN_FLIGHT:
                 self._take(answers)
         while len(answers) < len(order):

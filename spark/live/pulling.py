@@ -57,7 +57,7 @@ class PullLimits:
     """`in_flight` pulls of at most `messages` each; brokers bring 32 at once unless they are told otherwise."""
 
     messages: int = 32
-    in_flight: int = 16
+    in_flight: int = 32
 
 
 @attrs.frozen
@@ -160,7 +160,7 @@ class StretchPull:
     def _pull(self, piece: _Piece, connection: Connection, waiting: dict[int, _Piece]) -> None:
         count = min(self._limits.messages, piece.end - piece.position)
         request = pull_request(self.stretch.queue, piece.position, count, self._group, self._selection)
-        waiting[connection.send(request)] = piece
+        waiting[connection.send_later(request)] = piece
 
     def _receive(self, connection: Connection, waiting: dict[int, _Piece]) -> None:
         """Take the next answer, and pull on where its piece is not whole."""

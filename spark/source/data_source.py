@@ -15,11 +15,23 @@ whose CRC is wrong is a row with crcOk = false.
 
 from __future__ import annotations
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
 from pyspark.sql.types import StructType
 
 from twisted_mq.spark.columns.schema import columns_named, spark_ddl
 from twisted_mq.spark.errors import WrongOption
+from twisted_mq.spark.live.access_options import NAME_SERVER
+from twisted_mq.spark.live.batch_reader import LiveBatchReader
+from twisted_mq.spark.live.options import live_options
+from twisted_mq.spark.live.stream_reader import LiveStreamReader
+from twisted_mq.spark.sink.options import checked_sink
+from twisted_mq.spark.sink.writer import BatchWriter, StreamWriter
 from twisted_mq.spark.source.options import read_options
 from twisted_mq.spark.source.planning import Ends, log_ends
 from twisted_mq.spark.source.store_reader import StoreReader
@@ -38,15 +50,31 @@ class RocketMQDataSource(DataSource):
         return FORMAT
 
     def schema(self) -> str:
+        if self._is_live:
+            return spark_ddl(live_options(self.options).columns)
         options = read_options(self.options)
         self.ends = log_ends(options)
         return spark_ddl(options.columns)
 
     def reader(self, schema: StructType) -> DataSourceReader:
+        if self._is_live:
+            return LiveBatchReader(live_options(self.options), checked_names(schema))
         return StoreReader(read_options(self.options), checked_names(schema), self.ends)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        if self._is_live:
+            return LiveStreamReader(live_options(self.options), checked_names(schema))
         return StoreStreamReader(read_options(self.options), checked_names(schema))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        return BatchWriter(checked_sink(self.options, schema, overwrite))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        return StreamWriter(checked_sink(self.options, schema, overwrite))
+
+    @property
+    def _is_live(self) -> bool:
+        return NAME_SERVER in self.options
 
 
 def checked_names(schema: StructType) -> list[str]:

@@ -77,17 +77,19 @@ def bytes_at(log: LogBytes, begins: Positions, length: int) -> Bytes:
     return found
 
 
-def intact_records(log: LogBytes, starts: Positions) -> RecordColumns:
+def intact_records(log: LogBytes, starts: Positions, *, in_place: bool = True) -> RecordColumns:
     """The leading ones of `starts` at which a whole record begins that does not reach into the next of them.
 
     `starts` ascend by at least SMALLEST_RECORD. The rules are those of twisted_mq.protocol.layouts.record.read_head and
-    read_spans, and the record's own offset must be right; bodies are not looked at.
+    read_spans, and with `in_place` the record's own offset must be right; bodies are not looked at.
     """
     starts = starts[: np.searchsorted(starts, log.size - SMALLEST_RECORD, "right")]
     heads = heads_at(log.data, starts)
     spans, sound = spans_at(log.data, starts, heads)
     sound &= (heads["magic"] == MAGIC_V1) | (heads["magic"] == MAGIC_V2)
-    sound &= (heads["physical_offset"] == starts + log.first_offset) & (spans.end <= np.append(starts[1:], log.size))
+    sound &= spans.end <= np.append(starts[1:], log.size)
+    if in_place:
+        sound &= heads["physical_offset"] == starts + log.first_offset
     count = len(sound) if sound.all() else int(sound.argmin())
     body, body_end, topic, topic_end, properties, ends = (column[:count] for column in spans)
     fields = {name: heads[name][:count].astype(heads.dtype[name].newbyteorder("=")) for name in _FIELDS}

@@ -64,7 +64,7 @@ class ScriptedConnection:
     _waiting: list[RemotingCommand] = attrs.field(factory=list)
     _opaque: int = 0
 
-    def send(self, request: RemotingCommand) -> int:
+    def send_later(self, request: RemotingCommand) -> int:
         self._opaque += 1
         header = decode_header(PullMessageRequestHeader, _received(request))
         self.asked.append((header.queue_offset, header.max_msg_nums))

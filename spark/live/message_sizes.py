@@ -1,0 +1,29 @@
+"""How large the next messages of queues are, by pulling a few of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from twisted_mq.protocol.bodies import MessageQueue
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.spark.live.cluster import Cluster
+from twisted_mq.spark.live.pulling import Selection, pull_request
+from twisted_mq.storage.files.mapped_log import LogBytes
+
+SAMPLE_MESSAGES = 32
+UNKNOWN_BYTES = 1024.0
+"""Where no message could be looked at."""
+
+
+def mean_sizes(cluster: Cluster, offsets: Mapping[MessageQueue, int], group: str) -> dict[MessageQueue, float]:
+    """The mean record of what one pull from each offset brings, in bytes."""
+
+    def request(queue: MessageQueue) -> RemotingCommand:
+        return pull_request(queue, offsets[queue], SAMPLE_MESSAGES, group, Selection())
+
+    sizes: dict[MessageQueue, float] = {}
+    for queue, answer, _ in cluster.ask_about(list(offsets), request):
+        log = LogBytes(answer.body, "", 0)
+        count = len(log.chained(0, log.size, log.size))
+        sizes[queue] = log.size / count if count else UNKNOWN_BYTES
+    return sizes

@@ -1,0 +1,159 @@
+"""Options of reading live queues."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import attrs
+
+from twisted_mq.protocol.messages.subscription import SQL92, SubscriptionError, build_subscription
+from twisted_mq.protocol.names.validation import group_fault, topic_fault
+from twisted_mq.spark import option_values as values
+from twisted_mq.spark.columns.schema import COLUMN_NAMES, DEFAULT_COLUMNS, columns_named
+from twisted_mq.spark.errors import WrongOption
+from twisted_mq.spark.live.access_options import ACCESS_OPTIONS, access_of
+from twisted_mq.spark.live.bounds import Bound, parse_bound
+from twisted_mq.spark.live.cluster import Access
+from twisted_mq.spark.live.offset_maps import EARLIEST, LATEST
+from twisted_mq.spark.live.pulling import PullLimits, Selection
+from twisted_mq.spark.named_options import Parsers, named, one_of, positive, take
+
+DEFAULT_GROUP = "SPARK_SOURCE"
+
+
+@attrs.frozen
+class LiveOptions:
+    """What to read of a cluster, and how.
+
+    | option | meaning | default |
+    |---|---|---|
+    | subscribe | topics, with commas between; `topic` is the same | one of the three |
+    | subscribePattern | a regular expression that whole names of topics match; the system's are left out | one of the three |
+    | startingOffsets | `earliest`, `latest`, `group`, or JSON, see below | batch: earliest; a new stream: latest |
+    | endingOffsets | batch: `latest`, or JSON | latest |
+    | startingTimestamp | begin with what was stored then or later: ms since 1970, or 2026-11-20T23:18:54Z | none |
+    | endingTimestamp | batch: end before what was stored then or later | none |
+    | maxOffsetsPerTrigger | stream: messages of a batch at most; each queue has its share of what it is behind | no limit |
+    | maxBytesPerTrigger | stream: bytes of a batch, about: by the mean size of each queue's next messages | no limit |
+    | minPartitions | as many tasks at least, about; without it one for each queue | 1 |
+    | failOnDataLoss | true: what is gone before it was read fails the query; false: it is logged and passed over | true |
+    | tags | tags that the broker selects: `new || paid` | all |
+    | sql | an SQL92 expression that the broker selects by (its enablePropertyFilter) | all |
+    | group | the consumer group that brokers see | SPARK_SOURCE |
+    | commitOffsets | stream: true: after each batch the group's offsets become the last read plus one | false |
+    | readFrom | `master` or `slave`: who is asked first; the others are asked where those do not answer | master |
+    | pullMessages | messages that a pull asks for; brokers bring 32 at most unless they are told otherwise | 32 |
+    | pullsInFlight | pulls of a task that are under way at once | 32 |
+    | columns | columns to make, with commas between, in this order; `all`: every one | all but crcOk, properties |
+
+    In JSON, `{"Orders": {"broker-a": {"0": 17, "1": -2}}}`, -2 is the earliest and -1 the latest; queues left out begin at the
+    earliest and end at the latest. `group` is what the group would consume next, the earliest where it has consumed nothing.
+    Queues of a broker that is gone fail a stream, too; with failOnDataLoss=false they wait for it and the others go on.
+    """
+
+    access: Access
+    starting: Bound | None
+    ending: Bound
+    topics: tuple[str, ...] = ()
+    pattern: re.Pattern[str] | None = None
+    offsets_per_trigger: int | None = None
+    bytes_per_trigger: int | None = None
+    min_partitions: int = 1
+    fail_on_data_loss: bool = True
+    selection: Selection = attrs.field(factory=Selection)
+    group: str = DEFAULT_GROUP
+    commit_offsets: bool = False
+    limits: PullLimits = attrs.field(factory=PullLimits)
+    columns: tuple[str, ...] = DEFAULT_COLUMNS
+
+
+def _topics(name: str, value: str) -> tuple[str, ...]:
+    topics = values.names(name, value)
+    for topic in topics:
+        fault = topic_fault(topic)
+        if fault is not None:
+            raise WrongOption(name, value, fault)
+    return topics
+
+
+def _group(name: str, value: str) -> str:
+    fault = group_fault(value)
+    if fault is not None:
+        raise WrongOption(name, value, fault)
+    return value
+
+
+def _tags(name: str, value: str) -> Selection:
+    try:
+        return Selection(build_subscription("any", value).sub_string)
+    except SubscriptionError as error:
+        raise WrongOption(name, value, str(error)) from error
+
+
+def _sql(name: str, value: str) -> Selection:
+    if not value.strip():
+        raise WrongOption(name, value, "an expression is needed")
+    return Selection(value, SQL92)
+
+
+def _columns(name: str, value: str) -> tuple[str, ...]:
+    if value.strip() == "all":
+        return COLUMN_NAMES
+    return tuple(column.name for column in columns_named(values.names(name, value)))
+
+
+_READS: Parsers = {
+    "topic": ("topics", _topics),
+    "subscribe": ("topics", _topics),
+    "subscribePattern": ("pattern", values.pattern),
+    "maxOffsetsPerTrigger": ("offsets_per_trigger", positive),
+    "maxBytesPerTrigger": ("bytes_per_trigger", values.size_bytes),
+    "minPartitions": ("min_partitions", positive),
+    "failOnDataLoss": ("fail_on_data_loss", values.truth),
+    "tags": ("selection", _tags),
+    "sql": ("selection", _sql),
+    "group": ("group", _group),
+    "commitOffsets": ("commit_offsets", values.truth),
+    "columns": ("columns", _columns),
+}
+_LIMITS: Parsers = {
+    "pullMessages": ("messages", positive),
+    "pullsInFlight": ("in_flight", positive),
+}
+_BOUNDS = ("startingOffsets", "endingOffsets", "startingTimestamp", "endingTimestamp")
+OPTION_NAMES = (*ACCESS_OPTIONS, *_READS, *_LIMITS, *_BOUNDS, "readFrom")
+_ONE_OF = (
+    ("topic", "subscribe", "subscribePattern"),
+    ("tags", "sql"),
+    ("startingOffsets", "startingTimestamp"),
+    ("endingOffsets", "endingTimestamp"),
+)
+"""Of these one at most."""
+
+
+def live_options(given: Mapping[str, str]) -> LiveOptions:
+    """The options that Spark hands over; their names are not case-sensitive. Raises WrongOption."""
+    known = named(given, OPTION_NAMES)
+    for names in _ONE_OF:
+        both = [name for name in names if name in known]
+        if len(both) > 1:
+            raise WrongOption(both[1], known[both[1]], f"{both[0]} says it already")
+    if not any(name in known for name in _ONE_OF[0]):
+        raise WrongOption("subscribe", "", "topics are needed: subscribe, or subscribePattern")
+    from_slaves = one_of(master=False, slave=True)("readFrom", known.get("readFrom", "master"))
+    return LiveOptions(
+        access_of(known, from_slaves=from_slaves),
+        _bound(known, "starting", EARLIEST),
+        _bound(known, "ending", LATEST) or Bound("endingOffsets", LATEST),
+        limits=PullLimits(**take(known, _LIMITS)),
+        **take(known, _READS),
+    )
+
+
+def _bound(known: Mapping[str, str], end: str, otherwise: int) -> Bound | None:
+    """What is said of one end; None for nothing."""
+    offsets, timestamp = f"{end}Offsets", f"{end}Timestamp"
+    if timestamp in known:
+        return Bound(timestamp, otherwise, timestamp_ms=values.time_ms(timestamp, known[timestamp]))
+    return parse_bound(offsets, known[offsets], otherwise) if offsets in known else None

@@ -1,0 +1,87 @@
+"""Arrow batches of pulled records, by the same columnar decoder that reads stores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from twisted_mq.protocol.columns import Mask
+from twisted_mq.protocol.messages.subscription import is_tag_type, split_tags
+from twisted_mq.spark.columns.makers import Origin, record_batches
+from twisted_mq.spark.columns.records import load_records
+from twisted_mq.spark.columns.selection import Selection as Wanted
+from twisted_mq.spark.live.errors import LiveError
+from twisted_mq.spark.live.pulling import Selection, Stretch
+from twisted_mq.storage.columns.record_columns import intact_records
+from twisted_mq.storage.files.mapped_log import LogBytes
+
+BATCH_BYTES = 4 << 20
+"""So much is decoded at once, about: one batch."""
+_OFFSET = "queueOffset"
+
+
+@attrs.define
+class RowMaker:
+    """The rows of one stretch. Messages that come twice are given once: offsets ascend."""
+
+    stretch: Stretch
+    columns: Sequence[str]
+    selection: Selection
+    _next_offset: int = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._next_offset = self.stretch.start
+
+    def batches(self, bodies: Iterable[bytes]) -> Iterator[pa.RecordBatch]:
+        """Raises LiveError for bytes that are no records."""
+        for data in _joined(bodies):
+            yield from self._rows(data)
+
+    def _rows(self, data: bytes) -> Iterator[pa.RecordBatch]:
+        log = LogBytes(data, "", 0)
+        starts = np.array(log.chained(0, log.size, log.size), np.int64)
+        records = intact_records(log, starts, in_place=False)
+        read = int(records.ends[-1]) if len(records) else 0
+        if read < log.size:
+            raise LiveError(
+                f"{self.stretch}: {log.size - read} bytes of an answer are no records: {log.fault_at(read)}"
+            )
+        names = [*self.columns, *({_OFFSET} - set(self.columns))]
+        origin = Origin(broker_name=self.stretch.queue.broker_name)
+        for batch in record_batches(load_records(records), names, _exact_tags(self.selection), origin):
+            offsets = np.asarray(batch[_OFFSET])
+            kept = self._new(offsets)
+            rows = batch if kept.all() else batch.filter(pa.array(kept))
+            if rows.num_rows:
+                yield rows.select(list(self.columns))
+
+    def _new(self, offsets: np.ndarray) -> Mask:
+        """Those that lie in the stretch and behind all before them."""
+        before = np.maximum.accumulate(np.append(self._next_offset - 1, offsets))
+        self._next_offset = int(before[-1]) + 1
+        new: Mask = (offsets > before[:-1]) & (offsets < self.stretch.end)
+        return new
+
+
+def _joined(bodies: Iterable[bytes]) -> Iterator[bytes]:
+    """The bodies together, BATCH_BYTES or a body more at a time."""
+    held: list[bytes] = []
+    size = 0
+    for body in bodies:
+        held.append(body)
+        size += len(body)
+        if size >= BATCH_BYTES:
+            yield b"".join(held)
+            held, size = [], 0
+    if held:
+        yield b"".join(held)
+
+
+def _exact_tags(selection: Selection) -> Wanted:
+    """Brokers compare hashes of tags; readers the tags themselves."""
+    if selection.selects_all or not is_tag_type(selection.kind):
+        return Wanted()
+    return Wanted(tags=tuple(split_tags(selection.expression)))

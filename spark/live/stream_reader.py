@@ -1,0 +1,146 @@
+"""Live queues as a stream. Its offset is {topic: {broker: {queue: n}}}: what each queue is read from next.
+
+A queue that was not there before enters the offset with its first message, and is read from the batch after: so the
+checkpoint says where every queue was begun, and a batch that is run again is the same.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from twisted_mq.protocol.bodies import MessageQueue
+from twisted_mq.spark.live.bounds import Bound, resolve
+from twisted_mq.spark.live.cluster import Cluster
+from twisted_mq.spark.live.errors import OffsetsLost, QueuesGone
+from twisted_mq.spark.live.message_sizes import mean_sizes
+from twisted_mq.spark.live.offset_maps import LATEST, OffsetMap, Offsets, flat, nested
+from twisted_mq.spark.live.options import LiveOptions
+from twisted_mq.spark.live.planning import limited, split, stretches
+from twisted_mq.spark.live.pulling import queue_text
+from twisted_mq.spark.live.queue_offsets import commit_offsets, first_offsets, next_offsets
+from twisted_mq.spark.live.subscription import subscribed_queues
+from twisted_mq.spark.live.tasks import LiveSplit, read_split
+
+log = logging.getLogger(__name__)
+
+
+class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Plans in the driver's own process, which it keeps connections in; reads in tasks, by options alone."""
+
+    def __init__(self, options: LiveOptions, columns: Sequence[str]) -> None:
+        self.options = options
+        self.columns = list(columns)
+        self._cluster: Cluster | None = None
+        self._target: Offsets | None = None
+        self._newest: Offsets = {}
+        self._committed: OffsetMap = {}
+
+    @property
+    def cluster(self) -> Cluster:
+        """Made at first use: the reader also travels to tasks."""
+        if self._cluster is None:
+            self._cluster = Cluster(self.options.access)
+        return self._cluster
+
+    def initialOffset(self) -> OffsetMap:
+        queues = subscribed_queues(self.cluster, self.options, missing_ok=True)
+        starting = self.options.starting or Bound("startingOffsets", LATEST)
+        fail = self.options.fail_on_data_loss
+        return nested(resolve(starting, self.cluster, queues, self.options.group, fail_on_data_loss=fail))
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        if self.options.offsets_per_trigger is not None:
+            return ReadMaxRows(self.options.offsets_per_trigger)
+        if self.options.bytes_per_trigger is not None:
+            return ReadMaxBytes(self.options.bytes_per_trigger)
+        return ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self._target = next_offsets(self.cluster, subscribed_queues(self.cluster, self.options, missing_ok=True))
+
+    def latestOffset(self, start: OffsetMap, limit: ReadLimit) -> OffsetMap:
+        """Raises LiveError. Whatever lies before `start` is done with: so the last batch's offsets are committed, too."""
+        self.commit(start)
+        begun = flat(start)
+        self._newest = self._ends(begun)
+        ends = dict(self._newest)
+        if self._target is not None:
+            ends = {queue: min(end, self._target[queue]) for queue, end in ends.items() if queue in self._target}
+        following = self._following(begun, {queue: ends.get(queue, offset) for queue, offset in begun.items()}, limit)
+        new = [queue for queue in ends if queue not in begun]
+        return nested({**following, **(first_offsets(self.cluster, new) if new else {})})
+
+    def reportLatestOffset(self) -> OffsetMap:
+        """The ends of the queues, for the progress: see `lag`."""
+        return nested(self._newest)
+
+    def partitions(self, start: OffsetMap, end: OffsetMap) -> list[LiveSplit]:
+        return [LiveSplit(one) for one in split(stretches(flat(start), flat(end)), self.options.min_partitions)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return read_split(partition, self.options, self.columns)
+
+    def commit(self, end: OffsetMap) -> None:
+        if self.options.commit_offsets and end != self._committed:
+            commit_offsets(self.cluster, self.options.group, flat(end))
+            self._committed = end
+
+    def stop(self) -> None:
+        if self._cluster is not None:
+            self._cluster.close()
+
+    # where queues end
+
+    def _ends(self, begun: Offsets) -> Offsets:
+        """The ends of all queues that are there now. Raises QueuesGone with failOnDataLoss."""
+        for failures in range(1, self.options.access.tries + 1):
+            queues = subscribed_queues(self.cluster, self.options, missing_ok=True)
+            gone = sorted(begun.keys() - set(queues))
+            if not gone:
+                break
+            self.cluster.pause(failures)
+        if gone and self.options.fail_on_data_loss:
+            raise QueuesGone(list(map(queue_text, gone)))
+        if gone:
+            log.warning("queues gone, waited for: %s", ", ".join(map(queue_text, gone)))
+        return next_offsets(self.cluster, queues)
+
+    def _following(self, begun: Offsets, ends: Offsets, limit: ReadLimit) -> Offsets:
+        """Where the next batch ends in the queues that were begun."""
+        cut = [queue for queue in begun if ends[queue] < begun[queue]]
+        ends = {**ends, **self._begun_anew(cut, begun, ends)}
+        if isinstance(limit, ReadAllAvailable):
+            return ends
+        if self.options.offsets_per_trigger is not None:
+            ends = limited(begun, ends, self.options.offsets_per_trigger)
+        if self.options.bytes_per_trigger is not None:
+            ends = limited(begun, ends, self.options.bytes_per_trigger, self._sizes(begun, ends))
+        return ends
+
+    def _sizes(self, begun: Offsets, ends: Offsets) -> dict[MessageQueue, float]:
+        behind = {queue: begun[queue] for queue in begun if begun[queue] < ends[queue]}
+        return mean_sizes(self.cluster, behind, self.options.group)
+
+    def _begun_anew(self, cut: Sequence[MessageQueue], begun: Offsets, ends: Offsets) -> Offsets:
+        """Of queues that end before what was read of them, as after their topic was made anew: the first offset.
+
+        Raises OffsetsLost with failOnDataLoss.
+        """
+        if not cut:
+            return {}
+        loss = OffsetsLost(queue_text(cut[0]), begun[cut[0]], ends[cut[0]], "the queue ends before what was read of it")
+        if self.options.fail_on_data_loss:
+            raise loss
+        log.warning("begun anew: %s", loss)
+        return first_offsets(self.cluster, cut)

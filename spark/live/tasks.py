@@ -1,0 +1,46 @@
+"""What one task reads, and how: the same for batches and streams."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+
+from twisted_mq.spark.live.cluster import Cluster
+from twisted_mq.spark.live.options import LiveOptions
+from twisted_mq.spark.live.pulled_bodies import pulled_bodies
+from twisted_mq.spark.live.pulling import Stretch, StretchPull
+from twisted_mq.spark.live.rows import RowMaker
+
+log = logging.getLogger(__name__)
+
+
+class LiveSplit(InputPartition):
+    """A stretch of one queue."""
+
+    def __init__(self, stretch: Stretch) -> None:
+        super().__init__(stretch)
+        self.stretch = stretch
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LiveSplit) and self.stretch == other.stretch
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def read_split(split: InputPartition, options: LiveOptions, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """The rows of one split, in the queue's order. Raises LiveError."""
+    if not isinstance(split, LiveSplit):
+        return  # what Spark hands out where there are no splits
+    pull = StretchPull(
+        split.stretch, options.group, options.selection, options.limits, fail_on_data_loss=options.fail_on_data_loss
+    )
+    cluster = Cluster(options.access)
+    try:
+        yield from RowMaker(split.stretch, columns, options.selection).batches(pulled_bodies(cluster, pull))
+    finally:
+        cluster.close()
+    for loss in pull.lost:
+        log.warning("messages lost, passed over: %s", loss)

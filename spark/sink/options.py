@@ -1,0 +1,87 @@
+"""Options of the sink."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+from pyspark.sql.types import StructType
+
+from twisted_mq.protocol.names.validation import group_fault, topic_fault
+from twisted_mq.spark import option_values as values
+from twisted_mq.spark.errors import WrongOption
+from twisted_mq.spark.live.access_options import ACCESS_OPTIONS, access_of
+from twisted_mq.spark.live.cluster import Access, Cluster
+from twisted_mq.spark.named_options import Parsers, named, positive, take
+from twisted_mq.spark.sink.columns import check_columns
+from twisted_mq.spark.sink.sending import SendLimits
+
+
+@attrs.frozen
+class SinkOptions:
+    """Where to write and how.
+
+    | option | meaning | default |
+    |---|---|---|
+    | topic | the topic of rows that name none in the column `topic` | none |
+    | group | the producer group that brokers see | SPARK_SINK |
+    | batchMessages | how many messages leave together at most | 500 |
+    | batchBytes | how many bytes leave together at most, about; a message by itself may have 4 MiB | 512k |
+    | sendsInFlight | how many sends of a task are under way or wait at most; a queue has one under way | 8 |
+    """
+
+    access: Access
+    topic: str | None = None
+    group: str = "SPARK_SINK"
+    limits: SendLimits = attrs.field(factory=SendLimits)
+
+
+def _topic(name: str, value: str) -> str:
+    fault = topic_fault(value)
+    if fault is not None:
+        raise WrongOption(name, value, fault)
+    return value
+
+
+def _group(name: str, value: str) -> str:
+    fault = group_fault(value)
+    if fault is not None:
+        raise WrongOption(name, value, fault)
+    return value
+
+
+_SINK: Parsers = {
+    "topic": ("topic", _topic),
+    "group": ("group", _group),
+}
+_LIMITS: Parsers = {
+    "batchMessages": ("messages", positive),
+    "batchBytes": ("size_bytes", values.size_bytes),
+    "sendsInFlight": ("in_flight", positive),
+}
+OPTION_NAMES = (*ACCESS_OPTIONS, *_SINK, *_LIMITS)
+
+
+def sink_options(given: Mapping[str, str]) -> SinkOptions:
+    """The options that Spark hands over; their names are not case-sensitive. Raises WrongOption."""
+    known = named(given, OPTION_NAMES)
+    limits = SendLimits(**take(known, _LIMITS))
+    return SinkOptions(access_of(known), limits=limits, **take(known, _SINK))
+
+
+def checked_sink(given: Mapping[str, str], schema: StructType, overwrite: bool) -> SinkOptions:
+    """The options for writing rows of this schema, looked at before any task runs.
+
+    Raises WrongOption, WrongColumn; TopicUnknown for the option's topic, NameServersSilent.
+    """
+    options = sink_options(given)
+    if overwrite:
+        raise WrongOption("mode", "overwrite", "topics are appended to: mode append")
+    check_columns(schema, options.topic)
+    if options.topic is not None:
+        cluster = Cluster(options.access)
+        try:
+            cluster.route(options.topic)
+        finally:
+            cluster.close()
+    return options
