@@ -22,6 +22,9 @@ FRAGMENTS: dict[str, Callable[[], str]] = {
     "client.md": library.client,
     "spark-options.md": spark.options,
     "spark-columns.md": spark.columns,
+    "spark-live-options.md": spark.live_options,
+    "spark-sink-options.md": spark.sink_options,
+    "spark-access-options.md": spark.access_options,
 }
 """File in docs/generated -> its text. Pages include them."""
 
