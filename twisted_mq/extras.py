@@ -8,6 +8,7 @@ EXTRAS = {
     "access": ("yaml",),
     "broker": ("numpy", "sqlglot"),
     "cli": ("click", "rich"),
+    "metrics": ("prometheus_client",),
     "ordered": ("kazoo",),
     "opentelemetry": ("opentelemetry",),
     # what Spark's workers need too; matplotlib is the report's

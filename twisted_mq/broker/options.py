@@ -12,8 +12,8 @@ import os
 
 import attrs
 
-from twisted_mq.config.access_options import AccessOptions
 from twisted_mq.config.environment import in_home, local_host_name, name_servers_of_environment
+from twisted_mq.config.metrics_options import MetricsOptions
 from twisted_mq.config.options import option
 
 LISTEN_PORT = 10911
@@ -43,7 +43,7 @@ class MessageRequestMode(enum.StrEnum):
 
 
 @attrs.define(kw_only=True)
-class BrokerOptions(AccessOptions):
+class BrokerOptions(MetricsOptions):
     """Settings of one broker. Mutable: its owner applies what a remote update allows."""
 
     # who it is

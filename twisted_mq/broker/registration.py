@@ -136,6 +136,11 @@ class Registration:
                 waiting.callback(None)
         return result
 
+    @property
+    def is_known(self) -> bool:
+        """Whether a name server took the last registration; without name servers there is none to take it."""
+        return not self.name_servers or len(self._unreachable) < len(self.name_servers)
+
     def unregister(self) -> defer.Deferred[list[bool]]:
         """Take the broker out of every name server's routes, for good. May be cancelled: then it fails."""
         self._left = True

@@ -40,6 +40,7 @@ from twisted_mq.broker.tables import BrokerTables
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.broker.waiting_requests import Kind
 from twisted_mq.config.descriptors import most_connections
+from twisted_mq.extras import require
 from twisted_mq.logs import Logger
 from twisted_mq.periodic import PeriodicJob
 from twisted_mq.protocol.bodies import TopicConfig
@@ -61,6 +62,7 @@ from twisted_mq.storage.tables.config_tables import ConsumerOffsetTable, Subscri
 
 if TYPE_CHECKING:
     from twisted_mq.broker.ordering.agent import OrderAgent
+    from twisted_mq.metrics.page import MetricsSite
     from twisted_mq.remoting.channel import Processor
     from twisted_mq.storage.memory.memory_store import MemoryMessageStore
 
@@ -112,6 +114,7 @@ class BrokerService(service.Service):
         self.options = options
         self._machine = machine or Machine()
         self.port = 0
+        self.metrics_port = 0
         self.started: defer.Deferred[BrokerService] = defer.Deferred()
         self.controller: BrokerController
         self.registration: Registration
@@ -267,12 +270,31 @@ class BrokerService(service.Service):
             traffic, self.options.server_channel_max_idle_time_seconds, self._most_connections
         )
         sockets = interfaces.IReactorSocket(self._reactor)
-        listening = [listen(sockets, self._bound, self._factory)]
-        undo.callback(listening[0].stopListening)
+        listening = [listen(sockets, bound, site) for bound, site in self._page_of_metrics(undo)]
+        listening.append(listen(sockets, self._bound, self._factory))
+        for port in listening:
+            undo.callback(port.stopListening)
         listening.append(listen(sockets, self._bound_for_slaves, controller.ha.accept))
         self._listening = listening
         if self.options.listen_port > 2:
             self._listen_fast()
+
+    def _page_of_metrics(self, undo: contextlib.ExitStack) -> list[tuple[Bound, MetricsSite]]:
+        """None, or the one page and its socket. Raises PortError, ConfigError, MissingExtra."""
+        options = self.options
+        if not options.shows_metrics:
+            return []
+        require("metricsExporterType=PROM", "metrics")
+        from twisted_mq.broker.metrics.site import metrics_site
+
+        site = metrics_site(self.controller, self._factory, self.registration, lambda: self._store.gate.why)
+        host = options.metrics_prom_exporter_host or self.controller.advertised_ip
+        bound = undo.enter_context(
+            self._machine.bind(host, options.metrics_prom_exporter_port, "metricsPromExporterPort")
+        )
+        self.metrics_port = bound.getsockname()[1]
+        self.log.info("figures at http://{host}:{port}/metrics", host=host, port=self.metrics_port)
+        return [(bound, site)]
 
     def _listen_fast(self) -> None:
         """The VIP port, listenPort - 2, which older clients prefer for sends."""

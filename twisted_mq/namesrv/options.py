@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import attrs
 
-from twisted_mq.config.access_options import AccessOptions
 from twisted_mq.config.environment import in_home
+from twisted_mq.config.metrics_options import MetricsOptions
 from twisted_mq.config.options import option
 
 LISTEN_PORT = 9876
@@ -14,7 +14,7 @@ LISTEN_PORT = 9876
 
 
 @attrs.define(kw_only=True)
-class NamesrvOptions(AccessOptions):
+class NamesrvOptions(MetricsOptions):
     """Settings of one name server. Mutable: the configuration requests change what is on the allow-list."""
 
     bind_address: str = option("bindAddress", "0.0.0.0", "address that the socket is bound to")

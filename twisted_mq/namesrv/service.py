@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from twisted.application import service
 from twisted.internet import defer, interfaces
 
 from twisted_mq.access.guard import guarded
 from twisted_mq.access.server_access import LOOK_SECONDS, ServerAccess, server_access
 from twisted_mq.config.descriptors import most_connections
+from twisted_mq.extras import require
 from twisted_mq.logs import Logger
 from twisted_mq.namesrv.kv_config import KVConfig
 from twisted_mq.namesrv.options import NamesrvOptions
@@ -50,12 +53,14 @@ class NamesrvService(service.Service):
         self.setName("namesrv")
         self.options = options
         self.port = options.listen_port
+        self.metrics_port = 0
         self._turns = Turns(reactor)
         self.routes = RouteTable(broker_expiry_ms, later=self._turns.must_run)
         self._reactor = reactor
         self._bind = bind
         self._client: RemotingClient | None = None
         self._listening: interfaces.IListeningPort | None = None
+        self._metrics: interfaces.IListeningPort | None = None
         self._state = NamesrvState(
             options=options,
             routes=self.routes,
@@ -77,13 +82,28 @@ class NamesrvService(service.Service):
         self._ask_first()
         self._state.kv_config.load()
         self._state.started_at = self._reactor.seconds()
-        bound = self._bind(self.options.bind_address, self.options.listen_port)
-        self.port = bound.getsockname()[1]
+        with contextlib.ExitStack() as undo:
+            bound = undo.enter_context(self._bind(self.options.bind_address, self.options.listen_port))
+            self.port = bound.getsockname()[1]
+            if self.options.shows_metrics:
+                self._show_metrics()
+            undo.pop_all()
         self._listening = listen(interfaces.IReactorSocket(self._reactor), bound, self.factory)
         seconds = self.options.scan_not_active_broker_interval / 1000
         self._scan = PeriodicJob("scan for silent brokers", self._reactor, seconds, self.scan)
         super().startService()
         self.log.info("name server ready: address={a} port={p}", a=self.options.bind_address, p=self.port)
+
+    def _show_metrics(self) -> None:
+        require("metricsExporterType=PROM", "metrics")
+        from twisted_mq.namesrv.metrics import metrics_site
+
+        host = self.options.metrics_prom_exporter_host or self.options.bind_address
+        bound = self._bind(host, self.options.metrics_prom_exporter_port, "metricsPromExporterPort")
+        self.metrics_port = bound.getsockname()[1]
+        site = metrics_site(self._state, self.factory)
+        self._metrics = listen(interfaces.IReactorSocket(self._reactor), bound, site)
+        self.log.info("figures at http://{host}:{port}/metrics", host=host, port=self.metrics_port)
 
     def _ask_first(self) -> None:
         """Put access control, where the settings ask for it, before what is served."""
@@ -104,11 +124,13 @@ class NamesrvService(service.Service):
         listening, self._listening = self._listening, None
         scan, self._scan = self._scan, None
         look, self._look = self._look, None
+        metrics, self._metrics = self._metrics, None
         client, self._client = self._client, None
         steps: list[Step] = [
             *([("end of the scan", scan.stop)] if scan is not None else ()),
             *([("end of looks at accounts", look.stop)] if look is not None else ()),
             *([("close of the port", listening.stopListening)] if listening is not None else ()),
+            *([("close of the page of figures", metrics.stopListening)] if metrics is not None else ()),
             ("end of sliced work", self._turns.stop),
             ("close of connections", self.factory.close_all),
             *([("close of connections to brokers", client.close)] if client is not None else ()),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import socket
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 from twisted.internet import interfaces, protocol
 
@@ -59,7 +59,7 @@ def bind(host: str, port: int, setting: str = "listenPort") -> socket.socket:
 
 
 def listen(
-    reactor: interfaces.IReactorSocket, bound: Bound, factory: protocol.ServerFactory
+    reactor: interfaces.IReactorSocket, bound: Bound, factory: protocol.ServerFactory[Any]
 ) -> interfaces.IListeningPort:
     """Serve `factory` on a bound socket; returns Twisted's listening port, which owns the descriptor. Raises PortError."""
     host, port = bound.getsockname()[:2]

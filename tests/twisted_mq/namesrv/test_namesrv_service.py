@@ -16,11 +16,13 @@ from twisted.internet.protocol import Factory, Protocol
 from twisted.internet.task import Clock
 from twisted.logger import capturedLogs, formatEvent
 from twisted.trial.unittest import SynchronousTestCase, TestCase
+from twisted.web.client import Agent, readBody
 from zope.interface import implementer
 from zope.interface.verify import verifyObject
 
 from tests.support.remoting import ClosingTransport, connect, frames, sent
 from tests.twisted_mq.namesrv.test_namesrv_requests import registered
+from twisted_mq.config.metrics_options import MetricsExporterType
 from twisted_mq.namesrv.options import NamesrvOptions
 from twisted_mq.namesrv.route_table import RouteTable
 from twisted_mq.namesrv.service import NamesrvService, make_namesrv
@@ -277,3 +279,18 @@ class NamesrvLoopbackTests(TestCase):
         self.assertEqual((told.code, told.is_one_way), (RequestCode.NOTIFY_MIN_BROKER_ID_CHANGE, True))
         expected = {"minBrokerId": "1", "minBrokerAddr": broker.address, "offlineBrokerAddr": "127.0.0.1:1"}
         self.assertEqual(told.ext_fields, expected)
+
+
+class MetricsTest(TestCase):
+    async def test_its_page_has_figures_and_says_that_it_is_well(self) -> None:
+        server = make_namesrv(
+            options(folder(self), metrics_exporter_type=MetricsExporterType.PROM, metrics_prom_exporter_port=0), reactor
+        )
+        server.startService()
+        self.addCleanup(server.stopService)
+        pages = {}
+        for path in ("metrics", "health", "ready"):
+            response = await Agent(reactor).request(b"GET", f"http://127.0.0.1:{server.metrics_port}/{path}".encode())
+            pages[path] = response.code, (await readBody(response)).decode()
+        self.assertEqual({code for code, _ in pages.values()}, {200})
+        self.assertIn('mq_namesrv_topics{node_id="127.0.0.1:0",node_type="namesrv"} 0.0', pages["metrics"][1])

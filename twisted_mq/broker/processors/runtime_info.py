@@ -90,10 +90,13 @@ class RuntimeInfoProcessor:
 
     def runtime_info(self, channel: Channel, command: RemotingCommand) -> Answer:
         """All figures as one table of texts."""
+        return command.answer(body=encode_body(KVTable(table=self.table())))
+
+    def table(self) -> dict[str, str]:
+        """The same, not encoded."""
         delays = self._broker.waiting.schedule.running_stats()
         table = {**self._statistics(), **self._store(), **self._broker_state(), **self._timer(), **delays}
-        table |= slave_rows(self._broker.ha.runtime_info())
-        return command.answer(body=encode_body(KVTable(table=table)))
+        return table | slave_rows(self._broker.ha.runtime_info())
 
     def groups_of_topic(self, channel: Channel, command: RemotingCommand) -> Answer:
         """The groups that consume a topic now, or have an offset on it."""

@@ -1,0 +1,147 @@
+"""A broker's page of figures: lags that are true, nothing where nothing is known, and what its state pages say."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from prometheus_client.parser import text_string_to_metric_families
+from twisted.internet import defer, reactor
+from twisted.trial.unittest import TestCase
+from twisted.web.client import Agent, readBody
+
+from twisted_mq.broker.options import BrokerOptions
+from twisted_mq.broker.service import make_broker
+from twisted_mq.config.errors import ConfigError
+from twisted_mq.config.metrics_options import MetricsExporterType
+from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.remoting.client import RemotingClient
+from twisted_mq.remoting.listen import PortError
+from twisted_mq.storage.interfaces import Shut
+
+SEND = {"a": "P", "b": "T", "c": "TBW102", "d": "4", "e": "0", "f": "0", "g": "1", "h": "0",
+        "i": "", "j": "0", "k": "false", "m": "false"}  # fmt: skip
+PULL = {"consumerGroup": "G", "topic": "T", "queueId": "0", "queueOffset": "0", "maxMsgNums": "2", "sysFlag": "4",
+        "commitOffset": "0", "suspendTimeoutMillis": "0", "subscription": "*", "subVersion": "0"}  # fmt: skip
+COMMIT = {"consumerGroup": "G", "topic": "T", "queueId": "0", "commitOffset": "1"}
+Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
+
+
+def samples(text: str) -> Samples:
+    """By name and labels."""
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+class PageCase(TestCase):
+    timeout = 60
+
+    def setUp(self) -> None:
+        self.client = RemotingClient(reactor)
+        self.addCleanup(self.client.close)
+
+    async def start(self, **more: Any) -> None:
+        options: dict[str, Any] = {
+            "broker_name": "b", "bind_address": "127.0.0.1", "broker_ip1": "127.0.0.1", "listen_port": 0,
+            "namesrv_addr": "", "store_path_root_dir": self.mktemp(), "mapped_file_size_commit_log": 1 << 20,
+            "metrics_exporter_type": MetricsExporterType.PROM, "metrics_prom_exporter_port": 0,
+        }  # fmt: skip
+        self.broker = make_broker(BrokerOptions(**{**options, **more}), reactor)
+        self.broker.startService()
+        self.addCleanup(self.broker.stopService)
+        await self.broker.started
+
+    async def get(self, path: str) -> tuple[int, str]:
+        url = f"http://127.0.0.1:{self.broker.metrics_port}{path}".encode()
+        response = await Agent(reactor).request(b"GET", url)
+        return response.code, (await readBody(response)).decode()
+
+    async def wrong(self, path: str) -> tuple[int, list[str]]:
+        code, text = await self.get(path)
+        return code, json.loads(text)["wrong"]
+
+    async def ask(self, code: int, fields: dict[str, str], body: bytes = b"") -> None:
+        command = RemotingCommand.request(code, fields, body)
+        self.assertEqual((await self.client.invoke(f"127.0.0.1:{self.broker.port}", command)).code, 0)
+
+
+class FiguresTest(PageCase):
+    async def test_figures_of_sends_reads_and_lag_have_apaches_labels(self) -> None:
+        await self.start(metrics_label="zone:north")
+        for body in (b"one", b"two", b"three"):
+            await self.ask(RequestCode.SEND_MESSAGE_V2, SEND, body)
+        await self.ask(RequestCode.PULL_MESSAGE, PULL)
+        await self.ask(RequestCode.UPDATE_CONSUMER_OFFSET, COMMIT)
+        code, text = await self.get("/metrics")
+        self.assertEqual(code, 200)
+        found = samples(text)
+        common = {"zone": "north", "cluster": "DefaultCluster", "node_type": "broker", "node_id": "b"}
+        lag = {**common, "consumer_group": "G", "topic": "T", "is_retry": "false", "is_system": "false"}
+        reads = {**common, "topic": "T", "consumer_group": "G", "is_system": "false"}
+        expected: list[tuple[str, dict[str, str], float]] = [
+            ("rocketmq_consumer_lag_messages", lag, 2),
+            ("rocketmq_consumer_ready_messages", lag, 1),
+            ("rocketmq_consumer_inflight_messages", lag, 1),
+            ("rocketmq_messages_in_total", {**common, "topic": "T", "message_type": "NORMAL", "is_system": "false"}, 3),
+            ("rocketmq_messages_out_total", reads, 2),
+            ("rocketmq_group_diff", {"group": "G", "topic": "T", "countOfOnlineConsumers": "0", "msgModel": "0"}, 2),
+            ("rocketmq_producer_offset", {"cluster": "DefaultCluster", "broker": "b", "topic": "T"}, 3),
+            ("mq_connections", common, 1),
+        ]
+        told = {name: found[name, frozenset(labels.items())] for name, labels, _ in expected}
+        self.assertEqual(told, {name: value for name, _, value in expected})
+        self.assertGreaterEqual(found["rocketmq_consumer_lag_latency", frozenset(lag.items())], 0)
+
+    async def test_what_is_not_known_is_not_shown_as_nothing(self) -> None:
+        await self.start()
+        await self.ask(RequestCode.SEND_MESSAGE_V2, SEND, b"one")
+        _, text = await self.get("/metrics")
+        names = {name for name, _ in samples(text)}
+        self.assertEqual(
+            names & {"rocketmq_consumer_lag_messages", "rocketmq_group_diff", "rocketmq_consumer_tps"}, set()
+        )
+        self.assertIn("rocketmq_topic_number", names)
+
+    async def test_scrapes_at_once_are_all_answered(self) -> None:
+        await self.start()
+        answers = await defer.gatherResults(defer.ensureDeferred(self.get("/metrics")) for _ in range(5))
+        self.assertEqual([code for code, _ in answers], [200] * 5)
+
+    async def test_a_label_without_a_value_is_named_at_the_start(self) -> None:
+        with self.assertRaisesRegex(ConfigError, "metricsLabel=zone: 'zone' is no name:value"):
+            await self.start(metrics_label="zone")
+
+    async def test_a_port_in_use_is_named_with_its_key(self) -> None:
+        await self.start()
+        with self.assertRaisesRegex(PortError, "set another metricsPromExporterPort"):
+            await self.start(metrics_prom_exporter_port=self.broker.metrics_port)
+
+
+class StateTest(PageCase):
+    async def test_a_broker_that_takes_messages_is_well_and_ready(self) -> None:
+        await self.start()
+        for path in ("/health", "/ready"):
+            self.assertEqual(await self.get(path), (200, '{"ok": true, "wrong": []}\n'))
+        self.assertEqual((await self.get("/other"))[0], 404)
+
+    async def test_a_full_disk_makes_it_not_ready_and_a_failed_one_unhealthy(self) -> None:
+        await self.start()
+        gate = self.broker._store.gate
+        gate.shut(Shut.DISK_FULL)
+        self.assertEqual(await self.wrong("/ready"), (503, ["the broker's disk is full"]))
+        self.assertEqual(await self.wrong("/health"), (200, []))
+        gate.open(Shut.DISK_FULL)
+        gate.shut(Shut.DISK_FAILED)
+        self.assertEqual(await self.wrong("/health"), (503, ["the disk lost or refused data"]))
+
+    async def test_a_broker_that_no_name_server_knows_is_not_ready(self) -> None:
+        await self.start(namesrv_addr="127.0.0.1:1")
+        self.assertEqual(await self.wrong("/ready"), (503, ["no name server knows this broker: 127.0.0.1:1"]))
+
+    async def test_a_slave_without_a_master_is_not_ready(self) -> None:
+        await self.start(broker_role="SLAVE", broker_id=1)
+        self.assertEqual(await self.wrong("/ready"), (503, ["no master sends this slave its log"]))

@@ -1,0 +1,187 @@
+"""The figures of 5.3.3's own exporter (Apache: BrokerMetricsManager, DefaultStoreMetricsManager), same names and labels.
+
+message_type is that of the topic (its attribute message.type), not of each message: counting it by message would cost each send.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+
+from twisted_mq.broker.metrics.lag import Lag, flag, is_system_group
+from twisted_mq.broker.metrics.scrape import Scrape
+from twisted_mq.broker.waiting_requests import Kind
+from twisted_mq.metrics.family import Family, Row, one
+from twisted_mq.protocol.names.system_topics import TIMER_TOPIC, is_system_topic
+from twisted_mq.protocol.names.versions import version_name
+
+REMOTING = "remoting"
+LOCAL_DISK = ("local", "disk")
+STORAGE = ("storage_type", "storage_medium")
+OF_TOPIC = ("topic", "message_type", "is_system")
+OF_READS = ("topic", "consumer_group", "is_system")
+OF_LAG = ("consumer_group", "topic", "is_retry", "is_system")
+PROCESSORS = (
+    "send", "async_put", "pull", "ack", "query_message", "client_manager", "heartbeat", "lite_pull", "transaction",
+    "consumer_manager", "admin", "reply",
+)  # fmt: skip
+CONSUME_MODES = {"CONSUME_ACTIVELY": "pull", "CONSUME_PASSIVELY": "push", "CONSUME_POP": "pop"}
+
+
+def _waiting(scrape: Scrape) -> Iterator[Row]:
+    """Only pulls wait: there are no queues before a processor here."""
+    pulls = scrape.broker.polling.count(Kind.PULL)
+    return (((name,), pulls if name == "pull" else 0) for name in PROCESSORS)
+
+
+def _puts(field: str) -> Callable[[Scrape], Iterator[Row]]:
+    def rows(scrape: Scrape) -> Iterator[Row]:
+        topics = scrape.broker.topics
+        for topic, counter in list(scrape.broker.statistics.puts.items()):
+            if topic:
+                config = topics.get(topic)
+                attributes = (config.attributes if config is not None else None) or {}
+                kind = attributes.get("message.type", "NORMAL")
+                yield (topic, kind, flag(is_system_topic(topic))), getattr(counter, field)
+
+    return rows
+
+
+def _gets(field: str) -> Callable[[Scrape], Iterator[Row]]:
+    def rows(scrape: Scrape) -> Iterator[Row]:
+        for key, counter in list(scrape.broker.statistics.gets.items()):
+            topic, at, group = key.partition("@")
+            if at:
+                system = is_system_topic(topic) or is_system_group(group)
+                yield (topic, group, flag(system)), getattr(counter, field)
+
+    return rows
+
+
+def _producers(scrape: Scrape) -> Iterable[Row]:
+    count = Counter(
+        (client.language.lower(), version_name(client.version).lower(), REMOTING)
+        for clients in scrape.broker.producers.groups.values()
+        for client in clients.values()
+    )
+    return list(count.items())
+
+
+def _consumers(scrape: Scrape) -> Iterable[Row]:
+    count = Counter(
+        (
+            name,
+            client.language.lower(),
+            version_name(client.version).lower(),
+            CONSUME_MODES.get(group.consume_type or "", "unknown"),
+            REMOTING,
+            flag(is_system_group(name)),
+        )
+        for name, group in scrape.broker.consumers.groups.items()
+        for client in group.clients.values()
+    )
+    return list(count.items())
+
+
+def _of_lag(value: Callable[[Lag, int], float]) -> Callable[[Scrape], Iterator[Row]]:
+    return lambda scrape: ((lag.labels(), value(lag, scrape.now_ms)) for lag in scrape.lags)
+
+
+def _age(since_ms: int | None, now_ms: int) -> float:
+    return 0 if since_ms is None else max(0, now_ms - since_ms)
+
+
+def _dead_letters(scrape: Scrape) -> Iterator[Row]:
+    """The counters' keys are owner@topic@group@SEND_BACK_TO_DLQ."""
+    sums: Counter[tuple[str, str]] = Counter()
+    for key, counter in scrape.broker.statistics.dead_letters.items():
+        parts = key.split("@")
+        if len(parts) == 4:
+            sums[parts[2], parts[1]] += counter.messages
+    return (((group, topic, flag(is_system_group(group))), count) for (group, topic), count in sums.items())
+
+
+def _reserve_time(scrape: Scrape) -> Iterator[Row]:
+    earliest = int(scrape.runtime["earliestMessageTimeStamp"])
+    if earliest > 0:
+        yield LOCAL_DISK, scrape.now_ms - earliest
+
+
+def _timing(scrape: Scrape) -> Iterator[Row]:
+    counts = scrape.broker.waiting.timer.files.metrics.counts
+    return (((*LOCAL_DISK, topic), metric.count) for topic, metric in list(counts.items()))
+
+
+def _enqueue_lag(scrape: Scrape) -> list[Row]:
+    broker = scrape.broker
+    end = broker.store.max_offset_in_queue(TIMER_TOPIC, 0)
+    return [(LOCAL_DISK, max(0, end - broker.waiting.timer.queue_offset))]
+
+
+def _dequeue_latency(scrape: Scrape) -> list[Row]:
+    read_ms = scrape.broker.waiting.timer.read_ms
+    return [(LOCAL_DISK, max(0, scrape.now_ms - read_ms) if read_ms else 0)]
+
+
+def _stored(scrape: Scrape) -> list[Row]:
+    store = scrape.broker.store
+    return [(LOCAL_DISK, store.max_physical_offset() - store.min_physical_offset())]
+
+
+def _not_flushed(scrape: Scrape) -> list[Row]:
+    store = scrape.broker.store
+    return [(LOCAL_DISK, store.max_physical_offset() - store.flushed_offset())]
+
+
+FAMILIES: tuple[Family[Scrape], ...] = (
+    Family("rocketmq_processor_watermark", "gauge", "Request processor watermark", ("processor",), _waiting),
+    Family("rocketmq_broker_permission", "gauge", "Broker permission", (), lambda s: one(s.broker.options.broker_permission)),
+    Family("rocketmq_topic_number", "gauge", "Active topic number", (), lambda s: one(len(s.broker.topics.topics))),
+    Family(
+        "rocketmq_consumer_group_number", "gauge", "Active subscription group number", (),
+        lambda s: one(len(s.broker.groups.groups)),
+    ),
+    Family("rocketmq_messages_in_total", "counter", "Incoming messages", OF_TOPIC, _puts("messages")),
+    Family("rocketmq_throughput_in_total", "counter", "Bytes of incoming messages", OF_TOPIC, _puts("bytes")),
+    Family("rocketmq_messages_out_total", "counter", "Outgoing messages", OF_READS, _gets("messages")),
+    Family("rocketmq_throughput_out_total", "counter", "Bytes of outgoing messages", OF_READS, _gets("bytes")),
+    Family(
+        "rocketmq_producer_connections", "gauge", "Producer connections",
+        ("language", "version", "protocol_type"), _producers,
+    ),
+    Family(
+        "rocketmq_consumer_connections", "gauge", "Consumer connections",
+        ("consumer_group", "language", "version", "consume_mode", "protocol_type", "is_system"), _consumers,
+    ),
+    Family("rocketmq_consumer_lag_messages", "gauge", "Consumer lag messages", OF_LAG, _of_lag(lambda lag, _: lag.lag)),
+    Family(
+        "rocketmq_consumer_lag_latency", "gauge", "Consumer lag time in ms", OF_LAG,
+        _of_lag(lambda lag, now: _age(lag.oldest_unread_ms, now)),
+    ),
+    Family(
+        "rocketmq_consumer_inflight_messages", "gauge", "Handed out and not committed", OF_LAG,
+        _of_lag(lambda lag, _: lag.in_flight),
+    ),
+    Family(
+        "rocketmq_consumer_queueing_latency", "gauge", "How long the oldest message waits to be handed out, in ms", OF_LAG,
+        _of_lag(lambda lag, now: _age(lag.oldest_not_pulled_ms, now)),
+    ),
+    Family(
+        "rocketmq_consumer_ready_messages", "gauge", "Not handed out yet", OF_LAG, _of_lag(lambda lag, _: lag.ready)
+    ),
+    Family(
+        "rocketmq_send_to_dlq_messages_total", "counter", "Messages that a group gave up on",
+        ("consumer_group", "topic", "is_system"), _dead_letters,
+    ),
+    Family(
+        "rocketmq_half_messages", "gauge", "Half messages that wait for their end", ("topic",),
+        lambda s: (((topic,), metric.count) for topic, metric in list(s.broker.tables.transaction_metrics.counts.items())),
+    ),
+    Family("rocketmq_storage_size", "gauge", "Bytes of the commit log", STORAGE, _stored),
+    Family("rocketmq_storage_flush_behind_bytes", "gauge", "Bytes that are not on disk yet", STORAGE, _not_flushed),
+    Family("rocketmq_storage_dispatch_behind_bytes", "gauge", "Bytes not in queues yet", STORAGE, lambda s: [(LOCAL_DISK, 0)]),
+    Family("rocketmq_storage_message_reserve_time", "gauge", "Age of the oldest message in ms", STORAGE, _reserve_time),
+    Family("rocketmq_timer_enqueue_lag", "gauge", "Timer messages not on the wheel yet", STORAGE, _enqueue_lag),
+    Family("rocketmq_timer_dequeue_latency", "gauge", "How late the timer is, in ms", STORAGE, _dequeue_latency),
+    Family("rocketmq_timing_messages", "gauge", "Messages that wait for their time", (*STORAGE, "topic"), _timing),
+)  # fmt: skip

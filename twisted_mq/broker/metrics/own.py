@@ -1,0 +1,44 @@
+"""Figures that no Apache broker has: budgets, long turns of the reactor, connections, slaves one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from twisted_mq.broker.metrics.lag import flag
+from twisted_mq.broker.metrics.scrape import Scrape
+from twisted_mq.metrics.family import Family, Row, one
+from twisted_mq.version import installed_version
+
+
+def _held(scrape: Scrape) -> Iterator[Row]:
+    budget = scrape.server.traffic.budget
+    yield ("unsent",), budget.unsent_bytes
+    yield ("incomplete",), budget.incomplete_bytes
+    yield ("held",), budget.held_bytes
+
+
+def _limits(scrape: Scrape) -> Iterator[Row]:
+    options = scrape.server.traffic.budget.options
+    yield ("unsent",), options.max_unsent_bytes
+    yield ("incomplete",), options.max_incomplete_bytes
+    yield ("held",), options.max_held_bytes
+
+
+def _slave_behind(scrape: Scrape) -> Iterator[Row]:
+    for slave in scrape.broker.ha.runtime_info().ha_connection_info:
+        yield (slave.addr or "", flag(slave.in_sync)), slave.diff
+
+
+FAMILIES: tuple[Family[Scrape], ...] = (
+    Family("mq_build_info", "gauge", "1, with the version", ("version",), lambda s: [((installed_version(),), 1)]),
+    Family("mq_connections", "gauge", "Open connections of clients", (), lambda s: one(len(s.server.channels))),
+    Family("mq_long_turns_total", "counter", "Commands that held the reactor for over 50 ms", (),
+           lambda s: one(s.server.traffic.long_turns)),
+    Family("mq_pending_answers", "gauge", "Requests that wait for their answer", (),
+           lambda s: one(s.server.traffic.pending_answers)),
+    Family("mq_budget_bytes", "gauge", "Memory that peers take", ("kind",), _held),
+    Family("mq_budget_limit_bytes", "gauge", "Memory that peers may take", ("kind",), _limits),
+    Family("mq_ha_slave_behind_bytes", "gauge", "What a slave has not acknowledged", ("slave", "in_sync"), _slave_behind),
+    Family("mq_put_failed_total", "counter", "Messages that were not stored", (),
+           lambda s: one(s.broker.statistics.put_failed)),
+)  # fmt: skip

@@ -1,0 +1,39 @@
+"""What one answer is made of: the broker, and what several figures share, worked out once."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING
+
+from twisted_mq.broker.metrics.lag import Lag, lags
+from twisted_mq.turns import Work
+
+if TYPE_CHECKING:
+    from twisted_mq.broker.controller import BrokerController
+    from twisted_mq.remoting.server import RemotingServerFactory
+
+GROUPS_A_SLICE = 50
+
+
+class Scrape:
+    """`lags` is filled by `prepare`."""
+
+    def __init__(self, broker: BrokerController, server: RemotingServerFactory) -> None:
+        self.broker = broker
+        self.server = server
+        self.lags: list[Lag] = []
+        self.now_ms = broker.now_ms()
+
+    def prepare(self) -> Work[None]:
+        """Work out the lags, some groups in each slice."""
+        for seen, lag in enumerate(lags(self.broker), 1):
+            self.lags.append(lag)
+            if seen % GROUPS_A_SLICE == 0:
+                yield None
+
+    @functools.cached_property
+    def runtime(self) -> dict[str, str]:
+        """What GET_BROKER_RUNTIME_INFO answers."""
+        from twisted_mq.broker.processors.runtime_info import RuntimeInfoProcessor
+
+        return RuntimeInfoProcessor(self.broker).table()

@@ -1,0 +1,64 @@
+"""The page of a broker's figures, and when it is well and ready for work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from prometheus_client import GC_COLLECTOR, PROCESS_COLLECTOR
+from prometheus_client.core import Metric
+from twisted.internet import defer
+
+from twisted_mq.broker.metrics import builtin, exporter, own
+from twisted_mq.broker.metrics.scrape import Scrape
+from twisted_mq.metrics.family import collected, common_labels, text_of
+from twisted_mq.metrics.page import MetricsSite
+from twisted_mq.protocol.layouts.ha import ConnectionState
+from twisted_mq.storage.interfaces import Shut
+from twisted_mq.turns import Work
+
+if TYPE_CHECKING:
+    from twisted_mq.broker.controller import BrokerController
+    from twisted_mq.broker.registration import Registration
+    from twisted_mq.remoting.server import RemotingServerFactory
+
+
+def metrics_site(
+    broker: BrokerController,
+    server: RemotingServerFactory,
+    registration: Registration,
+    why_shut: Callable[[], Shut | None],
+) -> MetricsSite:
+    """Serves one broker. Raises ConfigError where metricsLabel is wrong."""
+    options = broker.options
+    own_labels = {
+        "cluster": options.broker_cluster_name,
+        "node_type": "broker",
+        "node_id": options.broker_name,
+    }
+    common = common_labels(options.metrics_label, **own_labels)
+
+    def text() -> defer.Deferred[bytes]:
+        return text_of(broker.turns, broker.in_thread, _figures(Scrape(broker, server), common))
+
+    def unhealthy() -> list[str]:
+        return [Shut.DISK_FAILED.value] if why_shut() is Shut.DISK_FAILED else []
+
+    def not_ready() -> list[str]:
+        why = why_shut()
+        wrong = [why.value] if why is not None and why is not Shut.SLAVE else []
+        if not registration.is_known:
+            wrong.append(f"no name server knows this broker: {', '.join(registration.name_servers)}")
+        client = broker.ha.client
+        if broker.is_slave and (client is None or client.state is not ConnectionState.TRANSFER):
+            wrong.append("no master sends this slave its log")
+        return wrong
+
+    return MetricsSite(text, unhealthy, not_ready, broker.clock)
+
+
+def _figures(scrape: Scrape, common: dict[str, str]) -> Work[list[Metric]]:
+    yield from scrape.prepare()
+    metrics = yield from collected(scrape, (*builtin.FAMILIES, *own.FAMILIES), common)
+    metrics += yield from collected(scrape, exporter.FAMILIES, {})
+    return [*metrics, *PROCESS_COLLECTOR.collect(), *GC_COLLECTOR.collect()]

@@ -1,0 +1,88 @@
+"""What a figure is called, what its labels are, and where it comes from: tables of such rows are all that a server declares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Generic, TypeAlias, TypeVar
+
+import attrs
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import generate_latest
+from prometheus_client.registry import Collector
+from twisted.internet import defer
+
+from twisted_mq.config.errors import ConfigError
+from twisted_mq.reactor_threads import InThread
+from twisted_mq.turns import Turns, Work
+
+Measured = TypeVar("Measured")
+Row: TypeAlias = tuple[tuple[str, ...], float]
+"""The values of the labels, and the figure."""
+
+ROWS_A_SLICE = 500
+_KINDS = {"gauge": GaugeMetricFamily, "counter": CounterMetricFamily}
+
+
+@attrs.frozen
+class Family(Generic[Measured]):
+    """One name: a gauge, or a counter whose name ends in _total. What is not known has no row."""
+
+    name: str
+    kind: str
+    help: str
+    labels: tuple[str, ...]
+    rows: Callable[[Measured], Iterable[Row]]
+
+
+def one(value: float) -> list[Row]:
+    """The only row of a figure without labels of its own."""
+    return [((), value)]
+
+
+def collected(
+    measured: Measured, families: Iterable[Family[Measured]], common: Mapping[str, str]
+) -> Work[list[Metric]]:
+    """All of them with the labels that every figure has, some rows in each slice."""
+    metrics: list[Metric] = []
+    seen = 0
+    for family in families:
+        metric = _KINDS[family.kind](family.name, family.help, labels=(*common, *family.labels))
+        metrics.append(metric)
+        for labels, value in family.rows(measured):
+            metric.add_metric((*common.values(), *labels), value)
+            seen += 1
+            if seen % ROWS_A_SLICE == 0:
+                yield None
+    return metrics
+
+
+def page_text(metrics: Iterable[Metric]) -> bytes:
+    """In Prometheus' text format 0.0.4; families without a row are left out."""
+    return generate_latest(_Collected([metric for metric in metrics if metric.samples]))
+
+
+@attrs.frozen
+class _Collected(Collector):
+    metrics: list[Metric]
+
+    def collect(self) -> Iterable[Metric]:
+        return self.metrics
+
+
+def common_labels(pairs: str, **own: str) -> dict[str, str]:
+    """Those of metricsLabel ("name:value,name:value") and the server's own. Raises ConfigError, which names the pair."""
+    labels = {}
+    for pair in filter(None, pairs.split(",")):
+        name, colon, value = pair.partition(":")
+        if not colon or not name.strip().isidentifier():
+            raise ConfigError(f"{pair!r} is no name:value", key="metricsLabel", value=pairs)
+        labels[name.strip()] = value.strip()
+    return labels | own
+
+
+def text_of(turns: Turns, in_thread: InThread, work: Work[list[Metric]]) -> defer.Deferred[bytes]:
+    """The page, made of what such work collects."""
+    found = turns.run("figures", work)
+    if isinstance(found, defer.Deferred):
+        return found.addCallback(lambda metrics: in_thread(page_text, metrics))
+    return in_thread(page_text, found)

@@ -1,0 +1,108 @@
+"""The page of a server's figures: /metrics for Prometheus, /health and /ready for whoever starts and restarts it.
+
+/health is 503 where a restart may help, /ready where the server should get no work now; both say why as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+from twisted.internet import defer, interfaces
+from twisted.python import failure
+from twisted.web.http import INTERNAL_SERVER_ERROR, OK, SERVICE_UNAVAILABLE, Request
+from twisted.web.resource import Resource
+from twisted.web.server import NOT_DONE_YET, Site
+
+from twisted_mq.logs import Logger
+
+IDLE_SECONDS = 30.0
+"""How long a connection may say nothing."""
+MAX_CONNECTIONS = 64
+
+Text = Callable[[], defer.Deferred[bytes]]
+Complaints = Callable[[], list[str]]
+"""What is wrong; none where all is well."""
+
+
+class MetricsPage(Resource):
+    """Scrapes that come while figures are collected get the same ones."""
+
+    isLeaf = True
+    log = Logger()
+
+    def __init__(self, text: Text) -> None:
+        super().__init__()
+        self._text = text
+        self._waiting: list[Request] = []
+
+    def render_GET(self, request: Request) -> int:
+        self._waiting.append(request)
+        request.notifyFinish().addErrback(lambda _: self._waiting.remove(request) if request in self._waiting else None)
+        if len(self._waiting) == 1:
+            defer.maybeDeferred(self._text).addCallbacks(self._collected, self._failed)
+        return NOT_DONE_YET
+
+    def _collected(self, text: bytes) -> None:
+        self._answer(OK, b"text/plain; version=0.0.4; charset=utf-8", text)
+
+    def _failed(self, reason: failure.Failure) -> None:
+        self.log.failure("figures not collected", reason)
+        self._answer(INTERNAL_SERVER_ERROR, b"text/plain; charset=utf-8", b"figures not collected, see the log\n")
+
+    def _answer(self, code: int, kind: bytes, text: bytes) -> None:
+        waiting, self._waiting = self._waiting, []
+        for request in waiting:
+            request.setResponseCode(code)
+            request.setHeader(b"content-type", kind)
+            request.setHeader(b"content-length", str(len(text)).encode())
+            request.write(text)
+            request.finish()
+
+
+class StatePage(Resource):
+    """200 where nothing is wrong, else 503."""
+
+    isLeaf = True
+
+    def __init__(self, complaints: Complaints) -> None:
+        super().__init__()
+        self._complaints = complaints
+
+    def render_GET(self, request: Request) -> bytes:
+        wrong = self._complaints()
+        request.setResponseCode(SERVICE_UNAVAILABLE if wrong else OK)
+        request.setHeader(b"content-type", b"application/json")
+        return json.dumps({"ok": not wrong, "wrong": wrong}).encode() + b"\n"
+
+
+class MetricsSite(Site):
+    """All pages. Past MAX_CONNECTIONS connections are refused."""
+
+    def __init__(
+        self, text: Text, unhealthy: Complaints, not_ready: Complaints, reactor: interfaces.IReactorTime
+    ) -> None:
+        root = Resource()
+        pages = {b"metrics": MetricsPage(text), b"health": StatePage(unhealthy), b"ready": StatePage(not_ready)}
+        for path, page in pages.items():
+            root.putChild(path, page)
+        super().__init__(root, timeout=IDLE_SECONDS, reactor=reactor)
+        self.noisy = False
+        self._open = 0
+
+    def buildProtocol(self, addr: interfaces.IAddress) -> interfaces.IProtocol | None:  # type: ignore[override]
+        if self._open >= MAX_CONNECTIONS:
+            return None
+        channel = super().buildProtocol(addr)
+        self._open += 1
+        lost = channel.connectionLost
+
+        def connection_lost(reason: failure.Failure) -> None:
+            self._open -= 1
+            lost(reason)
+
+        channel.connectionLost = connection_lost
+        return channel  # type: ignore[no-any-return]
+
+    def log(self, request: Request) -> None:
+        """Scrapes are not logged."""

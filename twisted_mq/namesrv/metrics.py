@@ -1,0 +1,56 @@
+"""A name server's figures; Apache's has none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+from prometheus_client import GC_COLLECTOR, PROCESS_COLLECTOR
+from prometheus_client.core import Metric
+from twisted.internet import defer
+
+from twisted_mq.metrics.family import Family, collected, common_labels, one, text_of
+from twisted_mq.metrics.page import MetricsSite
+from twisted_mq.namesrv.state import NamesrvState
+from twisted_mq.remoting.server import RemotingServerFactory
+from twisted_mq.turns import Work
+
+
+@attrs.frozen
+class Scrape:
+    """What one answer is made of."""
+
+    state: NamesrvState
+    server: RemotingServerFactory
+
+
+def _gauge(name: str, help: str, value: Callable[[Scrape], float]) -> Family[Scrape]:
+    return Family(name, "gauge", help, (), lambda scrape: one(value(scrape)))
+
+
+FAMILIES: tuple[Family[Scrape], ...] = (
+    _gauge("mq_namesrv_topics", "Topics with a route", lambda s: len(s.state.routes.queues.by_topic)),
+    _gauge("mq_namesrv_broker_names", "Names of brokers", lambda s: len(s.state.routes.brokers)),
+    _gauge("mq_namesrv_brokers", "Brokers that live", lambda s: len(s.state.routes.live)),
+    _gauge("mq_connections", "Open connections", lambda s: len(s.server.channels)),
+    _gauge("mq_pending_answers", "Requests that wait for their answer", lambda s: s.server.traffic.pending_answers),
+    Family("mq_long_turns_total", "counter", "Commands that held the reactor for over 50 ms", (),
+           lambda s: one(s.server.traffic.long_turns)),
+)  # fmt: skip
+
+
+def metrics_site(state: NamesrvState, server: RemotingServerFactory) -> MetricsSite:
+    """Serves one name server. Raises ConfigError where metricsLabel is wrong."""
+    options = state.options
+    node = f"{options.bind_address}:{options.listen_port}"
+    common = common_labels(options.metrics_label, node_type="namesrv", node_id=node)
+
+    def text() -> defer.Deferred[bytes]:
+        return text_of(state.turns, state.in_thread, _figures(Scrape(state, server), common))
+
+    return MetricsSite(text, list, list, state.clock)
+
+
+def _figures(scrape: Scrape, common: dict[str, str]) -> Work[list[Metric]]:
+    metrics = yield from collected(scrape, FAMILIES, common)
+    return [*metrics, *PROCESS_COLLECTOR.collect(), *GC_COLLECTOR.collect()]
