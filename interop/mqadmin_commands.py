@@ -83,6 +83,17 @@ cleanExpiredCQ -b BROKER
 cleanExpiredCQ -c DefaultCluster
 cleanUnusedTopic -b BROKER
 deleteExpiredCommitLog -b BROKER
+updateOrderConf -t SPARE_TOPIC -m put -v broker-a:4
+updateOrderConf -t SPARE_TOPIC -m get
+updateOrderConf -t SPARE_TOPIC -m delete
+updateNamesrvConfig -k orderMessageEnable -v true
+exportConfigs -c DefaultCluster -f EXPORTS
+exportMetadata -c DefaultCluster -f EXPORTS
+exportMetadata -b BROKER -t -f EXPORTS
+exportMetrics -c DefaultCluster -f EXPORTS
+queryMsgTraceById -i KEY
+dumpCompactionLog -f EXPORTS/nosuch
+resetMasterFlushOffset -b BROKER -o 0
 deleteSubGroup -b BROKER -g SPARE_GROUP -r true
 deleteTopic -c DefaultCluster -t SPARE_TOPIC
 """.strip().splitlines()
@@ -105,6 +116,7 @@ SETTINGS = ("getBrokerConfig", "getNamesrvConfig")
 
 _REPLACED = (
     (r"MessageTrack .*", "MessageTracks"),
+    (r"/tmp/\S+/(?=[0-9A-F]{32})|/tmp/\S+/(?=MESSAGE|KEY)", "FOLDER/"),
     (r"CODE: (\d+) .*", lambda found: "CODE: " + "".join(chr(ord("a") + int(digit)) for digit in found[1])),
     (r"(?i)properties *[=:] *\{.*?\}", "PROPERTIES"),
     (r"(@|0x)[0-9a-f]{6,16}\b", "HASH"),
@@ -115,8 +127,14 @@ _REPLACED = (
     (r"-?\d+(\.\d+)?(E-?\d+)?", "N"),
 )
 
+_OF_A_LOG = re.compile(r"\d\d:\d\d:\d\d,\d+ \|-|SLF4J")
+"""How lines begin that a new virtual machine prints about its log."""
+
 _NAME_OF_ANOTHER_TEST = re.compile(r"_[0-9a-f]{8}")
 """In a name that the stage does not know: the servers serve the other tests of the run too."""
+
+THROWN = re.compile(r"^(org|java)\.\S+Exception", re.MULTILINE)
+"""What Apache's tool prints of a failure."""
 
 ONLY_APACHE = ("TOPIC TOPIC", "FAQ for further details.,")
 """Lines with these exist only at Apache's: its table of who consumes a topic names the topic itself as a group, which
@@ -128,9 +146,13 @@ def shape_of(printed: str, names: dict[str, str]) -> list[str]:
 
     Response codes stay apart from each other; the client's stack traces are left out.
     """
-    lines = (_with_words(line, names) for line in printed.splitlines() if not re.match(r"\s+(at |\.\.\.)", line))
+    lines = (_with_words(line, names) for line in printed.splitlines() if not _is_noise(line))
     shapes = {_line_shape(line) for line in lines if not _NAME_OF_ANOTHER_TEST.search(line)}
     return sorted(line for line in shapes if line and not any(part in line for part in ONLY_APACHE))
+
+
+def _is_noise(line: str) -> bool:
+    return bool(re.match(r"\s+(at |\.\.\.)", line) or _OF_A_LOG.match(line))
 
 
 def _with_words(line: str, names: dict[str, str]) -> str:

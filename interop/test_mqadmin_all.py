@@ -15,8 +15,8 @@ from pathlib import Path
 import attrs
 import pytest
 
-from interop.mqadmin_commands import ALONE, COMMANDS, ENDLESS, SAMPLED, SETTINGS, keys_of, shape_of
-from interop.peers.clients import Clients, JavaPeer, Producer, PushConsumer, unique
+from interop.mqadmin_commands import ALONE, COMMANDS, ENDLESS, SAMPLED, SETTINGS, THROWN, keys_of, shape_of
+from interop.peers.clients import Clients, JavaPeer, OurPeer, Producer, PushConsumer, unique
 from interop.peers.process import PeerFailed, wait_until
 from interop.peers.servers import BROKER_NAME, CLUSTER_NAME, Cluster
 from interop.peers.toolchain import java_command
@@ -125,12 +125,18 @@ class Stage:
         )
         groups = self.directory / "groups.json"
         groups.write_text(json.dumps([{"groupName": self.names["LISTED_GROUP"], "retryQueueNums": 2}]))
-        self.names |= {"TOPIC_FILE": str(topics), "GROUP_FILE": str(groups)}
+        self.names |= {"TOPIC_FILE": str(topics), "GROUP_FILE": str(groups), "EXPORTS": str(self.directory / "exports")}
 
     def _run_alone(self, name: str, words: list[str]) -> str:
         command = java_command(self.directory, "64m", MQADMIN_CLASS, name, "-n", self.names["NAMESRV"], *words)
         done = subprocess.run(command, capture_output=True, text=True, cwd=self.directory, timeout=60)
         return done.stdout + done.stderr
+
+    def run_ours(self, peer: OurPeer, command: str) -> dict[str, str]:
+        """What our tool prints (out), and why it failed (err)."""
+        name, *words = [self.names.get(word, word) for word in command.split()]
+        arguments = (name, "-n", self.names["NAMESRV"], *words)
+        return peer.mqadmin(*arguments, directory=self.directory, interrupt_after_ms=ENDLESS.get(name, 60_000))
 
     def run(self, command: str) -> str:
         """What a command prints."""
@@ -138,6 +144,24 @@ class Stage:
         if name in ALONE:
             return self._run_alone(name, words)
         return self.java.mqadmin(name, "-n", self.names["NAMESRV"], *words, interrupt_after_ms=ENDLESS.get(name))
+
+
+def _compare_ours(stage: Stage, peer: OurPeer, command: str, printed: str, shape: list[str]) -> None:
+    """Our tool prints the same on the same servers, and fails where Apache's throws.
+
+    What changes something says another thing the second time: then ours is compared with Apache's second run.
+    """
+    ours = stage.run_ours(peer, command)
+    shown = (shape_of(ours["out"], stage.names), ours["err"])
+    if command.split()[0] in ENDLESS:
+        assert (set(shown[0]) - set(shape), shown[1]) == (set(), "")
+        return
+    if THROWN.search(printed):
+        assert ours["err"]
+        return
+    if shown != (shape, ""):
+        shape = shape_of(stage.run(command), stage.names)
+    assert shown == (shape, "")
 
 
 def queue_of(number: int) -> dict[str, object]:
@@ -153,27 +177,29 @@ def stage(java: JavaPeer, cluster: Cluster, tmp_path_factory: pytest.TempPathFac
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_output_has_apaches_shape(stage: Stage, cluster: Cluster, command: str) -> None:
+def test_output_has_apaches_shape(stage: Stage, cluster: Cluster, our_client_process: OurPeer, command: str) -> None:
     printed = stage.run(command)
     if command.split()[0] in SETTINGS:
         shape = sorted(keys_of(printed) - known_keys().keys() - option_fields(BrokerOptions).keys())
         assert len(keys_of(printed)) > 10
+        assert keys_of(stage.run_ours(our_client_process, command)["out"]) == keys_of(printed)
     else:
         shape = shape_of(printed, stage.names)
+        _compare_ours(stage, our_client_process, command, printed, shape)
     if cluster.kind == "apache":
         SHAPES_OF_APACHE[command] = shape
     assert shape == SHAPES_OF_APACHE.get(command, shape)
 
 
 @pytest.mark.parametrize("command", SAMPLED)
-def test_rates_have_apaches_shape(stage: Stage, cluster: Cluster, command: str) -> None:
+def test_rates_have_apaches_shape(stage: Stage, cluster: Cluster, our_client_process: OurPeer, command: str) -> None:
     topic = stage.names["TOPIC"]
 
     def is_counted() -> bool:
         return topic in stage.run("statsAll -a -t TOPIC")
 
     wait_until(is_counted, "the broker has sampled its counters")
-    test_output_has_apaches_shape(stage, cluster, command)
+    test_output_has_apaches_shape(stage, cluster, our_client_process, command)
 
 
 def test_runtime_info_has_apaches_keys(stage: Stage, cluster: Cluster) -> None:

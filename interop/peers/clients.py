@@ -239,6 +239,12 @@ class OurPeer(LinePeer):
     def __init__(self, directory: Path) -> None:
         super().__init__([sys.executable, "-m", "interop.peers.our_program"], directory, "our-peer", start_in=PROJECT)
 
+    def mqadmin(self, *arguments: str, directory: Path, interrupt_after_ms: int = 60_000) -> Record:
+        """What a command of our admin tool prints (out), and why it failed (err), run in a directory."""
+        return self.request(
+            "mqadmin", args=list(arguments), directory=str(directory), most_seconds=interrupt_after_ms / 1000
+        )
+
 
 class CppPeer(LinePeer):
     """A child interpreter with Apache's C++ client in it: the library may end its process at any time."""

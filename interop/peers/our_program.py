@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -10,6 +11,10 @@ from typing import Any
 from twisted.internet import defer, reactor, stdio, task
 from twisted.protocols.basic import LineOnlyReceiver
 
+from twisted_mq.cli import mqadmin
+from twisted_mq.cli.admin.command_line import UsageError, parse_command_line
+from twisted_mq.cli.admin.registry import find_sub_command
+from twisted_mq.cli.errors import CliError
 from twisted_mq.client import (
     ClientOptions,
     ConsumeContext,
@@ -29,9 +34,12 @@ from twisted_mq.client import (
     TransactionState,
     reply_message,
 )
+from twisted_mq.client.core.errors import ClientError
 from twisted_mq.protocol.bodies import MessageQueue
+from twisted_mq.protocol.errors import ProtocolError
 from twisted_mq.protocol.messages.message import MessageExt
 from twisted_mq.protocol.messages.subscription import SQL92
+from twisted_mq.remoting.errors import RemotingError
 
 Record = dict[str, Any]
 MAX_LINE_BYTES = 4 * 1024 * 1024
@@ -321,11 +329,31 @@ class Program(LineOnlyReceiver):
         queues = self._clients[arguments["consumer"]].queues
         return [queue.queue_id for queue in queues if queue.topic == arguments["topic"]]
 
+    async def do_mqadmin(self, arguments: Record) -> Record:
+        """One command line of the admin tool, run in `directory`: what it prints, and why it failed."""
+        os.chdir(arguments["directory"])
+        name, *words = arguments["args"]
+        out: list[str] = []
+        errors: list[str] = []
+        try:
+            command = find_sub_command(name)
+            assert command is not None
+            line = parse_command_line(command.all_options, words)
+            work = mqadmin.execute(reactor, command, line, mqadmin.name_servers(line), out.append, errors.append)
+            await defer.Deferred.fromCoroutine(work).addTimeout(arguments["most_seconds"], reactor, _ended)
+        except (CliError, UsageError, ClientError, ProtocolError, RemotingError) as error:
+            errors.append(str(error))
+        return {"out": "\n".join(out), "err": "\n".join(errors)}
+
     async def do_stop(self, arguments: Record) -> bool:
         client = self._clients.pop(arguments["name"], None)
         if client is not None:
             await client.stop()
         return client is not None
+
+
+def _ended(result: object, seconds: float) -> None:
+    """A command without end was interrupted."""
 
 
 async def main(reactor: Any) -> None:

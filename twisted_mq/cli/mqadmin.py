@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from twisted_mq.cli.admin.calls import AdminContext
@@ -139,6 +139,21 @@ def credentials() -> Credentials | None:
 
 
 async def _execute(reactor: IReactorTime, command: SubCommand, line: CommandLine, addresses: list[str]) -> None:
+    def warn(text: str) -> None:
+        report(f"mqadmin {command.name}", text)
+
+    await execute(reactor, command, line, addresses, lambda text: print(text, flush=True), warn)
+
+
+async def execute(
+    reactor: IReactorTime,
+    command: SubCommand,
+    line: CommandLine,
+    addresses: list[str],
+    echo: Callable[[str], None],
+    warn: Callable[[str], None],
+) -> None:
+    """Run a subcommand with connections of its own, which are closed at the end."""
     from twisted.internet.task import deferLater
 
     from twisted_mq.remoting.client import RemotingClient
@@ -147,8 +162,8 @@ async def _execute(reactor: IReactorTime, command: SubCommand, line: CommandLine
     admin = AdminContext(
         client=client,
         name_servers=addresses,
-        echo=lambda text: print(text, flush=True),
-        warn=lambda text: report(f"mqadmin {command.name}", text),
+        echo=echo,
+        warn=warn,
         now_ms=lambda: int(reactor.seconds() * 1000),
         sleep=lambda seconds: deferLater(reactor, seconds),
         reactor=reactor,

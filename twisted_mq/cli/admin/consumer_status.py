@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import re
 from typing import cast
 
 from twisted_mq.cli.admin.calls import AdminContext
 from twisted_mq.cli.admin.command_line import CommandLine
-from twisted_mq.cli.admin.files import write_file
+from twisted_mq.cli.admin.files import file_name, write_file
 from twisted_mq.cli.admin.groups import consumer_connection, running_info
 from twisted_mq.cli.admin.running_text import complaints, running_text, same_subscriptions
 from twisted_mq.cli.admin.tables import Table
@@ -56,14 +54,9 @@ async def _write_infos(
             admin.warn(f"{member.client_id}: {error}")
             continue
         infos[member.client_id] = info
-        path = write_file(folder, _file_name(member.client_id), running_text(info).encode())
+        path = write_file(folder, file_name(member.client_id), running_text(info).encode())
         admin.row(MEMBERS, len(infos), member.client_id, version_name(member.version), path)
     return infos
-
-
-def _file_name(client_id: str) -> str:
-    """A client chooses its id: nothing in it leads out of the folder."""
-    return re.sub(rf"[\0{os.sep}]", "_", client_id).lstrip(".") or "_"
 
 
 def _judge(admin: AdminContext, infos: dict[str, ConsumerRunningInfo]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from typing import TypeVar
 
@@ -11,6 +12,9 @@ from twisted_mq.protocol.bodies import decode_body
 from twisted_mq.protocol.errors import BodyError
 
 B = TypeVar("B")
+
+LONGEST_NAME = 200
+"""Characters of a file's name after a client's text; file systems have 255 bytes."""
 
 
 def read_bytes(path: str) -> bytes:
@@ -47,4 +51,9 @@ def write_file(folder: str, name: str, data: bytes) -> str:
 
 def write_private_file(name: str, data: bytes) -> str:
     """Write a file into a new folder of its own, which only its owner can open; returns its path."""
-    return write_file(tempfile.mkdtemp(prefix="mqadmin-"), name, data)
+    return write_file(tempfile.mkdtemp(prefix="mqadmin-"), file_name(name), data)
+
+
+def file_name(text: str) -> str:
+    """The name of a file after what a client chose: nothing in it leads out of the folder."""
+    return re.sub(rf"[\0{os.sep}]", "_", text).lstrip(".")[:LONGEST_NAME] or "_"

@@ -81,7 +81,9 @@ async def query_msg_by_offset(admin: AdminContext, line: CommandLine) -> None:
 async def show_message(admin: AdminContext, message: MessageExt, charset: str | None, *, with_id: bool) -> None:
     """A message with all that is known of it, and who has consumed it."""
     body = None if charset is None else _decoded(message.body, charset)
-    facts = message_facts(message, write_private_file(message.msg_id, message.body), with_id=with_id)
+    facts = message_facts(
+        message, write_private_file(message.unique_key or message.msg_id, message.body), with_id=with_id
+    )
     if body is not None:
         facts["Message Body"] = body
     tracks = await _tracks(admin, message)
