@@ -93,7 +93,6 @@ exportMetadata -b BROKER -t -f EXPORTS
 exportMetrics -c DefaultCluster -f EXPORTS
 queryMsgTraceById -i KEY
 dumpCompactionLog -f EXPORTS/nosuch
-resetMasterFlushOffset -b BROKER -o 0
 deleteSubGroup -b BROKER -g SPARE_GROUP -r true
 deleteTopic -c DefaultCluster -t SPARE_TOPIC
 """.strip().splitlines()

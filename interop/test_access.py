@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,6 +34,8 @@ SETTINGS = {
 PASSWORD = re.compile(r"(null|planted-of-\w+) +(?=Super|Normal)")
 OF_APACHE: dict[int, list[str]] = {}
 """What each of the command lines printed against Apache's broker."""
+THROWN = re.compile(r"^(org|java)\.\S+Exception")
+"""How Apache's tool begins to tell a failure."""
 
 
 class AskingCluster(Cluster):
@@ -121,6 +124,28 @@ def test_users_and_policies_are_administered_with_apaches_mqadmin(asking: Cluste
             assert lines == OF_APACHE.get(number, lines), line
 
 
+def keep_credentials(home: Path) -> None:
+    """Write down who the administrator is, where our mqadmin looks."""
+    (home / "conf").mkdir()
+    text = f"accessKey: {ROOT['access_key']}\nsecretKey: {ROOT['secret_key']}\n"
+    (home / "conf" / "tools.yml").write_text(text)
+
+
+def test_our_mqadmin_administers_users_and_policies_as_apaches(
+    asking: Cluster, java: JavaPeer, our_client_process: OurPeer, tmp_path: Path
+) -> None:
+    """It signs with conf/tools.yml below its home; where Apache's throws, it fails. Both begin without users."""
+    keep_credentials(tmp_path)
+    lines = [line.replace("BROKER", asking.broker).split() for line in ADMINISTRATION]
+    apaches = [lines_of(java.mqadmin(*line, **ROOT), asking) for line in lines]
+    for line, wanted in zip(lines, apaches, strict=True):
+        printed = our_client_process.mqadmin(line[0], "-n", asking.name_server, *line[1:], directory=tmp_path)
+        if any(map(THROWN.match, wanted)):
+            assert printed["err"], line
+        else:
+            assert (lines_of(printed["out"], asking), printed["err"]) == (wanted, ""), line
+
+
 @pytest.fixture(scope="module")
 def topic(asking: Cluster, java: JavaPeer) -> str:
     """A topic to which ada may send; she may consume it as the group of its name."""
@@ -136,6 +161,15 @@ def topic(asking: Cluster, java: JavaPeer) -> str:
     assert "success" in admin(*rights, "-r", f"Group:{name}", "-a", "Sub")
     asking.wait_route(name)
     return name
+
+
+def test_our_mqadmin_signs_what_it_sends(
+    asking: Cluster, topic: str, our_client_process: OurPeer, tmp_path: Path
+) -> None:
+    keep_credentials(tmp_path)
+    words = ("sendMessage", "-n", asking.name_server, "-t", topic, "-p", "signed")
+    printed = our_client_process.mqadmin(*words, directory=tmp_path)
+    assert ("SEND_OK" in printed["out"], printed["err"]) == (True, "")
 
 
 def test_a_user_sends_and_consumes_what_is_allowed(clients: Clients, topic: str) -> None:

@@ -11,12 +11,16 @@ import pytest
 
 from interop.peers.clients import Clients, JavaPeer
 from interop.peers.servers import CLUSTER_NAME, Cluster
+from twisted_mq.cli.admin.registry import SubCommand, sub_commands
 
 pytestmark = pytest.mark.peer
 
 OURS = [sys.executable, "-c", "from twisted_mq.cli.mqadmin import main; main()"]
 MOVING_FIGURE = re.compile(r" *-?\d+\.\d\d\b")
 """Rates and ages in clusterList, which move on between two commands."""
+
+OPTION = re.compile(r"^ (?:-(\w+),|   )--([\w ]+?)(?: <arg>| {2}|$)", re.MULTILINE)
+"""A line of Apache's help: the letters of an option and its long name, some with a blank inside or at the end."""
 
 Both = Callable[..., tuple[list[str], list[str]]]
 
@@ -68,3 +72,16 @@ def test_a_change_of_a_topic_is_confirmed_in_the_same_words(both: Both, cluster:
             assert ours == apache
     apache, ours = both("deleteTopic", "-c", CLUSTER_NAME, "-t", topic)
     assert ours == apache
+
+
+@pytest.mark.parametrize("command", sub_commands(), ids=lambda command: command.name)
+def test_every_subcommand_has_apaches_name_and_options(java: JavaPeer, command: SubCommand) -> None:
+    printed = java.mqadmin("help", command.name)
+    apaches = {(found[1] or "", found[2].strip()) for found in OPTION.finditer(printed)}
+    assert apaches == {(one.short, one.long.strip()) for one in command.all_options if not one.ours}
+
+
+def test_there_are_no_other_subcommands(java: JavaPeer) -> None:
+    """The machine has listed them once more with each command that it ran."""
+    names = dict.fromkeys(re.findall(r"^   (\w+) ", java.mqadmin(), re.MULTILINE))
+    assert [*names] == [command.name for command in sub_commands()]

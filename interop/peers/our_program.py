@@ -330,8 +330,9 @@ class Program(LineOnlyReceiver):
         return [queue.queue_id for queue in queues if queue.topic == arguments["topic"]]
 
     async def do_mqadmin(self, arguments: Record) -> Record:
-        """One command line of the admin tool, run in `directory`: what it prints, and why it failed."""
+        """One command line of the admin tool, run in `directory`, also its home: what it prints, and why it failed."""
         os.chdir(arguments["directory"])
+        os.environ["ROCKETMQ_HOME"] = arguments["directory"]
         name, *words = arguments["args"]
         out: list[str] = []
         errors: list[str] = []

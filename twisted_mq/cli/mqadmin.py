@@ -13,6 +13,7 @@ from twisted_mq.cli.admin.completion import print_completion
 from twisted_mq.cli.admin.registry import SubCommand, find_sub_command, overview, similar_names
 from twisted_mq.cli.errors import CliError, end_with_closed_pipe, escape_odd_output, report
 from twisted_mq.cli.run import Interrupted, run_under_reactor
+from twisted_mq.client.core.errors import ClientError
 from twisted_mq.config.environment import home_of_environment
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError, ProtocolError
@@ -91,7 +92,7 @@ def _run_command(command: SubCommand, arguments: Sequence[str]) -> int:
         print(error, file=sys.stderr)
         print(command.help)
         return 1
-    except (CliError, ProtocolError, RemotingError) as error:
+    except (CliError, ClientError, ProtocolError, RemotingError) as error:
         report(f"mqadmin {command.name}", with_next_step(error))
         return 1
     except Interrupted:
@@ -158,7 +159,8 @@ async def execute(
 
     from twisted_mq.remoting.client import RemotingClient
 
-    client = RemotingClient(reactor, credentials=credentials())
+    signs_with = credentials()
+    client = RemotingClient(reactor, credentials=signs_with)
     admin = AdminContext(
         client=client,
         name_servers=addresses,
@@ -167,6 +169,7 @@ async def execute(
         now_ms=lambda: int(reactor.seconds() * 1000),
         sleep=lambda seconds: deferLater(reactor, seconds),
         reactor=reactor,
+        credentials=signs_with,
         as_json="json" in line,
     )
     try:

@@ -39,6 +39,7 @@ from twisted_mq.protocol.names.routes import MASTER_ID, ORDER_TOPIC_CONFIG
 from twisted_mq.protocol.text.json_value import Json
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header, encode_header
+from twisted_mq.protocol.wire.signature import Credentials
 from twisted_mq.remoting.client import RemotingClient
 from twisted_mq.remoting.errors import RemotingConnectError
 
@@ -68,6 +69,8 @@ class AdminContext:
     sleep: Callable[[float], Deferred[None]]
     reactor: IReactorTime | None = None
     """What producers run on; None in tests that send nothing."""
+    credentials: Credentials | None = None
+    """What producers sign with; `client` has its own."""
     as_json: bool = False
     """With --json: `say` and `row` print one JSON object a line, and text that has no value is left out."""
 

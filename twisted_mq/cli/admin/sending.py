@@ -11,7 +11,9 @@ from twisted_mq.cli.admin.command_line import CommandLine, UsageError
 from twisted_mq.cli.admin.java_format import fixed, hash_order
 from twisted_mq.cli.admin.java_text import fields_text, queue_text
 from twisted_mq.cli.admin.tables import Table
+from twisted_mq.client.core.client_options import ClientOptions
 from twisted_mq.client.core.errors import ClientError
+from twisted_mq.client.core.mq_client import MQClient
 from twisted_mq.client.producing.producer import Producer
 from twisted_mq.client.producing.producer_options import ProducerOptions
 from twisted_mq.client.producing.send_result import SendResult
@@ -44,8 +46,10 @@ CHINA = datetime.timezone(datetime.timedelta(hours=8))
 async def started_producer(admin: AdminContext, group: str, *, trace: bool = False) -> AsyncIterator[Producer]:
     """A producer of its own, stopped at the end."""
     assert admin.reactor is not None
-    options = ProducerOptions(message_trace=trace)
-    producer = Producer(admin.reactor, group, ";".join(admin.name_servers), options=options)
+    keys = admin.credentials
+    known = ClientOptions() if keys is None else ClientOptions(access_key=keys.access_key, secret_key=keys.secret_key)
+    client = MQClient(admin.reactor, admin.name_servers, options=known)
+    producer = Producer(admin.reactor, group, client=client, options=ProducerOptions(message_trace=trace))
     await producer.start()
     try:
         yield producer
