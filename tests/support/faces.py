@@ -113,13 +113,13 @@ def group() -> str:
 
 
 def open_files() -> set[str]:
-    """Descriptors of this process, each with what it leads to."""
+    """Descriptors of this process, each with what it leads to, but for the files of a store."""
     gc.collect()
     found = set()
     for name in os.listdir("/proc/self/fd"):
         with contextlib.suppress(FileNotFoundError):
             found.add(f"{name} {os.readlink(f'/proc/self/fd/{name}')}")
-    return found
+    return {one for one in found if "/mq-store-" not in one}
 
 
 def threads() -> set[str]:
