@@ -1,5 +1,7 @@
 """What a broker costs a test: the time until one is up, sent to and down again, and the memory of the process.
 
+Twisted loads pyOpenSSL where that is installed, for the extra `tls`; it is measured with and without.
+
 python -m tests.bench.bench_testing
 """
 
@@ -12,13 +14,15 @@ import sys
 RUNS = 7
 
 FRESH = """
-import resource, sys, time
+import sys, time
 
-def resident_mib():
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * resource.getpagesize() / 2**20
+def mib(name):
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) / 1024 for line in file if line.startswith(name))
 
-before = resident_mib()
+if sys.argv[2] == "without":
+    sys.modules["OpenSSL"] = None
+before = mib("VmRSS"), mib("RssAnon")
 began = time.perf_counter()
 from twisted_mq.testing import EmbeddedServer
 loaded = time.perf_counter()
@@ -27,11 +31,11 @@ up = time.perf_counter()
 from twisted_mq.client import Message
 server.send(Message(server.new_topic(), b"x" * 128))
 sent = time.perf_counter()
-after = resident_mib()
+after = mib("VmRSS"), mib("RssAnon")
 server.stop()
 again = time.perf_counter()
 second = EmbeddedServer(store=sys.argv[1]).start()
-print(loaded - began, up - loaded, sent - up, time.perf_counter() - again, after - before)
+print(loaded - began, up - loaded, sent - up, time.perf_counter() - again, after[0] - before[0], after[1] - before[1])
 second.stop()
 """
 
@@ -65,11 +69,13 @@ def medians(program: str, *arguments: str) -> list[float]:
 
 def main() -> None:
     for store in ("file", "memory"):
-        load, up, sent, again, mib = medians(FRESH, store)
-        print(
-            f"{store}: modules {load * 1000:.0f} ms, first server {up * 1000:.0f} ms, topic and send {sent * 1000:.0f} ms, "
-            f"next server {again * 1000:.0f} ms, memory {mib:.1f} MiB"
-        )
+        for tls in ("with", "without"):
+            load, up, sent, again, resident, anonymous = medians(FRESH, store, tls)
+            print(
+                f"{store}, {tls} pyOpenSSL: modules {load * 1000:.0f} ms, first server {up * 1000:.0f} ms, "
+                f"topic and send {sent * 1000:.0f} ms, next server {again * 1000:.0f} ms, "
+                f"resident {resident:.1f} MiB, anonymous {anonymous:.1f} MiB"
+            )
     up, passed = medians(VIRTUAL)
     print(f"virtual: up and sent {up * 1000:.0f} ms, two hours {passed * 1000:.0f} ms")
 

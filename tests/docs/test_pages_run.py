@@ -16,6 +16,7 @@ EVERY_BLOCK = [block for page in PAGES for block in blocks(page)]
 NOT_RUN: set[str] = {
     "make demo runs it",
     "needs a checkout",
+    "needs Django",
     "needs a package index",
     "needs a ZooKeeper of the reader's",
     "needs a session of the reader's",

@@ -11,6 +11,7 @@ from twisted.internet import defer
 
 from twisted_mq.aio.mq_client import Member
 from twisted_mq.client.consuming import consumer
+from twisted_mq.client.core.client_metrics import ConsumerMetrics
 from twisted_mq.client.core.errors import ClientStateError
 from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.messages.message import MessageExt
@@ -79,6 +80,20 @@ class Consumer(Iterates[MessageT]):
     def queues(self) -> list[MessageQueue]:
         """The queues that are ours now."""
         return self._core.queues
+
+    @property
+    def group(self) -> str:
+        """As the brokers know it."""
+        return self._core.group
+
+    @property
+    def metrics(self) -> ConsumerMetrics:
+        """What was consumed, failed, and is in flight."""
+        return self._core.metrics
+
+    def lag(self) -> dict[MessageQueue, int]:
+        """Messages that wait to be consumed, by queue of ours, as its last pull had it; without one it is left out."""
+        return self._core.lag()
 
     def _start(self) -> defer.Deferred[None]:
         return self._core.start()

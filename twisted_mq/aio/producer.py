@@ -16,6 +16,7 @@ from twisted.internet import defer
 
 from twisted_mq.aio.awaiting import deferred_of
 from twisted_mq.aio.mq_client import Member, MQClient
+from twisted_mq.client.core.client_metrics import ProducerMetrics
 from twisted_mq.client.core.client_options import ClientOptions
 from twisted_mq.client.producing import producer, transaction_producer
 from twisted_mq.client.producing.producer import QueueSelector, select_by_hash
@@ -55,6 +56,16 @@ class Producer(Member):
             self._reactor, group, namesrv, client=self._shared, options=options,
             client_options=client_options, namespace=namespace, instance_name=instance_name, ip=ip,
         )  # fmt: skip
+
+    @property
+    def group(self) -> str:
+        """As the brokers know it."""
+        return self._core.group
+
+    @property
+    def metrics(self) -> ProducerMetrics:
+        """What was sent, failed, tried again, and is in flight."""
+        return self._core.metrics
 
     def _start(self) -> defer.Deferred[None]:
         return self._core.start()

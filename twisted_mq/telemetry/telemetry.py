@@ -14,20 +14,41 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from importlib.metadata import version
+from typing import Protocol, runtime_checkable
 
 from opentelemetry import context as contexts
 from opentelemetry import metrics, propagate, trace
 from opentelemetry.metrics import CallbackOptions, Observation
 
 from twisted_mq.client.consuming.consume_hooks import ConsumeCall
-from twisted_mq.client.consuming.consumer import Consumer
-from twisted_mq.client.producing.producer import Producer
+from twisted_mq.client.core.client_metrics import ConsumerMetrics, ProducerMetrics
 from twisted_mq.client.producing.send_hooks import SendContext
+from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.telemetry.attributes import PROCESS, SEND, of_messages, of_queue, operation
 
 NAME = "twisted_mq"
 
 Read = Callable[[], Iterable[Observation]]
+
+
+class WatchedProducer(Protocol):
+    """A producer of any face."""
+
+    @property
+    def group(self) -> str: ...
+    @property
+    def metrics(self) -> ProducerMetrics: ...
+
+
+@runtime_checkable
+class WatchedConsumer(Protocol):
+    """A consumer of any face."""
+
+    @property
+    def group(self) -> str: ...
+    @property
+    def metrics(self) -> ConsumerMetrics: ...
+    def lag(self) -> dict[MessageQueue, int]: ...
 
 
 class Telemetry:
@@ -47,12 +68,17 @@ class Telemetry:
         self._meter = metrics.get_meter(NAME, ours, meter_provider)
         self.sends = SendTelemetry(tracer, self._meter, seconds)
         self.calls = CallTelemetry(tracer, self._meter, seconds)
-        self._watched: list[Producer | Consumer] = []
+        self._producers: list[WatchedProducer] = []
+        self._consumers: list[WatchedConsumer] = []
         self._observe()
 
-    def watch(self, *members: Producer | Consumer) -> None:
+    def watch(self, *members: WatchedProducer | WatchedConsumer) -> None:
         """Have the meters read these clients' counters too: what is in flight, tried again, and left to consume."""
-        self._watched += members
+        for member in members:
+            if isinstance(member, WatchedConsumer):
+                self._consumers.append(member)
+            else:
+                self._producers.append(member)
 
     def _observe(self) -> None:
         gauge, counter = self._meter.create_observable_gauge, self._meter.create_observable_counter
@@ -60,24 +86,18 @@ class Telemetry:
         gauge("rocketmq.client.lag", [_told(self._lag)], "{message}", "Messages that wait to be consumed")
         counter("rocketmq.client.retries", [_told(self._retries)], "{attempt}", "Further attempts of sends")
 
-    def _producers(self) -> list[Producer]:
-        return [one for one in self._watched if isinstance(one, Producer)]
-
-    def _consumers(self) -> list[Consumer]:
-        return [one for one in self._watched if isinstance(one, Consumer)]
-
     def _in_flight(self) -> Iterable[Observation]:
-        for producer in self._producers():
+        for producer in self._producers:
             yield Observation(producer.metrics.in_flight, {"messaging.rocketmq.client_group": producer.group})
-        for consumer in self._consumers():
+        for consumer in self._consumers:
             yield Observation(consumer.metrics.in_flight, {"messaging.consumer.group.name": consumer.group})
 
     def _retries(self) -> Iterable[Observation]:
-        for producer in self._producers():
+        for producer in self._producers:
             yield Observation(producer.metrics.retries, {"messaging.rocketmq.client_group": producer.group})
 
     def _lag(self) -> Iterable[Observation]:
-        for consumer in self._consumers():
+        for consumer in self._consumers:
             for queue, count in consumer.lag().items():
                 of_group = {"messaging.consumer.group.name": consumer.group, "messaging.destination.name": queue.topic}
                 yield Observation(count, {**of_group, **of_queue(queue)})

@@ -3,9 +3,11 @@ before the first test that uses one of them.
 
 mq_server     an EmbeddedServer: `.namesrv`, `.broker`, `.store_path`, and its calls
 mq_topic      the name of a topic that nobody has used, with four queues
+mq_producer   a started twisted_mq.blocking.Producer
+mq_consumer   a started twisted_mq.blocking.PushConsumer of `mq_topic`, from its first message on
 
-`mq_server` lives as long as `--mq-scope` says (ini: mq_scope; session), the topic for one test. Under pytest-xdist each worker
-has its own.
+`mq_server` and `mq_producer` live as long as `--mq-scope` says (ini: mq_scope; session), the others for one test. Under
+pytest-xdist each worker has its own.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from twisted_mq.blocking import Producer, PushConsumer
     from twisted_mq.testing import EmbeddedServer
 
 SCOPES = ("session", "package", "module", "class", "function")
@@ -25,7 +28,7 @@ STORES = ("file", "memory")
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("rocketmq", "RocketMQ broker for tests")
     for name, choices, meaning in (
-        ("scope", SCOPES, "how long mq_server lives; session by default"),
+        ("scope", SCOPES, "how long mq_server and mq_producer live; session by default"),
         ("store", STORES, "where mq_server keeps messages; file by default"),
     ):
         group.addoption(f"--mq-{name}", choices=choices, help=meaning)
@@ -58,3 +61,23 @@ def mq_server(pytestconfig: pytest.Config) -> Iterator[EmbeddedServer]:
 def mq_topic(mq_server: EmbeddedServer, request: pytest.FixtureRequest) -> str:
     """A topic of this test alone."""
     return mq_server.new_topic(request.node.name)
+
+
+@pytest.fixture(scope=chosen_scope)
+def mq_producer(mq_server: EmbeddedServer) -> Iterator[Producer]:
+    """A producer for blocking tests."""
+    from twisted_mq.blocking import Producer
+
+    with Producer(mq_server.namesrv, group="mq_producer") as producer:
+        yield producer
+
+
+@pytest.fixture
+def mq_consumer(mq_server: EmbeddedServer, mq_topic: str) -> Iterator[PushConsumer]:
+    """A consumer for blocking tests, in a group of its own."""
+    from twisted_mq.blocking import ConsumeFromWhere, ConsumerOptions, PushConsumer
+
+    options = ConsumerOptions(consume_from_where=ConsumeFromWhere.FIRST_OFFSET)
+    group = f"mq_consumer-{mq_topic}"
+    with PushConsumer(mq_server.namesrv, group=group, topics={mq_topic: "*"}, options=options) as consumer:
+        yield consumer

@@ -118,9 +118,43 @@ def test_it():
 
 def test_the_fixtures_say_what_they_are(tmp_path: Path) -> None:
     done = run(tmp_path, ROUND_TRIP, "--fixtures")
-    for fixture in ("mq_server", "mq_topic"):
+    for fixture in ("mq_server", "mq_topic", "mq_producer", "mq_consumer"):
         assert f"{fixture} " in done.stdout.replace("[", " [")
     assert "--mq-scope" in run(tmp_path, ROUND_TRIP, "--help").stdout
+
+
+FACES = """
+import asyncio
+import pytest
+from twisted_mq import aio
+from twisted_mq.blocking import Message
+
+def test_plain_calls(mq_server, mq_topic, mq_producer, mq_consumer):
+    mq_producer.send(Message(mq_topic, b"one"))
+    message = next(mq_consumer.messages(timeout=60))
+    message.ack()
+    mq_server.wait_until_consumed(mq_topic, f"mq_consumer-{mq_topic}", timeout=60)
+    assert message.body == b"one"
+
+@pytest.mark.asyncio
+async def test_awaited_calls(mq_server, mq_topic):
+    from_the_start = aio.ConsumerOptions(consume_from_where=aio.ConsumeFromWhere.FIRST_OFFSET)
+    async with aio.Producer(mq_server.namesrv, group="shop") as producer:
+        await producer.send(Message(mq_topic, b"one"))
+    topics = {mq_topic: "*"}
+    async with aio.PushConsumer(mq_server.namesrv, group="audit", topics=topics, options=from_the_start) as consumer:
+        async for message in consumer:
+            await message.ack()
+            break
+        await asyncio.to_thread(mq_server.wait_until_consumed, mq_topic, "audit", 60)
+    assert message.body == b"one"
+"""
+
+
+@pytest.mark.parametrize("scope", ["session", "function"])
+def test_clients_of_both_faces_meet_the_server(tmp_path: Path, scope: str) -> None:
+    done = run(tmp_path, FACES, "--mq-scope", scope)
+    assert passed(done, 2), done.stdout + done.stderr
 
 
 CASE = """

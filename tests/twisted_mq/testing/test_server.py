@@ -199,11 +199,12 @@ ALONE = """
 import sys
 from twisted_mq.testing import EmbeddedServer
 server = EmbeddedServer(store=sys.argv[1]).start()
+assert "twisted.internet.reactor" not in sys.modules
 print(server.namesrv, server.broker)
 """
 
 
 @pytest.mark.parametrize("store", ["file", "memory"])
-def test_a_process_ends_whose_server_was_not_stopped(store: str) -> None:
+def test_a_process_ends_whose_server_was_not_stopped_and_chose_no_reactor(store: str) -> None:
     done = subprocess.run([sys.executable, "-c", ALONE, store], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout.count("127.0.0.1:")) == (0, 2), done.stderr
