@@ -54,7 +54,8 @@ def pop_result(answer: RemotingCommand, topic: str, broker_name: str) -> PopResu
     receipts = _Receipts(header, broker_name)
     messages = []
     for message in readable_messages(answer.body):
-        message.properties.setdefault(PROPERTY_POP_CK, receipts.of(message))
+        if PROPERTY_POP_CK not in message.properties:  # brokers put it into what they take from a retry topic
+            message.properties[PROPERTY_POP_CK] = receipts.of(message)
         message.properties.setdefault(PROPERTY_FIRST_POP_TIME, str(header.pop_time))
         messages.append(message if message.topic == topic else attrs.evolve(message, topic=topic))
     return PopResult(status, tuple(messages))
