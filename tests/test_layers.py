@@ -65,6 +65,7 @@ STARTED_WITHOUT = {
     "sqlglot",
     "yaml",
     "OpenSSL",
+    "cryptography",
     "service_identity",
     "kazoo",
 }
@@ -83,8 +84,13 @@ COLUMNS = {
 }
 """What every broker writes batches and the index with: numpy takes a tenth of a second and 10 MiB, and spares 2 us a message."""
 
-LOADED_LATER = ("twisted_mq.broker.filter.selector_", "twisted_mq.coordination.zookeeper")
-"""Modules that the first SQL92 expression loads, with sqlglot; that the first ordered topic on ZooKeeper loads, with kazoo."""
+LOADED_LATER = (
+    "twisted_mq.broker.filter.selector_",
+    "twisted_mq.coordination.zookeeper",
+    "twisted_mq.encryption.contexts",
+)
+"""Modules that the first SQL92 expression loads, with sqlglot; that the first ordered topic on ZooKeeper loads, with kazoo;
+that encryption loads, with OpenSSL."""
 
 REACTOR_AT_IMPORT = {"twisted_mq/cli"}
 """Where a module may import the reactor at its top."""

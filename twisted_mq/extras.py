@@ -11,6 +11,7 @@ EXTRAS = {
     "metrics": ("prometheus_client",),
     "ordered": ("kazoo",),
     "opentelemetry": ("opentelemetry",),
+    "tls": ("OpenSSL", "service_identity"),
     # what Spark's workers need too; matplotlib is the report's
     "spark": ("numpy", "pyarrow", "pyspark"),
 }

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from twisted.application import service
-from twisted.internet import defer, interfaces, threads
+from twisted.internet import defer, interfaces, protocol, threads
 from twisted.python import failure
 
 from twisted_mq.access.server_access import LOOK_SECONDS, NOBODY_IS_ASKED, ServerAccess, server_access
@@ -40,6 +40,7 @@ from twisted_mq.broker.tables import BrokerTables
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.broker.waiting_requests import Kind
 from twisted_mq.config.descriptors import most_connections
+from twisted_mq.encryption.servers import ServerEncryption, server_encryption
 from twisted_mq.extras import require
 from twisted_mq.logs import Logger
 from twisted_mq.periodic import PeriodicJob
@@ -51,7 +52,7 @@ from twisted_mq.protocol.layouts.message_id import UniqueKeyMaker
 from twisted_mq.reactor_threads import Arguments, CallFromThread, InThread, Result
 from twisted_mq.remoting.budget import Budget
 from twisted_mq.remoting.channel import Traffic
-from twisted_mq.remoting.client import RemotingClient
+from twisted_mq.remoting.client import Connect, RemotingClient, tcp_endpoint
 from twisted_mq.remoting.listen import Bound, PortError, listen
 from twisted_mq.remoting.server import RemotingServerFactory
 from twisted_mq.routing.name_servers import NameServers
@@ -84,6 +85,9 @@ INDEX_STEP_BYTES = 1 << 20
 
 UNREGISTER_SECONDS = 1.0
 """How long a stop waits for name servers to take the broker out of their routes."""
+
+CONNECT_SECONDS = 3.0
+"""How long a connection to a name server or master may take to be made."""
 
 CLOSE_SECONDS = 60.0
 """How long a stop waits for the store's close; the process ends no sooner than that thread."""
@@ -135,6 +139,7 @@ class BrokerService(service.Service):
         self._most_connections = 0
         self._agent: OrderAgent | None = None
         self._access = access
+        self._encryption: ServerEncryption | None = None
 
     def now_ms(self) -> int:
         """The reactor's clock in ms since the epoch."""
@@ -183,7 +188,13 @@ class BrokerService(service.Service):
         topics.add_startup_topics(options)
         groups.add_built_in_groups()
         access = self._access = self._access or broker_access(options, self._reactor.seconds, self._in_thread)
-        self._client = RemotingClient(self._reactor, credentials=access.credentials)
+        self._encryption = server_encryption(options, self._reactor.seconds)
+        connect = tcp_endpoint(self._reactor, CONNECT_SECONDS)
+        self._client = RemotingClient(
+            self._reactor,
+            connect=connect if self._encryption is None else self._encryption.of_requests(connect),
+            credentials=access.credentials,
+        )
         ha_address = f"{options.broker_ip2 or ip}:{self._bound_for_slaves.getsockname()[1]}"
         self.registration = Registration(
             options=options,
@@ -269,12 +280,16 @@ class BrokerService(service.Service):
         self._factory = RemotingServerFactory(
             traffic, self.options.server_channel_max_idle_time_seconds, self._most_connections
         )
+        links: protocol.ServerFactory = controller.ha.accept
+        if self._encryption is not None:
+            self._factory.expect = self._encryption.expect
+            links = self._encryption.of_links(controller.ha.accept)
         sockets = interfaces.IReactorSocket(self._reactor)
         listening = [listen(sockets, bound, site) for bound, site in self._page_of_metrics(undo)]
         listening.append(listen(sockets, self._bound, self._factory))
         for port in listening:
             undo.callback(port.stopListening)
-        listening.append(listen(sockets, self._bound_for_slaves, controller.ha.accept))
+        listening.append(listen(sockets, self._bound_for_slaves, links))
         self._listening = listening
         if self.options.listen_port > 2:
             self._listen_fast()
@@ -328,7 +343,7 @@ class BrokerService(service.Service):
     def _start_loops(self) -> None:
         controller, options = self.controller, self.options
         if controller.is_slave:
-            replication = Replication(controller, self._reactor, self._client, self.registration)
+            replication = Replication(controller, self._reactor, self._client, self.registration, self._link())
             replication.lacks_topic = lambda: self._agent is not None and self._agent.lacks_topic()
             replication.start(self._every)
         if options.counts_registered_slaves:
@@ -344,6 +359,8 @@ class BrokerService(service.Service):
         if self._access is not None and self._access.plain is not None:
             plain = self._access.plain
             self._every(LOOK_SECONDS, lambda: self._in_thread(plain.look))
+        if self._encryption is not None:
+            self._every(LOOK_SECONDS, self._encryption.look)
         self._every(SNAPSHOT_SECONDS, controller.take_snapshot)
         self._every(SAMPLE_SECONDS, lambda: controller.statistics.sample(self._reactor.seconds()))
         self._every(options.flush_consumer_offset_interval / 1000, controller.offsets.save)
@@ -365,6 +382,10 @@ class BrokerService(service.Service):
         self._every(INDEX_SECONDS, lambda: store.build_index(INDEX_STEP_BYTES))
         self._retention = RetentionService(store, options, self._reactor, self.now_ms, self._in_thread)
         self._every(options.clean_resource_interval / 1000, self._retention.turn)
+
+    def _link(self) -> Connect | None:
+        connect = tcp_endpoint(self._reactor, CONNECT_SECONDS)
+        return None if self._encryption is None else self._encryption.of_link(connect)
 
     def _in_thread(
         self, function: Callable[Arguments, Result], *arguments: Arguments.args, **named: Arguments.kwargs

@@ -40,7 +40,6 @@ FIXED: dict[str, bool | int | str] = {
     "rejectPullConsumerEnable": False,
     "storeType": "default",
     "useStaticSubscription": False,
-    "useTLS": False,
 }
 """Keys of Apache's that are no options here, or options without effect, and the value that this broker acts by."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+import attrs
 from twisted.application import service
 from twisted.internet.interfaces import IReactorTime
 from twisted.python import usage
@@ -13,6 +14,7 @@ from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.config.command_line import DaemonOptions
 from twisted_mq.config.errors import ConfigError
 from twisted_mq.config.startup import Daemon
+from twisted_mq.config.tls_options import TlsOptions
 from twisted_mq.extras import MissingExtra, require
 from twisted_mq.namesrv.options import LISTEN_PORT as NAMESRV_PORT
 from twisted_mq.namesrv.options import NamesrvOptions
@@ -21,6 +23,8 @@ from twisted_mq.remoting.listen import PortError
 from twisted_mq.storage.errors import StoreError
 
 EMBEDDED = "--embedded-namesrv"
+ENCRYPTION = [one.name for one in attrs.fields(TlsOptions) if one.name.startswith("tls_")]
+"""Settings that an embedded name server has from its broker."""
 
 
 class Options(DaemonOptions[BrokerOptions]):
@@ -132,6 +136,7 @@ def embedded_settings(broker: BrokerOptions, port: int) -> NamesrvOptions:
         listen_port=port,
         kv_config_path=os.path.join(directory, "kvConfig.json"),
         config_store_path=os.path.join(directory, "namesrv.properties"),
+        **{name: getattr(broker, name) for name in ENCRYPTION},
     )
 
 

@@ -6,8 +6,8 @@ import enum
 
 import attrs
 
-from twisted_mq.config.access_options import AccessOptions
 from twisted_mq.config.options import option
+from twisted_mq.config.tls_options import TlsOptions
 
 
 class MetricsExporterType(enum.StrEnum):
@@ -18,7 +18,7 @@ class MetricsExporterType(enum.StrEnum):
 
 
 @attrs.define(kw_only=True)
-class MetricsOptions(AccessOptions):
+class MetricsOptions(TlsOptions):
     """Whether and where a server shows its figures."""
 
     # figures

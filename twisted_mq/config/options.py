@@ -64,7 +64,7 @@ def option(
         "secret": secret,
         "has_effect": has_effect,
     }
-    return attrs.field(default=default, metadata=metadata)
+    return attrs.field(default=default, metadata=metadata, repr=not secret)
 
 
 def _text_or_none(text: str) -> str | None:

@@ -28,8 +28,6 @@ _FAILOVER = Promise(
     "no other broker would take over from a lost master",
     "run a master and slaves (brokerRole=SYNC_MASTER and SLAVE, inSyncReplicas)",
 )
-_ENCRYPTION = Promise("nothing would be encrypted", "put a proxy that speaks TLS before the port, or a private network")
-_TLS_SWITCH = attrs.evolve(_ENCRYPTION, off=frozenset({"", "false", "disabled", "none"}))
 _PLACE = Promise("messages and settings would lie in other files", "convert the store with Apache's tools first")
 
 PROMISES: dict[str, Promise] = {
@@ -55,36 +53,10 @@ PROMISES: dict[str, Promise] = {
     "forceVerifyPropCRC": Promise(
         "properties would not be checked", "rely on checks of the bodies (checkCRCOnRecover)"
     ),
-    "useTLS": _ENCRYPTION,
-    **dict.fromkeys(
-        ("tls.enable", "tls.server.mode", "tls.server.need.client.auth", "tls.client.authServer"), _TLS_SWITCH
-    ),
-    **dict.fromkeys(
-        (
-            "tls.config.file",
-            "tls.server.keyPath",
-            "tls.server.certPath",
-            "tls.server.trustCertPath",
-            "tls.client.keyPath",
-            "tls.client.certPath",
-            "tls.client.trustCertPath",
-        ),
-        _ENCRYPTION,
-    ),
 }
 
-TLS_SETTINGS = frozenset(
-    {
-        *(key for key in PROMISES if key.startswith("tls.")),
-        "tls.test.mode.enable",
-        "tls.server.authClient",
-        "tls.server.keyPassword",
-        "tls.client.keyPassword",
-        "tls.ciphers",
-        "tls.protocols",
-    }
-)
-"""Apache reads them from system properties and from tls.config.file (TlsSystemConfig), not from a daemon's file."""
+TLS_SETTINGS = frozenset({"tls.ciphers", "tls.protocols"})
+"""Apache reads them from system properties (TlsSystemConfig of later versions), not from a daemon's file."""
 
 
 def broken_promises(entries: Iterable[Entry], served: Collection[str]) -> list[Entry]:

@@ -10,6 +10,7 @@ from twisted.internet import defer, interfaces
 from twisted_mq.access.guard import guarded
 from twisted_mq.access.server_access import LOOK_SECONDS, ServerAccess, server_access
 from twisted_mq.config.descriptors import most_connections
+from twisted_mq.encryption.servers import ServerEncryption, server_encryption
 from twisted_mq.extras import require
 from twisted_mq.logs import Logger
 from twisted_mq.namesrv.kv_config import KVConfig
@@ -26,12 +27,13 @@ from twisted_mq.protocol.wire.header_codec import encode_header
 from twisted_mq.reactor_threads import threads_of
 from twisted_mq.remoting.budget import Budget
 from twisted_mq.remoting.channel import Channel, Traffic
-from twisted_mq.remoting.client import RemotingClient
+from twisted_mq.remoting.client import RemotingClient, tcp_endpoint
 from twisted_mq.remoting.listen import Bind, bind, listen
 from twisted_mq.remoting.server import RemotingServerFactory
 from twisted_mq.stopping import Step, stop_all
 from twisted_mq.turns import Turns
 
+CONNECT_SECONDS = 3.0
 CLUSTER_NAME = "namesrv"
 """What rights on a name server are about; it serves any number of clusters."""
 
@@ -75,7 +77,8 @@ class NamesrvService(service.Service):
         traffic = Traffic(self._processors, reactor, channel_lost=self._channel_lost, budget=Budget(options))
         self.factory = RemotingServerFactory(traffic, options.server_channel_max_idle_time_seconds, most_connections())
         self._scan: PeriodicJob | None = None
-        self._look: PeriodicJob | None = None
+        self._looks: list[PeriodicJob] = []
+        self._encryption: ServerEncryption | None = None
 
     def startService(self) -> None:
         """Read the key-value configuration and listen. Raises PortError where the port cannot be had, ConfigError."""
@@ -106,7 +109,7 @@ class NamesrvService(service.Service):
         self.log.info("figures at http://{host}:{port}/metrics", host=host, port=self.metrics_port)
 
     def _ask_first(self) -> None:
-        """Put access control, where the settings ask for it, before what is served."""
+        """Put access control and encryption, where the settings ask for them, before what is served. Raises ConfigError."""
         options = self.options
         access = self._access = self._access or server_access(
             options, options.auth_config_path, CLUSTER_NAME, self._reactor.seconds, threads_of(self._reactor)
@@ -116,19 +119,25 @@ class NamesrvService(service.Service):
         if access.plain is not None:
             plain = access.plain
             in_thread = threads_of(self._reactor)
-            self._look = PeriodicJob("look at accounts", self._reactor, LOOK_SECONDS, lambda: in_thread(plain.look))
+            self._looks.append(
+                PeriodicJob("look at accounts", self._reactor, LOOK_SECONDS, lambda: in_thread(plain.look))
+            )
+        encryption = self._encryption = server_encryption(options, self._reactor.seconds)
+        if encryption is not None:
+            self.factory.expect = encryption.expect
+            self._looks.append(PeriodicJob("look at certificates", self._reactor, LOOK_SECONDS, encryption.look))
 
     def stopService(self) -> defer.Deferred[None]:
         """Close the socket and all connections; fires when that is done, never with a failure. A second call does nothing."""
         super().stopService()
         listening, self._listening = self._listening, None
         scan, self._scan = self._scan, None
-        look, self._look = self._look, None
+        looks, self._looks = self._looks, []
         metrics, self._metrics = self._metrics, None
         client, self._client = self._client, None
         steps: list[Step] = [
             *([("end of the scan", scan.stop)] if scan is not None else ()),
-            *([("end of looks at accounts", look.stop)] if look is not None else ()),
+            *[("end of looks at files", look.stop) for look in looks],
             *([("close of the port", listening.stopListening)] if listening is not None else ()),
             *([("close of the page of figures", metrics.stopListening)] if metrics is not None else ()),
             ("end of sliced work", self._turns.stop),
@@ -152,10 +161,19 @@ class NamesrvService(service.Service):
         for change in self.routes.connection_lost(channel):
             self._state.tell_if_wanted(change)
 
+    def _make_client(self) -> RemotingClient:
+        connect = tcp_endpoint(self._reactor, CONNECT_SECONDS)
+        encryption, access = self._encryption, self._access
+        return RemotingClient(
+            self._reactor,
+            connect=connect if encryption is None else encryption.of_requests(connect),
+            credentials=None if access is None else access.credentials,
+        )
+
     def _tell(self, change: MinBrokerIdChange) -> None:
         """Send NOTIFY_MIN_BROKER_ID_CHANGE, one-way; brokers that cannot be reached find out by themselves."""
         if self._client is None:
-            self._client = RemotingClient(self._reactor)
+            self._client = self._make_client()
         header = NotifyMinBrokerIdChangeRequestHeader(
             min_broker_id=change.min_broker_id,
             min_broker_addr=change.min_broker_address,

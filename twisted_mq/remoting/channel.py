@@ -221,6 +221,9 @@ class Channel(protocol.Protocol):
     # requests of the peer
 
     def _process(self, commands: list[RemotingCommand]) -> None:
+        if self._waiting:  # a TLS transport hands on what it has decrypted, paused or not
+            self._waiting += commands
+            return
         ready: list[bytes] = []
         size = 0
         processors, seconds = self._processors, self._seconds

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import attrs
 from twisted.internet import interfaces, protocol
 
@@ -28,6 +30,8 @@ class RemotingServerFactory(protocol.ServerFactory):
         self._max_idle_seconds = max_idle_seconds
         self._made, self._lost = traffic.channel_made, traffic.channel_lost
         self._scan: PeriodicJob | None = None
+        self.expect: Callable[[Channel], None] | None = None
+        """Prepares a new channel for what its first bytes may be (TLS); None where all are frames."""
 
     def buildProtocol(self, addr: interfaces.IAddress | None) -> Channel | None:
         if len(self.channels) >= self._max_connections:
@@ -36,6 +40,8 @@ class RemotingServerFactory(protocol.ServerFactory):
         self._refused = 0
         channel = Channel(self.traffic)
         channel.factory = self
+        if self.expect is not None:
+            self.expect(channel)
         return channel
 
     def _refuse(self, addr: interfaces.IAddress | None) -> None:

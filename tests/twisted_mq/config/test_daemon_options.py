@@ -13,11 +13,12 @@ import pytest
 
 from twisted_mq.broker.options import BrokerOptions, BrokerRole, FlushDiskType
 from twisted_mq.broker.store_options import store_config
-from twisted_mq.config.access_options import AccessOptions
 from twisted_mq.config.connection_options import ConnectionOptions
 from twisted_mq.config.known_keys import known_keys, startup_defaults
+from twisted_mq.config.metrics_options import MetricsOptions
 from twisted_mq.config.options import option_fields, read_options
 from twisted_mq.config.properties import parse_properties
+from twisted_mq.config.tls_options import TlsOptions
 from twisted_mq.namesrv.options import NamesrvOptions
 
 BROKER_CLASSES = {"BrokerConfig", "MessageStoreConfig", "NettyServerConfig", "NettyClientConfig", "AuthConfig"}
@@ -25,6 +26,8 @@ NAMESRV_CLASSES = {"NamesrvConfig", "NettyServerConfig", "NettyClientConfig"}
 DAEMONS = [(BrokerOptions, BROKER_CLASSES, "broker"), (NamesrvOptions, NAMESRV_CLASSES, "namesrv")]
 OURS = {
     *option_fields(ConnectionOptions),
+    *(key for key in option_fields(TlsOptions) if key.startswith("tls.")),
+    "haTls",
     "haAllowedSlaves",
     "haCountRegisteredSlavesOnly",
     "haSharedSecret",
@@ -37,9 +40,9 @@ OURS = {
     "registrationSharedSecret",
     "rebalanceLockMaxLiveTime",
 }
-"""Keys that Apache's brokers do not have."""
-OF_BROKERS_ALONE = {*option_fields(AccessOptions), "authConfigPath"}
-"""Apache's name servers ask nobody who he is."""
+"""Keys that Apache's brokers do not have, or have as system properties."""
+OF_BROKERS_ALONE = {*option_fields(MetricsOptions), "authConfigPath"}
+"""Apache's name servers ask nobody who he is, and show no figures."""
 FIELDS = [
     pytest.param(cls, classes, daemon, key, id=f"{daemon}-{key}")
     for cls, classes, daemon in DAEMONS

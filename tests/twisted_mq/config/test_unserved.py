@@ -24,25 +24,11 @@ ON = [
     "readOnlyCommitLogStorePaths=/a,/b",
     "messageStorePlugIn=org.apache.rocketmq.tieredstore.TieredMessageStore",
     "forceVerifyPropCRC=true",
-    "useTLS=true",
-    "tls.enable=true",
-    "tls.server.mode=enforcing",
-    "tls.server.mode=permissive",
-    "tls.server.need.client.auth=require",
-    "tls.client.authServer=true",
-    "tls.server.certPath=/etc/server.pem",
-    "tls.config.file=/etc/tls.properties",
 ]
 OFF = [
     "storeType=default",
     "configManagerVersion=v1",
     "messageStorePlugIn=",
-    "useTLS=false",
-    "tls.enable=false",
-    "tls.server.mode=disabled",
-    "tls.server.need.client.auth=none",
-    "tls.test.mode.enable=true",
-    "tls.server.keyPassword=x",
 ]
 
 

@@ -24,7 +24,7 @@ from twisted_mq.protocol.errors import BodyError
 from twisted_mq.protocol.layouts.checkpoint import TIMER_CHECKPOINT_STRUCT
 from twisted_mq.protocol.names.routes import MASTER_ID
 from twisted_mq.reactor_threads import CallFromThread
-from twisted_mq.remoting.client import RemotingClient, tcp_endpoint
+from twisted_mq.remoting.client import Connect, RemotingClient, tcp_endpoint
 from twisted_mq.storage.interfaces import IMessageStore
 from twisted_mq.storage.tables.delay_offset_table import DelayOffsetTable
 from twisted_mq.storage.timer.timer_checkpoint import TimerCheckpoint
@@ -60,7 +60,9 @@ class Replication:
         reactor: interfaces.IReactorTime,
         remoting: RemotingClient,
         registration: Registration,
+        link: Connect | None = None,
     ) -> None:
+        """`link` makes the connection to the master's log; without it, a plain one."""
         self._broker = broker
         self._remoting = remoting
         self._registration = registration
@@ -74,7 +76,7 @@ class Replication:
             broker.options,
             broker.store,
             reactor,
-            tcp_endpoint(reactor, CONNECT_SECONDS),
+            link or tcp_endpoint(reactor, CONNECT_SECONDS),
             broker.call_from_thread,
             broker.dispatch,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import attrs
 
+from twisted_mq.encryption.settings import ClientSettings
 from twisted_mq.protocol.wire.signature import Credentials
 from twisted_mq.routing.errors import ClientOptionIllegal
 
@@ -31,6 +32,31 @@ class ClientOptions:
     """The user that requests are signed for; with secret_key. AclClientRPCHook"""
     secret_key: str | None = attrs.field(default=None, repr=False)
     security_token: str | None = attrs.field(default=None, repr=False)
+    tls_enable: bool = False
+    """tls.enable: connections are encrypted"""
+    tls_auth_server: bool = True
+    """A server's certificate has to be signed by one of tls_trust_cert_path, or one that the machine trusts. Apache's: false"""
+    tls_check_host: bool = True
+    """And it has to be that of the host connected to, by name or address. Apache's clients do not look at it."""
+    tls_trust_cert_path: str | None = None
+    tls_cert_path: str | None = None
+    """The certificate that is shown to servers that want one; with tls_key_path."""
+    tls_key_path: str | None = None
+    tls_key_password: str | None = attrs.field(default=None, repr=False)
+
+    @property
+    def tls(self) -> ClientSettings | None:
+        """How connections are encrypted; None where they are not."""
+        if not self.tls_enable:
+            return None
+        return ClientSettings(
+            cert_path=self.tls_cert_path,
+            key_path=self.tls_key_path,
+            key_password=self.tls_key_password,
+            auth_server=self.tls_auth_server,
+            trust_cert_path=self.tls_trust_cert_path,
+            check_host=self.tls_check_host,
+        )
 
     @property
     def credentials(self) -> Credentials | None:

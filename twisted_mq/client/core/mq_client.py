@@ -21,6 +21,7 @@ from twisted_mq.client.core.client_options import ClientOptions
 from twisted_mq.client.core.client_processor import ClientProcessor
 from twisted_mq.client.core.errors import (
     EXPECTED_ERRORS,
+    ClientOptionIllegal,
     ClientStateError,
     ForkedProcess,
     RemotingError,
@@ -31,6 +32,8 @@ from twisted_mq.client.core.heartbeats import Heartbeats
 from twisted_mq.client.core.idle_reactor import check_reactor
 from twisted_mq.client.core.request_and_reply import PendingRequests
 from twisted_mq.client.core.together import together
+from twisted_mq.config.errors import ConfigError
+from twisted_mq.encryption.clients import encrypted
 from twisted_mq.logs import Logger
 from twisted_mq.periodic import PeriodicJob
 from twisted_mq.protocol.bodies import TopicRouteData
@@ -38,7 +41,7 @@ from twisted_mq.protocol.layouts.host import pack_ip
 from twisted_mq.protocol.layouts.message_id import UniqueKeyMaker
 from twisted_mq.protocol.messages.subscription import is_tag_type
 from twisted_mq.remoting.backoff import Backoff
-from twisted_mq.remoting.client import Connect, RemotingClient
+from twisted_mq.remoting.client import Connect, RemotingClient, tcp_endpoint
 from twisted_mq.routing.address_server import AddressServer, address_server_url, http_get
 from twisted_mq.routing.name_servers import NameServers, given_addresses
 from twisted_mq.routing.route_cache import RouteCache
@@ -91,7 +94,7 @@ class MQClient:
         options = self.options
         self.remoting = RemotingClient(
             self.reactor,
-            connect=self._connect,
+            connect=self._encrypted(),
             connect_timeout_seconds=options.connect_timeout_seconds,
             credentials=options.credentials,
             channel_made=self._connected,
@@ -115,6 +118,17 @@ class MQClient:
             return None
         url = address_server_url(options.address_server_domain, options.address_server_subgroup, options.unit_name)
         return AddressServer(url, http_get(self.reactor, options.api_timeout_seconds))
+
+    def _encrypted(self) -> Connect | None:
+        """Raises ClientOptionIllegal for certificates that cannot be read, MissingExtra."""
+        settings = self.options.tls
+        if settings is None:
+            return self._connect
+        connect = self._connect or tcp_endpoint(self.reactor, self.options.connect_timeout_seconds)
+        try:
+            return encrypted(connect, settings, self.reactor.seconds())
+        except ConfigError as error:
+            raise ClientOptionIllegal(str(error)) from error
 
     def now_ms(self) -> int:
         """Wall clock in ms; the reactor's, so that tests own it."""

@@ -1,0 +1,109 @@
+"""Settings of TLS (Apache: TlsSystemConfig), which Apache reads from system properties and from tls.config.file."""
+
+from __future__ import annotations
+
+import enum
+
+import attrs
+
+from twisted_mq.config.access_options import AccessOptions
+from twisted_mq.config.errors import ConfigError
+from twisted_mq.config.options import option, option_fields, read_options
+from twisted_mq.config.properties import read_properties
+
+
+class TlsMode(enum.StrEnum):
+    """Apache: TlsMode."""
+
+    DISABLED = "disabled"
+    PERMISSIVE = "permissive"
+    ENFORCING = "enforcing"
+
+
+class ClientAuth(enum.StrEnum):
+    """Whether clients show a certificate (netty: ClientAuth)."""
+
+    NONE = "none"
+    OPTIONAL = "optional"
+    REQUIRE = "require"
+
+
+@attrs.define(kw_only=True)
+class TlsOptions(AccessOptions):
+    """How connections are encrypted."""
+
+    # encryption
+
+    tls_server_mode: TlsMode = option(  # noqa: RUF009 an attrs field, not a shared default
+        "tls.server.mode",
+        TlsMode.DISABLED,
+        "disabled, permissive (the port takes both) or enforcing; Apache's default is permissive",
+        type=TlsMode,
+    )
+    tls_config_file: str | None = option(
+        "tls.config.file",
+        None,
+        "properties file with more of these keys; they count before those given here",
+        type="string",
+    )
+    tls_test_mode_enable: bool = option(
+        "tls.test.mode.enable",
+        False,
+        "a certificate made at the start, shown to nobody before; Apache's default is true",
+    )
+    tls_server_cert_path: str | None = option(
+        "tls.server.certPath",
+        None,
+        "PEM file of the server's certificate, and those that it is signed with",
+        type="string",
+    )
+    tls_server_key_path: str | None = option(
+        "tls.server.keyPath", None, "PEM file of the server's private key", type="string"
+    )
+    tls_server_key_password: str | None = option(
+        "tls.server.keyPassword", None, "what the key is encrypted with", type="string", secret=True
+    )
+    tls_server_need_client_auth: ClientAuth = option(  # noqa: RUF009
+        "tls.server.need.client.auth",
+        ClientAuth.NONE,
+        "none, optional or require: whether clients show a certificate",
+        type=ClientAuth,
+    )
+    tls_server_auth_client: bool = option(
+        "tls.server.authClient", False, "a client's certificate has to be signed by one of tls.server.trustCertPath"
+    )
+    tls_server_trust_cert_path: str | None = option(
+        "tls.server.trustCertPath", None, "PEM file of certificates that clients' are signed with", type="string"
+    )
+    tls_enable: bool = option(
+        "tls.enable", False, "own requests to name servers and masters are encrypted; always in enforcing mode"
+    )
+    use_tls: bool = option("useTLS", False, "the same as tls.enable")
+    tls_client_cert_path: str | None = option(
+        "tls.client.certPath", None, "PEM file of the certificate shown with own requests", type="string"
+    )
+    tls_client_key_path: str | None = option("tls.client.keyPath", None, "PEM file of its private key", type="string")
+    tls_client_key_password: str | None = option(
+        "tls.client.keyPassword", None, "what that is encrypted with", type="string", secret=True
+    )
+    tls_client_auth_server: bool = option(
+        "tls.client.authServer", False, "a server's certificate has to be signed by one of tls.client.trustCertPath"
+    )
+    tls_client_trust_cert_path: str | None = option(
+        "tls.client.trustCertPath", None, "PEM file of certificates that servers' are signed with", type="string"
+    )
+    ha_tls: bool = option("haTls", False, "the link of replication is encrypted; the same at both ends; ours")
+
+
+def with_tls_file(options: TlsOptions) -> TlsOptions:
+    """The settings of encryption with those of tls.config.file. Raises ConfigError."""
+    fields = option_fields(TlsOptions)
+    given = {field.name: getattr(options, field.name) for field in fields.values()}
+    path = options.tls_config_file
+    if path is not None:
+        entries = [entry for entry in read_properties(path) if entry.key in fields]
+        read, _ = read_options(TlsOptions, entries, path)
+        if any(entry.key == "tls.config.file" for entry in entries):
+            raise ConfigError("stands in such a file itself", path=path, key="tls.config.file", value=path)
+        given |= {fields[entry.key].name: getattr(read, fields[entry.key].name) for entry in entries}
+    return TlsOptions(**given)

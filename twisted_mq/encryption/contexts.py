@@ -1,0 +1,216 @@
+"""Certificates and keys from PEM files, and what OpenSSL makes of them. Whatever is wrong names the key and the file."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import attrs
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.x509.oid import NameOID
+from OpenSSL import SSL, crypto
+from twisted.internet.interfaces import IAddress, IOpenSSLClientConnectionCreator
+from twisted.internet.ssl import (
+    Certificate,
+    CertificateOptions,
+    KeyPair,
+    PrivateCertificate,
+    optionsForClientTLS,
+    platformTrust,
+    trustRootFromCertificates,
+)
+from twisted.protocols.tls import TLSMemoryBIOFactory, TLSMemoryBIOProtocol
+from zope.interface import implementer
+
+from twisted_mq.config.errors import ConfigError
+from twisted_mq.config.tls_options import ClientAuth, TlsOptions
+from twisted_mq.encryption.settings import ClientSettings
+
+TEST_DAYS = 365
+
+PrivateKey: TypeAlias = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey
+
+
+@attrs.frozen
+class Place:
+    """Where a part of a certificate comes from: the setting and its file."""
+
+    key: str
+    path: str
+
+    def wrong(self, reason: str) -> ConfigError:
+        """The error that names both."""
+        return ConfigError(reason, key=self.key, value=self.path)
+
+    def read(self) -> bytes:
+        """Raises ConfigError."""
+        try:
+            with open(self.path, "rb") as file:
+                return file.read(1 << 20)
+        except OSError as error:
+            raise self.wrong(error.strerror or "cannot be read") from None
+
+
+@attrs.frozen
+class Identity:
+    """A certificate with those that it is signed with, and its key."""
+
+    certificates: list[x509.Certificate]
+    key: PrivateKey
+
+
+def read_certificates(place: Place, now: float) -> list[x509.Certificate]:
+    """All certificates of a file; `now` is in seconds since 1970. Raises ConfigError, also for one that is not valid now."""
+    try:
+        found = x509.load_pem_x509_certificates(place.read())
+    except ValueError:
+        raise place.wrong("no certificate in PEM form") from None
+    moment = datetime.datetime.fromtimestamp(now, datetime.UTC)
+    for one in found:
+        if one.not_valid_after_utc < moment:
+            raise place.wrong(f"the certificate expired at {one.not_valid_after_utc:%Y-%m-%d %H:%M:%S} UTC")
+        if one.not_valid_before_utc > moment:
+            raise place.wrong(f"the certificate is not valid before {one.not_valid_before_utc:%Y-%m-%d %H:%M:%S} UTC")
+    return found
+
+
+def read_key(place: Place, password: str | None) -> PrivateKey:
+    """A private key. Raises ConfigError."""
+    try:
+        key = serialization.load_pem_private_key(place.read(), None if password is None else password.encode())
+    except TypeError:
+        encrypted = "not encrypted" if password else "encrypted"
+        raise place.wrong(f"the key is {encrypted}, see the setting of its password") from None
+    except ValueError:
+        raise place.wrong("no private key in PEM form, or another password") from None
+    if not isinstance(key, PrivateKey):
+        raise place.wrong("neither an RSA nor an EC nor an Ed25519 key")
+    return key
+
+
+def read_identity(certificate: Place, key: Place, password: str | None, now: float) -> Identity:
+    """Both parts, which belong together. Raises ConfigError."""
+    identity = Identity(read_certificates(certificate, now), read_key(key, password))
+    if identity.certificates[0].public_key() != identity.key.public_key():
+        raise key.wrong(f"this is not the key of the certificate in {certificate.path}")
+    return identity
+
+
+def made_identity(now: float) -> Identity:
+    """A certificate that nobody else has signed, for tls.test.mode.enable."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    moment = datetime.datetime.fromtimestamp(now, datetime.UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(moment - datetime.timedelta(days=1))
+        .not_valid_after(moment + datetime.timedelta(days=TEST_DAYS))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    return Identity([made], key)
+
+
+def _trusted(path: str | None, key: str, now: float) -> Any:
+    """What certificates have to be signed with, those of a file or what the machine trusts: an IOpenSSLTrustRoot of Twisted's."""
+    if path is None:
+        return platformTrust()
+    return trustRootFromCertificates([_twisted(one) for one in read_certificates(Place(key, path), now)])
+
+
+def server_context(settings: TlsOptions, now: float) -> SSL.Context:
+    """Of a server. Raises ConfigError."""
+    identity = _server_identity(settings, now)
+    auth = settings.tls_server_need_client_auth
+    if settings.tls_test_mode_enable or auth is ClientAuth.NONE:
+        return _options(identity).getContext()
+    required = auth is ClientAuth.REQUIRE
+    if settings.tls_server_auth_client:
+        trusted = _trusted(settings.tls_server_trust_cert_path, "tls.server.trustCertPath", now)
+        context = _options(identity, trustRoot=trusted).getContext()
+        if not required:
+            context.set_verify(SSL.VERIFY_PEER, lambda connection, certificate, code, depth, good: bool(good))
+        return context
+    context = _options(identity).getContext()
+    context.set_verify(SSL.VERIFY_PEER | (SSL.VERIFY_FAIL_IF_NO_PEER_CERT if required else 0), _any_certificate)
+    return context
+
+
+def _server_identity(settings: TlsOptions, now: float) -> Identity:
+    if settings.tls_test_mode_enable:
+        return made_identity(now)
+    certificate, key = settings.tls_server_cert_path, settings.tls_server_key_path
+    for name, path in (("tls.server.certPath", certificate), ("tls.server.keyPath", key)):
+        if path is None:
+            mode = settings.tls_server_mode
+            raise ConfigError(f"is needed where tls.server.mode={mode}", key=name, value="")
+    places = Place("tls.server.certPath", certificate or ""), Place("tls.server.keyPath", key or "")
+    return read_identity(*places, settings.tls_server_key_password, now)
+
+
+def _any_certificate(connection: SSL.Connection, certificate: crypto.X509, code: int, depth: int, good: int) -> bool:
+    """Where certificates are wanted and nobody says whose (Apache: InsecureTrustManagerFactory)."""
+    return True
+
+
+def _options(identity: Identity | None, **more: Any) -> CertificateOptions:
+    if identity is None:
+        return CertificateOptions(**more)
+    own, *chain = [crypto.X509.from_cryptography(one) for one in identity.certificates]
+    key = crypto.PKey.from_cryptography_key(identity.key)
+    return CertificateOptions(privateKey=key, certificate=own, extraCertChain=chain, **more)
+
+
+def _twisted(certificate: x509.Certificate) -> Certificate:
+    return Certificate(crypto.X509.from_cryptography(certificate))
+
+
+@implementer(IOpenSSLClientConnectionCreator)
+@attrs.frozen(eq=False)
+class _AnyHost:
+    """Connections whose server shows a certificate of whatever host."""
+
+    context: SSL.Context
+
+    def clientConnectionForTLS(self, tlsProtocol: TLSMemoryBIOProtocol) -> SSL.Connection:
+        return SSL.Connection(self.context, None)
+
+
+def client_creators(settings: ClientSettings, now: float) -> Callable[[str], IOpenSSLClientConnectionCreator]:
+    """Host -> what begins an encrypted connection to it. Raises ConfigError."""
+    cert_name, key_name, trust_name = settings.names
+    identity = None
+    if settings.cert_path is not None:
+        if settings.key_path is None:
+            raise ConfigError(f"is needed with {cert_name}", key=key_name, value="")
+        places = Place(cert_name, settings.cert_path), Place(key_name, settings.key_path)
+        identity = read_identity(*places, settings.key_password, now)
+    if not settings.auth_server:
+        return lambda host: _AnyHost(_options(identity).getContext())
+    trusted = _trusted(settings.trust_cert_path, trust_name, now)
+    if not settings.check_host:
+        context = _options(identity, trustRoot=trusted).getContext()
+        return lambda host: _AnyHost(context)
+    own = None if identity is None else _private(identity)
+    return lambda host: optionsForClientTLS(host, trustRoot=trusted, clientCertificate=own)
+
+
+def _private(identity: Identity) -> PrivateCertificate:
+    key = KeyPair(crypto.PKey.from_cryptography_key(identity.key))
+    made: PrivateCertificate = PrivateCertificate.fromCertificateAndKeyPair(_twisted(identity.certificates[0]), key)
+    return made
+
+
+class LinkFactory(TLSMemoryBIOFactory):
+    """TLS on connections of a factory that may refuse some."""
+
+    def buildProtocol(self, addr: IAddress | None) -> TLSMemoryBIOProtocol | None:  # type: ignore[override]
+        taken = self.wrappedFactory.buildProtocol(addr)
+        return None if taken is None else self.protocol(self, taken)

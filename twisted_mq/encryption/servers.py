@@ -1,0 +1,138 @@
+"""The encryption of one server: which connections are taken, and certificates that are read again when their files change.
+
+In permissive mode one port takes both: the first byte of a TLS handshake is 0x16, that of a frame's length is 0 or 1
+(Apache: NettyRemotingServer.TlsModeHandler).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, cast
+
+import attrs
+from twisted.internet import interfaces, protocol
+from zope.interface import implementer
+
+from twisted_mq.config.errors import ConfigError
+from twisted_mq.config.tls_options import TlsMode, TlsOptions, with_tls_file
+from twisted_mq.encryption.clients import Connect, encrypted
+from twisted_mq.encryption.settings import encrypts_requests, own_settings
+from twisted_mq.extras import require
+from twisted_mq.logs import Logger
+
+if TYPE_CHECKING:
+    from OpenSSL import SSL
+    from twisted.protocols.tls import TLSMemoryBIOProtocol
+
+HANDSHAKE = 0x16
+
+LOOK_SECONDS = 5.0
+"""How often it is looked whether the files of certificates changed."""
+
+Stamp = tuple[tuple[str, int, int, int], ...]
+
+
+@implementer(interfaces.IOpenSSLServerConnectionCreator)
+@attrs.define(eq=False)
+class ServerEncryption:
+    """Of one server. It begins TLS on its connections: those made from now on have the present certificate."""
+
+    settings: TlsOptions
+    now: Callable[[], float]
+    log = Logger()
+    _context: SSL.Context | None = None
+    _stamp: Stamp = ()
+    _damage: str = ""
+
+    @property
+    def mode(self) -> TlsMode:
+        return self.settings.tls_server_mode
+
+    def serverConnectionForTLS(self, tlsProtocol: TLSMemoryBIOProtocol) -> SSL.Connection:
+        """Asked by Twisted for each connection."""
+        from OpenSSL import SSL
+
+        assert self._context is not None, "load comes first"
+        return SSL.Connection(self._context, None)
+
+    def load(self) -> None:
+        """Read certificate and key. Raises ConfigError, which names key and file."""
+        from twisted_mq.encryption.contexts import server_context
+
+        self._stamp = self._stamp_now()
+        self._context = server_context(self.settings, self.now())
+
+    def look(self) -> None:
+        """Read them again if their files changed; what is damaged changes nothing, and is said once."""
+        try:
+            if self._stamp_now() == self._stamp:
+                return
+            self.load()
+        except (ConfigError, OSError) as error:
+            if str(error) != self._damage:
+                self.log.error("certificate stays as it was: {e}", e=error)
+            self._damage = str(error)
+            self._stamp = ()
+            return
+        self._damage = ""
+        self.log.info("certificate read again: {path}", path=self.settings.tls_server_cert_path)
+
+    def _stamp_now(self) -> Stamp:
+        settings = self.settings
+        paths = settings.tls_server_cert_path, settings.tls_server_key_path, settings.tls_server_trust_cert_path
+        stats = [(path, os.stat(path)) for path in paths if path is not None and os.path.exists(path)]
+        return tuple((path, one.st_mtime_ns, one.st_size, one.st_ino) for path, one in stats)
+
+    def expect(self, connection: Any) -> None:
+        """Look at the first byte that a new connection gets, and begin TLS where the peer does.
+
+        `connection` is a protocol on a TCP transport, which no interface gives startTLS.
+        """
+        if self.mode is TlsMode.DISABLED:
+            return
+
+        def first(data: bytes) -> None:
+            del connection.dataReceived
+            if data[0] == HANDSHAKE:
+                connection.transport.startTLS(self)
+                connection.transport.protocol.dataReceived(data)
+            elif self.mode is TlsMode.ENFORCING:
+                peer = connection.transport.getPeer()
+                self.log.warn("connection without encryption closed: peer={h}", h=getattr(peer, "host", peer))
+                connection.transport.abortConnection()
+            else:
+                connection.dataReceived(data)
+
+        connection.dataReceived = first
+
+    def of_links(self, factory: protocol.ServerFactory) -> protocol.ServerFactory:
+        """The same factory for replication's connections; with haTls encrypted from their first byte on."""
+        if not self.settings.ha_tls:
+            return factory
+        from twisted_mq.encryption.contexts import LinkFactory
+
+        return cast(protocol.ServerFactory, LinkFactory(self, False, factory))
+
+    def of_requests(self, connect: Connect) -> Connect:
+        """The same endpoints for the server's own requests, encrypted where that is asked for. Raises ConfigError."""
+        return (
+            encrypted(connect, own_settings(self.settings), self.now()) if encrypts_requests(self.settings) else connect
+        )
+
+    def of_link(self, connect: Connect) -> Connect:
+        """The same endpoints for a slave's link to its master. Raises ConfigError."""
+        return encrypted(connect, own_settings(self.settings), self.now()) if self.settings.ha_tls else connect
+
+
+def server_encryption(options: TlsOptions, now: Callable[[], float]) -> ServerEncryption | None:
+    """What the settings ask for, certificates read; None where nothing is encrypted. Raises ConfigError, MissingExtra."""
+    settings = with_tls_file(options)
+    takes = settings.tls_server_mode is not TlsMode.DISABLED or settings.ha_tls
+    if not takes and not encrypts_requests(settings):
+        return None
+    require("TLS", "tls")
+    encryption = ServerEncryption(settings, now)
+    if takes:
+        encryption.load()
+    return encryption
