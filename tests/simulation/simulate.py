@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import logging
 import sys
@@ -64,10 +65,15 @@ def _collect() -> None:
         sys.unraisablehook = before
 
 
+@functools.cache
+def _keep_what_is_loaded() -> None:
+    """Looking for garbage then costs little."""
+    gc.freeze()
+
+
 def simulate(seed: int, log_level: int = logging.ERROR) -> Outcome:
     """Run one seed; what services log from this level on is in the history, and changes nothing."""
-    if not gc.get_freeze_count():
-        gc.freeze()
+    _keep_what_is_loaded()
     gc.disable()  # when garbage goes must not depend on anything else
     broken = ""
     try:

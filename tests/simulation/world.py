@@ -21,6 +21,9 @@ START_SECONDS = 1_795_217_217.0
 COARSE_SECONDS = 1.0
 """How late idle timers of less than this may be: a world of idle services costs little."""
 
+THREAD_SECONDS = 3.0
+"""The same of threads, which cost more."""
+
 MOST_CALLS_A_SECOND = 20_000
 
 
@@ -65,7 +68,7 @@ class World:
         """The host of that name, new, with threads."""
         host = self.network.boot(name)
         host.slack = COARSE_SECONDS
-        threads = self.threads[name] = VirtualThreads(self._running, host, COARSE_SECONDS)
+        threads = self.threads[name] = VirtualThreads(self._running, host, THREAD_SECONDS)
         host.pool = threads
         return host
 
