@@ -91,7 +91,7 @@ def lose_disk(cluster: Cluster, source: random.Random) -> Callable[[], None] | N
     master.kill()
 
     def end() -> None:
-        if master.is_running or not slave.is_running:
+        if master.is_running or not slave.is_running or not cluster.observer.has_all(slave):
             cluster.restart(master)
             return
         slave.kill()

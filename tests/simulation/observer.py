@@ -174,6 +174,11 @@ class Observer:
                 self.lost += 1
                 self._world.told("may-be-lost", message=sent.name)
 
+    def has_all(self, slave: BrokerNode) -> bool:
+        """Whether a slave has what is owed by its group."""
+        owed = (one for one in self.sent.values() if one.owed and one.place and one.place[0] == slave.broker_name)
+        return max((one.physical_offset for one in owed), default=-1) < slave.store.max_physical_offset()
+
     def after_start(self, broker: BrokerNode, *, is_copy: bool = False) -> None:
         """What is owed is there again; what is not there any more is forgotten, so that its place may be used anew.
 

@@ -51,7 +51,7 @@ class OrderedClientNode(ClientNode):
 
 
 class OrderedProducingNode(OrderedClientNode):
-    """Sends several at a time, to all queues, and never the same twice; another of its group stands by."""
+    """Sends several at a time, to all queues, and never the same twice; another one stands by, of its group or of another."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -65,7 +65,8 @@ class OrderedProducingNode(OrderedClientNode):
     async def _work(self) -> None:
         self._made = dict.fromkeys(((one.topic, queue) for one in self.topics for queue in range(one.queues)), 0)
         self._open = 0
-        self._producer = OrderedProducer(self.host, "ordered-producers", options=self._options, **self.settings)
+        group = "producers" if self.world.seed % 2 else f"producers-of-{self.name}"
+        self._producer = OrderedProducer(self.host, group, options=self._options, **self.settings)
         await self._producer.start()
         while not self.is_quiet:
             await self._rest(0.5, 5.0)

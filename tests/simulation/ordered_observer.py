@@ -124,11 +124,6 @@ class OrderedObserver(Observer):
         """What one broker lost the other one has."""
         self._committed = {key: value for key, value in self._committed.items() if key[0] != broker.broker_name}
 
-    def has_all(self, slave: BrokerNode) -> bool:
-        """Whether a slave has what is owed by its group."""
-        owed = (one for one in self.sent.values() if one.owed and one.place and one.place[0] == slave.broker_name)
-        return max((one.physical_offset for one in owed), default=-1) < slave.store.max_physical_offset()
-
     # what the coordinator has
 
     def lists(self, topic: str, unit: str) -> Lists:
