@@ -1,0 +1,103 @@
+"""When a committed offset may go back, and what ordered groups may lose: the observer's own rules."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.simulation.coordinator import CoordinatorNode
+from tests.simulation.observer import Observer
+from tests.simulation.ordered_observer import OrderedObserver
+from tests.simulation.world import Broken, World
+from twisted_mq.ordering.lists import OrderedTopic
+from twisted_mq.protocol.bodies import MessageQueue
+
+TOPIC = OrderedTopic("Queues", 1, ("a",))
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    with World(1) as made:
+        yield made
+
+
+def broker(**more: Any) -> Any:
+    """One that runs, of which the observer sees offsets and ends."""
+    offsets = SimpleNamespace(offsets={"Plain@push": {0: 7}})
+    controller = SimpleNamespace(offsets=offsets, ha=SimpleNamespace(accept=SimpleNamespace(connections=[])))
+    store = SimpleNamespace(max_physical_offset=lambda: 1000, flushed_offset=lambda: 400)
+    fields = {"name": "a-0", "broker_name": "a", "is_running": True, "is_slave": False, "is_sync_master": False}
+    return SimpleNamespace(
+        **fields | {"is_sync_flush": False, "store": store, "service": SimpleNamespace(controller=controller)} | more
+    )
+
+
+@pytest.mark.parametrize("members", [1, 2])
+def test_offset_goes_back_where_members_may_not_know_of_each_other_and_nowhere_else(world: World, members: int) -> None:
+    """A broker that has just started knows one member of two: that one takes the other's queue too, as with 5.3.3."""
+    one = broker()
+    observer = Observer(world, [one], Counter(push=members))
+    observer.nodes_fail()
+    observer.look()
+    one.service.controller.offsets.offsets["Plain@push"][0] = 5
+    if members == 1:
+        with pytest.raises(Broken, match="went back from 7 to 5"):
+            observer.look()
+    else:
+        observer.look()
+
+
+def ordered(world: World, *brokers: Any) -> OrderedObserver:
+    return OrderedObserver(world, list(brokers), Counter(audit=1), CoordinatorNode(world, "10.0.8.1"), [TOPIC])
+
+
+def consumed(observer: OrderedObserver, name: str, mark: str) -> None:
+    number = int(name.rpartition("/")[2])
+    message: Any = SimpleNamespace(body=f"{name} .".encode(), properties={"ORDERED": mark}, queue_offset=number)
+    observer.was_consumed_in_order("audit", MessageQueue("Queues", "a", 0), message, "c")
+
+
+@pytest.mark.parametrize(
+    ("marks", "says"),
+    [
+        (["1:0:1:1:1", "1:0:1:1:2", "1:0:1:1:2"], ""),
+        (["1:0:1:1:2", "1:0:1:1:1"], "behind"),
+        (["2:0:1:1:1", "1:0:1:1:2"], "of epoch and leader"),
+        (["1:0:3:1:1", "2:0:2:1:2"], "of epoch and leader"),
+    ],
+    ids=["in order, one again", "swapped", "older epoch", "older leader"],
+)
+def test_lines_are_consumed_in_order(world: World, marks: list[str], says: str) -> None:
+    observer = ordered(world)
+    names = {number: observer.sends_in_order("p.1/Queues/0", "Queues", number) for number in (1, 2, 3)}
+    for mark in marks:
+        consumed(observer, names[int(mark.rpartition(":")[2])], mark)
+    assert says in observer.broken
+    assert bool(says) is bool(observer.broken)
+
+
+def test_what_was_acknowledged_is_not_passed_over_whenever_that_is_heard(world: World) -> None:
+    observer = ordered(world)
+    first, second = (observer.sends_in_order("p.1/Queues/0", "Queues", number) for number in (1, 2))
+    consumed(observer, second, "1:0:1:1:2")
+    assert not observer.broken
+    observer.was_acknowledged(first, "a", "Queues", 0, 0, "0A00010100002A9F0000000000000000")
+    assert "has passed it over" in observer.broken
+
+
+@pytest.mark.parametrize(("held", "owed"), [(1000, True), (500, False), (None, False)])
+def test_power_cut_may_take_what_is_on_no_disk_and_not_at_the_partner(
+    world: World, held: int | None, owed: bool
+) -> None:
+    partner = broker(name="a-1", is_slave=True, is_running=held is not None)
+    partner.store.max_physical_offset = lambda: held
+    one = broker()
+    observer = ordered(world, one, partner)
+    name = observer.sends_in_order("p.1/Queues/0", "Queues", 1)
+    observer.was_acknowledged(name, "a", "Queues", 0, 0, "0A00010100002A9F0000000000000258")
+    observer.before_power_cut(one)
+    assert observer.sent[name].owed is owed
