@@ -46,8 +46,6 @@ SPARK_READS = (
     "twisted_mq.storage.errors",
     "twisted_mq.storage.files.mapped_log",
     "twisted_mq.storage.files.paths",
-    "twisted_mq.storage.files.files_at_rest",
-    "twisted_mq.storage.queues.queue_files",
     "twisted_mq.storage.columns",
 )
 """What spark may take from storage: names, files and errors, never a running store."""

@@ -54,14 +54,19 @@ class Missing:
         )
 
 
+def gone(store: Store, path: str, begin: int, end: int) -> Missing:
+    """What a file that is gone was to give, and what is left of its log."""
+    left = list_log_files(store)
+    return Missing(store, path, begin, end, left[0].first_offset if left else None)
+
+
 def read_part(part: StoreRange) -> Iterator[Records | Damage | Missing]:
     """Everything of a part in physical order; its last record may reach beyond its end."""
     for file, begin, end in part.pieces():
         try:
             log = OpenLog(part.store, file, part.log_end)
         except LogFileGone:
-            left = list_log_files(part.store)
-            yield Missing(part.store, file.path, begin, end, left[0].first_offset if left else None)
+            yield gone(part.store, file.path, begin, end)
             continue
         yield from read_stretch(log, *(_from_cut(log, cut, cut in part.given) for cut in (begin, end)))
 

@@ -47,6 +47,10 @@ class OpenLog:
                 self._kept = begin, data
         return data[position - begin : position - begin + length]
 
+    def read_only(self, position: int, length: int) -> bytes:
+        """These bytes and no more, fewer at the limit."""
+        return self._read(max(0, min(length, self.limit - position)), position)
+
     def look_again(self) -> None:
         """Forget what was read."""
         self._kept = (0, b"")

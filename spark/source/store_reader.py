@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
 from twisted_mq.spark.columns.makers import Origin, record_batches
+from twisted_mq.spark.columns.records import Records
 from twisted_mq.spark.errors import DamagedLog, DataLost
 from twisted_mq.spark.source.log_stretch import Damage, Missing, read_part
 from twisted_mq.spark.source.options import ReadOptions
 from twisted_mq.spark.source.planning import Ends, log_ends, plan_ranges
 from twisted_mq.spark.source.pushed_filters import PushedFilters, narrowed
-from twisted_mq.spark.source.splits import LogSplit, StoreRange, plan_splits
+from twisted_mq.spark.source.queue_reads import QueueSplit, plan_queues, read_queue
+from twisted_mq.spark.source.splits import LogSplit, plan_splits
+from twisted_mq.spark.source.stores import Store
 
 log = logging.getLogger(__name__)
 
@@ -35,23 +39,32 @@ class StoreReader(DataSourceReader):
     def _narrow(self, filters: Sequence[Filter]) -> None:
         self.options = narrowed(self.options, filters)
 
-    def partitions(self) -> list[LogSplit]:
-        ends = log_ends(self.options) if self.ends is None else self.ends
-        ranges = plan_ranges(self.options, ends)
-        return plan_splits(ranges, self.options.part_bytes, self.options.min_parts)
+    def partitions(self) -> list[LogSplit | QueueSplit]:
+        options = self.options
+        ranges = plan_ranges(options, log_ends(options) if self.ends is None else self.ends)
+        splits: list[LogSplit | QueueSplit] = []
+        if options.through_queues:
+            planned = [plan_queues(log, options.selection) for log in ranges]
+            splits += itertools.chain.from_iterable(found for found, _ in planned)
+            ranges = [rest for _, rest in planned]
+        return splits + plan_splits(ranges, options.part_bytes, options.min_parts)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The record batches of one split. Raises DataLost with failOnDataLoss, DamagedLog with failOnDamage."""
-        if isinstance(partition, LogSplit):  # else what Spark hands out where there are no splits
-            yield from read_batches(partition.part, self.columns, self.options)
+        if isinstance(partition, LogSplit):
+            yield from as_batches(partition.part.store, read_part(partition.part), self.columns, self.options)
+        elif isinstance(partition, QueueSplit):  # and none of both is what Spark hands out where there are no splits
+            yield from as_batches(partition.part.log.store, read_queue(partition.part), self.columns, self.options)
 
 
-def read_batches(part: StoreRange, columns: Sequence[str], options: ReadOptions) -> Iterator[pa.RecordBatch]:
-    """These columns of what is wanted of a part. Raises DataLost, DamagedLog as the options say."""
-    origin = Origin(part.store.name, part.store.broker_name)
-    for piece in read_part(part):
+def as_batches(
+    store: Store, pieces: Iterable[Records | Damage | Missing], columns: Sequence[str], options: ReadOptions
+) -> Iterator[pa.RecordBatch]:
+    """These columns of what is wanted of a store. Raises DataLost, DamagedLog as the options say."""
+    origin = Origin(store.name, store.broker_name)
+    for piece in pieces:
         if isinstance(piece, Damage):
-            _report_damage(part, piece, options.fail_on_damage)
+            _report_damage(store, piece, options.fail_on_damage)
         elif isinstance(piece, Missing):
             report_missing(piece, options.fail_on_data_loss)
         else:
@@ -65,12 +78,12 @@ def report_missing(missing: Missing, fail: bool) -> None:
     log.warning("%s", missing)
 
 
-def _report_damage(part: StoreRange, damage: Damage, fail: bool) -> None:
+def _report_damage(store: Store, damage: Damage, fail: bool) -> None:
     if fail:
         raise DamagedLog(damage.file, damage.physical_offset, damage.length, damage.reason)
     log.warning(
         "damaged bytes passed over store=%s file=%s physical_offset=%d length=%d reason=%s",
-        part.store.name,
+        store.name,
         damage.file,
         damage.physical_offset,
         damage.length,

@@ -141,6 +141,13 @@ def directories_in(store: Store, *steps: str) -> list[str]:
     return sorted(info.base_name for info in listed if info.type == fs.FileType.Directory)
 
 
+def files_below(store: Store, directory: str) -> list[fs.FileInfo]:
+    """All files below a directory of the store."""
+    system, root = locate(store.uri)
+    selector = fs.FileSelector(f"{root}/{directory}", allow_not_found=True, recursive=True)
+    return [info for info in system.get_file_info(selector) if info.type == fs.FileType.File]
+
+
 def _listed(system: fs.FileSystem, path: str) -> list[fs.FileInfo]:
     found: list[fs.FileInfo] = system.get_file_info(fs.FileSelector(path, allow_not_found=True))
     return found

@@ -12,11 +12,11 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow
 
-from twisted_mq.spark.source.log_stretch import Missing
+from twisted_mq.spark.source.log_stretch import Missing, read_part
 from twisted_mq.spark.source.options import ReadOptions
 from twisted_mq.spark.source.planning import log_end, stores_of
 from twisted_mq.spark.source.splits import LogSplit, StoreRange, plan_splits
-from twisted_mq.spark.source.store_reader import read_batches, report_missing
+from twisted_mq.spark.source.store_reader import as_batches, report_missing
 from twisted_mq.spark.source.stores import LogFile, Store, list_log_files
 
 Offset = dict[str, int]
@@ -76,7 +76,7 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, LogSplit)
-        return read_batches(partition.part, self.columns, self.options)
+        return as_batches(partition.part.store, read_part(partition.part), self.columns, self.options)
 
     def _logs(self) -> list[tuple[Store, list[LogFile]]]:
         return [(store, list_log_files(store)) for store in stores_of(self.options)]

@@ -7,7 +7,6 @@ there.
 
 from __future__ import annotations
 
-import bisect
 from collections.abc import Iterator
 
 import numpy as np
@@ -18,7 +17,6 @@ from twisted_mq.protocol.layouts.queue_entry import (
     BATCH_ENTRY,
     BATCH_QUEUE_ENTRY,
     ENTRY,
-    FILLER_SIZE,
     QUEUE_ENTRY,
 )
 from twisted_mq.storage.files.files_at_rest import files_in
@@ -26,8 +24,6 @@ from twisted_mq.storage.interfaces import Inconsistency
 from twisted_mq.storage.queues.batch_consume_queue import BatchEntry
 
 Entry = tuple[int, int, int]
-BEYOND = 1 << 63
-"""Behind every physical offset."""
 
 
 class EntryFiles:
@@ -115,17 +111,6 @@ class EntryFiles:
         inside = places - file.first_offset // self.entry_bytes
         kept = inside < len(part)
         found[rows[kept]] = part[inside[kept]]
-
-    def record_from(self, physical_offset: int) -> int:
-        """The first physical offset that an entry names from there on, by a binary search; BEYOND where none does."""
-        places = range(self.begin_place, self.end_place)
-        at = bisect.bisect_left(places, physical_offset, key=self._record_of)
-        return self._record_of(places[at]) if at < len(places) else BEYOND
-
-    def _record_of(self, place: int) -> int:
-        """An entry's physical offset; before every log for a filler or a missing file."""
-        entry = self._read(place)
-        return -1 if entry is None or entry[1] == FILLER_SIZE else entry[0]
 
 
 class QueueFiles(EntryFiles):

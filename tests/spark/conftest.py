@@ -9,10 +9,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.spark.live.brokers import Broker
+from tests.spark.read_counts import ReadCounts, read_counts
 from tests.spark.stores import StoreWriter
 from tests.support.captures import unpack_store
 from tests.support.embedded import EmbeddedProcess
 from twisted_mq.spark.session import local_session
+
+__all__ = ["ReadCounts", "read_counts"]
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,8 @@ from twisted_mq.protocol.layouts.host import pack_host
 from twisted_mq.protocol.layouts.queue_entry import pack_entry
 from twisted_mq.protocol.layouts.record import encode_blank
 from twisted_mq.protocol.layouts.record_codec import encode_record
-from twisted_mq.protocol.text.properties import encode_properties
+from twisted_mq.protocol.text.java import tags_code
+from twisted_mq.protocol.text.properties import decode_property_bytes, encode_properties
 from twisted_mq.spark.columns.records import Records
 from twisted_mq.spark.source.log_stretch import Damage, Missing, read_part
 from twisted_mq.spark.source.open_log import OpenLog
@@ -73,8 +74,9 @@ class StoreWriter:
 
         self._roll_for(len(record(0)))
         data = record(self.position)
+        code = tags_code(decode_property_bytes(text).get("TAGS"))
         self._put(self.position, data)
-        self._queues.setdefault((topic, queue_id), bytearray()).extend(pack_entry(self.position, len(data), 0))
+        self._queues.setdefault((topic, queue_id), bytearray()).extend(pack_entry(self.position, len(data), code))
         self.positions.append(self.position)
         self.position += len(data)
         return self.positions[-1]

@@ -1,4 +1,4 @@
-"""Finding records in a mapped log file; how damage is told apart is tested by tests/spark/test_log_file.py too."""
+"""Finding records in a mapped log file; how damage is told apart is tested by tests/spark/source/test_log_bytes.py too."""
 
 from __future__ import annotations
 

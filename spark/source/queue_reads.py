@@ -1,0 +1,189 @@
+"""Topics read through their consume queues: entries name the records, which are read alone, however large the log is.
+
+A queue has what its broker has dispatched. As it dispatches in the order of the log, all records before the last one that
+any queue names are in the queues; those behind it are few, and are sought in the log itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+import numpy as np
+import pyarrow as pa
+from pyarrow import fs
+from pyspark.sql.datasource import InputPartition
+
+from twisted_mq.protocol.columns import Entries, Numbers, Positions
+from twisted_mq.protocol.layouts.derive import derive_dtype
+from twisted_mq.protocol.layouts.queue_entry import BATCH_QUEUE_ENTRY, FILLER_SIZE, QUEUE_ENTRY
+from twisted_mq.protocol.names.system_topics import SCHEDULE_TOPIC
+from twisted_mq.protocol.text.java import tags_code
+from twisted_mq.spark.columns.records import Records, load_records
+from twisted_mq.spark.columns.selection import Selection
+from twisted_mq.spark.errors import LogFileGone, WrongOption
+from twisted_mq.spark.source.log_stretch import WINDOW_BYTES, Damage, Missing, gone
+from twisted_mq.spark.source.open_log import OpenLog
+from twisted_mq.spark.source.splits import StoreRange
+from twisted_mq.spark.source.stores import LogFile, Store, directories_in, files_below, files_in, locate
+from twisted_mq.storage.columns.record_columns import intact_records
+from twisted_mq.storage.columns.walk import BATCH_ROWS
+from twisted_mq.storage.files.mapped_log import LogBytes
+from twisted_mq.storage.files.paths import StorePaths, is_topic_name, queue_id_of
+
+_NEAR_BYTES = 4096
+"""Records that lie no further apart are read at once."""
+_SMALLEST_TAGS_CODE = -(1 << 31)
+"""Lower ones lead to a queue's extension."""
+_QUEUES_ASKED = 8
+ENTRIES_A_TASK = 1 << 18
+
+
+@attrs.frozen
+class Layout:
+    """One kind of queues: its directory in the store, and its entries."""
+
+    directory: str
+    entry: np.dtype[np.void]
+
+
+LAYOUTS = (
+    Layout(StorePaths("").consume_queues, derive_dtype(QUEUE_ENTRY)),
+    Layout(StorePaths("").batch_consume_queues, derive_dtype(BATCH_QUEUE_ENTRY)),
+)
+
+
+@attrs.frozen
+class QueuePart:
+    """Some entries of one queue file, of which those are followed that lead into `log` and have one of these codes."""
+
+    log: StoreRange
+    layout: Layout
+    path: str
+    begin: int
+    end: int
+    codes: tuple[int, ...] = ()
+
+
+class QueueSplit(InputPartition):
+    """What one task reads through queues."""
+
+    def __init__(self, part: QueuePart) -> None:
+        super().__init__(part)
+        self.part = part
+
+
+def plan_queues(log: StoreRange, selection: Selection) -> tuple[list[QueueSplit], StoreRange]:
+    """The splits of the wanted queues, and the end of the log that is to be read itself. Raises WrongOption."""
+    if not selection.names_topics:
+        raise WrongOption("through", "queues", "which topics? Name them by topic or topicPattern")
+    kinds = [layout for layout in LAYOUTS if directories_in(log.store, layout.directory)]
+    if not kinds and log.size_bytes:
+        raise WrongOption("through", "queues", f"{log.store.name} has no consume queues; read it through=log")
+    dispatched = min(log.end, max((_last_named(log.store, layout) for layout in kinds), default=log.begin))
+    codes = () if selection.wants_topic(SCHEDULE_TOPIC) else tuple(map(tags_code, selection.tags))
+    led = attrs.evolve(log, end=max(log.begin, dispatched))
+    splits = [
+        QueueSplit(QueuePart(led, layout, file.path, begin, min(begin + ENTRIES_A_TASK, count), codes))
+        for layout in kinds
+        for file in _wanted_files(log.store, layout, selection)
+        for count in (file.size // layout.entry.itemsize,)
+        for begin in range(0, count, ENTRIES_A_TASK)
+    ]
+    return splits, attrs.evolve(log, begin=led.end, given=(led.end, log.end))
+
+
+def _wanted_files(store: Store, layout: Layout, selection: Selection) -> Iterator[LogFile]:
+    """The files of the queues of wanted topics."""
+    _, root = locate(store.uri)
+    for topic in directories_in(store, layout.directory):
+        if is_topic_name(topic) and selection.wants_topic(topic):
+            for name in directories_in(store, layout.directory, topic):
+                queue_id = queue_id_of(name)
+                if queue_id is not None and (not selection.queue_ids or queue_id in selection.queue_ids):
+                    yield from files_in(store, f"{root}/{layout.directory}/{topic}/{name}")
+
+
+def _last_named(store: Store, layout: Layout) -> int:
+    """The highest physical offset that the queues written last name; 0 without any."""
+    files = sorted(files_below(store, layout.directory), key=lambda info: info.mtime_ns or 0)
+    return max((_last_entry(store, info, layout) for info in files[-_QUEUES_ASKED:]), default=0)
+
+
+def _last_entry(store: Store, info: fs.FileInfo, layout: Layout) -> int:
+    """What the last written entry of a queue file leads to; 0 without one. Entries are written in order."""
+    low, high = 0, info.size // layout.entry.itemsize
+    with locate(store.uri)[0].open_input_file(info.path) as file:
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (middle + 1, high) if _entries(file, layout, middle, 1)["size"][0] > 0 else (low, middle)
+        last = _entries(file, layout, low - 1, 1) if low else None
+    return 0 if last is None or last["size"][0] == FILLER_SIZE else int(last["physical_offset"][0])
+
+
+def _entries(file: pa.NativeFile, layout: Layout, begin: int, count: int) -> Entries:
+    size = layout.entry.itemsize
+    return np.frombuffer(file.read_at(count * size, begin * size), layout.entry)
+
+
+def read_queue(part: QueuePart) -> Iterator[Records | Damage | Missing]:
+    """The records that the entries lead to, in the queue's order."""
+    try:
+        with locate(part.log.store.uri)[0].open_input_file(part.path) as file:
+            entries = _entries(file, part.layout, part.begin, part.end - part.begin)
+    except FileNotFoundError:
+        yield gone(part.log.store, part.path, part.log.begin, part.log.end)
+        return
+    offsets, sizes = _followed(part, entries)
+    for one, begin, end in part.log.pieces():
+        inside = slice(*np.searchsorted(offsets, (begin, end)).tolist())
+        if inside.start < inside.stop:
+            try:
+                log = OpenLog(part.log.store, one, part.log.log_end)
+            except LogFileGone:
+                yield gone(part.log.store, one.path, begin, end)
+                continue
+            yield from _records(log, offsets[inside] - one.first_offset, sizes[inside])
+
+
+def _followed(part: QueuePart, entries: Entries) -> tuple[Positions, Numbers]:
+    """(physical offsets, sizes) of the entries that are followed; they ascend."""
+    offsets, sizes = entries["physical_offset"].astype(np.int64), entries["size"].astype(np.int64)
+    kept = (sizes > 0) & (sizes != FILLER_SIZE) & (offsets >= part.log.begin) & (offsets < part.log.end)
+    if part.codes:
+        codes = entries["tags_code"].astype(np.int64)
+        kept &= np.isin(codes, part.codes) | (codes < _SMALLEST_TAGS_CODE)
+    order = np.argsort(offsets[kept], kind="stable")
+    return offsets[kept][order], sizes[kept][order]
+
+
+def _records(log: OpenLog, positions: Positions, sizes: Numbers) -> Iterator[Records | Damage]:
+    """The records at these positions; what is none there is damage."""
+    begin = 0
+    while begin < len(positions):
+        room = np.searchsorted(np.cumsum(sizes[begin : begin + BATCH_ROWS]), WINDOW_BYTES)
+        end = begin + max(1, int(room))
+        data, starts = _gathered(log, positions[begin:end], sizes[begin:end])
+        records = load_records(intact_records(data, starts, in_place=False))
+        right = records.fields["physical_offset"] == log.first_offset + positions[begin : begin + len(records)]
+        count = len(records) if right.all() else int(right.argmin())
+        if count:
+            yield records if count == len(records) else records.select(np.arange(count))
+        begin += count
+        if begin < end:
+            position, size = int(positions[begin]), int(sizes[begin])
+            reason = log.window(position, size).fault_at(0)
+            yield Damage(data.name, log.first_offset + position, size, f"a queue leads here: {reason}")
+            begin += 1
+
+
+def _gathered(log: OpenLog, positions: Positions, sizes: Numbers) -> tuple[LogBytes, Positions]:
+    """The bytes of these records, near ones read together, and where each begins in them."""
+    ends = positions + sizes
+    firsts = np.append(0, np.flatnonzero(positions[1:] - ends[:-1] > _NEAR_BYTES) + 1)
+    lasts = np.append(firsts[1:], len(positions)) - 1
+    begins, lengths = positions[firsts], ends[lasts] - positions[firsts]
+    data = b"".join(map(log.read_only, begins.tolist(), lengths.tolist()))
+    moved = np.cumsum(lengths) - lengths - begins
+    starts = positions + np.repeat(moved, lasts - firsts + 1)
+    return LogBytes(data, log.path, log.first_offset), starts
