@@ -16,9 +16,17 @@ class CliError(Exception):
         super().__init__(f"{one_line}; {next_step}" if next_step else one_line)
 
 
+_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
+
+
+def harmless(text: str) -> str:
+    """Text for a terminal: what comes from servers and messages moves no cursor and changes no title."""
+    return text.translate(_CONTROLS)
+
+
 def report(command: str, error: BaseException | str) -> None:
     """One line on standard error."""
-    print(f"{command}: {' '.join(str(error).split())}", file=sys.stderr, flush=True)
+    print(harmless(f"{command}: {' '.join(str(error).split())}"), file=sys.stderr, flush=True)
 
 
 def fail(command: str, error: BaseException | str) -> NoReturn:

@@ -11,7 +11,7 @@ from twisted_mq.cli.admin.calls import AdminContext
 from twisted_mq.cli.admin.command_line import CommandLine, UsageError, parse_command_line
 from twisted_mq.cli.admin.completion import print_completion
 from twisted_mq.cli.admin.registry import SubCommand, find_sub_command, overview, similar_names
-from twisted_mq.cli.errors import CliError, end_with_closed_pipe, escape_odd_output, report
+from twisted_mq.cli.errors import CliError, end_with_closed_pipe, escape_odd_output, harmless, report
 from twisted_mq.cli.run import Interrupted, run_under_reactor
 from twisted_mq.client.core.errors import ClientError
 from twisted_mq.config.environment import home_of_environment
@@ -143,7 +143,8 @@ async def _execute(reactor: IReactorTime, command: SubCommand, line: CommandLine
     def warn(text: str) -> None:
         report(f"mqadmin {command.name}", text)
 
-    await execute(reactor, command, line, addresses, lambda text: print(text, flush=True), warn)
+    shown: Callable[[str], str] = harmless if sys.stdout.isatty() else str
+    await execute(reactor, command, line, addresses, lambda text: print(shown(text), flush=True), warn)
 
 
 async def execute(

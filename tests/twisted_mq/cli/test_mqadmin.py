@@ -13,7 +13,8 @@ from twisted.internet import defer
 from twisted_mq.cli import mqadmin
 from twisted_mq.cli.admin.command_line import CommandLine
 from twisted_mq.cli.admin.registry import find_sub_command, served, similar_names, sub_commands
-from twisted_mq.cli.errors import CliError
+from twisted_mq.cli.errors import CliError, harmless, report
+from twisted_mq.client.core.errors import ClientError
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.remoting.errors import RemotingTimeoutError
 
@@ -219,3 +220,18 @@ def test_a_name_that_is_no_text_is_printed_with_escapes():
         [sys.executable, "-c", "from twisted_mq.cli.mqadmin import main; main()", b"\xff"], capture_output=True
     )
     assert (done.returncode, done.stdout, done.stderr) == (1, b"The sub command \\udcff not exist.\n", b"")
+
+
+def test_what_comes_from_servers_moves_no_cursor_of_a_terminal(capsys):
+    assert harmless("\x1b]0;title\x07 \x9b2J ok\n\tnext") == "\\x1b]0;title\\x07 \\x9b2J ok\n\tnext"
+    report("mqadmin topicList", "remark \x1b[2J")
+    assert capsys.readouterr().err == "mqadmin topicList: remark \\x1b[2J\n"
+
+
+def test_a_client_error_is_one_line_too(monkeypatch, capsys):
+    def fail(main):
+        raise ClientError("no route of topic T")
+
+    monkeypatch.setattr(mqadmin, "run_under_reactor", fail)
+    assert mqadmin.run(["sendMessage", "-n", "a:1", "-t", "T", "-p", "x"]) == 1
+    assert capsys.readouterr() == ("", "mqadmin sendMessage: no route of topic T\n")

@@ -9,7 +9,7 @@ from typing import Any
 
 from twisted_mq.cli.admin.calls import AdminContext, chosen_masters, cluster_of_line
 from twisted_mq.cli.admin.command_line import CommandLine, UsageError
-from twisted_mq.cli.admin.java_format import date_text, pretty_json, text_or_null
+from twisted_mq.cli.admin.java_format import date_text, hash_order, pretty_json, text_or_null
 from twisted_mq.cli.admin.server_settings import BAR, titled_brokers
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.text.fastjson import loads
@@ -35,7 +35,14 @@ async def get_cold_data_flow_ctr_info(admin: AdminContext, line: CommandLine) ->
         found: Any = loads(body)
         table = {name: _with_dates(one) for name, one in (found.get("runtimeTable") or {}).items()}
         value = {**found, "runtimeTable": table}
-        admin.say(f" {title}\n{pretty_json(value)}", broker=address, info=value)
+        admin.say(f" {title}\n{pretty_json(_as_printed(value))}", broker=address, info=value)
+
+
+def _as_printed(value: Any) -> Any:
+    """Objects with their members in the order in which Apache's tool, which reads them into HashMaps, writes them."""
+    if not isinstance(value, dict):
+        return value
+    return {name: _as_printed(value[name]) for name in hash_order(value)}
 
 
 def _with_dates(figures: Mapping[str, Any]) -> dict[str, Any]:
