@@ -100,7 +100,7 @@ def cluster() -> Iterator[ServedCluster]:
         yield served
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def ordered_cluster() -> Iterator[Served[OrderedCluster]]:
     with stopped(Served(lambda reactor: OrderedCluster(reactor))) as served:
         yield served

@@ -7,6 +7,7 @@ async with PushConsumer("127.0.0.1:9876", group="audit", topics={"Orders": "*"})
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
@@ -89,7 +90,8 @@ class PushConsumer(Consumer[ReceivedMessage]):
     def listen(self, listener: Listener) -> None:
         """Who gets the messages: (list of messages, context) -> ConsumeStatus, a function or an `async def`.
 
-        Each call of an `async def` is a task, cancelled when the consume timeout is over. Nothing is iterated then.
+        Each call of an `async def` is a task, cancelled when the consume timeout is over; a function must not block, unless
+        ConsumerOptions(blocking_listener=True) has it called in threads. Nothing is iterated then.
         """
         self._core.listen(in_loop(listener))
         self._listens = True
@@ -116,7 +118,10 @@ class PushConsumer(Consumer[ReceivedMessage]):
         if not self._listens:
             core = self._core
             core.options = attrs.evolve(
-                core.options, consume_message_batch_max_size=1, consume_timeout_seconds=math.inf
+                core.options,
+                consume_message_batch_max_size=1,
+                consume_timeout_seconds=math.inf,
+                blocking_listener=False,
             )
             listen = core.listen_orderly if self._orderly else core.listen
             listen(self._deliveries.listener)
@@ -135,6 +140,7 @@ def in_loop(
 ) -> Callable[[list[MessageExt], Context], Status | defer.Deferred[Status]]:
     """A user's listener; what it awaits, it awaits as a task of the loop."""
 
+    @functools.wraps(listener)
     def listen(messages: list[MessageExt], context: Context) -> Status | defer.Deferred[Status]:
         answer = listener(messages, context)
         return deferred_of(answer) if inspect.isawaitable(answer) else answer

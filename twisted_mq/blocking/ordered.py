@@ -20,11 +20,11 @@ from twisted.internet import defer
 
 from twisted_mq.aio.loop_reactor import LoopReactor
 from twisted_mq.blocking.consumer import Iterates
-from twisted_mq.blocking.listener_threads import ListenerThreads
 from twisted_mq.blocking.mq_client import Member, MQClient
 from twisted_mq.blocking.push_consumer import OrderlyListener
 from twisted_mq.blocking.received import AnyDeliveries, Received, ReceivedMessage
 from twisted_mq.client.consuming.deliveries import ORDERED, Deliveries
+from twisted_mq.client.consuming.listener_threads import ListenerThreads
 from twisted_mq.client.core.client_options import ClientOptions
 from twisted_mq.client.core.errors import ClientStateError
 from twisted_mq.client.ordered import ordered_consumer, ordered_producer
@@ -155,7 +155,8 @@ class OrderedConsumer(Iterates[ReceivedMessage]):
         Each queue's messages come one call after the other. What the listener refuses, or where it raises, comes again
         after a pause, and holds its queue back meanwhile: nothing is passed over.
         """
-        self._core.listen(self._threads.calling(listener))
+        threads = self._threads
+        self._core.listen(lambda messages, context: threads.call(listener, messages, context))
         self._listens = True
 
     def on_lead(self, listener: Told) -> None:

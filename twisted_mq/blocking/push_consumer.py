@@ -15,7 +15,6 @@ import attrs
 from twisted.internet import defer
 
 from twisted_mq.blocking.consumer import Consumer
-from twisted_mq.blocking.listener_threads import ListenerThreads
 from twisted_mq.blocking.mq_client import MQClient
 from twisted_mq.blocking.received import AnyDeliveries, Received, ReceivedMessage
 from twisted_mq.client.consuming import push_consumer
@@ -32,7 +31,6 @@ from twisted_mq.client.core.errors import ClientStateError
 from twisted_mq.protocol.messages.message import MessageExt
 
 Context = TypeVar("Context", ConsumeContext, ConsumeOrderlyContext)
-Status = TypeVar("Status")
 
 Listener = Callable[[list[MessageExt], ConsumeContext], ConsumeStatus]
 OrderlyListener = Callable[[list[MessageExt], ConsumeOrderlyContext], ConsumeOrderlyStatus]
@@ -78,7 +76,6 @@ class PushConsumer(Consumer[ReceivedMessage]):
             self._reactor, group, namesrv, client=self._shared, options=options,
             client_options=client_options, namespace=namespace, instance_name=instance_name, ip=ip,
         )  # fmt: skip
-        self._threads = ListenerThreads(self._reactor, core.options.concurrency, f"listener of {core.group}")
         self._listens = False
         self._orderly = orderly
         self._deliveries: AnyDeliveries = Deliveries(
@@ -95,7 +92,7 @@ class PushConsumer(Consumer[ReceivedMessage]):
 
         A call that takes longer than the consume timeout goes on, and its messages come again. Nothing is iterated then.
         """
-        self._core.listen(self._threads.calling(listener))
+        self._core.listen(listener)
         self._listens = True
 
     def listen_orderly(self, listener: OrderlyListener) -> None:
@@ -103,7 +100,7 @@ class PushConsumer(Consumer[ReceivedMessage]):
 
         The listener answers ConsumeOrderlyStatus. What it refuses is repeated, and holds its queue back meanwhile.
         """
-        self._core.listen_orderly(self._threads.calling(listener))
+        self._core.listen_orderly(listener)
         self._listens = True
 
     def messages(self, timeout: float | None = None) -> Iterator[ReceivedMessage]:
@@ -117,8 +114,9 @@ class PushConsumer(Consumer[ReceivedMessage]):
         return self._received.messages(timeout)
 
     def _start(self) -> defer.Deferred[None]:
+        core = self._core
+        core.options = attrs.evolve(core.options, blocking_listener=self._listens)
         if not self._listens:
-            core = self._core
             core.options = attrs.evolve(
                 core.options, consume_message_batch_max_size=1, consume_timeout_seconds=math.inf
             )
@@ -131,8 +129,4 @@ class PushConsumer(Consumer[ReceivedMessage]):
             self._received.refuse_own(self._stopper)
         stopping = super()._stop(finish_seconds)  # no refusal from now on: what is given up is not sent back
         self._received.close(self._stopper)
-        return stopping.addBoth(self._threads_ended)
-
-    def _threads_ended(self, result: Status) -> Status:
-        self._threads.stop()
-        return result
+        return stopping
