@@ -166,6 +166,17 @@ def test_the_listener_runs_within_the_trace_of_its_message(observed: Observed) -
     assert observed.metrics("messaging.client.consumed.messages") == [(1, PROCESSED)]
 
 
+def test_a_call_that_the_stop_cuts_off_ends_its_span(observed: Observed, caplog: pytest.LogCaptureFixture) -> None:
+    consumer = observed.consumer(lambda messages, context: task.deferLater(observed.cluster.reactor, 600.0))
+    observed.cluster.run(observed.producer().send(Message("Orders", b"x")))
+    observed.cluster.advance(5)
+    observed.cluster.run(consumer.stop(finish_seconds=1.0))
+    processed = observed.spans[-1]
+    assert (processed.name, attributes(processed)["error.type"]) == ("process Orders", "EXCEPTION")
+    assert consumer.metrics.in_flight == 0
+    assert [line for line in caplog.messages if "detach" in line or "hook failed" in line] == []
+
+
 def test_several_messages_in_one_call_are_links(observed: Observed) -> None:
     producer = observed.producer()
     for body in (b"one", b"two"):

@@ -30,7 +30,8 @@ class ConsumeCall:
     group: str
     queue: MessageQueue
     messages: Sequence[MessageExt]
-    outcome: CallOutcome = CallOutcome.SUCCESS
+    outcome: CallOutcome = CallOutcome.EXCEPTION
+    """Also of a call that the consumer's stop cut off."""
     carried: dict[str, Any] = attrs.Factory(dict)
     """From a hook's `before` to its `after`, whatever it likes."""
 

@@ -124,11 +124,13 @@ class ListenerCalls(Generic[Context, Status]):
         call = ConsumeCall(self.group, context.queue, messages)
         if self.hooks is not None:
             self.hooks.before(call)
-        status, call.outcome = await self._outcome(messages, context)
+        try:
+            status, call.outcome = await self._outcome(messages, context)
+        finally:
+            if self.hooks is not None:
+                self.hooks.after(call)
         if self.traces is not None:
             self.traces.call_ended(begun, call.outcome.value)
-        if self.hooks is not None:
-            self.hooks.after(call)
         return status, call.outcome
 
     async def _outcome(self, messages: list[MessageExt], context: Context) -> tuple[Status, CallOutcome]:
