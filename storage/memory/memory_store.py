@@ -46,6 +46,7 @@ from twisted_mq.storage.interfaces import (
 from twisted_mq.storage.memory.memory_queue import MemoryQueue, place_by_time
 from twisted_mq.storage.memory.memory_replica import MemoryReplica
 from twisted_mq.storage.queues.queue_reader import MOST_SCANNED
+from twisted_mq.storage.recovery.recovery_report import RecoveryReport
 
 _PLACE = "memory"
 
@@ -91,6 +92,7 @@ class MemoryMessageStore:
         self._flushed_offset = 0
         self._waiting: list[tuple[int, Callable[[bool], None]]] = []
         self._open = False
+        self.recovery_report = RecoveryReport(clean=True)
         self.gate = Gate(Shut.NOT_STARTED)
         self._is_batch_topic = is_batch_topic
 

@@ -223,7 +223,7 @@ class BrokerService(service.Service):
             unique_keys=UniqueKeyMaker(pack_ip(ip), self._machine.process_id(), now_ms),
             ha_address=ha_address,
             route_cache=cache,
-            clean=not isinstance(store, FileMessageStore) or store.recovery_report.clean,
+            clean=store.recovery_report.clean,
             in_thread=self._in_thread,
             registered=self._known_and_saved,
             known=lambda: self.registration.latest(),
