@@ -32,7 +32,8 @@ class FullDiskTest(BrokerServiceCase):
         self.disk = disk = FaultyDisk(self.path.absolute(), patch)
         self.path = self.path.absolute()
         for module, made in ((service, FileMessageStore), (waiting_messages, TimerFiles)):
-            patch.setattr(module, made.__name__, functools.partial(made, allocate=disk.allocate, sync=disk.sync))
+            begin = functools.partialmethod(made.__init__, allocate=disk.allocate, sync=disk.sync)
+            patch.setattr(module, made.__name__, type(made.__name__, (made,), {"__init__": begin}))
 
     async def send(self, broker: BrokerService, properties: str) -> int:
         now = str(int(time.time() * 1000))
