@@ -6,6 +6,7 @@ name server that fails is tried again, `tries` times in all, with pauses between
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -133,11 +134,16 @@ class Cluster:
     def replicas(self, queue: MessageQueue) -> list[str]:
         """Where a queue can be read: its master, then its slaves, or the slaves first; empty where none is known."""
         if queue.broker_name not in self._brokers:
-            self.route(queue.topic)
+            self._learn(queue.topic)
         broker = self._brokers.get(queue.broker_name)
         known = broker.broker_addrs if broker is not None else {}
         order = sorted(known, key=lambda broker_id: (self.access.from_slaves == (broker_id == MASTER_ID), broker_id))
         return [known[broker_id] for broker_id in order]
+
+    def _learn(self, topic: str) -> None:
+        """Its brokers; none where the name servers have forgotten it with the last one."""
+        with contextlib.suppress(TopicUnknown):
+            self.route(topic)
 
     def forget(self, queue: MessageQueue) -> None:
         """Ask the name servers anew where the queue's broker is, when it is used next."""

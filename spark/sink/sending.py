@@ -18,7 +18,7 @@ from twisted_mq.protocol.text.java import java_hash
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.spark.live.cluster import Cluster
 from twisted_mq.spark.live.connection import Connection
-from twisted_mq.spark.live.errors import BrokerSilent, PeerSilent
+from twisted_mq.spark.live.errors import BrokerSilent, PeerSilent, TopicUnknown
 from twisted_mq.spark.sink.columns import Outgoing
 from twisted_mq.spark.sink.errors import RowsRefused, WrongRow
 from twisted_mq.spark.sink.frames import Frame
@@ -141,6 +141,13 @@ class PartitionSender:
             raise BrokerSilent(f"of topic {topic}", ["none takes messages for it now"], self._cluster.host)
         return queues
 
+    def _now_writable(self, topic: str) -> tuple[MessageQueue, ...]:
+        """None where the name servers have forgotten the topic with its last broker."""
+        try:
+            return self._cluster.writable_queues(topic)
+        except TopicUnknown:
+            return ()
+
     def _close_frame(self, lane: Lane) -> None:
         """Let what was filled follow, as soon as the bound allows."""
         self._filling_bytes -= lane.filling.size
@@ -211,7 +218,6 @@ class PartitionSender:
         if lane.failures >= 2 * tries:
             raise BrokerSilent(lane.queue.broker_name, [str(error)], self._cluster.host)
         self._cluster.pause(lane.failures)
-        queues = self._writable(lane.topic)
-        others = [queue for queue in queues if queue.broker_name != lane.queue.broker_name]
+        others = [queue for queue in self._now_writable(lane.topic) if queue.broker_name != lane.queue.broker_name]
         if lane.failures == tries and others and not lane.pinned:
             lane.queue = others[self._turn % len(others)]
