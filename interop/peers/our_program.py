@@ -60,8 +60,15 @@ def tracing(arguments: Record) -> Record:
 
 
 def signing(arguments: Record) -> ClientOptions:
-    """Settings of a client that is told who it is."""
-    return ClientOptions(access_key=arguments.get("access_key"), secret_key=arguments.get("secret_key"))
+    """Settings of a client that is told who it is, or which certificates to use."""
+    return ClientOptions(
+        access_key=arguments.get("access_key"),
+        secret_key=arguments.get("secret_key"),
+        tls_enable="tls_trust" in arguments,
+        tls_trust_cert_path=arguments.get("tls_trust"),
+        tls_cert_path=arguments.get("tls_cert"),
+        tls_key_path=arguments.get("tls_key"),
+    )
 
 
 def decided(word: str | None) -> TransactionState:
