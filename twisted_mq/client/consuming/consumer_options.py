@@ -11,6 +11,7 @@ import attrs
 
 from twisted_mq.client.consuming.consume_hooks import ConsumeHook
 from twisted_mq.client.consuming.process_queue import FlowLimits
+from twisted_mq.client.core.option_checks import number
 from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.messages.message import MessageExt
 from twisted_mq.protocol.messages.trace import TRACE_TOPIC
@@ -87,22 +88,22 @@ class ConsumerOptions:
     consume_from_where: ConsumeFromWhere = ConsumeFromWhere.LAST_OFFSET
     consume_timestamp_ms: int | None = None
     """For ConsumeFromWhere.TIMESTAMP: ms since 1970; None for half an hour before the start."""
-    consume_message_batch_max_size: int = 1
+    consume_message_batch_max_size: int = attrs.field(default=1, validator=number(1, 1024))
     """Messages a listener call gets at most."""
-    concurrency: int = 20
+    concurrency: int = attrs.field(default=20, validator=number(1, 1000))
     """Listener calls that may be open at the same time (consumeThreadMax)."""
     blocking_listener: bool = False
     """The listener blocks: it is called in threads of its own, of which there are at most `concurrency`."""
-    consume_timeout_seconds: float = 15 * 60
+    consume_timeout_seconds: float = attrs.field(default=15 * 60, validator=number(0))
     """A listener's Deferred that has not fired by then is cancelled and its messages are consumed later. math.inf: never."""
-    max_reconsume_times: int = -1
+    max_reconsume_times: int = attrs.field(default=-1, validator=number(-1))
     """Tries before a message becomes a dead letter; -1 for 16, and for no end where queues are consumed in order."""
-    suspend_queue_seconds: float = 1.0
+    suspend_queue_seconds: float = attrs.field(default=1.0, validator=number(0.01, 30))
     """In order: how long a queue rests after its messages were refused (suspendCurrentQueueTimeMillis)."""
-    pull_batch_size: int = 32
-    pull_batch_size_bytes: int = 256 * 1024
+    pull_batch_size: int = attrs.field(default=32, validator=number(1, 1024))
+    pull_batch_size_bytes: int = attrs.field(default=256 * 1024, validator=number(1))
     flow_limits: FlowLimits = attrs.Factory(FlowLimits)
-    rebalance_seconds: float = 20
+    rebalance_seconds: float = attrs.field(default=20, validator=number(0.01))
     allocate: AllocateStrategy = allocate_averagely
     """Who of the group gets which queues; twisted_mq.routing has Apache's strategies."""
     client_rebalance: bool = True
@@ -110,13 +111,11 @@ class ConsumerOptions:
 
     What is popped is no queue's own: many members share a queue, and each message is acknowledged by itself. Not for
     broadcasting, nor in order."""
-    pop_invisible_seconds: float = attrs.field(
-        default=60.0, validator=[attrs.validators.ge(5), attrs.validators.le(300)]
-    )
+    pop_invisible_seconds: float = attrs.field(default=60.0, validator=number(5, 300))
     """popInvisibleTime: how long a popped message is ours alone; consumed for longer it comes again."""
-    pop_batch_size: int = attrs.field(default=32, validator=[attrs.validators.ge(1), attrs.validators.le(32)])
+    pop_batch_size: int = attrs.field(default=32, validator=number(1, 32))
     """popBatchNums"""
-    pop_threshold: int = 96
+    pop_threshold: int = attrs.field(default=96, validator=number(1, 1000))
     """popThresholdForQueue: messages popped and not answered for, past which nothing more is popped."""
     message_trace: bool = False
     """enableTrace: tell the brokers' trace topic of each listener call."""

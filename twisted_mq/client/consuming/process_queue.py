@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import attrs
 
+from twisted_mq.client.core.option_checks import number
 from twisted_mq.protocol.messages.message import MessageExt
 
 PULL_MAX_IDLE_SECONDS = 120.0
@@ -117,11 +118,11 @@ class PopProcessQueue(ProcessQueue):
 class FlowLimits:
     """How far pulling may run ahead of consuming, for each queue (Apache: DefaultMQPushConsumer)."""
 
-    max_count: int = 1000
+    max_count: int = attrs.field(default=1000, validator=number(1))
     """pullThresholdForQueue"""
-    max_size_bytes: int = 100 * 1024 * 1024
+    max_size_bytes: int = attrs.field(default=100 * 1024 * 1024, validator=number(1))
     """pullThresholdSizeForQueue, there in MiB"""
-    max_span: int = 2000
+    max_span: int = attrs.field(default=2000, validator=number(1))
     """consumeConcurrentlyMaxSpan"""
     max_count_of_topic: int | None = None
     """pullThresholdForTopic: for all queues of a topic that are ours together, in equal shares"""

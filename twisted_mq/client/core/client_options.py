@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import attrs
 
+from twisted_mq.client.core.option_checks import number
 from twisted_mq.encryption.settings import ClientSettings
 from twisted_mq.protocol.wire.signature import Credentials
 from twisted_mq.routing.errors import ClientOptionIllegal
@@ -13,16 +14,16 @@ from twisted_mq.routing.errors import ClientOptionIllegal
 class ClientOptions:
     """Defaults are Apache's. Times in seconds."""
 
-    poll_name_server_seconds: float = 30
-    heartbeat_seconds: float = 30
-    persist_offsets_seconds: float = 5
-    api_timeout_seconds: float = 3
-    connect_timeout_seconds: float = 3
+    poll_name_server_seconds: float = attrs.field(default=30, validator=number(0.01))
+    heartbeat_seconds: float = attrs.field(default=30, validator=number(0.01))
+    persist_offsets_seconds: float = attrs.field(default=5, validator=number(0.01))
+    api_timeout_seconds: float = attrs.field(default=3, validator=number(0.01))
+    connect_timeout_seconds: float = attrs.field(default=3, validator=number(0.01))
     address_server_domain: str = ""
     """rocketmq.namesrv.domain: where a page lists the name servers, asked where neither namesrv nor NAMESRV_ADDR is given."""
     address_server_subgroup: str = "nsaddr"
     """rocketmq.namesrv.domain.subgroup"""
-    address_server_seconds: float = 120
+    address_server_seconds: float = attrs.field(default=120, validator=number(0.01))
     """How often the page is asked again."""
     unit_name: str = ""
     """unitName: part of the page's address and of the client's id."""

@@ -124,7 +124,8 @@ class OrderedProducer:
         if not self._started:
             return
         self._started = False
-        await self._calls.close(finish_seconds, self._clock)
+        await self._calls.finish(finish_seconds, self._clock)
+        self._calls.cancel()
         units, self._units = self._units, {}
         await together(unit.stop() for unit in units.values())
         await self._source.stop()

@@ -9,6 +9,7 @@ import attrs
 from twisted.internet import defer, interfaces
 from twisted.python import failure
 
+from twisted_mq.client.core.option_checks import number
 from twisted_mq.client.producing.send_result import SendResult
 from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.messages.message import Message
@@ -42,11 +43,11 @@ SendBatch = Callable[[list[Message], MessageQueue | None], defer.Deferred[SendRe
 class AutoBatch:
     """When what was gathered leaves. Defaults are Apache's."""
 
-    max_delay_seconds: float = 0.01
+    max_delay_seconds: float = attrs.field(default=0.01, validator=number(0.001, 30))
     """batchMaxDelayMs"""
-    max_bytes: int = 32 * 1024
+    max_bytes: int = attrs.field(default=32 * 1024, validator=number(1, 2 * 1024 * 1024))
     """batchMaxBytes: bodies of one batch; a larger body goes alone."""
-    max_held_bytes: int = 32 * 1024 * 1024
+    max_held_bytes: int = attrs.field(default=32 * 1024 * 1024, validator=number(1))
     """totalBatchMaxBytes: bodies that are gathered or on their way as batches; what is more goes alone."""
 
 

@@ -45,11 +45,14 @@ class CallsInFlight:
             raise ClientStateError(f"producer {self._group} was stopped before an answer came; it may have been sent")
         return result
 
-    async def close(self, finish_seconds: float, clock: interfaces.IReactorTime) -> None:
-        """Take no more calls; let those in flight finish for that long, then cancel them."""
+    async def finish(self, finish_seconds: float, clock: interfaces.IReactorTime) -> None:
+        """Take no more calls; let those in flight finish for that long."""
         self._open = False
         if self._cancels:
             self._all_ended = defer.Deferred()
             await self._all_ended.addTimeout(finish_seconds, clock, onTimeoutCancel=lambda *_: None)
+
+    def cancel(self) -> None:
+        """Give up those that are left."""
         for cancel in list(self._cancels):
             cancel()

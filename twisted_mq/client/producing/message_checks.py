@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from twisted_mq.client.core.errors import MessageIllegal
+from twisted_mq.client.core.option_checks import number
 from twisted_mq.protocol.messages.compression import CompressionType
 from twisted_mq.protocol.messages.message import Message
 from twisted_mq.protocol.names.system_topics import NOT_ALLOWED_SEND_TOPICS, RETRY_PREFIX
@@ -18,8 +19,8 @@ from twisted_mq.protocol.text.properties import MAX_PROPERTIES_BYTES, PROPERTY_D
 class SendLimits:
     """What is refused before it leaves, and what is compressed."""
 
-    max_message_size: int = 4 * 1024 * 1024
-    compress_over_bytes: int = 4 * 1024
+    max_message_size: int = attrs.field(default=4 * 1024 * 1024, validator=number(1))
+    compress_over_bytes: int = attrs.field(default=4 * 1024, validator=number(0))
     """compressMsgBodyOverHowmuch: bodies of at least this size are compressed, those of a batch are not."""
     compress_type: CompressionType = CompressionType.ZLIB
     compress_level: int = 5
@@ -27,6 +28,8 @@ class SendLimits:
 
 def check_message(message: Message, limits: SendLimits) -> None:
     """Raises MessageIllegal with the reason; the order is that of Apache's Validators.checkMessage."""
+    if not isinstance(message, Message):
+        raise MessageIllegal(f"a Message is needed, got {message!r}")
     fault = topic_fault(message.topic)
     if fault is not None:
         raise MessageIllegal(f"topic {message.topic!r}: {fault}")

@@ -112,6 +112,7 @@ class Producer:
         await self.client.join_producer(self)
         self._started = True
         self._calls.open()
+        self.window.open()
         if self._traces is not None:
             self._traces.start()
 
@@ -125,8 +126,9 @@ class Producer:
         self._started = False
         if self._gathering is not None:
             self._gathering.flush()
-        await self._calls.close(finish_seconds, self._clock)
+        await self._calls.finish(finish_seconds, self._clock)
         self.window.stop()
+        self._calls.cancel()
         if self._traces is not None:
             await self._traces.stop(finish_seconds)
         await self.client.leave_producer(self)
@@ -221,7 +223,11 @@ class Producer:
 
     def _named(self, message: Message) -> Message:
         """The message under its topic's whole name; a reply's topic has no namespace."""
-        if not self._namespace or message.properties.get(PROPERTY_MESSAGE_TYPE) == REPLY:
+        if (
+            not self._namespace
+            or not isinstance(message, Message)
+            or message.properties.get(PROPERTY_MESSAGE_TYPE) == REPLY
+        ):
             return message
         topic = with_namespace(self._namespace, message.topic)
         return Message(topic, message.body, message.flag, message.properties)
@@ -268,7 +274,7 @@ class Producer:
         try:
             turn = self.window.enter(body_length, at_once=self._sender.is_warm(ready.topic))
             if turn is not None:
-                await turn
+                await self._in_turn(turn)
             began_ms = self.client.now_ms()
             try:
                 result = await self._sender.deliver(ready, queue, timeout_seconds)
@@ -283,6 +289,16 @@ class Producer:
         if self._traces is not None:
             self._traces.published(messages, result, began_ms, body_length)
         return result
+
+    async def _in_turn(self, turn: defer.Deferred[None]) -> None:
+        try:
+            await turn
+        except defer.CancelledError:
+            if self._started:
+                raise
+            raise ClientStateError(
+                f"producer {self.group} was stopped before a message's turn came: not sent"
+            ) from None
 
     async def _gather(self, gathering: Accumulator, message: Message, queue: MessageQueue | None) -> SendResult:
         self.client.check_process()

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import attrs
 
+from twisted_mq.client.core.option_checks import number
 from twisted_mq.client.producing.accumulator import AutoBatch
 from twisted_mq.client.producing.message_checks import SendLimits
 from twisted_mq.client.producing.send_hooks import SendHook
@@ -31,19 +32,19 @@ RETRY_RESPONSE_CODES = frozenset(
 class ProducerOptions:
     """Defaults are Apache's. Times in seconds."""
 
-    send_timeout_seconds: float = 3.0
+    send_timeout_seconds: float = attrs.field(default=3.0, validator=number(0))
     """sendMsgTimeout: for all attempts of one send together, from the moment at which it is written."""
-    max_in_flight: int = 1000
+    max_in_flight: int = attrs.field(default=1000, validator=number(1))
     """Sends that wait for their answer at a time; further ones wait for their turn, however many they are."""
-    max_in_flight_bytes: int = 64 * 1024 * 1024
+    max_in_flight_bytes: int = attrs.field(default=64 * 1024 * 1024, validator=number(1))
     """The same for the bodies of all sends; a larger one goes alone."""
-    retry_times: int = 2
+    retry_times: int = attrs.field(default=2, validator=number(0))
     """retryTimesWhenSendFailed: further attempts after the first, on another broker where there is one."""
     retry_when_not_stored_ok: bool = False
     """retryAnotherBrokerWhenNotStoreOK: also try again when the status is not SEND_OK."""
     retry_response_codes: frozenset[int] = RETRY_RESPONSE_CODES
     """retryResponseCodes: the refusals after which another attempt is made."""
-    default_topic_queue_nums: int = 4
+    default_topic_queue_nums: int = attrs.field(default=4, validator=number(1))
     """Queues of a topic that the first send creates."""
     batch_unique_key: bool = False
     """Give a batch one unique key in place of its messages' own, as topics of the queue type BatchCQ need it."""

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import attrs
 
+from twisted_mq.client.core.errors import MessageIllegal
 from twisted_mq.client.producing.send_result import SendResult
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import MessageQueue
@@ -53,7 +54,7 @@ class SendHooks:
 
     def before(self, messages: Sequence[Message], queue: MessageQueue | None, *, one_way: bool = False) -> SendContext:
         """Tell the hooks of a send; the messages to send are those of the context."""
-        copies = [Message(one.topic, one.body, one.flag, dict(one.properties)) for one in messages]
+        copies = [copied(one) for one in messages]
         context = SendContext(self._group, copies, queue, one_way)
         for hook in self._hooks:
             try:
@@ -70,3 +71,10 @@ class SendHooks:
                 hook.after(context)
             except Exception:
                 self.log.failure("send hook failed after the send: {hook!r} group={g}", hook=hook, g=self._group)
+
+
+def copied(message: Message) -> Message:
+    """The same message with properties of its own. Raises MessageIllegal for what is none."""
+    if not isinstance(message, Message):
+        raise MessageIllegal(f"a Message is needed, got {message!r}")
+    return Message(message.topic, message.body, message.flag, dict(message.properties))

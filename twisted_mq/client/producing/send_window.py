@@ -28,6 +28,7 @@ class SendWindow:
         self._waiting: collections.deque[tuple[int, defer.Deferred[None]]] = collections.deque()
         self._turn: interfaces.IDelayedCall | None = None
         self._admitting = False
+        self._open = True
         self.count = 0
         self.bytes = 0
 
@@ -59,14 +60,20 @@ class SendWindow:
         if self._waiting:
             self._admit()
 
+    def open(self) -> None:
+        """Let sends go from now on, as at first."""
+        self._open = True
+
     def stop(self) -> None:
-        """No send waits or is in flight any more."""
+        """Let no further send go: those that wait are to be cancelled."""
+        self._open = False
+        self._waiting.clear()
         if self._turn is not None:
             self._turn.cancel()
             self._turn = None
 
     def _has_room(self, size: int) -> bool:
-        return self.count < self._max_count and (not self.count or self.bytes + size <= self._max_bytes)
+        return self._open and self.count < self._max_count and (not self.count or self.bytes + size <= self._max_bytes)
 
     def _take(self, size: int) -> None:
         self.count += 1

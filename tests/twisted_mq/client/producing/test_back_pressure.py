@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.internet import defer
 
 from tests.twisted_mq.client.producing.test_producer import SEND, ProducerCase
-from twisted_mq.client import Message, ProducerOptions, SendFailed
+from twisted_mq.client import ClientStateError, Message, ProducerOptions, SendFailed
 
 
 class Unawaited(ProducerCase):
@@ -81,3 +81,19 @@ class Unawaited(ProducerCase):
         self.assertEqual(producer.window.count, 0)
         asking.addErrback(lambda _: None)
         asking.cancel()
+
+    def test_stop_says_of_each_send_whether_it_may_have_left(self) -> None:
+        producer = self.started(ProducerOptions(max_in_flight=1))
+        self.run_to_end(producer.send(Message("T", b"first")))
+        self.a.silent.add(SEND)
+        sends = [producer.send(Message("T", b"x")) for _ in range(2)]
+        stopping = self.begin(producer.stop(finish_seconds=1))
+        self.advance(1.25)
+        self.successResultOf(stopping)
+        said = [str(self.failureResultOf(one, ClientStateError).value) for one in sends]
+        self.assertIn("it may have been sent", said[0])
+        self.assertIn("not sent", said[1])
+        self.assertEqual(len(self.a.headers(SEND)), 2)
+        self.a.silent.clear()
+        self.run_to_end(producer.start())
+        self.run_to_end(producer.send(Message("T", b"again")))

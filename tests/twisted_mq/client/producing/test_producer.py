@@ -324,7 +324,10 @@ class NoWay(ProducerCase):
         producer = self.started()
         for sending in (producer.send, producer.send_one_way):
             self.run_to_failure(sending(Message("T", b"")), MessageIllegal)
+            error = self.run_to_failure(sending("text"), MessageIllegal)
+            self.assertIn("a Message is needed, got 'text'", str(error))
         self.run_to_failure(producer.send_batch([]), MessageIllegal)
+        self.run_to_failure(producer.send_batch([b"x"]), MessageIllegal)
         self.assertEqual(self.cluster.network.attempts, [])
 
     def test_bad_group_or_address_is_refused_when_made(self) -> None:
