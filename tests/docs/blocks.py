@@ -25,7 +25,8 @@ import attrs
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted(path for path in (ROOT / "docs").rglob("*.md") if "generated" not in path.parts)]
 RUNNABLE = {"python", "shell", "properties"}
-SHOWN_ONLY = {"text"}
+SHOWN_ONLY = {"text", "java"}
+"""Java programs are run beside Apache's client, in interop/test_java_tests.py."""
 
 _FENCE = re.compile(
     r"^(?:<!-- (?P<mark>[^\n]*?) -->\n)?(?P<fence>`{3,})(?P<info>[^\n`]*)\n(?P<text>.*?)^(?P=fence)$",
