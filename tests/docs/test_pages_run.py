@@ -14,6 +14,7 @@ from tests.docs.reader import BROKER, NAME_SERVER, Reader, ports_of_its_own
 
 EVERY_BLOCK = [block for page in PAGES for block in blocks(page)]
 NOT_RUN: set[str] = {
+    "goes on until it is stopped",
     "make demo runs it",
     "needs a checkout",
     "needs Django",
@@ -21,6 +22,7 @@ NOT_RUN: set[str] = {
     "needs a ZooKeeper of the reader's",
     "needs a session of the reader's",
     "takes minutes",
+    "takes twenty minutes",
 }
 """Why blocks are not run."""
 ENDED = {0, -signal.SIGTERM}
