@@ -1,0 +1,111 @@
+"""What operators are given: configurations that the servers take, units and an image that start them, figures that exist."""
+
+from __future__ import annotations
+
+import configparser
+import json
+import os
+import re
+import shlex
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from twisted.logger import capturedLogs
+
+from twisted_mq.broker.metrics import builtin, exporter, own
+from twisted_mq.broker.tap import Options as BrokerCommand
+from twisted_mq.namesrv.tap import Options as NamesrvCommand
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+COMMANDS = {"mqbroker": BrokerCommand, "mqnamesrv": NamesrvCommand}
+CONFIGS = {"mqbroker": "broker.conf", "mqnamesrv": "namesrv.conf"}
+FIGURES = {
+    *(family.name for family in (*builtin.FAMILIES, *exporter.FAMILIES, *own.FAMILIES)),
+    *("up", "process_open_fds", "process_max_fds", "process_cpu_seconds_total", "process_resident_memory_bytes"),
+}
+LANGUAGE = {"sum", "by", "max", "rate", "increase", "topk", "and", "unless", "on"}
+"""Words of PromQL that are no figures."""
+
+
+def figures(expression: str) -> set[str]:
+    """The figures that an expression of PromQL reads."""
+    bare = re.sub(r"\{[^}]*\}|\b(?:by|on) \([^)]*\)|\"[^\"]*\"", "", expression)
+    return set(re.findall(r"[a-z_]\w+", re.sub(r"\[\w+\]", "", bare))) - LANGUAGE
+
+
+def expressions() -> Iterator[str]:
+    for group in yaml.safe_load((DEPLOY / "alerts.yml").read_text())["groups"]:
+        yield from (rule["expr"] for rule in group["rules"])
+    for panel in json.loads((DEPLOY / "grafana.json").read_text())["panels"]:
+        yield from (target["expr"] for target in panel["targets"])
+
+
+@pytest.mark.parametrize("expression", list(expressions()))
+def test_rules_and_panels_read_figures_that_there_are(expression: str) -> None:
+    names = figures(expression)
+    assert names and names <= FIGURES
+
+
+@pytest.mark.parametrize("server", COMMANDS)
+def test_a_server_takes_its_file_without_a_word_about_a_key(server: str) -> None:
+    options = COMMANDS[server]()
+    with capturedLogs() as said:
+        options.parseOptions(["--config", str(DEPLOY / CONFIGS[server])])
+    assert options.settings.shows_metrics
+    assert [event["log_format"] for event in said] == []
+
+
+@pytest.mark.parametrize("server", COMMANDS)
+def test_a_unit_starts_a_server_with_options_that_it_has(server: str) -> None:
+    unit = configparser.RawConfigParser(strict=False)
+    unit.optionxform = str  # type: ignore[assignment, method-assign]
+    unit.read(DEPLOY / "systemd" / f"{server}.service")
+    command = shlex.split(unit["Service"]["ExecStart"])
+    assert command[:4] == ["/opt/rocketmq/venv/bin/twistd", "--nodaemon", "--pidfile=", server]
+    options = [str(DEPLOY / CONFIGS[server]) if one.startswith("/etc/") else one for one in command[4:]]
+    COMMANDS[server]().parseOptions(options)
+    assert unit["Service"]["User"] == "rocketmq"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "started"),
+    [
+        (["mqnamesrv"], {}, "--nodaemon --pidfile= mqnamesrv --config /etc/rocketmq/namesrv.conf"),
+        (
+            ["mqbroker", "--set", "brokerName=b"],
+            {"NAMESRV_ADDR": "one:9876;two:9876"},
+            "--nodaemon --pidfile= mqbroker --config /etc/rocketmq/broker.conf --namesrv one:9876;two:9876"
+            " --set brokerName=b",
+        ),
+        (["twistd", "--version"], {}, "--version"),
+    ],
+)
+def test_the_image_starts_what_it_is_told(
+    arguments: list[str], environment: dict[str, str], started: str, tmp_path: Path
+) -> None:
+    stand_in = tmp_path / "twistd"
+    stand_in.write_text('#!/bin/sh\necho "$@"\n')
+    stand_in.chmod(0o755)
+    done = subprocess.run(
+        ["/bin/sh", str(DEPLOY / "start.sh"), *arguments],
+        env={**environment, "PATH": f"{tmp_path}{os.pathsep}/bin:/usr/bin"},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout == started + "\n"
+
+
+def test_the_image_copies_what_there_is_and_runs_without_root() -> None:
+    steps = re.sub(r"\\\n", " ", (DEPLOY / "Dockerfile").read_text()).splitlines()
+    steps = [step for step in steps if step and not step.startswith("#")]
+    copied = [word for step in steps if step.startswith("COPY") and "--from" not in step
+              for word in step.split()[1:-1] if not word.startswith("--")]  # fmt: skip
+    assert copied == [".", "deploy/namesrv.conf", "deploy/broker.conf", "deploy/start.sh"]
+    assert all((DEPLOY.parent / one).exists() for one in copied)
+    users = [step for step in steps if step.startswith("USER")]
+    assert users == ["USER rocketmq"]
+    assert {step.split()[0] for step in steps} <= {
+        "FROM", "WORKDIR", "COPY", "RUN", "ENV", "USER", "VOLUME", "EXPOSE", "HEALTHCHECK", "ENTRYPOINT", "CMD",
+    }  # fmt: skip
