@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from interop.peers.clients import Clients, JavaPeer
-from interop.peers.servers import CLUSTER_NAME, Cluster
+from interop.peers.clients import Clients, JavaPeer, OurPeer, unique
+from interop.peers.servers import BROKER_NAME, CLUSTER_NAME, Cluster
 from twisted_mq.cli.admin.registry import SubCommand, sub_commands
 
 pytestmark = pytest.mark.peer
@@ -85,3 +87,33 @@ def test_there_are_no_other_subcommands(java: JavaPeer) -> None:
     """The machine has listed them once more with each command that it ran."""
     names = dict.fromkeys(re.findall(r"^   (\w+) ", java.mqadmin(), re.MULTILINE))
     assert [*names] == [command.name for command in sub_commands()]
+
+
+def test_a_static_topic_grows_by_either_tool(
+    java: JavaPeer, cluster: Cluster, our_client_process: OurPeer, tmp_path: Path
+) -> None:
+    """What one tool tells Apache's broker the other one takes for sound. This project's broker refuses both."""
+    topic = unique("Static")
+
+    def words(name: str, *more: str) -> tuple[str, ...]:
+        return (name, "-n", cluster.name_server, "-b", BROKER_NAME, "-t", topic, *more)
+
+    def ours(name: str, *more: str) -> dict[str, str]:
+        return our_client_process.mqadmin(*words(name, *more), directory=tmp_path)
+
+    first = ours("updateStaticTopic", "-qn", "2")
+    if cluster.kind == "ours":
+        assert first["err"]
+        return
+    assert (first["out"].count("mapping data is written to file"), first["err"]) == (2, "")
+    printed = java.mqadmin(*words("updateStaticTopic", "-qn", "4"))
+    assert ("The new mapping data" in printed, "Exception" in printed) == (True, False)
+    assert ours("updateStaticTopic", "-qn", "6")["err"] == ""
+    assert "only grows" in ours("updateStaticTopic", "-qn", "6")["err"]
+    printed = java.mqadmin(*words("remappingStaticTopic"))
+    assert ("mapping data is written" in printed, "Exception" in printed) == (True, False)
+    assert ours("remappingStaticTopic")["err"] == ""
+    routed = our_client_process.mqadmin(
+        "topicRoute", "-n", cluster.name_server, "-t", topic, "--json", directory=tmp_path
+    )
+    assert json.loads(routed["out"])["topicQueueMappingByBroker"][BROKER_NAME]["totalQueues"] == 6

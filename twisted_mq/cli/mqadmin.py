@@ -104,7 +104,10 @@ def _may_go_on(command: SubCommand, line: CommandLine) -> bool:
     """Whether what destroys something is meant: asked on a terminal alone, where scripts of Apache's tool are not stopped."""
     if command.danger is None or "yes" in line or "dry-run" in line or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return True
-    answer = input(f"{command.name} {command.danger}. Go on? [y/N] ")
+    try:
+        answer = input(f"{command.name} {command.danger}. Go on? [y/N] ")
+    except EOFError:
+        return False
     return answer.strip().lower() in ("y", "yes")
 
 

@@ -78,6 +78,8 @@ ELSEWHERE = {
     "queryMsgTraceById": "needs traces",
     "dumpCompactionLog": "reads a file",
     "resetMasterFlushOffset": "the broker refuses it",
+    "updateStaticTopic": "the broker refuses it",
+    "remappingStaticTopic": "the broker refuses it",
     "getColdDataFlowCtrInfo": "the broker refuses it",
     "updateColdDataFlowCtrGroupConfig": "the broker refuses it",
     "removeColdDataFlowCtrGroupConfig": "the broker refuses it",
