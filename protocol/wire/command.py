@@ -116,6 +116,10 @@ class RemotingCommand:
             return decode_binary_fields(bytes(raw))
         return decode_json_fields(raw)
 
+    def replace_fields(self, fields: dict[str, str]) -> None:
+        """Have it leave with these fields, whatever it was read or made with; those stay as they are."""
+        self.raw_ext_fields, self._ext_fields = None, fields
+
     @property
     def is_response(self) -> bool:
         return bool(self.flag & RESPONSE_FLAG)

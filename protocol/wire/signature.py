@@ -51,13 +51,12 @@ def _in_java_order(fields: Mapping[str, str]) -> list[str]:
 
 def sign(command: RemotingCommand, credentials: Credentials) -> None:
     """Add the fields that prove who sends the command; what it had of them before is replaced."""
-    fields = command.ext_fields
+    fields = {**command.ext_fields, ACCESS_KEY: credentials.access_key}
     fields.pop(SIGNATURE, None)
-    command.raw_ext_fields = None  # those that were read are not what leaves
-    fields[ACCESS_KEY] = credentials.access_key
     if credentials.security_token is not None:
         fields[SECURITY_TOKEN] = credentials.security_token
     fields[SIGNATURE] = signature_of(fields, command.body, credentials.secret_key)
+    command.replace_fields(fields)
 
 
 def is_signed(command: RemotingCommand, secret_key: str) -> bool:

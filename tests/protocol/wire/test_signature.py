@@ -44,6 +44,12 @@ def test_a_request_carries_who_sends_it() -> None:
     }
 
 
+def test_fields_that_others_hold_too_stay_as_they_are() -> None:
+    fields = {"topic": "T"}
+    sign(RemotingCommand.request(10, fields), ADA)
+    assert fields == {"topic": "T"}
+
+
 def test_a_request_that_is_sent_again_is_signed_anew() -> None:
     command = RemotingCommand.request(10, {"topic": "T"})
     sign(command, Credentials("eve", "another"))
