@@ -19,7 +19,7 @@ from tests.support.store_load import START_MS, small_config
 from twisted_mq.cli import mq as mq_module
 from twisted_mq.cli import mqadmin
 from twisted_mq.cli import run as run_module
-from twisted_mq.cli.admin.registry import SUB_COMMANDS
+from twisted_mq.cli.admin.registry import sub_commands
 from twisted_mq.cli.mq import COMMANDS
 from twisted_mq.storage.interfaces import InnerMessage
 from twisted_mq.storage.message_store import FileMessageStore
@@ -92,11 +92,11 @@ def given(random: Random, parameter: click.Parameter) -> list[str]:
 
 
 def admin_line(random: Random) -> list[str]:
-    command = random.choice(SUB_COMMANDS)
+    command = random.choice(sub_commands())
     words = [random.choice((command.name, command.alias or command.name, command.name.upper(), "help"))]
-    for option in command.options[1:]:
+    for option in command.all_options[1:]:
         if random.random() < (0.9 if option.required or option.short == "n" else 0.3):
-            words.append(random.choice((f"-{option.short}", f"--{option.long}", f"--{option.long[:3]}")))
+            words.append(random.choice((f"-{option.short or option.long}", f"--{option.long}", f"--{option.long[:3]}")))
             words += [random.choice(ODD)] * option.has_arg
     return disturbed(random, words)
 
