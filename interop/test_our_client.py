@@ -59,6 +59,43 @@ def test_every_form_of_sending_is_stored(our_clients: Clients, java_clients: Cli
     assert [one["offset_msg_id"] for one in in_batch] == batch["offset_msg_ids"]
 
 
+@pytest.mark.parametrize("kind", ["LZ4", "ZSTD"])
+def test_bodies_compressed_in_other_ways_are_what_apaches_client_reads(
+    our_clients: Clients, java_clients: Clients, topic: str, group: str, kind: str
+) -> None:
+    big = f"{kind} " * 4000
+    our_clients.producer(compress=kind).send(topic, big)
+    (message,) = stored(java_clients.pull_consumer(group), topic, 1)
+    assert (message["body"], message["store_size"] < 1000) == (big, True)
+
+
+def test_sends_gathered_into_batches_are_what_apaches_client_reads(
+    our_clients: Clients, java_clients: Clients, topic: str, group: str
+) -> None:
+    """Each send has the ids and the place of its own message."""
+    sends = [{"topic": topic, "body": f"gathered {number}", "tags": "TagA"} for number in range(20)]
+    results = our_clients.producer(auto_batch=True).command("send_async", messages=sends)
+    messages = {message["body"]: message for message in stored(java_clients.pull_consumer(group), topic, 20)}
+    assert len({result["queue_id"] for result in results}) == 1
+    for send, result in zip(sends, results, strict=True):
+        message = messages[send["body"]]
+        assert ([message["msg_id"]], [message["offset_msg_id"]]) == (result["msg_ids"], result["offset_msg_ids"])
+        assert (message["queue_offset"], message["tags"]) == (result["queue_offset"], "TagA")
+
+
+def test_group_stays_known_by_heartbeats_without_subscriptions(
+    our_clients: Clients, java_clients: Clients, java: JavaPeer, cluster: Cluster, topic: str, group: str
+) -> None:
+    ours = our_clients.push_consumer(group, topic, "TagA", heartbeat_v2=True)
+    theirs = java_clients.push_consumer(group, topic, "TagA")
+    wait_split(ours, theirs)
+    texts = {f"number {number}" for number in range(16)}
+    our_clients.producer().send_all(topic, sorted(texts), tags="TagA")
+    wait_until(lambda: texts == set(bodies(ours.messages + theirs.messages)), "both consume everything")
+    printed = java.mqadmin("consumerConnection", "-n", cluster.name_server, "-g", group)
+    assert re.search(rf"{topic} +TagA", printed), printed
+
+
 def test_our_consumer_reads_what_apaches_client_sends_by_tag_and_at_once(
     our_clients: Clients, java_clients: Clients, topic: str, group: str
 ) -> None:

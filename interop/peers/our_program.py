@@ -16,6 +16,7 @@ from twisted_mq.cli.admin.command_line import UsageError, parse_command_line
 from twisted_mq.cli.admin.registry import find_sub_command
 from twisted_mq.cli.errors import CliError
 from twisted_mq.client import (
+    AutoBatch,
     ClientOptions,
     ConsumeContext,
     ConsumeFromWhere,
@@ -29,6 +30,7 @@ from twisted_mq.client import (
     ProducerOptions,
     PushConsumer,
     RequestTimeout,
+    SendLimits,
     SendResult,
     TransactionProducer,
     TransactionState,
@@ -37,6 +39,7 @@ from twisted_mq.client import (
 from twisted_mq.client.core.errors import ClientError
 from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.errors import ProtocolError
+from twisted_mq.protocol.messages.compression import CompressionType
 from twisted_mq.protocol.messages.message import MessageExt
 from twisted_mq.protocol.messages.subscription import SQL92
 from twisted_mq.remoting.errors import RemotingError
@@ -60,7 +63,7 @@ def tracing(arguments: Record) -> Record:
 
 
 def signing(arguments: Record) -> ClientOptions:
-    """Settings of a client that is told who it is, or which certificates to use."""
+    """Settings of a client that is told who it is, which certificates to use, or how to show itself, and then often."""
     return ClientOptions(
         access_key=arguments.get("access_key"),
         secret_key=arguments.get("secret_key"),
@@ -68,6 +71,8 @@ def signing(arguments: Record) -> ClientOptions:
         tls_trust_cert_path=arguments.get("tls_trust"),
         tls_cert_path=arguments.get("tls_cert"),
         tls_key_path=arguments.get("tls_key"),
+        heartbeat_v2=arguments.get("heartbeat_v2", False),
+        heartbeat_seconds=0.3 if "heartbeat_v2" in arguments else 30,
     )
 
 
@@ -139,7 +144,12 @@ class Program(LineOnlyReceiver):
         self.sendLine(json.dumps(record).encode())
 
     async def do_producer(self, arguments: Record) -> str:
-        options = ProducerOptions(batch_unique_key=arguments.get("batch_unique_key", False), **tracing(arguments))
+        limits = SendLimits(compress_type=CompressionType[arguments.get("compress", "ZLIB")])
+        gathering = AutoBatch() if arguments.get("auto_batch") else None
+        options = ProducerOptions(
+            batch_unique_key=arguments.get("batch_unique_key", False), limits=limits, auto_batch=gathering,
+            **tracing(arguments),
+        )  # fmt: skip
         producer = Producer(
             reactor, arguments["group"], arguments["name_server"], options=options,
             namespace=arguments.get("namespace", ""), client_options=signing(arguments),
