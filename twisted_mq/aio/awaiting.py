@@ -12,6 +12,27 @@ from twisted.python.failure import Failure
 Result = TypeVar("Result")
 
 
+async def result_of(work: defer.Deferred[Result], loop: asyncio.AbstractEventLoop) -> Result:
+    """What the work comes to. Who is cancelled while waiting cancels it at once, which Deferred.asFuture does a turn later."""
+    settled: asyncio.Future[Result] = loop.create_future()
+    work.addBoth(_settle, settled)
+    try:
+        return await settled
+    except asyncio.CancelledError:
+        work.cancel()
+        raise
+
+
+def _settle(result: Result | Failure, settled: asyncio.Future[Result]) -> None:
+    if settled.done():  # cancelled: nobody waits
+        return
+    if isinstance(result, Failure):
+        assert result.value is not None
+        settled.set_exception(result.value)
+    else:
+        settled.set_result(result)
+
+
 async def to_its_end(work: defer.Deferred[Result], *, cancel: bool = False) -> Result:
     """Wait for work that must not be left half done. A cancellation is raised when it has ended.
 

@@ -13,6 +13,7 @@ from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 
 from twisted.internet import defer
 
+from twisted_mq.aio.awaiting import result_of
 from twisted_mq.aio.consumer import Consumer
 from twisted_mq.aio.mq_client import MQClient
 from twisted_mq.aio.received import MESSAGES_A_TURN
@@ -69,7 +70,7 @@ class LitePullConsumer(Consumer[MessageExt]):
         deadline = loop.time() + timeout
         messages = self._core.take(max_messages)
         while not messages and self._begun and loop.time() < deadline:
-            await self._future(self._core.wait(deadline - loop.time()))
+            await result_of(self._core.wait(deadline - loop.time()), loop)
             messages = self._core.take(max_messages) if self._begun else []
         return messages
 
@@ -96,15 +97,15 @@ class LitePullConsumer(Consumer[MessageExt]):
 
     async def fetch_queues(self, topic: str) -> list[MessageQueue]:
         """All readable queues of a topic, to assign some of them. Raises NoRoute."""
-        self._reactor.check_loop()
-        return await self._future(self._core.fetch_queues(topic))
+        loop = self._reactor.check_loop()
+        return await result_of(self._core.fetch_queues(topic), loop)
 
     # offsets
 
     async def commit(self) -> None:
         """Bring the offsets behind all polled messages to the broker."""
-        self._reactor.check_loop()
-        await self._future(self._core.commit())
+        loop = self._reactor.check_loop()
+        await result_of(self._core.commit(), loop)
 
     def seek(self, queue: MessageQueue, offset: int) -> None:
         """Go on from this offset of a queue that is ours. Raises ClientStateError."""
@@ -112,23 +113,23 @@ class LitePullConsumer(Consumer[MessageExt]):
 
     async def seek_to_begin(self, queue: MessageQueue) -> None:
         """Go on from the queue's first message that is still kept."""
-        self._reactor.check_loop()
-        await self._future(self._core.seek_to_begin(queue))
+        loop = self._reactor.check_loop()
+        await result_of(self._core.seek_to_begin(queue), loop)
 
     async def seek_to_end(self, queue: MessageQueue) -> None:
         """Go on behind the queue's last message."""
-        self._reactor.check_loop()
-        await self._future(self._core.seek_to_end(queue))
+        loop = self._reactor.check_loop()
+        await result_of(self._core.seek_to_end(queue), loop)
 
     async def offset_for_time(self, queue: MessageQueue, timestamp_ms: int) -> int:
         """The offset of the first message stored at that time or later."""
-        self._reactor.check_loop()
-        return await self._future(self._core.offset_for_time(queue, timestamp_ms))
+        loop = self._reactor.check_loop()
+        return await result_of(self._core.offset_for_time(queue, timestamp_ms), loop)
 
     async def committed(self, queue: MessageQueue) -> int | None:
         """The group's offset at the broker; None without one."""
-        self._reactor.check_loop()
-        return await self._future(self._core.committed(queue))
+        loop = self._reactor.check_loop()
+        return await result_of(self._core.committed(queue), loop)
 
     def _stop(self, finish_seconds: float) -> defer.Deferred[None]:
         if self._failed:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-import asyncio
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Self, TypeVar
@@ -93,7 +92,3 @@ class Member(abc.ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.stop()
-
-    def _future(self, work: defer.Deferred[Result]) -> asyncio.Future[Result]:
-        """What a call awaits; where that is cancelled, so is the work."""
-        return work.asFuture(self._reactor.loop)

@@ -17,6 +17,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 import attrs
 from twisted.internet import defer
 
+from twisted_mq.aio.awaiting import result_of
 from twisted_mq.aio.consumer import Iterates
 from twisted_mq.aio.mq_client import Member, MQClient
 from twisted_mq.aio.push_consumer import in_loop
@@ -78,13 +79,13 @@ class OrderedProducer(Member):
         MessageIllegal, OrderedError (NotLeader, NoHead, SendTimedOut, SendGivenUp, TooMuchWaits, ...), NoRoute,
         BrokerError (refused for good) or ClientStateError. A send that was cancelled may still be stored.
         """
-        self._reactor.check_loop()
-        return await self._future(self._core.send(message, queue, key=key, timeout_seconds=timeout))
+        loop = self._reactor.check_loop()
+        return await result_of(self._core.send(message, queue, key=key, timeout_seconds=timeout), loop)
 
     async def lead(self, topic: str, queue: int | None = None) -> None:
         """Stand for election; returns when this producer leads the queue, or all of the topic. Raises as `send` does."""
-        self._reactor.check_loop()
-        await self._future(self._core.lead(topic, queue))
+        loop = self._reactor.check_loop()
+        await result_of(self._core.lead(topic, queue), loop)
 
     def leads(self, topic: str, queue: int = 0) -> bool:
         """Whether this producer surely is the active sender of the queue now."""

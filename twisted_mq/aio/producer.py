@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from twisted.internet import defer
 
-from twisted_mq.aio.awaiting import deferred_of
+from twisted_mq.aio.awaiting import deferred_of, result_of
 from twisted_mq.aio.mq_client import Member, MQClient
 from twisted_mq.client.core.client_metrics import ProducerMetrics
 from twisted_mq.client.core.client_options import ClientOptions
@@ -81,8 +81,8 @@ class Producer(Member):
         Raises MessageIllegal, NoRoute, SendFailed (all attempts failed), BrokerError (refused), RemotingError (no
         answer from the given queue's broker) or ClientStateError. Many at a time: asyncio.gather, or a TaskGroup.
         """
-        self._reactor.check_loop()
-        return await self._future(self._core.send(message, queue, timeout_seconds=timeout))
+        loop = self._reactor.check_loop()
+        return await result_of(self._core.send(message, queue, timeout_seconds=timeout), loop)
 
     async def send_by_key(
         self,
@@ -93,15 +93,15 @@ class Producer(Member):
         timeout: float | None = None,
     ) -> SendResult:
         """Send to the queue the selector takes for `key`: messages of one key stay in order in one queue."""
-        self._reactor.check_loop()
-        return await self._future(self._core.send_by_key(message, key, selector, timeout_seconds=timeout))
+        loop = self._reactor.check_loop()
+        return await result_of(self._core.send_by_key(message, key, selector, timeout_seconds=timeout), loop)
 
     async def send_batch(
         self, messages: Iterable[Message], queue: MessageQueue | None = None, *, timeout: float | None = None
     ) -> SendResult:
         """Send several messages of one topic in one request, to one queue."""
-        self._reactor.check_loop()
-        return await self._future(self._core.send_batch(messages, queue, timeout_seconds=timeout))
+        loop = self._reactor.check_loop()
+        return await result_of(self._core.send_batch(messages, queue, timeout_seconds=timeout), loop)
 
     async def send_batches(
         self, messages: Iterable[Message], queue: MessageQueue | None = None, *, timeout: float | None = None
@@ -111,13 +111,13 @@ class Producer(Member):
         `timeout` is for each of them. Raises BatchIncomplete, which has the results and the messages that are left,
         where a batch after the first one fails, else as `send_batch` does.
         """
-        self._reactor.check_loop()
-        return await self._future(self._core.send_batches(messages, queue, timeout_seconds=timeout))
+        loop = self._reactor.check_loop()
+        return await result_of(self._core.send_batches(messages, queue, timeout_seconds=timeout), loop)
 
     async def send_one_way(self, message: Message, queue: MessageQueue | None = None) -> None:
         """Send without an answer: returns when the message is handed to the connection, which promises nothing."""
-        self._reactor.check_loop()
-        await self._future(self._core.send_one_way(message, queue))
+        loop = self._reactor.check_loop()
+        await result_of(self._core.send_one_way(message, queue), loop)
 
     async def request(
         self,
@@ -133,9 +133,9 @@ class Producer(Member):
         It goes to `queue`, or to the one that `selector` takes for `key`, or round the topic's queues. Raises as `send`
         does, and RequestTimeout. The reply comes from whoever sends `reply_message(...)` for what it consumed.
         """
-        self._reactor.check_loop()
-        return await self._future(
-            self._core.request(message, queue, key=key, selector=selector, timeout_seconds=timeout)
+        loop = self._reactor.check_loop()
+        return await result_of(
+            self._core.request(message, queue, key=key, selector=selector, timeout_seconds=timeout), loop
         )
 
     async def recall(self, topic: str, handle: str) -> str:
@@ -143,13 +143,13 @@ class Producer(Member):
 
         Raises MessageIllegal for what is no handle, NoRoute, BrokerError (refused, or too late) or RemotingError.
         """
-        self._reactor.check_loop()
-        return await self._future(self._core.recall(topic, handle))
+        loop = self._reactor.check_loop()
+        return await result_of(self._core.recall(topic, handle), loop)
 
     async def publish_queues(self, topic: str) -> tuple[MessageQueue, ...]:
         """The queues of a topic that take messages, in the order every client has them."""
-        self._reactor.check_loop()
-        return await self._future(self._core.publish_queues(topic))
+        loop = self._reactor.check_loop()
+        return await result_of(self._core.publish_queues(topic), loop)
 
 
 class TransactionProducer(Producer):
@@ -185,8 +185,10 @@ class TransactionProducer(Producer):
         Raises as `send` does, then nothing was executed. An error in `execute` is in the result: the broker asks later.
         Cancelled meanwhile, so is `execute`; the broker asks `check` then.
         """
-        self._reactor.check_loop()
-        return await self._future(self._core.send_in_transaction(message, _in_loop(execute), timeout_seconds=timeout))
+        loop = self._reactor.check_loop()
+        return await result_of(
+            self._core.send_in_transaction(message, _in_loop(execute), timeout_seconds=timeout), loop
+        )
 
 
 def _in_loop(function: Callable[[MessageT], Decision]) -> Callable[[MessageT], Decision]:

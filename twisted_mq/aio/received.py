@@ -10,6 +10,7 @@ from typing import Any
 
 import attrs
 
+from twisted_mq.aio.awaiting import result_of
 from twisted_mq.aio.loop_reactor import LoopReactor
 from twisted_mq.client.consuming.deliveries import Deliveries, Delivery
 from twisted_mq.protocol.messages.message import MessageExt
@@ -88,7 +89,7 @@ class Received:
             if deadline is not None:
                 waiting.addTimeout(max(0.0, deadline - loop.time()), self._reactor, onTimeoutCancel=lambda *_: None)
             try:
-                await waiting.asFuture(loop)
+                await result_of(waiting, loop)
             except asyncio.CancelledError:
                 self._deliveries.wake()  # this one may have been woken for what others can take
                 raise

@@ -12,6 +12,7 @@ from twisted.internet import defer
 
 from twisted_mq.blocking.mq_client import Member
 from twisted_mq.client.consuming import consumer
+from twisted_mq.client.consuming.rebalance import QueuesChanged
 from twisted_mq.client.core.client_metrics import ConsumerMetrics
 from twisted_mq.client.core.errors import ClientStateError
 from twisted_mq.protocol.bodies import MessageQueue
@@ -71,6 +72,13 @@ class Consumer(Iterates[MessageT]):
     def unsubscribe(self, topic: str) -> None:
         """Consume a topic no longer; its queues go to others of the group soon."""
         self._do(lambda: self._core.unsubscribe(topic))
+
+    def listen_to_queues(self, listener: QueuesChanged | None) -> None:
+        """Have (topic, all its queues, those that are ours now) told whenever ours change.
+
+        It is called on the background thread and must not block; what it raises is logged.
+        """
+        self._do(lambda: self._core.listen_to_queues(listener))
 
     def pause(self, *queues: MessageQueue) -> None:
         """Pull no more of these queues, without any of all, until `resume`; what was pulled is consumed."""
