@@ -8,8 +8,9 @@ from typing import Protocol
 
 from tests.simulation.coordinator import CoordinatorNode
 from tests.simulation.faults import FAULTS, Begin, Cluster
-from tests.simulation.nodes import Node
+from tests.simulation.nodes import BrokerNode, Node
 from tests.simulation.ordered_clients import OperatorNode
+from tests.simulation.ordered_observer import OrderedObserver
 from twisted_mq.coordination.memory import MemoryCoordinator
 from twisted_mq.ordering.lists import OrderedTopic
 
@@ -19,6 +20,7 @@ End = Callable[[], None]
 class OrderedCluster(Cluster, Protocol):
     """What these faults are done to."""
 
+    observer: OrderedObserver
     coordinator: CoordinatorNode
     operator: OperatorNode
     topics: list[OrderedTopic]
@@ -65,6 +67,33 @@ def break_session(cluster: OrderedCluster, source: random.Random) -> End | None:
     return lambda: None
 
 
+def fall_in_a_send(cluster: OrderedCluster, source: random.Random) -> End | None:
+    """A broker is killed, or its power is cut, while a message is on its way through the groups."""
+    broker = source.choice(cluster.brokers)
+    in_the_dark = source.random() < 0.3
+
+    def fall() -> None:
+        if broker.is_running and not broker.host.is_paused:
+            _fall(cluster, broker, in_the_dark=in_the_dark)
+
+    def end() -> None:
+        if cluster.observer.at_next_send is fall:
+            cluster.observer.at_next_send = None
+        cluster.restart(broker)
+
+    cluster.observer.nodes_fail()
+    cluster.observer.at_next_send = fall
+    return end
+
+
+def _fall(cluster: OrderedCluster, broker: BrokerNode, *, in_the_dark: bool) -> None:
+    if in_the_dark:
+        cluster.observer.before_power_cut(broker)
+        broker.cut_power()
+    else:
+        broker.kill()
+
+
 def lose_group(cluster: OrderedCluster, source: random.Random) -> End | None:
     """Both brokers of a group are gone, one right after the other; they come back one after the other."""
     name = source.choice(sorted({broker.broker_name for broker in cluster.brokers}))
@@ -73,11 +102,8 @@ def lose_group(cluster: OrderedCluster, source: random.Random) -> End | None:
     in_the_dark = source.random() < 0.3
     cluster.observer.nodes_fail()
     for broker in both:
-        if broker.is_running and in_the_dark:
-            cluster.observer.before_power_cut(broker)
-            broker.cut_power()
-        elif broker.is_running:
-            broker.kill()
+        if broker.is_running:
+            _fall(cluster, broker, in_the_dark=in_the_dark)
     source.shuffle(both)
 
     def end() -> None:
@@ -104,6 +130,7 @@ def move(cluster: OrderedCluster, source: random.Random) -> End | None:
 ORDERED_FAULTS: dict[str, Begin] = FAULTS | {  # type: ignore[assignment]
     "cut from coordinator": cut_from_coordinator,
     "broken session": break_session,
+    "fall in a send": fall_in_a_send,
     "lost group": lose_group,
     "retired group": retire,
     "moved queue": move,

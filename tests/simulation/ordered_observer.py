@@ -7,12 +7,14 @@ of a line, and whatever else is stored of it, in its order; again at any time, b
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from tests.simulation.coordinator import CoordinatorNode
 from tests.simulation.nodes import BrokerNode
 from tests.simulation.observer import Observer, Sent, name_of
 from tests.simulation.world import Broken, World
+from twisted_mq.broker.ordering.agent import OrderAgent
+from twisted_mq.broker.ordering.units import BrokerUnit
 from twisted_mq.coordination.tree import Change
 from twisted_mq.ordering.documents import decode_lists
 from twisted_mq.ordering.health import MASTER, SLAVE
@@ -20,11 +22,15 @@ from twisted_mq.ordering.lists import Lists, OrderedTopic
 from twisted_mq.ordering.paths import member_path, unit_path
 from twisted_mq.ordering.rules import fault_of
 from twisted_mq.protocol.bodies import MessageQueue
+from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.messages.message import MessageExt
 from twisted_mq.protocol.messages.order_mark import OrderMark
 from twisted_mq.protocol.text.properties import PROPERTY_ORDERED
 from twisted_mq.storage.tools.order_audit import GAP, audit_order
 from twisted_mq.storage.tools.order_marks import read_marks
+
+IN_A_SEND = 4
+"""A message is stored and acknowledged within about so many deliveries."""
 
 LATE_ANSWER_SECONDS = 90.0
 """An acknowledgement may come so late: its reader was paused."""
@@ -47,7 +53,13 @@ class OrderedObserver(Observer):
         self.done = {group: set() for group in members}
         self._coordinator = coordinator
         self._units = [(one, unit) for one in topics for unit in one.units]
+        self.at_next_send: Callable[[], None] | None = None
+        """Called once, when the next message is on its way."""
         self._lines: dict[str, list[Sent]] = defaultdict(list)
+        self._began_with: dict[str, int] = defaultdict(int)
+        """Where a broker's log ended when it was started last."""
+        self._promoted: dict[str, OrderAgent | None] = {}
+        """The master's process that became the head, by unit."""
         self._unanswered: dict[str, None] = {}
         self._highest: dict[tuple[str, str], int] = defaultdict(int)
         self._marks: dict[tuple[str, str, int], tuple[int, int]] = {}
@@ -62,6 +74,9 @@ class OrderedObserver(Observer):
         self.sends(name, topic)
         self._lines[line].append(self.sent[name])
         self._unanswered[name] = None
+        if self.at_next_send is not None:
+            self._world.clock.callLater(self._world.network.next_delay() * IN_A_SEND, self.at_next_send)
+            self.at_next_send = None
         return name
 
     def was_not_sent(self, name: str) -> None:
@@ -84,6 +99,7 @@ class OrderedObserver(Observer):
         name = name_of(message)
         if name in self.sent and name not in self.seen[group]:
             self._is_next(group, queue, message, name)
+            self._check_held(queue.broker_name, name, message.physical_offset)
         self.was_consumed(group, queue, message, consumer)
 
     def _is_next(self, group: str, queue: MessageQueue, message: MessageExt, name: str) -> None:
@@ -101,6 +117,20 @@ class OrderedObserver(Observer):
             self._broken(f"{group} was given {name} of epoch and leader {now}, behind {before}")
         self._marks[place] = now
 
+    def _check_held(self, group: str, name: str, physical_offset: int) -> None:
+        """Nothing is handed out that the slave lacks, but what a master had when it started."""
+        master, slave = self._group(group)
+        if (
+            slave.is_running
+            and slave.store.max_physical_offset() <= physical_offset >= self._began_with[master.name]
+            and self._world.clock.now > self._replaced[slave.name]
+        ):
+            self._broken(f"{name} was handed out at {physical_offset}, and {slave.name} has not got it")
+
+    def _group(self, name: str) -> tuple[BrokerNode, BrokerNode]:
+        """Master and slave."""
+        return tuple(sorted((one for one in self._brokers if one.broker_name == name), key=lambda one: one.is_slave))  # type: ignore[return-value]
+
     # what befalls brokers
 
     def before_power_cut(self, broker: BrokerNode) -> None:
@@ -110,19 +140,20 @@ class OrderedObserver(Observer):
         self._replaced[broker.name] = self._world.clock.now + LATE_ANSWER_SECONDS
         if broker.is_sync_flush and not broker.is_slave:
             return
-        partner = next(one for one in self._brokers if one.broker_name == broker.broker_name and one is not broker)
+        partner = next(one for one in self._group(broker.broker_name) if one is not broker)
         held = partner.store.max_physical_offset() if partner.is_running else 0
         on_disk, end = broker.store.flushed_offset(), broker.store.max_physical_offset()
         if on_disk < end:
             self._lossy.add(broker.broker_name)
         kept = max(held, on_disk)
-        if kept < end:
+        if kept < end and not partner.is_running:
             self._places = {place: name for place, name in self._places.items() if place[0] != broker.broker_name}
         self._may_lose(broker.broker_name, kept)
 
     def after_start(self, broker: BrokerNode, *, is_copy: bool = False) -> None:
         """What one broker lost the other one has."""
         self._committed = {key: value for key, value in self._committed.items() if key[0] != broker.broker_name}
+        self._began_with[broker.name] = broker.store.max_physical_offset()
 
     # what the coordinator has
 
@@ -148,6 +179,7 @@ class OrderedObserver(Observer):
             missing = [one for one in (MASTER, SLAVE) if tree[member_path(lists.head, one)] is None]
             if missing or lists.epoch != before.epoch + 1:
                 self._broken(f"{path}: head {lists} after {before}, without the brokers {missing}")
+            self._promoted[path] = self._group(lists.head)[MASTER].agent
 
     # each second
 
@@ -162,15 +194,18 @@ class OrderedObserver(Observer):
             self._look_at_heads(one.topic, unit)
 
     def _look_at_heads(self, topic: str, name: str) -> None:
-        """Of those that would take sends now one alone has the newest epoch, and none a newer one."""
-        epochs = []
+        """Of those that would take sends now one alone has the newest epoch, as the process that became the head in it."""
+        epochs, newest = [], self.lists(topic, name).epoch
         for broker in self._brokers:
-            agent = broker.agent
-            if agent is None or broker.is_slave or not self._coordinator.clients[broker.name].holds():
+            unit = None if broker.agent is None or broker.is_slave else broker.agent.units.get((topic, name))
+            if unit is None or not _takes_sends(broker, unit):
                 continue
-            unit = agent.units.get((topic, name))
-            epochs += [unit.epoch] if unit is not None and unit.epoch else []
-        newest = self.lists(topic, name).epoch
+            epochs.append(unit.epoch)
+            client = self._coordinator.clients[broker.name]
+            if client.session_id not in self._coordinator.ensemble.sessions:
+                raise Broken(f"{broker.name} takes sends of {topic}/{name}, and its session is over")
+            if unit.epoch == newest and broker.agent is not self._promoted[unit_path(topic, name)]:
+                raise Broken(f"{broker.name} takes sends of {topic}/{name}, and another process became the head")
         if epochs.count(newest) > 1 or max(epochs, default=0) > newest:
             raise Broken(f"{topic}/{name} is at epoch {newest}, and sends are taken in {epochs}")
 
@@ -202,6 +237,14 @@ class OrderedObserver(Observer):
         faults = [one for one in audit_order(marks).faults if one.kind != GAP or not self.lost]
         if faults or marks.problems:
             raise Broken(f"the stores are not in order: {faults[:3]} {marks.problems[:3]}")
+
+
+def _takes_sends(broker: BrokerNode, unit: BrokerUnit) -> bool:
+    try:
+        broker.agent.units.check_head(unit, unit.epoch)  # type: ignore[union-attr]
+    except BrokerError:
+        return False
+    return True
 
 
 def _place_in_line(name: str) -> tuple[str, int]:

@@ -52,12 +52,15 @@ def test_offset_goes_back_where_members_may_not_know_of_each_other_and_nowhere_e
 
 
 def ordered(world: World, *brokers: Any) -> OrderedObserver:
-    return OrderedObserver(world, list(brokers), Counter(audit=1), CoordinatorNode(world, "10.0.8.1"), [TOPIC])
+    both = list(brokers) or [broker(), broker(name="a-1", is_slave=True)]
+    return OrderedObserver(world, both, Counter(audit=1), CoordinatorNode(world, "10.0.8.1"), [TOPIC])
 
 
 def consumed(observer: OrderedObserver, name: str, mark: str) -> None:
     number = int(name.rpartition("/")[2])
-    message: Any = SimpleNamespace(body=f"{name} .".encode(), properties={"ORDERED": mark}, queue_offset=number)
+    message: Any = SimpleNamespace(
+        body=f"{name} .".encode(), properties={"ORDERED": mark}, queue_offset=number, physical_offset=0
+    )
     observer.was_consumed_in_order("audit", MessageQueue("Queues", "a", 0), message, "c")
 
 
