@@ -9,6 +9,7 @@ for clients (`wait_until_consumed`, `send_and_wait`) in another thread.
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import re
 from collections.abc import Sequence
@@ -34,6 +35,7 @@ LOOK_SECONDS = 0.01
 """Between looks whether a group has consumed."""
 NEVER_MS = 86_400_000
 """No test takes a day: the disk is not measured, nor does anything expire."""
+STOOD_STILL = "; the event loop of this thread stood still meanwhile: await asyncio.to_thread(...) waits beside it"
 LONGEST_NAME = 60
 QUEUES = 4
 
@@ -143,14 +145,15 @@ class EmbeddedServer:
 
         Raises NotConsumed after `timeout` seconds.
         """
-        self._thread.wait_for(lambda: self._consumed(topic, group, timeout))
+        advice = STOOD_STILL if _runs_a_loop() else ""
+        self._thread.wait_for(lambda: self._consumed(topic, group, timeout, advice))
 
-    async def _consumed(self, topic: str, group: str, timeout: float) -> None:
+    async def _consumed(self, topic: str, group: str, timeout: float, advice: str) -> None:
         clock = self._thread.reactor
         deadline = clock.seconds() + timeout
         while left := await left_over(self._controller, topic, group):
             if clock.seconds() >= deadline:
-                raise NotConsumed(f"{group} has not consumed {topic} after {timeout} s, left by queue: {left}")
+                raise NotConsumed(f"{group} has not consumed {topic} after {timeout} s, left by queue: {left}{advice}")
             await task.deferLater(clock, LOOK_SECONDS)
 
     def messages(self, topic: str) -> Sequence[MessageExt]:
@@ -164,3 +167,11 @@ class EmbeddedServer:
     @property
     def _controller(self) -> BrokerController:
         return self._cluster.broker.controller
+
+
+def _runs_a_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

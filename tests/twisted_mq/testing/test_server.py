@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -96,6 +97,16 @@ def test_wait_says_what_is_left(server: EmbeddedServer, topic: str) -> None:
         server.wait_until_consumed(topic, "sleepers", timeout=0)
     left = f"{{{queue.queue_id}: 1}}"
     assert str(caught.value) == f"sleepers has not consumed {topic} after 0 s, left by queue: {left}"
+
+
+def test_a_wait_that_stops_an_event_loop_says_so(server: EmbeddedServer, topic: str) -> None:
+    server.send(Message(topic, b"x"))
+
+    async def wait() -> None:
+        server.wait_until_consumed(topic, "sleepers", timeout=0)
+
+    with pytest.raises(NotConsumed, match=r"stood still meanwhile: await asyncio\.to_thread"):
+        asyncio.run(wait())
 
 
 def test_what_is_refused_too_often_is_a_dead_letter(server: EmbeddedServer, topic: str) -> None:
