@@ -119,7 +119,7 @@ resetMasterFlushOffset -b BROKER -o 0
 ALONE = ("brokerConsumeStats", "consumeMessage", "queryMsgByUniqueKey", "sendMessage")
 """Commands that keep a client in a static field, which ends with the first call: each has a virtual machine of its own."""
 
-ENDLESS = {"clusterRT": 2500}
+ENDLESS = {"clusterRT": 2500, "startMonitoring": 5000}
 """Commands that go on for ever, and after how many ms they are interrupted."""
 
 SETTINGS = ("getBrokerConfig", "getNamesrvConfig")

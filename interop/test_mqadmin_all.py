@@ -224,18 +224,25 @@ def test_rates_have_apaches_shape(stage: Stage, cluster: Cluster, our_client_pro
     test_output_has_apaches_shape(stage, cluster, our_client_process, command)
 
 
-def test_runtime_info_has_apaches_keys(stage: Stage, cluster: Cluster) -> None:
+def test_runtime_info_has_apaches_keys(stage: Stage, cluster: Cluster, our_client_process: OurPeer) -> None:
     keys = sorted(keys_of(stage.run("brokerStatus -b BROKER")))
+    assert sorted(keys_of(stage.run_ours(our_client_process, "brokerStatus -b BROKER")["out"])) == keys
     if cluster.kind == "apache":
         SHAPES_OF_APACHE["keys of brokerStatus"] = keys
     assert keys == SHAPES_OF_APACHE.get("keys of brokerStatus", keys)
 
 
-def test_one_round_of_start_monitoring(stage: Stage, cluster: Cluster) -> None:
+def test_one_round_of_start_monitoring(stage: Stage, cluster: Cluster, our_client_process: OurPeer) -> None:
     reports = stage.java.monitor(cluster.name_server)
     group, topic = stage.names["GROUP"], stage.names["TOPIC"]
     assert (reports[0], reports[-1]) == ("begin", "end")
     assert {f"undone {group} 0", f"runs {topic}", f"runs %RETRY%{group}"} <= set(reports)
+    ours = stage.run_ours(our_client_process, "startMonitoring")["out"].splitlines()
+    wanted = (
+        f"consumerGroup={group}, topic={topic}, undoneMsgsTotal=0, undoneMsgsSingleMQ=0, undoneMsgsDelayTimeMills=0"
+    )
+    assert f"[MONITOR] reportUndoneMsgs: UndoneMsgs [{wanted}]" in ours
+    assert (ours[0], ours[-1]) == ("[MONITOR] " + "=" * 41 + "beginRound", "[MONITOR] " + "=" * 41 + "endRound")
 
 
 @pytest.mark.parametrize("by_broker", [True, False], ids=["by the broker", "through the consumers"])

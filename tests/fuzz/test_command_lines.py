@@ -96,7 +96,7 @@ def admin_line(random: Random) -> list[str]:
     words = [random.choice((command.name, command.alias or command.name, command.name.upper(), "help"))]
     for option in command.all_options[1:]:
         if random.random() < (0.9 if option.required or option.short == "n" else 0.3):
-            words.append(random.choice((f"-{option.short or option.long}", f"--{option.long}", f"--{option.long[:3]}")))
+            words.append(random.choice((option.spelled, f"--{option.long}", f"--{option.long[:3]}")))
             words += [random.choice(ODD)] * option.has_arg
     return disturbed(random, words)
 

@@ -32,6 +32,8 @@ NEXT_STEPS: dict[int, tuple[str, ...]] = {
 }
 """What to do about a refusal, where its remark does not say."""
 
+HELP = frozenset({"-h", "--help", "-help"})
+
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells have it."""
 
@@ -49,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Exit code of a command line."""
-    if not arguments or (arguments[0] in ("-h", "--help", "help") and len(arguments) == 1):
+    if not arguments or (arguments[0] in {*HELP, "help"} and len(arguments) == 1):
         print(overview())
         return 0
     if arguments[0] == "--version":
@@ -77,13 +79,14 @@ def _unknown(name: str) -> int:
 
 
 def _run_command(command: SubCommand, arguments: Sequence[str]) -> int:
+    if command.module is None and not HELP.intersection(arguments):
+        report(f"mqadmin {command.name}", command.refusal)
+        return 1
     try:
         line = parse_command_line(command.all_options, arguments)
         if "h" in line:
             print(command.help)
             return 0
-        if command.module is None:
-            raise CliError(command.refusal)
         addresses = name_servers(line)
         if not _may_go_on(command, line):
             return 1

@@ -98,12 +98,30 @@ def test_help_of_a_subcommand(capsys):
 
 
 def test_a_subcommand_that_needs_what_is_not_here_says_so(capsys, no_name_server):
-    assert mqadmin.run(["electMaster", "-a", "c:1", "-b", "1", "-bn", "b", "-c", "d"]) == 1
+    assert mqadmin.run(["electMaster"]) == 1
     assert capsys.readouterr() == (
         "",
         "mqadmin electMaster: it needs a controller, which this project does not have; Apache's mqadmin has it, for "
         "Apache's servers\n",
     )
+
+
+@pytest.mark.parametrize("command", [one for one in sub_commands() if one.module is None], ids=lambda one: one.name)
+def test_whatever_is_not_served_ends_with_its_reason_and_has_a_help(capsys, command):
+    assert (mqadmin.run([command.name, "-n", "a:1"]), mqadmin.run([command.name, "-h"])) == (1, 0)
+    printed = capsys.readouterr()
+    assert printed.err == f"mqadmin {command.name}: {command.refusal}\n"
+    assert printed.out.startswith(f"usage: mqadmin {command.name} ")
+
+
+def test_an_end_of_input_is_no_yes(monkeypatch):
+    def ended(text):
+        raise EOFError
+
+    monkeypatch.setattr("builtins.input", ended)
+    monkeypatch.setattr(sys, "stdin", Terminal())
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    assert not mqadmin._may_go_on(find_sub_command("deleteTopic"), CommandLine({}))
 
 
 def test_a_subcommand_that_is_not_served_yet_says_so():

@@ -83,10 +83,19 @@ class CommandLine:
         """Ms since 1970 of a time as `parse_time` takes it. Raises UsageError for anything else."""
         try:
             return parse_time(self.value(short), now_ms)
-        except ValueError:
+        except (ValueError, OverflowError):
             raise UsageError(
                 f"Option -{short} needs ms since 1970 or yyyy-MM-dd#HH:mm:ss:SSS, got {self.value(short)!r}"
             ) from None
+
+    def charset(self, short: str) -> str:
+        """The charset that a value names, UTF-8 without. Raises UsageError for a name that none has."""
+        name = self.value(short) or "UTF-8"
+        try:
+            b"x".decode(name, "replace")  # of nothing at all no name is looked up
+        except (LookupError, ValueError):
+            raise UsageError(f"Option -{short}: no charset {name!r}") from None
+        return name
 
     def is_true(self, short: str, default: bool = False) -> bool:
         """Boolean.parseBoolean of a value: anything but true, in any case, is false."""

@@ -6,7 +6,7 @@ Bodies go to files of their own, as with Apache's tool, but in a fresh folder: n
 from __future__ import annotations
 
 from twisted_mq.cli.admin.calls import AdminContext
-from twisted_mq.cli.admin.command_line import CommandLine, UsageError
+from twisted_mq.cli.admin.command_line import CommandLine
 from twisted_mq.cli.admin.files import write_private_file
 from twisted_mq.cli.admin.found_messages import FOREVER_MS, MOST_OF_A_KEY, find_message, messages_of_key
 from twisted_mq.cli.admin.groups import is_push_type, running_info
@@ -41,7 +41,7 @@ async def query_msg_by_id(admin: AdminContext, line: CommandLine) -> None:
             if line.is_true("s"):
                 await _send_again(admin, message_id, message)
         else:
-            await show_message(admin, message, line.value("f") or None, with_id=True)
+            await show_message(admin, message, line.charset("f") if "f" in line else None, with_id=True)
 
 
 async def query_msg_by_key(admin: AdminContext, line: CommandLine) -> None:
@@ -75,12 +75,12 @@ async def query_msg_by_offset(admin: AdminContext, line: CommandLine) -> None:
     queue = MessageQueue(line.value("t"), line.value("b"), line.number("i", 0))
     result = await (await QueueReader.of(admin, queue.topic)).pull(queue, line.number("o", 0), 1)
     for message in result.messages[:1]:
-        await show_message(admin, message, line.value("f") or None, with_id=True)
+        await show_message(admin, message, line.charset("f") if "f" in line else None, with_id=True)
 
 
 async def show_message(admin: AdminContext, message: MessageExt, charset: str | None, *, with_id: bool) -> None:
     """A message with all that is known of it, and who has consumed it."""
-    body = None if charset is None else _decoded(message.body, charset)
+    body = None if charset is None else message.body.decode(charset, "replace")
     facts = message_facts(
         message, write_private_file(message.unique_key or message.msg_id, message.body), with_id=with_id
     )
@@ -128,13 +128,6 @@ def message_facts(message: MessageExt, body_path: str, *, with_id: bool) -> dict
 
 def _json_name(name: str) -> str:
     return "offsetMsgId" if name == OFFSET_ID else wire_name(name.lower().replace(" ", "_"), {})
-
-
-def _decoded(body: bytes, charset: str) -> str:
-    try:
-        return body.decode(charset, "replace")
-    except LookupError:
-        raise UsageError(f"Option -f: no charset {charset!r}") from None
 
 
 async def _consume_directly(admin: AdminContext, line: CommandLine, message: MessageExt) -> None:

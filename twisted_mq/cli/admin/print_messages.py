@@ -47,16 +47,6 @@ class Printing:
             )
 
 
-def _charset(line: CommandLine, wanted: bool) -> str | None:
-    """The charset of -c where bodies are wanted. Raises UsageError for one that is none."""
-    charset = line.value("c") or "UTF-8"
-    try:
-        "".encode(charset)
-    except LookupError:
-        raise UsageError(f"Option -c: no charset {charset!r}") from None
-    return charset if wanted else None
-
-
 def _span(line: CommandLine, admin: AdminContext, begin: str) -> tuple[int | None, int | None]:
     """The times that bound the search, in ms; None without."""
     times = [line.time(key, admin.now_ms()) if key in line else None for key in (begin, "e")]
@@ -73,7 +63,7 @@ def _ended_text(queue: MessageQueue, result: PullResult) -> str | None:
 
 async def print_msg(admin: AdminContext, line: CommandLine) -> None:
     topic, span = line.value("t"), _span(line, admin, "b")
-    printing = Printing(_charset(line, line.is_true("d", True)))
+    printing = Printing(line.charset("c") if line.is_true("d", True) else None)
     reader = await QueueReader.of(admin, line.value("l") or topic)
     for queue in reader.queues(topic):
         first, last = await reader.span(queue, *span)
@@ -86,7 +76,7 @@ async def print_msg(admin: AdminContext, line: CommandLine) -> None:
 
 async def print_msg_by_queue(admin: AdminContext, line: CommandLine) -> None:
     queue = MessageQueue(line.value("t"), line.value("a"), line.number("i", 0))
-    printing = Printing(_charset(line, line.is_true("d")), line.is_true("p"))
+    printing = Printing(line.charset("c") if line.is_true("d") else None, line.is_true("p"))
     reader = await QueueReader.of(admin, queue.topic)
     first, last = await reader.span(queue, *_span(line, admin, "b"))
     tags: Counter[str] = Counter()

@@ -105,3 +105,23 @@ def test_help_lists_the_options_in_one_column():
         " -n,--namesrvAddr <arg>   name servers as host:port, parted by ';' (else: the variable NAMESRV_ADDR)",
         " -t,--topic <arg>         topic name",
     ]
+
+
+@pytest.mark.parametrize("name", ["nosuch", "hex", "\udc80", "a\0b"])
+def test_a_name_that_no_charset_has(name):
+    with pytest.raises(UsageError, match="Option -f: no charset"):
+        CommandLine({"f": name}).charset("f")
+
+
+def test_charsets_times_and_switches():
+    line = CommandLine({"f": " GBK ", "t": "true", "s": "no", "b": "2026-11-20#23:27:22:099", "i": "a, ,b"})
+    assert (line.charset("f"), line.charset("x")) == ("GBK", "UTF-8")
+    assert (line.is_true("t"), line.is_true("s"), line.is_true("x", True)) == (True, False, True)
+    assert (line.time("b", 0) % 60_000, line.parts("i")) == (22_099, ["a", "b"])
+    assert CommandLine({"b": "now"}).time("b", 5) == 5
+
+
+@pytest.mark.parametrize("text", ["yesterday", "9999-12-31#23:59:59", "²", "9" * 5000, ""])
+def test_what_is_no_time_is_wrong_usage(text):
+    with pytest.raises(UsageError, match="Option -b needs ms since 1970"):
+        CommandLine({"b": text}).time("b", 0)
