@@ -54,6 +54,16 @@ class Rights:
     reads_body: bool = False
 
 
+def one(name: str) -> Names:
+    """The value of a field that is not blank."""
+
+    def named(command: RemotingCommand) -> Iterable[str]:
+        text = command.ext_fields.get(name)
+        return (text,) if text and not text.isspace() else ()
+
+    return named
+
+
 def field(*names: str, parted_by: str | None = None) -> Names:
     """Those of these fields that are not blank."""
 
@@ -132,8 +142,8 @@ def _routed_topic(command: RemotingCommand) -> Iterable[str]:
 PUB, SUB = Action.PUB, Action.SUB
 CREATE, UPDATE, DELETE, GET, LIST = Action.CREATE, Action.UPDATE, Action.DELETE, Action.GET, Action.LIST
 
-_TOPIC, _GROUP, _CONSUMER_GROUP = field("topic"), field("group"), field("consumerGroup")
-_V2_TOPIC = field("b")
+_TOPIC, _GROUP, _CONSUMER_GROUP = one("topic"), one("group"), one("consumerGroup")
+_V2_TOPIC = one("b")
 
 _FOR_ALL = Rights(for_all=True)
 _CLUSTER_GET, _CLUSTER_UPDATE = Rights((GET,)), Rights((UPDATE,))
@@ -193,7 +203,7 @@ ADMINISTRATION: dict[RequestCode, Rights] = {
     RequestCode.RESUME_CHECK_HALF_MESSAGE: Rights((UPDATE,), _TOPIC),
     RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: Rights((UPDATE,), groups=_configured_group, reads_body=True),
     RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: Rights((UPDATE,), groups=_listed_groups, reads_body=True),
-    RequestCode.DELETE_SUBSCRIPTIONGROUP: Rights((DELETE,), groups=field("groupName")),
+    RequestCode.DELETE_SUBSCRIPTIONGROUP: Rights((DELETE,), groups=one("groupName")),
     RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG: Rights((GET,), groups=_GROUP),
     RequestCode.GET_CONSUMER_CONNECTION_LIST: Rights((GET,), groups=_CONSUMER_GROUP),
     RequestCode.GET_CONSUMER_RUNNING_INFO: Rights((GET,), groups=_CONSUMER_GROUP),
@@ -208,7 +218,7 @@ ADMINISTRATION: dict[RequestCode, Rights] = {
     RequestCode.QUERY_CORRECTION_OFFSET: Rights(
         (GET,),
         _TOPIC,
-        lambda command: [*field("filterGroups", parted_by=",")(command), *field("compareGroup")(command)],
+        lambda command: [*field("filterGroups", parted_by=",")(command), *one("compareGroup")(command)],
     ),
     RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS: Rights((GET,), _TOPIC, _GROUP),
     RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: Rights((UPDATE,), _TOPIC, _GROUP),
@@ -307,3 +317,6 @@ SERVERS: dict[RequestCode, Rights] = {
 }
 
 RIGHTS: dict[RequestCode, Rights] = CLIENTS | ADMINISTRATION | SERVERS
+
+BY_CODE: dict[int, Rights] = {int(code): rights for code, rights in RIGHTS.items()}
+"""As frames have the codes."""

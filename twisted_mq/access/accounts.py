@@ -49,6 +49,8 @@ class Accounts:
     _in_thread: InThread = at_once
     _policies: dict[str, Policies] = attrs.field(factory=dict)
     _order: defer.DeferredLock = attrs.field(factory=defer.DeferredLock)
+    changes: int = 0
+    """How often anything was changed: what was decided before may not hold any more."""
     log = Logger()
 
     @classmethod
@@ -89,7 +91,7 @@ class Accounts:
         if name in self.users:
             raise refused("The user is existed")
         kind = parse_user_type(user.user_type) or NORMAL
-        self._table.users[name] = UserInfo(name, password, kind, _state(user) or ENABLED)
+        self._set_user(UserInfo(name, password, kind, _state(user) or ENABLED))
 
     def update_user(self, user: UserInfo) -> None:
         """Change what is said of a user."""
@@ -98,7 +100,7 @@ class Accounts:
             raise refused("The user is not exist")
         given = user.password if user.password and user.password.strip() else old.password
         kind = parse_user_type(user.user_type) or old.user_type
-        self._table.users[user.username or ""] = UserInfo(old.username, given, kind, _state(user) or old.user_status)
+        self._set_user(UserInfo(old.username, given, kind, _state(user) or old.user_status))
 
     def delete_user(self, name: str) -> None:
         """Forget a user and his policies."""
@@ -150,7 +152,12 @@ class Accounts:
             raise refused(remark)
         return name
 
+    def _set_user(self, user: UserInfo) -> None:
+        self.changes += 1
+        self._table.users[user.username or ""] = user
+
     def _set_policies(self, subject: str, policies: Policies | None) -> None:
+        self.changes += 1
         if policies is None:
             self._policies.pop(subject, None)
             self._table.acls.pop(subject, None)

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from twisted.internet import defer
 
-from twisted_mq.protocol.requests.rights import RIGHTS
+from twisted_mq.protocol.requests.rights import BY_CODE
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.remoting.channel import Answer, Channel, Processor
 
@@ -27,7 +27,7 @@ def guarded(table: Mapping[int, Processor], check: Check | None) -> dict[int, Pr
 
     Raises ValueError for a code that nobody has said of what it needs.
     """
-    unknown = [code for code in table if code not in RIGHTS]
+    unknown = [code for code in table if code not in BY_CODE]
     if unknown:
         raise ValueError(f"nobody knows what these requests need: {unknown}")
     return dict(table) if check is None else {code: _asking(check.check, one) for code, one in table.items()}

@@ -8,9 +8,9 @@ import attrs
 from twisted.internet import defer
 
 from twisted_mq.access.resources import Resource, cluster, group, topic
-from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError
-from twisted_mq.protocol.requests.rights import RIGHTS, Rights
+from twisted_mq.protocol.requests.rights import BY_CODE, Rights
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.reactor_threads import InThread
 
@@ -30,7 +30,7 @@ class ResourceNames:
         self, command: RemotingCommand, check: Callable[[Rights, list[Resource]], None]
     ) -> defer.Deferred[None] | None:
         """Have `check` look at the request's resources, now or when a long body was read. Raises BodyError, BrokerError."""
-        rights = RIGHTS[RequestCode(command.code)]
+        rights = BY_CODE[command.code]
         if not rights.reads_body or len(command.body) <= READ_AT_ONCE:
             check(rights, self._resources(rights, command))
             return None

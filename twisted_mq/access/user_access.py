@@ -19,10 +19,13 @@ from twisted_mq.access.resources import Resource
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import UserInfo
 from twisted_mq.protocol.errors import BrokerError, ProtocolError
-from twisted_mq.protocol.requests.rights import Rights
+from twisted_mq.protocol.requests.rights import BY_CODE, Rights
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.signature import ACCESS_KEY, is_signed
 from twisted_mq.remoting.channel import Channel
+
+MOST_ALLOWED = 10_000
+"""Requests of different users, topics and groups that are known to be allowed."""
 
 NOT_AUTHORIZED = "Authorization failed. Please verify your access rights and try again."
 
@@ -69,6 +72,8 @@ class UserAccess:
     not_authorized: frozenset[int] = frozenset()
     authenticated: Remembered | None = None
     authorized: Remembered | None = None
+    _allowed: set[tuple[object, ...]] = attrs.field(factory=set)
+    _seen: int = -1
     log = Logger()
 
     def check(self, channel: Channel, command: RemotingCommand) -> defer.Deferred[None] | None:
@@ -78,15 +83,30 @@ class UserAccess:
             self._authenticate(channel, command, name)
         if not self.authorizes or command.code in self.not_authorized:
             return None
-        user = self._user(name)
-        if user.user_type == SUPER:
+        if self._user(name).user_type == SUPER:
+            return None
+        asked = self._asked(channel, command, name)
+        if asked in self._allowed:
             return None
         try:
-            return self.names.check_all(command, lambda rights, named: self._authorize(channel, name, rights, named))
+            later = self.names.check_all(command, lambda rights, named: self._authorize(channel, name, rights, named))
         except ProtocolError as error:
             if isinstance(error, BrokerError):
                 raise
             raise refused("parse authorization context error.") from error
+        if asked is not None:
+            self._allowed.add(asked)
+        return later
+
+    def _asked(self, channel: Channel, command: RemotingCommand, name: str) -> tuple[object, ...] | None:
+        """What the answer depends on, while no user and no policy changes; None where that is too much to be remembered."""
+        rights = BY_CODE[command.code]
+        if rights.reads_body or self.authorized is not None:
+            return None
+        if self._seen != self.accounts.changes or len(self._allowed) > MOST_ALLOWED:
+            self._seen = self.accounts.changes
+            self._allowed.clear()
+        return name, command.code, *rights.topics(command), None, *rights.groups(command), channel.remote_address[0]
 
     def _authenticate(self, channel: Channel, command: RemotingCommand, name: str) -> None:
         try:
