@@ -15,8 +15,6 @@ from twisted_mq.client import (
     ConsumerOptions,
     ConsumeStatus,
     Message,
-    Producer,
-    ProducerOptions,
     PushConsumer,
     SendFailed,
 )
@@ -164,19 +162,6 @@ def test_a_lost_connection_makes_the_producer_send_again_what_is_stored(server: 
         result = server.send(Message(topic, b"x"))
     stored = server.messages(topic)
     assert [(message.body, message.unique_key) for message in stored] == [(b"x", result.msg_id)] * 2
-
-
-def test_a_slow_broker_stores_what_its_producer_gives_up(server: EmbeddedServer, topic: str) -> None:
-    thread = shared_thread()
-    options = ProducerOptions(send_timeout_seconds=0.05, retry_times=0)
-    producer = Producer(thread.reactor, f"impatient-{topic}", server.namesrv, options=options)
-    thread.wait_for(producer.start)
-    try:
-        with server.slow(30), pytest.raises(SendFailed):
-            thread.wait_for(lambda: producer.send(Message(topic, b"x"), timeout_seconds=0.2))
-    finally:
-        thread.wait_for(producer.stop)
-    assert bodies(server, topic) == [b"x"]
 
 
 def test_a_broker_slow_for_one_answer_takes_the_send(server: EmbeddedServer, topic: str) -> None:

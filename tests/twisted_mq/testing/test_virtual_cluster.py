@@ -114,6 +114,14 @@ def test_faults_befall_it_too() -> None:
         assert [message.body for message in cluster.messages("Orders")] == [b"taken"]
 
 
+def test_a_slow_broker_stores_what_its_producer_gives_up() -> None:
+    with VirtualCluster() as cluster:
+        producer = sending(cluster)
+        with cluster.slow(30.0, times=1), pytest.raises(SendFailed):
+            cluster.run(producer.send(Message("Orders", b"x"), timeout_seconds=2.0))
+        assert [message.body for message in cluster.messages("Orders")] == [b"x"]
+
+
 def test_work_that_never_ends_is_given_up() -> None:
     with VirtualCluster() as cluster:
         producer = sending(cluster)
