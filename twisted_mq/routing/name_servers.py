@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 from twisted_mq.logs import Logger
+from twisted_mq.protocol.errors import BodyError
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.remoting.client import RemotingClient, split_address
 from twisted_mq.remoting.errors import RemotingConnectError, RemotingError
 from twisted_mq.routing.address_server import AddressServer
 from twisted_mq.routing.errors import ClientOptionIllegal, NameServerUnreachable
+
+Answer = TypeVar("Answer")
 
 ENVIRONMENT = "NAMESRV_ADDR"
 """The environment variable that stands in for a namesrv argument, as for Apache's clients."""
@@ -72,8 +76,11 @@ class NameServers:
         self._timeout_seconds = timeout_seconds
         self._address_server = address_server
 
-    async def ask(self, request: RemotingCommand) -> RemotingCommand:
-        """The answer, whatever its code. Raises NameServerUnreachable when none of them answers."""
+    async def ask(self, request: RemotingCommand, read: Callable[[RemotingCommand], Answer]) -> Answer:
+        """What `read` makes of the answer, whatever its code; a server whose answer it cannot read (BodyError) has failed.
+
+        Raises NameServerUnreachable when none of them answers, and what else `read` raises.
+        """
         if not self.addresses:
             await self.update()
         failures: dict[str, str] = {}
@@ -81,8 +88,8 @@ class NameServers:
         for _ in addresses:
             address = addresses[self._turn % len(addresses)]
             try:
-                return await self._remoting.invoke(address, request, self._timeout_seconds)
-            except RemotingError as error:
+                return read(await self._remoting.invoke(address, request, self._timeout_seconds))
+            except (RemotingError, BodyError) as error:
                 failures[address] = str(error)
                 self.log.info("name server does not answer: address={address} {error}", address=address, error=error)
                 self._turn += 1

@@ -132,7 +132,9 @@ class RouteCache:
     async def _query(self, topic: str) -> TopicRouteData:
         header = GetRouteInfoRequestHeader(topic=topic, accept_standard_json_only=True)
         request = RemotingCommand.request(RequestCode.GET_ROUTEINFO_BY_TOPIC, encode_header(header))
-        answer = await self._name_servers.ask(request)
+        return await self._name_servers.ask(request, lambda answer: self._route(topic, answer))
+
+    def _route(self, topic: str, answer: RemotingCommand) -> TopicRouteData:
         if answer.code == ResponseCode.TOPIC_NOT_EXIST:
             raise TopicNotFound(topic, self._name_servers.addresses)
         if answer.code == ResponseCode.NO_PERMISSION:
