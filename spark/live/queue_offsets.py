@@ -61,12 +61,16 @@ def group_offsets(cluster: Cluster, queues: Sequence[MessageQueue], group: str) 
 
 
 def commit_offsets(cluster: Cluster, group: str, offsets: Mapping[MessageQueue, int]) -> None:
-    """Let the group consume from these offsets on: the last consumed plus one. Answered, so it is known to be kept."""
+    """Let the group consume from these offsets on: the last consumed plus one. Answered, so it is known to be kept.
+
+    Apache's broker does not know a group of which it was never pulled from; there is nothing of it to keep there yet.
+    """
 
     def header(queue: MessageQueue) -> AttrsInstance:
         return UpdateConsumerOffsetRequestHeader(consumer_group=group, commit_offset=offsets[queue], **_fields(queue))
 
-    for _ in _ask(cluster, list(offsets), RequestCode.UPDATE_CONSUMER_OFFSET, header, at_master=True):
+    code, unknown = RequestCode.UPDATE_CONSUMER_OFFSET, ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
+    for _ in _ask(cluster, list(offsets), code, header, absent=unknown, at_master=True):
         pass
 
 
