@@ -47,6 +47,8 @@ SPARK_READS = (
     "twisted_mq.storage.files.mapped_log",
     "twisted_mq.storage.files.paths",
     "twisted_mq.storage.columns",
+    "twisted_mq.storage.files.files_at_rest",
+    "twisted_mq.storage.tools.index_tools",
 )
 """What spark may take from storage: names, files and errors, never a running store."""
 

@@ -1,0 +1,51 @@
+"""All values of one record, fixed fields and length-prefixed ones, by a reader made of the runs of its declaration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeAlias
+
+from twisted_mq.protocol.layouts.derive import Field, LengthError, Run
+
+Value: TypeAlias = int | float | bytes
+ValueReader: TypeAlias = Callable[[bytes], tuple[Value, ...]]
+
+
+def all_fields(runs: Iterable[Run]) -> list[Field]:
+    """The fields in order; of a length-prefixed one the format is "s" and the size 0."""
+    return [field for run in runs for field in _with_follower(run)]
+
+
+def _with_follower(run: Run) -> Iterator[Field]:
+    yield from run.fields
+    if run.follower:
+        yield Field(run.size, 0, run.follower, "s")
+
+
+def value_reader(runs: Iterable[Run]) -> ValueReader:
+    """From the bytes of one whole record, whose runs are a layout's, to its values in the order of `all_fields`.
+
+    The reader raises LengthError where the record is too short for what its lengths say, or goes on behind it.
+    """
+    steps = [(run.size, run.as_struct().unpack_from, run.follower) for run in runs]
+    name = all_fields(runs)[-1].name
+
+    def read(data: bytes) -> tuple[Value, ...]:
+        values: list[Value] = []
+        position = 0
+        for size, unpack, follower in steps:
+            if len(data) - position < size:
+                raise LengthError(follower or name, size, len(data) - position)
+            values += unpack(data, position)
+            position += size
+            if follower:
+                length = values[-1]
+                if not 0 <= length <= len(data) - position:  # type: ignore[operator]  # numbers are before what they measure
+                    raise LengthError(follower, int(length), len(data) - position)
+                values.append(data[position : position + int(length)])
+                position += int(length)
+        if position < len(data):
+            raise LengthError(name, position, len(data))
+        return tuple(values)
+
+    return read

@@ -1,0 +1,6 @@
+"""Other bytes as tables: consume queues, index, timer, configuration, replication, frames; and any construct declaration."""
+
+from twisted_mq.spark.tables.frame_columns import from_frames
+from twisted_mq.spark.tables.sources import register
+
+__all__ = ["from_frames", "register"]

@@ -1,0 +1,64 @@
+"""Bytes in a column, taken apart by a construct declaration."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+import construct
+import pyarrow as pa
+from pyspark.sql import Column
+from pyspark.sql.pandas.functions import arrow_udf
+
+from twisted_mq.protocol.layouts.derive import LengthError, Run, derive_runs
+from twisted_mq.protocol.layouts.derive_values import Value, all_fields, value_reader
+from twisted_mq.spark.tables.layout_columns import layout_ddl, spark_type
+
+_ARROW = {
+    "int": pa.int32(), "bigint": pa.int64(), "float": pa.float32(), "double": pa.float64(), "binary": pa.binary(),
+}  # fmt: skip
+
+
+def from_frames(column: Column | str, layout: construct.Struct, *, fail: bool = False) -> Column:
+    """A struct column with the fields of `layout`, fixed ones and length-prefixed bytes, from a binary column.
+
+        READING = construct.Struct("sensor" / construct.Int32ub, "celsius" / construct.Float32b)
+        frame.select(from_frames("body", READING).alias("reading")).select("reading.*")
+
+    Bytes that are no such record are null, with `fail` an error. Raises LayoutError for a declaration with other kinds of
+    fields.
+    """
+    runs = tuple(derive_runs(layout))
+
+    def read(data: pa.Array) -> pa.Array:
+        return struct_maker(runs, fail)(data)
+
+    made: Column = arrow_udf(read, f"struct<{layout_ddl(runs)}>")(column)  # type: ignore[call-overload]
+    return made
+
+
+@functools.lru_cache(maxsize=16)
+def struct_maker(runs: tuple[Run, ...], fail: bool = False) -> Callable[[pa.Array], pa.StructArray]:
+    """From an array of bytes to one of structs. The declaration itself cannot travel to tasks, its runs can."""
+    read = value_reader(runs)
+    fields = [pa.field(field.name, _ARROW[spark_type(field)]) for field in all_fields(runs)]
+
+    def row(data: bytes | None) -> tuple[Value, ...] | None:
+        if data is None:
+            return None
+        try:
+            return read(data)
+        except LengthError:
+            if fail:
+                raise
+            return None
+
+    def make(data: pa.Array) -> pa.StructArray:
+        rows = list(map(row, data.to_pylist()))
+        columns = zip(*(found or (None,) * len(fields) for found in rows), strict=True) if rows else [()] * len(fields)
+        arrays = [pa.array(column, field.type) for field, column in zip(fields, columns, strict=True)]
+        return pa.StructArray.from_arrays(
+            arrays, fields=fields, mask=pa.array([found is None for found in rows], pa.bool_())
+        )
+
+    return make

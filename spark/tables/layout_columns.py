@@ -1,0 +1,50 @@
+"""Columns from a construct declaration: names and types are its fields'."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pyarrow as pa
+
+from twisted_mq.protocol.columns import Entries
+from twisted_mq.protocol.layouts.derive import Field, LayoutError, Run
+from twisted_mq.protocol.layouts.derive_values import all_fields
+
+_TYPES = {
+    "b": "int", "B": "int", "h": "int", "H": "int", "i": "int", "l": "int", "I": "bigint", "L": "bigint",
+    "q": "bigint", "e": "float", "f": "float", "d": "double",
+}  # fmt: skip
+"""Struct's format -> Spark's type. Unsigned numbers of 64 bits have none."""
+
+
+def spark_type(field: Field) -> str:
+    """Raises LayoutError for a field that no column holds."""
+    if field.format.endswith("s"):
+        return "binary"
+    if field.format not in _TYPES:
+        raise LayoutError(f"no Spark type for {field.name!r}, format {field.format!r}")
+    return _TYPES[field.format]
+
+
+def layout_ddl(runs: Iterable[Run]) -> str:
+    """The fields of a struct: `size:int,physical_offset:bigint,body:binary`. Raises LayoutError."""
+    return ",".join(f"{field.name}:{spark_type(field)}" for field in all_fields(runs))
+
+
+def camel_case(name: str) -> str:
+    """physical_offset -> physicalOffset, as the columns of stores are named."""
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+def entry_columns(entries: Entries) -> dict[str, pa.Array]:
+    """Numbers of many entries of fixed size, by their names as columns."""
+    names = entries.dtype.names or ()
+    return {camel_case(name): pa.array(_native(entries[name])) for name in names}
+
+
+def _native(column: np.ndarray) -> np.ndarray:
+    """In the machine's byte order; Spark has no numbers of 16 bits here."""
+    kind = column.dtype.newbyteorder("=")
+    return column.astype(np.int32 if kind.itemsize < np.dtype(np.int32).itemsize else kind)

@@ -1,0 +1,159 @@
+"""Data sources of the tables beside the log: one task a file, columns from the declarations.
+
+from twisted_mq.spark.tables import register
+register(session)
+session.read.format("rocketmq.consumequeue").load("/path/to/store")
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Iterator, Mapping
+from typing import ClassVar
+
+import attrs
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from twisted_mq.spark.columns.schema import ARROW_TYPES
+from twisted_mq.spark.errors import StoreReadError, WrongOption
+from twisted_mq.spark.named_options import named
+from twisted_mq.spark.tables import frames, store_files
+
+ROWS = 1024
+
+
+@attrs.frozen
+class Table:
+    """One kind of file: which there are under a path, and their columns, many rows at a time."""
+
+    name: str
+    columns: Mapping[str, str]
+    files: Callable[[str], list[str]]
+    read: Callable[[str], Iterator[dict[str, pa.Array]]]
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        return pa.schema([(name, ARROW_TYPES[kind]) for name, kind in self.columns.items()])
+
+    def batches(self, path: str) -> Iterator[pa.RecordBatch]:
+        """The rows of one file. Raises StoreReadError."""
+        schema = self.arrow_schema
+        for columns in self.read(path):
+            arrays = [columns[field.name].cast(field.type) for field in schema]
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _frame_files(path: str) -> list[str]:
+    """A file, or those of a folder that end in .frames."""
+    if not os.path.isdir(path):
+        return [path]
+    return sorted(entry.path for entry in os.scandir(path) if entry.name.endswith(".frames"))
+
+
+def _frames(path: str) -> Iterator[dict[str, pa.Array]]:
+    kinds = [ARROW_TYPES[kind] for kind in frames.COLUMNS.values()]
+    rows = frames.rows(path)
+    while some := list(itertools.islice(rows, ROWS)):
+        columns = zip(*some, strict=True)
+        yield {
+            name: pa.array([list(one.items()) if isinstance(one, dict) else one for one in column], kind)
+            for name, kind, column in zip(frames.COLUMNS, kinds, columns, strict=True)
+        }
+
+
+TABLES = {
+    table.name: table
+    for table in (
+        Table("rocketmq.consumequeue", store_files.QUEUE_COLUMNS, store_files.queue_files, store_files.queue_entries),
+        Table("rocketmq.index", store_files.INDEX_COLUMNS, store_files.index_files, store_files.index_entries),
+        Table("rocketmq.timer", store_files.TIMER_COLUMNS, store_files.timer_files, store_files.timer_units),
+        Table("rocketmq.config", store_files.CONFIG_COLUMNS, store_files.config_files, store_files.config_entries),
+        Table("rocketmq.ha", store_files.TRANSFER_COLUMNS, store_files.transfer_files, store_files.transfers),
+        Table("rocketmq.frames", frames.COLUMNS, _frame_files, _frames),
+    )
+}
+
+
+class TableReader(DataSourceReader):
+    """One task a file."""
+
+    def __init__(self, table: str, path: str) -> None:
+        self.table = table
+        self.path = path
+
+    def partitions(self) -> list[InputPartition]:
+        if not os.path.exists(self.path):
+            raise StoreReadError(f"{self.path}: no such file or directory")
+        return [InputPartition(path) for path in TABLES[self.table].files(self.path)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        if partition.value is not None:
+            yield from TABLES[self.table].batches(partition.value)
+
+
+class TableSource(DataSource):
+    """The data source of one table."""
+
+    table: ClassVar[str]
+
+    @classmethod
+    def name(cls) -> str:
+        return cls.table
+
+    def schema(self) -> str:
+        return ", ".join(f"`{name}` {kind}" for name, kind in TABLES[self.table].columns.items())
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        path = named(self.options, ("path",)).get("path")
+        if path is None:
+            raise WrongOption("path", "", "a path is needed: load(path)")
+        return TableReader(self.table, path.removeprefix("file://"))
+
+
+class ConsumeQueueSource(TableSource):
+    """Entries of consume queues."""
+
+    table = "rocketmq.consumequeue"
+
+
+class IndexSource(TableSource):
+    """Entries of the key index."""
+
+    table = "rocketmq.index"
+
+
+class TimerSource(TableSource):
+    """Units of the timer log."""
+
+    table = "rocketmq.timer"
+
+
+class ConfigSource(TableSource):
+    """Entries of a broker's tables."""
+
+    table = "rocketmq.config"
+
+
+class ReplicationSource(TableSource):
+    """What masters sent to slaves, recorded."""
+
+    table = "rocketmq.ha"
+
+
+class FrameSource(TableSource):
+    """Recorded remoting frames."""
+
+    table = "rocketmq.frames"
+
+
+SOURCES = (ConsumeQueueSource, IndexSource, TimerSource, ConfigSource, ReplicationSource, FrameSource)
+
+
+def register(session: SparkSession) -> None:
+    """Make all of these formats known to a session."""
+    for source in SOURCES:
+        session.dataSource.register(source)
