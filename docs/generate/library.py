@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 
 import twisted_mq.client
@@ -14,6 +15,9 @@ _PARTS = {
 }
 """Title -> beginnings of the names that stand below it; errors come last."""
 
+FACES = {"For asyncio": "twisted_mq.aio", "In plain calls": "twisted_mq.blocking"}
+"""Title -> the module whose own names stand below it; all others are those of `twisted_mq.client`."""
+
 
 def client() -> str:
     """Each name of `twisted_mq.client` under its part."""
@@ -25,9 +29,16 @@ def client() -> str:
     }
     left = [name for name in names if not any(name in found for found in (*parts.values(), errors))]
     parts |= {"Other names": left, "Errors": errors}
-    return "\n".join(
-        f"## {title}\n\n```{{eval-rst}}\n{_directives(found)}```\n" for title, found in parts.items() if found
-    )
+    sections = [(title, _directives(found)) for title, found in parts.items() if found]
+    sections += [(title, _own(module)) for title, module in FACES.items()]
+    return "\n".join(f"## {title}\n\n```{{eval-rst}}\n{text}```\n" for title, text in sections)
+
+
+def _own(module: str) -> str:
+    """What a face has of its own."""
+    face = importlib.import_module(module)
+    own = [name for name in face.__all__ if getattr(face, name).__module__.startswith(f"{module}.")]
+    return "".join(f".. autoclass:: {module}.{name}\n   :inherited-members: Exception\n" for name in own)
 
 
 def _is_error(name: str) -> bool:

@@ -129,5 +129,5 @@ class MessageExt:
 
     @property
     def transaction_type(self) -> int:
-        """One of MessageSysFlag's TRANSACTION_..._TYPE values."""
+        """Which of MessageSysFlag's transaction types it has."""
         return self.sys_flag & MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
