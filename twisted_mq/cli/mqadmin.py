@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from twisted_mq.cli.admin.calls import AdminContext
 from twisted_mq.cli.admin.command_line import CommandLine, UsageError, parse_command_line
 from twisted_mq.cli.admin.completion import print_completion
 from twisted_mq.cli.admin.registry import SubCommand, find_sub_command, overview, similar_names
@@ -162,24 +161,7 @@ async def execute(
     warn: Callable[[str], None],
 ) -> None:
     """Run a subcommand with connections of its own, which are closed at the end."""
-    from twisted.internet.task import deferLater
+    from twisted_mq.cli.admin.connected import connected
 
-    from twisted_mq.remoting.client import RemotingClient
-
-    signs_with = credentials()
-    client = RemotingClient(reactor, credentials=signs_with)
-    admin = AdminContext(
-        client=client,
-        name_servers=addresses,
-        echo=echo,
-        warn=warn,
-        now_ms=lambda: int(reactor.seconds() * 1000),
-        sleep=lambda seconds: deferLater(reactor, seconds),
-        reactor=reactor,
-        credentials=signs_with,
-        as_json="json" in line,
-    )
-    try:
+    with connected(reactor, addresses, echo, warn, credentials(), as_json="json" in line) as admin:
         await command.run(admin, line)
-    finally:
-        client.close()

@@ -1,0 +1,55 @@
+"""What commands of `mq` that only ask have in common: the connection of an admin tool, and where a look begins."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from twisted_mq.cli.errors import CliError
+
+if TYPE_CHECKING:
+    from twisted.internet.interfaces import IReactorTime
+
+    from twisted_mq.cli.admin.calls import AdminContext
+    from twisted_mq.cli.admin.queues import QueueReader
+    from twisted_mq.protocol.bodies import MessageQueue
+
+R = TypeVar("R")
+NAMESRV = click.option(
+    "--namesrv", envvar="NAMESRV_ADDR", default="127.0.0.1:9876", show_default=True, help="Name servers."
+)
+BEGINNINGS = "earliest, latest, a queue offset, or a time as 2026-11-22T08:00"
+
+
+def ask(namesrv: str, work: Callable[[AdminContext], Coroutine[Any, Any, R]]) -> R:
+    """What the work finds out over connections that are closed then. Raises what it raises."""
+    from twisted_mq.cli.admin.connected import connected
+    from twisted_mq.cli.errors import report
+    from twisted_mq.cli.mqadmin import credentials
+    from twisted_mq.cli.run import run_under_reactor
+
+    addresses = [part.strip() for part in namesrv.split(";") if part.strip()]
+
+    async def main(reactor: IReactorTime) -> R:
+        with connected(reactor, addresses, click.echo, lambda text: report("mq", text), credentials()) as admin:
+            return await work(admin)
+
+    return run_under_reactor(main)
+
+
+async def begin_of(reader: QueueReader, queue: MessageQueue, beginning: str) -> int:
+    """The offset where a look at a queue begins. Raises CliError for a beginning that is none."""
+    if beginning == "earliest":
+        return await reader.min_offset(queue)
+    if beginning == "latest":
+        return await reader.max_offset(queue)
+    if beginning.isascii() and beginning.isdigit():
+        return int(beginning)
+    try:
+        time = datetime.datetime.fromisoformat(beginning).astimezone()
+    except ValueError:
+        raise CliError(f"--from {beginning}: no beginning", f"give {BEGINNINGS}") from None
+    return await reader.offset_at(queue, int(time.timestamp() * 1000))

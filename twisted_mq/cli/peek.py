@@ -1,0 +1,109 @@
+"""`mq peek TOPIC` and `mq tail TOPIC`: messages without a group; nobody's position moves."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
+
+import click
+
+from twisted_mq.cli.asking import BEGINNINGS, NAMESRV, ask, begin_of
+from twisted_mq.cli.consume import writer
+
+if TYPE_CHECKING:
+    from twisted_mq.cli.admin.calls import AdminContext
+    from twisted_mq.protocol.bodies import MessageQueue
+    from twisted_mq.protocol.messages.message import MessageExt
+
+PAUSE_SECONDS = 0.5
+"""Between two looks at queues that have nothing new."""
+TAGS = click.option("--tags", default="*", show_default=True, help='Only messages with these tags, as "A || B".')
+JSON = click.option("--json", "form", flag_value="json", help="One JSON object a message, as `mq consume --json`.")
+RAW = click.option("--raw", "form", flag_value="raw", help="Only the bodies, each with a line end.")
+
+
+@click.command(short_help="Show messages of a topic; nobody's position moves.")
+@click.argument("topic")
+@click.option("--from", "beginning", default="earliest", show_default=True, help=f"{BEGINNINGS}.")
+@click.option("--count", default=10, show_default=True, type=click.IntRange(1), help="So many of each queue at most.")
+@TAGS
+@JSON
+@RAW
+@NAMESRV
+def peek(topic: str, beginning: str, count: int, tags: str, form: str | None, namesrv: str) -> None:
+    """Print messages of TOPIC, queue by queue, without being a member of any group.
+
+    \b
+    Examples:
+      mq peek Orders --count 3
+      mq peek Orders --from 2026-11-22T08:00 --json
+    """
+
+    async def main(admin: AdminContext) -> None:
+        write = writer(form, sys.stdout)
+        async for message in first_messages(admin, topic, beginning, count, tags):
+            write(message)
+
+    ask(namesrv, main)
+
+
+@click.command(short_help="Follow a topic as messages come; nobody's position moves.")
+@click.argument("topic")
+@click.option("--last", default=0, type=click.IntRange(0), help="Begin with the last N messages of each queue.")
+@TAGS
+@JSON
+@RAW
+@NAMESRV
+def tail(topic: str, last: int, tags: str, form: str | None, namesrv: str) -> None:
+    """Print messages of TOPIC as they come, until Ctrl-C, without being a member of any group.
+
+    \b
+    Example:
+      mq tail Orders --last 5
+    """
+
+    async def main(admin: AdminContext) -> None:
+        write = writer(form, sys.stdout)
+        async for message in new_messages(admin, topic, last, tags):
+            write(message)
+
+    ask(namesrv, main)
+
+
+async def first_messages(
+    admin: AdminContext, topic: str, beginning: str, count: int, tags: str = "*"
+) -> AsyncIterator[MessageExt]:
+    """Up to `count` messages of each queue from where the look begins, a queue after the other."""
+    from twisted_mq.cli.admin.queues import QueueReader
+
+    reader = await QueueReader.of(admin, topic)
+    for queue in reader.queues(topic):
+        left = count
+        first, end = await begin_of(reader, queue, beginning), await reader.max_offset(queue)
+        async for result in reader.pulls(queue, first, end, tags):
+            for message in result.messages[:left]:
+                yield message
+            left -= len(result.messages)
+            if left <= 0:
+                break
+
+
+async def new_messages(admin: AdminContext, topic: str, last: int, tags: str = "*") -> AsyncIterator[MessageExt]:
+    """All that comes from now on, and the last ones of each queue before."""
+    from twisted_mq.cli.admin.queues import QueueReader
+
+    reader = await QueueReader.of(admin, topic)
+    places: dict[MessageQueue, int] = {}
+    for queue in reader.queues(topic):
+        places[queue] = max(await reader.min_offset(queue), await reader.max_offset(queue) - last)
+    while True:
+        came = False
+        for queue, offset in places.items():
+            result = await reader.pull(queue, offset, expression=tags)
+            for message in result.messages:
+                yield message
+            came = came or result.next_begin_offset > offset
+            places[queue] = max(offset, result.next_begin_offset)
+        if not came:
+            await admin.sleep(PAUSE_SECONDS)
