@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from typing import TypeAlias, TypeVar
 
 from twisted.internet import defer, interfaces
 
@@ -41,6 +41,9 @@ from twisted_mq.protocol.text.properties import PROPERTY_MESSAGE_TYPE
 from twisted_mq.remoting.client import Connect
 
 Key = TypeVar("Key")
+
+Sending: TypeAlias = Coroutine[defer.Deferred[object], object, SendResult]
+"""A send that has not begun."""
 
 QueueSelector = Callable[[Sequence[MessageQueue], Message, Key], MessageQueue]
 """(all queues, message, key) -> queue (Apache: MessageQueueSelector)."""
@@ -89,7 +92,7 @@ class Producer:
         self._traces: TraceDispatcher | None = None
         if self.options.message_trace:
             self._traces = TraceDispatcher(self.client, group, self.options.trace_topic, "PRODUCE")
-        self._hooks = SendHooks(self.group, self.options.hooks)
+        self._hooks = SendHooks(self.group, self.options.hooks) if self.options.hooks else None
         self._gathering: Accumulator | None = None
         if self.options.auto_batch is not None:
             self._gathering = Accumulator(reactor, self.options.auto_batch, self._send_gathered)
@@ -232,15 +235,17 @@ class Producer:
         topic = with_namespace(self._namespace, message.topic)
         return Message(topic, message.body, message.flag, message.properties)
 
-    async def _send(self, message: Message, queue: MessageQueue | None, timeout_seconds: float | None) -> SendResult:
-        self.client.check_process()
-        if self._hooks:
-            return await self._hooked([message], queue, lambda given: self._send_now(given[0], queue, timeout_seconds))
-        return await self._send_now(message, queue, timeout_seconds)
+    def _send(self, message: Message, queue: MessageQueue | None, timeout_seconds: float | None) -> Sending:
+        if self._hooks is None:
+            return self._send_now(message, queue, timeout_seconds)
+        return self._hooked(
+            self._hooks, [message], queue, lambda given: self._send_now(given[0], queue, timeout_seconds)
+        )
 
     async def _send_now(
         self, message: Message, queue: MessageQueue | None, timeout_seconds: float | None
     ) -> SendResult:
+        self.client.check_process()
         named = self._named(message)
         check_message(named, self.options.limits)
         ready = outgoing(named, self.client.unique_key(), self.options.limits)
@@ -248,17 +253,18 @@ class Producer:
 
     async def _hooked(
         self,
+        hooks: SendHooks,
         messages: Sequence[Message],
         queue: MessageQueue | None,
-        send: Callable[[list[Message]], Awaitable[SendResult]],
+        send: Callable[[list[Message]], Sending],
     ) -> SendResult:
-        context = self._hooks.before(messages, queue)
+        context = hooks.before(messages, queue)
         try:
             result = await send(context.messages)
         except BaseException as error:
-            self._hooks.after(context, error=error)
+            hooks.after(context, error=error)
             raise
-        self._hooks.after(context, result)
+        hooks.after(context, result)
         return result
 
     async def _deliver(
@@ -338,19 +344,19 @@ class Producer:
             raise
         return await reply
 
-    async def _send_batch(
+    def _send_batch(
         self, messages: list[Message], queue: MessageQueue | None, timeout_seconds: float | None
-    ) -> SendResult:
-        self.client.check_process()
-        if self._hooks:
-            return await self._hooked(
-                messages, queue, lambda given: self._send_batch_now(given, queue, timeout_seconds)
-            )
-        return await self._send_batch_now(messages, queue, timeout_seconds)
+    ) -> Sending:
+        if self._hooks is None:
+            return self._send_batch_now(messages, queue, timeout_seconds)
+        return self._hooked(
+            self._hooks, messages, queue, lambda given: self._send_batch_now(given, queue, timeout_seconds)
+        )
 
     async def _send_batch_now(
         self, messages: list[Message], queue: MessageQueue | None, timeout_seconds: float | None
     ) -> SendResult:
+        self.client.check_process()
         named = [self._named(message) for message in messages]
         check_batch(named, self.options.limits)
         keys = [self.client.unique_key() for _ in messages]
@@ -376,13 +382,14 @@ class Producer:
 
     async def _send_one_way(self, message: Message, queue: MessageQueue | None) -> None:
         self.client.check_process()
-        context = self._hooks.before([message], queue, one_way=True) if self._hooks else None
+        hooks = self._hooks
+        context = None if hooks is None else hooks.before([message], queue, one_way=True)
         named = self._named(message if context is None else context.messages[0])
         check_message(named, self.options.limits)
         ready = outgoing(named, self.client.unique_key(), self.options.limits)
         await self._sender.deliver_one_way(ready, queue)
-        if context is not None:
-            self._hooks.after(context)
+        if hooks is not None and context is not None:
+            hooks.after(context)
 
     async def _recall(self, topic: str, handle: str) -> str:
         try:

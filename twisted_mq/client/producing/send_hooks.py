@@ -49,9 +49,6 @@ class SendHooks:
         self._group = group
         self._hooks = tuple(hooks)
 
-    def __bool__(self) -> bool:
-        return bool(self._hooks)
-
     def before(self, messages: Sequence[Message], queue: MessageQueue | None, *, one_way: bool = False) -> SendContext:
         """Tell the hooks of a send; the messages to send are those of the context."""
         copies = [copied(one) for one in messages]
