@@ -374,6 +374,7 @@ def test_queues_and_pauses_are_those_of_the_core(cluster: ServedCluster, group: 
         async with consumer(cluster, group, topic) as consumed:
             await take(consumed, 1)
             (queue,) = (one for one in consumed.queues if one.topic == topic)
+            assert (consumed.metrics.consumed, consumed.lag()[queue]) == (1, 0)
             consumed.pause(queue)
             assert consumed.is_paused(queue)
             consumed.resume()
