@@ -12,10 +12,9 @@ from twisted_mq.cli.admin.completion import print_completion
 from twisted_mq.cli.admin.registry import SubCommand, find_sub_command, overview, similar_names
 from twisted_mq.cli.errors import CliError, end_with_closed_pipe, escape_odd_output, harmless, report
 from twisted_mq.cli.run import Interrupted, run_under_reactor
-from twisted_mq.client.core.errors import ClientError
 from twisted_mq.config.environment import home_of_environment
 from twisted_mq.protocol.codes import ResponseCode
-from twisted_mq.protocol.errors import BrokerError, ProtocolError
+from twisted_mq.protocol.errors import BrokerError, RocketMQError
 from twisted_mq.remoting.errors import RemotingError
 from twisted_mq.version import version_line
 
@@ -94,7 +93,7 @@ def _run_command(command: SubCommand, arguments: Sequence[str]) -> int:
         print(error, file=sys.stderr)
         print(command.help)
         return 1
-    except (CliError, ClientError, ProtocolError, RemotingError) as error:
+    except (CliError, RocketMQError) as error:
         report(f"mqadmin {command.name}", with_next_step(error))
         return 1
     except Interrupted:

@@ -14,9 +14,9 @@ from twisted_mq.cli import mqadmin
 from twisted_mq.cli.admin.command_line import CommandLine
 from twisted_mq.cli.admin.registry import SubCommand, find_sub_command, served, similar_names, sub_commands
 from twisted_mq.cli.errors import CliError, harmless, report
-from twisted_mq.client.core.errors import ClientError
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.remoting.errors import RemotingTimeoutError
+from twisted_mq.routing.errors import ClientError
 
 REFERENCE = json.loads((Path(__file__).parent / "admin" / "subcommands.json").read_text())
 
@@ -204,6 +204,7 @@ def test_name_servers_come_from_the_option_before_the_environment(monkeypatch):
             RemotingTimeoutError("no answer from a:1"),
             "no answer from a:1; see `mqadmin clusterList` for the brokers that are up",
         ),
+        (ClientError("no route of T"), "no route of T"),
         (CliError("no name server at a:1", "start one with `mq up`"), "no name server at a:1; start one with `mq up`"),
     ],
 )
@@ -246,10 +247,7 @@ def test_what_comes_from_servers_moves_no_cursor_of_a_terminal(capsys):
     assert capsys.readouterr().err == "mqadmin topicList: remark \\x1b[2J\n"
 
 
-def test_a_client_error_is_one_line_too(monkeypatch, capsys):
-    def fail(main):
-        raise ClientError("no route of topic T")
-
-    monkeypatch.setattr(mqadmin, "run_under_reactor", fail)
-    assert mqadmin.run(["sendMessage", "-n", "a:1", "-t", "T", "-p", "x"]) == 1
-    assert capsys.readouterr() == ("", "mqadmin sendMessage: no route of topic T\n")
+def test_the_client_library_is_loaded_by_subcommands_that_need_it_alone():
+    """It would take a third of the time in which a question is answered."""
+    program = "import sys, twisted_mq.cli.mqadmin; sys.exit('twisted_mq.client' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -13,7 +13,6 @@ from twisted_mq.cli.admin.java_format import date_text, hash_order, pretty_json,
 from twisted_mq.cli.admin.server_settings import BAR, titled_brokers
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.text.fastjson import loads
-from twisted_mq.protocol.text.java import utf8
 
 TIMES = {"lastColdReadTimeMills": "lastColdReadTimeFormat", "createTimeMills": "createTimeFormat"}
 """Members of a group's figures that are shown as a date, under another name."""
@@ -53,7 +52,7 @@ def _with_dates(figures: Mapping[str, Any]) -> dict[str, Any]:
 
 
 async def update_cold_data_flow_ctr_group_config(admin: AdminContext, line: CommandLine) -> None:
-    body = utf8(f"{line.value('g')}={line.value('v')}\n")
+    body = f"{line.value('g')}={line.value('v')}\n".encode()
     for address in await chosen_masters(admin, line):
         await admin.invoke(address, RequestCode.UPDATE_COLD_DATA_FLOW_CTR_CONFIG, body=body)
         admin.say(f"updateColdDataFlowCtrGroupConfig success, {address}", broker=address)
@@ -61,7 +60,7 @@ async def update_cold_data_flow_ctr_group_config(admin: AdminContext, line: Comm
 
 async def remove_cold_data_flow_ctr_group_config(admin: AdminContext, line: CommandLine) -> None:
     for address in await chosen_masters(admin, line):
-        await admin.invoke(address, RequestCode.REMOVE_COLD_DATA_FLOW_CTR_CONFIG, body=utf8(line.value("g")))
+        await admin.invoke(address, RequestCode.REMOVE_COLD_DATA_FLOW_CTR_CONFIG, body=line.value("g").encode())
         admin.say(f"remove broker cold read threshold success, {address}", broker=address)
 
 

@@ -217,6 +217,8 @@ class _Parser:
         assert self._awaits is not None
         if len(value) > 1 and value[0] == value[-1] == '"':
             value = value[1:-1]
+        if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
+            raise UsageError(f"Option {self._awaits.spelled} needs text in UTF-8, got {value!r}")
         self.values.setdefault(self._awaits.key, value)
         self._awaits = None
 

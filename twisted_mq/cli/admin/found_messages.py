@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from twisted_mq.cli.admin.calls import AdminContext
 from twisted_mq.cli.admin.groups import addresses_of, route_topic
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
@@ -34,12 +36,9 @@ async def find_message(admin: AdminContext, topic: str, message_id: str, cluster
 
     Both kinds of ids look the same: a place at a broker that the cluster does not know is asked only when no key is found.
     """
-    is_known = await _is_of_known_broker(admin, message_id)
-    if is_known:
-        try:
+    if await _is_of_known_broker(admin, message_id):
+        with contextlib.suppress(BrokerError, RemotingError):
             return await view_message(admin, topic, message_id)
-        except (BrokerError, RemotingError):
-            is_known = False
     since = admin.now_ms() - THREE_DAYS_MS
     try:
         return (await messages_of_key(admin, topic, message_id, MOST_OF_A_KEY, since, FOREVER_MS, cluster, True))[0]

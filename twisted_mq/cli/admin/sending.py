@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -84,7 +83,7 @@ async def send_message(admin: AdminContext, line: CommandLine) -> None:
     if "i" in line and "b" not in line:
         raise UsageError("Broker name must be set if the queue is chosen!")
     topic = line.value("t")
-    message = Message.make(topic, os.fsencode(line.value("p")), line.value("c") or None, line.value("k") or None)
+    message = Message.make(topic, line.value("p").encode(), line.value("c") or None, line.value("k") or None)
     queue = MessageQueue(topic, line.value("b"), line.number("i", 0)) if "i" in line else None
     result = await send_once(admin, message, str(admin.now_ms()), queue, trace=line.is_true("m"))
     admin.say(RESULTS.head)

@@ -22,7 +22,6 @@ from twisted_mq.protocol.headers import (
     WipeWritePermOfBrokerResponseHeader,
 )
 from twisted_mq.protocol.names.routes import MASTER_ID
-from twisted_mq.protocol.text.java import utf8
 from twisted_mq.protocol.wire.header_codec import decode_header
 from twisted_mq.remoting.errors import RemotingError
 
@@ -37,7 +36,7 @@ async def _settings(admin: AdminContext, address: str, code: RequestCode) -> dic
 
 def _changed(line: CommandLine) -> bytes:
     """The body that sets the key of -k to the value of -v (MixAll.properties2String)."""
-    return utf8(f"{line.value('k')}={line.value('v')}\n")
+    return f"{line.value('k')}={line.value('v')}\n".encode()
 
 
 def _lines(settings: dict[str, str]) -> list[str]:

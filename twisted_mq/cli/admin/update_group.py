@@ -12,7 +12,6 @@ from twisted_mq.protocol.bodies import SubscriptionGroupConfig, decode_value, en
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.errors import BodyError
 from twisted_mq.protocol.text import fastjson
-from twisted_mq.protocol.text.java import utf8
 from twisted_mq.protocol.text.json_value import Json
 
 SWITCHES = {
@@ -53,7 +52,7 @@ def read_group(line: CommandLine) -> SubscriptionGroupConfig:
         value["attributes"] = dict(attributes.items())
     try:
         if "p" in line:
-            value["groupRetryPolicy"] = fastjson.loads(utf8(line.value("p")))
+            value["groupRetryPolicy"] = fastjson.loads(line.value("p").encode())
         return decode_value(SubscriptionGroupConfig, value)
     except BodyError as error:
         raise UsageError(f"Option -p: {error}") from None

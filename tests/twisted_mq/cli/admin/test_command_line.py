@@ -125,3 +125,9 @@ def test_charsets_times_and_switches():
 def test_what_is_no_time_is_wrong_usage(text):
     with pytest.raises(UsageError, match="Option -b needs ms since 1970"):
         CommandLine({"b": text}).time("b", 0)
+
+
+def test_bytes_that_are_no_text_are_wrong_usage():
+    with pytest.raises(UsageError, match=r"Option -t needs text in UTF-8, got '\\udcff'"):
+        parse_command_line(TOPIC_ROUTE, ["-t", "\udcff"])
+    assert parse_command_line(TOPIC_ROUTE, ["-t", "中"]).value("t") == "中"

@@ -144,6 +144,7 @@ class SendTests(AdminCase):
         self.assertEqual((row["tags"], row["keys"], row["messageBody"]), ("[TagB]", "[key]", "text"))
         refused = await self.fails(f"sendMessage -t {TOPIC} -p text -i 2")
         self.assertEqual(refused, "Broker name must be set if the queue is chosen!")
+        self.assertIn("illegal", await self.fails("sendMessage -t no/topic -p text"))
 
     async def test_how_long_sends_take(self) -> None:
         rows = await self.run_json(f"checkMsgSendRT -t {TOPIC} -a 3 -s 10")
