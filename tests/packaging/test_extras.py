@@ -99,14 +99,14 @@ def test_commands_say_what_to_install(installed, tmp_path, words, part, missing,
 
 
 @pytest.mark.parametrize(
-    ("module", "missing", "extra"),
+    ("module", "name", "missing", "extra"),
     [
-        ("twisted_mq.testing", "numpy, sqlglot", "broker"),
-        ("twisted_mq.spark.source", "numpy, pyarrow, pyspark", "spark"),
+        ("twisted_mq.testing", "EmbeddedServer", "numpy, sqlglot", "broker"),
+        ("twisted_mq.spark.source", "*", "numpy, pyarrow, pyspark", "spark"),
     ],
 )
-def test_imports_say_what_to_install(installed, tmp_path, module, missing, extra):
-    done = run(installed(""), tmp_path, "-c", f"import {module}")
+def test_imports_say_what_to_install(installed, tmp_path, module, name, missing, extra):
+    done = run(installed(""), tmp_path, "-c", f"from {module} import {name}")
     part = module.removesuffix(".source")
     assert done.stderr.splitlines()[-1] == f"twisted_mq.extras.MissingExtra: {hint(part, missing, extra)}"
 
