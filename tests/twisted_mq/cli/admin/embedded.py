@@ -22,7 +22,7 @@ from twisted_mq.client.core.message import Message
 from twisted_mq.client.producing.producer import Producer
 from twisted_mq.client.producing.send_result import SendResult
 from twisted_mq.protocol.bodies import MessageQueue
-from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.errors import RocketMQError
 from twisted_mq.remoting.client import RemotingClient
 from twisted_mq.testing import EmbeddedCluster
 
@@ -119,7 +119,7 @@ class AdminCase(TestCase):
         """Why a command line fails."""
         try:
             await self.run_line(text)
-        except (BrokerError, CliError, UsageError) as error:
+        except (CliError, RocketMQError, UsageError) as error:
             return str(error)
         raise AssertionError(f"{text} did not fail")
 
