@@ -20,7 +20,7 @@ from twisted_mq.protocol.messages.compression import CompressionError, plain_bod
 from twisted_mq.protocol.text.properties import PROPERTY_KEYS, PROPERTY_TAGS, PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX
 from twisted_mq.spark.columns.arrow_texts import as_text, replace_rows
 from twisted_mq.spark.columns.inner_batches import holds_messages, with_messages_of_batches
-from twisted_mq.spark.columns.properties import Properties, parse_properties
+from twisted_mq.spark.columns.properties import PropertyTexts, parse_properties
 from twisted_mq.spark.columns.records import Records, gather
 from twisted_mq.spark.columns.schema import COLUMNS, TIMESTAMP_TYPE, arrow_schema
 from twisted_mq.spark.columns.selection import EVERYTHING, Selection
@@ -69,17 +69,17 @@ class Batch:
         return as_text(gather(self.spans.log, self.spans.topic, self.spans.topic_end))
 
     @functools.cached_property
-    def properties(self) -> Properties:
-        return parse_properties(gather(self.spans.log, self.spans.properties, self.spans.ends))
+    def properties(self) -> PropertyTexts:
+        return PropertyTexts(gather(self.spans.log, self.spans.properties, self.spans.ends))
 
 
 def _number(field: str, batch: Batch) -> pa.Array:
-    return pa.array(batch.records.fields[field])
+    return pa.array(batch.records.numbers(field))
 
 
 def _timestamp(field: str, batch: Batch) -> pa.Array:
     """Milliseconds as Spark's microseconds."""
-    ms = batch.records.fields[field]
+    ms = batch.records.numbers(field)
     unknown = (ms < _FIRST_MS) | (ms > _LAST_MS)
     return pa.array(np.where(unknown, 0, ms) * 1000, mask=unknown).view(TIMESTAMP_TYPE)
 
@@ -87,7 +87,7 @@ def _timestamp(field: str, batch: Batch) -> pa.Array:
 def _host(field: str, batch: Batch) -> pa.Array:
     """Addresses are few: each different one is made into text once."""
     rows, texts = [], []
-    for hosts in batch.records.hosts[field]:
+    for hosts in batch.records.hosts(field):
         width = hosts.packed.shape[1]
         packed = pa.Array.from_buffers(pa.binary(width), len(hosts.rows), [None, pa.py_buffer(hosts.packed)])
         different = packed.dictionary_encode()
@@ -124,7 +124,7 @@ def _property(name: str, batch: Batch) -> pa.Array:
 
 
 def _properties(batch: Batch) -> pa.Array:
-    return batch.properties.as_map()
+    return parse_properties(batch.properties.texts).as_map()
 
 
 def _crc_ok(batch: Batch) -> pa.Array:

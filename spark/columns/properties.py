@@ -10,6 +10,7 @@ always equal what the protocol's own decoder says.
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from twisted_mq.protocol.text.properties import decode_property_bytes
-from twisted_mq.spark.columns.arrow_texts import Rows, invalid_utf8_rows, replace_rows, spans, split_buffers
+from twisted_mq.spark.columns.arrow_texts import Rows, as_text, invalid_utf8_rows, replace_rows, spans, split_buffers
 
 MAP_TYPE = pa.map_(pa.string(), pa.string())
 _NAME_END = 1
@@ -26,34 +27,65 @@ _MASK_BITS = 62
 """So many different names fit as bits of a signed 64-bit number."""
 
 
+class PropertyTexts:
+    """The stored properties of a batch; single ones are found by searching for their names, without a look at others."""
+
+    def __init__(self, texts: pa.BinaryArray) -> None:
+        self.texts = texts
+
+    @functools.cached_property
+    def _split(self) -> tuple[Rows, npt.NDArray[np.uint8]]:
+        return split_buffers(self.texts)
+
+    @functools.cached_property
+    def _name_ends(self) -> Rows:
+        return np.flatnonzero(self._split[1] == _NAME_END)
+
+    @functools.cached_property
+    def _value_ends(self) -> Rows:
+        return np.flatnonzero(self._split[1] == _VALUE_END)
+
+    def value_of(self, name: str) -> pa.StringArray:
+        """One property's value a row, null where the row has none."""
+        offsets, data = self._split
+        marks, rows = self._ends_of(name.encode())
+        following = np.searchsorted(self._value_ends, marks)
+        value_ends = np.minimum(np.append(self._value_ends, len(data))[following], offsets[rows + 1])
+        filled = value_ends > marks + 1
+        if not filled.all():
+            marks, rows, value_ends = marks[filled], rows[filled], value_ends[filled]
+        values = as_text(spans(data, marks + 1, value_ends, pa.binary()))
+        if len(rows) == len(self.texts) and (rows[1:] > rows[:-1]).all():
+            return values
+        where = np.zeros(len(self.texts), np.int64)
+        absent = np.ones(len(self.texts), np.bool_)
+        where[rows] = np.arange(len(rows))  # of equal names the last counts
+        absent[rows] = False
+        return values.take(pa.array(where, mask=absent))
+
+    def _ends_of(self, name: bytes) -> tuple[Rows, Rows]:
+        """Where this name ends, behind its bytes, which begin a text or follow a value; and in which rows."""
+        offsets, data = self._split
+        ends = self._name_ends
+        for back, byte in enumerate(reversed(name), 1):
+            ends = ends[data[ends - back] == byte]
+            ends = ends[ends >= back]
+        begins, rows = ends - len(name), _rows_of(offsets, ends)
+        whole = (begins == offsets[rows]) | ((data[begins - 1] == _VALUE_END) & (begins > offsets[rows]))
+        return (ends, rows) if whole.all() else (ends[whole], rows[whole])
+
+
 class Properties:
     """The properties of a batch: names and values of all rows in a line; row i's begin at offsets[i]."""
 
-    def __init__(self, offsets: Rows, names: pa.StringArray, values: pa.StringArray, codes: pa.DictionaryArray) -> None:
+    def __init__(self, offsets: Rows, names: pa.StringArray, values: pa.StringArray) -> None:
         self.offsets = offsets.astype(np.int32)
         self.names = names
         self.values = values
-        self._name_codes = np.asarray(codes.indices)
-        self._different_names = codes.dictionary.to_pylist()
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
 
     def as_map(self) -> pa.MapArray:
         """One map a row; a record without properties has an empty one."""
         return pa.MapArray.from_arrays(pa.array(self.offsets), self.names, self.values, type=MAP_TYPE)
-
-    def value_of(self, name: str) -> pa.StringArray:
-        """One property's value a row, null where the row has none."""
-        if name not in self._different_names:
-            return pa.nulls(len(self), pa.string())
-        items = np.flatnonzero(self._name_codes == self._different_names.index(name))
-        where = np.zeros(len(self), np.int64)
-        absent = np.ones(len(self), np.bool_)
-        rows = _rows_of(self.offsets, items)
-        where[rows] = items
-        absent[rows] = False
-        return self.values.take(pa.array(where, mask=absent))
 
 
 def parse_properties(texts: pa.BinaryArray) -> Properties:
@@ -88,7 +120,7 @@ def _with_odd_rows(parsed: Properties, odd: dict[int, dict[str, str]]) -> Proper
     more_values = pa.array([value for properties in odd.values() for value in properties.values()], pa.string())
     names = pa.concat_arrays([parsed.names, more_names]).take(where)
     values = pa.concat_arrays([parsed.values, more_values]).take(where)
-    return Properties(offsets, names, values, names.dictionary_encode())
+    return Properties(offsets, names, values)
 
 
 def _parse(texts: pa.BinaryArray) -> Properties | Rows:
@@ -107,7 +139,7 @@ def _parse(texts: pa.BinaryArray) -> Properties | Rows:
     codes = names.dictionary_encode()
     firsts = np.searchsorted(begins, offsets)
     odd = _rows_with_equal_names(firsts, codes)
-    return odd if len(odd) else Properties(firsts, names, values, codes)
+    return odd if len(odd) else Properties(firsts, names, values)
 
 
 class _Items(NamedTuple):

@@ -6,13 +6,15 @@ Which records are intact is storage.columns.record_columns' to say. Variable fie
 
 from __future__ import annotations
 
+import functools
+
 import attrs
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from twisted_mq.protocol.columns import Numbers, Positions
-from twisted_mq.protocol.layouts.record_columns import HOST_FIELDS, NUMBER_FIELDS, heads_at, hosts_at
+from twisted_mq.protocol.layouts.record_columns import Heads, heads_at, hosts_at
 from twisted_mq.storage.columns.record_columns import RecordColumns
 from twisted_mq.storage.files.mapped_log import LogBytes
 
@@ -25,20 +27,34 @@ class Hosts:
     packed: npt.NDArray[np.uint8]
 
 
-@attrs.frozen(eq=False)
 class Records:
-    """Intact records of one file, in order: where they and their parts lie, and their leading fields, a row each."""
+    """Intact records of one file, in order, a row each: where they and their parts lie, and their leading fields.
 
-    spans: RecordColumns
-    fields: dict[str, Numbers]
-    hosts: dict[str, list[Hosts]]
+    Fields are copied out when they are first asked for, all others are never touched.
+    """
+
+    def __init__(self, spans: RecordColumns) -> None:
+        self.spans = spans
 
     def __len__(self) -> int:
         return len(self.spans)
 
+    @functools.cached_property
+    def _heads(self) -> Heads:
+        return heads_at(self.spans.log.data, self.spans.starts)
+
+    def numbers(self, name: str) -> Numbers:
+        """A field in the machine's byte order."""
+        column = self._heads[name]
+        return column.astype(column.dtype.newbyteorder("="))
+
+    def hosts(self, name: str) -> list[Hosts]:
+        """A host field, by the length of its addresses."""
+        return [Hosts(*found) for found in hosts_at(self.spans.log.data, self.spans.starts, self._heads, name)]
+
     def select(self, rows: Positions) -> Records:
         """The records of these rows, which must be in ascending order."""
-        return load_records(self.spans.rows(rows))
+        return Records(self.spans.rows(rows))
 
 
 def gather(log: LogBytes, begins: Positions, ends: Positions) -> pa.BinaryArray:
@@ -54,12 +70,3 @@ def gather(log: LogBytes, begins: Positions, ends: Positions) -> pa.BinaryArray:
     data = pa.py_buffer(log.data).slice(base, span)
     both = pa.Array.from_buffers(pa.binary(), 2 * count - 1, [None, pa.py_buffer(offsets), data])
     return both.take(pa.array(np.arange(0, 2 * count, 2, dtype=np.int32)))
-
-
-def load_records(spans: RecordColumns) -> Records:
-    """These records, with all their leading fields in the machine's byte order."""
-    data, starts = spans.log.data, spans.starts
-    heads = heads_at(data, starts)
-    fields = {name: heads[name].astype(heads.dtype[name].newbyteorder("=")) for name in NUMBER_FIELDS}
-    hosts = {name: [Hosts(*found) for found in hosts_at(data, starts, heads, name)] for name in HOST_FIELDS}
-    return Records(spans, fields, hosts)

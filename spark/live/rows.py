@@ -11,7 +11,7 @@ import pyarrow as pa
 from twisted_mq.protocol.columns import Mask
 from twisted_mq.protocol.messages.subscription import is_tag_type, split_tags
 from twisted_mq.spark.columns.makers import Origin, record_batches
-from twisted_mq.spark.columns.records import load_records
+from twisted_mq.spark.columns.records import Records
 from twisted_mq.spark.columns.selection import Selection as Wanted
 from twisted_mq.spark.live.errors import LiveError
 from twisted_mq.spark.live.pulling import Selection, Stretch
@@ -51,7 +51,7 @@ class RowMaker:
             )
         names = [*self.columns, *({_OFFSET} - set(self.columns))]
         origin = Origin(broker_name=self.stretch.queue.broker_name)
-        for batch in record_batches(load_records(records), names, _exact_tags(self.selection), origin):
+        for batch in record_batches(Records(records), names, _exact_tags(self.selection), origin):
             offsets = np.asarray(batch[_OFFSET])
             kept = self._new(offsets)
             rows = batch if kept.all() else batch.filter(pa.array(kept))

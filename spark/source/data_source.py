@@ -72,6 +72,12 @@ class RocketMQDataSource(DataSource):
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         return StreamWriter(checked_sink(self.options, schema, overwrite))
 
+    def __getstate__(self) -> dict[str, object]:
+        """What travels from load(): Spark does not call `schema` there where the user says one."""
+        if self.ends is None and not self._is_live and {"path", "paths"} & {name.lower() for name in self.options}:
+            self.ends = log_ends(read_options(self.options))
+        return self.__dict__
+
     @property
     def _is_live(self) -> bool:
         return NAME_SERVER in self.options

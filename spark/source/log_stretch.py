@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import attrs
 import numpy as np
 
-from twisted_mq.spark.columns.records import Records, load_records
+from twisted_mq.spark.columns.records import Records
 from twisted_mq.spark.errors import LogFileGone
 from twisted_mq.spark.source.open_log import OpenLog
 from twisted_mq.spark.source.splits import StoreRange
@@ -85,7 +85,7 @@ def read_stretch(log: OpenLog, position: int, end: int) -> Iterator[Records | Da
         window = log.window(position, WINDOW_BYTES)
         following = position
         for batch in _batches(window, end - position):
-            yield load_records(batch)
+            yield Records(batch)
             following = position + int(batch.ends[-1])
         if following > position:
             position = following
@@ -93,7 +93,7 @@ def read_stretch(log: OpenLog, position: int, end: int) -> Iterator[Records | Da
             return
         elif window.size < (size := log.record_size(position)):
             window = log.window(position, size)
-            yield load_records(intact_records(window, np.zeros(1, np.int64)))
+            yield Records(intact_records(window, np.zeros(1, np.int64)))
             position += size
         else:
             following = next(log.records_from(position + 1, end), end)

@@ -19,7 +19,7 @@ from twisted_mq.protocol.layouts.derive import derive_dtype
 from twisted_mq.protocol.layouts.queue_entry import BATCH_QUEUE_ENTRY, FILLER_SIZE, QUEUE_ENTRY
 from twisted_mq.protocol.names.system_topics import SCHEDULE_TOPIC
 from twisted_mq.protocol.text.java import tags_code
-from twisted_mq.spark.columns.records import Records, load_records
+from twisted_mq.spark.columns.records import Records
 from twisted_mq.spark.columns.selection import Selection
 from twisted_mq.spark.errors import LogFileGone, WrongOption
 from twisted_mq.spark.source.log_stretch import WINDOW_BYTES, Damage, Missing, gone
@@ -164,8 +164,8 @@ def _records(log: OpenLog, positions: Positions, sizes: Numbers) -> Iterator[Rec
         room = np.searchsorted(np.cumsum(sizes[begin : begin + BATCH_ROWS]), WINDOW_BYTES)
         end = begin + max(1, int(room))
         data, starts = _gathered(log, positions[begin:end], sizes[begin:end])
-        records = load_records(intact_records(data, starts, in_place=False))
-        right = records.fields["physical_offset"] == log.first_offset + positions[begin : begin + len(records)]
+        records = Records(intact_records(data, starts, in_place=False))
+        right = records.numbers("physical_offset") == log.first_offset + positions[begin : begin + len(records)]
         count = len(records) if right.all() else int(right.argmin())
         if count:
             yield records if count == len(records) else records.select(np.arange(count))

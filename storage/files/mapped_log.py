@@ -84,7 +84,9 @@ class LogBytes:
         starts: list[int] = []
         append, data, unpack = starts.append, self.data, unpack_size
         end = min(end, self.size - SMALLEST_RECORD + 1)
-        while position < end and len(starts) < most:
+        for _ in range(most):
+            if position >= end:
+                break
             (size,) = unpack(data, position)
             if size < SMALLEST_RECORD:
                 break

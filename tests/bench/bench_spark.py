@@ -30,9 +30,9 @@ from rich.table import Table
 from twisted_mq.protocol.layouts.host import IPV4_HOST_BYTES, host_text, pack_host
 from twisted_mq.protocol.layouts.record import MESSAGE
 from twisted_mq.protocol.layouts.record_codec import encode_record
+from twisted_mq.protocol.layouts.record_columns import HOST_FIELDS
 from twisted_mq.protocol.messages.compression import plain_body
 from twisted_mq.protocol.text.properties import decode_property_bytes, encode_properties
-from twisted_mq.spark.columns.records import HOST_FIELDS
 from twisted_mq.spark.columns.schema import COLUMN_NAMES, spark_ddl
 from twisted_mq.spark.session import local_session
 from twisted_mq.spark.source.open_log import OpenLog

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from twisted_mq.protocol.text.properties import decode_property_bytes
-from twisted_mq.spark.columns.properties import MAP_TYPE, parse_properties
+from twisted_mq.spark.columns.properties import MAP_TYPE, PropertyTexts, parse_properties
 
 PIECES = st.sampled_from([b"\x01", b"\x02", b"a", b"b", b"TAGS", b"KEYS", "é".encode(), b"\xff", b"UNIQ_KEY", b" "])
 TEXTS = st.lists(st.lists(PIECES, max_size=9).map(b"".join), max_size=8)
@@ -28,7 +28,7 @@ def test_maps_equal_the_protocols_decoder(texts: list[bytes]) -> None:
 
 @given(TEXTS, st.sampled_from(["TAGS", "a", "é", "absent"]))
 def test_one_property_of_each_row(texts: list[bytes], name: str) -> None:
-    values = parse_properties(pa.array(texts, pa.binary())).value_of(name).to_pylist()
+    values = PropertyTexts(pa.array(texts, pa.binary())).value_of(name).to_pylist()
     assert values == [decode_property_bytes(text).get(name) for text in texts]
 
 

@@ -7,7 +7,8 @@ import pytest
 
 from tests.spark.stores import IPV6_BORN, IPV6_STORE, StoreWriter
 from twisted_mq.protocol.layouts.record import read_head, read_spans
-from twisted_mq.spark.columns.records import gather, load_records
+from twisted_mq.protocol.layouts.record_columns import HOST_FIELDS, NUMBER_FIELDS
+from twisted_mq.spark.columns.records import Records, gather
 from twisted_mq.spark.source.stores import Store, list_log_files
 from twisted_mq.storage.columns.record_columns import intact_records
 from twisted_mq.storage.files.mapped_log import MappedLog
@@ -31,12 +32,12 @@ def test_fields_and_spans_equal_the_protocols_reader(writer: StoreWriter) -> Non
     log = mixed_store(writer)
     spans = intact_records(log, np.array(writer.positions))
     assert spans.starts.tolist() == writer.positions
-    records = load_records(spans)
+    records = Records(spans)
     assert len(records) == 8
-    hosts = {name: dict(_host_rows(groups)) for name, groups in records.hosts.items()}
+    hosts = {name: dict(_host_rows(groups)) for name in HOST_FIELDS for groups in [records.hosts(name)]}
     for row, start in enumerate(writer.positions):
         head = read_head(log.data, start)
-        found = {name: column[row].item() for name, column in records.fields.items()}
+        found = {name: records.numbers(name)[row].item() for name in NUMBER_FIELDS}
         found |= {name: rows[row] for name, rows in hosts.items()}
         assert found == head._asdict()
         columns = (spans.body, spans.body_end, spans.topic, spans.topic_end, spans.properties, spans.ends)
@@ -51,16 +52,16 @@ def _host_rows(groups):  # type: ignore[no-untyped-def]
 
 def test_selected_rows(writer: StoreWriter) -> None:
     log = mixed_store(writer)
-    records = load_records(intact_records(log, np.array(writer.positions))).select(np.array([1, 6]))
+    records = Records(intact_records(log, np.array(writer.positions))).select(np.array([1, 6]))
     assert records.spans.starts.tolist() == [writer.positions[1], writer.positions[6]]
-    assert records.fields["flag"].tolist() == [-1, 0]
+    assert records.numbers("flag").tolist() == [-1, 0]
     assert gather(log, records.spans.topic, records.spans.topic_end).to_pylist() == [b"Orders", b"long" * 40]
 
 
 def test_nothing_to_load(writer: StoreWriter) -> None:
     log = mixed_store(writer)
     none = np.array([], np.int64)
-    assert len(load_records(intact_records(log, none))) == 0
+    assert len(Records(intact_records(log, none))) == 0
     assert gather(log, none, none).to_pylist() == []
 
 
