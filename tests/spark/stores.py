@@ -90,7 +90,9 @@ class StoreWriter:
     def _put(self, physical_offset: int, data: bytes) -> None:
         first = physical_offset - physical_offset % self.file_size
         start = physical_offset - first
-        file = self._log.setdefault(first, bytearray(self.file_size))
+        if first not in self._log:
+            self._log[first] = bytearray(self.file_size)
+        file = self._log[first]
         file[start : start + len(data)] = data
 
     def overwrite(self, physical_offset: int, data: bytes) -> None:
