@@ -73,11 +73,11 @@ def _numbers(text: str, base: int, limit: int) -> range:
 def is_listed(source_ip: str, patterns: Iterable[Pattern]) -> bool:
     """Whether one of them has the address; false for what is no address."""
     try:
-        packed = ipaddress.ip_address(source_ip).packed
+        address = ipaddress.ip_address(source_ip)
     except ValueError:
         return False
-    width = 1 if len(packed) == 4 else 2
-    parts = [int.from_bytes(packed[at : at + width]) for at in range(0, len(packed), width)]
+    separator, base = (".", 10) if address.version == 4 else (":", 16)
+    parts = [int(part, base) for part in address.exploded.split(separator)]
     return any(
         len(pattern) == len(parts) and all(part in one for part, one in zip(parts, pattern, strict=True))
         for pattern in patterns
