@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
-from twisted.internet import interfaces
-from twisted.internet.endpoints import wrapClientTLS
+import attrs
+from twisted.internet import defer, interfaces
+from zope.interface import implementer
 
 from twisted_mq.encryption.settings import ClientSettings
 from twisted_mq.extras import require
@@ -13,10 +15,37 @@ from twisted_mq.extras import require
 Connect = Callable[[str, int], interfaces.IStreamClientEndpoint]
 
 
-def encrypted(connect: Connect, settings: ClientSettings, now: float) -> Connect:
+@implementer(interfaces.IStreamClientEndpoint)
+@attrs.frozen
+class EncryptedEndpoint:
+    """TLS on an endpoint, whose small writes leave at the clock's next turn; without one at that of the default reactor.
+
+    That is what Twisted's wrapClientTLS has; a program of another reactor never runs it.
+    """
+
+    creator: interfaces.IOpenSSLClientConnectionCreator
+    endpoint: interfaces.IStreamClientEndpoint
+    clock: interfaces.IReactorTime | None
+
+    def connect(self, protocolFactory: interfaces.IProtocolFactory) -> defer.Deferred[interfaces.IProtocol]:
+        from twisted.protocols.tls import TLSMemoryBIOFactory
+
+        factory = TLSMemoryBIOFactory(self.creator, True, protocolFactory, clock=self.clock)
+        return self.endpoint.connect(factory).addCallback(_wrapped)
+
+
+def _wrapped(made: Any) -> interfaces.IProtocol:
+    """What TLS carries; Any, for no interface has it."""
+    carried: interfaces.IProtocol = made.wrappedProtocol
+    return carried
+
+
+def encrypted(
+    connect: Connect, settings: ClientSettings, now: float, clock: interfaces.IReactorTime | None = None
+) -> Connect:
     """The same endpoints with TLS on them. `now` is in seconds since 1970. Raises ConfigError, MissingExtra."""
     require("TLS", "tls")
     from twisted_mq.encryption.contexts import client_creators
 
     creator = client_creators(settings, now)
-    return lambda host, port: wrapClientTLS(creator(host), connect(host, port))
+    return lambda host, port: EncryptedEndpoint(creator(host), connect(host, port), clock)

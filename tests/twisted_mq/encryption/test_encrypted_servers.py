@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
 from twisted.internet import defer, reactor
 from twisted.internet.task import deferLater
+from twisted.internet.utils import getProcessOutput
 from twisted.trial.unittest import TestCase
 
 from tests.support.certificates import Authority, Files
@@ -223,6 +225,25 @@ class TogetherTest(EncryptedCase):
         result = await producer.send(Message("T", b"secret"))
         self.assertEqual((result.status.name, result.queue_offset), ("SEND_OK", 0))
         self.assertEqual(broker.controller.store.max_physical_offset() > 0, True)
+
+    async def test_an_asyncio_program_sends_encrypted_without_the_default_reactor(self) -> None:
+        namesrv = self.namesrv(**self.tls("enforcing"))
+        client = {"tls_client_auth_server": True, "tls_client_trust_cert_path": self.authority.path}
+        await self.broker(**self.tls("enforcing", **client), namesrv_addr=f"127.0.0.1:{namesrv.port}")
+        program = """
+import asyncio, sys
+from twisted_mq.aio import ClientOptions, Message, Producer
+
+async def main(namesrv, authority):
+    options = ClientOptions(tls_enable=True, tls_trust_cert_path=authority)
+    async with Producer(namesrv, group="P", client_options=options) as producer:
+        print((await producer.send(Message("T", b"secret"))).status.name, "twisted.internet.reactor" in sys.modules)
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+        arguments = ["-c", program, f"127.0.0.1:{namesrv.port}", self.authority.path]
+        said = await getProcessOutput(sys.executable, arguments, os.environ, errortoo=True)
+        self.assertEqual(said, b"SEND_OK False\n")
 
     async def test_a_slave_copies_over_an_encrypted_link(self) -> None:
         link = {"ha_tls": True, "ha_shared_secret": "planted-secret-of-links"}

@@ -126,7 +126,7 @@ class MQClient:
             return self._connect
         connect = self._connect or tcp_endpoint(self.reactor, self.options.connect_timeout_seconds)
         try:
-            return encrypted(connect, settings, self.reactor.seconds())
+            return encrypted(connect, settings, self.reactor.seconds(), self.reactor)
         except ConfigError as error:
             raise ClientOptionIllegal(str(error)) from error
 
