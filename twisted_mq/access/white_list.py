@@ -77,7 +77,7 @@ def is_listed(source_ip: str, patterns: Iterable[Pattern]) -> bool:
     except ValueError:
         return False
     separator, base = (".", 10) if address.version == 4 else (":", 16)
-    parts = [int(part, base) for part in address.exploded.split(separator)]
+    parts = [int(part, base) for part in address.exploded.partition("%")[0].split(separator)]
     return any(
         len(pattern) == len(parts) and all(part in one for part, one in zip(parts, pattern, strict=True))
         for pattern in patterns

@@ -35,7 +35,6 @@ FIXED: dict[str, bool | int | str] = {
     "maxStatsIdleTimeInMinutes": -1,
     "maxTopicLength": 127,
     "messageIndexSafe": True,
-    "metricsExporterType": "DISABLE",
     "offsetCheckInSlave": False,
     "rejectPullConsumerEnable": False,
     "storeType": "default",
