@@ -204,7 +204,7 @@ class OrderedObserver(Observer):
             client = self._coordinator.clients[broker.name]
             if client.session_id not in self._coordinator.ensemble.sessions:
                 raise Broken(f"{broker.name} takes sends of {topic}/{name}, and its session is over")
-            if unit.epoch == newest and broker.agent is not self._promoted[unit_path(topic, name)]:
+            if unit.epoch == newest and broker.agent is not self._promoted.get(unit_path(topic, name)):
                 raise Broken(f"{broker.name} takes sends of {topic}/{name}, and another process became the head")
         if epochs.count(newest) > 1 or max(epochs, default=0) > newest:
             raise Broken(f"{topic}/{name} is at epoch {newest}, and sends are taken in {epochs}")
