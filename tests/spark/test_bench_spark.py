@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.bench_spark import ConstructRowReader, write_log
+from tests.bench.bench_spark import FEW, ConstructRowReader, PremadeReader, write_log
 from twisted_mq.spark.columns.schema import COLUMN_NAMES
 from twisted_mq.spark.source.options import read_options
 from twisted_mq.spark.source.store_reader import StoreReader
@@ -25,3 +25,14 @@ def test_rows_of_construct_equal_ours(tmp_path: Path, compiled: bool) -> None:
             rows += [tuple({**row, "properties": dict(row["properties"])}.values()) for row in batch.to_pylist()]
     assert [row for split in theirs.partitions() for row in theirs.read(split)] == rows
     assert len(rows) > 50
+
+
+def test_premade_batches_are_about_as_many_rows(tmp_path: Path) -> None:
+    write_log(tmp_path / "commitlog" / f"{0:020d}", 200_000, 128)
+    options = read_options({"path": str(tmp_path), "columns": FEW})
+    premade, ours = PremadeReader(options), StoreReader(options, options.columns)
+    rows = [
+        sum(batch.num_rows for split in reader.partitions() for batch in reader.read(split))
+        for reader in (premade, ours)
+    ]
+    assert rows[0] == rows[1] > 500
