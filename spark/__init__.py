@@ -2,7 +2,7 @@
 
     session.read.format("rocketmq").load("/path/to/store").groupBy("topic").count().show()
 
-Reads files only: no broker, no network, no reactor.
+Files at rest and, with the option nameServer, live queues; blocking calls and no reactor.
 """
 
 from twisted_mq.extras import require
