@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from twisted_mq.spark import option_values as values
+from twisted_mq.spark.columns.schema import COLUMN_NAMES, columns_named
 from twisted_mq.spark.errors import WrongOption
 
 Parsers = Mapping[str, tuple[str, Callable[[str, str], Any]]]
@@ -16,17 +17,23 @@ _OF_TABLES = frozenset({"owner", "provider", "location", "comment", "external", 
 """What Spark adds of its own to the options of `CREATE TABLE ... USING rocketmq` (Spark: TableCatalog)."""
 _OF_STREAMS = frozenset({"checkpointlocation", "queryname"})
 """Spark's own options of a stream, which sinks are given too."""
+_SPARKS_OWN = _OF_TABLES | _OF_STREAMS
+_AGAIN = "option."
+"""Before which Spark repeats the options of a table."""
 
 
-def named(given: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
-    """The options by their right names; cases of letters do not matter. Raises WrongOption for other names."""
-    by_lower_name = {name.lower(): name for name in names}
+def named(given: Mapping[str, str], names: Sequence[str], untold: Sequence[str] = ()) -> dict[str, str]:
+    """The options by their right names; cases of letters do not matter. `untold` are options of which users do not know.
+
+    Raises WrongOption for other names.
+    """
+    by_lower_name = {name.lower(): name for name in (*names, *untold)}
     found = {}
     for key, value in given.items():
         name = by_lower_name.get(key.lower())
         if name is not None:
             found[name] = value
-        elif key.lower() not in _OF_TABLES | _OF_STREAMS:
+        elif key.lower() not in _SPARKS_OWN and not key.lower().startswith(_AGAIN):
             close = difflib.get_close_matches(key.lower(), by_lower_name, 1)
             hint = f", is {by_lower_name[close[0]]} meant?" if close else ""
             raise WrongOption(key, value, f"no such option{hint}; there are {', '.join(names)}")
@@ -44,6 +51,13 @@ def positive(name: str, value: str) -> int:
     if not found:
         raise WrongOption(name, value, "a whole number above 0 is needed")
     return found
+
+
+def columns(name: str, value: str) -> tuple[str, ...]:
+    """Names of columns with commas between, or all."""
+    if value.strip() == "all":
+        return COLUMN_NAMES
+    return tuple(column.name for column in columns_named(values.names(name, value)))
 
 
 def text(name: str, value: str) -> str:

@@ -10,14 +10,14 @@ import attrs
 from twisted_mq.protocol.messages.subscription import SQL92, SubscriptionError, build_subscription
 from twisted_mq.protocol.names.validation import group_fault, topic_fault
 from twisted_mq.spark import option_values as values
-from twisted_mq.spark.columns.schema import COLUMN_NAMES, DEFAULT_COLUMNS, columns_named
+from twisted_mq.spark.columns.schema import DEFAULT_COLUMNS
 from twisted_mq.spark.errors import WrongOption
 from twisted_mq.spark.live.access_options import ACCESS_OPTIONS, access_of
 from twisted_mq.spark.live.bounds import Bound, parse_bound
 from twisted_mq.spark.live.cluster import Access
 from twisted_mq.spark.live.offset_maps import EARLIEST, LATEST
 from twisted_mq.spark.live.pulling import PullLimits, Selection
-from twisted_mq.spark.named_options import Parsers, named, one_of, positive, take
+from twisted_mq.spark.named_options import Parsers, columns, named, one_of, positive, take
 
 DEFAULT_GROUP = "SPARK_SOURCE"
 
@@ -97,12 +97,6 @@ def _sql(name: str, value: str) -> Selection:
     return Selection(value, SQL92)
 
 
-def _columns(name: str, value: str) -> tuple[str, ...]:
-    if value.strip() == "all":
-        return COLUMN_NAMES
-    return tuple(column.name for column in columns_named(values.names(name, value)))
-
-
 _READS: Parsers = {
     "topic": ("topics", _topics),
     "subscribe": ("topics", _topics),
@@ -115,7 +109,7 @@ _READS: Parsers = {
     "sql": ("selection", _sql),
     "group": ("group", _group),
     "commitOffsets": ("commit_offsets", values.truth),
-    "columns": ("columns", _columns),
+    "columns": ("columns", columns),
 }
 _LIMITS: Parsers = {
     "pullMessages": ("messages", positive),

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import difflib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import attrs
 
 from twisted_mq.spark import option_values as values
-from twisted_mq.spark.columns.schema import COLUMN_NAMES, DEFAULT_COLUMNS, columns_named
+from twisted_mq.spark.columns.schema import DEFAULT_COLUMNS
 from twisted_mq.spark.columns.selection import EVERYTHING, Selection
 from twisted_mq.spark.errors import WrongOption
+from twisted_mq.spark.named_options import Parsers, columns, named, one_of, take
 
 SMALLEST_PART_BYTES = 4096
 WHOLE_LOG = 1 << 63
-_ALL = "all"
 _CONFIRMED = "confirmed"
-_OF_TABLES = frozenset({"owner", "provider", "location", "comment", "external", "is_managed_location", "collation"})
 _PATH_NEEDED = """the store directory is needed: load(path); of a table in SQL, whose options Spark hands to no Python source, \
 SELECT ... FROM table WITH (path = '...')"""
-_AGAIN = "option."
-"""What Spark adds of its own to the options of `CREATE TABLE ... USING rocketmq` (Spark: TableCatalog), and before which
-it repeats them."""
 
 
 @attrs.frozen
@@ -67,12 +62,6 @@ class ReadOptions:
     fail_on_data_loss: bool = True
 
 
-def _columns(name: str, value: str) -> tuple[str, ...]:
-    if value.strip() == _ALL:
-        return COLUMN_NAMES
-    return tuple(column.name for column in columns_named(values.names(name, value)))
-
-
 def _part(name: str, value: str) -> int:
     size = values.size_bytes(name, value)
     if size < SMALLEST_PART_BYTES:
@@ -89,16 +78,7 @@ def _paths(name: str, value: str) -> tuple[str, ...]:
     return tuple(json.loads(value))
 
 
-def _one_of(**meanings: bool) -> Callable[[str, str], bool]:
-    def parse(name: str, value: str) -> bool:
-        if value.strip().lower() not in meanings:
-            raise WrongOption(name, value, f"{' or '.join(meanings)} is needed")
-        return meanings[value.strip().lower()]
-
-    return parse
-
-
-_SELECTIONS: dict[str, tuple[str, Callable[[str, str], object]]] = {
+_SELECTIONS: Parsers = {
     "topic": ("topics", values.names),
     "topicPattern": ("topic_pattern", values.pattern),
     "queueId": ("queue_ids", values.numbers),
@@ -107,50 +87,34 @@ _SELECTIONS: dict[str, tuple[str, Callable[[str, str], object]]] = {
     "endTime": ("end_time_ms", values.time_ms),
 }
 """Option -> field of Selection."""
-_READS: dict[str, tuple[str, Callable[[str, str], object]]] = {
+_READS: Parsers = {
     "path": ("paths", _path),
     "paths": ("paths", _paths),
     "brokerName": ("broker_names", values.names),
     "startOffset": ("start_offset", values.size_bytes),
     "endOffset": ("end_offset", values.size_bytes),
-    "columns": ("columns", _columns),
-    "through": ("through_queues", _one_of(log=False, queues=True)),
+    "columns": ("columns", columns),
+    "through": ("through_queues", one_of(log=False, queues=True)),
     "maxPartitionBytes": ("part_bytes", _part),
     "minPartitions": ("min_parts", values.number),
     "maxBytesPerTrigger": ("bytes_per_trigger", values.size_bytes),
-    "startingOffsets": ("from_latest", _one_of(earliest=False, latest=True)),
+    "startingOffsets": ("from_latest", one_of(earliest=False, latest=True)),
     "failOnDamage": ("fail_on_damage", values.truth),
     "failOnDataLoss": ("fail_on_data_loss", values.truth),
 }
 """Option -> field of ReadOptions."""
-OPTION_NAMES = tuple(name for name in {**_READS, **_SELECTIONS} if name != "paths")
-_BY_LOWER_NAME = {name.lower(): name for name in (*OPTION_NAMES, "paths")}
+_OF_SPARK = ("paths",)
+"""What Spark writes for load([a, b])."""
+OPTION_NAMES = tuple(name for name in {**_READS, **_SELECTIONS} if name not in _OF_SPARK)
 
 
 def read_options(given: Mapping[str, str]) -> ReadOptions:
     """The options that Spark hands over; their names are not case-sensitive. Raises WrongOption."""
-    reads: dict[str, object] = {}
-    selections: dict[str, object] = {}
-    for key, value in given.items():
-        if key.lower() in _OF_TABLES or key.lower().startswith(_AGAIN):
-            continue
-        name = _BY_LOWER_NAME.get(key.lower())
-        if name is None:
-            raise WrongOption(key, value, f"no such option{_hint(key)}; there are " + ", ".join(OPTION_NAMES))
-        if name == "endOffset" and value.strip().lower() == _CONFIRMED:
-            reads["until_confirmed"] = True
-        elif name in _SELECTIONS:
-            field, parse = _SELECTIONS[name]
-            selections[field] = parse(name, value)
-        else:
-            field, parse = _READS[name]
-            reads[field] = parse(name, value)
+    known = named(given, OPTION_NAMES, _OF_SPARK)
+    confirmed = known.get("endOffset", "").strip().lower() == _CONFIRMED
+    if confirmed:
+        del known["endOffset"]
+    reads = take(known, _READS)
     if not reads.get("paths"):
         raise WrongOption("path", "", _PATH_NEEDED)
-    return ReadOptions(selection=Selection(**selections), **reads)  # type: ignore[arg-type]
-
-
-def _hint(key: str) -> str:
-    """The option that may be meant."""
-    close = difflib.get_close_matches(key.lower(), _BY_LOWER_NAME, 1)
-    return f", is {_BY_LOWER_NAME[close[0]]} meant?" if close else ""
+    return ReadOptions(selection=Selection(**take(known, _SELECTIONS)), until_confirmed=confirmed, **reads)
