@@ -20,6 +20,7 @@ from twisted_mq.cli import mq as mq_module
 from twisted_mq.cli import mqadmin
 from twisted_mq.cli import run as run_module
 from twisted_mq.cli.admin.registry import sub_commands
+from twisted_mq.cli.errors import CliError
 from twisted_mq.cli.mq import COMMANDS
 from twisted_mq.storage.interfaces import InnerMessage
 from twisted_mq.storage.message_store import FileMessageStore
@@ -46,10 +47,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "file").write_bytes(b"line\n\xff\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setattr(run_module, "run_under_reactor", lambda main: None)
+    monkeypatch.setattr(run_module, "run_under_reactor", without_network)
     monkeypatch.setattr(mqadmin, "run_under_reactor", as_far_as_the_network)
     monkeypatch.setattr("os.umask", lambda mask: 0)
     return tmp_path
+
+
+def without_network(main: object) -> None:
+    """What comes of a command of `mq` that asks servers."""
+    raise CliError("there is no network here")
 
 
 def as_far_as_the_network(main: Callable[[Any], Coroutine[Deferred[object], object, None]]) -> None:
