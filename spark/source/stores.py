@@ -79,8 +79,10 @@ def stores_named(uris: Sequence[str], broker_names: Sequence[str] = ()) -> tuple
 
 
 def _local_path(uri: str) -> str:
-    """`/data/a store` for `file:/data/a%20store` and `file:///data/a%20store`; others as they are."""
-    return "/" + unquote(uri[len("file:") :]).lstrip("/") if uri.startswith("file:") else uri
+    """`/data/a store` for `file:/data/a%20store` and `file:///data/a%20store`; tasks may run in other directories."""
+    if uri.startswith("file:"):
+        return "/" + unquote(uri[len("file:") :]).lstrip("/")
+    return uri if "://" in uri else os.path.abspath(uri)
 
 
 def _matches(uri: str) -> list[str]:

@@ -83,4 +83,5 @@ def test_files_of_a_store_whose_parent_is_relative(writer: StoreWriter, monkeypa
     writer.append()
     path = Path(writer.write())
     monkeypatch.chdir(path.parent)
+    assert stores_named([path.name]) == (Store(str(path)),)
     assert list_log_files(Store(path.name)) == list_log_files(Store(str(path)))
