@@ -118,7 +118,7 @@ class LoopReactor(AsyncioSelectorReactor):
         if sys.platform == "win32" and isinstance(loop, asyncio.ProactorEventLoop):
             raise ClientStateError(
                 "asyncio's ProactorEventLoop cannot watch sockets; run the program in a SelectorEventLoop: "
-                "asyncio.run(main(), loop_factory=asyncio.SelectorEventLoop)"
+                "with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner: runner.run(main())"
             )
         self._asyncioEventloop = loop
         self._members += 1
