@@ -19,6 +19,7 @@ NOT_RUN: set[str] = {
     "needs a checkout",
     "needs Django",
     "needs a package index",
+    "nothing was given up on",
     "needs a ZooKeeper of the reader's",
     "needs a session of the reader's",
     "takes minutes",
