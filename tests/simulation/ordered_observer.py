@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from tests.simulation.coordinator import CoordinatorNode
 from tests.simulation.nodes import BrokerNode
-from tests.simulation.observer import Observer, Sent, name_of
+from tests.simulation.observer import Observer, Place, Sent, name_of
 from tests.simulation.world import Broken, World
 from twisted_mq.broker.ordering.agent import OrderAgent
 from twisted_mq.broker.ordering.units import BrokerUnit
@@ -146,9 +146,13 @@ class OrderedObserver(Observer):
         if on_disk < end:
             self._lossy.add(broker.broker_name)
         kept = max(held, on_disk)
-        if kept < end and not partner.is_running:
-            self._places = {place: name for place, name in self._places.items() if place[0] != broker.broker_name}
         self._may_lose(broker.broker_name, kept)
+        self._places = {place: name for place, name in self._places.items() if self.sent[name].owed}
+
+    def _bind(self, place: Place, name: str) -> None:
+        """What may be lost may still be consumed, by who was given it before."""
+        if self.sent[name].owed:
+            super()._bind(place, name)
 
     def after_start(self, broker: BrokerNode, *, is_copy: bool = False) -> None:
         """What one broker lost the other one has."""
