@@ -28,7 +28,13 @@ WOULD = "would be sent"
 
 @click.group()
 def dlq() -> None:
-    """List, show, export and send again what consumer groups gave up on (dead letters)."""
+    """List, show, export and send again what consumer groups gave up on (dead letters).
+
+    \b
+    Example:
+      mq dlq list
+      mq dlq show audit
+    """
 
 
 @dlq.command("list", short_help="Groups with dead letters.")

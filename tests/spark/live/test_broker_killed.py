@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from interop.peers.process import free_port
 from tests.spark.live.brokers import NOW_MS, Broker
 from tests.support.embedded import EmbeddedProcess
 from twisted_mq.spark.live.cluster import Cluster
@@ -23,9 +24,9 @@ from twisted_mq.spark.sink.sending import PartitionSender, SendLimits
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[EmbeddedProcess]:
-    """Its disk has all that it acknowledged."""
+    """Its disk has all that it acknowledged. Its ports are none that a client's connection gets while it is away."""
     options = ("mapped_file_size_commit_log=16777216", 'flush_disk_type="SYNC_FLUSH"')
-    with EmbeddedProcess(str(tmp_path / "store"), options=options) as started:
+    with EmbeddedProcess(str(tmp_path / "store"), free_port(), free_port(), options) as started:
         yield started
 
 
