@@ -2,7 +2,7 @@
 # make setup CONSTRAINTS=   the same with the newest versions that setup.cfg allows, where those of constraints.txt do not fit
 # make lock    constraints.txt anew after a change of setup.cfg; UPGRADE=--upgrade takes newer versions
 # make demo    name server and broker in one process, real messages through the client, a Spark report on the files
-# make test    the whole test suite: pytest, then trial
+# make test    the whole test suite: pytest and then trial, beside them the tests with Apache's programs
 # make check   format, lint, types, layers, docs, known vulnerabilities of dependencies where an index is reached
 # make docs    the pages in docs/, as HTML in build/docs
 # make crash   thousands of kills and power cuts, every byte of the damage matrix; MQ_CRASH_ROUNDS says how many kills
@@ -76,8 +76,7 @@ demo: setup
 
 test: setup
 	$(PYTHON) -m interop.peers.setup
-	$(PYTHON) -m pytest -m "not trial"
-	$(PYTHON) -m twisted.trial tests.twisted_mq
+	$(PYTHON) -m tests.side_by_side
 
 check: $(INSTALLED) docs
 	$(PYTHON) -m ruff format --check .
