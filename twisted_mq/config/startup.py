@@ -19,6 +19,9 @@ from twisted_mq.logs import Logger
 log = Logger()
 
 ALL_ADDRESSES = ("0.0.0.0", "::", "")
+SWITCH_SECONDS = 0.0005
+"""After which a thread hands the interpreter over (Python's own: 5 ms). The reactor lets go of it at each call of the system, and
+waits so long to get it back while a thread reads or writes a large body: a few hundred calls a second were left."""
 
 
 class DoesNotStart(Exception):
@@ -72,6 +75,7 @@ class Daemon(service.MultiService):
         self._explained(super().privilegedStartService)
 
     def startService(self) -> None:
+        sys.setswitchinterval(SWITCH_SECONDS)
         self._explained(super().startService)
         if self._bind_address is not None:
             warn_if_open(self._bind_address)

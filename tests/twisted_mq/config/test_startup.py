@@ -9,7 +9,7 @@ import pytest
 from twisted.application import service
 from twisted.logger import capturedLogs, formatEvent
 
-from twisted_mq.config.startup import Daemon, DoesNotStart, print_reason
+from twisted_mq.config.startup import SWITCH_SECONDS, Daemon, DoesNotStart, print_reason
 
 
 class Refused(Exception):
@@ -82,3 +82,10 @@ def test_unexpected_error_keeps_its_traceback():
 def test_reason_is_printed_without_traceback_only_where_a_daemon_does_not_start(capsys):
     print_reason(KeyError, KeyError("x"), None)
     assert capsys.readouterr().err == "KeyError: 'x'\n"
+
+
+def test_threads_hand_the_interpreter_over_soon(monkeypatch):
+    intervals: list[float] = []
+    monkeypatch.setattr(sys, "setswitchinterval", intervals.append)
+    daemon([], None).startService()
+    assert intervals == [SWITCH_SECONDS]
