@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from twisted_mq.cli.admin.calls import AdminContext
+    from twisted_mq.cli.admin.queues import QueueReader
     from twisted_mq.protocol.bodies import MessageQueue
     from twisted_mq.protocol.messages.message import Message, MessageExt
 
@@ -103,20 +104,26 @@ def resend(group: str, key: str | None, message_id: str | None, again: bool, dry
       mq dlq resend audit --dry-run
       mq dlq resend audit --key order-17
     """
+    from twisted_mq.cli.admin.offsets import commit_offset
+    from twisted_mq.cli.admin.queues import QueueReader
     from twisted_mq.cli.admin.sending import started_producer
 
     selects = key is not None or message_id is not None
 
     async def main(admin: AdminContext) -> list[Row]:
         await _check(admin, group)
+        reader = await QueueReader.of(admin, DLQ_PREFIX + group)
         async with started_producer(admin, "mq_dlq") as producer:
             rows: list[Row] = []
-            async for queue, message in _dead_letters(admin, group, begin_anew=again or selects):
+            async for queue, message in _dead_letters(admin, reader, group, begin_anew=again or selects):
                 if _wanted(message, key, message_id):
-                    result = WOULD if dry_run else (await producer.send(fresh(message))).status.name
-                    rows.append((result, fresh(message).topic, *message_row(message)[3:]))
+                    anew = fresh(message)
+                    result = WOULD if dry_run else (await producer.send(anew)).status.name
+                    rows.append((result, anew.topic, *message_row(message)[3:]))
                 if not (selects or dry_run):
-                    await _remember(admin, group, queue, message.queue_offset + 1)
+                    await commit_offset(
+                        admin, reader.address(queue), resent_group(group), queue, message.queue_offset + 1
+                    )
             return rows
 
     print_table(RESENT, ask(namesrv, main))
@@ -160,7 +167,7 @@ async def groups(admin: AdminContext) -> list[Row]:
         for queue in reader.queues(topic):
             first, end = await reader.min_offset(queue), await reader.max_offset(queue)
             count += end - first
-            left += end - max(first, await _resent(admin, group, queue))
+            left += end - max(first, await _resent(admin, reader, group, queue))
         rows.append((group, count, left))
     return rows
 
@@ -173,49 +180,36 @@ async def _check(admin: AdminContext, group: str) -> None:
 
 
 async def _dead_letters(
-    admin: AdminContext, group: str, *, begin_anew: bool
+    admin: AdminContext, reader: QueueReader, group: str, *, begin_anew: bool
 ) -> AsyncIterator[tuple[MessageQueue, MessageExt]]:
-    from twisted_mq.cli.admin.queues import QueueReader
-
-    topic = DLQ_PREFIX + group
-    reader = await QueueReader.of(admin, topic)
-    for queue in reader.queues(topic):
+    for queue in reader.queues(DLQ_PREFIX + group):
         first, end = await reader.min_offset(queue), await reader.max_offset(queue)
         if not begin_anew:
-            first = max(first, await _resent(admin, group, queue))
+            first = max(first, await _resent(admin, reader, group, queue))
         async for result in reader.pulls(queue, first, end):
             for message in result.messages:
                 yield queue, message
 
 
-async def _resent(admin: AdminContext, group: str, queue: MessageQueue) -> int:
+def resent_group(group: str) -> str:
+    """The group whose position says what was sent again."""
+    return f"{group}-resent"
+
+
+async def _resent(admin: AdminContext, reader: QueueReader, group: str, queue: MessageQueue) -> int:
     """Up to where a queue of dead letters was sent again; 0 where nothing was."""
-    from twisted_mq.cli.admin.queues import QueueReader
     from twisted_mq.protocol.codes import RequestCode, ResponseCode
     from twisted_mq.protocol.errors import BrokerError
     from twisted_mq.protocol.headers import QueryConsumerOffsetRequestHeader, QueryConsumerOffsetResponseHeader
     from twisted_mq.protocol.wire.header_codec import decode_header
 
     header = QueryConsumerOffsetRequestHeader(
-        consumer_group=f"{group}-resent", topic=queue.topic, queue_id=queue.queue_id, set_zero_if_not_found=False
+        consumer_group=resent_group(group), topic=queue.topic, queue_id=queue.queue_id, set_zero_if_not_found=False
     )
-    address = (await QueueReader.of(admin, queue.topic)).address(queue)
     try:
-        answer = await admin.invoke(address, RequestCode.QUERY_CONSUMER_OFFSET, header)
+        answer = await admin.invoke(reader.address(queue), RequestCode.QUERY_CONSUMER_OFFSET, header)
     except BrokerError as error:
         if error.response_code == ResponseCode.QUERY_NOT_FOUND:
             return 0
         raise
     return decode_header(QueryConsumerOffsetResponseHeader, answer).offset
-
-
-async def _remember(admin: AdminContext, group: str, queue: MessageQueue, offset: int) -> None:
-    from twisted_mq.cli.admin.queues import QueueReader
-    from twisted_mq.protocol.codes import RequestCode
-    from twisted_mq.protocol.headers import UpdateConsumerOffsetRequestHeader
-
-    header = UpdateConsumerOffsetRequestHeader(
-        consumer_group=f"{group}-resent", topic=queue.topic, queue_id=queue.queue_id, commit_offset=offset
-    )
-    address = (await QueueReader.of(admin, queue.topic)).address(queue)
-    await admin.invoke(address, RequestCode.UPDATE_CONSUMER_OFFSET, header)

@@ -15,7 +15,7 @@ from twisted_mq.config.errors import ConfigError
 from twisted_mq.reactor_threads import InThread
 from twisted_mq.turns import Turns, Work
 
-Measured = TypeVar("Measured")
+Measured = TypeVar("Measured", contravariant=True)
 Row: TypeAlias = tuple[tuple[str, ...], float]
 """The values of the labels, and the figure."""
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import attrs
-from prometheus_client import GC_COLLECTOR, PROCESS_COLLECTOR
 from prometheus_client.core import Metric
 from twisted.internet import defer
 
+from twisted_mq.metrics import process
 from twisted_mq.metrics.family import Family, collected, common_labels, one, text_of
 from twisted_mq.metrics.page import MetricsSite
 from twisted_mq.namesrv.state import NamesrvState
@@ -32,11 +32,7 @@ FAMILIES: tuple[Family[Scrape], ...] = (
     _gauge("mq_namesrv_topics", "Topics with a route", lambda s: len(s.state.routes.queues.by_topic)),
     _gauge("mq_namesrv_broker_names", "Names of brokers", lambda s: len(s.state.routes.brokers)),
     _gauge("mq_namesrv_brokers", "Brokers that live", lambda s: len(s.state.routes.live)),
-    _gauge("mq_connections", "Open connections", lambda s: len(s.server.channels)),
-    _gauge("mq_pending_answers", "Requests that wait for their answer", lambda s: s.server.traffic.pending_answers),
-    Family("mq_long_turns_total", "counter", "Commands that held the reactor for over 50 ms", (),
-           lambda s: one(s.server.traffic.long_turns)),
-)  # fmt: skip
+)
 
 
 def metrics_site(state: NamesrvState, server: RemotingServerFactory) -> MetricsSite:
@@ -52,5 +48,5 @@ def metrics_site(state: NamesrvState, server: RemotingServerFactory) -> MetricsS
 
 
 def _figures(scrape: Scrape, common: dict[str, str]) -> Work[list[Metric]]:
-    metrics = yield from collected(scrape, FAMILIES, common)
-    return [*metrics, *PROCESS_COLLECTOR.collect(), *GC_COLLECTOR.collect()]
+    metrics = yield from collected(scrape, (*FAMILIES, *process.FAMILIES), common)
+    return [*metrics, *process.of_process()]

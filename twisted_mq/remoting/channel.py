@@ -114,7 +114,7 @@ class Channel(protocol.Protocol):
         self._incomplete = 0
         self._paused = False
         self._produces = False
-        self._timers: dict[str, interfaces.IDelayedCall] = {}
+        self._cut_off: interfaces.IDelayedCall | None = None
 
     def __repr__(self) -> str:
         return f"<Channel {self.address}>"
@@ -204,16 +204,6 @@ class Channel(protocol.Protocol):
         self._process(commands)
         if not self._waiting and not self._paused:
             self.transport.resumeProducing()
-
-    def _later(self, what: str, seconds: float, call: Callable[[], None]) -> None:
-        """Call once after a time, unless the connection is lost before."""
-
-        def due() -> None:
-            del self._timers[what]
-            call()
-
-        if what not in self._timers:
-            self._timers[what] = self._traffic.clock.callLater(seconds, due)
 
     def stopProducing(self) -> None:
         """The transport is gone; connectionLost follows."""
@@ -386,15 +376,21 @@ class Channel(protocol.Protocol):
             self._produces = False
             self.transport.unregisterProducer()
         self._forget_what_waits()
-        self._later("abort", GRACE_SECONDS, self.abort)  # first: a transport may be gone at once
+        self._cut_off = self._traffic.clock.callLater(
+            GRACE_SECONDS, self._past_grace
+        )  # a transport may be gone at once
         self.transport.loseConnection()
 
     def _forget_what_waits(self) -> None:
         self._waiting = []
         self._traffic.rotation.leave(self)
-        for timer in self._timers.values():
-            timer.cancel()
-        self._timers = {}
+        if self._cut_off is not None:
+            self._cut_off.cancel()
+            self._cut_off = None
+
+    def _past_grace(self) -> None:
+        self._cut_off = None
+        self.abort()
 
     def cut(self, reason: str) -> None:
         """Close at once, with one log line that says why."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
-from twisted_mq.broker.metrics.lag import Lag, flag, is_system_group
+from twisted_mq.broker.metrics.lag import Lag, age, flag, is_system_group
 from twisted_mq.broker.metrics.scrape import Scrape
 from twisted_mq.broker.waiting_requests import Kind
 from twisted_mq.metrics.family import Family, Row, one
@@ -87,10 +87,6 @@ def _of_lag(value: Callable[[Lag, int], float]) -> Callable[[Scrape], Iterator[R
     return lambda scrape: ((lag.labels(), value(lag, scrape.now_ms)) for lag in scrape.lags)
 
 
-def _age(since_ms: int | None, now_ms: int) -> float:
-    return 0 if since_ms is None else max(0, now_ms - since_ms)
-
-
 def _dead_letters(scrape: Scrape) -> Iterator[Row]:
     """The counters' keys are owner@topic@group@SEND_BACK_TO_DLQ."""
     sums: Counter[tuple[str, str]] = Counter()
@@ -156,7 +152,7 @@ FAMILIES: tuple[Family[Scrape], ...] = (
     Family("rocketmq_consumer_lag_messages", "gauge", "Consumer lag messages", OF_LAG, _of_lag(lambda lag, _: lag.lag)),
     Family(
         "rocketmq_consumer_lag_latency", "gauge", "Consumer lag time in ms", OF_LAG,
-        _of_lag(lambda lag, now: _age(lag.oldest_unread_ms, now)),
+        _of_lag(lambda lag, now: age(lag.oldest_unread_ms, now)),
     ),
     Family(
         "rocketmq_consumer_inflight_messages", "gauge", "Handed out and not committed", OF_LAG,
@@ -164,7 +160,7 @@ FAMILIES: tuple[Family[Scrape], ...] = (
     ),
     Family(
         "rocketmq_consumer_queueing_latency", "gauge", "How long the oldest message waits to be handed out, in ms", OF_LAG,
-        _of_lag(lambda lag, now: _age(lag.oldest_not_pulled_ms, now)),
+        _of_lag(lambda lag, now: age(lag.oldest_not_pulled_ms, now)),
     ),
     Family(
         "rocketmq_consumer_ready_messages", "gauge", "Not handed out yet", OF_LAG, _of_lag(lambda lag, _: lag.ready)

@@ -10,7 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 
-from twisted_mq.broker.metrics.lag import Lag
+from twisted_mq.broker.metrics.lag import age
 from twisted_mq.broker.metrics.scrape import Scrape
 from twisted_mq.metrics.family import Family, Row
 from twisted_mq.protocol.names.system_topics import DLQ_PREFIX, is_system_topic
@@ -67,11 +67,7 @@ def _committed(scrape: Scrape) -> Iterator[Row]:
 def _storetime_latency(scrape: Scrape) -> Iterator[Row]:
     for lag in scrape.lags:
         if not lag.is_system:
-            yield (*_names(scrape), lag.topic, lag.group), _behind_ms(lag, scrape.now_ms)
-
-
-def _behind_ms(lag: Lag, now_ms: int) -> int:
-    return 0 if lag.oldest_unread_ms is None else max(0, now_ms - lag.oldest_unread_ms)
+            yield (*_names(scrape), lag.topic, lag.group), age(lag.oldest_unread_ms, scrape.now_ms)
 
 
 def _producers(scrape: Scrape) -> Iterator[Row]:

@@ -84,6 +84,11 @@ def _lag(broker: BrokerController, lag: Lag, queues: dict[int, int]) -> Lag:
     return lag
 
 
+def age(since_ms: int | None, now_ms: int) -> int:
+    """In ms; 0 of nothing."""
+    return 0 if since_ms is None else max(0, now_ms - since_ms)
+
+
 def _older(known_ms: int | None, found_ms: int) -> int | None:
     if found_ms <= 0:
         return known_ms

@@ -1,4 +1,4 @@
-"""Figures that no Apache broker has: budgets, long turns of the reactor, connections, slaves one by one."""
+"""Figures that no Apache broker has, beside those of every server here: budgets, slaves one by one."""
 
 from __future__ import annotations
 
@@ -31,11 +31,6 @@ def _slave_behind(scrape: Scrape) -> Iterator[Row]:
 
 FAMILIES: tuple[Family[Scrape], ...] = (
     Family("mq_build_info", "gauge", "1, with the version", ("version",), lambda s: [((installed_version(),), 1)]),
-    Family("mq_connections", "gauge", "Open connections of clients", (), lambda s: one(len(s.server.channels))),
-    Family("mq_long_turns_total", "counter", "Commands that held the reactor for over 50 ms", (),
-           lambda s: one(s.server.traffic.long_turns)),
-    Family("mq_pending_answers", "gauge", "Requests that wait for their answer", (),
-           lambda s: one(s.server.traffic.pending_answers)),
     Family("mq_budget_bytes", "gauge", "Memory that peers take", ("kind",), _held),
     Family("mq_budget_limit_bytes", "gauge", "Memory that peers may take", ("kind",), _limits),
     Family("mq_ha_slave_behind_bytes", "gauge", "What a slave has not acknowledged", ("slave", "in_sync"), _slave_behind),

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from prometheus_client import GC_COLLECTOR, PROCESS_COLLECTOR
 from prometheus_client.core import Metric
 from twisted.internet import defer
 
 from twisted_mq.broker.metrics import builtin, exporter, own
 from twisted_mq.broker.metrics.scrape import Scrape
+from twisted_mq.metrics import process
 from twisted_mq.metrics.family import collected, common_labels, text_of
 from twisted_mq.metrics.page import MetricsSite
 from twisted_mq.protocol.layouts.ha import ConnectionState
@@ -59,6 +59,6 @@ def metrics_site(
 
 def _figures(scrape: Scrape, common: dict[str, str]) -> Work[list[Metric]]:
     yield from scrape.prepare()
-    metrics = yield from collected(scrape, (*builtin.FAMILIES, *own.FAMILIES), common)
+    metrics = yield from collected(scrape, (*builtin.FAMILIES, *own.FAMILIES, *process.FAMILIES), common)
     metrics += yield from collected(scrape, exporter.FAMILIES, {})
-    return [*metrics, *PROCESS_COLLECTOR.collect(), *GC_COLLECTOR.collect()]
+    return [*metrics, *process.of_process()]

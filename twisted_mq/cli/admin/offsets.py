@@ -98,12 +98,13 @@ async def _reset_queue(admin: AdminContext, line: CommandLine, time_ms: int) -> 
     )
     admin.say(f"reset consumer offset to {offset}", queueId=queue_id, offset=offset)
     if offset > 0:
-        await _commit(admin, address, group, queue, offset)
+        await commit_offset(admin, address, group, queue, offset)
         await reset_at(admin, address, ResetOffsetRequestHeader(
             group=group, topic=topic, queue_id=queue_id, offset=offset, timestamp=0, is_force=False))  # fmt: skip
 
 
-async def _commit(admin: AdminContext, address: str, group: str, queue: MessageQueue, offset: int) -> None:
+async def commit_offset(admin: AdminContext, address: str, group: str, queue: MessageQueue, offset: int) -> None:
+    """Put a group to an offset of a queue of that broker."""
     header = UpdateConsumerOffsetRequestHeader(
         consumer_group=group,
         topic=queue.topic,
@@ -128,7 +129,7 @@ async def clone_group_offset(admin: AdminContext, line: CommandLine) -> None:
         await show_moves(admin, await planned_moves(admin, target, goals))
         return
     for queue, offset in sorted(held.items()):
-        await _commit(admin, broker_address(route, queue.broker_name), target, queue, offset)
+        await commit_offset(admin, broker_address(route, queue.broker_name), target, queue, offset)
     admin.say(
         f"clone group offset success. srcGroup[{source}], destGroup=[{target}], topic[{topic}]",
         srcGroup=source, destGroup=target, topic=topic, queues=len(held),

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from twisted_mq.broker.metrics import builtin, exporter, own
+from twisted_mq.metrics import process
 
 APACHE = json.loads(Path(__file__).with_name("apache_names.json").read_text())
 STORAGE = ("storage_type", "storage_medium")
@@ -24,5 +25,5 @@ def test_names_and_labels_of_the_exporter_are_its_own() -> None:
 
 
 def test_no_name_is_given_twice() -> None:
-    names = [one.name for one in (*builtin.FAMILIES, *exporter.FAMILIES, *own.FAMILIES)]
+    names = [one.name for one in (*builtin.FAMILIES, *exporter.FAMILIES, *own.FAMILIES, *process.FAMILIES)]
     assert len(names) == len(set(names))
