@@ -26,6 +26,7 @@ class Iterates(Member, Generic[MessageT]):
 
     _finish_seconds = 5.0
     _failed = False
+    _listens = False
 
     @abc.abstractmethod
     def messages(self, timeout: float | None = None) -> AsyncGenerator[MessageT, None]:
@@ -43,6 +44,11 @@ class Iterates(Member, Generic[MessageT]):
     def _check_begun(self) -> None:
         if not self._begun:
             raise ClientStateError("this consumer is not running: `async with` or `await start()` comes first")
+
+    def _check_iterated(self) -> None:
+        self._check_begun()
+        if self._listens:
+            raise ClientStateError("this consumer has a listener: its messages go there, there is nothing to iterate")
 
 
 class Consumer(Iterates[MessageT]):

@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
-import attrs
 from twisted.internet import defer
 
 from twisted_mq.aio.awaiting import result_of
@@ -23,9 +22,8 @@ from twisted_mq.aio.mq_client import Member, MQClient
 from twisted_mq.aio.push_consumer import in_loop
 from twisted_mq.aio.received import AnyDeliveries, Received, ReceivedMessage
 from twisted_mq.client.consuming.consumer_options import OrderlyListener
-from twisted_mq.client.consuming.deliveries import ORDERED, Deliveries
+from twisted_mq.client.consuming.deliveries import ORDERED, Deliveries, one_by_one
 from twisted_mq.client.core.client_options import ClientOptions
-from twisted_mq.client.core.errors import ClientStateError
 from twisted_mq.client.ordered import ordered_consumer, ordered_producer
 from twisted_mq.client.ordered.consumer_options import OrderedConsumerOptions
 from twisted_mq.client.ordered.coordinator_source import Given
@@ -153,17 +151,13 @@ class OrderedConsumer(Iterates[ReceivedMessage]):
 
     def messages(self, timeout: float | None = None) -> AsyncGenerator[ReceivedMessage, None]:
         """The messages as they come; the end when none came for `timeout` seconds, or at `stop`."""
-        self._check_begun()
-        if self._listens:
-            raise ClientStateError("this consumer has a listener: its messages go there, there is nothing to iterate")
+        self._check_iterated()
         return self._received.messages(timeout)
 
     def _start(self) -> defer.Deferred[None]:
         if not self._listens:
             core = self._core
-            core.options = attrs.evolve(
-                core.options, consume_message_batch_max_size=1, consume_timeout_seconds=math.inf
-            )
+            core.options = one_by_one(core.options)
             core.listen(self._deliveries.listener)
         return self._core.start()
 

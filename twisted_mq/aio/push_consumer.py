@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import math
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from typing import TypeVar
 
@@ -28,9 +27,8 @@ from twisted_mq.client.consuming.consumer_options import (
     Listener,
     OrderlyListener,
 )
-from twisted_mq.client.consuming.deliveries import CONCURRENTLY, ORDERLY, Deliveries
+from twisted_mq.client.consuming.deliveries import CONCURRENTLY, ORDERLY, Deliveries, one_by_one
 from twisted_mq.client.core.client_options import ClientOptions
-from twisted_mq.client.core.errors import ClientStateError
 from twisted_mq.protocol.messages.message import MessageExt
 
 Context = TypeVar("Context", ConsumeContext, ConsumeOrderlyContext)
@@ -109,20 +107,13 @@ class PushConsumer(Consumer[ReceivedMessage]):
 
         Several tasks may iterate at a time: each message goes to one of them.
         """
-        self._check_begun()
-        if self._listens:
-            raise ClientStateError("this consumer has a listener: its messages go there, there is nothing to iterate")
+        self._check_iterated()
         return self._received.messages(timeout)
 
     def _start(self) -> defer.Deferred[None]:
         if not self._listens:
             core = self._core
-            core.options = attrs.evolve(
-                core.options,
-                consume_message_batch_max_size=1,
-                consume_timeout_seconds=math.inf,
-                blocking_listener=False,
-            )
+            core.options = attrs.evolve(one_by_one(core.options), blocking_listener=False)
             listen = core.listen_orderly if self._orderly else core.listen
             listen(self._deliveries.listener)
         return super()._start()

@@ -27,6 +27,7 @@ class Iterates(Member, Generic[MessageT]):
 
     _finish_seconds = 5.0
     _failed = False
+    _listens = False
     _stopper = threading.main_thread()
 
     @abc.abstractmethod
@@ -51,6 +52,11 @@ class Iterates(Member, Generic[MessageT]):
     def _check_begun(self) -> None:
         if self._thread is None:
             raise ClientStateError("this consumer is not running: `with` or start() comes first")
+
+    def _check_iterated(self) -> None:
+        self._check_begun()
+        if self._listens:
+            raise ClientStateError("this consumer has a listener: its messages go there, there is nothing to iterate")
 
 
 class Consumer(Iterates[MessageT]):

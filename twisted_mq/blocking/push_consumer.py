@@ -7,7 +7,6 @@ with PushConsumer("127.0.0.1:9876", group="audit", topics={"Orders": "*"}) as co
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
@@ -25,9 +24,8 @@ from twisted_mq.client.consuming.consumer_options import (
     ConsumerOptions,
     ConsumeStatus,
 )
-from twisted_mq.client.consuming.deliveries import CONCURRENTLY, ORDERLY, Deliveries
+from twisted_mq.client.consuming.deliveries import CONCURRENTLY, ORDERLY, Deliveries, one_by_one
 from twisted_mq.client.core.client_options import ClientOptions
-from twisted_mq.client.core.errors import ClientStateError
 from twisted_mq.protocol.messages.message import MessageExt
 
 Context = TypeVar("Context", ConsumeContext, ConsumeOrderlyContext)
@@ -108,18 +106,14 @@ class PushConsumer(Consumer[ReceivedMessage]):
 
         Several threads may iterate at a time: each message goes to one of them.
         """
-        self._check_begun()
-        if self._listens:
-            raise ClientStateError("this consumer has a listener: its messages go there, there is nothing to iterate")
+        self._check_iterated()
         return self._received.messages(timeout)
 
     def _start(self) -> defer.Deferred[None]:
         core = self._core
         core.options = attrs.evolve(core.options, blocking_listener=self._listens)
         if not self._listens:
-            core.options = attrs.evolve(
-                core.options, consume_message_batch_max_size=1, consume_timeout_seconds=math.inf
-            )
+            core.options = one_by_one(core.options)
             listen = core.listen_orderly if self._orderly else core.listen
             listen(self._deliveries.listener)
         return super()._start()

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import collections
 import enum
+import math
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
@@ -35,6 +36,13 @@ from twisted_mq.protocol.messages.message import MessageExt
 
 Context = TypeVar("Context", ConsumeContext, ConsumeOrderlyContext)
 Status = TypeVar("Status", bound=enum.Enum)
+Options = TypeVar("Options", bound=attrs.AttrsInstance)
+
+
+def one_by_one(options: Options) -> Options:
+    """Those of a consumer whose messages are handed out: a message a call, which is open for as long as whoever has it wants."""
+    # mypy knows the fields of one class alone; there are two, in folders that do not import each other
+    return attrs.evolve(options, consume_message_batch_max_size=1, consume_timeout_seconds=math.inf)  # type: ignore[misc]
 
 
 @attrs.frozen
