@@ -39,7 +39,8 @@ DRAIN_SECONDS = 300.0
 SETTLE_MS = 5_000
 """After there is space again; sends of this time are not measured, and may be refused."""
 SAMPLE_SECONDS = 0.5
-WINDOW_SECONDS = 30
+WINDOW_SECONDS = 120
+"""A round of the disk's plan, and several of each stranger's: what these hold comes and goes meanwhile."""
 FEWEST_WINDOWS = 4
 
 
@@ -192,6 +193,7 @@ class Soak:
         return any(begin <= end_ms and one.due_ms < end + SETTLE_MS for begin, end in self._full_ms)
 
     def _judge_memory(self) -> None:
+        (self._directory / "memory.json").write_text(json.dumps(self._memory))
         for name, samples in self._memory.items():
             self.outcome.most_memory[name] = round(max(size for _, size in samples), 1)
             self.outcome.memory_a_minute[name] = growth_a_minute(samples)
@@ -200,11 +202,12 @@ class Soak:
 def growth_a_minute(samples: list[tuple[float, float]]) -> float:
     """The slope of (second, size), of the second half, when strangers have invented what they may.
 
-    It is that of the least sizes of each half minute: what peers do not take comes and goes.
+    It is that of the least sizes of each two minutes: what peers do not take comes and goes.
     """
     least: dict[int, float] = {}
-    for second, size in samples[len(samples) // 2 :]:
-        window = int(second / WINDOW_SECONDS)
+    half = samples[len(samples) // 2 :]
+    for second, size in half:
+        window = int((second - half[0][0]) / WINDOW_SECONDS)
         least[window] = min(size, least.get(window, size))
     if len(least) < FEWEST_WINDOWS:
         return 0.0
