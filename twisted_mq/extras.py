@@ -8,6 +8,7 @@ EXTRAS = {
     "access": ("yaml",),
     "broker": ("numpy", "sqlglot"),
     "cli": ("click", "rich"),
+    "console": ("klein", "jinja2"),
     "metrics": ("prometheus_client",),
     "ordered": ("kazoo",),
     "opentelemetry": ("opentelemetry",),
