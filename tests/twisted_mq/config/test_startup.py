@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import sys
 
@@ -9,7 +10,7 @@ import pytest
 from twisted.application import service
 from twisted.logger import capturedLogs, formatEvent
 
-from twisted_mq.config.startup import SWITCH_SECONDS, Daemon, DoesNotStart, print_reason
+from twisted_mq.config.startup import COLLECT_AFTER, SWITCH_SECONDS, Daemon, DoesNotStart, print_reason
 
 
 class Refused(Exception):
@@ -84,8 +85,17 @@ def test_reason_is_printed_without_traceback_only_where_a_daemon_does_not_start(
     assert capsys.readouterr().err == "KeyError: 'x'\n"
 
 
-def test_threads_hand_the_interpreter_over_soon(monkeypatch):
-    intervals: list[float] = []
-    monkeypatch.setattr(sys, "setswitchinterval", intervals.append)
+@pytest.fixture(autouse=True)
+def interpreter(monkeypatch):
+    """What a daemon sets for its whole process, which here is that of other tests too."""
+    calls: list[tuple[str, object]] = []
+    monkeypatch.setattr(sys, "setswitchinterval", lambda seconds: calls.append(("switch", seconds)))
+    monkeypatch.setattr(gc, "freeze", lambda: calls.append(("freeze", None)))
+    monkeypatch.setattr(gc, "set_threshold", lambda *counts: calls.append(("collect", counts)))
+    return calls
+
+
+def test_threads_hand_the_interpreter_over_soon_and_what_stays_is_not_looked_at_for_garbage(interpreter):
     daemon([], None).startService()
-    assert intervals == [SWITCH_SECONDS]
+    _, *older = gc.get_threshold()
+    assert interpreter == [("switch", SWITCH_SECONDS), ("freeze", None), ("collect", (COLLECT_AFTER, *older))]
