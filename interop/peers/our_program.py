@@ -11,10 +11,10 @@ from typing import Any
 from twisted.internet import defer, reactor, stdio, task
 from twisted.protocols.basic import LineOnlyReceiver
 
+from twisted_mq.admin.errors import AdminError
 from twisted_mq.cli import mqadmin
 from twisted_mq.cli.admin.command_line import UsageError, parse_command_line
 from twisted_mq.cli.admin.registry import find_sub_command
-from twisted_mq.cli.errors import CliError
 from twisted_mq.client import (
     AutoBatch,
     ClientOptions,
@@ -359,7 +359,7 @@ class Program(LineOnlyReceiver):
             line = parse_command_line(command.all_options, words)
             work = mqadmin.execute(reactor, command, line, mqadmin.name_servers(line), out.append, errors.append)
             await defer.Deferred.fromCoroutine(work).addTimeout(arguments["most_seconds"], reactor, _ended)
-        except (CliError, UsageError, ClientError, ProtocolError, RemotingError) as error:
+        except (AdminError, UsageError, ClientError, ProtocolError, RemotingError) as error:
             errors.append(str(error))
         return {"out": "\n".join(out), "err": "\n".join(errors)}
 

@@ -13,8 +13,8 @@ from twisted_mq.cli.errors import CliError
 if TYPE_CHECKING:
     from twisted.internet.interfaces import IReactorTime
 
+    from twisted_mq.admin.queues import QueueReader
     from twisted_mq.cli.admin.calls import AdminContext
-    from twisted_mq.cli.admin.queues import QueueReader
     from twisted_mq.protocol.bodies import MessageQueue
 
 R = TypeVar("R")

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from twisted_mq.cli.errors import report
-from twisted_mq.cli.output import Row, json_line, plain_row
-from twisted_mq.protocol.text.json_value import Json
+from twisted_mq.cli.output import Row, plain_row
 
 if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
@@ -146,7 +145,9 @@ class Printer:
 def writer(form: str | None, out: TextIO) -> Write:
     """What prints one message; plain rows begin with a line that names the columns."""
     if form == "json":
-        return lambda message: _write_line(out, json_line(_json_value(message)))
+        from twisted_mq.admin.message_value import message_line
+
+        return lambda message: _write_line(out, message_line(message))
     if form == "raw":
         return lambda message: _write_raw(out, message.body)
     _write_line(out, "\t".join(COLUMNS) + "\n")
@@ -174,15 +175,3 @@ def message_row(message: MessageExt) -> Row:
         " ".join(message.keys),
         message.body.decode("utf-8", "backslashreplace"),
     )
-
-
-def _json_value(message: MessageExt) -> dict[str, Json]:
-    """As in the rows `msgId` is what the producer was told; the one of the store, which dumps have, is `offsetMsgId`."""
-    from twisted_mq.cli.store_dump import describe_message
-
-    return {
-        **describe_message(message),
-        "msgId": message.unique_key or message.msg_id,
-        "offsetMsgId": message.msg_id,
-        "body": message.body.decode("utf-8", "backslashreplace"),
-    }

@@ -14,12 +14,8 @@ from twisted_mq.cli.output import Row, json_line, print_table
 from twisted_mq.protocol.names.system_topics import DLQ_PREFIX
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
     from twisted_mq.cli.admin.calls import AdminContext
-    from twisted_mq.cli.admin.queues import QueueReader
-    from twisted_mq.protocol.bodies import MessageQueue
-    from twisted_mq.protocol.messages.message import Message, MessageExt
+    from twisted_mq.protocol.messages.message import MessageExt
 
 COLUMNS = ("group", "messages", "notResent")
 RESENT = "status", "topic", "msgId", "tags", "keys", "body"
@@ -104,9 +100,9 @@ def resend(group: str, key: str | None, message_id: str | None, again: bool, dry
       mq dlq resend audit --dry-run
       mq dlq resend audit --key order-17
     """
-    from twisted_mq.cli.admin.offsets import commit_offset
-    from twisted_mq.cli.admin.queues import QueueReader
-    from twisted_mq.cli.admin.sending import started_producer
+    from twisted_mq.admin.dead_letters import dead_letters, fresh, note_resent
+    from twisted_mq.admin.queues import QueueReader
+    from twisted_mq.admin.sending import started_producer
 
     selects = key is not None or message_id is not None
 
@@ -115,40 +111,16 @@ def resend(group: str, key: str | None, message_id: str | None, again: bool, dry
         reader = await QueueReader.of(admin, DLQ_PREFIX + group)
         async with started_producer(admin, "mq_dlq") as producer:
             rows: list[Row] = []
-            async for queue, message in _dead_letters(admin, reader, group, begin_anew=again or selects):
+            async for queue, message in dead_letters(admin, reader, group, begin_anew=again or selects):
                 if _wanted(message, key, message_id):
                     anew = fresh(message)
                     result = WOULD if dry_run else (await producer.send(anew)).status.name
                     rows.append((result, anew.topic, *message_row(message)[3:]))
                 if not (selects or dry_run):
-                    await commit_offset(
-                        admin, reader.address(queue), resent_group(group), queue, message.queue_offset + 1
-                    )
+                    await note_resent(admin, reader, group, queue, message)
             return rows
 
     print_table(RESENT, ask(namesrv, main))
-
-
-OWN = {
-    "RETRY_TOPIC", "REAL_TOPIC", "REAL_QID", "ORIGIN_MESSAGE_ID", "RECONSUME_TIME", "MAX_RECONSUME_TIMES", "DELAY",
-    "UNIQ_KEY", "WAIT", "MIN_OFFSET", "MAX_OFFSET", "CLUSTER", "DLQ_ORIGIN_TOPIC", "DLQ_ORIGIN_MESSAGE_ID", "PGROUP",
-    "TRAN_MSG", "CONSUME_START_TIME", "MSG_REGION", "TRACE_ON",
-}  # fmt: skip
-"""Properties of the way that a message took; it begins anew."""
-
-
-def fresh(message: MessageExt) -> Message:
-    """A dead letter as a new message for the topic where it came from. Raises CliError where it does not say which."""
-    from twisted_mq.protocol.messages.message import Message
-
-    topic = message.properties.get("DLQ_ORIGIN_TOPIC") or message.properties.get("RETRY_TOPIC")
-    if not topic:
-        raise CliError(
-            f"message {message.unique_key or message.msg_id} does not say from which topic it came",
-            "export it, and send it by `mq send`",
-        )
-    kept = {name: value for name, value in message.properties.items() if name not in OWN}
-    return Message(topic, message.body, flag=message.flag, properties={**kept, "DLQ_ORIGIN_MESSAGE_ID": message.msg_id})
 
 
 def _wanted(message: MessageExt, key: str | None, message_id: str | None) -> bool:
@@ -158,18 +130,9 @@ def _wanted(message: MessageExt, key: str | None, message_id: str | None) -> boo
 
 async def groups(admin: AdminContext) -> list[Row]:
     """Each group with its dead letters, and those that were not sent again."""
-    from twisted_mq.cli.admin.queues import QueueReader
+    from twisted_mq.admin.dead_letters import given_up
 
-    rows: list[Row] = []
-    for topic in sorted(topic for topic in await admin.topic_list() if topic.startswith(DLQ_PREFIX)):
-        group, count, left = topic.removeprefix(DLQ_PREFIX), 0, 0
-        reader = await QueueReader.of(admin, topic)
-        for queue in reader.queues(topic):
-            first, end = await reader.min_offset(queue), await reader.max_offset(queue)
-            count += end - first
-            left += end - max(first, await _resent(admin, reader, group, queue))
-        rows.append((group, count, left))
-    return rows
+    return [(one.group, one.messages, one.not_resent) for one in await given_up(admin)]
 
 
 async def _check(admin: AdminContext, group: str) -> None:
@@ -177,39 +140,3 @@ async def _check(admin: AdminContext, group: str) -> None:
     if DLQ_PREFIX + group not in topics:
         known = ", ".join(sorted(one.removeprefix(DLQ_PREFIX) for one in topics if one.startswith(DLQ_PREFIX)))
         raise CliError(f"group {group} has no dead letters", f"groups that have: {known or 'none'}")
-
-
-async def _dead_letters(
-    admin: AdminContext, reader: QueueReader, group: str, *, begin_anew: bool
-) -> AsyncIterator[tuple[MessageQueue, MessageExt]]:
-    for queue in reader.queues(DLQ_PREFIX + group):
-        first, end = await reader.min_offset(queue), await reader.max_offset(queue)
-        if not begin_anew:
-            first = max(first, await _resent(admin, reader, group, queue))
-        async for result in reader.pulls(queue, first, end):
-            for message in result.messages:
-                yield queue, message
-
-
-def resent_group(group: str) -> str:
-    """The group whose position says what was sent again."""
-    return f"{group}-resent"
-
-
-async def _resent(admin: AdminContext, reader: QueueReader, group: str, queue: MessageQueue) -> int:
-    """Up to where a queue of dead letters was sent again; 0 where nothing was."""
-    from twisted_mq.protocol.codes import RequestCode, ResponseCode
-    from twisted_mq.protocol.errors import BrokerError
-    from twisted_mq.protocol.headers import QueryConsumerOffsetRequestHeader, QueryConsumerOffsetResponseHeader
-    from twisted_mq.protocol.wire.header_codec import decode_header
-
-    header = QueryConsumerOffsetRequestHeader(
-        consumer_group=resent_group(group), topic=queue.topic, queue_id=queue.queue_id, set_zero_if_not_found=False
-    )
-    try:
-        answer = await admin.invoke(reader.address(queue), RequestCode.QUERY_CONSUMER_OFFSET, header)
-    except BrokerError as error:
-        if error.response_code == ResponseCode.QUERY_NOT_FOUND:
-            return 0
-        raise
-    return decode_header(QueryConsumerOffsetResponseHeader, answer).offset

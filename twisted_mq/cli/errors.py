@@ -7,13 +7,11 @@ import os
 import sys
 from typing import NoReturn
 
+from twisted_mq.admin.errors import AdminError
 
-class CliError(Exception):
+
+class CliError(AdminError):
     """What is wrong, and what the person at the keyboard can do about it."""
-
-    def __init__(self, problem: str, next_step: str = "") -> None:
-        one_line = " ".join(problem.split())
-        super().__init__(f"{one_line}; {next_step}" if next_step else one_line)
 
 
 _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
@@ -63,7 +61,7 @@ def _expected() -> tuple[type[BaseException], ...]:
     from twisted_mq.storage.errors import StoreError
 
     return (
-        CliError,
+        AdminError,
         ClientError,
         ConfigError,
         MissingExtra,

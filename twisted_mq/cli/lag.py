@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 from typing import TYPE_CHECKING
 
@@ -45,50 +44,28 @@ def lag(group: str | None, as_json: bool, namesrv: str) -> None:
 
 async def rows(admin: AdminContext) -> list[Row]:
     """Each group's sums by topic, what is furthest behind first. Groups that no broker can tell of are left out."""
-    from twisted_mq.cli.admin.groups import consume_stats, consumer_connection, group_of
-    from twisted_mq.protocol.errors import ProtocolError
-    from twisted_mq.protocol.names.system_topics import RETRY_PREFIX
-    from twisted_mq.remoting.errors import RemotingError
+    from twisted_mq.admin.lag import groups_among, lag_by_topic
 
-    found: list[Row] = []
-    groups = {group_of(topic) for topic in await admin.topic_list() if topic.startswith(RETRY_PREFIX)}
-    for group in sorted(groups):
-        members = 0
-        with contextlib.suppress(ProtocolError, RemotingError):
-            members = len((await consumer_connection(admin, group)).connection_set)
-        with contextlib.suppress(ProtocolError):
-            table = (await consume_stats(admin, group)).offset_table
-            for topic in sorted({queue.topic for queue in table}):
-                of_topic = [offset for queue, offset in table.items() if queue.topic == topic]
-                waiting = sum(one.broker_offset - one.consumer_offset for one in of_topic)
-                in_flight = sum(one.pull_offset - one.consumer_offset for one in of_topic)
-                behind = [
-                    _behind(one.last_timestamp, admin) for one in of_topic if one.broker_offset > one.consumer_offset
-                ]
-                known = [seconds for seconds in behind if seconds is not None]
-                found.append((group, members, topic, waiting, in_flight, max(known, default=None)))
-    return sorted(found, key=lambda row: -int(str(row[3])))
+    found = [one for group in groups_among(await admin.topic_list()) for one in await lag_by_topic(admin, group)]
+    ordered = sorted(found, key=lambda one: -one.waiting)
+    return [(one.group, one.members, one.topic, one.waiting, one.in_flight, one.behind_seconds) for one in ordered]
 
 
 async def rows_of(admin: AdminContext, group: str) -> list[Row]:
     """A row a queue. Raises BrokerError where the group consumed nothing."""
-    from twisted_mq.cli.admin.groups import consume_stats
+    from twisted_mq.admin.groups import consume_stats
+    from twisted_mq.admin.lag import queue_lags
 
-    table = (await consume_stats(admin, group)).offset_table
     return [
         (
-            queue.topic,
-            queue.broker_name,
-            queue.queue_id,
-            one.consumer_offset,
-            one.broker_offset,
-            one.broker_offset - one.consumer_offset,
-            one.pull_offset - one.consumer_offset,
-            _behind(one.last_timestamp, admin) if one.broker_offset > one.consumer_offset else None,
+            one.queue.topic,
+            one.queue.broker_name,
+            one.queue.queue_id,
+            one.committed,
+            one.end,
+            one.waiting,
+            one.in_flight,
+            one.behind_seconds,
         )
-        for queue, one in sorted(table.items())
+        for one in queue_lags(await consume_stats(admin, group), admin.now_ms())
     ]
-
-
-def _behind(timestamp_ms: int, admin: AdminContext) -> int | None:
-    return max(0, (admin.now_ms() - timestamp_ms) // 1000) if timestamp_ms > 0 else None

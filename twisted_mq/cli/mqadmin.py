@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from twisted_mq.admin.errors import AdminError
 from twisted_mq.cli.admin.command_line import CommandLine, UsageError, parse_command_line
 from twisted_mq.cli.admin.completion import print_completion
 from twisted_mq.cli.admin.registry import SubCommand, find_sub_command, overview, similar_names
@@ -93,7 +94,7 @@ def _run_command(command: SubCommand, arguments: Sequence[str]) -> int:
         print(error, file=sys.stderr)
         print(command.help)
         return 1
-    except (CliError, RocketMQError) as error:
+    except (AdminError, RocketMQError) as error:
         report(f"mqadmin {command.name}", with_next_step(error))
         return 1
     except Interrupted:

@@ -75,7 +75,7 @@ async def first_messages(
     admin: AdminContext, topic: str, beginning: str, count: int, tags: str = "*"
 ) -> AsyncIterator[MessageExt]:
     """Up to `count` messages of each queue from where the look begins, a queue after the other."""
-    from twisted_mq.cli.admin.queues import QueueReader
+    from twisted_mq.admin.queues import QueueReader
 
     reader = await QueueReader.of(admin, topic)
     for queue in reader.queues(topic):
@@ -91,7 +91,7 @@ async def first_messages(
 
 async def new_messages(admin: AdminContext, topic: str, last: int, tags: str = "*") -> AsyncIterator[MessageExt]:
     """All that comes from now on, and the last ones of each queue before."""
-    from twisted_mq.cli.admin.queues import QueueReader
+    from twisted_mq.admin.queues import QueueReader
 
     reader = await QueueReader.of(admin, topic)
     places: dict[MessageQueue, int] = {}

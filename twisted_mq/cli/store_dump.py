@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import sys
 from collections.abc import Iterator, Sequence
@@ -10,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from twisted_mq.admin.message_value import describe_message
 from twisted_mq.cli.errors import report
 from twisted_mq.cli.output import Row, json_line, plain_row, print_table, progress
 from twisted_mq.cli.store_options import OffsetRange, StoreTime, require_numpy, store_arguments
-from twisted_mq.protocol.text.json_value import Json
 
 if TYPE_CHECKING:
     from twisted_mq.protocol.messages.message import MessageExt
@@ -107,27 +106,3 @@ def message_row(message: MessageExt) -> Row:
         message.unique_key,
         len(message.body),
     )
-
-
-def describe_message(message: MessageExt) -> dict[str, Json]:
-    """A MessageExt under the keys of `mq store dump --json`; the body's figures are those of the plain body."""
-    return {
-        "topic": message.topic,
-        "queueId": message.queue_id,
-        "queueOffset": message.queue_offset,
-        "physicalOffset": message.physical_offset,
-        "msgId": message.msg_id,
-        "storeSize": message.store_size,
-        "bodyCRC": message.body_crc,
-        "sysFlag": message.sys_flag,
-        "flag": message.flag,
-        "bornTimestamp": message.born_timestamp,
-        "storeTimestamp": message.store_timestamp,
-        "bornHost": message.born_host,
-        "storeHost": message.store_host,
-        "reconsumeTimes": message.reconsume_times,
-        "preparedTransactionOffset": message.prepared_transaction_offset,
-        "properties": message.properties,
-        "bodySha256": hashlib.sha256(message.body).hexdigest(),
-        "bodyLength": len(message.body),
-    }

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
+from twisted_mq.admin.calls import brokers
 from twisted_mq.cli.admin.calls import AdminContext
 from twisted_mq.cli.admin.command_line import CommandLine
 from twisted_mq.cli.admin.java_format import fixed, hash_order, parse_number, text_or_null
-from twisted_mq.protocol.bodies import ClusterInfo
 from twisted_mq.protocol.errors import ProtocolError
 from twisted_mq.remoting.errors import RemotingError
 
@@ -65,16 +65,6 @@ async def _figures(admin: AdminContext, address: str) -> dict[str, str] | None:
     except (ProtocolError, RemotingError) as error:
         admin.warn(f"no figures from broker {address}: {error}")
         return None
-
-
-def brokers(cluster: ClusterInfo, cluster_names: list[str]) -> Iterator[tuple[str, str, int, str]]:
-    """Cluster, broker name, broker id and address of every broker, sorted by name and id inside a cluster."""
-    for cluster_name in cluster_names:
-        for broker_name in sorted((cluster.cluster_addr_table or {}).get(cluster_name, ())):
-            data = (cluster.broker_addr_table or {}).get(broker_name)
-            if data is not None:
-                for broker_id, address in sorted((data.broker_addrs or {}).items()):
-                    yield cluster_name, broker_name, broker_id, address
 
 
 def base_row(

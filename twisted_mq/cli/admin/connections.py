@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from twisted_mq.cli.admin import groups
+from twisted_mq.admin import groups
 from twisted_mq.cli.admin.calls import AdminContext
 from twisted_mq.cli.admin.command_line import CommandLine
 from twisted_mq.cli.admin.java_format import hash_order, text_or_null

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import attrs
-
-from twisted_mq.cli.admin.calls import TIMEOUT_SECONDS, AdminContext
+from twisted_mq.admin.calls import TIMEOUT_SECONDS
+from twisted_mq.admin.groups import addresses_of, consume_stats, total_lag
+from twisted_mq.admin.statistics import counted
+from twisted_mq.cli.admin.calls import AdminContext
 from twisted_mq.cli.admin.command_line import CommandLine
-from twisted_mq.cli.admin.groups import addresses_of, consume_stats, total_lag
 from twisted_mq.cli.admin.java_format import date_text, fixed
 from twisted_mq.cli.admin.tables import Table
 from twisted_mq.cli.output import progress
 from twisted_mq.protocol.bodies import (
-    BrokerStatsData,
     ConsumeStatsList,
     MessageQueue,
     OffsetWrapper,
-    TopicRouteData,
     decode_body,
 )
 from twisted_mq.protocol.codes import RequestCode
-from twisted_mq.protocol.errors import BrokerError, ProtocolError
-from twisted_mq.protocol.headers import GetConsumeStatsInBrokerHeader, ViewBrokerStatsDataRequestHeader
-from twisted_mq.protocol.names.routes import MASTER_ID
+from twisted_mq.protocol.errors import ProtocolError
+from twisted_mq.protocol.headers import GetConsumeStatsInBrokerHeader
 from twisted_mq.protocol.names.system_topics import DLQ_PREFIX, RETRY_PREFIX
 from twisted_mq.protocol.text.json_value import Json
 from twisted_mq.remoting.errors import RemotingError
@@ -75,20 +72,6 @@ def _rows(admin: AdminContext, group: str, table: Mapping[MessageQueue, OffsetWr
                       offset.broker_offset, offset.consumer_offset, lag, last)  # fmt: skip
 
 
-@attrs.frozen
-class Counted:
-    """A rate of the last minute, and how many in the last day."""
-
-    rate: float = 0.0
-    in_a_day: int = 0
-
-    def plus(self, data: BrokerStatsData) -> Counted:
-        """With another broker's figures: those of the day, or where it has none the hour's or the minute's."""
-        parts = [part for part in (data.stats_day, data.stats_hour, data.stats_minute) if part is not None]
-        minute = 0.0 if data.stats_minute is None else data.stats_minute.tps
-        return Counted(self.rate + minute, self.in_a_day + next((part.sum for part in parts if part.sum), 0))
-
-
 async def stats_all(admin: AdminContext, line: CommandLine) -> None:
     wanted, only_active = line.value("t"), "a" in line
     admin.say(TOPICS.head)
@@ -126,25 +109,6 @@ async def _show_topic(admin: AdminContext, topic: str, only_active: bool) -> Non
             ]
             texts = [fixed(value, 2) if isinstance(value, float) else value for value in row]
             admin.say_value(TOPICS.line(texts), TOPICS.value(row))
-
-
-async def counted(admin: AdminContext, route: TopicRouteData, name: str, key: str) -> Counted:
-    """A counter of all masters together; a broker that has not counted yet adds nothing."""
-    total = Counted()
-    for broker in route.broker_datas or ():
-        address = (broker.broker_addrs or {}).get(MASTER_ID)
-        data = None if address is None else await stats_of(admin, address, name, key)
-        total = total if data is None else total.plus(data)
-    return total
-
-
-async def stats_of(admin: AdminContext, address: str, name: str, key: str) -> BrokerStatsData | None:
-    """A counter of one broker; None where it has none of that key."""
-    header = ViewBrokerStatsDataRequestHeader(stats_name=name, stats_key=key)
-    try:
-        return await admin.ask(address, BrokerStatsData, RequestCode.VIEW_BROKER_STATS_DATA, header)
-    except BrokerError:
-        return None
 
 
 async def _lag(admin: AdminContext, group: str, topic: str) -> int:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 
-from twisted_mq.cli.admin.calls import AdminContext
-from twisted_mq.cli.admin.command_line import CommandLine
-from twisted_mq.cli.admin.groups import (
+from twisted_mq.admin.groups import (
     PUSHES,
     consume_stats,
     consumer_connection,
@@ -15,6 +13,8 @@ from twisted_mq.cli.admin.groups import (
     running_info,
     total_lag,
 )
+from twisted_mq.cli.admin.calls import AdminContext
+from twisted_mq.cli.admin.command_line import CommandLine
 from twisted_mq.cli.admin.java_format import date_text, fixed
 from twisted_mq.cli.admin.tables import Table
 from twisted_mq.cli.output import progress

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import cast
 
+from twisted_mq.admin.groups import consumer_connection, running_info, same_subscriptions
 from twisted_mq.cli.admin.calls import AdminContext
 from twisted_mq.cli.admin.command_line import CommandLine
 from twisted_mq.cli.admin.files import file_name, write_file
-from twisted_mq.cli.admin.groups import consumer_connection, running_info
-from twisted_mq.cli.admin.running_text import complaints, running_text, same_subscriptions
+from twisted_mq.cli.admin.running_text import complaints, running_text
 from twisted_mq.cli.admin.tables import Table
 from twisted_mq.protocol.bodies import Connection, ConsumerRunningInfo, to_value
 from twisted_mq.protocol.errors import ProtocolError

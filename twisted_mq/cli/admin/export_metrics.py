@@ -7,11 +7,11 @@ from typing import Any
 
 import javaproperties
 
+from twisted_mq.admin.groups import consumer_connection
+from twisted_mq.admin.statistics import Counted, stats_of
 from twisted_mq.cli.admin.calls import AdminContext, broker_names, cluster_of_line
 from twisted_mq.cli.admin.command_line import CommandLine
-from twisted_mq.cli.admin.consume_stats import Counted, stats_of
 from twisted_mq.cli.admin.exports import show_written, user_groups, user_topics
-from twisted_mq.cli.admin.groups import consumer_connection
 from twisted_mq.cli.admin.java_format import parse_number
 from twisted_mq.protocol.bodies import SubscriptionGroupWrapper
 from twisted_mq.protocol.codes import RequestCode

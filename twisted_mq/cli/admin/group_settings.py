@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import cast
 
-from twisted_mq.cli.admin.calls import AdminContext, all_addresses, chosen_masters, select_address
+from twisted_mq.admin.calls import select_address
+from twisted_mq.cli.admin.calls import AdminContext, all_addresses, chosen_masters
 from twisted_mq.cli.admin.command_line import CommandLine, UsageError
 from twisted_mq.cli.admin.files import read_list
 from twisted_mq.cli.admin.java_format import hash_order

@@ -5,16 +5,17 @@ Bodies go to files of their own, as with Apache's tool, but in a fresh folder: n
 
 from __future__ import annotations
 
+from twisted_mq.admin.found_messages import FOREVER_MS, MOST_OF_A_KEY, find_message, messages_of_key
+from twisted_mq.admin.groups import is_push_type, running_info
+from twisted_mq.admin.message_tracks import MessageTrack, message_tracks
+from twisted_mq.admin.queues import QueueReader
+from twisted_mq.admin.sending import send_once
 from twisted_mq.cli.admin.calls import AdminContext
 from twisted_mq.cli.admin.command_line import CommandLine
 from twisted_mq.cli.admin.files import write_private_file
-from twisted_mq.cli.admin.found_messages import FOREVER_MS, MOST_OF_A_KEY, find_message, messages_of_key
-from twisted_mq.cli.admin.groups import is_push_type, running_info
 from twisted_mq.cli.admin.java_format import map_text, text_or_null, time_text
 from twisted_mq.cli.admin.java_text import direct_result_text
-from twisted_mq.cli.admin.message_tracks import MessageTrack, message_tracks
-from twisted_mq.cli.admin.queues import QueueReader
-from twisted_mq.cli.admin.sending import send_once, send_result_text
+from twisted_mq.cli.admin.sending import send_result_text
 from twisted_mq.cli.admin.tables import Table
 from twisted_mq.protocol.bodies import ConsumeMessageDirectlyResult, MessageQueue
 from twisted_mq.protocol.bodies.types import wire_name
@@ -88,11 +89,19 @@ async def show_message(admin: AdminContext, message: MessageExt, charset: str | 
         facts["Message Body"] = body
     tracks = await _tracks(admin, message)
     text = "\n".join(f"{name + ':':<20} {text_or_null(value)}" for name, value in facts.items())
-    lines = "\n".join(map(str, tracks)) or "WARN: No Consumer"
+    lines = "\n".join(map(_track_text, tracks)) or "WARN: No Consumer"
     admin.say(
         f"{text}\n\n\n{lines}",
         **{_json_name(name): value for name, value in facts.items()},
         tracks=[{"consumerGroup": one.consumer_group, "trackType": one.track_type} for one in tracks],
+    )
+
+
+def _track_text(track: MessageTrack) -> str:
+    """As Apache's MessageTrack prints itself."""
+    return (
+        f"MessageTrack [consumerGroup={track.consumer_group}, trackType={track.track_type}, "
+        f"exceptionDesc={text_or_null(track.exception_desc)}]"
     )
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
+from twisted_mq.admin.found_messages import FOREVER_MS, messages_of_key
+from twisted_mq.admin.traces import traces_of
 from twisted_mq.cli.admin.calls import AdminContext
 from twisted_mq.cli.admin.command_line import CommandLine
-from twisted_mq.cli.admin.found_messages import FOREVER_MS, messages_of_key
 from twisted_mq.cli.admin.java_format import date_text, hash_order
 from twisted_mq.cli.admin.tables import Table
-from twisted_mq.protocol.messages.message import MessageExt
-from twisted_mq.protocol.messages.trace import TRACE_TOPIC, ConsumeEndTrace, PublishTrace, decode_traces
+from twisted_mq.protocol.messages.trace import TRACE_TOPIC, ConsumeEndTrace, PublishTrace
 
 _ROW = "{:<10} {:<20} {:<20} {:<20} {:<10} {:<10}"
 PUBLISHED = Table.of(
@@ -21,9 +19,6 @@ CONSUMED = Table.of(
     _ROW, type="#Type", group="#ConsumerGroup", clientHost="#ClientHost",
     time="#ConsumerTime", costTime="#CostTimes", status="#Status",
 )  # fmt: skip
-
-Shown = tuple[PublishTrace | ConsumeEndTrace, str]
-"""A trace and the client's host."""
 
 
 async def query_msg_trace_by_id(admin: AdminContext, line: CommandLine) -> None:
@@ -36,7 +31,8 @@ async def query_msg_trace_by_id(admin: AdminContext, line: CommandLine) -> None:
         line.number("b", 0),
         line.number("e", FOREVER_MS),
     )
-    traces = [shown for message in found for shown in traces_of(message, message_id)]
+    shown = [one for message in found for one in traces_of(message, message_id)]
+    traces = [(trace, host) for trace, host in shown if isinstance(trace, PublishTrace | ConsumeEndTrace)]
     for trace, host in traces:
         if isinstance(trace, PublishTrace):
             admin.say(PUBLISHED.head)
@@ -49,14 +45,6 @@ async def query_msg_trace_by_id(admin: AdminContext, line: CommandLine) -> None:
             if trace.group == group:
                 _row(admin, CONSUMED, "Sub", trace, host)
         admin.say("")
-
-
-def traces_of(message: MessageExt, message_id: str) -> Iterator[Shown]:
-    """The traces of one id in a message of the trace topic, sends and ends of consumption alone."""
-    host = message.born_host.rpartition(":")[0]
-    for trace in decode_traces(message.body):
-        if isinstance(trace, PublishTrace | ConsumeEndTrace) and trace.msg_id == message_id:
-            yield trace, host
 
 
 def _row(admin: AdminContext, table: Table, kind: str, trace: PublishTrace | ConsumeEndTrace, host: str) -> None:

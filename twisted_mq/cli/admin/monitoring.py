@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+from twisted_mq.admin.groups import consume_stats, consumer_connection, group_of, running_info, same_subscriptions
+from twisted_mq.admin.queues import QueueReader
 from twisted_mq.cli.admin.calls import AdminContext
 from twisted_mq.cli.admin.command_line import CommandLine
-from twisted_mq.cli.admin.groups import consume_stats, consumer_connection, group_of, running_info
 from twisted_mq.cli.admin.java_text import fields_text
-from twisted_mq.cli.admin.queues import QueueReader
-from twisted_mq.cli.admin.running_text import complaints, same_subscriptions
+from twisted_mq.cli.admin.running_text import complaints
 from twisted_mq.protocol.bodies import Connection, ConsumerRunningInfo, MessageQueue, OffsetWrapper
 from twisted_mq.protocol.errors import ProtocolError
 from twisted_mq.protocol.names.system_topics import RETRY_PREFIX

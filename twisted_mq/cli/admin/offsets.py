@@ -5,20 +5,16 @@ With --dry-run they show, queue by queue, where the group is, where it would be,
 
 from __future__ import annotations
 
+from twisted_mq.admin.groups import consume_stats, route_topic
+from twisted_mq.admin.offsets import TO_THE_END, commit_offset, goals_of_time, reset_at, reset_members
+from twisted_mq.admin.queues import broker_address, offset_at
 from twisted_mq.cli.admin.calls import AdminContext
 from twisted_mq.cli.admin.command_line import CommandLine
-from twisted_mq.cli.admin.groups import addresses_of, consume_stats, route_topic
 from twisted_mq.cli.admin.offline_reset import RESET, SKIPPED, reset_offline
-from twisted_mq.cli.admin.offset_preview import planned_moves, show_moves
-from twisted_mq.cli.admin.queues import broker_address, offset_at
+from twisted_mq.cli.admin.offset_preview import planned, show_moves
 from twisted_mq.cli.admin.tables import Table
-from twisted_mq.protocol.bodies import MessageQueue, ResetOffsetBody, decode_body
-from twisted_mq.protocol.codes import RequestCode, ResponseCode
-from twisted_mq.protocol.errors import BrokerError
-from twisted_mq.protocol.headers import ResetOffsetRequestHeader, UpdateConsumerOffsetRequestHeader
-
-TO_THE_END = -1
-"""The time that stands for the end of each queue."""
+from twisted_mq.protocol.bodies import MessageQueue
+from twisted_mq.protocol.headers import ResetOffsetRequestHeader
 
 OFFSETS = Table.of("{:<40.32}  {:<40}  {:<40}", broker="#brokerName", queueId="#queueId", offset="#offset")
 
@@ -63,25 +59,12 @@ def _show(admin: AdminContext, table: dict[MessageQueue, int]) -> None:
 
 async def _reset_or_none(admin: AdminContext, line: CommandLine, time_ms: int) -> dict[MessageQueue, int] | None:
     """The new offsets, which the brokers told the consumers; None where no consumer is there."""
-    topic, table = line.value("t"), dict[MessageQueue, int]()
+    topic = line.value("t")
     route = await admin.topic_route(route_topic(topic, line.value("c") or None))
     header = ResetOffsetRequestHeader(
         group=line.value("g"), topic=topic, timestamp=time_ms, is_force=line.is_true("f", True)
     )
-    try:
-        for address in addresses_of(route):
-            table.update(await reset_at(admin, address, header))
-    except BrokerError as error:
-        if error.response_code != ResponseCode.CONSUMER_NOT_ONLINE:
-            raise
-        return None
-    return table
-
-
-async def reset_at(admin: AdminContext, address: str, header: ResetOffsetRequestHeader) -> dict[MessageQueue, int]:
-    """What one broker moved."""
-    answer = await admin.invoke(address, RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header)
-    return decode_body(ResetOffsetBody, answer.body).offset_table if answer.body else {}
+    return await reset_members(admin, route, header)
 
 
 async def _reset_queue(admin: AdminContext, line: CommandLine, time_ms: int) -> None:
@@ -90,7 +73,7 @@ async def _reset_queue(admin: AdminContext, line: CommandLine, time_ms: int) -> 
     queue = MessageQueue(topic, "", queue_id)
     offset = line.number("o", 0) if "o" in line else await offset_at(admin, address, queue, time_ms)
     if "dry-run" in line:
-        await show_moves(admin, await planned_moves(admin, group, {address: {queue: offset}}))
+        await show_moves(admin, await planned(admin, group, {address: {queue: offset}}))
         return
     admin.say(
         f"start reset consumer offset by specified, group[{group}], topic[{topic}], queueId[{queue_id}], "
@@ -101,18 +84,6 @@ async def _reset_queue(admin: AdminContext, line: CommandLine, time_ms: int) -> 
         await commit_offset(admin, address, group, queue, offset)
         await reset_at(admin, address, ResetOffsetRequestHeader(
             group=group, topic=topic, queue_id=queue_id, offset=offset, timestamp=0, is_force=False))  # fmt: skip
-
-
-async def commit_offset(admin: AdminContext, address: str, group: str, queue: MessageQueue, offset: int) -> None:
-    """Put a group to an offset of a queue of that broker."""
-    header = UpdateConsumerOffsetRequestHeader(
-        consumer_group=group,
-        topic=queue.topic,
-        queue_id=queue.queue_id,
-        commit_offset=offset,
-        bname=queue.broker_name or None,
-    )
-    await admin.invoke(address, RequestCode.UPDATE_CONSUMER_OFFSET, header)
 
 
 async def clone_group_offset(admin: AdminContext, line: CommandLine) -> None:
@@ -126,7 +97,7 @@ async def clone_group_offset(admin: AdminContext, line: CommandLine) -> None:
         goals: dict[str, dict[MessageQueue, int | None]] = {}
         for queue, offset in held.items():
             goals.setdefault(broker_address(route, queue.broker_name), {})[queue] = offset
-        await show_moves(admin, await planned_moves(admin, target, goals))
+        await show_moves(admin, await planned(admin, target, goals))
         return
     for queue, offset in sorted(held.items()):
         await commit_offset(admin, broker_address(route, queue.broker_name), target, queue, offset)
@@ -140,12 +111,6 @@ async def _preview(admin: AdminContext, line: CommandLine, time_ms: int) -> None
     """Where a reset to a time would bring the group."""
     topic = line.value("t")
     route = await admin.topic_route(route_topic(topic, line.value("c") or None))
-    goals: dict[str, dict[MessageQueue, int | None]] = {}
-    for data in route.queue_datas or ():
-        address = broker_address(route, data.broker_name)
-        for queue_id in range(data.read_queue_nums):
-            queue = MessageQueue(topic, data.broker_name, queue_id)
-            goal = None if time_ms == TO_THE_END else await offset_at(admin, address, queue, time_ms)
-            goals.setdefault(address, {})[queue] = goal
-    moves = await planned_moves(admin, line.value("g"), goals)
+    goals = await goals_of_time(admin, topic, route, time_ms)
+    moves = await planned(admin, line.value("g"), goals)
     await show_moves(admin, moves if line.is_true("f", True) else [move for move in moves if move.goes_back])

@@ -6,10 +6,10 @@ from collections import Counter
 
 import attrs
 
+from twisted_mq.admin.queues import TOOLS_GROUP, QueueReader
 from twisted_mq.cli.admin.calls import AdminContext
 from twisted_mq.cli.admin.command_line import CommandLine, UsageError
 from twisted_mq.cli.admin.java_text import message_text, queue_text
-from twisted_mq.cli.admin.queues import TOOLS_GROUP, QueueReader
 from twisted_mq.cli.output import progress
 from twisted_mq.client.core.pull_result import PullResult, PullStatus
 from twisted_mq.protocol.bodies import MessageQueue

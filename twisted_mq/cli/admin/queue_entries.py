@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import cast
 
+from twisted_mq.admin.groups import addresses_of
 from twisted_mq.cli.admin.calls import AdminContext
 from twisted_mq.cli.admin.command_line import CommandLine
-from twisted_mq.cli.admin.groups import addresses_of
 from twisted_mq.cli.admin.java_format import pretty_json, text_or_null
 from twisted_mq.cli.admin.java_text import fields_text
 from twisted_mq.cli.errors import CliError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from twisted_mq.cli.admin.groups import is_push_type
+from twisted_mq.admin.groups import is_push_type
 from twisted_mq.cli.admin.java_format import fixed, time_text
 from twisted_mq.cli.admin.java_text import members_of, queue_text, value_text
 from twisted_mq.protocol.bodies import (
@@ -23,8 +23,6 @@ RATE_ROW = "{:<32}  {:>14} {:>14} {:>14} {:>14} {:>18} {:>25}"
 RATE_HEADS = ("#Topic", "#Pull RT", "#Pull TPS", "#Consume RT", "#ConsumeOK TPS", "#ConsumeFailed TPS",
               "#ConsumeFailedMsgsInHour")  # fmt: skip
 
-YOUNG_MS = 2 * 60_000
-"""A consumer started less than that ago may not have its subscriptions everywhere."""
 BLOCKED_MS = 60_000
 
 
@@ -89,16 +87,6 @@ def _time_or_value(name: str, value: object) -> str:
 def _rates(status: ConsumeStatus) -> list[str]:
     numbers = (status.pull_rt, status.pull_tps, status.consume_rt, status.consume_ok_tps, status.consume_failed_tps)
     return [*(fixed(number, 2) for number in numbers), str(status.consume_failed_msgs)]
-
-
-def same_subscriptions(infos: Mapping[str, ConsumerRunningInfo], now_ms: int) -> bool:
-    """Whether all members want the same; young groups and those that do not push count as agreeing."""
-    ordered = [infos[client_id] for client_id in sorted(infos)]
-    started_ms = int(ordered[0].properties.get("PROP_CONSUMER_START_TIMESTAMP", 0))
-    if not is_push_type(ordered[0]) or now_ms - started_ms <= YOUNG_MS:
-        return True
-    wanted = [{(one.topic, one.sub_string, one.expression_type) for one in info.subscription_set} for info in ordered]
-    return all(one == wanted[0] for one in wanted)
 
 
 def complaints(client_id: str, info: ConsumerRunningInfo, now_ms: int) -> list[str]:

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
+from twisted_mq.admin.sending import send_once, started_producer
 from twisted_mq.cli.admin.calls import AdminContext
 from twisted_mq.cli.admin.command_line import CommandLine, UsageError
 from twisted_mq.cli.admin.java_format import fixed, hash_order
 from twisted_mq.cli.admin.java_text import fields_text, queue_text
 from twisted_mq.cli.admin.tables import Table
-from twisted_mq.client.core.client_options import ClientOptions
 from twisted_mq.client.core.errors import ClientError
-from twisted_mq.client.core.mq_client import MQClient
 from twisted_mq.client.producing.producer import Producer
-from twisted_mq.client.producing.producer_options import ProducerOptions
 from twisted_mq.client.producing.send_result import SendResult
 from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.errors import ProtocolError
@@ -40,29 +36,6 @@ GREETING = "hello jodie"
 """What bodies of sendMsgStatus are made of, as Apache's."""
 CHINA = datetime.timezone(datetime.timedelta(hours=8))
 """The zone of log lines, as Apache has it."""
-
-
-@asynccontextmanager
-async def started_producer(admin: AdminContext, group: str, *, trace: bool = False) -> AsyncIterator[Producer]:
-    """A producer of its own, stopped at the end."""
-    assert admin.reactor is not None
-    keys = admin.credentials
-    known = ClientOptions() if keys is None else ClientOptions(access_key=keys.access_key, secret_key=keys.secret_key)
-    client = MQClient(admin.reactor, admin.name_servers, options=known)
-    producer = Producer(admin.reactor, group, client=client, options=ProducerOptions(message_trace=trace))
-    await producer.start()
-    try:
-        yield producer
-    finally:
-        await producer.stop()
-
-
-async def send_once(
-    admin: AdminContext, message: Message, group: str, queue: MessageQueue | None = None, *, trace: bool = False
-) -> SendResult:
-    """What became of one message."""
-    async with started_producer(admin, group, trace=trace) as producer:
-        return await producer.send(message, queue)
 
 
 def send_result_text(result: SendResult) -> str:

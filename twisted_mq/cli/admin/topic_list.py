@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from twisted_mq.cli.admin.calls import AdminContext, select_address
+from twisted_mq.admin.calls import select_address
+from twisted_mq.admin.errors import AdminError
+from twisted_mq.cli.admin.calls import AdminContext
 from twisted_mq.cli.admin.command_line import CommandLine
 from twisted_mq.cli.admin.java_format import hash_order, text_or_null
-from twisted_mq.cli.errors import CliError
 from twisted_mq.protocol.bodies import ClusterInfo
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.names.system_topics import DLQ_PREFIX, RETRY_PREFIX
@@ -47,7 +48,7 @@ async def _whereabouts(admin: AdminContext, topic: str, cluster: ClusterInfo) ->
         addresses = [select_address(broker.broker_addrs) for broker in brokers]
         first = next((address for address in addresses if address), None)
         return cluster_name, await admin.consumer_groups(first, topic) if first else []
-    except (BrokerError, RemotingError, CliError) as error:
+    except (AdminError, BrokerError, RemotingError) as error:
         admin.warn(f"{topic}: {error}")
         return cluster_name, []
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import cast
 
+from twisted_mq.admin.queues import readable_queues
 from twisted_mq.cli.admin.calls import AdminContext, chosen_masters
 from twisted_mq.cli.admin.command_line import CommandLine, UsageError
 from twisted_mq.cli.admin.files import read_list
 from twisted_mq.cli.admin.java_format import hash_order, text_or_null
-from twisted_mq.cli.admin.queues import readable_queues
 from twisted_mq.cli.admin.update_topic import TopicSettings
 from twisted_mq.cli.errors import CliError
 from twisted_mq.protocol.bodies import CreateTopicListRequestBody, TopicConfig, TopicRouteData, encode_body, to_value

@@ -5,7 +5,8 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping
 
-from twisted_mq.cli.admin.calls import AdminContext, select_address
+from twisted_mq.admin.calls import select_address
+from twisted_mq.cli.admin.calls import AdminContext
 from twisted_mq.cli.admin.command_line import CommandLine
 from twisted_mq.cli.admin.java_format import time_text
 from twisted_mq.cli.errors import CliError

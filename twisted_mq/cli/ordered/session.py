@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from twisted_mq.cli.admin.calls import AdminContext, select_address
+from twisted_mq.admin.calls import select_address
+from twisted_mq.cli.admin.calls import AdminContext
 from twisted_mq.cli.errors import CliError, report
 from twisted_mq.coordination.address import BadAddress, parse_address
 from twisted_mq.coordination.interfaces import CoordinationError, ICoordinator

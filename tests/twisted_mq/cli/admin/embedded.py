@@ -12,10 +12,10 @@ from twisted.internet import reactor as global_reactor
 from twisted.internet.task import deferLater
 from twisted.trial.unittest import TestCase
 
+from twisted_mq.admin.errors import AdminError
 from twisted_mq.cli.admin.calls import AdminContext
 from twisted_mq.cli.admin.command_line import UsageError, parse_command_line
 from twisted_mq.cli.admin.registry import find_sub_command
-from twisted_mq.cli.errors import CliError
 from twisted_mq.client.consuming.consumer_options import ConsumeStatus
 from twisted_mq.client.consuming.push_consumer import PushConsumer
 from twisted_mq.client.core.message import Message
@@ -119,7 +119,7 @@ class AdminCase(TestCase):
         """Why a command line fails."""
         try:
             await self.run_line(text)
-        except (CliError, RocketMQError, UsageError) as error:
+        except (AdminError, RocketMQError, UsageError) as error:
             return str(error)
         raise AssertionError(f"{text} did not fail")
 

@@ -3,7 +3,8 @@ import pytest
 from twisted.internet import defer
 
 from tests.twisted_mq.cli.admin.recorded import context, printed, run
-from twisted_mq.cli.admin.cluster_list import BASE_HEAD, base_row, brokers, more_row, timer_text
+from twisted_mq.admin.calls import brokers
+from twisted_mq.cli.admin.cluster_list import BASE_HEAD, base_row, more_row, timer_text
 from twisted_mq.cli.admin.command_line import parse_command_line
 from twisted_mq.cli.admin.registry import find_sub_command
 from twisted_mq.protocol.bodies import BrokerData, ClusterInfo, KVTable, encode_body

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from twisted_mq.cli.admin.calls import AdminContext, select_address
-from twisted_mq.cli.errors import CliError
+from twisted_mq.admin.calls import Admin, select_address
+from twisted_mq.admin.errors import AdminError
 from twisted_mq.client.core.pull_result import PullResult, PullStatus, pull_result
 from twisted_mq.protocol.bodies import MessageQueue, TopicRouteData
 from twisted_mq.protocol.codes import RequestCode
@@ -43,25 +43,25 @@ def readable_queues(topic: str, route: TopicRouteData) -> list[MessageQueue]:
 
 
 def broker_address(route: TopicRouteData, broker_name: str) -> str:
-    """Where a broker of a route is reached. Raises CliError."""
+    """Where a broker of a route is reached. Raises AdminError."""
     for broker in route.broker_datas or ():
         address = select_address(broker.broker_addrs)
         if broker.broker_name == broker_name and address:
             return address
     names = ", ".join(sorted(broker.broker_name for broker in route.broker_datas or ())) or "none"
-    raise CliError(f"no broker {broker_name!r} has this topic", f"these have: {names}")
+    raise AdminError(f"no broker {broker_name!r} has this topic", f"these have: {names}")
 
 
 class QueueReader:
     """Asks brokers of one topic for offsets and messages. `route` may be that of another topic, of a light queue's parent."""
 
-    def __init__(self, admin: AdminContext, route: TopicRouteData, group: str = TOOLS_GROUP) -> None:
+    def __init__(self, admin: Admin, route: TopicRouteData, group: str = TOOLS_GROUP) -> None:
         self._admin = admin
         self._route = route
         self._group = group
 
     @classmethod
-    async def of(cls, admin: AdminContext, topic: str, group: str = TOOLS_GROUP) -> QueueReader:
+    async def of(cls, admin: Admin, topic: str, group: str = TOOLS_GROUP) -> QueueReader:
         """A reader of a topic's queues. Raises BrokerError for a topic without a route."""
         return cls(admin, await admin.topic_route(topic), group)
 
@@ -70,7 +70,7 @@ class QueueReader:
         return readable_queues(topic, self._route)
 
     def address(self, queue: MessageQueue) -> str:
-        """The broker of a queue. Raises CliError."""
+        """The broker of a queue. Raises AdminError."""
         return broker_address(self._route, queue.broker_name)
 
     async def min_offset(self, queue: MessageQueue) -> int:
@@ -110,7 +110,7 @@ class QueueReader:
             offset = max(result.next_begin_offset, offset + 1)
 
 
-async def offset_at(admin: AdminContext, address: str, queue: MessageQueue, time_ms: int) -> int:
+async def offset_at(admin: Admin, address: str, queue: MessageQueue, time_ms: int) -> int:
     """The first offset of a queue stored at that time or later; the end where there is none."""
     header = SearchOffsetRequestHeader(topic=queue.topic, queue_id=queue.queue_id, timestamp=time_ms)
     answer = await admin.invoke(address, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, header)
@@ -118,7 +118,7 @@ async def offset_at(admin: AdminContext, address: str, queue: MessageQueue, time
 
 
 async def pull_at(
-    admin: AdminContext,
+    admin: Admin,
     address: str,
     queue: MessageQueue,
     offset: int,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 
-from twisted_mq.cli.admin.calls import AdminContext
-from twisted_mq.cli.admin.groups import addresses_of, route_topic
+from twisted_mq.admin.calls import Admin
+from twisted_mq.admin.groups import addresses_of, route_topic
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.headers import QueryMessageRequestHeader, ViewMessageRequestHeader
@@ -24,17 +24,20 @@ THREE_DAYS_MS = 3 * 24 * 3_600_000
 QUERY_TIMEOUT_SECONDS = 15.0
 
 
-async def view_message(admin: AdminContext, topic: str, message_id: str) -> MessageExt:
+async def view_message(admin: Admin, topic: str, message_id: str) -> MessageExt:
     """The message of an offset id. Raises MessageIdError, BrokerError, RemotingError."""
     host, port, offset = decode_offset_message_id(message_id)
     header = ViewMessageRequestHeader(topic=topic, offset=offset)
     return decode_message((await admin.invoke(f"{host}:{port}", RequestCode.VIEW_MESSAGE_BY_ID, header)).body)
 
 
-async def find_message(admin: AdminContext, topic: str, message_id: str, cluster: str | None) -> MessageExt:
+async def find_message(
+    admin: Admin, topic: str, message_id: str, cluster: str | None, *, known_brokers_alone: bool = False
+) -> MessageExt:
     """The message of an offset id, else of a unique key of the last three days. Raises BrokerError without any.
 
     Both kinds of ids look the same: a place at a broker that the cluster does not know is asked only when no key is found.
+    With `known_brokers_alone` no other server is ever connected to.
     """
     if await _is_of_known_broker(admin, message_id):
         with contextlib.suppress(BrokerError, RemotingError):
@@ -43,12 +46,12 @@ async def find_message(admin: AdminContext, topic: str, message_id: str, cluster
     try:
         return (await messages_of_key(admin, topic, message_id, MOST_OF_A_KEY, since, FOREVER_MS, cluster, True))[0]
     except BrokerError as missing:
-        if missing.response_code != ResponseCode.NO_MESSAGE:
+        if known_brokers_alone or missing.response_code != ResponseCode.NO_MESSAGE:
             raise
         return await _at_unknown_broker(admin, topic, message_id, missing)
 
 
-async def _is_of_known_broker(admin: AdminContext, message_id: str) -> bool:
+async def _is_of_known_broker(admin: Admin, message_id: str) -> bool:
     try:
         host, port, _ = decode_offset_message_id(message_id)
     except MessageIdError:
@@ -57,7 +60,7 @@ async def _is_of_known_broker(admin: AdminContext, message_id: str) -> bool:
     return any(f"{host}:{port}" in (data.broker_addrs or {}).values() for data in brokers)
 
 
-async def _at_unknown_broker(admin: AdminContext, topic: str, message_id: str, missing: BrokerError) -> MessageExt:
+async def _at_unknown_broker(admin: Admin, topic: str, message_id: str, missing: BrokerError) -> MessageExt:
     try:
         return await view_message(admin, topic, message_id)
     except (MessageIdError, BrokerError, RemotingError):
@@ -65,7 +68,7 @@ async def _at_unknown_broker(admin: AdminContext, topic: str, message_id: str, m
 
 
 async def messages_of_key(
-    admin: AdminContext,
+    admin: Admin,
     topic: str,
     key: str,
     most: int,
@@ -93,7 +96,7 @@ async def messages_of_key(
 
 
 async def _at_broker(
-    admin: AdminContext, address: str, header: QueryMessageRequestHeader, is_unique_key: bool
+    admin: Admin, address: str, header: QueryMessageRequestHeader, is_unique_key: bool
 ) -> list[MessageExt]:
     fields = {UNIQUE_KEY_QUERY: str(is_unique_key).lower()}
     try:

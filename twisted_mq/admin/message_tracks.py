@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import attrs
 
-from twisted_mq.cli.admin.calls import AdminContext
-from twisted_mq.cli.admin.groups import addresses_of, consume_stats, consumer_connection
-from twisted_mq.cli.admin.java_format import text_or_null
+from twisted_mq.admin.calls import Admin
+from twisted_mq.admin.groups import addresses_of, consume_stats, consumer_connection
 from twisted_mq.protocol.bodies import ConsumerConnection
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError, ProtocolError
@@ -29,21 +28,15 @@ class MessageTrack:
     track_type: str
     exception_desc: str | None = None
 
-    def __str__(self) -> str:
-        return (
-            f"MessageTrack [consumerGroup={self.consumer_group}, trackType={self.track_type}, "
-            f"exceptionDesc={text_or_null(self.exception_desc)}]"
-        )
 
-
-async def message_tracks(admin: AdminContext, message: MessageExt) -> list[MessageTrack]:
+async def message_tracks(admin: Admin, message: MessageExt) -> list[MessageTrack]:
     """One for each group that consumes the message's topic."""
     addresses = addresses_of(await admin.topic_route(message.topic))
     groups = await admin.consumer_groups(addresses[0], message.topic) if addresses else []
     return [await _track(admin, message, group) for group in groups]
 
 
-async def _track(admin: AdminContext, message: MessageExt, group: str) -> MessageTrack:
+async def _track(admin: Admin, message: MessageExt, group: str) -> MessageTrack:
     try:
         connection = await consumer_connection(admin, group)
         if connection.consume_type == "CONSUME_ACTIVELY":
@@ -67,7 +60,7 @@ def _wants(connection: ConsumerConnection, message: MessageExt) -> bool:
     return not tags or "*" in tags or message.tags in tags
 
 
-async def _is_consumed(admin: AdminContext, message: MessageExt, group: str) -> bool:
+async def _is_consumed(admin: Admin, message: MessageExt, group: str) -> bool:
     """Whether the group's offset in the message's queue is past it, at the broker that stored it."""
     stats = await consume_stats(admin, group)
     brokers = (await admin.cluster_info()).broker_addr_table or {}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import attrs
 
-from twisted_mq.cli.admin.calls import AdminContext, select_address
+from twisted_mq.admin.calls import Admin, select_address
 from twisted_mq.protocol.bodies import (
     ConsumerConnection,
     ConsumerRunningInfo,
@@ -28,6 +30,8 @@ from twisted_mq.remoting.errors import RemotingError
 
 PUSHES = "CONSUME_PASSIVELY"
 """The consume type of push consumers."""
+YOUNG_MS = 2 * 60_000
+"""A consumer started less than that ago may not have its subscriptions everywhere."""
 
 _NO_STATS = "Not found the consumer group consume stats, because return offset table is empty, "
 OFFLINE_TEXT = f"{_NO_STATS}maybe the consumer not online"
@@ -50,9 +54,7 @@ def addresses_of(route: TopicRouteData) -> list[str]:
     return [address for address in found if address]
 
 
-async def group_route(
-    admin: AdminContext, group: str, topic: str | None = None, cluster: str | None = None
-) -> list[str]:
+async def group_route(admin: Admin, group: str, topic: str | None = None, cluster: str | None = None) -> list[str]:
     """Addresses of the brokers of a group: of its retry topic, else of its topic. Raises BrokerError without any."""
     names = [retry_topic(group)]
     if topic:
@@ -67,15 +69,13 @@ async def group_route(
     raise failure
 
 
-async def broker_stats(admin: AdminContext, address: str, group: str, topic: str | None = None) -> ConsumeStats:
+async def broker_stats(admin: Admin, address: str, group: str, topic: str | None = None) -> ConsumeStats:
     """How far a group is at one broker."""
     header = GetConsumeStatsRequestHeader(consumer_group=group, topic=topic)
     return await admin.ask(address, ConsumeStats, RequestCode.GET_CONSUME_STATS, header)
 
 
-async def consume_stats(
-    admin: AdminContext, group: str, topic: str | None = None, cluster: str | None = None
-) -> ConsumeStats:
+async def consume_stats(admin: Admin, group: str, topic: str | None = None, cluster: str | None = None) -> ConsumeStats:
     """How far a group is at all its brokers. Raises BrokerError where it consumed nothing and is not there."""
     table: dict[MessageQueue, OffsetWrapper] = {}
     rate = 0.0
@@ -88,7 +88,7 @@ async def consume_stats(
     return ConsumeStats(offset_table=table, consume_tps=rate)
 
 
-async def _explain_no_stats(admin: AdminContext, group: str) -> None:
+async def _explain_no_stats(admin: Admin, group: str) -> None:
     try:
         connection = await consumer_connection(admin, group)
     except (BrokerError, RemotingError):
@@ -102,7 +102,7 @@ def total_lag(stats: ConsumeStats) -> int:
     return sum(offset.broker_offset - offset.consumer_offset for offset in stats.offset_table.values())
 
 
-async def consumer_connection(admin: AdminContext, group: str, address: str | None = None) -> ConsumerConnection:
+async def consumer_connection(admin: Admin, group: str, address: str | None = None) -> ConsumerConnection:
     """The members of a group at a broker, else at the first of its brokers that knows any. Raises BrokerError without any."""
     failure = BrokerError(ResponseCode.CONSUMER_NOT_ONLINE, "Not found the consumer group connection")
     for one in [address] if address else await group_route(admin, group):
@@ -117,9 +117,7 @@ async def consumer_connection(admin: AdminContext, group: str, address: str | No
     raise failure
 
 
-async def running_info(
-    admin: AdminContext, group: str, client_id: str, *, with_threads: bool = False
-) -> ConsumerRunningInfo:
+async def running_info(admin: Admin, group: str, client_id: str, *, with_threads: bool = False) -> ConsumerRunningInfo:
     """What a member of a group reports of itself, through the first broker of the group."""
     header = GetConsumerRunningInfoRequestHeader(consumer_group=group, client_id=client_id, jstack_enable=with_threads)
     addresses = await group_route(admin, group)
@@ -129,3 +127,13 @@ async def running_info(
 def is_push_type(info: ConsumerRunningInfo) -> bool:
     """Whether a member takes messages by a listener."""
     return info.properties.get("PROP_CONSUME_TYPE") == PUSHES
+
+
+def same_subscriptions(infos: Mapping[str, ConsumerRunningInfo], now_ms: int) -> bool:
+    """Whether all members want the same; young groups and those that do not push count as agreeing."""
+    ordered = [infos[client_id] for client_id in sorted(infos)]
+    started_ms = int(ordered[0].properties.get("PROP_CONSUMER_START_TIMESTAMP", 0))
+    if not is_push_type(ordered[0]) or now_ms - started_ms <= YOUNG_MS:
+        return True
+    wanted = [{(one.topic, one.sub_string, one.expression_type) for one in info.subscription_set} for info in ordered]
+    return all(one == wanted[0] for one in wanted)

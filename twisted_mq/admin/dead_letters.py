@@ -1,0 +1,109 @@
+"""What consumer groups gave up on, and sending it again.
+
+How far all of a group's dead letters were sent again is kept at the broker as the position of the group GROUP-resent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import attrs
+
+from twisted_mq.admin.calls import Admin
+from twisted_mq.admin.errors import AdminError
+from twisted_mq.admin.offsets import commit_offset
+from twisted_mq.admin.queues import QueueReader
+from twisted_mq.protocol.bodies import MessageQueue
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.headers import QueryConsumerOffsetRequestHeader, QueryConsumerOffsetResponseHeader
+from twisted_mq.protocol.messages.message import Message, MessageExt
+from twisted_mq.protocol.names.system_topics import DLQ_PREFIX
+from twisted_mq.protocol.wire.header_codec import decode_header
+
+OWN = {
+    "RETRY_TOPIC", "REAL_TOPIC", "REAL_QID", "ORIGIN_MESSAGE_ID", "RECONSUME_TIME", "MAX_RECONSUME_TIMES", "DELAY",
+    "UNIQ_KEY", "WAIT", "MIN_OFFSET", "MAX_OFFSET", "CLUSTER", "DLQ_ORIGIN_TOPIC", "DLQ_ORIGIN_MESSAGE_ID", "PGROUP",
+    "TRAN_MSG", "CONSUME_START_TIME", "MSG_REGION", "TRACE_ON",
+}  # fmt: skip
+"""Properties of the way that a message took; it begins anew."""
+
+
+@attrs.frozen
+class GivenUp:
+    """A group with its dead letters, and those that were not sent again."""
+
+    group: str
+    messages: int
+    not_resent: int
+
+
+def origin_topic(message: MessageExt) -> str | None:
+    """The topic from which a dead letter came; None where it does not say."""
+    return message.properties.get("DLQ_ORIGIN_TOPIC") or message.properties.get("RETRY_TOPIC") or None
+
+
+def fresh(message: MessageExt) -> Message:
+    """A dead letter as a new message for the topic where it came from. Raises AdminError where it does not say which."""
+    topic = origin_topic(message)
+    if topic is None:
+        raise AdminError(
+            f"message {message.unique_key or message.msg_id} does not say from which topic it came",
+            "export it, and send it by `mq send`",
+        )
+    kept = {name: value for name, value in message.properties.items() if name not in OWN}
+    return Message(topic, message.body, flag=message.flag, properties={**kept, "DLQ_ORIGIN_MESSAGE_ID": message.msg_id})
+
+
+async def given_up(admin: Admin) -> list[GivenUp]:
+    """Each group that has dead letters, in order."""
+    topics = sorted(topic for topic in await admin.topic_list() if topic.startswith(DLQ_PREFIX))
+    return [await given_up_by(admin, topic.removeprefix(DLQ_PREFIX)) for topic in topics]
+
+
+async def given_up_by(admin: Admin, group: str) -> GivenUp:
+    """Raises BrokerError for a group without dead letters."""
+    count = left = 0
+    reader = await QueueReader.of(admin, DLQ_PREFIX + group)
+    for queue in reader.queues(DLQ_PREFIX + group):
+        first, end = await reader.min_offset(queue), await reader.max_offset(queue)
+        count += end - first
+        left += end - max(first, await resent_up_to(admin, reader, group, queue))
+    return GivenUp(group, count, left)
+
+
+async def dead_letters(
+    admin: Admin, reader: QueueReader, group: str, *, begin_anew: bool
+) -> AsyncIterator[tuple[MessageQueue, MessageExt]]:
+    """A group's dead letters, queue by queue: all, or those behind what was sent again."""
+    for queue in reader.queues(DLQ_PREFIX + group):
+        first, end = await reader.min_offset(queue), await reader.max_offset(queue)
+        if not begin_anew:
+            first = max(first, await resent_up_to(admin, reader, group, queue))
+        async for result in reader.pulls(queue, first, end):
+            for message in result.messages:
+                yield queue, message
+
+
+def resent_group(group: str) -> str:
+    """The group whose position says what was sent again."""
+    return f"{group}-resent"
+
+
+async def note_resent(admin: Admin, reader: QueueReader, group: str, queue: MessageQueue, message: MessageExt) -> None:
+    """All of a queue up to this message was sent again."""
+    await commit_offset(admin, reader.address(queue), resent_group(group), queue, message.queue_offset + 1)
+
+
+async def resent_up_to(admin: Admin, reader: QueueReader, group: str, queue: MessageQueue) -> int:
+    """Up to where a queue of dead letters was sent again; 0 where nothing was."""
+    header = QueryConsumerOffsetRequestHeader(
+        consumer_group=resent_group(group), topic=queue.topic, queue_id=queue.queue_id, set_zero_if_not_found=False
+    )
+    try:
+        answer = await admin.invoke(reader.address(queue), RequestCode.QUERY_CONSUMER_OFFSET, header)
+    except BrokerError as error:
+        if error.response_code == ResponseCode.QUERY_NOT_FOUND:
+            return 0
+        raise
+    return decode_header(QueryConsumerOffsetResponseHeader, answer).offset

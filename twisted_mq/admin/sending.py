@@ -1,0 +1,38 @@
+"""Sending as an operator does: a producer for one piece of work."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from twisted_mq.admin.calls import Admin
+from twisted_mq.client.core.client_options import ClientOptions
+from twisted_mq.client.core.mq_client import MQClient
+from twisted_mq.client.producing.producer import Producer
+from twisted_mq.client.producing.producer_options import ProducerOptions
+from twisted_mq.client.producing.send_result import SendResult
+from twisted_mq.protocol.bodies import MessageQueue
+from twisted_mq.protocol.messages.message import Message
+
+
+@asynccontextmanager
+async def started_producer(admin: Admin, group: str, *, trace: bool = False) -> AsyncIterator[Producer]:
+    """A producer of its own, stopped at the end."""
+    assert admin.reactor is not None
+    keys = admin.credentials
+    known = ClientOptions() if keys is None else ClientOptions(access_key=keys.access_key, secret_key=keys.secret_key)
+    client = MQClient(admin.reactor, admin.name_servers, options=known)
+    producer = Producer(admin.reactor, group, client=client, options=ProducerOptions(message_trace=trace))
+    await producer.start()
+    try:
+        yield producer
+    finally:
+        await producer.stop()
+
+
+async def send_once(
+    admin: Admin, message: Message, group: str, queue: MessageQueue | None = None, *, trace: bool = False
+) -> SendResult:
+    """What became of one message."""
+    async with started_producer(admin, group, trace=trace) as producer:
+        return await producer.send(message, queue)

@@ -1,0 +1,45 @@
+"""Counters that brokers keep of topics and groups (Apache: BrokerStatsManager)."""
+
+from __future__ import annotations
+
+import attrs
+
+from twisted_mq.admin.calls import Admin
+from twisted_mq.protocol.bodies import BrokerStatsData, TopicRouteData
+from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.headers import ViewBrokerStatsDataRequestHeader
+from twisted_mq.protocol.names.routes import MASTER_ID
+
+
+@attrs.frozen
+class Counted:
+    """A rate of the last minute, and how many in the last day."""
+
+    rate: float = 0.0
+    in_a_day: int = 0
+
+    def plus(self, data: BrokerStatsData) -> Counted:
+        """With another broker's figures: those of the day, or where it has none the hour's or the minute's."""
+        parts = [part for part in (data.stats_day, data.stats_hour, data.stats_minute) if part is not None]
+        minute = 0.0 if data.stats_minute is None else data.stats_minute.tps
+        return Counted(self.rate + minute, self.in_a_day + next((part.sum for part in parts if part.sum), 0))
+
+
+async def counted(admin: Admin, route: TopicRouteData, name: str, key: str) -> Counted:
+    """A counter of all masters together; a broker that has not counted yet adds nothing."""
+    total = Counted()
+    for broker in route.broker_datas or ():
+        address = (broker.broker_addrs or {}).get(MASTER_ID)
+        data = None if address is None else await stats_of(admin, address, name, key)
+        total = total if data is None else total.plus(data)
+    return total
+
+
+async def stats_of(admin: Admin, address: str, name: str, key: str) -> BrokerStatsData | None:
+    """A counter of one broker; None where it has none of that key."""
+    header = ViewBrokerStatsDataRequestHeader(stats_name=name, stats_key=key)
+    try:
+        return await admin.ask(address, BrokerStatsData, RequestCode.VIEW_BROKER_STATS_DATA, header)
+    except BrokerError:
+        return None
