@@ -93,6 +93,12 @@ exportMetadata -b BROKER -t -f EXPORTS
 exportMetrics -c DefaultCluster -f EXPORTS
 queryMsgTraceById -i KEY
 dumpCompactionLog -f EXPORTS/nosuch
+getColdDataFlowCtrInfo -b BROKER
+getColdDataFlowCtrInfo -c DefaultCluster
+updateColdDataFlowCtrGroupConfig -b BROKER -g GROUP -v 1000
+updateColdDataFlowCtrGroupConfig -c DefaultCluster -g GROUP -v 1000
+removeColdDataFlowCtrGroupConfig -b BROKER -g GROUP
+resetMasterFlushOffset -b BROKER -o 0
 deleteSubGroup -b BROKER -g SPARE_GROUP -r true
 deleteTopic -c DefaultCluster -t SPARE_TOPIC
 """.strip().splitlines()
@@ -105,14 +111,8 @@ statsAll -a -t TOPIC
 """Commands that show rates of the last minute: a broker knows them after ten seconds."""
 
 REFUSED_BY_OURS = """
-getColdDataFlowCtrInfo -b BROKER
-getColdDataFlowCtrInfo -c DefaultCluster
-updateColdDataFlowCtrGroupConfig -b BROKER -g GROUP -v 1000
-updateColdDataFlowCtrGroupConfig -c DefaultCluster -g GROUP -v 1000
-removeColdDataFlowCtrGroupConfig -b BROKER -g GROUP
 setCommitLogReadAheadMode -b BROKER -m 1
 setCommitLogReadAheadMode -c DefaultCluster -m 0
-resetMasterFlushOffset -b BROKER -o 0
 """.strip().splitlines()
 """Commands whose codes this project's broker refuses, with the reasons in docs/reference/request-codes.md."""
 

@@ -30,14 +30,8 @@ REASONS_BY_TIER = {
 """Why a code is not served where the code itself has no reason of its own."""
 
 REASONS: dict[RequestCode, str] = {
-    RequestCode.UPDATE_AND_CREATE_STATIC_TOPIC: "there are no static topics with queues mapped over brokers",
     RequestCode.POP_ROLLBACK: "pops are noted in the revive log only, there is nothing to roll back",
-    RequestCode.UPDATE_COLD_DATA_FLOW_CTR_CONFIG: "reads of old data are not slowed down",
-    RequestCode.REMOVE_COLD_DATA_FLOW_CTR_CONFIG: "reads of old data are not slowed down",
-    RequestCode.GET_COLD_DATA_FLOW_CTR_INFO: "reads of old data are not slowed down",
     RequestCode.SET_COMMITLOG_READ_MODE: "the log's read-ahead is left to the kernel",
-    RequestCode.CHECK_ROCKSDB_CQ_WRITE_PROGRESS: "queues and settings are not kept in RocksDB",
-    RequestCode.EXPORT_ROCKSDB_CONFIG_TO_JSON: "settings are JSON files already, not RocksDB",
 }
 
 

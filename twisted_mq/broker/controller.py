@@ -13,6 +13,7 @@ from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetMana
 from twisted_mq.broker.clients.producer_manager import ProducerManager
 from twisted_mq.broker.clients.rebalance_lock import RebalanceLockManager
 from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
+from twisted_mq.broker.cold_reads import ColdReads
 from twisted_mq.broker.filter.consumer_filter_manager import ConsumerFilterManager
 from twisted_mq.broker.flush_answers import FlushAnswers
 from twisted_mq.broker.ha.durability import Durability
@@ -28,6 +29,8 @@ from twisted_mq.broker.schedule.waiting_messages import WaitingMessages
 from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
 from twisted_mq.broker.statistics.call_times import TimedCall
 from twisted_mq.broker.tables import BrokerTables
+from twisted_mq.broker.topics.other_brokers import OtherBrokers
+from twisted_mq.broker.topics.static_topics import StaticTopics
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.broker.topics.topic_routes import TopicRoutes
 from twisted_mq.broker.transaction.transaction_service import TransactionService
@@ -78,6 +81,11 @@ class BrokerController:
     random: random.Random = attrs.field(factory=random.Random)
     late: LateAnswers = attrs.field(factory=LateAnswers)
     min_broker_id: int = 0
+    static_topics: StaticTopics = attrs.field(
+        default=attrs.Factory(lambda broker: StaticTopics(broker.options.broker_name, broker.now_ms), takes_self=True)
+    )
+    others: OtherBrokers = attrs.field(factory=OtherBrokers)
+    cold_reads: ColdReads = attrs.field(init=False)
     statistics: BrokerStatistics = attrs.field(init=False)
     timed_put: TimedCall[[InnerMessage], PutResult] = attrs.field(init=False)
     timed_get: TimedCall[..., GetResult] = attrs.field(init=False)
@@ -118,6 +126,7 @@ class BrokerController:
             lambda conflict: self.statistics.conflicts[f"{conflict.topic}@{conflict.group}"].add(1, 0)
         )
         self.consumers.on_group_gone.append(lambda group: self.filters.unregister(group, self.now_ms()))
+        self.cold_reads = ColdReads(options, self.now_ms)
         self.routes = TopicRoutes(self.topics, options.broker_name, self.route_cache)
         self.ha = HAService(options, store, self.clock, self.late, self.ha_address)
         if not self.clean:

@@ -128,6 +128,10 @@ class BrokerOptions(MetricsOptions):
         "enableSlaveActingMaster", False, "the slave with the lowest id stands in for a lost master", has_effect=False
     )
 
+    forward_timeout: int = option(
+        "forwardTimeout", 3000, "ms to wait for another broker that holds part of a static topic", type="long", low=1
+    )
+
     # topics, groups, permissions
 
     broker_permission: int = option(
@@ -434,6 +438,21 @@ class BrokerOptions(MetricsOptions):
     )
     pop_inflight_message_threshold: int = option(
         "popInflightMessageThreshold", 10000, "too many messages of a queue", type="long", low=0
+    )
+
+    cold_data_flow_control_enable: bool = option(
+        "coldDataFlowControlEnable", False, "groups that read too much that has left the memory wait", remote=True
+    )
+    cg_cold_read_threshold: int = option(
+        "cgColdReadThreshold", 3145728, "bytes of such reads in 5 s for one group", type="long", low=0, remote=True
+    )
+    global_cold_read_threshold: int = option(
+        "globalColdReadThreshold",
+        104857600,
+        "bytes of such reads in 5 s for all groups together",
+        type="long",
+        low=0,
+        remote=True,
     )
 
     # store

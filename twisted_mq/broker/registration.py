@@ -6,7 +6,7 @@ A name server that cannot be reached is logged once and tried again at the next 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 import attrs
@@ -15,6 +15,7 @@ from twisted.python import failure
 
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.ordered_topics import Ordering
+from twisted_mq.broker.topics.static_topics import StaticTopics
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import (
@@ -22,6 +23,7 @@ from twisted_mq.protocol.bodies import (
     RegisterBrokerBody,
     TopicConfig,
     TopicConfigAndMappingSerializeWrapper,
+    TopicQueueMappingInfo,
     encode_register_broker,
 )
 from twisted_mq.protocol.codes import RequestCode
@@ -41,12 +43,20 @@ ENCODED_AT_ONCE = 256
 """Topics; more are encoded in a thread: 20,000 take half a second."""
 
 
-def registration_body(configs: list[TopicConfig], version: DataVersion, permission: int, compressed: bool) -> bytes:
-    """The topics as a broker with this permission registers them."""
+def registration_body(
+    configs: list[TopicConfig],
+    version: DataVersion,
+    permission: int,
+    compressed: bool,
+    mappings: Mapping[str, TopicQueueMappingInfo] | None = None,
+) -> bytes:
+    """The topics as a broker with this permission registers them, with the logical queues of those that are static."""
     if permission & PERM_READ_WRITE != PERM_READ_WRITE:
         configs = [attrs.evolve(config, perm=config.perm & permission) for config in configs]
     wrapper = TopicConfigAndMappingSerializeWrapper(
-        topic_config_table={config.topic_name: config for config in configs}, data_version=version
+        topic_config_table={config.topic_name: config for config in configs},
+        data_version=version,
+        topic_queue_mapping_info_map=dict(mappings or {}),
     )
     return encode_register_broker(
         RegisterBrokerBody(topic_config_serialize_wrapper=wrapper, filter_server_list=[]), compressed
@@ -72,6 +82,7 @@ class Registration:
     name_servers: Sequence[str]
     permission: Callable[[], int]
     in_thread: InThread = at_once
+    static_topics: StaticTopics | None = None
     ordering: Ordering = attrs.field(factory=Ordering)
     on_answer: list[Callable[[dict[str, str]], None]] = attrs.field(factory=list)
     """Called with the fields of each answer: a slave's name the master (haServerAddr, masterAddr)."""
@@ -97,9 +108,14 @@ class Registration:
         if routes is not None:
             configs = routes.shown(configs)
             version = attrs.evolve(version, counter=version.counter + routes.version)
-        arguments = configs, version, self.permission(), self.options.compressed_register
+        arguments = configs, version, self.permission(), self.options.compressed_register, self._mappings(changed)
         in_thread = at_once if len(configs) <= ENCODED_AT_ONCE else self.in_thread
         return in_thread(registration_body, *arguments).addCallback(self._call_all, change)
+
+    def _mappings(self, changed: list[TopicConfig] | None) -> dict[str, TopicQueueMappingInfo]:
+        if self.static_topics is None:
+            return {}
+        return self.static_topics.shown(None if changed is None else [config.topic_name for config in changed])
 
     def _call_all(self, body: bytes, change: _Change) -> list[defer.Deferred[bool]]:
         if self._left:

@@ -9,17 +9,21 @@ from twisted_mq.access.guard import guarded
 from twisted_mq.access.server_access import NOBODY_IS_ASKED, ServerAccess
 from twisted_mq.broker.controller import BrokerController
 from twisted_mq.broker.ha.slave_refusals import refuse_on_slave
+from twisted_mq.broker.processors.admin_absent_parts import AdminAbsentPartsProcessor
 from twisted_mq.broker.processors.admin_cleaning import AdminCleaningProcessor
 from twisted_mq.broker.processors.admin_clients import AdminClientsProcessor
+from twisted_mq.broker.processors.admin_cold_data import AdminColdDataProcessor
 from twisted_mq.broker.processors.admin_config import AdminConfigProcessor
 from twisted_mq.broker.processors.admin_consumers import AdminConsumersProcessor
 from twisted_mq.broker.processors.admin_lists import AdminListsProcessor
 from twisted_mq.broker.processors.admin_offsets import AdminOffsetsProcessor
+from twisted_mq.broker.processors.admin_static_topics import AdminStaticTopicsProcessor
 from twisted_mq.broker.processors.admin_topics import AdminTopicsProcessor
 from twisted_mq.broker.processors.broker_stats import BrokerStatsProcessor
 from twisted_mq.broker.processors.client_manage import ClientManageProcessor
 from twisted_mq.broker.processors.consumer_manage import ConsumerManageProcessor
 from twisted_mq.broker.processors.end_transaction import EndTransactionProcessor
+from twisted_mq.broker.processors.mapped_requests import MappedRequests
 from twisted_mq.broker.processors.pop import PopMessageProcessor
 from twisted_mq.broker.processors.pop_ack import AckMessageProcessor
 from twisted_mq.broker.processors.pop_invisible_time import ChangeInvisibleTimeProcessor
@@ -52,7 +56,15 @@ def request_table(broker: BrokerController, access: ServerAccess = NOBODY_IS_ASK
     table = serving_table("broker", *(one.processors for one in _processors(broker)), access.processors)
     if broker.is_slave:
         refuse_on_slave(table, broker.options, broker.topics.is_ordered)
-    return guarded(table, access.check)
+    mapped, static = MappedRequests(broker), broker.static_topics
+
+    def now() -> dict[int, Processor]:
+        """While there are no static topics, no request is looked at for them."""
+        return guarded(mapped.before(table) if static.topics else table, access.check)
+
+    served = now()
+    static.on_change.append(lambda: served.update(now()))
+    return served
 
 
 def _processors(broker: BrokerController) -> Iterator[RequestProcessor]:
@@ -84,12 +96,31 @@ def _processors(broker: BrokerController) -> Iterator[RequestProcessor]:
         broker.bodies,
     )
     yield ConsumerManageProcessor(
-        store, topics, groups, offsets, consumers, broker.locks, broker.ordering, broker.now_ms, broker.bodies
+        store,
+        topics,
+        groups,
+        offsets,
+        consumers,
+        broker.locks,
+        broker.ordering,
+        broker.static_topics,
+        broker.now_ms,
+        broker.bodies,
     )
     yield QueryAssignmentProcessor(options, topics, groups, consumers, broker.routes, broker.tables.request_modes)
     yield AdminTopicsProcessor(
-        options, store, topics, groups, offsets, broker.pop, broker.statistics, broker.registered, broker.long_answers
+        options,
+        store,
+        topics,
+        groups,
+        offsets,
+        broker.pop,
+        broker.static_topics,
+        broker.statistics,
+        broker.registered,
+        broker.long_answers,
     )
+    yield AdminStaticTopicsProcessor(options, topics, broker.static_topics, broker.registered, broker.bodies)
     yield AdminListsProcessor(options, topics, groups, broker.registered, broker.bodies)
     yield AdminConsumersProcessor(
         options,
@@ -108,6 +139,8 @@ def _processors(broker: BrokerController) -> Iterator[RequestProcessor]:
     yield AdminConfigProcessor(
         options, broker.now_ms, store, topics, groups, broker.advertised_ip, broker.port, broker.ha
     )
+    yield AdminAbsentPartsProcessor()
+    yield AdminColdDataProcessor(broker.cold_reads)
     yield AdminCleaningProcessor(store, topics, broker.turns)
     yield BrokerStatsProcessor(options, broker.statistics)
     yield QueryMessagesProcessor(options, store, consumers)

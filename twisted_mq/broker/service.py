@@ -20,6 +20,7 @@ from twisted_mq.access.server_access import LOOK_SECONDS, NOBODY_IS_ASKED, Serve
 from twisted_mq.broker.advertised_address import address_warning, advertised_ip
 from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
 from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
+from twisted_mq.broker.cold_reads import PERIOD_SECONDS
 from twisted_mq.broker.controller import BrokerController
 from twisted_mq.broker.filter.consumer_filter_data import ConsumerFilterTable
 from twisted_mq.broker.filter.consumer_filter_manager import ConsumerFilterManager, consumer_filters
@@ -37,6 +38,8 @@ from twisted_mq.broker.statistics.broker_statistics import SAMPLE_SECONDS, SNAPS
 from twisted_mq.broker.store_options import store_config
 from twisted_mq.broker.table_saver import TableSaver
 from twisted_mq.broker.tables import BrokerTables
+from twisted_mq.broker.topics.other_brokers import OtherBrokers
+from twisted_mq.broker.topics.static_topics import StaticTopics
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.broker.waiting_requests import Kind
 from twisted_mq.config.descriptors import most_connections
@@ -60,6 +63,7 @@ from twisted_mq.routing.route_cache import RouteCache
 from twisted_mq.stopping import Step, stop_all, take
 from twisted_mq.storage.message_store import FileMessageStore
 from twisted_mq.storage.tables.config_tables import ConsumerOffsetTable, SubscriptionGroupTable, TopicTable
+from twisted_mq.storage.tables.topic_mapping_table import TopicMappingTable
 
 if TYPE_CHECKING:
     from twisted_mq.broker.ordering.agent import OrderAgent
@@ -180,6 +184,8 @@ class BrokerService(service.Service):
         store = self._store = self._open_store(pack_host(ip, self.port), topics, filters)
         undo.callback(store.close)
         filters.load(now_ms())
+        mapping_table = loaded(TopicMappingTable, folder, "topicQueueMapping.json")
+        static_topics = StaticTopics(options.broker_name, now_ms, mapping_table, self._saved(mapping_table, undo))
         group_table = loaded(SubscriptionGroupTable, folder, "subscriptionGroup.json")
         groups = SubscriptionGroupManager(
             group_table, now_ms, self._saved(group_table, undo), auto_create=options.auto_create_subscription_group
@@ -205,6 +211,7 @@ class BrokerService(service.Service):
             name_servers=name_servers,
             permission=lambda: options.broker_permission,
             in_thread=self._in_thread,
+            static_topics=static_topics,
         )
         cache = RouteCache(NameServers(self._client, name_servers), lambda topic, route: None) if name_servers else None
         return BrokerController(
@@ -228,6 +235,8 @@ class BrokerService(service.Service):
             registered=self._known_and_saved,
             known=lambda: self.registration.latest(),
             random=self._machine.random,
+            static_topics=static_topics,
+            others=OtherBrokers(cache, self._client.invoke, options.forward_timeout / 1000),
         )
 
     def _known_and_saved(self) -> defer.Deferred[None]:
@@ -238,7 +247,9 @@ class BrokerService(service.Service):
         return saved.addCallback(lambda _: self.registration.latest())
 
     def _saved(
-        self, table: TopicTable | SubscriptionGroupTable | ConsumerOffsetTable, undo: contextlib.ExitStack
+        self,
+        table: TopicTable | SubscriptionGroupTable | ConsumerOffsetTable | TopicMappingTable,
+        undo: contextlib.ExitStack,
     ) -> Callable[[], None]:
         """What has a table written after a change."""
         saver = TableSaver(os.path.basename(table.path), table, self._reactor, self._in_thread)
@@ -363,6 +374,7 @@ class BrokerService(service.Service):
             self._every(LOOK_SECONDS, self._encryption.look)
         self._every(SNAPSHOT_SECONDS, controller.take_snapshot)
         self._every(SAMPLE_SECONDS, lambda: controller.statistics.sample(self._reactor.seconds()))
+        self._every(PERIOD_SECONDS, controller.cold_reads.begin_period)
         self._every(options.flush_consumer_offset_interval / 1000, controller.offsets.save)
         self._every(options.load_balance_poll_name_server_interval / 1000, controller.routes.refresh)
         self._every(options.flush_delay_offset_interval / 1000, controller.waiting.save_delay_offsets)

@@ -13,7 +13,6 @@ from twisted_mq.config.values import value_text
 FIXED: dict[str, bool | int | str] = {
     "autoDeleteUnusedStats": True,
     "autoMessageVersionOnTopicLen": True,
-    "coldDataFlowControlEnable": False,
     "disableConsumeIfConsumerReadSlowly": False,
     "duplicationEnable": False,
     "enableControllerMode": False,

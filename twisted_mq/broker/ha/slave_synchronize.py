@@ -20,6 +20,7 @@ from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetMana
 from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.tables import BrokerTables
+from twisted_mq.broker.topics.static_topics import StaticTopics
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import (
@@ -61,6 +62,7 @@ class SlaveParts(Protocol):
 
     options: BrokerOptions
     topics: TopicConfigManager
+    static_topics: StaticTopics
     groups: SubscriptionGroupManager
     offsets: ConsumerOffsetManager
     tables: BrokerTables
@@ -157,6 +159,9 @@ class SlaveSynchronize:
     # tables
 
     def _take_topics(self, theirs: TopicConfigAndMappingSerializeWrapper) -> None:
+        static = self.broker.static_topics
+        if theirs.mapping_data_version != static.data_version:
+            static.replace_all(theirs.topic_queue_mapping_detail_map, theirs.mapping_data_version)
         if theirs.data_version != self.broker.topics.data_version:
             self.broker.topics.replace_all(theirs.topic_config_table, theirs.data_version)
             self.log.info("topics copied from master: topics={n}", n=len(theirs.topic_config_table))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
 
+import attrs
 from twisted.internet import defer
 
 from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
@@ -16,6 +17,7 @@ from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.pop.pop_service import PopService
 from twisted_mq.broker.request_bodies import short_body
 from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
+from twisted_mq.broker.topics.static_topics import StaticTopics
 from twisted_mq.broker.topics.topic_attributes import MESSAGE_TYPE, altered, parse_changes
 from twisted_mq.broker.topics.topic_config_manager import MOST_QUEUES, TopicConfigManager
 from twisted_mq.protocol.bodies import (
@@ -24,6 +26,7 @@ from twisted_mq.protocol.bodies import (
     SubscriptionGroupWrapper,
     TopicConfig,
     TopicConfigAndMappingSerializeWrapper,
+    TopicConfigAndQueueMapping,
     TopicList,
     TopicOffset,
     TopicStatsTable,
@@ -63,6 +66,7 @@ class AdminTopicsProcessor:
         groups: SubscriptionGroupManager,
         offsets: ConsumerOffsetManager,
         pop: PopService,
+        static_topics: StaticTopics,
         statistics: BrokerStatistics,
         registered: Callable[[], defer.Deferred[None]],
         long_answers: LongAnswers,
@@ -73,6 +77,7 @@ class AdminTopicsProcessor:
         self._groups = groups
         self._offsets = offsets
         self._pop = pop
+        self._static = static_topics
         self._statistics = statistics
         self._registered = registered
         self._long = long_answers
@@ -125,6 +130,7 @@ class AdminTopicsProcessor:
 
     def _delete(self, topic: str) -> None:
         if self._topics.delete(topic):
+            self._static.delete(topic)
             self._offsets.remove_topic(topic)
             self._pop.forget_topic(topic)
             self._store.delete_topics([topic])
@@ -132,19 +138,32 @@ class AdminTopicsProcessor:
 
     def all_topics(self, channel: Channel, command: RemotingCommand) -> Answer:
         """The whole topic table with its version, as slaves and operators fetch it."""
-        return self._long.shared(command.code, command, self._all_topics, lambda: self._topics.data_version)
+        return self._long.shared(command.code, command, self._all_topics, self._versions)
+
+    def _versions(self) -> object:
+        return self._topics.data_version, self._static.data_version
 
     def _all_topics(self) -> Work[object]:
-        version = self._topics.data_version
+        version, mapping_version, mappings = self._topics.data_version, self._static.data_version, self._static.topics
         table = yield from copied(self._topics.topics)
-        return TopicConfigAndMappingSerializeWrapper(topic_config_table=table, data_version=version)
+        return TopicConfigAndMappingSerializeWrapper(
+            topic_config_table=table,
+            data_version=version,
+            topic_queue_mapping_detail_map=dict(mappings),
+            mapping_data_version=mapping_version,
+        )
 
     def topic(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """One topic's configuration."""
-        name = decode_header(GetTopicConfigRequestHeader, command).topic
+        """One topic's configuration, with its logical queues where they are asked for (lo)."""
+        header = decode_header(GetTopicConfigRequestHeader, command)
+        name = header.topic
         config = self._topics.get(name)
         if config is None:
             raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"No topic in this broker. topic: {name}")
+        mapping = self._static.get(name) if header.lo else None
+        if mapping is not None:
+            settings = attrs.asdict(config, recurse=False)
+            config = TopicConfigAndQueueMapping(**settings, mapping_detail=mapping)
         return command.answer(body=encode_body(config))
 
     def topic_stats(self, channel: Channel, command: RemotingCommand) -> Answer:

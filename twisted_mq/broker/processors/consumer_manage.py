@@ -13,11 +13,13 @@ from twisted_mq.broker.clients.rebalance_lock import RebalanceLockManager
 from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
 from twisted_mq.broker.ordered_topics import Ordering
 from twisted_mq.broker.request_bodies import RequestBodies
+from twisted_mq.broker.topics.static_topics import StaticTopics
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.protocol.bodies import (
     GetConsumerListByGroupResponseBody,
     LockBatchRequestBody,
     LockBatchResponseBody,
+    MessageQueue,
     UnlockBatchRequestBody,
     encode_body,
 )
@@ -59,6 +61,7 @@ class ConsumerManageProcessor:
         consumers: ConsumerManager,
         locks: RebalanceLockManager,
         ordering: Ordering,
+        static_topics: StaticTopics,
         now_ms: Callable[[], int],
         bodies: RequestBodies,
     ) -> None:
@@ -69,6 +72,7 @@ class ConsumerManageProcessor:
         self._consumers = consumers
         self._locks = locks
         self._ordering = ordering
+        self._static = static_topics
         self._now_ms = now_ms
         self._bodies = bodies
         self.processors = {
@@ -152,9 +156,15 @@ class ConsumerManageProcessor:
         return self._bodies.read(LockBatchRequestBody, command, lambda body: self._lock(command, body))
 
     def _lock(self, command: RemotingCommand, body: LockBatchRequestBody) -> RemotingCommand:
-        queues = [queue for queue in body.mq_set if self._topics.has_queue(queue.topic, queue.queue_id)]
+        queues = [queue for queue in body.mq_set if self._has(queue)]
         held = self._locks.try_lock(body.consumer_group, queues, body.client_id, self._now_ms())
         return command.answer(body=encode_body(LockBatchResponseBody(lock_ok_mq_set=held)))
+
+    def _has(self, queue: MessageQueue) -> bool:
+        """Whether it is a logical queue led here, or else one of the topic's."""
+        if self._static.get(queue.topic) is not None:
+            return self._static.led(queue.topic, queue.queue_id) is not None
+        return self._topics.has_queue(queue.topic, queue.queue_id)
 
     def unlock(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Free the queues that the client holds."""

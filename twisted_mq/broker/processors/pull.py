@@ -13,6 +13,7 @@ import attrs
 from twisted.internet import interfaces
 
 from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
+from twisted_mq.broker.cold_reads import ColdReads
 from twisted_mq.broker.filter.selection import Selection
 from twisted_mq.broker.long_polling import LongPolling
 from twisted_mq.broker.ordered_topics import Ordering
@@ -35,6 +36,8 @@ from twisted_mq.storage.interfaces import GetResult, GetStatus, IMessageStore
 
 FLAG_COMMIT_OFFSET, FLAG_SUSPEND = 1, 2
 DEFAULT_MAX_BYTES = 2**31 - 1
+PASSIVELY = "CONSUME_PASSIVELY"
+"""How a group consumes whose client hands messages to a listener."""
 
 CODES = {
     GetStatus.FOUND: ResponseCode.SUCCESS,
@@ -63,6 +66,7 @@ class PullParts(CheckedParts, Protocol):
     timed_get: TimedCall[..., GetResult]
     polling: LongPolling
     ordering: Ordering
+    cold_reads: ColdReads
     min_broker_id: int
 
 
@@ -92,6 +96,8 @@ class PullMessageProcessor:
             result = self._read_ordered(header, header.queue_offset, wanted, topic)
         else:
             result = self._read_queue(header, header.queue_offset, wanted)
+        if result.suggest_pulling_from_slave and self._broker.options.cold_data_flow_control_enable:
+            self._count_cold(header.consumer_group, result)
         code = self._code(header.queue_offset, result, topic)
         if header.sys_flag & FLAG_COMMIT_OFFSET:
             self._broker.offsets.commit(header.consumer_group, header.topic, header.queue_id, header.commit_offset)
@@ -136,6 +142,12 @@ class PullMessageProcessor:
             return None
         first, end = store.min_offset_in_queue(topic, queue_id), store.max_offset_in_queue(topic, queue_id)
         return GetResult(GetStatus.OFFSET_RESET, offset, first, end)
+
+    def _count_cold(self, group: str, result: GetResult) -> None:
+        """Count a read of what has left the memory. Raises BrokerError for a group that read too much of it."""
+        info = self._broker.consumers.groups.get(group)
+        pushed = info is None or info.consume_type == PASSIVELY
+        self._broker.cold_reads.take(group, result.size_bytes, pushed=pushed)
 
     # waiting
 

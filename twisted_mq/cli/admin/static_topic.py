@@ -1,6 +1,6 @@
 """`mqadmin updateStaticTopic`, `remappingStaticTopic`: topics whose logical queues lie on several brokers.
 
-Brokers of this project refuse them; Apache's know them.
+Both brokers of this project and Apache's keep them.
 """
 
 from __future__ import annotations

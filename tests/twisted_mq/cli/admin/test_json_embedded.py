@@ -68,6 +68,12 @@ exportMetrics -c CLUSTER -f EXPORTS
 cleanExpiredCQ -b BROKER
 cleanUnusedTopic -b BROKER
 deleteExpiredCommitLog -b BROKER
+updateStaticTopic -b broker-a -t spread -qn 2
+remappingStaticTopic -b broker-a -t spread
+updateColdDataFlowCtrGroupConfig -b BROKER -g {GROUP} -v 1000
+getColdDataFlowCtrInfo -b BROKER
+removeColdDataFlowCtrGroupConfig -b BROKER -g {GROUP}
+resetMasterFlushOffset -b BROKER -o 0
 deleteSubGroup -b BROKER -g spare
 deleteTopic -c CLUSTER -t spare
 """.strip().splitlines()
@@ -77,12 +83,6 @@ ELSEWHERE = {
     "startMonitoring": "endless",
     "queryMsgTraceById": "needs traces",
     "dumpCompactionLog": "reads a file",
-    "resetMasterFlushOffset": "the broker refuses it",
-    "updateStaticTopic": "the broker refuses it",
-    "remappingStaticTopic": "the broker refuses it",
-    "getColdDataFlowCtrInfo": "the broker refuses it",
-    "updateColdDataFlowCtrGroupConfig": "the broker refuses it",
-    "removeColdDataFlowCtrGroupConfig": "the broker refuses it",
     "setCommitLogReadAheadMode": "the broker refuses it",
     **{f"{verb}{noun}": "needs accounts" for noun in ("User", "Acl") for verb in ("create", "update", "delete", "get")},
     **{f"{verb}{noun}": "needs accounts" for noun in ("User", "Acl") for verb in ("list", "copy")},

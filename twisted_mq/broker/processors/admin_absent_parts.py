@@ -1,0 +1,55 @@
+"""Requests about parts of 5.3.3 that do not exist here, answered as its broker with default settings: 354, 355, 905, 908.
+
+Apache: AdminBrokerProcessor. There is no RocksDB, and no slave acts as a master.
+"""
+
+from __future__ import annotations
+
+from twisted_mq.logs import Logger
+from twisted_mq.protocol.bodies import CheckRocksdbCqWriteResult, encode_body
+from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.headers import NotifyMinBrokerIdChangeRequestHeader, ResetMasterFlushOffsetHeader
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.header_codec import decode_header
+from twisted_mq.remoting.channel import Answer, Channel
+
+CHECK_ERROR = 3
+"""CheckStatus of an answer whose text mqadmin prints."""
+NO_ROCKSDB = "rocksdbCQWriteEnable is false, checkRocksdbCqWriteProgressCommand is invalid"
+
+
+class AdminAbsentPartsProcessor:
+    """Nothing that it answers changes anything."""
+
+    log = Logger()
+
+    def __init__(self) -> None:
+        self.processors = {
+            RequestCode.CHECK_ROCKSDB_CQ_WRITE_PROGRESS: self.check_queues,
+            RequestCode.EXPORT_ROCKSDB_CONFIG_TO_JSON: self.export_settings,
+            RequestCode.NOTIFY_MIN_BROKER_ID_CHANGE: self.min_broker_id,
+            RequestCode.RESET_MASTER_FLUSH_OFFSET: self.flush_offset,
+        }
+
+    def check_queues(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """Queues lie in one place. Apache's broker answers that it checks, and writes the same words to its log."""
+        return command.answer(body=encode_body(CheckRocksdbCqWriteResult(NO_ROCKSDB, CHECK_ERROR)))
+
+    def export_settings(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """Topics, groups and offsets are JSON files already."""
+        return command.answer(remark="export done.")
+
+    def min_broker_id(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """Who of the group is there this broker asks the name servers itself."""
+        decode_header(NotifyMinBrokerIdChangeRequestHeader, command)
+        return command.answer()
+
+    def flush_offset(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """How far a master has flushed a slave learns from its link alone."""
+        header = decode_header(ResetMasterFlushOffsetHeader, command)
+        self.log.info(
+            "masterFlushOffset has no effect: offset={offset} peer={peer}",
+            offset=header.master_flush_offset,
+            peer=channel.address,
+        )
+        return command.answer()

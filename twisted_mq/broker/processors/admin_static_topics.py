@@ -1,0 +1,72 @@
+"""Static topics as operators lay them out: code 513 (UPDATE_AND_CREATE_STATIC_TOPIC). Apache: AdminBrokerProcessor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from twisted.internet import defer
+
+from twisted_mq.broker.options import BrokerOptions
+from twisted_mq.broker.processors.admin_topics import check_queue_counts, check_topic
+from twisted_mq.broker.request_bodies import RequestBodies
+from twisted_mq.broker.topics.static_topics import StaticTopics
+from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
+from twisted_mq.protocol.bodies import TopicConfig, TopicQueueMappingDetail
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.headers import CreateTopicRequestHeader
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.header_codec import decode_header
+from twisted_mq.remoting.channel import Answer, Channel
+
+
+class AdminStaticTopicsProcessor:
+    """Creates static topics and moves their logical queues."""
+
+    def __init__(
+        self,
+        options: BrokerOptions,
+        topics: TopicConfigManager,
+        static_topics: StaticTopics,
+        registered: Callable[[], defer.Deferred[None]],
+        bodies: RequestBodies,
+    ) -> None:
+        self._options = options
+        self._topics = topics
+        self._static = static_topics
+        self._registered = registered
+        self._bodies = bodies
+        self.processors = {RequestCode.UPDATE_AND_CREATE_STATIC_TOPIC: self.update}
+
+    def update(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """Take a mapping and the topic's queues; the answer waits until both are on disk and the name servers know them."""
+        header = decode_header(CreateTopicRequestHeader, command)
+        check_topic(header.topic, self._options)
+        return self._bodies.read(
+            TopicQueueMappingDetail, command, lambda mapping: self._update(command, header, mapping)
+        )
+
+    def _update(
+        self, command: RemotingCommand, header: CreateTopicRequestHeader, mapping: TopicQueueMappingDetail
+    ) -> Answer:
+        if mapping.topic != header.topic:
+            remark = f"The topic name is not match for broker  {mapping.topic} != {header.topic}"
+            raise BrokerError(ResponseCode.INVALID_PARAMETER, remark)
+        known = self._topics.get(header.topic)
+        config = TopicConfig(
+            topic_name=header.topic,
+            read_queue_nums=header.read_queue_nums,
+            write_queue_nums=header.write_queue_nums,
+            perm=header.perm,
+            topic_filter_type=header.topic_filter_type,
+            topic_sys_flag=header.topic_sys_flag or 0,
+            order=bool(header.order),
+            attributes={} if known is None else known.attributes,
+        )
+        check_queue_counts(config)
+        try:
+            self._static.update(mapping, force=bool(header.force))
+        except ValueError as error:
+            raise BrokerError(ResponseCode.SYSTEM_ERROR, str(error)) from error
+        self._topics.update([config])
+        return self._registered().addCallback(lambda _: command.answer())

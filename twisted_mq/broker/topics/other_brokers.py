@@ -1,0 +1,42 @@
+"""Asks another broker of the same topic (Apache: RpcClient in BrokerOuterAPI)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import attrs
+from twisted.internet import defer
+
+from twisted_mq.protocol.codes import ResponseCode
+from twisted_mq.protocol.errors import BrokerError, ProtocolError
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.signature import ACCESS_KEY, SECURITY_TOKEN, SIGNATURE
+from twisted_mq.remoting.errors import RemotingError
+from twisted_mq.routing.errors import ClientError
+from twisted_mq.routing.route_cache import RouteCache
+
+Invoke = Callable[[str, RemotingCommand, float], "defer.Deferred[RemotingCommand]"]
+
+SENDERS_FIELDS = (ACCESS_KEY, SIGNATURE, SECURITY_TOKEN)
+"""A request that is handed on is signed anew, by this broker."""
+
+
+@attrs.frozen
+class OtherBrokers:
+    """Found by the routes of their topics; without name servers there are none."""
+
+    cache: RouteCache | None = None
+    invoke: Invoke | None = None
+    timeout_seconds: float = 3.0
+
+    async def ask(self, broker_name: str, topic: str, code: int, fields: Mapping[str, str]) -> RemotingCommand:
+        """The answer of a broker's master, whatever its code. Raises BrokerError where there is none."""
+        if self.cache is None or self.invoke is None:
+            raise BrokerError(ResponseCode.SYSTEM_ERROR, f"broker {broker_name} is not known: there is no name server")
+        own = {name: value for name, value in fields.items() if name not in SENDERS_FIELDS}
+        command = RemotingCommand.request(code, {**own, "lo": "false", "bname": broker_name})
+        try:
+            address = await self.cache.master(broker_name, topic)
+            return await self.invoke(address, command, self.timeout_seconds)
+        except (ClientError, RemotingError, ProtocolError) as error:
+            raise BrokerError(ResponseCode.SYSTEM_ERROR, f"broker {broker_name} not reached: {error}") from error
