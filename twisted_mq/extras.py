@@ -8,10 +8,12 @@ EXTRAS = {
     "access": ("yaml",),
     "broker": ("numpy", "sqlglot"),
     "cli": ("click", "rich"),
+    "lake": ("deltalake", "pyiceberg"),
     "console": ("klein", "jinja2"),
     "metrics": ("prometheus_client",),
     "ordered": ("kazoo",),
     "opentelemetry": ("opentelemetry",),
+    "pcap": ("dpkt",),
     "tls": ("OpenSSL", "service_identity"),
     # what Spark's workers need too; matplotlib is the report's
     "spark": ("numpy", "pyarrow", "pyspark"),

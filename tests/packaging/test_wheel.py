@@ -79,8 +79,11 @@ def test_wheel_brings_its_licence_and_says_what_it_is(wheel):
         "access",
         "tls",
         "metrics",
+        "console",
         "opentelemetry",
         "spark",
+        "lake",
+        "pcap",
         "all",
         "dev",
     ]
