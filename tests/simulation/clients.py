@@ -202,21 +202,24 @@ class OrderlyNode(ClientNode):
     group = "orderly"
     """Consumes each queue in order."""
 
+    topic = ORDERED
+    options = OPTIONS
+
     async def _work(self) -> None:
-        consumer = PushConsumer(self.host, "orderly", options=OPTIONS, **self.settings)
-        consumer.subscribe(ORDERED)
+        consumer = PushConsumer(self.host, self.group, options=self.options, **self.settings)
+        consumer.subscribe(self.topic)
         consumer.listen_orderly(self._consume)
         await consumer.start()
 
     async def _consume(self, messages: list[MessageExt], context: ConsumeOrderlyContext) -> ConsumeOrderlyStatus:
         for message in messages:
-            self.observer.was_consumed_in_order("orderly", context.queue, message, self.name)
+            self.observer.was_consumed_in_order(self.group, context.queue, message, self.name)
         chance = self._source.random()
         if chance < 0.15:
             await self._rest(0.1, 8.0)
         if chance > 0.97:
             return ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
-        self.observer.was_done("orderly", messages)
+        self.observer.was_done(self.group, messages)
         return ConsumeOrderlyStatus.SUCCESS
 
 

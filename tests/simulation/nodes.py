@@ -93,6 +93,12 @@ class Node:
 
 
 class NameServerNode(Node):
+    """`options` are those of every start."""
+
+    def __init__(self, world: World, name: str, **options: Any) -> None:
+        super().__init__(world, name)
+        self._options = options
+
     @property
     def address(self) -> str:
         return f"{self.name}:{NAMESRV_PORT}"
@@ -102,6 +108,7 @@ class NameServerNode(Node):
             bind_address=self.name,
             listen_port=NAMESRV_PORT,
             kv_config_path=str(self.world.disk(self.name).root / "kvConfig.json"),
+            **self._options,
         )
         self.service = NamesrvService(options, self.host, bind=self.host.bind)
         self.service.startService()

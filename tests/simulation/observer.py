@@ -88,7 +88,9 @@ class Observer:
     def was_acknowledged(self, name: str, broker: str, topic: str, queue_id: int, offset: int, message_id: str) -> None:
         """SEND_OK."""
         sent = self.sent[name]
-        sent.physical_offset = decode_offset_message_id(message_id)[2]
+        address, _, sent.physical_offset = decode_offset_message_id(message_id)
+        if any(one.is_slave and one.name == address for one in self._brokers):
+            self._broken(f"{name} was acknowledged by the slave {address}")
         sent.owed = True
         self.acknowledged += 1
         self._check_copies(name, broker, sent.physical_offset)

@@ -50,12 +50,28 @@ class OrderedClientNode(ClientNode):
         }
 
 
-class OrderedProducingNode(OrderedClientNode):
+class LineNode(ClientNode):
+    """A producer of numbered messages: each of its lines is consumed in its order."""
+
+    observer: OrderedObserver
+    is_quiet = False
+
+    def _told(self, sent: str, result: SendResult) -> None:
+        queue = result.queue
+        self.observer.was_acknowledged(
+            sent, queue.broker_name, queue.topic, queue.queue_id, result.queue_offset, result.offset_msg_id
+        )
+
+    def _gone(self) -> None:
+        super()._gone()
+        self.observer.producer_is_gone(f"{self.name}.")
+
+
+class OrderedProducingNode(OrderedClientNode, LineNode):
     """Sends several at a time, to all queues, and never the same twice; another one stands by, of its group or of another."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self.is_quiet = False
         self._options = OrderedOptions(
             stand_by=self._source.random() < 0.7,
             send_timeout_seconds=self._source.choice((8.0, 30.0, 90.0)),
@@ -87,16 +103,6 @@ class OrderedProducingNode(OrderedClientNode):
             self.world.told("not-sent", message=sent, error=type(error).__name__)
             self.observer.was_not_sent(sent)
         self._open -= 1
-
-    def _told(self, sent: str, result: SendResult) -> None:
-        queue = result.queue
-        self.observer.was_acknowledged(
-            sent, queue.broker_name, queue.topic, queue.queue_id, result.queue_offset, result.offset_msg_id
-        )
-
-    def _gone(self) -> None:
-        super()._gone()
-        self.observer.producer_is_gone(f"{self.name}.")
 
 
 class OrderedConsumingNode(OrderedClientNode):

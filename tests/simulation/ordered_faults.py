@@ -16,6 +16,9 @@ from twisted_mq.ordering.lists import OrderedTopic
 
 End = Callable[[], None]
 
+MOST_RESETS = 5
+"""In one fault."""
+
 
 class OrderedCluster(Cluster, Protocol):
     """What these faults are done to."""
@@ -76,14 +79,44 @@ def fall_in_a_send(cluster: OrderedCluster, source: random.Random) -> End | None
         if broker.is_running and not broker.host.is_paused:
             _fall(cluster, broker, in_the_dark=in_the_dark)
 
-    def end() -> None:
-        if cluster.observer.at_next_send is fall:
-            cluster.observer.at_next_send = None
-        cluster.restart(broker)
-
     cluster.observer.nodes_fail()
     cluster.observer.at_next_send = fall
+
+    def end() -> None:
+        _forget(cluster, fall)
+        cluster.restart(broker)
+
     return end
+
+
+def reset_in_a_send(cluster: OrderedCluster, source: random.Random) -> End | None:
+    """A broker's connections to its clients, or to its partner, break while messages are on their way, time and again."""
+    name = source.choice(sorted({broker.broker_name for broker in cluster.brokers}))
+    master, slave = sorted((one for one in cluster.brokers if one.broker_name == name), key=lambda one: one.is_slave)
+    others, left = source.choice(([slave], cluster.clients, cluster.clients)), MOST_RESETS
+
+    def reset() -> None:
+        nonlocal left
+        left -= 1
+        for other in others:
+            cluster.world.network.reset(master.name, other.name)
+        cluster.observer.at_next_send = reset if left > 0 else None
+
+    def end() -> None:
+        nonlocal left
+        left = 0
+        _forget(cluster, reset)
+
+    cluster.observer.links_fail()
+    cluster.world.told("resets", host=master.name, others=",".join(one.name for one in others))
+    cluster.observer.at_next_send = reset
+    return end
+
+
+def _forget(cluster: OrderedCluster, do: Callable[[], None]) -> None:
+    """It is not done in the next send."""
+    if cluster.observer.at_next_send is do:
+        cluster.observer.at_next_send = None
 
 
 def _fall(cluster: OrderedCluster, broker: BrokerNode, *, in_the_dark: bool) -> None:
@@ -99,16 +132,17 @@ def lose_group(cluster: OrderedCluster, source: random.Random) -> End | None:
     name = source.choice(sorted({broker.broker_name for broker in cluster.brokers}))
     both = [broker for broker in cluster.brokers if broker.broker_name == name]
     source.shuffle(both)
-    in_the_dark = source.random() < 0.3
     cluster.observer.nodes_fail()
     for broker in both:
+        in_the_dark = source.random() < 0.4
         if broker.is_running:
             _fall(cluster, broker, in_the_dark=in_the_dark)
     source.shuffle(both)
+    between = source.choice((0.0, 3.0, 20.0))
 
     def end() -> None:
-        for broker in both:
-            cluster.restart(broker)
+        cluster.restart(both[0])
+        cluster.world.clock.callLater(between, cluster.restart, both[1])
 
     return end
 
@@ -131,6 +165,7 @@ ORDERED_FAULTS: dict[str, Begin] = FAULTS | {  # type: ignore[assignment]
     "cut from coordinator": cut_from_coordinator,
     "broken session": break_session,
     "fall in a send": fall_in_a_send,
+    "reset in a send": reset_in_a_send,
     "lost group": lose_group,
     "retired group": retire,
     "moved queue": move,

@@ -35,6 +35,16 @@ IN_A_SEND = 4
 LATE_ANSWER_SECONDS = 90.0
 """An acknowledgement may come so late: its reader was paused."""
 
+WHOLE = "Whole"
+"""The topic that is ordered as a whole."""
+APACHES_GROUP = "orderly"
+"""The consumer group of Apache's clients, which read that topic alone."""
+
+
+def reads(group: str, topic: str) -> bool:
+    """Whether a consumer group subscribes to an ordered topic."""
+    return topic == WHOLE or group != APACHES_GROUP
+
 
 class OrderedObserver(Observer):
     """`members` are the consumer groups, with how many consumers each has."""
@@ -58,6 +68,8 @@ class OrderedObserver(Observer):
         self._lines: dict[str, list[Sent]] = defaultdict(list)
         self._began_with: dict[str, int] = defaultdict(int)
         """Where a broker's log ended when it was started last."""
+        self._left_in_the_dark: dict[str, int] = {}
+        """What is on the disk of a broker whose power was cut, until it is started."""
         self._promoted: dict[str, OrderAgent | None] = {}
         """The master's process that became the head, by unit."""
         self._unanswered: dict[str, None] = {}
@@ -110,9 +122,12 @@ class OrderedObserver(Observer):
         for passed in self._lines[line][highest : number - 1]:
             if passed.owed and passed.name not in self.seen[group]:
                 self._broken(f"{group} was given {name}, and has not seen {passed.name}, which was acknowledged")
-        mark = OrderMark.decode(message.properties.get(PROPERTY_ORDERED, ""))
-        place, now = (group, queue.topic, queue.queue_id), (mark.epoch, mark.leader)
-        before = self._marks.get(place, now)
+        mark, place = (
+            OrderMark.decode(message.properties.get(PROPERTY_ORDERED, "")),
+            (group, queue.topic, queue.queue_id),
+        )
+        before = self._marks.get(place, (0, 0))
+        now = mark.epoch, mark.leader or before[1]  # a plain producer follows no leader
         if now < before or now[1] < before[1]:
             self._broken(f"{group} was given {name} of epoch and leader {now}, behind {before}")
         self._marks[place] = now
@@ -141,8 +156,9 @@ class OrderedObserver(Observer):
         if broker.is_sync_flush and not broker.is_slave:
             return
         partner = next(one for one in self._group(broker.broker_name) if one is not broker)
-        held = partner.store.max_physical_offset() if partner.is_running else 0
+        held = self._left_in_the_dark.get(partner.name, partner.store.max_physical_offset())
         on_disk, end = broker.store.flushed_offset(), broker.store.max_physical_offset()
+        self._left_in_the_dark[broker.name] = on_disk
         if on_disk < end:
             self._lossy.add(broker.broker_name)
         kept = max(held, on_disk)
@@ -157,6 +173,7 @@ class OrderedObserver(Observer):
     def after_start(self, broker: BrokerNode, *, is_copy: bool = False) -> None:
         """What one broker lost the other one has."""
         self._committed = {key: value for key, value in self._committed.items() if key[0] != broker.broker_name}
+        self._left_in_the_dark.pop(broker.name, None)
         self._began_with[broker.name] = broker.store.max_physical_offset()
 
     # what the coordinator has
@@ -224,7 +241,7 @@ class OrderedObserver(Observer):
             f"{sent.name} by {group}"
             for sent in self.sent.values()
             for group, done in self.done.items()
-            if sent.owed and sent.name not in done
+            if sent.owed and reads(group, sent.topic) and sent.name not in done
         ]
         return [*not_done, *(f"an answer to {name}" for name in self._unanswered), *self._not_settled()]
 

@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from tests.simulation.clients import ClientNode
 from tests.simulation.coordinator import CoordinatorNode
 from tests.simulation.nodes import BrokerNode, NameServerNode, Node
 from tests.simulation.ordered_clients import (
+    LineNode,
     OperatorNode,
     OrderedClientNode,
     OrderedConsumingNode,
@@ -16,8 +18,9 @@ from tests.simulation.ordered_clients import (
     OtherConsumingNode,
 )
 from tests.simulation.ordered_faults import ORDERED_FAULTS
-from tests.simulation.ordered_observer import OrderedObserver
+from tests.simulation.ordered_observer import WHOLE, OrderedObserver, reads
 from tests.simulation.scenario import Scenario, has_given_up
+from tests.simulation.together_clients import TogetherConsumingNode, TogetherProducingNode
 from tests.simulation.world import Broken
 from twisted_mq.ordering.lists import OrderedTopic
 from twisted_mq.ordering.paths import consumers_path
@@ -33,11 +36,13 @@ class OrderedScenario(Scenario):
 
     faults_by_name = ORDERED_FAULTS
     observer: OrderedObserver
-    clients: list[OrderedClientNode]  # type: ignore[assignment]
 
     def _build(self) -> None:
         world, source = self.world, self.random
-        self.name_servers = [NameServerNode(world, f"10.0.0.{n + 1}") for n in range(source.choice((1, 1, 2)))]
+        self.name_servers = [
+            NameServerNode(world, f"10.0.0.{n + 1}", support_acting_master=True)
+            for n in range(source.choice((1, 1, 2)))
+        ]
         self.coordinator = CoordinatorNode(world, "10.0.8.1")
         self.operator = OperatorNode(world, "10.0.7.1", self.coordinator)
         groups = ["broker-a", "broker-b", "broker-c"][: source.choice((2, 2, 3))]
@@ -50,7 +55,8 @@ class OrderedScenario(Scenario):
             kind(world, f"10.0.9.{n + 1}", self.observer, self._addresses()) for n, kind in enumerate(kinds)
         ]
         for client in self.clients:
-            client.coordinator, client.topics = self.coordinator, self.topics
+            if isinstance(client, OrderedClientNode):
+                client.coordinator, client.topics = self.coordinator, self.topics
 
     def _ordered_group(self, number: int, name: str) -> list[BrokerNode]:
         common: dict[str, Any] = {
@@ -70,16 +76,17 @@ class OrderedScenario(Scenario):
     def _topics(self, groups: tuple[str, ...]) -> list[OrderedTopic]:
         source = self.random
         together = source.sample((False, True), k=source.choice((1, 1, 2)))
-        return [
-            OrderedTopic("Whole" if whole else "Queues", source.choice((1, 2)), groups, whole) for whole in together
-        ]
+        return [OrderedTopic(WHOLE if whole else "Queues", source.choice((1, 2)), groups, whole) for whole in together]
 
-    def _ordered_kinds(self) -> list[type[OrderedClientNode]]:
+    def _ordered_kinds(self) -> list[type[ClientNode]]:
         source = self.random
-        kinds: list[type[OrderedClientNode]] = [OrderedProducingNode, OrderedConsumingNode]
+        kinds: list[type[ClientNode]] = [OrderedProducingNode, OrderedConsumingNode]
         for kind in (OrderedProducingNode, OrderedConsumingNode, OtherConsumingNode):
             if source.random() < 0.5:
                 kinds.append(kind)
+        if any(topic.together for topic in self.topics) and source.random() < 0.6:
+            kinds += [TogetherProducingNode, TogetherConsumingNode]
+            kinds += source.choice(((), (TogetherProducingNode,), (TogetherConsumingNode,)))
         return kinds
 
     @property
@@ -103,7 +110,7 @@ class OrderedScenario(Scenario):
         for topic in self.topics:
             self.operator.declare(topic)
         self._until(lambda: not list(self.observer._not_settled()))
-        producers = [client for client in self.clients if isinstance(client, OrderedProducingNode)]
+        producers = [client for client in self.clients if isinstance(client, LineNode)]
         for client in self.clients:
             if client not in producers:
                 client.start()
@@ -122,7 +129,9 @@ class OrderedScenario(Scenario):
         tree = self.coordinator.ensemble.tree
         groups = sorted({client.group for client in self.clients if client.group})
         return all(
-            tree.children(consumers_path(topic.topic, unit)) == groups for topic in self.topics for unit in topic.units
+            tree.children(consumers_path(topic.topic, unit)) == [one for one in groups if reads(one, topic.topic)]
+            for topic in self.topics
+            for unit in topic.units
         )
 
     def _make_topics(self, broker: BrokerNode) -> None:
@@ -150,7 +159,7 @@ class OrderedScenario(Scenario):
 
     def _be_quiet(self) -> None:
         for client in self.clients:
-            if isinstance(client, OrderedProducingNode):
+            if isinstance(client, LineNode):
                 client.is_quiet = True
 
 

@@ -81,6 +81,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seed", type=int, help="run this one, and show its history")
     parser.add_argument("--log", default="ERROR", help="with --seed: what services log from this level on is shown too")
     parser.add_argument("--first", type=int, default=1)
+    parser.add_argument("--step", type=int, default=1, help="3 from 3 on: only worlds with ordered groups")
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--until-broken", action="store_true", help="stop at the first seed that breaks a promise")
@@ -90,7 +91,8 @@ def main(arguments: list[str]) -> int:
         outcome = simulate(options.seed, logging.getLevelNamesMapping()[options.log])
         show(outcome, len(outcome.history))
         return bool(outcome.broken)
-    return _many(range(options.first, options.first + options.count), options.processes, options.until_broken)
+    seeds = range(options.first, options.first + options.count, options.step)
+    return _many(seeds, options.processes, options.until_broken)
 
 
 def _many(seeds: range, processes: int, until_broken: bool) -> int:

@@ -13,6 +13,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tests.simulation.simulate import ORDERED_EACH
+
 MOST_SEEDS = 200
 ROOT = Path(__file__).parents[2]
 PATCHES = Path(__file__).parent / "mutants"
@@ -26,16 +28,7 @@ def find(patch: Path) -> tuple[str, str]:
             shutil.copytree(ROOT / name, Path(folder, name), symlinks=True)
         subprocess.run(["git", "apply", str(patch)], cwd=folder, check=True)
         ran = subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "tests.simulation.run",
-                "--count",
-                str(MOST_SEEDS),
-                "--processes",
-                "1",
-                "--until-broken",
-            ],
+            [sys.executable, "-m", "tests.simulation.run", *_seeds(patch), "--processes", "1", "--until-broken"],
             cwd=folder,
             env={**os.environ, "PYTHONPATH": folder},
             capture_output=True,
@@ -44,6 +37,12 @@ def find(patch: Path) -> tuple[str, str]:
         )
     found = [line for line in ran.stdout.splitlines() if line.startswith("seed ")]
     return patch.stem, found[0] if ran.returncode and found else ran.stderr[-2000:] if not ran.stdout else ""
+
+
+def _seeds(patch: Path) -> list[str]:
+    """Those that may find it: the code of ordered groups does nothing in other worlds."""
+    first = ORDERED_EACH if patch.name.startswith("ordered-") else 1
+    return ["--first", str(first), "--step", str(first), "--count", str(MOST_SEEDS + 1 - first)]
 
 
 def main(names: list[str]) -> int:

@@ -51,9 +51,9 @@ def test_offset_goes_back_where_members_may_not_know_of_each_other_and_nowhere_e
         observer.look()
 
 
-def ordered(world: World, *brokers: Any) -> OrderedObserver:
+def ordered(world: World, *brokers: Any, members: Counter[str] | None = None) -> OrderedObserver:
     both = list(brokers) or [broker(), broker(name="a-1", is_slave=True)]
-    return OrderedObserver(world, both, Counter(audit=1), CoordinatorNode(world, "10.0.8.1"), [TOPIC])
+    return OrderedObserver(world, both, members or Counter(audit=1), CoordinatorNode(world, "10.0.8.1"), [TOPIC])
 
 
 def consumed(observer: OrderedObserver, name: str, mark: str) -> None:
@@ -83,6 +83,33 @@ def test_lines_are_consumed_in_order(world: World, marks: list[str], says: str) 
     assert bool(says) is bool(observer.broken)
 
 
+def test_plain_producers_follow_no_leader_and_hide_none(world: World) -> None:
+    observer = ordered(world)
+    led = [observer.sends_in_order("p.1/Queues/0", "Queues", number) for number in (1, 2)]
+    plain = observer.sends_in_order("q.1/Queues/key-0", "Queues", 1)
+    consumed(observer, led[0], "1:0:3:1:1")
+    consumed(observer, plain, "1:0")
+    assert not observer.broken
+    consumed(observer, led[1], "1:0:2:1:2")
+    assert "of epoch and leader (1, 2), behind (1, 3)" in observer.broken
+
+
+def test_apaches_clients_are_owed_the_topic_that_is_ordered_as_a_whole_alone(world: World) -> None:
+    observer = ordered(world, members=Counter(audit=1, orderly=1))
+    for topic in ("Queues", "Whole"):
+        name = observer.sends_in_order(f"p.1/{topic}/0", topic, 1)
+        observer.was_acknowledged(name, "a", topic, 0, 0, "0A00010100002A9F0000000000000000")
+    owed = [one for one in observer.missing() if " by " in one]
+    assert owed == ["p.1/Queues/0/1 by audit", "p.1/Whole/0/1 by audit", "p.1/Whole/0/1 by orderly"]
+
+
+def test_slave_acknowledges_nothing(world: World) -> None:
+    observer = ordered(world, broker(), broker(name="10.0.1.2", is_slave=True))
+    name = observer.sends_in_order("p.1/Queues/0", "Queues", 1)
+    observer.was_acknowledged(name, "a", "Queues", 0, 0, "0A00010200002A9F0000000000000000")
+    assert observer.broken == f"{name} was acknowledged by the slave 10.0.1.2"
+
+
 def test_what_was_acknowledged_is_not_passed_over_whenever_that_is_heard(world: World) -> None:
     observer = ordered(world)
     first, second = (observer.sends_in_order("p.1/Queues/0", "Queues", number) for number in (1, 2))
@@ -92,15 +119,19 @@ def test_what_was_acknowledged_is_not_passed_over_whenever_that_is_heard(world: 
     assert "has passed it over" in observer.broken
 
 
-@pytest.mark.parametrize(("held", "owed"), [(1000, True), (500, False), (None, False)])
+@pytest.mark.parametrize(("held", "is_dark", "owed"), [(1000, False, True), (500, False, False), (1000, True, False)])
 def test_power_cut_may_take_what_is_on_no_disk_and_not_at_the_partner(
-    world: World, held: int | None, owed: bool
+    world: World, held: int, is_dark: bool, owed: bool
 ) -> None:
-    partner = broker(name="a-1", is_slave=True, is_running=held is not None)
+    """Not what a partner that was killed had, for its system writes that; what is dark has only what it had flushed."""
+    partner = broker(name="a-1", is_slave=True)
     partner.store.max_physical_offset = lambda: held
     one = broker()
     observer = ordered(world, one, partner)
     name = observer.sends_in_order("p.1/Queues/0", "Queues", 1)
     observer.was_acknowledged(name, "a", "Queues", 0, 0, "0A00010100002A9F0000000000000258")
+    if is_dark:
+        observer.before_power_cut(partner)
+    partner.is_running = False
     observer.before_power_cut(one)
     assert observer.sent[name].owed is owed
