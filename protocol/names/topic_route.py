@@ -13,6 +13,7 @@ import attrs
 from twisted_mq.protocol.bodies import BrokerData, MessageQueue, QueueData, TopicRouteData
 from twisted_mq.protocol.flags import PermName
 from twisted_mq.protocol.names.routes import MASTER_ID
+from twisted_mq.protocol.names.static_topics import logical_queues
 
 QueueFilter = Callable[[MessageQueue], bool]
 
@@ -20,6 +21,10 @@ QueueFilter = Callable[[MessageQueue], bool]
 def queue_order(queue: MessageQueue) -> tuple[str, str, int]:
     """Sort key of MessageQueue.compareTo."""
     return queue.topic, queue.broker_name, queue.queue_id
+
+
+def _queue_id(queue: MessageQueue) -> int:
+    return queue.queue_id
 
 
 @attrs.define
@@ -43,9 +48,13 @@ class TopicPublishInfo:
 
 
 def publish_info(topic: str, route: TopicRouteData, turn: int = 0) -> TopicPublishInfo:
-    """Where to send: the order configuration where there is one, else writable queues of brokers with a master."""
+    """Where to send: the order configuration where there is one, a static topic's logical queues, else writable queues of
+    brokers with a master.
+    """
     if route.order_topic_conf:
         return TopicPublishInfo(topic, tuple(_ordered_queues(topic, route.order_topic_conf)), True, turn)
+    if route.topic_queue_mapping_by_broker:
+        return TopicPublishInfo(topic, tuple(sorted(logical_queues(topic, route), key=_queue_id)), False, turn)
     brokers = {broker.broker_name: broker for broker in route.broker_datas}
     queues: list[MessageQueue] = []
     for data in sorted(route.queue_datas, key=lambda one: one.broker_name):
@@ -72,6 +81,8 @@ def queues_of(topic: str, broker_name: str, count: int) -> list[MessageQueue]:
 
 def subscribe_queues(topic: str, route: TopicRouteData) -> list[MessageQueue]:
     """Where to consume from: every readable queue, sorted. A broker without a master counts: a slave may serve it."""
+    if route.topic_queue_mapping_by_broker:
+        return sorted(logical_queues(topic, route), key=queue_order)
     queues: list[MessageQueue] = []
     for data in route.queue_datas:
         if data.perm & PermName.PERM_READ:

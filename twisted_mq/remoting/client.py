@@ -13,6 +13,7 @@ from twisted.python import failure
 
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.framing import MAX_FRAME_BYTES
+from twisted_mq.protocol.wire.namespace import add_namespace
 from twisted_mq.protocol.wire.signature import Credentials, sign
 from twisted_mq.remoting.backoff import Backoff
 from twisted_mq.remoting.channel import Channel, Processor, Traffic
@@ -40,6 +41,20 @@ def tcp_endpoint(reactor: interfaces.IReactorTime, connect_timeout_seconds: floa
     return connect
 
 
+def _completes(namespace: str, credentials: Credentials | None) -> Callable[[RemotingCommand], None] | None:
+    """What is done to each request before it leaves: signatures go over the namespace, too."""
+    signs = None if credentials is None else functools.partial(sign, credentials=credentials)
+    if not namespace:
+        return signs
+
+    def complete(command: RemotingCommand) -> None:
+        add_namespace(command, namespace)
+        if signs is not None:
+            signs(command)
+
+    return complete
+
+
 class RemotingClient:
     """Sends requests to any address and serves what servers ask of it through `processors` (code -> Processor)."""
 
@@ -51,11 +66,12 @@ class RemotingClient:
         connect_timeout_seconds: float = 3.0,
         max_frame_bytes: int = MAX_FRAME_BYTES,
         credentials: Credentials | None = None,
+        namespace: str = "",
         channel_made: Callable[[str], None] | None = None,
         channel_lost: Callable[[str], None] | None = None,
         backoff: Backoff | None = None,
     ) -> None:
-        """Requests are signed with `credentials`.
+        """Requests name the `namespace`, and are signed with `credentials`.
 
         `channel_made` is told an address before any request leaves on its new connection. With a `backoff` an address that
         could not be reached is not tried again while it rests: requests fail at once.
@@ -67,7 +83,7 @@ class RemotingClient:
             self.processors,
             reactor,
             max_frame_bytes,
-            sign=None if credentials is None else functools.partial(sign, credentials=credentials),
+            sign=_completes(namespace, credentials),
             channel_lost=self._channel_lost,
             pause_reading=False,
         )

@@ -8,11 +8,12 @@ import attrs
 from twisted.internet import defer
 from twisted.python import failure
 
-from twisted_mq.protocol.bodies import BrokerData, TopicRouteData, decode_body
+from twisted_mq.protocol.bodies import BrokerData, MessageQueue, TopicRouteData, decode_body
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.headers import GetRouteInfoRequestHeader
 from twisted_mq.protocol.names.routes import MASTER_ID
+from twisted_mq.protocol.names.static_topics import is_logical, logical_queues
 from twisted_mq.protocol.names.system_topics import AUTO_CREATE_TOPIC
 from twisted_mq.protocol.names.topic_route import route_for_new_topic
 from twisted_mq.protocol.wire.command import RemotingCommand
@@ -40,6 +41,8 @@ class RouteCache:
         self._changed = changed
         self._routes: dict[str, TopicRouteData] = {}
         self._brokers: dict[str, BrokerData] = {}
+        self._logical: dict[MessageQueue, str] = {}
+        """Logical queues of static topics, each with the name of the broker that has it now."""
         self._asked: dict[str, list[defer.Deferred[TopicRouteData]]] = {}
 
     def get(self, topic: str) -> TopicRouteData | None:
@@ -86,18 +89,30 @@ class RouteCache:
         """The addresses of a broker name; None where no route names it."""
         return self._brokers.get(broker_name)
 
-    async def master(self, broker_name: str, topic: str) -> str:
-        """Address of a broker's master; the topic's route is asked for anew where it is not known. Raises NoRoute."""
-        address = self.master_now(broker_name)
-        if address is None:
-            await self.update(topic)
-            address = self.master_now(broker_name)
-        if address is None:
-            raise BrokerGone(broker_name, self._name_servers.addresses)
-        return address
+    def placed(self, queue: MessageQueue) -> MessageQueue:
+        """The queue under the name of its broker: for a logical one that of whoever has it now, else as it is."""
+        broker_name = self._logical.get(queue) if self._logical else None
+        return queue if broker_name is None else attrs.evolve(queue, broker_name=broker_name)
 
-    async def serving(self, broker_name: str, topic: str) -> str:
-        """Address of a broker's master, or of a slave while no route names a master. Raises NoRoute."""
+    async def locate(self, queue: MessageQueue) -> MessageQueue:
+        """As `placed`; the route is asked for where it does not say which broker has a logical queue. Raises NoRoute."""
+        placed = self.placed(queue)
+        if is_logical(placed.broker_name):
+            await self.update(queue.topic)
+            placed = self.placed(queue)
+        return placed
+
+    def broker_of(self, queue: MessageQueue) -> BrokerData | None:
+        """The addresses of the queue's broker; None where no route names it."""
+        return self._brokers.get(self.placed(queue).broker_name)
+
+    async def master_of(self, queue: MessageQueue) -> str:
+        """As `master`, of a queue's broker."""
+        return await self.master((await self.locate(queue)).broker_name, queue.topic)
+
+    async def serving(self, queue: MessageQueue) -> str:
+        """Address of a queue's master, or of a slave while no route names a master. Raises NoRoute."""
+        broker_name, topic = (await self.locate(queue)).broker_name, queue.topic
         address = self.master_now(broker_name)
         if address is None:
             await self.update(topic)
@@ -105,6 +120,16 @@ class RouteCache:
         broker = self._brokers.get(broker_name)
         if address is None and broker is not None and broker.broker_addrs:
             return broker.broker_addrs[min(broker.broker_addrs)]
+        if address is None:
+            raise BrokerGone(broker_name, self._name_servers.addresses)
+        return address
+
+    async def master(self, broker_name: str, topic: str) -> str:
+        """Address of a broker's master; the topic's route is asked for anew where it is not known. Raises NoRoute."""
+        address = self.master_now(broker_name)
+        if address is None:
+            await self.update(topic)
+            address = self.master_now(broker_name)
         if address is None:
             raise BrokerGone(broker_name, self._name_servers.addresses)
         return address
@@ -158,3 +183,8 @@ class RouteCache:
 
     def _collect_brokers(self) -> None:
         self._brokers = {one.broker_name: one for route in self._routes.values() for one in route.broker_datas}
+        self._logical = {
+            queue: broker
+            for topic, route in self._routes.items()
+            for queue, broker in logical_queues(topic, route).items()
+        }

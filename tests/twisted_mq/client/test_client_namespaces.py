@@ -6,6 +6,7 @@ from typing import Any
 
 from tests.support.client_case import ClientCase
 from twisted_mq.client import (
+    ClientOptions,
     ConsumeFromWhere,
     ConsumerOptions,
     ConsumeStatus,
@@ -20,6 +21,8 @@ from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.headers import CheckTransactionStateRequestHeader
 from twisted_mq.protocol.layouts.record_codec import decode_message
 from twisted_mq.protocol.messages.message import MessageExt
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.signature import signature_of
 
 FIRST = ConsumerOptions(consume_from_where=ConsumeFromWhere.FIRST_OFFSET)
 
@@ -97,3 +100,32 @@ class Namespaces(ClientCase):
         header = CheckTransactionStateRequestHeader(tran_state_table_offset=0, commit_log_offset=0)
         self.run_to_end(producer.check_transaction(header, message))
         self.assertEqual(checked, ["T"])
+
+
+class NamespaceFields(ClientCase):
+    def test_every_request_names_the_space_and_names_stay(self) -> None:
+        broker = self.cluster.add_broker("broker-a", {"T": 1})
+        seen: list[RemotingCommand] = []
+        for server in (broker, *self.cluster.name_servers):
+            processors = server.factory.traffic.processors
+            for code, processor in list(processors.items()):
+                processors[code] = self.noting(processor, seen)
+        options = ClientOptions(namespace_v2="space", access_key="ada", secret_key="planted")
+        producer = Producer(self.clock, "g", client_options=options, **self.client_arguments())
+        self.run_to_end(producer.start())
+        self.run_to_end(producer.send(Message("T", b"x")))
+        self.run_to_end(producer.send_one_way(Message("T", b"x")))
+        self.run_to_end(producer.stop())
+        self.assertGreaterEqual(len(seen), 4)
+        for request in seen:
+            fields = request.ext_fields
+            self.assertEqual((fields["ns"], fields["nsd"]), ("space", "true"))
+            self.assertEqual(signature_of(fields, request.body, "planted"), fields["Signature"])
+        self.assertEqual([*broker.queues], [("T", 0)])
+
+    def noting(self, processor: Any, seen: list[RemotingCommand]) -> Any:
+        def process(channel: Any, request: RemotingCommand) -> Any:
+            seen.append(request)
+            return processor(channel, request)
+
+        return process

@@ -204,7 +204,7 @@ class LitePullConsumer(Consumer):
         return await self.client.calls.consumer_offset(await self._address(queue), self.group, queue)
 
     async def _address(self, queue: MessageQueue) -> str:
-        return await self.client.routes.master(queue.broker_name, queue.topic)
+        return await self.client.routes.master_of(queue)
 
     async def _stop(self, finish_seconds: float) -> None:
         if self.auto_commit and self._state in ("STARTING", "RUNNING"):

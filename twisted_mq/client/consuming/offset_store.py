@@ -71,7 +71,7 @@ class RemoteOffsetStore(OffsetStore):
         self._client = client
 
     async def read(self, queue: MessageQueue) -> int | None:
-        address = await self._client.routes.serving(queue.broker_name, queue.topic)
+        address = await self._client.routes.serving(queue)
         offset = await self._client.calls.consumer_offset(address, self._group, queue)
         if offset is not None:
             self.update(queue, offset)
@@ -83,7 +83,7 @@ class RemoteOffsetStore(OffsetStore):
             if offset is None:
                 continue
             try:
-                address = await self._client.routes.serving(queue.broker_name, queue.topic)
+                address = await self._client.routes.serving(queue)
                 await self._client.calls.update_consumer_offset(address, self._group, queue, offset)
             except EXPECTED_ERRORS as error:
                 self.log.warn(

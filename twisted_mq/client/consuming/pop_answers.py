@@ -72,7 +72,8 @@ class PopAnswers:
     async def _place(self, message: MessageExt) -> tuple[Receipt, str, str]:
         """The receipt, the topic that the message was popped from (its retry topic, it may be), its broker's address."""
         receipt, topic = receipt_of(message), with_namespace(self._namespace, message.topic)
-        address = await self._client.routes.master(receipt.broker_name, topic)
+        queue = MessageQueue(topic, receipt.broker_name, receipt.queue_id)
+        address = await self._client.routes.master_of(queue)
         return receipt, marked_topic(topic, self._group, receipt.mark), address
 
     async def _guarded(self, message: MessageExt, answer: Awaitable[None]) -> None:

@@ -30,36 +30,36 @@ class QueueLocks:
 
     async def lock(self, queue: MessageQueue) -> bool:
         """Whether the queue is ours alone from now on; what was pulled of it is told."""
-        got = queue in await self._ask(queue.broker_name, [queue])
+        got = queue in await self._ask([queue])
         self._note(queue, got=got)
         return got
 
     async def renew(self) -> None:
         """Lock all queues again; those that another client has got meanwhile are marked as not ours."""
-        for broker_name, queues in _by_broker(self._held()).items():
-            got = await self._ask(broker_name, queues)
+        for queues in self._by_broker(self._held()):
+            got = await self._ask(queues)
             for queue in queues:
                 self._note(queue, got=queue in got)
 
     async def unlock(self, queues: Iterable[MessageQueue]) -> None:
         """Let the next members have the queues. Where a broker is not reached its locks end by themselves."""
-        for broker_name, theirs in _by_broker(queues).items():
+        for theirs in self._by_broker(queues):
             try:
-                address = await self._client.routes.master(broker_name, theirs[0].topic)
+                address = await self._client.routes.master_of(theirs[0])
                 await self._client.calls.unlock_queues(address, self._group, self._client.client_id, theirs)
             except EXPECTED_ERRORS as error:
                 self.log.info(
                     "queues not unlocked: group={group} broker={broker} {error}",
-                    group=self._group, broker=broker_name, error=error,
+                    group=self._group, broker=theirs[0].broker_name, error=error,
                 )  # fmt: skip
 
-    async def _ask(self, broker_name: str, queues: list[MessageQueue]) -> set[MessageQueue]:
+    async def _ask(self, queues: list[MessageQueue]) -> set[MessageQueue]:
         try:
-            address = await self._client.routes.master(broker_name, queues[0].topic)
+            address = await self._client.routes.master_of(queues[0])
             return await self._client.calls.lock_queues(address, self._group, self._client.client_id, queues)
         except EXPECTED_ERRORS as error:
             self.log.warn("queues not locked: group={group} broker={broker} {error}", group=self._group,
-                          broker=broker_name, error=error)  # fmt: skip
+                          broker=queues[0].broker_name, error=error)  # fmt: skip
             return set()
 
     def _note(self, queue: MessageQueue, *, got: bool) -> None:
@@ -67,9 +67,9 @@ class QueueLocks:
         if held is not None:
             held.locked_at = self._client.reactor.seconds() if got else None
 
-
-def _by_broker(queues: Iterable[MessageQueue]) -> dict[str, list[MessageQueue]]:
-    found: dict[str, list[MessageQueue]] = {}
-    for queue in sorted(queues):
-        found.setdefault(queue.broker_name, []).append(queue)
-    return found
+    def _by_broker(self, queues: Iterable[MessageQueue]) -> list[list[MessageQueue]]:
+        """The queues of each broker."""
+        found: dict[str, list[MessageQueue]] = {}
+        for queue in sorted(queues):
+            found.setdefault(self._client.routes.placed(queue).broker_name, []).append(queue)
+        return list(found.values())

@@ -87,7 +87,7 @@ class QueuePop(QueueLoop):
     async def _pop(self, subscription: SubscriptionData) -> PopResult:
         owner, queue = self._owner, self.queue
         client, options = owner.client, owner.options
-        address = await client.routes.master(queue.broker_name, queue.topic)
+        address = await client.routes.master_of(queue)
         first = options.consume_from_where is ConsumeFromWhere.FIRST_OFFSET
         header = PopMessageRequestHeader(
             consumer_group=owner.group,

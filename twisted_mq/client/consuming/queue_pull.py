@@ -126,7 +126,7 @@ class QueuePull(QueueLoop):
         """A slave sends its reader to the master; a route that does not have it yet is asked for anew."""
         self._broker_id = broker_id
         routes = self._owner.client.routes
-        broker = routes.broker(self.queue.broker_name)
+        broker = routes.broker_of(self.queue)
         if broker is not None and broker_id in broker.broker_addrs:
             return 0.0
         await routes.update(self.queue.topic)
@@ -168,16 +168,17 @@ class QueuePull(QueueLoop):
 
     async def _pull(self, subscription: SubscriptionData) -> PullResult:
         client = self._owner.client
-        broker = client.routes.broker(self.queue.broker_name)
+        broker = client.routes.broker_of(self.queue)
         if broker is None:
             await client.routes.update(self.queue.topic)
-            broker = client.routes.broker(self.queue.broker_name)
+            broker = client.routes.broker_of(self.queue)
         found = None if broker is None else pull_address(broker, self._broker_id)
         if found is None:
             raise BrokerGone(self.queue.broker_name, client.name_servers.addresses)
         address, broker_id = found
         header = self._header(subscription, from_master=broker_id == MASTER_ID)
-        return await client.calls.pull(address, header, TIMEOUT_SECONDS, lite=self._owner.lite)
+        result = await client.calls.pull(address, header, TIMEOUT_SECONDS, lite=self._owner.lite)
+        return result if result.offset_delta is None else result.of_logical(self.queue.queue_id)
 
     def _header(self, subscription: SubscriptionData, *, from_master: bool) -> PullMessageRequestHeader:
         owner = self._owner

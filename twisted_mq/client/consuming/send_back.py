@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import attrs
 
-from twisted_mq.client.core.errors import NoRoute
+from twisted_mq.client.core.errors import BrokerGone, NoRoute
 from twisted_mq.client.core.mq_client import MQClient
 from twisted_mq.client.producing.outgoing import outgoing
 from twisted_mq.client.producing.producer_options import ProducerOptions
@@ -18,6 +18,7 @@ from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.errors import ProtocolError
 from twisted_mq.protocol.messages.message import Message, MessageExt
 from twisted_mq.protocol.names.namespaces import with_namespace
+from twisted_mq.protocol.names.static_topics import is_logical
 from twisted_mq.protocol.names.validation import retry_topic
 from twisted_mq.protocol.text.properties import (
     PROPERTY_DELAY_TIME_LEVEL,
@@ -69,7 +70,9 @@ class SendBack:
         """
         message = attrs.evolve(message, topic=with_namespace(self._namespace, message.topic))
         try:
-            address = await self._client.routes.master(queue.broker_name, queue.topic)
+            if is_logical(queue.broker_name):  # its broker does not take back by logical offsets
+                raise BrokerGone(queue.broker_name, self._client.name_servers.addresses)
+            address = await self._client.routes.master_of(queue)
             await self._client.calls.send_back(
                 address, self._group, queue, message, delay_level=delay_level, max_tries=self._max_tries
             )

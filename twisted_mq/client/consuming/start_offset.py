@@ -21,7 +21,7 @@ async def start_offset(queue: MessageQueue, client: MQClient, options: ConsumerO
     policy = options.consume_from_where
     if policy is ConsumeFromWhere.FIRST_OFFSET or (retry and policy is ConsumeFromWhere.LAST_OFFSET):
         return 0
-    address = await client.routes.serving(queue.broker_name, queue.topic)
+    address = await client.routes.serving(queue)
     if policy is ConsumeFromWhere.LAST_OFFSET or retry:
         return await client.calls.max_offset(address, queue)
     timestamp = options.consume_timestamp_ms

@@ -27,6 +27,8 @@ class ClientOptions:
     """How often the page is asked again."""
     unit_name: str = ""
     """unitName: part of the page's address and of the client's id."""
+    namespace_v2: str = ""
+    """namespaceV2: requests name this space, and topics and groups keep their names (with `namespace` they begin with it)."""
     heartbeat_v2: bool = False
     """useHeartbeatV2: brokers that know it are sent the subscriptions only once, then their fingerprint."""
     access_key: str | None = None

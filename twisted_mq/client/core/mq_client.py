@@ -97,6 +97,7 @@ class MQClient:
             connect=self._encrypted(),
             connect_timeout_seconds=options.connect_timeout_seconds,
             credentials=options.credentials,
+            namespace=options.namespace_v2,
             channel_made=self._connected,
             backoff=Backoff(self.rng),
         )

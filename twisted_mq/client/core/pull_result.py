@@ -42,6 +42,16 @@ class PullResult:
     max_offset: int
     suggested_broker_id: int
     messages: tuple[MessageExt, ...] = ()
+    offset_delta: int | None = None
+    """Of a logical queue: what its offsets have more than those of the queue where the messages lie, which these have."""
+
+    def of_logical(self, queue_id: int) -> PullResult:
+        """As it reads for the logical queue that was asked for."""
+        delta = self.offset_delta or 0
+        messages = (
+            attrs.evolve(one, queue_id=queue_id, queue_offset=one.queue_offset + delta) for one in self.messages
+        )
+        return attrs.evolve(self, messages=tuple(messages), offset_delta=None)
 
 
 def pull_result(answer: RemotingCommand, most_bytes: int = MAX_BODY_BYTES) -> PullResult:
@@ -58,7 +68,8 @@ def pull_result(answer: RemotingCommand, most_bytes: int = MAX_BODY_BYTES) -> Pu
     next_begin_offset = header.next_begin_offset
     if status is PullStatus.FOUND:
         records, following = _records(answer.body, most_bytes)
-        next_begin_offset = next_begin_offset if following is None else following
+        if following is not None:
+            next_begin_offset = following + (header.offset_delta or 0)
         status = PullStatus.FOUND if records else PullStatus.NO_MATCHED_MSG
     return PullResult(
         status=status,
@@ -67,6 +78,7 @@ def pull_result(answer: RemotingCommand, most_bytes: int = MAX_BODY_BYTES) -> Pu
         max_offset=header.max_offset,
         suggested_broker_id=header.suggest_which_broker_id,
         messages=tuple(message for record in records for message in _unwrapped(record)),
+        offset_delta=header.offset_delta,
     )
 
 

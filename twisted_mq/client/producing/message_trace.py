@@ -112,7 +112,7 @@ class TraceDispatcher:
             msg_id=result.msg_id,
             tags=first.tags if alone else None,
             keys=first.properties.get(PROPERTY_KEYS) if alone else None,
-            store_host=self._client.routes.master_now(result.queue.broker_name) or "",
+            store_host=self._client.routes.master_now(self._client.routes.placed(result.queue).broker_name) or "",
             body_length=body_length,
             cost_ms=self._client.now_ms() - began_ms,
             message_type=_message_type(first),

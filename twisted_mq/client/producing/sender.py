@@ -22,6 +22,7 @@ from twisted_mq.protocol.bodies import MessageQueue, TopicRouteData
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.flags import PermName
+from twisted_mq.protocol.names.static_topics import is_logical
 from twisted_mq.protocol.names.system_topics import AUTO_CREATE_TOPIC
 from twisted_mq.protocol.names.topic_route import TopicPublishInfo, publish_info
 from twisted_mq.protocol.wire.command import RemotingCommand
@@ -92,7 +93,7 @@ class Sender:
 
     async def deliver_one_way(self, message: Outgoing, queue: MessageQueue | None) -> None:
         """Hand the message to a connection; no answer will come."""
-        chosen = queue or self._choose(await self.info(message.topic), None)
+        chosen = await self._located(queue or self._choose(await self.info(message.topic), None))
         await self._client.remoting.invoke_one_way(await self._address(chosen), self._request(message, chosen))
 
     async def _deliver_anywhere(self, message: Outgoing, deadline: float, total: float) -> SendResult:
@@ -142,15 +143,24 @@ class Sender:
         return result
 
     async def _attempt(self, message: Outgoing, queue: MessageQueue, deadline: float) -> SendResult:
-        address = await self._address(queue)
+        placed = self._client.routes.placed(queue)
+        if is_logical(placed.broker_name):
+            placed = await self._located(queue)
+        address = await self._address(placed)
         remaining = max(0.0, deadline - self._clock.seconds())
         try:
-            answer = await self._client.remoting.invoke(address, self._request(message, queue), remaining)
+            answer = await self._client.remoting.invoke(address, self._request(message, placed), remaining)
         except RemotingError:
             self._warm.discard(message.topic)
             raise
         self._warm.add(message.topic)
         return send_result(message, queue, answer)
+
+    async def _located(self, queue: MessageQueue) -> MessageQueue:
+        """The queue under its broker's name; where a logical one moves is heard of from now on."""
+        if is_logical(queue.broker_name):
+            await self.info(queue.topic)
+        return await self._client.routes.locate(queue)
 
     async def _address(self, queue: MessageQueue) -> str:
         master = await self._client.routes.master(queue.broker_name, queue.topic)

@@ -141,21 +141,22 @@ class TransactionProducer(Producer):
 
     async def _end(self, message: Message, sent: SendResult, state: TransactionState, error: Exception | None) -> None:
         """One-way, as in Apache: where it does not arrive the broker asks."""
+        placed = self.client.routes.placed(sent.queue)
         header = EndTransactionRequestHeader(
-            topic=sent.queue.topic,
+            topic=placed.topic,
             producer_group=self.group,
             tran_state_table_offset=sent.queue_offset,
             commit_log_offset=decode_offset_message_id(sent.offset_msg_id)[2],
             commit_or_rollback=state.value,
             msg_id=sent.msg_id,
             transaction_id=sent.transaction_id,
-            bname=sent.queue.broker_name,
+            bname=placed.broker_name,
         )
         if self._traces is not None:
-            broker = self.client.routes.master_now(sent.queue.broker_name) or ""
+            broker = self.client.routes.master_now(placed.broker_name) or ""
             self._traces.decided(message, sent.msg_id, broker, state.java_name, checked=False)
         try:
-            address = await self.client.routes.master(sent.queue.broker_name, sent.queue.topic)
+            address = await self.client.routes.master(placed.broker_name, placed.topic)
             await self.client.remoting.invoke_one_way(address, _request(header, error))
         except (RemotingError, BrokerGone) as failed:
             self.log.warn(

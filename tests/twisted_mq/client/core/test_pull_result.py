@@ -23,8 +23,10 @@ def record(queue_offset: int, body: bytes, sys_flag: int = 0) -> bytes:
     return encode_record(b"T", body, b"", 0, queue_offset, 0, 1, HOST, 2, HOST, sys_flag=sys_flag)
 
 
-def pulled(*records: bytes, most_bytes: int = 1000) -> PullResult:
-    header = PullMessageResponseHeader(suggest_which_broker_id=0, next_begin_offset=99, min_offset=0, max_offset=99)
+def pulled(*records: bytes, most_bytes: int = 1000, offset_delta: int | None = None) -> PullResult:
+    header = PullMessageResponseHeader(
+        suggest_which_broker_id=0, next_begin_offset=99, min_offset=0, max_offset=99, offset_delta=offset_delta
+    )
     answer = RemotingCommand(ResponseCode.SUCCESS, ext_fields=encode_header(header), body=b"".join(records))
     return pull_result(answer, most_bytes)
 
@@ -56,3 +58,11 @@ def test_a_body_that_alone_becomes_too_much_is_passed_by() -> None:
 def test_bytes_that_are_no_records_are_an_error() -> None:
     with pytest.raises(RecordError):
         pulled(record(5, b"a")[:-1])
+
+
+def test_of_a_logical_queue_messages_have_its_id_and_its_offsets() -> None:
+    bomb = zlib.compress(bytes(700))
+    result = pulled(record(5, bomb, COMPRESSED), record(6, bomb, COMPRESSED), offset_delta=100)
+    assert (result.next_begin_offset, result.offset_delta) == (106, 100)
+    (message,) = result.of_logical(7).messages
+    assert (message.queue_id, message.queue_offset) == (7, 105)
