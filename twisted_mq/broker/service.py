@@ -194,7 +194,7 @@ class BrokerService(service.Service):
         topics.add_startup_topics(options)
         groups.add_built_in_groups()
         access = self._access = self._access or broker_access(options, self._reactor.seconds, self._in_thread)
-        self._encryption = server_encryption(options, self._reactor.seconds)
+        self._encryption = server_encryption(options, self._reactor.seconds, self._reactor)
         connect = tcp_endpoint(self._reactor, CONNECT_SECONDS)
         self._client = RemotingClient(
             self._reactor,

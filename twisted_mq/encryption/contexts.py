@@ -12,7 +12,12 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.x509.oid import NameOID
 from OpenSSL import SSL, crypto
-from twisted.internet.interfaces import IAddress, IOpenSSLClientConnectionCreator
+from twisted.internet.interfaces import (
+    IAddress,
+    IOpenSSLClientConnectionCreator,
+    IOpenSSLServerConnectionCreator,
+    IReactorTime,
+)
 from twisted.internet.ssl import (
     Certificate,
     CertificateOptions,
@@ -214,3 +219,24 @@ class LinkFactory(TLSMemoryBIOFactory):
     def buildProtocol(self, addr: IAddress | None) -> TLSMemoryBIOProtocol | None:  # type: ignore[override]
         taken = self.wrappedFactory.buildProtocol(addr)
         return None if taken is None else self.protocol(self, taken)
+
+
+def put_below(
+    connection: Any, creator: IOpenSSLServerConnectionCreator, clock: IReactorTime | None
+) -> TLSMemoryBIOProtocol:
+    """Begin TLS below a protocol on a TCP transport, as its server; what the transport reads goes through it from now on.
+
+    A transport's own startTLS writes at the turns of the default reactor. `connection` has the transport and is it to
+    the producer, of which no interface tells.
+    """
+    transport = connection.transport
+    producer, streaming = transport.producer, transport.streamingProducer
+    if producer is not None:
+        transport.unregisterProducer()
+    factory = TLSMemoryBIOFactory(creator, False, None, clock=clock)  # type: ignore[arg-type]  # made for what there is
+    tls = factory.protocol(factory, connection, False)
+    transport.protocol, connection.transport = tls, tls
+    tls.makeConnection(transport)
+    if producer is not None:
+        tls.registerProducer(producer, streaming)
+    return tls

@@ -40,6 +40,8 @@ class ServerEncryption:
 
     settings: TlsOptions
     now: Callable[[], float]
+    clock: interfaces.IReactorTime | None = None
+    """Of the reactor that the server runs on, which flushes what is written; None for the default one."""
     log = Logger()
     _context: SSL.Context | None = None
     _stamp: Stamp = ()
@@ -87,7 +89,7 @@ class ServerEncryption:
     def expect(self, connection: Any) -> None:
         """Look at the first byte that a new connection gets, and begin TLS where the peer does.
 
-        `connection` is a protocol on a TCP transport, which no interface gives startTLS.
+        `connection` is a protocol on a TCP transport, as put_below needs it.
         """
         if self.mode is TlsMode.DISABLED:
             return
@@ -95,8 +97,9 @@ class ServerEncryption:
         def first(data: bytes) -> None:
             del connection.dataReceived
             if data[0] == HANDSHAKE:
-                connection.transport.startTLS(self)
-                connection.transport.protocol.dataReceived(data)
+                from twisted_mq.encryption.contexts import put_below
+
+                put_below(connection, self, self.clock).dataReceived(data)
             elif self.mode is TlsMode.ENFORCING:
                 peer = connection.transport.getPeer()
                 self.log.warn("connection without encryption closed: peer={h}", h=getattr(peer, "host", peer))
@@ -112,27 +115,30 @@ class ServerEncryption:
             return factory
         from twisted_mq.encryption.contexts import LinkFactory
 
-        return cast(protocol.ServerFactory, LinkFactory(self, False, factory))
+        return cast(protocol.ServerFactory, LinkFactory(self, False, factory, clock=self.clock))
 
     def of_requests(self, connect: Connect) -> Connect:
         """The same endpoints for the server's own requests, encrypted where that is asked for. Raises ConfigError."""
-        return (
-            encrypted(connect, own_settings(self.settings), self.now()) if encrypts_requests(self.settings) else connect
-        )
+        return self._encrypted(connect) if encrypts_requests(self.settings) else connect
 
     def of_link(self, connect: Connect) -> Connect:
         """The same endpoints for a slave's link to its master. Raises ConfigError."""
-        return encrypted(connect, own_settings(self.settings), self.now()) if self.settings.ha_tls else connect
+        return self._encrypted(connect) if self.settings.ha_tls else connect
+
+    def _encrypted(self, connect: Connect) -> Connect:
+        return encrypted(connect, own_settings(self.settings), self.now(), self.clock)
 
 
-def server_encryption(options: TlsOptions, now: Callable[[], float]) -> ServerEncryption | None:
+def server_encryption(
+    options: TlsOptions, now: Callable[[], float], clock: interfaces.IReactorTime | None = None
+) -> ServerEncryption | None:
     """What the settings ask for, certificates read; None where nothing is encrypted. Raises ConfigError, MissingExtra."""
     settings = with_tls_file(options)
     takes = settings.tls_server_mode is not TlsMode.DISABLED or settings.ha_tls
     if not takes and not encrypts_requests(settings):
         return None
     require("TLS", "tls")
-    encryption = ServerEncryption(settings, now)
+    encryption = ServerEncryption(settings, now, clock)
     if takes:
         encryption.load()
     return encryption

@@ -122,7 +122,7 @@ class NamesrvService(service.Service):
             self._looks.append(
                 PeriodicJob("look at accounts", self._reactor, LOOK_SECONDS, lambda: in_thread(plain.look))
             )
-        encryption = self._encryption = server_encryption(options, self._reactor.seconds)
+        encryption = self._encryption = server_encryption(options, self._reactor.seconds, self._reactor)
         if encryption is not None:
             self.factory.expect = encryption.expect
             self._looks.append(PeriodicJob("look at certificates", self._reactor, LOOK_SECONDS, encryption.look))

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
+import attrs
 from twisted.internet import defer, interfaces, protocol
 from twisted.python import failure
 
+from twisted_mq.remoting.client import Connect, tcp_endpoint
 from twisted_mq.routing.errors import NameServerUnreachable
+
+if TYPE_CHECKING:
+    from twisted.web.client import URI
 
 MAX_BYTES = 64 * 1024
 """What is read of a page."""
@@ -55,14 +61,28 @@ def http_get(reactor: interfaces.IReactorTime, timeout_seconds: float) -> HttpGe
 
 async def _get(reactor: interfaces.IReactorTime, url: str, timeout_seconds: float) -> bytes:
     from twisted.web.client import Agent  # a tenth of a second, for those alone who have an address server
+    from twisted.web.iweb import IAgentEndpointFactory
+    from zope.interface import directlyProvides
 
-    response = await Agent(reactor, connectTimeout=timeout_seconds).request(b"GET", url.encode())
+    endpoints = _Endpoints(tcp_endpoint(reactor, timeout_seconds))
+    directlyProvides(endpoints, IAgentEndpointFactory)
+    response = await Agent.usingEndpointFactory(reactor, endpoints).request(b"GET", url.encode())
     page = _Page()
     response.deliverBody(page)
     body = await page.ended
     if response.code != 200:
         raise OSError(f"HTTP status {response.code}")
     return body
+
+
+@attrs.define(eq=False, slots=False)
+class _Endpoints:
+    """The client's own: those of Agent install the default reactor, in an asyncio program, too."""
+
+    _connect: Connect
+
+    def endpointForURI(self, uri: URI) -> interfaces.IStreamClientEndpoint:
+        return self._connect(uri.host.decode(), uri.port)
 
 
 class _Page(protocol.Protocol):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import subprocess
 import sys
 
@@ -40,6 +41,48 @@ def test_no_reactor_is_installed_by_names_of_hosts_or_anything_else(cluster: Ser
     port = cluster.namesrv.rpartition(":")[2]
     command = [sys.executable, "-W", "error::ResourceWarning", "-c", PROGRAM, f"localhost:{port}", cluster.topic()]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "False\n"
+
+
+BY_PAGE = """
+import asyncio, sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
+from twisted_mq.aio import ClientOptions, Message, NameServerUnreachable, Producer
+
+class Page(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200 if self.path.endswith("/nsaddr") else 404)
+        self.end_headers()
+        self.wfile.write(sys.argv[1].encode())
+
+    def log_message(self, *words):
+        pass
+
+async def main(domain, topic):
+    options = ClientOptions(address_server_domain=domain)
+    async with Producer(group="g", client_options=options) as producer:
+        print((await producer.send(Message(topic, b"x"))).status.name)
+    options = ClientOptions(address_server_domain=domain, address_server_subgroup="none")
+    async with Producer(group="g", client_options=options) as producer:
+        try:
+            await producer.send(Message(topic, b"x"))
+        except NameServerUnreachable as error:
+            print("404" in str(error))
+
+server = HTTPServer(("127.0.0.1", 0), Page)
+Thread(target=server.serve_forever, daemon=True).start()
+asyncio.run(main(f"localhost:{server.server_port}", sys.argv[2]))
+print("twisted.internet.reactor" in sys.modules)
+server.shutdown()
+server.server_close()
+"""
+
+
+def test_no_reactor_is_installed_by_a_page_of_name_servers(cluster: ServedCluster) -> None:
+    command = [sys.executable, "-W", "error::ResourceWarning", "-c", BY_PAGE, cluster.namesrv, cluster.topic()]
+    environment = {name: value for name, value in os.environ.items() if name != "NAMESRV_ADDR"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
+    assert (done.stdout, done.stderr) == ("SEND_OK\nTrue\nFalse\n", "")
 
 
 def test_timers_are_those_that_twisted_knows() -> None:

@@ -7,9 +7,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from tests.support.certificates import Authority
 from twisted_mq.client import (
     ConsumeFromWhere,
     ConsumerOptions,
@@ -23,6 +25,21 @@ from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.testing import EmbeddedServer
 from twisted_mq.testing.reactor_thread import shared_thread
 from twisted_mq.testing.server import NotConsumed
+
+ENCRYPTED = """
+import sys
+from twisted_mq.blocking import ClientOptions, Message, Producer
+from twisted_mq.config.tls_options import TlsMode
+from twisted_mq.testing import EmbeddedServer
+
+certificate, key, authority = sys.argv[1:]
+tls = {"tls_server_mode": TlsMode.ENFORCING, "tls_server_cert_path": certificate, "tls_server_key_path": key}
+own = {"tls_client_auth_server": True, "tls_client_trust_cert_path": authority}
+options = ClientOptions(tls_enable=True, tls_trust_cert_path=authority)
+with EmbeddedServer(broker_options={**tls, **own}, namesrv_options=tls) as server:
+    with Producer(server.namesrv, group="g", client_options=options) as producer:
+        print(producer.send(Message("T", b"x" * 100_000)).status.name, "twisted.internet.reactor" in sys.modules)
+"""
 
 FROM_FIRST = ConsumerOptions(consume_from_where=ConsumeFromWhere.FIRST_OFFSET)
 
@@ -204,3 +221,11 @@ print(server.namesrv, server.broker)
 def test_a_process_ends_whose_server_was_not_stopped_and_chose_no_reactor(store: str) -> None:
     done = subprocess.run([sys.executable, "-c", ALONE, store], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout.count("127.0.0.1:")) == (0, 2), done.stderr
+
+
+def test_encrypted_servers_answer_in_a_program_whose_default_reactor_never_runs(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    files = authority.issue("server")
+    command = [sys.executable, "-c", ENCRYPTED, files.certificate, files.key, authority.path]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("SEND_OK False\n", "")
