@@ -50,6 +50,8 @@ from twisted_mq.client.producing.producer_options import ProducerOptions
 from twisted_mq.client.producing.send_hooks import SendContext, SendHook
 from twisted_mq.client.producing.send_result import SendResult, SendStatus
 from twisted_mq.client.producing.transaction_producer import TransactionProducer, TransactionResult, TransactionState
+from twisted_mq.protocol.bodies import MessageQueue
+from twisted_mq.protocol.messages.message import MessageExt
 
 if TYPE_CHECKING:
     from twisted_mq.client.ordered.consumer_options import OrderedConsumerOptions
@@ -94,8 +96,10 @@ __all__ = [
     "LitePullConsumer",
     "MQClient",
     "Message",
+    "MessageExt",
     "MessageIllegal",
     "MessageModel",
+    "MessageQueue",
     "NameServerUnreachable",
     "NoHead",
     "NoRoute",
