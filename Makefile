@@ -2,12 +2,13 @@
 # make setup CONSTRAINTS=   the same with the newest versions that setup.cfg allows, where those of constraints.txt do not fit
 # make lock    constraints.txt anew after a change of setup.cfg; UPGRADE=--upgrade takes newer versions
 # make demo    name server and broker in one process, real messages through the client, a Spark report on the files
-# make test    the whole test suite: pytest and then trial, beside them the tests with Apache's programs
+# make test    the whole test suite: pytest and then trial, the client's on the newest Python; beside them those with Apache's programs
 # make check   format, lint, types, layers, docs, known vulnerabilities of dependencies where an index is reached
 # make docs    the pages in docs/, as HTML in build/docs
 # make crash   thousands of kills and power cuts, every byte of the damage matrix; MQ_CRASH_ROUNDS says how many kills
 # make fuzz    a million generated frames, expressions, files, command lines; MQ_FUZZ_FRAMES, _SEED, _ROUND: how many, which, from where
 # make soak    20 minutes of strangers and a full disk beside an honest load of Apache's client; SOAK_SECONDS says how many
+# make soak-client   20 minutes of load through each face of the client beside restarts (SOAK_SECONDS), 1,000 lives of each
 # make simulate-rules  10^5 histories of ordered broker groups made of their rules alone; MQ_HISTORIES says how many
 # make simulate   N=1000 simulated clusters with faults, from seed FIRST=1 on; SEED=7 shows the history of one (LOG=INFO: all)
 # make simulate-mutants   which seed finds each fault that is put in on purpose (tests.simulation.run_mutants)
@@ -30,7 +31,7 @@ CONSTRAINTS ?= constraints.txt
 PIP := $(PYTHON) -m pip --quiet --disable-pip-version-check
 EXTRAS = $$($(BASE_PYTHON) -c "import configparser as c; p = c.ConfigParser(); p.read('setup.cfg'); print(','.join(p['options.extras_require']))")
 
-.PHONY: help setup java lock demo test check crash fuzz soak order-cases bench count docs simulate simulate-mutants simulate-rules
+.PHONY: help setup java lock demo test check crash fuzz soak soak-client order-cases bench count docs simulate simulate-mutants simulate-rules
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -99,6 +100,11 @@ fuzz: setup
 soak: setup
 	$(PYTHON) -m interop.peers.setup
 	$(PYTHON) -m tests.soak.run
+
+soak-client: export MQ_LIFE_ROUNDS ?= 1000
+soak-client: setup
+	$(PYTHON) -m pytest -k starts_and_stops tests/twisted_mq/aio tests/twisted_mq/blocking tests/twisted_mq/client/test_life.py
+	$(PYTHON) -m tests.soak.clients.run
 
 simulate-rules: export MQ_HISTORIES ?= 100000
 simulate-rules: setup

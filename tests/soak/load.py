@@ -45,9 +45,9 @@ def read_received(path: Path) -> Iterator[tuple[int, Name]]:
         yield age, (key, number)
 
 
-def stored(store: Path) -> Iterator[tuple[Name, Place]]:
+def stored(store: Path, topic: str = HONEST_TOPIC) -> Iterator[tuple[Name, Place]]:
     """The honest messages in a store at rest, in the log's order."""
-    for message in Selection(LogFiles(str(store), None), MessageFilter([HONEST_TOPIC])):
+    for message in Selection(LogFiles(str(store), None), MessageFilter([topic])):
         key, number, _ = message.body.split(b" ", 2)
         yield (int(key), int(number)), (message.queue_id, message.queue_offset)
 
