@@ -59,11 +59,14 @@ class Turns:
         return later
 
     def _through(self, lane: Hashable, waiting: deque[Work[None]], first: Pause) -> Work[None]:
-        """All work of a lane, until none is left."""
+        """All work of a lane, until none is left, with a pause after each: a hundred answers that are ready at once are
+        long work too."""
         yield first
         while waiting:
             yield from waiting[0]
             waiting.popleft()
+            if waiting:
+                yield None
         del self._lanes[lane]
 
     def stop(self) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from twisted.internet.defer import Deferred, succeed
-from twisted.internet.task import Clock
+from twisted.internet.task import Clock, _Timer
 from twisted.trial.unittest import SynchronousTestCase
 
 from twisted_mq.protocol.errors import BrokerError
@@ -41,6 +41,15 @@ class TurnsTests(SynchronousTestCase):
         self.assertEqual(self.finish(first, second), ["a", "b"])
         self.assertEqual(self.steps, ["a0", "c0", "a1", "a2", "b0"])
         self.assertEqual(self.turns.run("a", self.work("d", 1)), "d")
+
+    def test_other_lanes_go_on_between_work_that_is_done_at_once(self) -> None:
+        self.patch(_Timer, "MAX_SLICE", 0)
+        held: Deferred[None] = Deferred()
+        results = [self.turns.run("a", outcome(held)), self.turns.run("other", self.work("x", 4))]
+        results += [self.turns.run("a", self.work(name, 1)) for name in "bcd"]
+        held.callback(None)
+        self.assertEqual(self.finish(*results), [None, "x", "b", "c", "d"])
+        self.assertEqual(self.steps, ["x0", "b0", "x1", "c0", "x2", "d0", "x3"])
 
     def test_failed_work_fails_alone(self) -> None:
         def failing() -> Work[str]:

@@ -23,9 +23,10 @@ ALL_ADDRESSES = ("0.0.0.0", "::", "")
 SWITCH_SECONDS = 0.0005
 """After which a thread hands the interpreter over (Python's own: 5 ms). The reactor lets go of it at each call of the system, and
 waits so long to get it back while a thread reads or writes a large body: a few hundred calls a second were left."""
-COLLECT_AFTER = 10_000
-"""So many new objects bring a look for cycles among them (Python's own: 700), a hundred times as many one among all that came
-since the start. With Python's own a broker under load looked at all its 200,000 objects every two seconds, 0.1 s each time."""
+COLLECT_AFTER = (10_000, 5, 50)
+"""So many new objects bring a look for cycles among them (Python's own: 700), so many looks one among those of five, so many of
+these one among all that came since the start. With Python's own a broker under load looked at all its 200,000 objects every two
+seconds, for 0.1 s."""
 
 
 class DoesNotStart(Exception):
@@ -83,7 +84,7 @@ class Daemon(service.MultiService):
         self._explained(super().startService)
         gc.collect()
         gc.freeze()  # modules, tables, what the store has: nothing of it becomes garbage
-        gc.set_threshold(COLLECT_AFTER, *gc.get_threshold()[1:])
+        gc.set_threshold(*COLLECT_AFTER)
         if self._bind_address is not None:
             warn_if_open(self._bind_address)
         if self._reactor is not None:
