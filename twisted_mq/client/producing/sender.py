@@ -163,7 +163,13 @@ class Sender:
         return await self._client.routes.locate(queue)
 
     async def _address(self, queue: MessageQueue) -> str:
-        master = await self._client.routes.master(queue.broker_name, queue.topic)
+        """A given queue may be of a topic that its first send creates, whose route nobody has yet."""
+        routes = self._client.routes
+        master = routes.master_now(queue.broker_name)
+        if master is None:
+            if routes.get(queue.topic) is None:
+                await routes.find_or_default(queue.topic, self._options.default_topic_queue_nums)
+            master = await routes.master(queue.broker_name, queue.topic)
         return vip_address(master) if self._options.vip_channel else master
 
     def _request(self, message: Outgoing, queue: MessageQueue) -> RemotingCommand:

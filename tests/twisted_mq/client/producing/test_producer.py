@@ -103,6 +103,12 @@ class Sending(ProducerCase):
         queue = MessageQueue("T", "broker-a", 1)
         self.assertEqual(self.run_to_end(producer.send(Message("T", b"x"), queue)).queue, queue)
 
+    def test_given_queue_of_a_topic_that_the_first_send_creates(self) -> None:
+        self.cluster.add_route("TBW102", "broker-a", 8)
+        queue = MessageQueue("New", "broker-a", 3)
+        self.assertEqual(self.run_to_end(self.started().send(Message("New", b"x"), queue)).queue, queue)
+        self.assertEqual([one.body for one in self.a.queues["New", 3]], [b"x"])
+
     def test_messages_of_one_key_go_to_one_queue_the_one_apache_chooses(self) -> None:
         producer = self.started()
         queues = self.run_to_end(producer.publish_queues("T"))
