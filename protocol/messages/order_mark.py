@@ -50,7 +50,10 @@ class OrderMark:
         match = _FORM.fullmatch(text)
         if match is None:
             raise ValueError(f"ORDERED is epoch:queue or epoch:queue:leader:base:sequence in numbers, got {text!r}")
-        mark = cls(*(int(number) for number in match.groups() if number is not None))
-        if match.group(5) is not None and not 1 <= mark.base <= mark.sequence:
+        epoch, queue, leader, base, sequence = match.groups()
+        if sequence is None:
+            return cls(int(epoch), int(queue))
+        mark = cls(int(epoch), int(queue), int(leader), int(base), int(sequence))
+        if not 1 <= mark.base <= mark.sequence:
             raise ValueError(f"ORDERED has a base from 1 to its sequence, got {text!r}")
         return mark

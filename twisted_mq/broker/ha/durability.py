@@ -13,6 +13,7 @@ from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.storage.interfaces import IMessageStore
 
 WAIT_FOR_ALL = {True: ResponseCode.SUCCESS, False: ResponseCode.FLUSH_DISK_TIMEOUT}
+REPLICATED = {True: ResponseCode.SUCCESS, False: ResponseCode.FLUSH_SLAVE_TIMEOUT}
 
 
 class DurableParts(Protocol):
@@ -47,8 +48,8 @@ class Durability:
 
     def _both(self, offset: int, replicated: defer.Deferred[bool]) -> defer.Deferred[int]:
         if not self._flushes:
-            return replicated.addCallback(lambda done: _code(True, done))
-        both = defer.gatherResults([self._broker.flushed(offset), replicated])
+            return replicated.addCallback(REPLICATED.__getitem__)
+        both = defer.gatherResults([self._broker.flushed(offset), replicated], consumeErrors=True)
         return both.addCallback(lambda results: _code(*results))
 
     def acknowledged(self, answer: RemotingCommand) -> RemotingCommand | defer.Deferred[RemotingCommand]:
@@ -63,7 +64,7 @@ class Durability:
 
 
 def _code(flushed: bool, replicated: bool) -> int:
-    return WAIT_FOR_ALL[flushed] if replicated else ResponseCode.FLUSH_SLAVE_TIMEOUT
+    return WAIT_FOR_ALL[flushed] if replicated else REPLICATED[replicated]
 
 
 def _with_code(code: int, answer: RemotingCommand) -> RemotingCommand:

@@ -42,7 +42,7 @@ class _Pipeline:
         return None if is_skipped else offset
 
     def appended(self, sequence: int, offset: int) -> None:
-        if self.offset_of(sequence) != offset:
+        if not self.offsets or offset - self.offsets[-1] != sequence - self.sequences[-1]:
             self.sequences.append(sequence)
             self.offsets.append(offset)
             del self.sequences[:-MOST_STRETCHES], self.offsets[:-MOST_STRETCHES]
@@ -78,5 +78,7 @@ class Pipelines:
 
     def appended(self, order: OrderMark, offset: int) -> None:
         """The message that came next is stored at that queue offset."""
-        pipeline = self._queues.setdefault(order.queue, _Pipeline(0))
+        pipeline = self._queues.get(order.queue)
+        if pipeline is None:
+            pipeline = self._queues[order.queue] = _Pipeline(0)
         pipeline.appended(order.sequence, offset)

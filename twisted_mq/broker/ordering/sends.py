@@ -7,7 +7,6 @@ producer's messages are taken where all queues of the topic move as one; the bro
 
 from __future__ import annotations
 
-import functools
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -42,12 +41,13 @@ class SendingParts(Protocol):
     def dispatch(self) -> bool: ...
 
 
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)
 class _Send:
     """One of an ordered producer."""
 
     mark: OrderMark
-    put: Callable[[], PutResult]
+    message: InnerMessage
+    put: Callable[[InnerMessage], PutResult]
     sent: Sent
 
 
@@ -70,7 +70,7 @@ class TakenSends:
             message.properties += f"{PROPERTY_ORDERED}\x01{mark}\x02".encode()
             message.property_map[PROPERTY_ORDERED] = mark
             return self._answer(unit, put(message), sent)
-        send = _Send(_decoded(text, message.queue_id), functools.partial(put, message), sent)
+        send = _Send(_decoded(text, message.queue_id), message, put, sent)
         if unit in self._asking:
             return self._ask(unit, send)
         return self._admit(unit, send)
@@ -118,7 +118,7 @@ class TakenSends:
             raise BrokerError(ResponseCode.SYSTEM_BUSY, f"{remark}. Send again from there on", fields) from None
         if offset is not None:
             return self._answer_again(unit, mark.queue, offset, send.sent)
-        result = send.put()
+        result = send.put(send.message)
         pipelines.appended(mark, result.queue_offset)
         return self._answer(unit, result, send.sent)
 
@@ -166,11 +166,12 @@ class TakenSends:
 
     def _answer(self, unit: BrokerUnit, result: PutResult, sent: Sent) -> Answer:
         """When both brokers hold it and this is still the head, the acknowledgement; else a refusal."""
-        answer: defer.Deferred[bytes] = defer.Deferred(lambda one: unit.unanswered.pop(one, None))
-        unit.unanswered[answer] = None
         reached = self.broker.durability.reached_on_both(result.end_offset)
-        reached.addCallback(self._held, unit, unit.epoch, answer, functools.partial(sent, result))
-        return answer
+        unit.unanswered[reached] = None
+        found = (unit, unit.epoch, reached)
+        return reached.addCallbacks(
+            self._held, self._not_held, callbackArgs=(*found, result, sent), errbackArgs=found
+        )  # one Deferred for all: each send pays for it
 
     def _answer_again(self, unit: BrokerUnit, queue_id: int, offset: int, sent: Sent) -> Answer:
         """The answer to a repeat, once all that is stored now is held."""
@@ -186,16 +187,20 @@ class TakenSends:
         return self._answer(unit, end, sent_again)
 
     def _held(
-        self, code: int, unit: BrokerUnit, epoch: int, answer: defer.Deferred[bytes], sent: Callable[[int], bytes]
-    ) -> None:
-        if answer not in unit.unanswered:
-            return
-        del unit.unanswered[answer]
-        try:
-            self.units.check_head(unit, epoch)
-            answer.callback(sent(code))
-        except BrokerError as refusal:
-            answer.errback(refusal)
+        self, code: int, unit: BrokerUnit, epoch: int, reached: defer.Deferred[Any], result: PutResult, sent: Sent
+    ) -> bytes:
+        del unit.unanswered[reached]
+        self.units.check_head(unit, epoch)
+        return sent(result, code)
+
+    def _not_held(
+        self, reason: failure.Failure, unit: BrokerUnit, epoch: int, reached: defer.Deferred[Any]
+    ) -> failure.Failure:
+        """Given up by its channel, or by the unit: the epoch is over."""
+        if reached not in unit.unanswered:
+            raise self.units.refusal(unit, epoch)
+        del unit.unanswered[reached]
+        return reason
 
 
 def _decoded(text: str, queue_id: int) -> OrderMark:

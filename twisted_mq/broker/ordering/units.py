@@ -7,6 +7,7 @@ process saw in this session, and while its session surely holds. Who learns that
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import attrs
 from twisted.internet import defer
@@ -40,8 +41,8 @@ class BrokerUnit:
     pipelines_epoch: int = 0
     consumer_groups: frozenset[str] = frozenset()
     """The groups that the coordinator counts, as it was asked last: what they have not consumed is backlog."""
-    unanswered: dict[defer.Deferred[bytes], None] = attrs.field(factory=dict)
-    """Sends that are stored, or wait to be, and whose answers would be acknowledgements."""
+    unanswered: dict[defer.Deferred[Any], None] = attrs.field(factory=dict)
+    """Sends that are stored, and whose answers would be acknowledgements. Who takes one out cancels it: then it is refused."""
 
     @property
     def together(self) -> bool:
@@ -122,10 +123,8 @@ class Units:
     def _close(self, unit: BrokerUnit) -> None:
         unit.epoch = 0
         waiting, unit.unanswered = unit.unanswered, {}
-        if waiting:
-            refusal = self.refusal(unit)
-            for one in waiting:
-                one.errback(refusal)
+        for one in waiting:
+            one.cancel()
 
     # the fence
 

@@ -96,6 +96,8 @@ class QueueSender:
         self._pipeline: Pipeline[Send] = Pipeline(unit.options.window)
         self._target: Target | None = None
         self._address = ""
+        self._queue = MessageQueue()
+        """Of the present target."""
         self._begins = False
         self._pause = FIRST_PAUSE_SECONDS
         self._last: Exception | None = None
@@ -162,6 +164,7 @@ class QueueSender:
         if self._target is target:
             self._begins = False
             self._address = address
+            self._queue = MessageQueue(self._unit.topic, target.group, self._queue_id)
             self._pipeline.begin()
             self._go_on()
 
@@ -175,26 +178,24 @@ class QueueSender:
             self._send(waiting, target)
 
     def _send(self, waiting: Waiting[Send], target: Target) -> None:
-        run = waiting.run
-        queue = MessageQueue(topic=self._unit.topic, broker_name=target.group, queue_id=self._queue_id)
+        run, queue = waiting.run, self._queue
         asked = self._client.remoting.invoke(
-            self._address, self._request(waiting, target, queue), self._options.answer_timeout_seconds
+            self._address, self._request(waiting, target), self._options.answer_timeout_seconds
         )
         asked.addCallback(self._answered, waiting, run, queue)
         asked.addErrback(self._refused, waiting, run)
         asked.addErrback(self._report)
 
-    def _request(self, waiting: Waiting[Send], target: Target, queue: MessageQueue) -> RemotingCommand:
+    def _request(self, waiting: Waiting[Send], target: Target) -> RemotingCommand:
         mark = OrderMark(target.epoch, self._queue_id, target.term, self._pipeline.base, waiting.sequence)
-        message = waiting.item.message
-        properties = message.properties + encode_properties({PROPERTY_ORDERED: mark.encode()})
         return send_request(
-            attrs.evolve(message, properties=properties),
-            queue,
+            waiting.item.message,
+            self._queue,
             group=self._unit.group,
             default_topic=AUTO_CREATE_TOPIC,
             queue_nums=0,
             now_ms=self._client.now_ms(),
+            more_properties=encode_properties({PROPERTY_ORDERED: mark.encode()}),
         )
 
     def _answered(self, answer: RemotingCommand, waiting: Waiting[Send], run: int, queue: MessageQueue) -> None:

@@ -113,9 +113,16 @@ def outgoing_batch(messages: Sequence[Message], unique_keys: Sequence[str], batc
 
 
 def send_request(
-    message: Outgoing, queue: MessageQueue, *, group: str, default_topic: str, queue_nums: int, now_ms: int
+    message: Outgoing,
+    queue: MessageQueue,
+    *,
+    group: str,
+    default_topic: str,
+    queue_nums: int,
+    now_ms: int,
+    more_properties: str = "",
 ) -> RemotingCommand:
-    """The request that sends a message to a queue."""
+    """The request that sends a message to a queue; `more_properties` are those of this attempt, in text form."""
     header = SendMessageRequestHeaderV2(
         producer_group=group,
         topic=message.topic,
@@ -125,7 +132,7 @@ def send_request(
         sys_flag=message.sys_flag,
         born_timestamp=now_ms,
         flag=message.flag,
-        properties=message.properties,
+        properties=message.properties + more_properties,
         reconsume_times=message.reconsume_times,
         unit_mode=False,
         max_reconsume_times=message.max_reconsume_times,
