@@ -108,6 +108,8 @@ class OrderView:
         self.wishes: dict[str, GroupWish] = {}
         self.problems: dict[str, str] = {}
         """Path -> why what is there does not count."""
+        self._read_last: dict[UnitKey, tuple[int, int]] = {}
+        """Version of a unit's node, and the epoch in it."""
         self._coordinator = coordinator
         self._unit_changed = unit_changed
         self._others_changed = others_changed
@@ -207,6 +209,7 @@ class OrderView:
         for topic in [topic for topic in self._known_topics() if topic not in names]:
             self._leave(topic_path(topic))
             self._forget_topic(topic)
+            self._read_last = {key: last for key, last in self._read_last.items() if key[0] != topic}
         self._others_changed()
 
     def _known_topics(self) -> list[str]:
@@ -240,7 +243,7 @@ class OrderView:
 
     def _unit_told(self, topic: str, unit: str, node: Node | None) -> None:
         path, key = unit_path(topic, unit), (topic, unit)
-        lists = self._decoded(path, node, decode_lists) if node is not None else None
+        lists = None if node is None else self._not_taken_back(key, path, node)
         if lists == self.units.get(key):
             return
         if lists is None:
@@ -249,6 +252,18 @@ class OrderView:
             self.units[key] = lists
             self._follow_groups([*lists.send, *(term.group for term in lists.consume)])
         self._unit_changed(topic, unit)
+
+    def _not_taken_back(self, key: UnitKey, path: str, node: Node) -> Lists | None:
+        """The lists; None where a hand took their epoch back: sends that were fenced off would count again."""
+        lists: Lists | None = self._decoded(path, node, decode_lists)
+        if lists is None:
+            return None
+        version, epoch = self._read_last.get(key, (0, 0))
+        if lists.epoch < epoch and node.version > version:
+            self._note_problem(path, f"{path}: epoch: it was {epoch} already and only rises, got {lists.epoch}")
+            return None
+        self._read_last[key] = node.version, lists.epoch
+        return lists
 
     def _follow_groups(self, groups: Collection[str]) -> None:
         for group in groups:

@@ -171,6 +171,27 @@ class ProblemTests(ViewCase):
         self.assertIsNone(self.view.problem_of("T", "0"))
         self.assertEqual(self.view.problems, {})
 
+    def test_epoch_that_a_hand_took_back_does_not_count(self) -> None:
+        """What was fenced off in a later epoch would be taken again."""
+        self.declare("0", lists=Lists(5, ("a",), (Term("a", 5),)))
+        self.view.start()
+        self.run_for(0.5)
+        self.commit(Put(unit_path("T", "0"), encode_lists(Lists(4, ("b",), (Term("b", 4),))), None))
+        self.assertEqual(self.view.problem_of("T", "0"), "/topics/T/0: epoch: it was 5 already and only rises, got 4")
+        self.assertEqual(self.view.units, {})
+        mended = Lists(6, ("b",), (Term("b", 6),))
+        self.commit(Put(unit_path("T", "0"), encode_lists(mended), None))
+        self.assertEqual((self.view.units["T", "0"], self.view.problems), (mended, {}))
+
+    def test_topic_that_is_declared_anew_counts_its_epochs_anew(self) -> None:
+        self.declare("0", lists=Lists(5, ("a",), (Term("a", 5),)))
+        self.view.start()
+        self.run_for(0.5)
+        self.do(take_back(self.operator, "T"))
+        self.declare("0")
+        self.commit(Put(unit_path("T", "0"), encode_lists(Lists(1, ("a",), (Term("a", 1),))), None))
+        self.assertEqual((self.view.units["T", "0"].epoch, self.view.problems), (1, {}))
+
     def test_what_is_not_declared_says_how_to_declare_it(self) -> None:
         self.view.start()
         self.run_for(0.5)
