@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 HEAD_SECONDS = 10.0
 """How long a new topic may take to have its heads, and a retired group to leave the send lists."""
 LOOK_SECONDS = 0.2
+WATCH_SECONDS = 1.0
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -103,17 +104,29 @@ def show(connection: Connection, topic: str, watch: bool, as_json: bool) -> None
     from twisted_mq.cli.ordered.state import read_state
 
     async def work(session: OrderSession) -> None:
-        shown = None
-        while True:
-            state = await read_state(session, topic)
-            if state != shown:
-                _print(state, as_json)
+        shown = await read_state(session, topic)
+        _print(shown, as_json)
+        while watch:
+            await session.admin.sleep(WATCH_SECONDS)
+            state = await _state_or_none(session, topic)
+            if state is not None and state != shown:
                 shown = state
-            if not watch:
-                return
-            await session.admin.sleep(1.0)
+                _print(shown, as_json)
 
     run_session(connection, work)
+
+
+async def _state_or_none(session: OrderSession, topic: str) -> TopicState | None:
+    """None, with a warning, while the coordinator is away: who watches wants to see what comes after it."""
+    from twisted_mq.cli.ordered.state import read_state
+    from twisted_mq.client.ordered.errors import CoordinatorUnreachable
+    from twisted_mq.coordination.interfaces import NoAnswer, SessionLost
+
+    try:
+        return await read_state(session, topic)
+    except (NoAnswer, SessionLost, CoordinatorUnreachable) as error:
+        session.admin.warn(str(error))
+        return None
 
 
 def _print(state: TopicState, as_json: bool) -> None:

@@ -1,0 +1,81 @@
+"""What `mq order show` says of a queue that stands still: why, and what would free it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from twisted_mq.cli.ordered.state import Leader, TopicState, UnitState
+from twisted_mq.client.ordered.group_states import GroupState
+from twisted_mq.ordering.documents import DocumentFault, Member
+from twisted_mq.ordering.lists import Lists, OrderedTopic, Term
+
+MASTER, SLAVE = Member("host:1"), Member("host:2")
+WELL = {0: MASTER, 1: SLAVE}
+LAGS = Member("host:1", "its slave does not keep up")
+ACTIVE, IDLE = Leader("audit", "client", 3, 1), Leader("audit")
+A, B = Lists(1, ("a", "b"), (Term("a", 1),)), Lists(2, ("b",), (Term("a", 1), Term("b", 2)))
+NOBODY = Lists(1, (), (Term("a", 1),))
+NOTHING = Lists(1)
+NO_HEAD_OF_B = "; b is well; its master joins within a moment"
+
+
+def blocks(lists: Lists, a: dict[int, Member] | GroupState, *consumers: Leader, problem: str | None = None) -> Any:
+    """Of a topic on the groups a and b, of which b is well."""
+    group = a if isinstance(a, GroupState) else GroupState("a", a)
+    unit = UnitState("0", lists, problem, consumers=consumers)
+    return TopicState(OrderedTopic("T", 1, ("a", "b")), {"a": group, "b": GroupState("b", WELL)}, (unit,)).blocks(unit)
+
+
+@pytest.mark.parametrize(
+    ("found", "says"),
+    [
+        (blocks(A, WELL, ACTIVE), []),
+        (blocks(A, WELL), []),
+        (blocks(B, WELL, ACTIVE), []),
+        (blocks(B, {1: SLAVE}, ACTIVE), []),
+        (
+            blocks(Lists(), WELL, problem="/topics/T/0: no JSON"),
+            ["blocked: /topics/T/0: no JSON; put the node right by hand"],
+        ),
+        (
+            blocks(NOTHING, {0: MASTER}),
+            [f"senders wait: a: its slave (brokerId 1) is not connected to the coordinator{NO_HEAD_OF_B}"],
+        ),
+        (
+            blocks(NOTHING, {1: SLAVE}),
+            [f"senders wait: a: its master (brokerId 0) is not connected to the coordinator{NO_HEAD_OF_B}"],
+        ),
+        (
+            blocks(NOTHING, WELL | {2: SLAVE}),
+            [
+                "senders wait: a: it has a broker with brokerId 2: a group is a master (0) and exactly one slave"
+                f" (1){NO_HEAD_OF_B}"
+            ],
+        ),
+        (blocks(NOTHING, {0: LAGS, 1: SLAVE}), [f"senders wait: a: its slave does not keep up{NO_HEAD_OF_B}"]),
+        (
+            blocks(NOTHING, GroupState("a", WELL, retired=True)),
+            [f"senders wait: a: it is retired: mq order restore takes it back{NO_HEAD_OF_B}"],
+        ),
+        (
+            blocks(NOTHING, GroupState("a", fault=DocumentFault("/groups/a", "retired", 1, "true or false is needed"))),
+            [f"senders wait: a: /groups/a: retired: true or false is needed, got 1; put the node right by hand{NO_HEAD_OF_B}"],
+        ),
+        (
+            blocks(NOBODY, WELL, ACTIVE),
+            [
+                "senders wait: a still has messages of epoch 1, it joins again when all its consumer groups have consumed"
+                f" them{NO_HEAD_OF_B}"
+            ],
+        ),
+        (blocks(B, {}, ACTIVE), ["consumers wait: no broker of a is there; start one of them"]),
+        (blocks(B, WELL, IDLE), ["a is kept by groups without a running consumer: audit; start them"]),
+        (blocks(B, WELL), ["a waits for its first consumer group; start a consumer"]),
+    ],
+    ids=["takes sends", "nobody consumes yet", "two terms", "the slave serves", "hand", "no slave", "no master",
+         "a third broker", "slow slave", "retired", "wish by hand", "backlog", "no broker", "idle group", "no group"],
+)  # fmt: skip
+def test_each_state_says_why_and_what_frees_it(found: list[str], says: list[str]) -> None:
+    assert found == says
