@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import os
 import re
 import signal
 import subprocess
@@ -45,6 +46,10 @@ class OrderedGroups:
     names: tuple[str, ...]
     session_seconds: float = 2.0
     settings: dict[str, object] = attrs.field(factory=dict)
+    auth: str = ""
+    """USER:PASSWORD at ZooKeeper, of everybody."""
+    clocks: dict[str, float] = attrs.field(factory=dict)
+    """By how many seconds the wall clocks of groups are ahead."""
     members: dict[tuple[str, int], Member] = attrs.field(factory=dict)
     name_server_port: int = attrs.field(factory=free_port)
     zookeeper: ZooKeeperServer = attrs.field(init=False)
@@ -74,7 +79,10 @@ class OrderedGroups:
         self.start_name_server()
         self.zookeeper.wait_serving()
         self._kazoo = KazooClient(
-            self.zookeeper.address, timeout=10, connection_retry={"max_tries": -1, "max_delay": 1}
+            self.zookeeper.address,
+            timeout=10,
+            connection_retry={"max_tries": -1, "max_delay": 1},
+            auth_data=[("digest", self.auth)] if self.auth else None,
         )
         self._kazoo.start(60)
         self._kazoo.ensure_path(CHROOT)
@@ -108,10 +116,12 @@ class OrderedGroups:
             "brokerRole": ROLES[broker_id],
             "orderCoordinator": self.coordinator,
             "orderSessionTimeoutMillis": int(self.session_seconds * 1000),
+            **({"orderCoordinatorAuth": self.auth} if self.auth else {}),
             **self.settings,
         }
         directory = self.directory / f"{name}-{broker_id}"
-        member = Member("ours", broker_id, directory, self.name_server_port, settings)
+        environment = ahead(self.clocks[name]) if name in self.clocks else None
+        member = Member("ours", broker_id, directory, self.name_server_port, settings, environment=environment)
         self.members[name, broker_id] = member
         return member
 
@@ -136,9 +146,14 @@ class OrderedGroups:
 
     # what operators do and see
 
+    def order_command(self, *arguments: str) -> list[str]:
+        """The command line of `mq order`."""
+        where = ["--namesrv", self.name_server, "--coordinator", self.coordinator, "--auth", self.auth]
+        return [*MQ, "order", arguments[0], *where, *arguments[1:]]
+
     def order(self, *arguments: str) -> Any:
         """What a command of `mq order` prints as JSON."""
-        command = [*MQ, "order", *arguments, "--namesrv", self.name_server, "--coordinator", self.coordinator, "--json"]
+        command = self.order_command(*arguments, "--json")
         run = subprocess.run(command, capture_output=True, text=True, cwd=PROJECT)
         assert run.returncode == 0, run.stderr
         return json.loads(run.stdout)
@@ -188,6 +203,12 @@ class OrderedGroups:
         return int(line.split()[-1], 16) & 0xFFFFFFFF
 
 
+def ahead(seconds: float) -> dict[str, str]:
+    """The environment of a process of Python whose wall clock is ahead by that."""
+    path = f"{PROJECT / 'interop' / 'peers' / 'clock'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
+    return {**os.environ, "PYTHONPATH": path, "MQ_CLOCK_AHEAD": str(seconds)}
+
+
 class OrderedPeer(LinePeer):
     """One ordered producer or consumer in a process of its own."""
 
@@ -201,15 +222,16 @@ class OrderedPeer(LinePeer):
     def signal(self, number: int) -> None:
         self._process.child.send_signal(number)
 
-    def _begin(self, command: str, group: str, **more: Any) -> None:
+    def _begin(self, command: str, group: str, **more: Any) -> Any:
         arguments = {
             "coordinator": self.groups.coordinator,
             "session_seconds": self.groups.session_seconds,
+            "auth": self.groups.auth,
             "name_server": self.groups.name_server,
             "ports": {},
         }
         arguments |= {"name": self.name, "group": group, "topic": self.topic, **more}
-        self.request(command, seconds=60, **arguments)
+        return self.request(command, seconds=PATIENCE_SECONDS, **arguments)
 
 
 class OrderedSender(OrderedPeer):
@@ -221,6 +243,11 @@ class OrderedSender(OrderedPeer):
     def send(self, queues: int, *, burst: int = 8, pause: float = 0.05, **more: Any) -> None:
         self._begin("send", "senders", queues=queues, burst=burst, pause=pause, **more)
 
+    def rate(self, queues: int, *, in_flight: int, seconds: float, **more: Any) -> Record:
+        """What the program's `rate` answers; the producer of each topic stays for the next call."""
+        answer: Record = self._begin("rate", "senders", queues=queues, in_flight=in_flight, for_seconds=seconds, **more)
+        return answer
+
     def sent(self) -> list[Record]:
         """What was acknowledged, burst by burst."""
         return self.events("sent", self.name)
@@ -229,7 +256,7 @@ class OrderedSender(OrderedPeer):
         """How many messages of each key, counted from the first."""
         return {event["key"]: event["next"] for event in self.sent()}
 
-    def wait_sent(self, keys: int, after: float, group: str | None = None) -> float:
+    def wait_sent(self, keys: int, after: float, group: str | None = None, seconds: float = PATIENCE_SECONDS) -> float:
         """Return once each of so many keys had an acknowledgement after that time (by that group); when the last one had."""
 
         def firsts() -> dict[str, float]:
@@ -239,7 +266,11 @@ class OrderedSender(OrderedPeer):
                     times.setdefault(event["key"], event["at"])
             return times
 
-        wait_until(lambda: len(firsts()) == keys, f"{self.name} sends; {self.events('refused', self.name)[-3:]}")
+        wait_until(
+            lambda: len(firsts()) == keys,
+            lambda: f"{self.name} sends; {self.events('refused', self.name)[-3:]}",
+            seconds,
+        )
         return max(firsts().values())
 
     def finish(self, number: int | None = None, seconds: float = 100) -> Any:

@@ -37,10 +37,12 @@ GROUP = "broker-a"
 """Where plain messages are sent."""
 PAUSE_SECONDS = 0.2
 SEND_SECONDS = 90.0
+RATED_BODY = b"x" * 128
 
 
 def settings(arguments: Record) -> CoordinatorSettings:
-    return CoordinatorSettings(parse_address(arguments["coordinator"]), arguments["session_seconds"])
+    address = parse_address(arguments["coordinator"])
+    return CoordinatorSettings(address, arguments["session_seconds"], auth=arguments["auth"])
 
 
 def connect(ports: dict[str, int]) -> Callable[[str, int], TCP4ClientEndpoint]:
@@ -58,6 +60,7 @@ class Program(LineOnlyReceiver):
         self._clients: list[Producer | OrderedProducer | OrderedConsumer] = []
         self._loads: list[defer.Deferred[None]] = []
         self._sends = True
+        self._rated: dict[str, Send] = {}
 
     def lineReceived(self, line: bytes) -> None:
         defer.Deferred.fromCoroutine(self._answer(json.loads(line)))
@@ -84,27 +87,39 @@ class Program(LineOnlyReceiver):
         self._write({"event": kind, "consumer": name, "message": {**message, "at": time.monotonic()}})
 
     async def do_send(self, arguments: Record) -> None:
-        """Begin to send to all queues, `burst` messages at once, then a pause; `plain` to a topic that is not ordered."""
+        """Begin to send to all queues, `burst` messages at once, then a pause."""
+        send = await self._producer(arguments)
+        for queue in range(arguments["queues"]):
+            self._loads.append(defer.Deferred.fromCoroutine(self._load(send, arguments, queue)))
+
+    async def do_rate(self, arguments: Record) -> Record:
+        """Keep `in_flight` messages on their way to each queue for some seconds; `plain` to a topic that is not ordered.
+
+        How many were acknowledged, in what time, and the seconds that this process had of a processor.
+        """
+        topic = arguments["topic"]
+        send = self._rated[topic] = self._rated.get(topic) or await self._producer(arguments)
+        began, used = time.monotonic(), time.process_time()
+        until = began + arguments["for_seconds"]
+        queues = [queue for queue in range(arguments["queues"]) for _ in range(arguments["in_flight"])]
+        slots = [defer.Deferred.fromCoroutine(_one_after_the_other(send, queue, until)) for queue in queues]
+        sends: list[int] = await defer.gatherResults(slots)
+        return {"sends": sum(sends), "seconds": time.monotonic() - began, "processor": time.process_time() - used}
+
+    async def _producer(self, arguments: Record) -> Send:
         group, name_server, topic = arguments["group"], arguments["name_server"], arguments["topic"]
         if arguments.get("plain"):
             plain = Producer(reactor, group, name_server)
             await plain.start()
             self._clients.append(plain)
-            self._begin(
-                arguments, lambda body, queue: plain.send(Message(topic, body), MessageQueue(topic, GROUP, queue))
-            )
-            return
+            return lambda body, queue: plain.send(Message(topic, body), MessageQueue(topic, GROUP, queue))
         producer = OrderedProducer(
             reactor, group, name_server, coordinator=settings(arguments), connect=connect(arguments["ports"]),
             options=OrderedOptions(stand_by=True, send_timeout_seconds=SEND_SECONDS),
         )  # fmt: skip
         await producer.start()
         self._clients.append(producer)
-        self._begin(arguments, lambda body, queue: producer.send(Message(topic, body), queue))
-
-    def _begin(self, arguments: Record, send: Send) -> None:
-        for queue in range(arguments["queues"]):
-            self._loads.append(defer.Deferred.fromCoroutine(self._load(send, arguments, queue)))
+        return lambda body, queue: producer.send(Message(topic, body), queue)
 
     async def _load(self, send: Send, arguments: Record, queue: int) -> None:
         name, burst = arguments["name"], arguments["burst"]
@@ -145,6 +160,15 @@ class Program(LineOnlyReceiver):
         consumer.listen(heard)
         await consumer.start()
         self._clients.append(consumer)
+
+
+async def _one_after_the_other(send: Send, queue: int, until: float) -> int:
+    """How many were acknowledged by the time."""
+    count = 0
+    while time.monotonic() < until:
+        await send(RATED_BODY, queue)
+        count += 1
+    return count
 
 
 async def main(reactor: Any) -> None:

@@ -23,12 +23,12 @@ class PeerFailed(Exception):
     """A peer process did not do what a test needs; carries the end of its output."""
 
 
-def wait_until(promise: Callable[[], object], what: str, seconds: float = PATIENCE_SECONDS) -> None:
-    """Ask `promise` again and again until it is true. Raises PeerFailed after `seconds`."""
+def wait_until(promise: Callable[[], object], what: str | Callable[[], str], seconds: float = PATIENCE_SECONDS) -> None:
+    """Ask `promise` again and again until it is true. Raises PeerFailed after `seconds`, with `what` as it is by then."""
     deadline = time.monotonic() + seconds
     while not promise():
         if time.monotonic() > deadline:
-            raise PeerFailed(f"not within {seconds} s: {what}")
+            raise PeerFailed(f"not within {seconds} s: {what if isinstance(what, str) else what()}")
         time.sleep(POLL_SECONDS)
 
 

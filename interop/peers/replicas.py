@@ -40,6 +40,7 @@ class Member:
     name_server_port: int
     settings: dict[str, object] = attrs.field(factory=dict)
     port: int = attrs.field(factory=free_port)
+    environment: dict[str, str] | None = None
     _process: Process | None = None
 
     @property
@@ -56,7 +57,8 @@ class Member:
         file = self.directory / "broker.conf"
         file.write_text("".join(f"{key}={value}\n" for key, value in self._settings().items()))
         command = COMMANDS[self.kind](self.directory / "home", file, file)[1]
-        process = self._process = Process.start(command, self.directory / "broker.log", self.directory)
+        log = self.directory / "broker.log"
+        process = self._process = Process.start(command, log, self.directory, env=self.environment)
         process.wait_listening(self.port)
         if self.kind == "apache":
             wait_until(lambda: "boot success" in process.output(), "Apache's broker has started")
@@ -69,6 +71,11 @@ class Member:
 
     def is_registered(self) -> bool:
         return self.address.encode() in ask(self.name_server_port, GET_BROKER_CLUSTER_INFO)
+
+    def output(self) -> str:
+        """What its process printed since its start."""
+        assert self._process is not None
+        return self._process.output()
 
     def kill(self) -> None:
         assert self._process is not None

@@ -1,4 +1,4 @@
-"""Ordered sends that wait for disk and slave: acknowledged once, or refused when the broker learns that it is no longer the head."""
+"""Ordered sends that wait for disk and slave: acknowledged, or refused when the broker learns that it is the head no longer."""
 
 from __future__ import annotations
 
