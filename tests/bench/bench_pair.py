@@ -20,7 +20,9 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import attrs
 
@@ -76,15 +78,23 @@ def compiled(folder: Path) -> Path:
 
 
 def measure(
-    sides: list[Side], load: str, threads: int, classes: Path, rounds: int, millis: int, serialize: str
+    sides: Sequence[Side],
+    load: str,
+    threads: int,
+    classes: Path,
+    rounds: int,
+    millis: int,
+    serialize: str,
+    properties: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Rounds]:
-    """Each side's figures, round by round."""
+    """Each side's figures, round by round; the properties are those of the clients' virtual machine."""
     home = sides[0].directory / "load"
     command = java_command(
         home, "1g", "PairLoad", load, str(threads), str(rounds), str(millis),
         *(side.place for side in sides), classes=classes,
     )  # fmt: skip
-    command.insert(1, f"-Drocketmq.serialize.type={serialize}")
+    more = {"rocketmq.serialize.type": serialize, **properties}
+    command[1:1] = [f"-D{name}={value}" for name, value in more.items()]
     longest = 120 + (rounds + 30) * len(sides) * millis / 500
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, timeout=longest)
     rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"round"')]

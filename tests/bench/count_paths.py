@@ -19,7 +19,7 @@ from twisted.internet.task import Clock
 
 from tests.bench.bench_broker import Sink, batches, make_broker, pulls, sends
 from twisted_mq.broker.controller import BrokerController
-from twisted_mq.broker.processors.send import SendAnswers
+from twisted_mq.broker.processors.send import SendAnswers, SendMessageProcessor
 from twisted_mq.broker.request_table import request_table
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.headers import SendMessageRequestHeaderV2
@@ -101,9 +101,11 @@ def counted_broker(folder: str, **config_of_store: Any) -> BrokerController:
     return broker
 
 
-def asked(folder: str, frames: Iterable[bytes], before: Iterable[bytes] = ()) -> Prepared:
-    """A broker's channel for these reads, `before` already read."""
+def asked(folder: str, frames: Iterable[bytes], before: Iterable[bytes] = (), *, figures: bool = False) -> Prepared:
+    """A broker's channel for these reads, `before` already read. With `figures` as where they are shown (PROM)."""
     broker: Any = counted_broker(folder)
+    if figures:
+        broker.statistics.measure(broker.clock.seconds)
     channel, transport = Channel(Traffic(request_table(broker), broker.clock, end_of_read=broker.dispatch)), LastWrite()
     channel.makeConnection(transport)  # type: ignore[no-untyped-call]
     for frame in before:
@@ -113,6 +115,17 @@ def asked(folder: str, frames: Iterable[bytes], before: Iterable[bytes] = ()) ->
 
 def prepare_sends(folder: str, count: int, serialize_type: int) -> Prepared:
     """One frame a read: a sender that waits for each answer."""
+    return asked(folder, sends(count, serialize_type))
+
+
+def prepare_measured_sends(folder: str, count: int, serialize_type: int) -> Prepared:
+    """The same where figures are shown: sizes and times are noted."""
+    return asked(folder, sends(count, serialize_type), figures=True)
+
+
+def prepare_uncounted_sends(folder: str, count: int, serialize_type: int) -> Prepared:
+    """The same without any statistics: what these cost is the difference. Runs in a process of its own."""
+    SendMessageProcessor._count = lambda self, message, result: None  # type: ignore[method-assign]
     return asked(folder, sends(count, serialize_type))
 
 
@@ -203,6 +216,8 @@ _busy = partial(answered, frames=BATCH)
 PATHS = (
     CountedPath("send, JSON", partial(prepare_sends, **_json), answered, 200, 1000),
     CountedPath("send, ROCKETMQ", partial(prepare_sends, **_binary), answered, 200, 1000),
+    CountedPath("send, JSON, figures shown", partial(prepare_measured_sends, **_json), answered, 200, 1000),
+    CountedPath("send, JSON, nothing counted", partial(prepare_uncounted_sends, **_json), answered, 200, 1000),
     CountedPath("send, JSON, 32 a read", partial(prepare_busy_sends, **_json), _busy, 8, 40, requests=BATCH),
     CountedPath("send, ROCKETMQ, 32 a read", partial(prepare_busy_sends, **_binary), _busy, 8, 40, requests=BATCH),
     CountedPath(

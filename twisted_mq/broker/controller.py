@@ -112,6 +112,8 @@ class BrokerController:
     def __attrs_post_init__(self) -> None:
         options, store, seconds = self.options, self.store, self.clock.seconds
         self.statistics = BrokerStatistics(seconds())
+        if options.collects_figures:
+            self.statistics.measure(seconds)
         self.timed_put = TimedCall(store.put_message, seconds)
         self.timed_get = TimedCall(store.get_message, seconds)
         self.polling = LongPolling(self.clock, self.now_ms, self.late, self.dispatch)

@@ -60,7 +60,9 @@ def request_table(broker: BrokerController, access: ServerAccess = NOBODY_IS_ASK
 
     def now() -> dict[int, Processor]:
         """While there are no static topics, no request is looked at for them."""
-        return guarded(mapped.before(table) if static.topics else table, access.check)
+        served = guarded(mapped.before(table) if static.topics else table, access.check)
+        times = broker.statistics.request_times
+        return served if times is None else times.of(served)
 
     served = now()
     static.on_change.append(lambda: served.update(now()))

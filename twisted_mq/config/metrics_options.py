@@ -41,3 +41,8 @@ class MetricsOptions(TlsOptions):
     def shows_metrics(self) -> bool:
         """Whether there is a page."""
         return self.metrics_exporter_type is MetricsExporterType.PROM
+
+    @property
+    def collects_figures(self) -> bool:
+        """Whether anybody is shown figures, so that sizes and times are noted."""
+        return self.metrics_exporter_type is not MetricsExporterType.DISABLE

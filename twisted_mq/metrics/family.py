@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Generic, TypeAlias, TypeVar
+from typing import Generic, Protocol, TypeAlias, TypeVar
 
 import attrs
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
 from twisted.internet import defer
@@ -16,16 +16,27 @@ from twisted_mq.reactor_threads import InThread
 from twisted_mq.turns import Turns, Work
 
 Measured = TypeVar("Measured", contravariant=True)
-Row: TypeAlias = tuple[tuple[str, ...], float]
+
+
+class Spread(Protocol):
+    """The value of a histogram."""
+
+    total: float
+
+    def buckets(self) -> Iterable[tuple[str, float]]:
+        """Limits as text, +Inf the last, with how many values are not above them."""
+
+
+Row: TypeAlias = tuple[tuple[str, ...], float | Spread]
 """The values of the labels, and the figure."""
 
 ROWS_A_SLICE = 500
-_KINDS = {"gauge": GaugeMetricFamily, "counter": CounterMetricFamily}
+_KINDS = {"gauge": GaugeMetricFamily, "counter": CounterMetricFamily, "histogram": HistogramMetricFamily}
 
 
 @attrs.frozen
 class Family(Generic[Measured]):
-    """One name: a gauge, or a counter whose name ends in _total. What is not known has no row."""
+    """One name: a gauge, a counter whose name ends in _total, or a histogram. What is not known has no row."""
 
     name: str
     kind: str
@@ -49,11 +60,18 @@ def collected(
         metric = _KINDS[family.kind](family.name, family.help, labels=(*common, *family.labels))
         metrics.append(metric)
         for labels, value in family.rows(measured):
-            metric.add_metric((*common.values(), *labels), value)
+            _add(metric, (*common.values(), *labels), value)
             seen += 1
             if seen % ROWS_A_SLICE == 0:
                 yield None
     return metrics
+
+
+def _add(metric: Metric, labels: tuple[str, ...], value: float | Spread) -> None:
+    if isinstance(metric, HistogramMetricFamily):
+        metric.add_metric(labels, list(value.buckets()), value.total)  # type: ignore[union-attr]  # as its kind says
+    else:
+        metric.add_metric(labels, value)  # type: ignore[attr-defined]  # gauges and counters have it
 
 
 def page_text(metrics: Iterable[Metric]) -> bytes:

@@ -8,13 +8,15 @@ import java.util.List;
 import java.util.concurrent.Phaser;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.atomic.AtomicLong;
+import org.apache.rocketmq.acl.common.AclClientRPCHook;
+import org.apache.rocketmq.acl.common.SessionCredentials;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.client.producer.SendCallback;
 import org.apache.rocketmq.client.producer.SendResult;
 import org.apache.rocketmq.common.message.Message;
 
 /**
- * One load, put on several brokers in turn for a moment each: PairLoad LOAD THREADS ROUNDS MILLIS PID@NAMESRV...
+ * One load, put on several brokers in turn for a moment each: PairLoad LOAD THREADS ROUNDS MILLIS PID@NAMESRV[@USER@SECRET]...
  *
  * A line of JSON for each broker and round: messages a second, the broker's processor time a message (us), and the
  * median and 99th percentile of a send (us). LOAD is single, large (4 KiB), async (1,000 under way), batch (32 alike) or
@@ -29,13 +31,16 @@ public final class PairLoad {
 
     private final String load;
     private final Semaphore window = new Semaphore(WINDOW);
-    private final DefaultMQProducer producer = new DefaultMQProducer("pair_producer");
+    private final DefaultMQProducer producer;
     private final Path stat;
     private final AtomicLong sent = new AtomicLong();
     private final List<Long> nanos = Collections.synchronizedList(new ArrayList<>());
 
-    private PairLoad(String load, String pid, String nameServer) throws Exception {
+    private PairLoad(String load, String... parts) throws Exception {
         this.load = load;
+        String pid = parts[0], nameServer = parts[1];
+        producer = parts.length < 4 ? new DefaultMQProducer("pair_producer")
+            : new DefaultMQProducer("pair_producer", new AclClientRPCHook(new SessionCredentials(parts[2], parts[3])));
         stat = Path.of("/proc", pid, "stat");
         producer.setNamesrvAddr(nameServer);
         producer.setInstanceName(pid);
@@ -60,8 +65,7 @@ public final class PairLoad {
         long millis = Long.parseLong(args[3]);
         List<PairLoad> sides = new ArrayList<>();
         for (String side : Arrays.copyOfRange(args, 4, args.length)) {
-            String[] parts = side.split("@");
-            sides.add(new PairLoad(args[0], parts[0], parts[1]));
+            sides.add(new PairLoad(args[0], side.split("@")));
         }
         int warm = (int) (WARM_MILLIS / millis) + 1;
         for (int round = -warm; round < rounds; round++) {

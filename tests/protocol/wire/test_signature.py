@@ -106,3 +106,15 @@ def test_the_secret_is_not_shown() -> None:
 
 def test_standard_library_agrees() -> None:
     assert hmac_of(b"x") == base64.b64encode(hmac.digest(b"secret-of-ada", b"x", "sha1")).decode()
+
+
+def test_fields_of_other_names_in_as_many_are_signed_by_their_own_order() -> None:
+    secret = "secret-of-ada"
+    for fields in ({"b": "2", "a": "1"}, {"b": "2", "c": "1"}, {"b": "2", "a": "1", "Signature": "x"}, {"a": "1"}):
+        values = [fields[name] for name in sorted(fields) if name != "Signature"]
+        assert signature_of(fields, b"", secret) == hmac_of("".join(values).encode())
+
+
+def test_keys_longer_than_a_block_are_taken_as_their_digest() -> None:
+    key = "k" * 65
+    assert signature_of({"a": "1"}, b"", key) == hmac_of(b"1", hashlib.sha1(key.encode()).digest())

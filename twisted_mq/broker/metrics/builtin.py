@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from twisted_mq.broker.metrics.lag import Lag, age, flag, is_system_group
 from twisted_mq.broker.metrics.scrape import Scrape
+from twisted_mq.broker.statistics.request_times import names_of_codes
 from twisted_mq.broker.waiting_requests import Kind
 from twisted_mq.metrics.family import Family, Row, one
 from twisted_mq.protocol.names.system_topics import TIMER_TOPIC, is_system_topic
@@ -36,13 +37,9 @@ def _waiting(scrape: Scrape) -> Iterator[Row]:
 
 def _puts(field: str) -> Callable[[Scrape], Iterator[Row]]:
     def rows(scrape: Scrape) -> Iterator[Row]:
-        topics = scrape.broker.topics
         for topic, counter in list(scrape.broker.statistics.puts.items()):
             if topic:
-                config = topics.get(topic)
-                attributes = (config.attributes if config is not None else None) or {}
-                kind = attributes.get("message.type", "NORMAL")
-                yield (topic, kind, flag(is_system_topic(topic))), getattr(counter, field)
+                yield (topic, _message_type(scrape, topic), flag(is_system_topic(topic))), getattr(counter, field)
 
     return rows
 
@@ -56,6 +53,22 @@ def _gets(field: str) -> Callable[[Scrape], Iterator[Row]]:
                 yield (topic, group, flag(system)), getattr(counter, field)
 
     return rows
+
+
+def _sizes(scrape: Scrape) -> Iterator[Row]:
+    for topic, sizes in list((scrape.broker.statistics.put_sizes or {}).items()):
+        yield (topic, _message_type(scrape, topic), flag(is_system_topic(topic))), sizes
+
+
+def _latencies(scrape: Scrape) -> Iterator[Row]:
+    times = scrape.broker.statistics.request_times
+    for key, spread in list(times.times.items() if times is not None else ()):
+        yield (REMOTING, *names_of_codes(key), flag(key[2]), key[3]), spread
+
+
+def _message_type(scrape: Scrape, topic: str) -> str:
+    config = scrape.broker.topics.get(topic)
+    return ((config.attributes if config is not None else None) or {}).get("message.type", "NORMAL")
 
 
 def _producers(scrape: Scrape) -> Iterable[Row]:
@@ -141,6 +154,11 @@ FAMILIES: tuple[Family[Scrape], ...] = (
     Family("rocketmq_throughput_in_total", "counter", "Bytes of incoming messages", OF_TOPIC, _puts("bytes")),
     Family("rocketmq_messages_out_total", "counter", "Outgoing messages", OF_READS, _gets("messages")),
     Family("rocketmq_throughput_out_total", "counter", "Bytes of outgoing messages", OF_READS, _gets("bytes")),
+    Family("rocketmq_message_size", "histogram", "Bytes of the records of sends", OF_TOPIC, _sizes),
+    Family(
+        "rocketmq_rpc_latency", "histogram", "How long requests took, in ms",
+        ("protocol_type", "request_code", "response_code", "is_long_polling", "result"), _latencies,
+    ),
     Family(
         "rocketmq_producer_connections", "gauge", "Producer connections",
         ("language", "version", "protocol_type"), _producers,

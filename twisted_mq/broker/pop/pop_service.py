@@ -27,13 +27,16 @@ class PopService:
         self.acknowledgements = Acknowledgements(
             broker.offsets, broker.statistics, self.revive_log, self.in_flight, self.orders
         )
+        self.revive_queues: list[ReviveQueue] = []
         self._loop: DeliveryLoop | None = None
 
     def start(self) -> None:
         """Revive from now on, from where the group's offsets say."""
         if self._broker.is_slave:
             return
-        turns = [self._revive_queue(queue_id).turn for queue_id in range(self._broker.options.revive_queue_num)]
+        count = self._broker.options.revive_queue_num
+        self.revive_queues = [self._revive_queue(queue_id) for queue_id in range(count)]
+        turns = [queue.turn for queue in self.revive_queues]
         self._loop = DeliveryLoop(self._broker.clock, turns, self._broker.dispatch)
         self._loop.start()
 

@@ -28,6 +28,8 @@ SILENCE_MS = 3 * SECOND_MS
 MESSAGES_A_READ, MESSAGES_A_TURN = 32, 256
 REVIVED_A_TURN = 256
 _READ_BYTES = 1 << 20
+CHECK_POINT, ACKNOWLEDGEMENT = "CK", "ACK"
+"""Kinds of the log's messages (Apache: PopReviveMessageType)."""
 _NOTHING_NEW = (GetStatus.OFFSET_OVERFLOW_ONE, GetStatus.NO_MESSAGE_IN_QUEUE, GetStatus.NO_MATCHED_LOGIC_QUEUE)
 
 MergeKey = tuple[str | None, str | None, int, int, int, str | None]
@@ -55,6 +57,24 @@ class ReviveQueue:
         self._due_ms = 0
         self._rest = 0
         self._passed_over: list[str] = []
+
+    @property
+    def queue_id(self) -> int:
+        """Of the revive log."""
+        return self._queue_id
+
+    @property
+    def messages_behind(self) -> int:
+        """What is in the log and not read yet."""
+        return max(0, self._broker.store.max_offset_in_queue(self._topic, self._queue_id) - self._next)
+
+    @property
+    def ms_behind(self) -> int:
+        """How long the first of these has been there; 0 while there is none."""
+        if not self.messages_behind:
+            return 0
+        stored_ms = self._broker.store.store_timestamp(self._topic, self._queue_id, self._next)
+        return max(0, self._broker.now_ms() - stored_ms) if stored_ms > 0 else 0
 
     def turn(self) -> bool:
         """Read what is new and settle what is ripe; True where more is to do at once."""
@@ -112,6 +132,7 @@ class ReviveQueue:
         point = decode_body(PopCheckPoint, message.body)
         if point.topic is None or point.consumer_group is None:
             return
+        self._count(point.consumer_group, point.topic, CHECK_POINT)
         point.revive_offset = message.head.queue_offset
         point.revive_time = point.pop_time + point.invisible_time
         self._await(point, merge_key(point, point.broker_name), message.head.store_timestamp)
@@ -136,11 +157,16 @@ class ReviveQueue:
 
     def _take_ack(self, message: StoredMessage) -> None:
         ack = decode_body(AckMsg, message.body)
+        self._count(ack.consumer_group, ack.topic, ACKNOWLEDGEMENT)
         self._acknowledge(message, ack, [ack.ack_offset])
 
     def _take_batch_ack(self, message: StoredMessage) -> None:
         ack = decode_body(BatchAckMsg, message.body)
+        self._count(ack.consumer_group, ack.topic, ACKNOWLEDGEMENT)
         self._acknowledge(message, ack, ack.ack_offsets)
+
+    def _count(self, group: str | None, topic: str | None, kind: str) -> None:
+        self._broker.statistics.revive_reads[group or "", topic or "", self._queue_id, kind] += 1
 
     def _acknowledge(self, message: StoredMessage, ack: AckMsg, offsets: list[int]) -> None:
         key = merge_key(ack, ack.broker_name or self._broker.options.broker_name)

@@ -55,7 +55,7 @@ class Reviver:
         message = self._copy(point, offset)
         if message is None:
             return False
-        if not self._put(message, point.consumer_group or ""):
+        if not self._put(message, point.consumer_group or "", point.topic or ""):
             self._put_again(point, offset)
             return False
         self._in_flight.settled(point.topic or "", point.consumer_group or "", point.queue_id, point.pop_time, 1)
@@ -80,7 +80,7 @@ class Reviver:
         )  # fmt: skip
         return None
 
-    def _put(self, message: InnerMessage, group: str) -> bool:
+    def _put(self, message: InnerMessage, group: str, origin: str) -> bool:
         broker, topic = self._broker, message.topic
         self._add_topic(topic, group)
         try:
@@ -88,6 +88,7 @@ class Reviver:
             status = result.status.name
         except BrokerError as refused:
             status = refused.remark
+        broker.statistics.revived[group, origin, status] += 1
         if status != PutStatus.PUT_OK.name:
             self.log.error("popped message not revived: topic={t} group={g} status={s}", t=topic, g=group, s=status)
             return False

@@ -109,6 +109,7 @@ class SendMessageProcessor:
         self._postponed = PostponedSends(broker.transactions, broker.postponement, always, options.broker_name)
         self._suffix = "".join(f"{name}\x01{value}\x02" for name, value in always.items())
         self._has_to_wait = broker.durability.waits
+        self._put_sizes = broker.statistics.put_sizes
         self._waiting_sends = 0
         self._most_waiting_sends = options.send_thread_pool_queue_capacity
         self._read_v1 = fast_header(SendMessageRequestHeader)
@@ -304,6 +305,8 @@ class SendMessageProcessor:
         by_queue.messages += count
         by_queue.bytes += size
         by_queue.times += 1
+        if self._put_sizes is not None:
+            self._put_sizes[message.topic].record(size // count)
 
     def _stored_elsewhere(
         self, command: RemotingCommand, message: InnerMessage, result: PutResult, queue_id: int

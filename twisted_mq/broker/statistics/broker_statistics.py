@@ -7,6 +7,7 @@ are sampled each 10 s, see `counters`.
 
 from __future__ import annotations
 
+import collections
 import datetime
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
@@ -14,6 +15,8 @@ from collections.abc import Callable, Iterator
 import attrs
 
 from twisted_mq.broker.statistics.counters import Counter, Counters, CountersBy, Rate, Sampler
+from twisted_mq.broker.statistics.distributions import SIZE_LIMITS, Distributions
+from twisted_mq.broker.statistics.request_times import RequestTimes
 from twisted_mq.protocol.names.system_topics import is_system_topic
 from twisted_mq.protocol.text.java import parse_int
 
@@ -43,7 +46,10 @@ class BrokerStatistics:
     `puts` has a counter for each topic, `queue_puts` for each of its queue ids, `queue_gets` for "topic@queue@group";
     `gets`, `sent_back`, `acks`, `checkpoints` and `conflicts` (of subscriptions) for each "topic@group"; `dead_letters`
     for Apache's own key, see `count_dead_letter`; `activity` for what happens to channels: CONNECT, CLOSE, IDLE,
-    EXCEPTION; `registrations` for CONSUMER and PRODUCER. `zone` is where mornings begin, None for the machine's zone.
+    EXCEPTION; `registrations` for CONSUMER and PRODUCER. `revive_reads` counts what was read of the revive log by group,
+    topic, queue of that log and kind (CK, ACK), `revived` what came back by group, topic and status of the put.
+    `put_sizes`, of sends by topic, and `request_times` are there where figures are shown: see `measure`.
+    `zone` is where mornings begin, None for the machine's zone.
     """
 
     started_seconds: float
@@ -63,6 +69,10 @@ class BrokerStatistics:
     conflicts: Counters = attrs.field(factory=Counters, repr=False)
     activity: Counters = attrs.field(factory=Counters, repr=False)
     registrations: Counters = attrs.field(factory=Counters, repr=False)
+    revive_reads: collections.Counter[tuple[str, str, int, str]] = attrs.field(factory=collections.Counter, repr=False)
+    revived: collections.Counter[tuple[str, str, str]] = attrs.field(factory=collections.Counter, repr=False)
+    put_sizes: Distributions[str] | None = None
+    request_times: RequestTimes | None = None
     zone: datetime.tzinfo | None = None
     day: Day = attrs.field(init=False)
     _whole: dict[str, Counter] = attrs.field(init=False, repr=False)
@@ -86,6 +96,11 @@ class BrokerStatistics:
     def put_bytes(self) -> int:
         """Bytes of their records."""
         return sum(counter.bytes for counter in self.puts.values())
+
+    def measure(self, seconds: Callable[[], float]) -> None:
+        """Note sizes and times too, from now on; before the processors are made."""
+        self.put_sizes = Distributions(SIZE_LIMITS)
+        self.request_times = RequestTimes(seconds)
 
     # counting, outside of the hottest path
 
@@ -113,6 +128,8 @@ class BrokerStatistics:
         """A topic was deleted."""
         self.puts.forget(topic)
         self.queue_puts.pop(topic, None)
+        if self.put_sizes is not None:
+            self.put_sizes.pop(topic, None)
         for counters in self._by_group():
             counters.forget_prefix(f"{topic}@")
 

@@ -96,6 +96,27 @@ class FiguresTest(PageCase):
         self.assertEqual(told, {name: value for name, _, value in expected})
         self.assertGreaterEqual(found["rocketmq_consumer_lag_latency", frozenset(lag.items())], 0)
 
+    async def test_sizes_and_times_are_histograms_with_apaches_limits(self) -> None:
+        await self.start()
+        for size in (10, 2000):
+            await self.ask(RequestCode.SEND_MESSAGE_V2, SEND, b"x" * size)
+        await self.ask(RequestCode.PULL_MESSAGE, PULL)
+        _, text = await self.get("/metrics")
+        found = samples(text)
+        common = {"cluster": "DefaultCluster", "node_type": "broker", "node_id": "b"}
+        sizes = {**common, "topic": "T", "message_type": "NORMAL", "is_system": "false"}
+        limits = ("1024.0", "4096.0", "524288.0", "1048576.0", "2097152.0", "4194304.0", "+Inf")
+        bucket = "rocketmq_message_size_bucket"
+        counts = [found[bucket, frozenset({**sizes, "le": limit}.items())] for limit in limits]
+        self.assertEqual(counts, [1, 2, 2, 2, 2, 2, 2])
+        times = {
+            (labels["request_code"], labels["response_code"], labels["is_long_polling"], labels["result"]): value
+            for (name, pairs), value in found.items()
+            if name == "rocketmq_rpc_latency_count" and (labels := dict(pairs))
+        }
+        self.assertEqual(times["send_message_v2", "success", "false", "success"], 2)
+        self.assertEqual(times["pull_message", "success", "false", "success"], 1)
+
     async def test_what_is_not_known_is_not_shown_as_nothing(self) -> None:
         await self.start()
         await self.ask(RequestCode.SEND_MESSAGE_V2, SEND, b"one")

@@ -1,0 +1,44 @@
+"""How values spread over ranges, for figures that ask for it (Prometheus: histograms); Apache's limits."""
+
+from __future__ import annotations
+
+import itertools
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Generic, TypeVar
+
+SIZE_LIMITS = (1024, 4096, 524288, 1048576, 2097152, 4194304)
+"""Bytes of one message's record (Apache: BrokerMetricsManager.getMetricsView)."""
+LATENCY_LIMITS_MS = (1, 3, 5, 7, 10, 100, 1000, 2000, 3000)
+"""Of one request (Apache: RemotingMetricsManager.getMetricsView)."""
+
+Key = TypeVar("Key")
+
+
+class Distribution:
+    """Counts by range; a value that equals a limit belongs to the range below it."""
+
+    __slots__ = ("counts", "limits", "total")
+
+    def __init__(self, limits: tuple[int, ...]) -> None:
+        self.limits = limits
+        self.counts = [0] * (len(limits) + 1)
+        self.total = 0.0
+
+    def record(self, value: float) -> None:
+        """Note one value."""
+        self.counts[bisect_left(self.limits, value)] += 1
+        self.total += value
+
+    def buckets(self) -> Iterator[tuple[str, int]]:
+        """Each limit with how many values are not above it, as Prometheus has them."""
+        names = (*(str(float(limit)) for limit in self.limits), "+Inf")
+        return zip(names, itertools.accumulate(self.counts), strict=True)
+
+
+class Distributions(defaultdict[Key, Distribution], Generic[Key]):
+    """One for each key."""
+
+    def __init__(self, limits: tuple[int, ...]) -> None:
+        super().__init__(lambda: Distribution(limits))
