@@ -47,6 +47,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "file").write_bytes(b"line\n\xff\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.setattr(run_module, "run_under_reactor", without_network)
     monkeypatch.setattr(mqadmin, "run_under_reactor", as_far_as_the_network)
     monkeypatch.setattr("os.umask", lambda mask: 0)

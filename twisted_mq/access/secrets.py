@@ -63,8 +63,18 @@ def credentials_of_tools(home: str | None) -> Credentials | None:
     Raises ValueError for a file that cannot be read.
     """
     path = os.path.join(home or "", "conf", "tools.yml")
-    if home is None or not os.path.exists(path):
-        return None
+    return None if home is None or not os.path.exists(path) else _keys_in(path)
+
+
+def credentials_in(path: str) -> Credentials:
+    """What a file of the same form has. Raises ValueError, also where it lacks a key."""
+    found = _keys_in(path)
+    if found is None:
+        raise ValueError(f"{path}: has no accessKey with a secretKey")
+    return found
+
+
+def _keys_in(path: str) -> Credentials | None:
     import yaml
 
     try:

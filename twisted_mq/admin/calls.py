@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import attrs
 from twisted.internet.defer import Deferred
@@ -38,6 +38,9 @@ from twisted_mq.protocol.wire.signature import Credentials
 from twisted_mq.remoting.client import RemotingClient
 from twisted_mq.remoting.errors import RemotingConnectError
 
+if TYPE_CHECKING:
+    from twisted_mq.client.core.client_options import ClientOptions
+
 TIMEOUT_SECONDS = 5.0
 """What an answer may take (DefaultMQAdminExt: 5000 ms)."""
 
@@ -55,6 +58,8 @@ class Admin:
     reactor: IReactorTime | None = None
     """What producers run on; None in tests that send nothing."""
     credentials: Credentials | None = None
+    client_options: Callable[[], ClientOptions] | None = None
+    """Makes what producers need where more than an account is to know: encryption."""
 
     async def invoke(
         self,

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 
 import attrs
 
+from twisted_mq.admin.anew import own_properties
 from twisted_mq.admin.calls import Admin
 from twisted_mq.admin.errors import AdminError
 from twisted_mq.admin.offsets import commit_offset
@@ -20,13 +21,6 @@ from twisted_mq.protocol.headers import QueryConsumerOffsetRequestHeader, QueryC
 from twisted_mq.protocol.messages.message import Message, MessageExt
 from twisted_mq.protocol.names.system_topics import DLQ_PREFIX
 from twisted_mq.protocol.wire.header_codec import decode_header
-
-OWN = {
-    "RETRY_TOPIC", "REAL_TOPIC", "REAL_QID", "ORIGIN_MESSAGE_ID", "RECONSUME_TIME", "MAX_RECONSUME_TIMES", "DELAY",
-    "UNIQ_KEY", "WAIT", "MIN_OFFSET", "MAX_OFFSET", "CLUSTER", "DLQ_ORIGIN_TOPIC", "DLQ_ORIGIN_MESSAGE_ID", "PGROUP",
-    "TRAN_MSG", "CONSUME_START_TIME", "MSG_REGION", "TRACE_ON",
-}  # fmt: skip
-"""Properties of the way that a message took; it begins anew."""
 
 
 @attrs.frozen
@@ -51,7 +45,7 @@ def fresh(message: MessageExt) -> Message:
             f"message {message.unique_key or message.msg_id} does not say from which topic it came",
             "export it, and send it by `mq send`",
         )
-    kept = {name: value for name, value in message.properties.items() if name not in OWN}
+    kept = own_properties(message.properties)
     return Message(topic, message.body, flag=message.flag, properties={**kept, "DLQ_ORIGIN_MESSAGE_ID": message.msg_id})
 
 

@@ -24,6 +24,8 @@ class TopicLag:
     waiting: int
     in_flight: int
     behind_seconds: int | None
+    committed: int
+    """The positions in all queues together: how fast it grows is how fast the group consumes."""
 
 
 @attrs.frozen
@@ -59,7 +61,8 @@ def _by_topic(group: str, members: int, lags: list[QueueLag]) -> list[TopicLag]:
         of_topic = [one for one in lags if one.queue.topic == topic]
         behind = [one.behind_seconds for one in of_topic if one.behind_seconds is not None]
         waiting, in_flight = sum(one.waiting for one in of_topic), sum(one.in_flight for one in of_topic)
-        found.append(TopicLag(group, members, topic, waiting, in_flight, max(behind, default=None)))
+        committed = sum(one.committed for one in of_topic)
+        found.append(TopicLag(group, members, topic, waiting, in_flight, max(behind, default=None), committed))
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 
@@ -40,7 +41,17 @@ def message_value(message: MessageExt) -> dict[str, Json]:
         "msgId": message.unique_key or message.msg_id,
         "offsetMsgId": message.msg_id,
         "body": message.body.decode("utf-8", "backslashreplace"),
+        **_exact_body(message.body),
     }
+
+
+def _exact_body(body: bytes) -> dict[str, Json]:
+    """What `mq send --json-lines` takes in place of a body that is no text."""
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return {"bodyBase64": base64.b64encode(body).decode()}
+    return {}
 
 
 def message_line(message: MessageExt) -> str:

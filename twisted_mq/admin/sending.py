@@ -20,8 +20,9 @@ async def started_producer(admin: Admin, group: str, *, trace: bool = False) -> 
     """A producer of its own, stopped at the end."""
     assert admin.reactor is not None
     keys = admin.credentials
-    known = ClientOptions() if keys is None else ClientOptions(access_key=keys.access_key, secret_key=keys.secret_key)
-    client = MQClient(admin.reactor, admin.name_servers, options=known)
+    named = ClientOptions() if keys is None else ClientOptions(access_key=keys.access_key, secret_key=keys.secret_key)
+    named = named if admin.client_options is None else admin.client_options()
+    client = MQClient(admin.reactor, admin.name_servers, options=named)
     producer = Producer(admin.reactor, group, client=client, options=ProducerOptions(message_trace=trace))
     await producer.start()
     try:

@@ -5,12 +5,19 @@ from __future__ import annotations
 import click
 
 
+def _names(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+    """Subcommands that begin so."""
+    from twisted_mq.cli.admin.registry import served
+
+    return [command.name for command in served() if command.name.startswith(begun)]
+
+
 @click.command(
     short_help="The admin tool, the same as mqadmin.",
     add_help_option=False,
     context_settings={"ignore_unknown_options": True},
 )
-@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, shell_complete=_names)
 def admin(arguments: tuple[str, ...]) -> None:
     """Run a subcommand of Apache's admin tool; without one, list them.
 

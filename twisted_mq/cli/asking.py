@@ -15,26 +15,21 @@ if TYPE_CHECKING:
 
     from twisted_mq.admin.queues import QueueReader
     from twisted_mq.cli.admin.calls import AdminContext
+    from twisted_mq.cli.servers import Servers
     from twisted_mq.protocol.bodies import MessageQueue
 
 R = TypeVar("R")
-NAMESRV = click.option(
-    "--namesrv", envvar="NAMESRV_ADDR", default="127.0.0.1:9876", show_default=True, help="Name servers."
-)
 BEGINNINGS = "earliest, latest, a queue offset, or a time as 2026-11-22T08:00"
 
 
-def ask(namesrv: str, work: Callable[[AdminContext], Coroutine[Any, Any, R]]) -> R:
+def ask(servers: Servers, work: Callable[[AdminContext], Coroutine[Any, Any, R]]) -> R:
     """What the work finds out over connections that are closed then. Raises what it raises."""
     from twisted_mq.cli.admin.connected import connected
     from twisted_mq.cli.errors import report
-    from twisted_mq.cli.mqadmin import credentials
     from twisted_mq.cli.run import run_under_reactor
 
-    addresses = [part.strip() for part in namesrv.split(";") if part.strip()]
-
     async def main(reactor: IReactorTime) -> R:
-        with connected(reactor, addresses, click.echo, lambda text: report("mq", text), credentials()) as admin:
+        with connected(reactor, servers, click.echo, lambda text: report("mq", text)) as admin:
             return await work(admin)
 
     return run_under_reactor(main)
@@ -48,8 +43,14 @@ async def begin_of(reader: QueueReader, queue: MessageQueue, beginning: str) -> 
         return await reader.max_offset(queue)
     if beginning.isascii() and beginning.isdigit():
         return int(beginning)
+    return await reader.offset_at(queue, time_ms_of(beginning, "--from"))
+
+
+def time_ms_of(text: str, option: str) -> int:
+    """A time in ms since 1970; without a zone it is of this machine's. Raises CliError for what is none."""
     try:
-        time = datetime.datetime.fromisoformat(beginning).astimezone()
-    except ValueError:
-        raise CliError(f"--from {beginning}: no beginning", f"give {BEGINNINGS}") from None
-    return await reader.offset_at(queue, int(time.timestamp() * 1000))
+        return int(datetime.datetime.fromisoformat(text).astimezone().timestamp() * 1000)
+    except (ValueError, OverflowError, OSError):
+        given = BEGINNINGS if option == "--from" else "a time as 2026-11-22T08:00"
+        kind = "beginning" if option == "--from" else "time"
+        raise CliError(f"{option} {text}: no {kind}", f"give {given}") from None

@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
+from twisted_mq.cli.asking import BEGINNINGS
 from twisted_mq.cli.errors import report
 from twisted_mq.cli.output import Row, plain_row
+from twisted_mq.cli.server_options import reaches_servers
 
 if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
     from twisted.internet.interfaces import IDelayedCall, IReactorTime
 
+    from twisted_mq.cli.servers import Servers
     from twisted_mq.client import ConsumeContext, ConsumeStatus, PushConsumer
     from twisted_mq.protocol.messages.message import MessageExt
 
@@ -31,9 +34,10 @@ Write = Callable[["MessageExt"], None]
 @click.option("--follow", is_flag=True, help="Go on until Ctrl-C.")
 @click.option("--idle", default=5.0, show_default=True, help="Without --follow: stop when nothing came for S seconds.")
 @click.option("--from-end", is_flag=True, help="A new group begins at the end of the topic, not at its start.")
+@click.option("--from", "beginning", help=f"Put GROUP there first, which may have no members: {BEGINNINGS}.")
 @click.option("--json", "form", flag_value="json", help="One JSON object a message, as `mq store dump --json`.")
 @click.option("--raw", "form", flag_value="raw", help="Only the bodies, each with a line end.")
-@click.option("--namesrv", envvar="NAMESRV_ADDR", default="127.0.0.1:9876", show_default=True, help="Name servers.")
+@reaches_servers
 def consume(
     topic: str,
     group: str,
@@ -42,24 +46,28 @@ def consume(
     follow: bool,
     idle: float,
     from_end: bool,
+    beginning: str | None,
     form: str | None,
-    namesrv: str,
+    servers: Servers,
 ) -> None:
     """Consume TOPIC as a member of GROUP and print a line a message, columns parted by tabs.
 
     A message is consumed when it is printed. A new group begins at the start of the topic.
 
     \b
-    Example:
+    Examples:
       mq consume Orders --group audit --tags "new || paid" --count 10
+      mq consume Orders --group audit --from 2026-11-22T08:00
     """
     from twisted_mq.cli.run import Interrupted, run_under_reactor
 
     async def main(reactor: IReactorTime) -> None:
-        consumer = make_consumer(reactor, group, namesrv, from_end)
+        consumer = make_consumer(reactor, group, servers, from_end)
         consumer.subscribe(topic, tags)
         try:
             await check_topic_exists(consumer, topic, wait=follow)
+            if beginning is not None:
+                await begin_at(reactor, servers, group, topic, beginning)
             printer = Printer(reactor, writer(form, sys.stdout), count, None if follow else idle)
             consumer.listen(printer)
             await consumer.start()
@@ -75,14 +83,24 @@ def consume(
         sys.stdout.flush()
 
 
-def make_consumer(reactor: IReactorTime, group: str, namesrv: str, from_end: bool) -> PushConsumer:
+async def begin_at(reactor: IReactorTime, servers: Servers, group: str, topic: str, beginning: str) -> None:
+    """Put the group to a place in the topic. Raises CliError where it has members."""
+    from twisted_mq.cli.admin.connected import connected
+    from twisted_mq.cli.group_positions import put_group
+
+    with connected(reactor, servers, click.echo, lambda text: report("mq consume", text)) as admin:
+        await put_group(admin, group, topic, beginning)
+
+
+def make_consumer(reactor: IReactorTime, group: str, servers: Servers, from_end: bool) -> PushConsumer:
     """A push consumer that hands out its messages one after another; it has no listener yet."""
     from twisted_mq.client.consuming.consumer_options import ConsumeFromWhere, ConsumerOptions
     from twisted_mq.client.consuming.push_consumer import PushConsumer
 
     where = ConsumeFromWhere.LAST_OFFSET if from_end else ConsumeFromWhere.FIRST_OFFSET
     options = ConsumerOptions(consume_from_where=where, concurrency=1)
-    return PushConsumer(reactor, group, namesrv, options=options)
+    client_options = servers.client_options()
+    return PushConsumer(reactor, group, servers.namesrv, options=options, client_options=client_options)
 
 
 async def check_topic_exists(consumer: PushConsumer, topic: str, *, wait: bool) -> None:

@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from twisted_mq.cli.asking import BEGINNINGS, NAMESRV, ask
+from twisted_mq.cli.asking import BEGINNINGS, ask
 from twisted_mq.cli.consume import message_row, writer
 from twisted_mq.cli.errors import CliError
 from twisted_mq.cli.output import Row, json_line, print_table
+from twisted_mq.cli.server_options import reaches_servers
 from twisted_mq.protocol.names.system_topics import DLQ_PREFIX
 
 if TYPE_CHECKING:
     from twisted_mq.cli.admin.calls import AdminContext
+    from twisted_mq.cli.servers import Servers
     from twisted_mq.protocol.messages.message import MessageExt
 
 COLUMNS = ("group", "messages", "notResent")
@@ -36,10 +38,10 @@ def dlq() -> None:
 
 @dlq.command("list", short_help="Groups with dead letters.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a row.")
-@NAMESRV
-def list_groups(as_json: bool, namesrv: str) -> None:
+@reaches_servers
+def list_groups(as_json: bool, servers: Servers) -> None:
     """A row for each group that gave up on messages: how many, and how many `mq dlq resend` has not sent yet."""
-    rows = ask(namesrv, groups)
+    rows = ask(servers, groups)
     if not as_json:
         print_table(COLUMNS, rows)
         return
@@ -52,27 +54,27 @@ def list_groups(as_json: bool, namesrv: str) -> None:
 @click.option("--from", "beginning", default="earliest", show_default=True, help=f"{BEGINNINGS}.")
 @click.option("--count", default=10, show_default=True, type=click.IntRange(1), help="So many at most.")
 @click.option("--json", "form", flag_value="json", help="One JSON object a message, as `mq consume --json`.")
-@NAMESRV
-def show(group: str, beginning: str, count: int, form: str | None, namesrv: str) -> None:
+@reaches_servers
+def show(group: str, beginning: str, count: int, form: str | None, servers: Servers) -> None:
     """Print dead letters of GROUP; the property RETRY_TOPIC (in --json) has the topic where each came from."""
-    _print(group, beginning, count, form, namesrv)
+    _print(group, beginning, count, form, servers)
 
 
 @dlq.command(short_help="All dead letters of a group as JSON lines.")
 @click.argument("group")
 @click.option("--from", "beginning", default="earliest", show_default=True, help=f"{BEGINNINGS}.")
-@NAMESRV
-def export(group: str, beginning: str, namesrv: str) -> None:
+@reaches_servers
+def export(group: str, beginning: str, servers: Servers) -> None:
     """Print all dead letters of GROUP, one JSON object a line.
 
     \b
     Example:
       mq dlq export audit > dead-letters.jsonl
     """
-    _print(group, beginning, EVERYTHING, "json", namesrv)
+    _print(group, beginning, EVERYTHING, "json", servers)
 
 
-def _print(group: str, beginning: str, count: int, form: str | None, namesrv: str) -> None:
+def _print(group: str, beginning: str, count: int, form: str | None, servers: Servers) -> None:
     from twisted_mq.cli.peek import first_messages
 
     async def main(admin: AdminContext) -> None:
@@ -81,7 +83,7 @@ def _print(group: str, beginning: str, count: int, form: str | None, namesrv: st
         async for message in first_messages(admin, DLQ_PREFIX + group, beginning, count):
             write(message)
 
-    ask(namesrv, main)
+    ask(servers, main)
 
 
 @dlq.command(short_help="Send dead letters to their topics again.")
@@ -90,8 +92,8 @@ def _print(group: str, beginning: str, count: int, form: str | None, namesrv: st
 @click.option("--id", "message_id", help="Only the message of this id.")
 @click.option("--again", is_flag=True, help="Also what was sent again before.")
 @click.option("--dry-run", is_flag=True, help="Show what would be sent, and send nothing.")
-@NAMESRV
-def resend(group: str, key: str | None, message_id: str | None, again: bool, dry_run: bool, namesrv: str) -> None:
+@reaches_servers
+def resend(group: str, key: str | None, message_id: str | None, again: bool, dry_run: bool, servers: Servers) -> None:
     """Send dead letters of GROUP to the topics where they came from, each once: how far that went is kept at the broker as
     the position of the group GROUP-resent. With --key or --id that position stays as it is.
 
@@ -120,7 +122,7 @@ def resend(group: str, key: str | None, message_id: str | None, again: bool, dry
                     await note_resent(admin, reader, group, queue, message)
             return rows
 
-    print_table(RESENT, ask(namesrv, main))
+    print_table(RESENT, ask(servers, main))
 
 
 def _wanted(message: MessageExt, key: str | None, message_id: str | None) -> bool:

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from twisted_mq.cli.asking import NAMESRV, ask
+from twisted_mq.cli.asking import ask
 from twisted_mq.cli.output import Row, json_line, print_table
+from twisted_mq.cli.server_options import reaches_servers
 
 if TYPE_CHECKING:
     from twisted_mq.cli.admin.calls import AdminContext
+    from twisted_mq.cli.servers import Servers
 
 COLUMNS = ("group", "members", "topic", "lag", "inFlight", "behindSeconds")
 OF_QUEUES = ("topic", "broker", "queueId", "committed", "end", "lag", "inFlight", "behindSeconds")
@@ -20,8 +22,8 @@ OF_QUEUES = ("topic", "broker", "queueId", "committed", "end", "lag", "inFlight"
 @click.command(short_help="Show how far consumer groups are behind.")
 @click.argument("group", required=False)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a row.")
-@NAMESRV
-def lag(group: str | None, as_json: bool, namesrv: str) -> None:
+@reaches_servers
+def lag(group: str | None, as_json: bool, servers: Servers) -> None:
     """Without GROUP a row for each group and topic, with it one for each queue.
 
     behindSeconds is the age of the newest message that was consumed, empty where nothing is behind or nothing was consumed.
@@ -34,7 +36,7 @@ def lag(group: str | None, as_json: bool, namesrv: str) -> None:
     async def main(admin: AdminContext) -> tuple[tuple[str, ...], list[Row]]:
         return (COLUMNS, await rows(admin)) if group is None else (OF_QUEUES, await rows_of(admin, group))
 
-    columns, found = ask(namesrv, main)
+    columns, found = ask(servers, main)
     if not as_json:
         print_table(columns, found)
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import sys
 
@@ -19,11 +20,16 @@ COMMANDS = {
     "tail": "twisted_mq.cli.peek:tail",
     "lag": "twisted_mq.cli.lag:lag",
     "dlq": "twisted_mq.cli.dlq:dlq",
+    "top": "twisted_mq.cli.top:top",
+    "bench": "twisted_mq.cli.bench.command:bench",
+    "doctor": "twisted_mq.cli.doctor.command:doctor",
+    "context": "twisted_mq.cli.context_commands:context",
     "frames": "twisted_mq.cli.frames:frames",
     "store": "twisted_mq.cli.store:store",
     "order": "twisted_mq.cli.order:order",
     "admin": "twisted_mq.cli.admin_command:admin",
     "demo": "twisted_mq.cli.demo:demo",
+    "completion": "twisted_mq.cli.completion:completion",
 }
 """Name -> module:attribute, in the order of the help text."""
 
@@ -43,6 +49,20 @@ class LazyGroup(click.Group):
         module, attribute = COMMANDS[cmd_name].split(":")
         command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click's. Raises click.UsageError with what may have been meant."""
+        if args[0] in COMMANDS or args[0].startswith("-") or ctx.resilient_parsing:
+            return super().resolve_command(ctx, args)
+        similar = difflib.get_close_matches(args[0], COMMANDS, 2, LIKELY)
+        meant = f" (did you mean {' or '.join(similar)}?)" if similar else ""
+        raise click.UsageError(f"No such command {args[0]!r}{meant}.", ctx)
+
+
+LIKELY = 0.6
+"""How alike a name has to be, so that it may have been meant."""
 
 
 def print_version(ctx: click.Context, option: click.Parameter, wanted: bool) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -13,7 +12,7 @@ from twisted_mq.cli.admin.completion import print_completion
 from twisted_mq.cli.admin.registry import SubCommand, find_sub_command, overview, similar_names
 from twisted_mq.cli.errors import CliError, end_with_closed_pipe, escape_odd_output, harmless, report
 from twisted_mq.cli.run import Interrupted, run_under_reactor
-from twisted_mq.config.environment import home_of_environment
+from twisted_mq.cli.servers import Servers, servers_of
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError, RocketMQError
 from twisted_mq.remoting.errors import RemotingError
@@ -22,7 +21,6 @@ from twisted_mq.version import version_line
 if TYPE_CHECKING:
     from twisted.internet.interfaces import IReactorTime
 
-    from twisted_mq.protocol.wire.signature import Credentials
 
 NEXT_STEPS: dict[int, tuple[str, ...]] = {
     ResponseCode.TOPIC_NOT_EXIST: ("see `mqadmin topicList` for what there is",),
@@ -86,10 +84,10 @@ def _run_command(command: SubCommand, arguments: Sequence[str]) -> int:
         if "h" in line:
             print(command.help)
             return 0
-        addresses = name_servers(line)
+        servers = name_servers(line)
         if not _may_go_on(command, line):
             return 1
-        run_under_reactor(lambda reactor: _execute(reactor, command, line, addresses))
+        run_under_reactor(lambda reactor: _execute(reactor, command, line, servers))
     except UsageError as error:
         print(error, file=sys.stderr)
         print(command.help)
@@ -123,45 +121,32 @@ def with_next_step(error: Exception) -> str:
     return " ".join(lines)
 
 
-def name_servers(line: CommandLine) -> list[str]:
-    """Addresses from -n or the environment. Raises CliError where there are none."""
-    text = line.value("n") or os.environ.get("NAMESRV_ADDR", "")
-    addresses = [part.strip() for part in text.split(";") if part.strip()]
-    if not addresses:
+def name_servers(line: CommandLine) -> Servers:
+    """The cluster of -n, the environment or a context. Raises CliError where there is none."""
+    servers = servers_of({"namesrv": line.value("n") or None})
+    if servers is None:
         raise CliError("no name server given", "add -n host:port or set NAMESRV_ADDR; `mq up` starts one")
-    return addresses
+    return servers
 
 
-def credentials() -> Credentials | None:
-    """What conf/tools.yml below ROCKETMQ_HOME has to sign requests with. Raises CliError for a file that cannot be read."""
-    from twisted_mq.access.secrets import credentials_of_tools
-
-    try:
-        return credentials_of_tools(home_of_environment())
-    except (ImportError, ValueError) as error:
-        raise CliError(
-            str(error), 'accessKey and secretKey are needed there; pip install "rocketmq-twisted[access]"'
-        ) from None
-
-
-async def _execute(reactor: IReactorTime, command: SubCommand, line: CommandLine, addresses: list[str]) -> None:
+async def _execute(reactor: IReactorTime, command: SubCommand, line: CommandLine, servers: Servers) -> None:
     def warn(text: str) -> None:
         report(f"mqadmin {command.name}", text)
 
     shown: Callable[[str], str] = harmless if sys.stdout.isatty() else str
-    await execute(reactor, command, line, addresses, lambda text: print(shown(text), flush=True), warn)
+    await execute(reactor, command, line, servers, lambda text: print(shown(text), flush=True), warn)
 
 
 async def execute(
     reactor: IReactorTime,
     command: SubCommand,
     line: CommandLine,
-    addresses: list[str],
+    servers: Servers,
     echo: Callable[[str], None],
     warn: Callable[[str], None],
 ) -> None:
     """Run a subcommand with connections of its own, which are closed at the end."""
     from twisted_mq.cli.admin.connected import connected
 
-    with connected(reactor, addresses, echo, warn, credentials(), as_json="json" in line) as admin:
+    with connected(reactor, servers, echo, warn, as_json="json" in line) as admin:
         await command.run(admin, line)

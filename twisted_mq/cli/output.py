@@ -7,9 +7,12 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TextIO, TypeAlias
+from typing import TYPE_CHECKING, TextIO, TypeAlias
 
 from twisted_mq.protocol.text.json_value import Json
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 Row: TypeAlias = Sequence[object]
 Advance = Callable[[int], None]
@@ -45,6 +48,16 @@ def plain_row(row: Row) -> str:
 def _print_boxed(columns: Sequence[str], rows: Iterable[Row], out: TextIO) -> None:
     from rich.console import Console
     from rich.measure import Measurement
+
+    table = boxed(columns, rows)
+    console = Console(file=out)
+    wide = console.options.update(width=WIDEST)
+    console.width = max(console.width, Measurement.get(console, wide, table).minimum)
+    console.print(table)
+
+
+def boxed(columns: Sequence[str], rows: Iterable[Row]) -> Table:
+    """The table of a terminal."""
     from rich.table import Table
     from rich.text import Text
 
@@ -55,10 +68,7 @@ def _print_boxed(columns: Sequence[str], rows: Iterable[Row], out: TextIO) -> No
         table.add_column(column, overflow="fold", min_width=longest if column in COPIED else None)
     for row in texts:
         table.add_row(*map(Text, row))
-    console = Console(file=out)
-    wide = console.options.update(width=WIDEST)
-    console.width = max(console.width, Measurement.get(console, wide, table).minimum)
-    console.print(table)
+    return table
 
 
 @contextmanager

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from twisted_mq.cli.asking import BEGINNINGS, NAMESRV, ask, begin_of
+from twisted_mq.cli.asking import BEGINNINGS, ask, begin_of
 from twisted_mq.cli.consume import writer
+from twisted_mq.cli.server_options import reaches_servers
 
 if TYPE_CHECKING:
     from twisted_mq.cli.admin.calls import AdminContext
+    from twisted_mq.cli.servers import Servers
     from twisted_mq.protocol.bodies import MessageQueue
     from twisted_mq.protocol.messages.message import MessageExt
 
@@ -30,8 +32,8 @@ RAW = click.option("--raw", "form", flag_value="raw", help="Only the bodies, eac
 @TAGS
 @JSON
 @RAW
-@NAMESRV
-def peek(topic: str, beginning: str, count: int, tags: str, form: str | None, namesrv: str) -> None:
+@reaches_servers
+def peek(topic: str, beginning: str, count: int, tags: str, form: str | None, servers: Servers) -> None:
     """Print messages of TOPIC, queue by queue, without being a member of any group.
 
     \b
@@ -45,7 +47,7 @@ def peek(topic: str, beginning: str, count: int, tags: str, form: str | None, na
         async for message in first_messages(admin, topic, beginning, count, tags):
             write(message)
 
-    ask(namesrv, main)
+    ask(servers, main)
 
 
 @click.command(short_help="Follow a topic as messages come; nobody's position moves.")
@@ -54,8 +56,8 @@ def peek(topic: str, beginning: str, count: int, tags: str, form: str | None, na
 @TAGS
 @JSON
 @RAW
-@NAMESRV
-def tail(topic: str, last: int, tags: str, form: str | None, namesrv: str) -> None:
+@reaches_servers
+def tail(topic: str, last: int, tags: str, form: str | None, servers: Servers) -> None:
     """Print messages of TOPIC as they come, until Ctrl-C, without being a member of any group.
 
     \b
@@ -68,7 +70,7 @@ def tail(topic: str, last: int, tags: str, form: str | None, namesrv: str) -> No
         async for message in new_messages(admin, topic, last, tags):
             write(message)
 
-    ask(namesrv, main)
+    ask(servers, main)
 
 
 async def first_messages(

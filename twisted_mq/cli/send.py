@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, BinaryIO
 
-import attrs
 import click
 
-from twisted_mq.cli.output import Advance, Row, plain_row, print_table, progress
+from twisted_mq.cli.asking import time_ms_of
+from twisted_mq.cli.errors import CliError
+from twisted_mq.cli.outgoing_messages import Duration, SendOptions, messages, read_properties
+from twisted_mq.cli.output import Advance, Row, json_line, plain_row, print_table, progress
+from twisted_mq.cli.server_options import reaches_servers
 
 if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
     from twisted.internet.interfaces import IReactorTime
 
+    from twisted_mq.cli.servers import Servers
     from twisted_mq.client import Message, Producer, SendResult
+    from twisted_mq.protocol.bodies import MessageQueue
 
 COLUMNS = ("status", "msgId", "broker", "queueId", "queueOffset")
 
@@ -27,42 +31,48 @@ IN_FLIGHT = 32
 LONGEST_TABLE = 20
 """More results than this are summed up on a terminal."""
 
-
-@attrs.frozen
-class SendOptions:
-    """What every message of a run has in common."""
-
-    topic: str
-    tags: str | None
-    keys: str | None
-    properties: Mapping[str, str]
-    count: int
-    group: str
-    namesrv: str
+Send = Callable[["Message"], "Deferred[SendResult]"]
 
 
 @click.command(short_help="Send messages.")
 @click.argument("topic")
 @click.argument("body", required=False)
 @click.option("--file", "file", type=click.File("rb"), help='Take the body from a file ("-": standard input).')
-@click.option("--lines", is_flag=True, help="With --file: each line is a message, empty ones are passed over.")
+@click.option(
+    "--lines", "form", flag_value="lines", help="With --file: each line is a message, empty ones are passed over."
+)
+@click.option(
+    "--json-lines", "form", flag_value="json", help="Each line is a message as `mq consume --json` prints it."
+)
 @click.option("--tags", help="Tag of the messages, which consumers select by.")
 @click.option("--keys", help="Keys of the messages, parted by blanks.")
 @click.option("--property", "properties", multiple=True, metavar="NAME=VALUE", help="A property; may be repeated.")
+@click.option("--delay", type=Duration(), help="Deliver it so much later, to the second: 30s, 5m, 2h, 1d.")
+@click.option("--at", help="Deliver it at a time, as 2026-11-22T08:00.")
+@click.option("--delay-level", type=click.IntRange(1), help="Deliver it later by one of the broker's delay levels.")
+@click.option("--queue", type=click.IntRange(0), help="To the queue of this number.")
+@click.option("--broker", help="With --queue: of this broker, by name.")
 @click.option("--count", default=1, show_default=True, type=click.IntRange(1), help="Send each message so often.")
 @click.option("--group", default="mq_send", show_default=True, help="Producer group.")
-@click.option("--namesrv", envvar="NAMESRV_ADDR", default="127.0.0.1:9876", show_default=True, help="Name servers.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a message.")
+@reaches_servers
 def send(
     topic: str,
     body: str | None,
     file: BinaryIO | None,
-    lines: bool,
+    form: str | None,
     tags: str | None,
     keys: str | None,
     properties: tuple[str, ...],
+    delay: int | None,
+    at: str | None,
+    delay_level: int | None,
+    queue: int | None,
+    broker: str | None,
     count: int,
     group: str,
-    namesrv: str,
+    as_json: bool,
+    servers: Servers,
 ) -> None:
     """Send BODY to TOPIC; without BODY and --file, each line of standard input is a message.
 
@@ -71,91 +81,82 @@ def send(
     \b
     Examples:
       mq send Orders "hello" --tags new --keys order-1
+      mq send Orders "remember" --delay 30m
       cat orders.txt | mq send Orders
     """
     from twisted_mq.cli.run import run_under_reactor
 
-    options = SendOptions(topic, tags, keys, read_properties(properties), count, group, namesrv)
-    next_body = body_source(body, file, lines)
-    run_under_reactor(lambda reactor: _send_all(reactor, options, next_body))
+    if broker is not None and queue is None:
+        raise click.UsageError("--broker goes with --queue.")
+    options = SendOptions(topic, tags, keys, read_properties(properties), count, later_of(delay, at, delay_level))
+    found = messages(options, body, file, form)
+
+    async def main(reactor: IReactorTime) -> None:
+        from twisted_mq.client.producing.producer import Producer
+
+        producer = Producer(reactor, group, servers.namesrv, client_options=servers.client_options())
+        await producer.start()
+        try:
+            chosen = None if queue is None else await queue_of(producer, topic, queue, broker)
+            results = send_in_order(lambda message: producer.send(message, chosen), read_in_thread(reactor, found))
+            with progress("sending", None) as advance:
+                await _print_results(results, advance, as_json)
+        finally:
+            await producer.stop()
+
+    run_under_reactor(main)
 
 
-def read_properties(texts: tuple[str, ...]) -> dict[str, str]:
-    """NAME=VALUE texts as a mapping. Raises click.UsageError."""
-    pairs = [text.partition("=") for text in texts]
-    for name, equals, _ in pairs:
-        if not name or not equals:
-            raise click.UsageError(f"--property takes NAME=VALUE, got {name!r}.")
-    return {name: value for name, _, value in pairs}
+def later_of(delay_ms: int | None, at: str | None, level: int | None) -> dict[str, int]:
+    """When messages are delivered, as arguments of a Message. Raises click.UsageError for two of them, CliError for no time."""
+    given = {
+        "delay_time_ms": delay_ms,
+        "deliver_time_ms": None if at is None else time_ms_of(at, "--at"),
+        "delay_time_level": level,
+    }
+    later = {name: value for name, value in given.items() if value}
+    if len(later) > 1:
+        raise click.UsageError("Give one of --delay, --at and --delay-level.")
+    return later
 
 
-def body_source(body: str | None, file: BinaryIO | None, lines: bool) -> Iterator[bytes]:
-    """The bodies to send, read when they are asked for. Raises click.UsageError where the options disagree."""
-    if body is not None and file is not None:
-        raise click.UsageError("BODY and --file exclude each other.")
-    if body is not None:
-        return iter([os.fsencode(body)])
-    if file is not None:
-        return lines_of(file) if lines else iter([file.read()])
-    if sys.stdin.isatty():
-        raise click.UsageError("Nothing to send: give BODY or --file, or pipe lines in.")
-    return lines_of(sys.stdin.buffer)
+async def queue_of(producer: Producer, topic: str, queue_id: int, broker: str | None) -> MessageQueue:
+    """A queue by its number, and its broker's name where more than one has it. Raises CliError, NoRoute."""
+    queues = await producer.publish_queues(topic)
+    found = [one for one in queues if one.queue_id == queue_id and broker in (None, one.broker_name)]
+    if not found:
+        there = ", ".join(f"{one.broker_name} {one.queue_id}" for one in queues)
+        raise CliError(f"topic {topic} has no such queue that takes messages", f"these do: {there}")
+    return found[0]
 
 
-def lines_of(stream: BinaryIO) -> Iterator[bytes]:
-    """Lines without their ends; empty ones are left out."""
-    for line in stream:
-        stripped = line.rstrip(b"\r\n")
-        if stripped:
-            yield stripped
-
-
-async def _send_all(reactor: IReactorTime, options: SendOptions, bodies: Iterator[bytes]) -> None:
-    from twisted_mq.client.producing.producer import Producer
+def read_in_thread(reactor: IReactorTime, found: Iterator[Message]) -> Callable[[], Awaitable[Message | None]]:
+    """The next of them, None at the end; reading may block: it happens in a thread."""
     from twisted_mq.reactor_threads import threads_of
 
     in_thread = threads_of(reactor)
 
-    async def next_body() -> bytes | None:
-        """Reading may block: it happens in a thread."""
-        return await in_thread(next, bodies, None)
+    async def next_message() -> Message | None:
+        return await in_thread(next, found, None)
 
-    producer = Producer(reactor, options.group, options.namesrv)
-    await producer.start()
-    try:
-        with progress("sending", None) as advance:
-            await _print_results(send_in_order(producer, options, next_body), advance)
-    finally:
-        await producer.stop()
+    return next_message
 
 
 async def send_in_order(
-    producer: Producer,
-    options: SendOptions,
-    next_body: Callable[[], Awaitable[bytes | None]],
-    in_flight: int = IN_FLIGHT,
+    send_one: Send, next_message: Callable[[], Awaitable[Message | None]], in_flight: int = IN_FLIGHT
 ) -> AsyncIterator[SendResult]:
     """Results in the order of the messages, with several sends under way. The first failure is raised."""
     pending: deque[Deferred[SendResult]] = deque()
     try:
-        while (body := await next_body()) is not None:
-            for _ in range(options.count):
-                pending.append(producer.send(make_message(options, body)))
-                if len(pending) >= in_flight:
-                    yield await pending.popleft()
+        while (message := await next_message()) is not None:
+            pending.append(send_one(message))
+            if len(pending) >= in_flight:
+                yield await pending.popleft()
         while pending:
             yield await pending.popleft()
     finally:
         for unread in pending:
             unread.addErrback(lambda reason: None)  # the first failure is the one to report
-
-
-def make_message(options: SendOptions, body: bytes) -> Message:
-    from twisted_mq.client.core.message import Message
-
-    return Message(
-        options.topic, body, options.tags, (options.keys or "").split() or None, properties=options.properties
-    )
 
 
 def result_row(result: SendResult) -> Row:
@@ -164,23 +165,29 @@ def result_row(result: SendResult) -> Row:
     return result.status.name, result.msg_id, queue.broker_name, queue.queue_id, result.queue_offset
 
 
-async def _print_results(results: AsyncIterator[SendResult], advance: Advance) -> None:
+def result_line(result: SendResult) -> str:
+    """The same as JSON; what waits for its time has a handle, by which it can be called back."""
+    handle = {} if result.recall_handle is None else {"recallHandle": result.recall_handle}
+    return json_line({**dict(zip(COLUMNS, result_row(result), strict=True)), **handle})  # type: ignore[arg-type]
+
+
+async def _print_results(results: AsyncIterator[SendResult], advance: Advance, as_json: bool) -> None:
     """Rows at once where output is piped; a table or a sum at the end on a terminal."""
-    terminal = sys.stdout.isatty()
+    piped = as_json or not sys.stdout.isatty()
     rows: list[Row] = []
     total = 0
     try:
         async for result in results:
             total += 1
             advance(1)
-            if not terminal and total == 1:
+            if piped and total == 1 and not as_json:
                 print("\t".join(COLUMNS))
-            if not terminal:
-                print(plain_row(result_row(result)), flush=True)
+            if piped:
+                print(result_line(result).rstrip("\n") if as_json else plain_row(result_row(result)), flush=True)
             elif total <= LONGEST_TABLE:
                 rows.append(result_row(result))
     finally:
-        if terminal and 0 < total <= LONGEST_TABLE:
+        if not piped and 0 < total <= LONGEST_TABLE:
             print_table(COLUMNS, rows)
-        elif terminal and total:
+        elif not piped and total:
             print(f"{total} messages sent")

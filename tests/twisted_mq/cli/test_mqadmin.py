@@ -188,8 +188,8 @@ def test_without_a_name_server_the_next_step_is_named(capsys, no_name_server):
 
 def test_name_servers_come_from_the_option_before_the_environment(monkeypatch):
     monkeypatch.setenv("NAMESRV_ADDR", "env:1")
-    assert mqadmin.name_servers(CommandLine({})) == ["env:1"]
-    assert mqadmin.name_servers(CommandLine({"n": "a:1; b:2;"})) == ["a:1", "b:2"]
+    assert mqadmin.name_servers(CommandLine({})).addresses == ["env:1"]
+    assert mqadmin.name_servers(CommandLine({"n": "a:1; b:2;"})).addresses == ["a:1", "b:2"]
 
 
 @pytest.mark.parametrize(

@@ -9,33 +9,49 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import deferLater
 
 from twisted_mq.cli.admin.calls import AdminContext
-from twisted_mq.protocol.wire.signature import Credentials
-from twisted_mq.remoting.client import RemotingClient
+from twisted_mq.cli.errors import CliError
+from twisted_mq.cli.servers import Servers
+from twisted_mq.config.errors import ConfigError
+from twisted_mq.encryption.clients import encrypted
+from twisted_mq.encryption.settings import ClientSettings
+from twisted_mq.extras import MissingExtra
+from twisted_mq.remoting.client import Connect, RemotingClient, tcp_endpoint
+
+CONNECT_SECONDS = 3.0
 
 
 @contextlib.contextmanager
 def connected(
     reactor: IReactorTime,
-    name_servers: list[str],
+    servers: Servers,
     echo: Callable[[str], None],
     warn: Callable[[str], None],
-    signs_with: Credentials | None,
     *,
     as_json: bool = False,
 ) -> Iterator[AdminContext]:
-    """What work is done with; its connections are closed at the end."""
-    client = RemotingClient(reactor, credentials=signs_with)
+    """What work is done with; its connections are closed at the end. Raises CliError."""
+    credentials, tls = servers.account(), servers.tls_settings()
+    connect = None if tls is None else _encrypted(reactor, tls)
+    client = RemotingClient(reactor, connect=connect, credentials=credentials)
     try:
         yield AdminContext(
             client=client,
-            name_servers=name_servers,
+            name_servers=servers.addresses,
             echo=echo,
             warn=warn,
             now_ms=lambda: int(reactor.seconds() * 1000),
             sleep=lambda seconds: deferLater(reactor, seconds),
             reactor=reactor,
-            credentials=signs_with,
+            credentials=credentials,
+            client_options=servers.client_options,
             as_json=as_json,
         )
     finally:
         client.close()
+
+
+def _encrypted(reactor: IReactorTime, settings: ClientSettings) -> Connect:
+    try:
+        return encrypted(tcp_endpoint(reactor, CONNECT_SECONDS), settings, reactor.seconds(), reactor)
+    except (ConfigError, MissingExtra) as error:
+        raise CliError(str(error)) from error

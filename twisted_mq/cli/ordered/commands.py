@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from twisted_mq.cli.output import json_line, print_table
+from twisted_mq.cli.server_options import reaches_servers
 
 if TYPE_CHECKING:
     from twisted_mq.cli.ordered.session import Connection, OrderSession
     from twisted_mq.cli.ordered.state import TopicState
+    from twisted_mq.cli.servers import Servers
 
 HEAD_SECONDS = 10.0
 """How long a new topic may take to have its heads, and a retired group to leave the send lists."""
@@ -23,7 +25,6 @@ WATCH_SECONDS = 1.0
 F = TypeVar("F", bound=Callable[..., Any])
 
 OPTIONS = (
-    click.option("--namesrv", envvar="NAMESRV_ADDR", default="127.0.0.1:9876", show_default=True, help="Name servers."),
     click.option(
         "--coordinator",
         envvar="MQ_ORDER_COORDINATOR",
@@ -47,17 +48,17 @@ def connected(command: F) -> F:
 
     @functools.wraps(command)
     def with_connection(
-        namesrv: str, coordinator: str | None, auth: str, ca_file: str, cert_file: str, key_file: str, **rest: Any
+        servers: Servers, coordinator: str | None, auth: str, ca_file: str, cert_file: str, key_file: str, **rest: Any
     ) -> Any:
         from twisted_mq.cli.ordered.session import Connection
 
-        connection = Connection(namesrv, coordinator, auth, ca_file, cert_file, key_file)
+        connection = Connection(servers, coordinator, auth, ca_file, cert_file, key_file)
         return command(connection=connection, **rest)
 
     found: Any = with_connection
     for option in reversed(OPTIONS):
         found = option(found)
-    return found  # type: ignore[no-any-return]
+    return reaches_servers(found)  # type: ignore[no-any-return]
 
 
 @click.command(short_help="Declare an ordered topic.")

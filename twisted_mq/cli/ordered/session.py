@@ -10,6 +10,7 @@ import attrs
 from twisted_mq.admin.calls import select_address
 from twisted_mq.cli.admin.calls import AdminContext
 from twisted_mq.cli.errors import CliError, report
+from twisted_mq.cli.servers import Servers
 from twisted_mq.coordination.address import BadAddress, parse_address
 from twisted_mq.coordination.interfaces import CoordinationError, ICoordinator
 from twisted_mq.coordination.settings import CoordinatorSettings
@@ -27,7 +28,7 @@ COORDINATOR_KEY = "orderCoordinator"
 class Connection:
     """How to reach both. Without `coordinator` the brokers are asked for its address."""
 
-    namesrv: str
+    servers: Servers
     coordinator: str | None = None
     auth: str = attrs.field(default="", repr=False)
     ca_file: str = ""
@@ -54,25 +55,12 @@ def run_session(connection: Connection, work: Work) -> None:
 
 
 async def _run(reactor: IReactorTime, connection: Connection, work: Work) -> None:
-    from twisted.internet.task import deferLater
-
+    from twisted_mq.cli.admin.connected import connected
     from twisted_mq.coordination.connect import coordinator_for
-    from twisted_mq.remoting.client import RemotingClient
 
-    client = RemotingClient(reactor)
-    admin = AdminContext(
-        client=client,
-        name_servers=[part.strip() for part in connection.namesrv.split(";") if part.strip()],
-        echo=lambda text: print(text, flush=True),
-        warn=lambda text: report("mq order", text),
-        now_ms=lambda: int(reactor.seconds() * 1000),
-        sleep=lambda seconds: deferLater(reactor, seconds),
-    )
-    try:
+    with connected(reactor, connection.servers, print, lambda text: report("mq order", text)) as admin:
         address = connection.coordinator or await coordinator_address(admin)
         await _in_session(coordinator_for(settings_of(address, connection), reactor), address, admin, work)
-    finally:
-        client.close()
 
 
 async def _in_session(coordinator: ICoordinator, address: str, admin: AdminContext, work: Work) -> None:

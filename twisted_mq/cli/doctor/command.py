@@ -1,0 +1,59 @@
+"""`mq doctor`."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import attrs
+import click
+
+from twisted_mq.cli.asking import ask
+from twisted_mq.cli.output import json_line, print_table
+from twisted_mq.cli.server_options import reaches_servers
+
+if TYPE_CHECKING:
+    from twisted_mq.cli.admin.calls import AdminContext
+    from twisted_mq.cli.doctor.checks import Check
+    from twisted_mq.cli.servers import Servers
+
+
+@click.command(short_help="Look for what is wrong with a cluster, a store or a configuration.")
+@click.option("--store", type=click.Path(exists=True, file_okay=False), help="Also look at the files of a store here.")
+@click.option(
+    "--config", type=click.Path(exists=True, dir_okay=False), help="Also look at a broker.conf and its store."
+)
+@click.option("--local", is_flag=True, help="Ask no servers.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a check.")
+@reaches_servers
+def doctor(store: str | None, config: str | None, local: bool, as_json: bool, servers: Servers) -> None:
+    """Check name servers, brokers at the addresses they announce, clocks, disks, versions, routes and safety, ours or Apache's.
+
+    Each check has its result: ok, warning, problem or unknown, and what to do. With a problem the exit code is 1.
+
+    \b
+    Examples:
+      mq doctor
+      mq doctor --local --config broker.conf
+    """
+    from twisted_mq.cli.doctor.checks import COLUMNS, Result
+    from twisted_mq.cli.doctor.machine import check_config, check_machine, check_store
+
+    found: list[Check] = [] if local else ask(servers, _cluster)
+    if local or store or config:
+        found += check_machine()
+    found += check_config(config) if config else ()
+    found += check_store(store) if store else ()
+    if as_json:
+        for check in found:
+            sys.stdout.write(json_line(attrs.asdict(check)))
+    else:
+        print_table(COLUMNS, map(attrs.astuple, found))
+    if any(check.result is Result.PROBLEM for check in found):
+        raise SystemExit(1)
+
+
+async def _cluster(admin: AdminContext) -> list[Check]:
+    from twisted_mq.cli.doctor.cluster import check_cluster
+
+    return [check async for check in check_cluster(admin)]

@@ -1,0 +1,101 @@
+"""What a broker's own figures and settings say, whoever's broker it is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from twisted_mq.cli.doctor.checks import Check, Result, graded
+from twisted_mq.config.startup import ALL_ADDRESSES
+
+_UPTIME = re.compile(r"\[ (\d+) days, (\d+) hours, (\d+) minutes, (\d+) seconds \]")
+_UNITS_MS = (86_400_000, 3_600_000, 60_000, 1000)
+CLOCK_MS, CLOCK_FAR_MS = 5_000, 60_000
+"""Differences of clocks that are worth a word, and that are a problem; figures are to the second."""
+DISK_SHORT, DISK_FULL = 0.75, 0.90
+"""diskMaxUsedSpaceRatio and diskSpaceWarningLevelRatio, where a broker does not say."""
+
+
+def clock(where: str, figures: Mapping[str, str], now_ms: int) -> Check:
+    """A broker says when it started and how long it runs: together what its clock shows."""
+    uptime = _UPTIME.match(figures.get("runtime", ""))
+    boot = figures.get("bootTimestamp", "")
+    if uptime is None or not boot.isdecimal():
+        return Check("clock", where, Result.UNKNOWN, "it does not say how long it runs")
+    shown = int(boot) + sum(int(part) * unit for part, unit in zip(uptime.groups(), _UNITS_MS, strict=True))
+    apart = shown - now_ms
+    remedy = "set both clocks by NTP: delays, retention and times in queries go by them"
+    return graded(
+        "clock",
+        where,
+        f"{apart / 1000:+.0f} s from here",
+        (abs(apart) >= CLOCK_FAR_MS, Result.PROBLEM, remedy),
+        (abs(apart) >= CLOCK_MS, Result.WARNING, remedy),
+    )
+
+
+def disk(where: str, figures: Mapping[str, str], settings: Mapping[str, str]) -> Check:
+    """How full the disk of the log is, against what this broker does about it."""
+    try:
+        used = float(figures["commitLogDiskRatio"])
+    except (KeyError, ValueError):
+        return Check("disk", where, Result.UNKNOWN, "it does not say how full its disk is")
+    short = _percent(settings, "diskMaxUsedSpaceRatio", DISK_SHORT)
+    full = _percent(settings, "diskSpaceWarningLevelRatio", DISK_FULL)
+    remedy = "make room: `mq store sizes DIR` says which topics take it; or lower fileReservedTime"
+    return graded(
+        "disk",
+        where,
+        f"{used:.0%} used",
+        (used >= full, Result.PROBLEM, f"sends are refused; {remedy}"),
+        (used >= short, Result.WARNING, f"old files go at any hour; {remedy}"),
+    )
+
+
+def _percent(settings: Mapping[str, str], key: str, default: float) -> float:
+    text = settings.get(key, "")
+    return int(text) / 100 if text.isdecimal() else default
+
+
+def safety(where: str, settings: Mapping[str, str]) -> Iterator[Check]:
+    """Whether strangers may do what they like."""
+    address = settings.get("bindAddress")
+    if address is None:
+        yield Check("safety", where, Result.UNKNOWN, "it does not say on which address it listens")
+        return
+    asks = any(settings.get(key, "").lower() == "true" for key in ("authenticationEnabled", "aclEnable"))
+    accounts = "accounts" if asks else "no accounts"
+    yield graded(
+        "safety",
+        where,
+        f"listens on {address}, {accounts}",
+        (
+            address in ALL_ADDRESSES and not asks,
+            Result.WARNING,
+            "whoever reaches it may read, write and change everything: set bindAddress, a firewall, or "
+            "authenticationEnabled and authorizationEnabled",
+        ),
+    )
+    if asks and address in ALL_ADDRESSES:
+        mode = settings.get("tls.server.mode", "disabled")
+        yield graded(
+            "encryption",
+            where,
+            f"tls.server.mode={mode}",
+            (mode == "disabled", Result.WARNING, "who reads the network may send a signed request again: serve TLS"),
+        )
+
+
+def replication(where: str, settings: Mapping[str, str], slaves: int) -> Iterator[Check]:
+    """Whether a master that waits for slaves has any."""
+    if settings.get("brokerRole") != "SYNC_MASTER":
+        return
+    copies = settings.get("inSyncReplicas", "1")
+    needed = int(copies) - 1 if copies.isdecimal() else 0
+    yield graded(
+        "replication",
+        where,
+        f"SYNC_MASTER, inSyncReplicas={copies}, {slaves} slaves",
+        (slaves < needed, Result.PROBLEM, "sends are answered SLAVE_NOT_AVAILABLE: start its slaves"),
+        (slaves == 0, Result.WARNING, "there is no copy of its messages: start a slave, and set inSyncReplicas=2"),
+    )
