@@ -57,10 +57,10 @@ class DeliveredCopies:
         self._read_from: dict[tuple[str, int], int] = {}
         self._copies: dict[tuple[str, int], Counter[int]] = {}
 
-    def take(self, message: StoredMessage, topic: str, queue_id: int, due_ms: int, rolls: str | None = None) -> bool:
-        """Whether that queue holds a copy of the message, stored from `due_ms` on; each copy counts for one message."""
+    def take(self, message: StoredMessage, topic: str, queue_id: int, since_ms: int, rolls: str | None = None) -> bool:
+        """Whether that queue holds a copy of the message, stored from `since_ms` on; each copy counts for one message."""
         key = topic, queue_id
-        self._read(key, due_ms - _SLACK_MS)
+        self._read(key, since_ms - _SLACK_MS)
         copies, wanted = self._copies[key], identity(message, rolls)
         if not copies[wanted]:
             return False

@@ -89,16 +89,19 @@ class ScheduleMessageService:
             message = self._message(level, record)
             if message is None:
                 continue
-            due_ms = self._due_ms(level, message.head.store_timestamp)
-            if due_ms > self._now_ms() or not self._was_delivered(message, copies, due_ms):
+            now, due_ms = self._now_ms(), self._due_ms(level, message.head.store_timestamp)
+            if self._waits(level, due_ms, now):
+                return False
+            since_ms = due_ms if due_ms <= now else min(due_ms, message.head.born_timestamp)
+            if not self._was_delivered(message, copies, since_ms):
                 return False
             self._moved(level, message.head.queue_offset + 1)
         return bool(result.records)
 
     @staticmethod
-    def _was_delivered(message: StoredMessage, copies: DeliveredCopies, due_ms: int) -> bool:
+    def _was_delivered(message: StoredMessage, copies: DeliveredCopies, since_ms: int) -> bool:
         place = message.real_place
-        return place is not None and copies.take(message, *place, due_ms)
+        return place is not None and copies.take(message, *place, since_ms)
 
     # delivery
 
@@ -137,7 +140,7 @@ class ScheduleMessageService:
             if message is None:
                 continue
             due_ms = self._due_ms(level, message.head.store_timestamp)
-            if now < due_ms <= now + self._delay(level):
+            if self._waits(level, due_ms, now):
                 self._due[level] = due_ms
                 return False
             if not self._put(level, message):
@@ -171,6 +174,10 @@ class ScheduleMessageService:
 
     def _due_ms(self, level: int, store_timestamp: int) -> int:
         return delivery_time(level, store_timestamp, self._delays)
+
+    def _waits(self, level: int, due_ms: int, now: int) -> bool:
+        """What is further away than the level's delay was stored by a clock that was ahead: it does not wait."""
+        return now < due_ms <= now + self._delay(level)
 
     def _put(self, level: int, message: StoredMessage) -> bool:
         """Put the copy into the real queue; False where the store does not take it now."""

@@ -318,6 +318,26 @@ def test_same_message_sent_twice_is_delivered_twice_also_over_a_kill() -> None:
     assert store.max_offset_in_queue("T", 0) == 2
 
 
+@pytest.mark.parametrize("delivered_first", [True, False])
+def test_clock_that_went_back_brings_nothing_twice_over_a_kill(delivered_first: bool) -> None:
+    """As where a master whose clock was ahead is replaced by one that has its slave's store."""
+    store, clock = memory_store()
+    waiting(store, 1, b"x")
+    first = ScheduleMessageService(store, MemoryTable(), LEVELS, clock, 200)
+    if delivered_first:
+        clock.now += 1000
+        first.turn()
+    clock.now -= 90_000
+    first.turn()
+    store.dispatch()
+    second = ScheduleMessageService(store, MemoryTable(), LEVELS, clock, 200)
+    second.start()
+    assert second.offsets == {1: 1}
+    second.turn()
+    store.dispatch()
+    assert store.max_offset_in_queue("T", 0) == 1
+
+
 @pytest.mark.parametrize("with_table", [True, False], ids=["delayOffset.json", "without it"])
 def test_store_of_apaches_broker_goes_on_where_that_stopped(tmp_path: Path, with_table: bool) -> None:
     root = unpack_store("st", tmp_path)
