@@ -24,6 +24,7 @@ COMMANDS = {
     "bench": "twisted_mq.cli.bench.command:bench",
     "doctor": "twisted_mq.cli.doctor.command:doctor",
     "context": "twisted_mq.cli.context_commands:context",
+    "console": "twisted_mq.cli.console:console",
     "frames": "twisted_mq.cli.frames:frames",
     "store": "twisted_mq.cli.store:store",
     "order": "twisted_mq.cli.order:order",

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from twisted_mq.extras import require
+
 if TYPE_CHECKING:
     from twisted.internet.interfaces import IReactorTime
 
+    from twisted_mq.console.service import ConsoleService
     from twisted_mq.testing import EmbeddedCluster, OrderedCluster
 
 PORT = click.IntRange(0, 65535)
@@ -42,6 +45,7 @@ def default_store() -> str:
 @click.option(
     "--ordered", is_flag=True, help="Two broker groups for strictly ordered topics instead; their stores are temporary."
 )
+@click.option("--console-port", default=None, type=PORT, help="Serve the web console there too; 0 takes a free one.")
 @click.option("--json", "as_json", is_flag=True, help="Print one line of JSON, with the addresses, and nothing else.")
 @click.option("--verbose", is_flag=True, help="Print the servers' log on standard error.")
 def up(
@@ -52,13 +56,14 @@ def up(
     store: str | None,
     temporary: bool,
     ordered: bool,
+    console_port: int | None,
     as_json: bool,
     verbose: bool,
 ) -> None:
     """Run a name server and a broker in this process until Ctrl-C.
 
-    Topics are created by the first send. The store is kept between runs. There is no web console yet: look at the
-    cluster with `mq admin`.
+    Topics are created by the first send. The store is kept between runs. With --console-port pages for looking at it are
+    served at 127.0.0.1; the address with a token that lets one person in is printed.
 
     With --ordered two masters and their slaves run, all on free ports of 127.0.0.1, and what ZooKeeper would keep is in
     this process.
@@ -72,7 +77,9 @@ def up(
     if temporary and store:
         raise click.UsageError("--temporary and --store exclude each other.")
     if ordered and (store or advertise or port != BROKER_PORT or bind != LOOPBACK):
-        raise click.UsageError("--ordered goes with --namesrv-port, --temporary, --json and --verbose alone.")
+        raise click.UsageError(
+            "--ordered goes with --namesrv-port, --console-port, --temporary, --json and --verbose alone."
+        )
     from twisted_mq.cli.errors import CliError
     from twisted_mq.cli.logs import log_to_stderr
     from twisted_mq.cli.run import Interrupted, run_under_reactor
@@ -103,13 +110,16 @@ def up(
         )
         return cluster, lambda: json.dumps(_facts(cluster)) if as_json else _welcome(cluster, temporary)
 
+    if console_port is not None:
+        require("mq up --console-port", "console")
     try:
-        run_under_reactor(lambda reactor: _serve(*made(reactor)))
+        run_under_reactor(lambda reactor: _serve(reactor, *made(reactor), console_port, as_json))
     except Interrupted:
         if not as_json:
             click.echo("stopped")
     except PortError as error:
-        flag = "--namesrv-port" if error.port == first_port else "--port"
+        flags = {first_port: "--namesrv-port", console_port: "--console-port"}
+        flag = flags.get(error.port, "--port")
         raise CliError(in_flags(str(error), flag)) from error
     except StoreError as error:
         raise CliError(in_flags(str(error), "--port")) from error
@@ -123,16 +133,38 @@ def in_flags(text: str, port_flag: str) -> str:
     return text
 
 
-async def _serve(cluster: EmbeddedCluster | OrderedCluster, welcome: Callable[[], str]) -> None:
-    """Run the cluster until this coroutine is cancelled."""
+async def _serve(
+    reactor: IReactorTime,
+    cluster: EmbeddedCluster | OrderedCluster,
+    welcome: Callable[[], str],
+    console_port: int | None,
+    as_json: bool,
+) -> None:
+    """Run the cluster, and the console where it has a port, until this coroutine is cancelled."""
     from twisted.internet.defer import Deferred
 
     await cluster.start()
+    console: ConsoleService | None = None
     try:
+        if console_port is not None:
+            console = _started_console(reactor, cluster, console_port, as_json)
         click.echo(welcome())
+        if console is not None:
+            console.invite()
         await Deferred()
     finally:
+        if console is not None:
+            await console.stopService()
         await cluster.stop()
+
+
+def _started_console(
+    reactor: IReactorTime, cluster: EmbeddedCluster | OrderedCluster, port: int, as_json: bool
+) -> ConsoleService:
+    from twisted_mq.cli.console import started
+    from twisted_mq.console.settings import ConsoleSettings
+
+    return started(reactor, ConsoleSettings((cluster.name_server,), port=port), as_json)
 
 
 def _facts(cluster: EmbeddedCluster) -> dict[str, str]:

@@ -1,0 +1,24 @@
+"""Asking several servers, or one several things, at the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, TypeVar
+
+from twisted.internet.defer import Deferred, DeferredSemaphore, FirstError, gatherResults
+
+AT_ONCE = 16
+"""Questions that wait for their answers at the same time."""
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+async def at_once(ask: Callable[[T], Coroutine[Any, Any, R]], items: Iterable[T]) -> list[R]:
+    """The answers in the order of the items. Raises the first failure."""
+    slots = DeferredSemaphore(AT_ONCE)
+    asked = [slots.run(lambda item: Deferred.fromCoroutine(ask(item)), item) for item in items]
+    try:
+        return await gatherResults(asked, consumeErrors=True)
+    except FirstError as error:
+        error.subFailure.raiseException()

@@ -1,0 +1,86 @@
+"""Topics: what kind they are, where they are, how they are set, and changing that."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+
+import attrs
+
+from twisted_mq.admin.calls import Admin
+from twisted_mq.protocol.bodies import TopicConfig, TopicRouteData, decode_body
+from twisted_mq.protocol.bodies.topic_config import TopicConfigAndQueueMapping
+from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.headers import CreateTopicRequestHeader, GetTopicConfigRequestHeader
+from twisted_mq.protocol.names.routes import MASTER_ID
+from twisted_mq.protocol.names.system_topics import AUTO_CREATE_TOPIC, DLQ_PREFIX, RETRY_PREFIX, is_system_topic
+
+
+class TopicKind(enum.StrEnum):
+    """What topics are for."""
+
+    NORMAL = "normal"
+    RETRY = "retry"
+    DEAD_LETTERS = "dead letters"
+    SYSTEM = "system"
+
+
+def kind_of(topic: str, brokers_own: frozenset[str] = frozenset()) -> TopicKind:
+    """`brokers_own` has the names of clusters and brokers: each has a topic of its name."""
+    if topic.startswith(RETRY_PREFIX):
+        return TopicKind.RETRY
+    if topic.startswith(DLQ_PREFIX):
+        return TopicKind.DEAD_LETTERS
+    if is_system_topic(topic) or topic in brokers_own or topic.endswith("_REPLY_TOPIC"):
+        return TopicKind.SYSTEM
+    return TopicKind.NORMAL
+
+
+async def brokers_own_topics(admin: Admin) -> frozenset[str]:
+    """The names that clusters and brokers have topics of."""
+    cluster = await admin.cluster_info()
+    return frozenset({*(cluster.cluster_addr_table or {}), *(cluster.broker_addr_table or {})})
+
+
+def masters_of(route: TopicRouteData) -> dict[str, str]:
+    """Broker name -> its master's address, in order."""
+    held = {one.broker_name: (one.broker_addrs or {}).get(MASTER_ID) for one in route.broker_datas or ()}
+    return {name: address for name, address in sorted(held.items()) if address}
+
+
+async def topic_config(admin: Admin, address: str, topic: str) -> TopicConfig:
+    """How a broker has a topic. Raises BrokerError where it has none of this name."""
+    header = GetTopicConfigRequestHeader(topic=topic)
+    answer = await admin.invoke(address, RequestCode.GET_TOPIC_CONFIG, header)
+    return decode_body(TopicConfigAndQueueMapping, answer.body)
+
+
+async def put_topic(
+    admin: Admin, address: str, config: TopicConfig, attributes: Mapping[str, str] | None = None
+) -> None:
+    """Make or change a topic at a broker. `attributes` are changes, "+name" -> value; the others stay."""
+    text = ",".join(f"{name}={value}" for name, value in (attributes or {}).items())
+    header = CreateTopicRequestHeader(
+        topic=config.topic_name,
+        default_topic=AUTO_CREATE_TOPIC,
+        read_queue_nums=config.read_queue_nums,
+        write_queue_nums=config.write_queue_nums,
+        perm=config.perm,
+        topic_filter_type=config.topic_filter_type,
+        topic_sys_flag=config.topic_sys_flag,
+        order=config.order,
+        attributes=text,
+    )
+    await admin.invoke(address, RequestCode.UPDATE_AND_CREATE_TOPIC, header)
+
+
+def changed(config: TopicConfig, read_queues: int, write_queues: int, perm: int) -> TopicConfig:
+    """The same topic with other numbers."""
+    return TopicConfig(
+        **{
+            **{field.name: getattr(config, field.name) for field in attrs.fields(TopicConfig)},
+            "read_queue_nums": read_queues,
+            "write_queue_nums": write_queues,
+            "perm": perm,
+        }
+    )

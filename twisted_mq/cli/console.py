@@ -1,0 +1,95 @@
+"""`mq console`: pages in a browser for looking at a cluster and changing it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from twisted_mq.cli.server_options import reaches_servers
+from twisted_mq.extras import require
+
+if TYPE_CHECKING:
+    from twisted.internet.interfaces import IReactorTime
+
+    from twisted_mq.cli.servers import Servers
+    from twisted_mq.client.core.client_options import ClientOptions
+    from twisted_mq.console.service import ConsoleService
+    from twisted_mq.console.settings import ConsoleSettings
+
+DEFAULT_PORT = 8090
+
+
+@click.command(short_help="Serve pages for looking at a cluster and changing it.")
+@click.option(
+    "--console-port", default=DEFAULT_PORT, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one."
+)
+@click.option("--bind", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--accounts", is_flag=True, help="People log in with an access key of the cluster, not by a token.")
+@click.option("--read-only", is_flag=True, help="Nobody may change anything.")
+@click.option("--json", "as_json", is_flag=True, help="Print a line of JSON for each token, and nothing else.")
+@reaches_servers
+def console(console_port: int, bind: str, accounts: bool, read_only: bool, as_json: bool, servers: Servers) -> None:
+    """Serve the console until Ctrl-C. It prints an address with a token that lets one person in, and the next one then.
+
+    With --accounts people log in with an access key and a secret key of the cluster; those sign what they ask.
+
+    \b
+    Examples:
+      mq console
+      mq console --namesrv mq.example.org:9876 --accounts
+    """
+    require("mq console", "console")
+    from twisted_mq.cli.run import Interrupted, run_under_reactor
+    from twisted_mq.config.startup import warn_if_open
+    from twisted_mq.console.settings import ConsoleSettings
+    from twisted_mq.routing.name_servers import parse_addresses
+
+    warn_if_open(bind, "--bind")
+    settings = ConsoleSettings(
+        parse_addresses(servers.addresses, "--namesrv"),
+        bind=bind,
+        port=console_port,
+        accounts=accounts,
+        read_only=read_only,
+        client_options=_without_account(servers.client_options()) if accounts else servers.client_options(),
+    )
+    try:
+        run_under_reactor(lambda reactor: _serve(reactor, settings, as_json))
+    except Interrupted:
+        if not as_json:
+            click.echo("stopped")
+
+
+def _without_account(options: ClientOptions) -> ClientOptions:
+    """Nobody's account counts for others."""
+    import attrs
+
+    return attrs.evolve(options, access_key=None, secret_key=None)
+
+
+async def _serve(reactor: IReactorTime, settings: ConsoleSettings, as_json: bool) -> None:
+    """Until this coroutine is cancelled."""
+    from twisted.internet.defer import Deferred
+
+    service = started(reactor, settings, as_json)
+    try:
+        service.invite()
+        if not as_json:
+            click.echo("Ctrl-C stops it")
+        await Deferred()
+    finally:
+        await service.stopService()
+
+
+def started(reactor: IReactorTime, settings: ConsoleSettings, as_json: bool) -> ConsoleService:
+    """A console that listens, and prints where people come in once it is told to invite somebody. Raises PortError."""
+    from twisted_mq.console.service import ConsoleService
+
+    def announce(address: str) -> None:
+        click.echo(json.dumps({"console": address}) if as_json else f"console      {address}")
+
+    service = ConsoleService(settings, reactor, announce)
+    service.startService()
+    return service

@@ -1,0 +1,53 @@
+"""What a page answers, before it is HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+import attrs
+
+from twisted_mq.protocol.text.json_value import Json
+
+
+@attrs.frozen
+class Page:
+    """A template and its values."""
+
+    template: str
+    values: Mapping[str, object] = attrs.field(factory=dict)
+    status: int = 200
+
+
+@attrs.frozen
+class Redirect:
+    """Look at another page of the console; a path with its query."""
+
+    path: str
+
+
+@attrs.frozen
+class JsonValue:
+    """For scripts of the console's own pages."""
+
+    value: Json
+
+
+@attrs.frozen
+class Download:
+    """Bytes that a browser saves and never shows."""
+
+    file_name: str
+    content_type: str
+    body: bytes
+
+
+Answer: TypeAlias = Page | Redirect | JsonValue | Download
+
+
+class BadInput(Exception):
+    """What a form or an address says makes no sense; the text says what to give instead."""
+
+
+class NotThere(Exception):
+    """What an address names is not there; the text says where to look."""

@@ -1,0 +1,109 @@
+"""Letting people in: by a token that the console printed, or by an access key of the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from twisted_mq.admin.calls import Admin, select_address
+from twisted_mq.console.forms import said
+from twisted_mq.console.sessions import Attempts, OneTimeToken, Role, Session, Sessions
+from twisted_mq.console.settings import ConsoleSettings
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.wire.signature import Credentials
+
+MakeAdmin = Callable[[Credentials | None], Admin]
+
+
+class Refused(Exception):
+    """Nobody comes in by that; the text says why."""
+
+
+class Login:
+    """Gives sessions away."""
+
+    def __init__(
+        self,
+        settings: ConsoleSettings,
+        sessions: Sessions,
+        token: OneTimeToken,
+        attempts: Attempts,
+        make_admin: MakeAdmin,
+    ) -> None:
+        self._settings = settings
+        self._sessions = sessions
+        self._token = token
+        self._attempts = attempts
+        self._make_admin = make_admin
+
+    async def by_token(self, given: str) -> Session:
+        """Raises Refused."""
+        self._check_attempts()
+        if self._settings.accounts or not self._token.take(given):
+            self._attempts.failed()
+            raise Refused("That is not the token. Each counts once: take the last one that the console printed.")
+        admin = self._make_admin(self._settings.client_options.credentials)
+        return self._sessions.begin("token", self._role(Role.OPERATOR), admin)
+
+    async def by_account(self, access_key: str, secret_key: str, *, read_only: bool) -> Session:
+        """Raises Refused, and what requests raise."""
+        self._check_attempts()
+        if not self._settings.accounts or not access_key or not secret_key:
+            self._attempts.failed()
+            raise Refused("Give the access key and the secret key of an account of this cluster.")
+        admin = self._make_admin(Credentials(access_key, secret_key))
+        try:
+            role = await self._role_of(admin)
+        except BaseException:
+            self._attempts.failed()
+            admin.client.close()
+            raise
+        return self._sessions.begin(access_key, Role.READER if read_only else self._role(role), admin)
+
+    def _check_attempts(self) -> None:
+        wait_seconds = self._attempts.wait_seconds()
+        if wait_seconds:
+            raise Refused(f"Too many attempts failed. Try again in {wait_seconds:.0f} seconds.")
+
+    def _role(self, wanted: Role) -> Role:
+        return Role.READER if self._settings.read_only else wanted
+
+    async def _role_of(self, admin: Admin) -> Role:
+        """What a broker lets an account do. Raises Refused where the broker does not know it, or asks nobody who he is."""
+        address = await self._broker(admin)
+        if not await self._asks_who(address):
+            raise Refused(
+                "The brokers have no accounts: nobody can be told apart. Start the console without --accounts."
+            )
+        try:
+            await admin.broker_runtime(address)
+        except BrokerError as error:
+            raise Refused(f"The broker refuses this account: {said(error)}") from None
+        return Role.OPERATOR if await may_change(admin, address) else Role.READER
+
+    async def _broker(self, admin: Admin) -> str:
+        brokers = (await admin.cluster_info()).broker_addr_table or {}
+        addresses = [address for _, data in sorted(brokers.items()) if (address := select_address(data.broker_addrs))]
+        if not addresses:
+            raise Refused("No broker is there that could say whether this account is one.")
+        return addresses[0]
+
+    async def _asks_who(self, address: str) -> bool:
+        """Whether a broker refuses who does not sign."""
+        stranger = self._make_admin(None)
+        try:
+            await stranger.broker_runtime(address)
+        except BrokerError as error:
+            return error.response_code == ResponseCode.NO_PERMISSION
+        finally:
+            stranger.client.close()
+        return False
+
+
+async def may_change(admin: Admin, address: str) -> bool:
+    """Whether a broker would let somebody change its settings: asked with a change of nothing."""
+    try:
+        await admin.invoke(address, RequestCode.UPDATE_BROKER_CONFIG)
+    except BrokerError as error:
+        return error.response_code != ResponseCode.NO_PERMISSION
+    return True

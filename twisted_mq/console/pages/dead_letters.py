@@ -1,0 +1,106 @@
+"""Dead letters: which groups have some, the newest of a group, sending them again, saving them."""
+
+from __future__ import annotations
+
+from twisted_mq.admin.at_once import at_once
+from twisted_mq.admin.calls import Admin
+from twisted_mq.admin.dead_letters import GivenUp, dead_letters, fresh, given_up_by, note_resent, origin_topic
+from twisted_mq.admin.found_messages import find_message
+from twisted_mq.admin.message_value import message_line
+from twisted_mq.admin.queues import QueueReader
+from twisted_mq.admin.sending import started_producer
+from twisted_mq.console.answers import Answer, BadInput, Download, Page, Redirect
+from twisted_mq.console.forms import link
+from twisted_mq.console.visit import Visit, cut
+from twisted_mq.protocol.messages.message import MessageExt
+from twisted_mq.protocol.names.system_topics import DLQ_PREFIX
+
+MOST_SHOWN = 100
+"""The newest of each queue."""
+MOST_RESENT = 1000
+"""So many are sent again by one press of a button."""
+MOST_EXPORTED_BYTES = 32 * 1024 * 1024
+SENDERS = "mq_console"
+
+
+async def groups(visit: Visit) -> Answer:
+    """A page of the groups that have dead letters."""
+    every = sorted(topic for topic in await visit.admin.topic_list() if topic.startswith(DLQ_PREFIX))
+    shown = cut([topic.removeprefix(DLQ_PREFIX) for topic in every], visit.number("page", "The page", 1, 1))
+    rows: list[GivenUp] = await at_once(lambda name: given_up_by(visit.admin, name), shown.rows)
+    return Page("dead_letters.html", {"slice": shown, "rows": rows})
+
+
+async def group(visit: Visit) -> Answer:
+    """The newest dead letters of a group."""
+    name = visit.needed("name", "The group's name")
+    state = await given_up_by(visit.admin, name)
+    found = await _newest(visit.admin, name)
+    values = {"state": state, "messages": found, "older": state.messages - len(found), "origin_topic": origin_topic}
+    return Page("dead_letters_of.html", {**values, "dlq_topic": DLQ_PREFIX + name, "most_resent": MOST_RESENT})
+
+
+async def _newest(admin: Admin, group: str) -> list[MessageExt]:
+    topic = DLQ_PREFIX + group
+    reader = await QueueReader.of(admin, topic)
+    found: list[MessageExt] = []
+    for queue in reader.queues(topic):
+        first, end = await reader.span(queue, None, None)
+        async for result in reader.pulls(queue, max(first, end - MOST_SHOWN), end):
+            found += result.messages
+    return sorted(found, key=lambda message: -message.store_timestamp)
+
+
+async def resend(visit: Visit) -> Answer:
+    """Those that were chosen, or all that were not sent again yet."""
+    name = visit.needed("name", "The group's name")
+    if visit.text("which") == "rest":
+        sent = await _resend_rest(visit.admin, name)
+    else:
+        sent = await _resend_chosen(visit.admin, name, visit.every("id"))
+    visit.tell(f"{sent} dead letters of {name} were sent again to the topics where they came from.", good=sent > 0)
+    return Redirect(link("/dead-letters/group", name=name))
+
+
+async def _resend_chosen(admin: Admin, group: str, ids: list[str]) -> int:
+    """How far the rest was sent again stays as it is."""
+    if not ids:
+        raise BadInput("Choose the dead letters that shall be sent again.")
+    if len(ids) > MOST_RESENT:
+        raise BadInput(f"{MOST_RESENT} dead letters are sent again at once at most.")
+    topic = DLQ_PREFIX + group
+    chosen = [await find_message(admin, topic, one, None, known_brokers_alone=True) for one in ids]
+    if any(message.topic != topic for message in chosen):
+        raise BadInput(f"Not all of these are dead letters of {group}.")
+    async with started_producer(admin, SENDERS) as producer:
+        for message in chosen:
+            await producer.send(fresh(message))
+    return len(chosen)
+
+
+async def _resend_rest(admin: Admin, group: str) -> int:
+    """Each once: how far it went is kept at the broker."""
+    reader = await QueueReader.of(admin, DLQ_PREFIX + group)
+    sent = 0
+    async with started_producer(admin, SENDERS) as producer:
+        async for queue, message in dead_letters(admin, reader, group, begin_anew=False):
+            await producer.send(fresh(message))
+            await note_resent(admin, reader, group, queue, message)
+            sent += 1
+            if sent == MOST_RESENT:
+                break
+    return sent
+
+
+async def export(visit: Visit) -> Answer:
+    """All of a group, a JSON object a line."""
+    name = visit.needed("name", "The group's name")
+    reader = await QueueReader.of(visit.admin, DLQ_PREFIX + name)
+    lines: list[bytes] = []
+    total = 0
+    async for _, message in dead_letters(visit.admin, reader, name, begin_anew=True):
+        lines.append(message_line(message).encode())
+        total += len(lines[-1])
+        if total > MOST_EXPORTED_BYTES:
+            raise BadInput(f"These are more than {MOST_EXPORTED_BYTES >> 20} MiB: take `mq dlq export {name}`.")
+    return Download(f"dead-letters-{name}.jsonl", "application/x-ndjson", b"".join(lines))

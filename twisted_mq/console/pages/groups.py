@@ -1,0 +1,194 @@
+"""Consumer groups: the list, one group's clients, lag and subscriptions, moving its offsets with a look before."""
+
+from __future__ import annotations
+
+import attrs
+
+from twisted_mq.admin.at_once import at_once
+from twisted_mq.admin.calls import Admin
+from twisted_mq.admin.groups import consume_stats, consumer_connection, running_info
+from twisted_mq.admin.lag import QueueLag, groups_among, queue_lags
+from twisted_mq.admin.offsets import TO_THE_END, Move, goals_of_time, planned_moves, reset_members, reset_stored
+from twisted_mq.console.answers import Answer, BadInput, NotThere, Page, Redirect
+from twisted_mq.console.forms import link, when
+from twisted_mq.console.subscriptions import conflicts
+from twisted_mq.console.visit import Visit, cut
+from twisted_mq.protocol.bodies import ConsumerConnection, ConsumerRunningInfo, ConsumeStats, MessageQueue
+from twisted_mq.protocol.errors import ProtocolError
+from twisted_mq.protocol.headers import ResetOffsetRequestHeader
+from twisted_mq.protocol.names.system_topics import BROKERS_GROUPS, RETRY_PREFIX
+from twisted_mq.protocol.names.versions import version_name
+from twisted_mq.remoting.errors import RemotingError
+
+MOST_MEMBERS = 64
+"""So many members are asked what they do; of a larger group the others are listed alone."""
+
+GOALS = {"time": "a time", "earliest": "the first message", "latest": "the end"}
+FIRST_MS = 0
+
+
+@attrs.frozen
+class GroupState:
+    """What is known of a group; None for what no broker can tell."""
+
+    name: str
+    connection: ConsumerConnection | None = None
+    lags: list[QueueLag] | None = None
+    rate: float | None = None
+
+    @property
+    def members(self) -> int:
+        return 0 if self.connection is None else len(self.connection.connection_set)
+
+    @property
+    def topics(self) -> list[str]:
+        return sorted({one.queue.topic for one in self.lags or () if not one.queue.topic.startswith(RETRY_PREFIX)})
+
+    @property
+    def waiting(self) -> int | None:
+        return None if self.lags is None else sum(one.waiting for one in self.lags)
+
+    @property
+    def behind_seconds(self) -> int | None:
+        known = [one.behind_seconds for one in self.lags or () if one.behind_seconds is not None]
+        return max(known, default=None)
+
+
+async def group_state(admin: Admin, name: str) -> GroupState:
+    """Asks the group's brokers."""
+    connection: ConsumerConnection | None = None
+    stats: ConsumeStats | None = None
+    try:
+        connection = await consumer_connection(admin, name)
+    except (ProtocolError, RemotingError):
+        connection = None  # nobody is there, or nobody knows
+    try:
+        stats = await consume_stats(admin, name)
+    except (ProtocolError, RemotingError):
+        return GroupState(name, connection)
+    return GroupState(name, connection, queue_lags(stats, admin.now_ms()), stats.consume_tps)
+
+
+async def groups(visit: Visit) -> Answer:
+    """A page of the list."""
+    wanted = visit.text("q").lower()
+    every = [name for name in groups_among(await visit.admin.topic_list()) if name not in BROKERS_GROUPS]
+    names = [name for name in every if wanted in name.lower()]
+    shown = cut(names, visit.number("page", "The page", 1, 1))
+    rows = await at_once(lambda name: group_state(visit.admin, name), shown.rows)
+    return Page("groups.html", {"slice": shown, "rows": rows, "q": visit.text("q"), "total": len(every)})
+
+
+@attrs.frozen
+class Member:
+    """A client of a group; `info` is what it reports of itself, None where it does not answer."""
+
+    client_id: str
+    address: str
+    language: str
+    version: str
+    info: ConsumerRunningInfo | None = None
+
+    @property
+    def queues(self) -> list[MessageQueue] | None:
+        return None if self.info is None else sorted({*self.info.mq_table, *self.info.mq_pop_table})
+
+
+async def group(visit: Visit) -> Answer:
+    """One group."""
+    name = visit.needed("name", "The group's name")
+    state = await group_state(visit.admin, name)
+    if state.connection is None and state.lags is None and name not in groups_among(await visit.admin.topic_list()):
+        raise NotThere(f"No broker knows a group {name}.")
+    members = await _members(visit.admin, state)
+    infos = {one.client_id: one.info for one in members if one.info is not None}
+    values = {
+        "state": state,
+        "members": members,
+        "holders": _holders(members),
+        "conflicts": conflicts(infos),
+        "goals": GOALS,
+        "silent": sum(one.info is None for one in members),
+    }
+    return Page("group.html", values)
+
+
+async def _members(admin: Admin, state: GroupState) -> list[Member]:
+    found = [
+        Member(one.client_id, one.client_addr, one.language, version_name(one.version))
+        for one in (state.connection.connection_set if state.connection else ())
+    ]
+    asked = await at_once(lambda one: _with_info(admin, state.name, one), found[:MOST_MEMBERS])
+    return [*asked, *found[MOST_MEMBERS:]]
+
+
+async def _with_info(admin: Admin, group: str, member: Member) -> Member:
+    try:
+        return attrs.evolve(member, info=await running_info(admin, group, member.client_id))
+    except (ProtocolError, RemotingError):
+        return member
+
+
+def _holders(members: list[Member]) -> dict[MessageQueue, str]:
+    """Who has which queue."""
+    return {queue: member.client_id for member in members for queue in member.queues or ()}
+
+
+# moving offsets
+
+
+@attrs.frozen
+class Goal:
+    """Where a form wants a group to be; -1 ms for the end of each queue."""
+
+    group: str
+    topic: str
+    kind: str
+    time_ms: int
+
+    def __str__(self) -> str:
+        return f"{when(self.time_ms)} UTC" if self.kind == "time" else GOALS[self.kind]
+
+
+def _goal(visit: Visit) -> Goal:
+    """Raises BadInput."""
+    group, topic = visit.needed("name", "The group's name"), visit.needed("topic", "The topic")
+    kind = visit.text("to", "time")
+    if kind not in GOALS:
+        raise BadInput(f"{kind!r} is nowhere to go: take a time, the first message or the end.")
+    if kind != "time":
+        return Goal(group, topic, kind, FIRST_MS if kind == "earliest" else TO_THE_END)
+    time_ms = visit.time_ms("time", "The time")
+    if time_ms is None:
+        raise BadInput("Say to which time the group shall go.")
+    return Goal(group, topic, kind, time_ms)
+
+
+async def preview(visit: Visit) -> Answer:
+    """What moving would do; changes nothing."""
+    goal = _goal(visit)
+    route = await visit.admin.topic_route(goal.topic)
+    moves = await planned_moves(
+        visit.admin, goal.group, await goals_of_time(visit.admin, goal.topic, route, goal.time_ms)
+    )
+    state = await group_state(visit.admin, goal.group)
+    return Page("reset.html", {"goal": goal, "moves": moves, "sums": _sums(moves), "members": state.members})
+
+
+def _sums(moves: list[Move]) -> dict[str, int]:
+    return {"again": sum(one.again for one in moves), "skipped": sum(one.skipped for one in moves)}
+
+
+async def reset(visit: Visit) -> Answer:
+    """Move the group, with its members where some are there."""
+    admin, goal = visit.admin, _goal(visit)
+    route = await admin.topic_route(goal.topic)
+    header = ResetOffsetRequestHeader(group=goal.group, topic=goal.topic, timestamp=goal.time_ms, is_force=True)
+    table = await reset_members(admin, route, header)
+    if table is None:
+        stored = reset_stored(admin, goal.group, goal.topic, goal.time_ms, True, route)
+        moved = len([done async for done in stored])
+    else:
+        moved = len(table)
+    visit.tell(f"{goal.group} is at {goal} in {moved} queues of {goal.topic}.", good=moved > 0)
+    return Redirect(link("/group", name=goal.group))

@@ -1,0 +1,137 @@
+"""Messages: found by id, by key or by time; one with its body, its traces and who has consumed it."""
+
+from __future__ import annotations
+
+from twisted_mq.admin.at_once import at_once
+from twisted_mq.admin.calls import Admin
+from twisted_mq.admin.found_messages import FOREVER_MS, find_message, messages_of_key
+from twisted_mq.admin.message_tracks import MessageTrack, message_tracks
+from twisted_mq.admin.queues import QueueReader
+from twisted_mq.admin.traces import traces_of
+from twisted_mq.console.answers import Answer, BadInput, Download, Page, Redirect
+from twisted_mq.console.bodies import VIEWS, body_view
+from twisted_mq.console.forms import link, said
+from twisted_mq.console.timeline import Timeline, timeline
+from twisted_mq.console.visit import Visit
+from twisted_mq.protocol.bodies import MessageQueue
+from twisted_mq.protocol.codes import ResponseCode
+from twisted_mq.protocol.errors import BrokerError, ProtocolError
+from twisted_mq.protocol.messages.message import MessageExt
+from twisted_mq.protocol.messages.trace import TRACE_TOPIC
+from twisted_mq.remoting.errors import RemotingError
+
+WAYS = {"time": "by time", "key": "by key", "id": "by id"}
+MOST_SHOWN = 200
+MOST_OF_A_QUEUE = 32
+MOST_TRACES = 64
+
+
+async def messages(visit: Visit) -> Answer:
+    """The forms, and what the one that was sent finds."""
+    way, topic = visit.text("by", "time"), visit.text("topic")
+    if way not in WAYS:
+        raise BadInput(f"{way!r} is no way to find messages.")
+    if way == "id" and visit.text("id"):
+        return Redirect(link("/message", topic=topic or None, id=visit.text("id")))
+    found = await _found(visit, way, topic) if topic else None
+    values = {
+        "way": way,
+        "ways": WAYS,
+        "topic": topic,
+        "key": visit.text("key"),
+        "begin": visit.text("begin"),
+        "end": visit.text("end"),
+        "found": None if found is None else sorted(found, key=lambda one: -one.store_timestamp)[:MOST_SHOWN],
+        "most_of_a_queue": MOST_OF_A_QUEUE,
+    }
+    return Page("messages.html", values)
+
+
+async def _found(visit: Visit, way: str, topic: str) -> list[MessageExt] | None:
+    """None where a form is not filled in."""
+    begin_ms, end_ms = visit.time_ms("begin", "From"), visit.time_ms("end", "To")
+    if way == "time":
+        return await _stored_between(visit.admin, topic, begin_ms, end_ms)
+    key = visit.text("key")
+    if not key:
+        return None
+    try:
+        return await messages_of_key(visit.admin, topic, key, MOST_SHOWN, begin_ms or 0, end_ms or FOREVER_MS)
+    except BrokerError as error:
+        if error.response_code != ResponseCode.NO_MESSAGE:
+            raise
+        return []
+
+
+async def _stored_between(admin: Admin, topic: str, begin_ms: int | None, end_ms: int | None) -> list[MessageExt]:
+    """The first of each queue from a time on, or the last ones where none is given."""
+    reader = await QueueReader.of(admin, topic)
+
+    async def of_queue(queue: MessageQueue) -> list[MessageExt]:
+        first, last = await reader.span(queue, begin_ms, end_ms)
+        if begin_ms is None:
+            first = max(first, last - MOST_OF_A_QUEUE)
+        found: list[MessageExt] = []
+        async for result in reader.pulls(queue, first, last):
+            found += [one for one in result.messages if one.queue_offset < last]
+            if len(found) >= MOST_OF_A_QUEUE:
+                break
+        return found[:MOST_OF_A_QUEUE]
+
+    by_queue = await at_once(of_queue, reader.queues(topic))
+    return [message for found in by_queue for message in found]
+
+
+async def message(visit: Visit) -> Answer:
+    """One message."""
+    found = await _wanted(visit)
+    kind = visit.text("view")
+    if kind and kind not in VIEWS:
+        raise BadInput(f"{kind!r} is no view of a body.")
+    traces, trace_problem = await _traces(visit.admin, found)
+    values = {
+        "message": found,
+        "asked": {"topic": found.topic, "id": found.msg_id},
+        "view": body_view(found.body, kind),
+        "views": VIEWS,
+        "tracks": await _tracks(visit.admin, found),
+        "timeline": traces,
+        "trace_problem": trace_problem,
+    }
+    return Page("message.html", values)
+
+
+async def _wanted(visit: Visit) -> MessageExt:
+    topic, message_id = visit.needed("topic", "The topic"), visit.needed("id", "The message's id")
+    return await find_message(visit.admin, topic, message_id, None, known_brokers_alone=True)
+
+
+async def body(visit: Visit) -> Answer:
+    """The body's bytes."""
+    found = await _wanted(visit)
+    return Download(f"{found.unique_key or found.msg_id}.bin", "application/octet-stream", found.body)
+
+
+async def _tracks(admin: Admin, found: MessageExt) -> list[MessageTrack]:
+    try:
+        return await message_tracks(admin, found)
+    except (ProtocolError, RemotingError):
+        return []
+
+
+async def _traces(admin: Admin, found: MessageExt) -> tuple[Timeline | None, str]:
+    """What clients traced; or why there is nothing."""
+    message_id = found.unique_key or found.msg_id
+    try:
+        kept = await messages_of_key(admin, TRACE_TOPIC, message_id, MOST_TRACES, 0, FOREVER_MS)
+    except BrokerError as error:
+        if error.response_code in (ResponseCode.NO_MESSAGE, ResponseCode.TOPIC_NOT_EXIST):
+            return None, "No client has traced this message: producers and consumers do so with message_trace=True."
+        return None, said(error)
+    except (ProtocolError, RemotingError) as error:
+        return None, said(error)
+    try:
+        shown = [one for trace in kept for one in traces_of(trace, message_id)]
+    except ValueError:
+        return None, "A client's trace of this message can't be read."
+    return timeline(shown), ""

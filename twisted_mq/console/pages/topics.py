@@ -1,0 +1,255 @@
+"""Topics: the list, one topic's route, status and settings, changing them, a message to try."""
+
+from __future__ import annotations
+
+import attrs
+
+from twisted_mq.admin.at_once import at_once
+from twisted_mq.admin.calls import Admin
+from twisted_mq.admin.groups import addresses_of
+from twisted_mq.admin.sending import send_once
+from twisted_mq.admin.statistics import Counted, counted
+from twisted_mq.admin.topics import TopicKind, brokers_own_topics, changed, kind_of, masters_of, put_topic, topic_config
+from twisted_mq.client.producing.send_result import SendStatus
+from twisted_mq.console.answers import Answer, BadInput, Page, Redirect
+from twisted_mq.console.forms import link, said
+from twisted_mq.console.visit import Visit, cut
+from twisted_mq.protocol.bodies import MessageQueue, TopicConfig, TopicOffset, TopicRouteData
+from twisted_mq.protocol.errors import ProtocolError
+from twisted_mq.protocol.flags import perm_text
+from twisted_mq.protocol.messages.message import Message
+from twisted_mq.protocol.names.routes import MASTER_ID
+from twisted_mq.protocol.names.validation import topic_fault
+from twisted_mq.remoting.errors import RemotingError
+
+PERMISSIONS = {6: "read and write", 4: "read only", 2: "write only"}
+MOST_QUEUES = 1024
+MOST_BODY_BYTES = 256 * 1024
+SENDERS = "mq_console"
+"""The producer group of messages that are sent to try a topic."""
+
+
+@attrs.frozen
+class TopicRow:
+    """A topic in the list; without a route where it has none any more."""
+
+    name: str
+    kind: TopicKind
+    route: TopicRouteData | None = None
+    problem: str | None = None
+
+    @property
+    def brokers(self) -> list[str]:
+        return sorted(one.broker_name for one in self.route.broker_datas or ()) if self.route else []
+
+    @property
+    def reads(self) -> int | None:
+        return sum(one.read_queue_nums for one in self.route.queue_datas or ()) if self.route else None
+
+    @property
+    def writes(self) -> int | None:
+        return sum(one.write_queue_nums for one in self.route.queue_datas or ()) if self.route else None
+
+    @property
+    def perms(self) -> str:
+        found = sorted({perm_text(one.perm) for one in self.route.queue_datas or ()}) if self.route else []
+        return ", ".join(found)
+
+
+async def topics(visit: Visit) -> Answer:
+    """A page of the list: those whose names have a text in them, of one kind."""
+    own = await brokers_own_topics(visit.admin)
+    wanted, kind = visit.text("q").lower(), visit.text("kind", TopicKind.NORMAL)
+    if kind not in (*TopicKind, "all"):
+        raise BadInput(f"{kind!r} is no kind of topics.")
+    every = await visit.admin.topic_list()
+    names = sorted(name for name in every if wanted in name.lower() and (kind == "all" or kind_of(name, own) == kind))
+    shown = cut(names, visit.number("page", "The page", 1, 1))
+    rows = await at_once(lambda name: _row(visit.admin, name, kind_of(name, own)), shown.rows)
+    values = {"slice": shown, "rows": rows, "q": visit.text("q"), "kind": kind, "kinds": ["all", *TopicKind]}
+    return Page("topics.html", {**values, "total": len(every), "permissions": PERMISSIONS})
+
+
+async def _row(admin: Admin, name: str, kind: TopicKind) -> TopicRow:
+    try:
+        return TopicRow(name, kind, await admin.topic_route(name))
+    except (ProtocolError, RemotingError) as error:
+        return TopicRow(name, kind, problem=said(error))
+
+
+@attrs.frozen
+class QueueRow:
+    """A queue of a topic."""
+
+    queue: MessageQueue
+    offset: TopicOffset
+
+    @property
+    def messages(self) -> int:
+        return self.offset.max_offset - self.offset.min_offset
+
+
+@attrs.frozen
+class TopicAtBroker:
+    """How one broker has a topic; `config` is None, and `problem` says why, where it can't say."""
+
+    broker_name: str
+    address: str
+    config: TopicConfig | None = None
+    problem: str | None = None
+
+
+async def topic(visit: Visit) -> Answer:
+    """One topic."""
+    admin, name = visit.admin, visit.needed("name", "The topic's name")
+    route = await admin.topic_route(name)
+    queues, problems = await _queues(admin, name, route)
+    settings = await at_once(lambda one: _at_broker(admin, name, *one), masters_of(route).items())
+    values = {
+        "name": name,
+        "kind": kind_of(name, await brokers_own_topics(admin)),
+        "route": route,
+        "queues": queues,
+        "messages": sum(row.messages for row in queues) if not problems else None,
+        "problems": problems,
+        "settings": settings,
+        "first": next((one.config for one in settings if one.config is not None), None),
+        "groups": await _groups(admin, name, route),
+        "sent": await _sent(admin, name, route),
+        "permissions": PERMISSIONS,
+        "perm_text": perm_text,
+    }
+    return Page("topic.html", values)
+
+
+async def _queues(admin: Admin, name: str, route: TopicRouteData) -> tuple[list[QueueRow], list[str]]:
+    """What brokers say of the queues, and which brokers say nothing."""
+    found: list[QueueRow] = []
+    problems: list[str] = []
+    for address in addresses_of(route):
+        try:
+            table = (await admin.topic_stats(address, name)).offset_table
+        except (ProtocolError, RemotingError) as error:
+            problems.append(f"{address}: {said(error)}")
+            continue
+        found += [QueueRow(queue, offset) for queue, offset in table.items()]
+    return sorted(found, key=lambda row: row.queue), problems
+
+
+async def _at_broker(admin: Admin, name: str, broker_name: str, address: str) -> TopicAtBroker:
+    try:
+        return TopicAtBroker(broker_name, address, await topic_config(admin, address, name))
+    except (ProtocolError, RemotingError) as error:
+        return TopicAtBroker(broker_name, address, problem=said(error))
+
+
+async def _groups(admin: Admin, name: str, route: TopicRouteData) -> list[str] | None:
+    """The groups that consume it at any broker; None where none can say."""
+    found: set[str] = set()
+    answered = False
+    for address in addresses_of(route):
+        try:
+            found.update(await admin.consumer_groups(address, name))
+            answered = True
+        except (ProtocolError, RemotingError):
+            continue
+    return sorted(found) if answered else None
+
+
+async def _sent(admin: Admin, name: str, route: TopicRouteData) -> Counted | None:
+    try:
+        return await counted(admin, route, "TOPIC_PUT_NUMS", name)
+    except (ProtocolError, RemotingError):
+        return None
+
+
+# changes
+
+
+def _numbers(visit: Visit) -> tuple[int, int, int]:
+    """Read queues, write queues and permission of a form. Raises BadInput."""
+    reads = visit.number("read_queues", "Read queues", 8, 1, MOST_QUEUES)
+    writes = visit.number("write_queues", "Write queues", 8, 1, MOST_QUEUES)
+    perm = visit.number("perm", "The permission", 6)
+    if perm not in PERMISSIONS:
+        raise BadInput("The permission is to read, to write, or both.")
+    return reads, writes, perm
+
+
+async def create(visit: Visit) -> Answer:
+    """A new topic at all masters of a cluster."""
+    name = visit.needed("name", "The topic's name")
+    fault = topic_fault(name)
+    if fault:
+        raise BadInput(fault)
+    if name in await visit.admin.topic_list():
+        raise BadInput(f"Topic {name} is there already: change it on its page.")
+    reads, writes, perm = _numbers(visit)
+    cluster = await visit.admin.cluster_info()
+    table = sorted((cluster.broker_addr_table or {}).items())
+    masters = [address for _, data in table if (address := (data.broker_addrs or {}).get(MASTER_ID))]
+    if not masters:
+        raise BadInput("No master is up that could take the topic.")
+    for address in masters:
+        await put_topic(visit.admin, address, TopicConfig(name, reads, writes, perm))
+    visit.tell(f"Topic {name} is made at {len(masters)} brokers; its route follows within a moment.")
+    return Redirect(link("/topics", q=name))
+
+
+async def change(visit: Visit) -> Answer:
+    """Numbers of queues and permission, at all masters of the topic."""
+    name = visit.needed("name", "The topic's name")
+    reads, writes, perm = _numbers(visit)
+    masters = masters_of(await visit.admin.topic_route(name))
+    for address in masters.values():
+        config = await topic_config(visit.admin, address, name)
+        await put_topic(visit.admin, address, changed(config, reads, writes, perm))
+    visit.tell(f"Topic {name} is changed at {len(masters)} brokers.")
+    return Redirect(link("/topic", name=name))
+
+
+async def delete(visit: Visit) -> Answer:
+    """The topic at all its brokers and at the name servers; its name has to be typed."""
+    admin, name = visit.admin, visit.needed("name", "The topic's name")
+    if visit.text("typed") != name:
+        raise BadInput(f"Type the name {name} to delete it.")
+    if kind_of(name, await brokers_own_topics(admin)) == TopicKind.SYSTEM:
+        raise BadInput("The brokers' own topics stay.")
+    route = await admin.topic_route(name)
+    for broker in route.broker_datas or ():
+        for address in (broker.broker_addrs or {}).values():
+            await admin.delete_topic(address, name)
+    for cluster_name in sorted({broker.cluster for broker in route.broker_datas or ()}):
+        for name_server in admin.name_servers:
+            await admin.delete_route(name_server, cluster_name, name)
+    visit.tell(f"Topic {name} is deleted.")
+    return Redirect("/topics")
+
+
+async def send(visit: Visit) -> Answer:
+    """One message, as it was typed."""
+    name, body = visit.needed("name", "The topic's name"), visit.whole("body").encode("utf-8", "replace")
+    if len(body) > MOST_BODY_BYTES:
+        raise BadInput(f"The body has {len(body)} bytes; here {MOST_BODY_BYTES} may be sent at most.")
+    message = Message.make(name, body, visit.text("tags") or None, visit.text("keys") or None, _properties(visit))
+    delay_level = visit.number("delay_level", "The delay level", 0, 0, 18)
+    if delay_level:
+        message.delay_time_level = delay_level
+    result = await send_once(visit.admin, message, SENDERS)
+    visit.tell(
+        f"{result.status.name}: {result.msg_id} is in queue {result.queue.queue_id} of {result.queue.broker_name}.",
+        good=result.status == SendStatus.SEND_OK,
+        link=None if delay_level else link("/message", topic=name, id=result.offset_msg_id),
+    )
+    return Redirect(link("/topic", name=name))
+
+
+def _properties(visit: Visit) -> dict[str, str]:
+    """The lines name=value of a form. Raises BadInput for others."""
+    found: dict[str, str] = {}
+    for line in filter(None, map(str.strip, visit.whole("properties").splitlines())):
+        key, equals, value = line.partition("=")
+        if not equals or not key.strip():
+            raise BadInput(f"Properties are lines of the form name=value, not {line!r}.")
+        found[key.strip()] = value.strip()
+    return found

@@ -1,0 +1,138 @@
+"""A console that listens: its port, its sessions' connections, and their end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+from twisted.application.service import Service
+from twisted.internet import defer, interfaces
+from twisted.internet.task import deferLater
+from twisted.web.http import Request
+from twisted.web.resource import IResource
+from twisted.web.server import Request as PageRequest
+from twisted.web.server import Site
+
+from twisted_mq.admin.calls import Admin
+from twisted_mq.client.core.client_options import ClientOptions
+from twisted_mq.console.app import ConsoleApp
+from twisted_mq.console.login import Login
+from twisted_mq.console.sessions import Attempts, OneTimeToken, Secret, Sessions, new_secret
+from twisted_mq.console.settings import ConsoleSettings
+from twisted_mq.encryption.clients import encrypted
+from twisted_mq.protocol.wire.signature import Credentials
+from twisted_mq.remoting.client import Connect, RemotingClient, tcp_endpoint
+from twisted_mq.remoting.listen import bind, listen
+
+IDLE_SECONDS = 60.0
+MOST_FORM_BYTES = 1024 * 1024
+"""What a form may have; a longer one is cut off with its connection."""
+
+
+def _encrypted(options: ClientOptions, reactor: interfaces.IReactorTime) -> Connect | None:
+    """Raises ConfigError for certificates that cannot be read, MissingExtra."""
+    if options.tls is None:
+        return None
+    return encrypted(tcp_endpoint(reactor, options.connect_timeout_seconds), options.tls, reactor.seconds(), reactor)
+
+
+class ConsoleRequest(PageRequest):
+    """A request with a body of a bounded length."""
+
+    def gotLength(self, length: int | None) -> None:
+        if length is None or length > MOST_FORM_BYTES:
+            self.channel.loseConnection()
+            length = 0
+        super().gotLength(length)
+
+
+class ConsoleSite(Site):
+    """Writes no log of requests: their addresses have names and ids of messages."""
+
+    requestFactory = ConsoleRequest
+    displayTracebacks = False
+
+    def getResourceFor(self, request: PageRequest) -> IResource:
+        """A path that is no text is that of no page."""
+        resource: IResource = super().getResourceFor(request)
+        try:
+            b"/".join(request.postpath or []).decode()
+        except UnicodeDecodeError:
+            request.postpath = [b"no-text"]
+        return resource
+
+    def log(self, request: Request) -> None:
+        """Nothing."""
+
+
+class ConsoleService(Service):
+    """Up between `startService` and `stopService`. `announce` is told the addresses where people come in.
+
+    Making one raises ConfigError for certificates that cannot be read, MissingExtra.
+    """
+
+    def __init__(
+        self,
+        settings: ConsoleSettings,
+        reactor: interfaces.IReactorTime,
+        announce: Callable[[str], None],
+        secret: Secret = new_secret,
+    ) -> None:
+        self.settings = settings
+        self._reactor = reactor
+        self._connect = _encrypted(settings.client_options, reactor)
+        self._sessions = Sessions(reactor.seconds, secret)
+        self._announce = announce
+        # behind the # it never leaves the browser: no log of requests and no other page gets it
+        self._token = OneTimeToken(lambda token: announce(f"{self.url}login#{token}"), secret)
+        login = Login(settings, self._sessions, self._token, Attempts(reactor.seconds), self.admin)
+        self._app = ConsoleApp(settings, self._sessions, login)
+        self._listening: interfaces.IListeningPort | None = None
+        self.port = settings.port
+
+    @property
+    def url(self) -> str:
+        """Where browsers find it."""
+        host = f"[{self.settings.bind}]" if ":" in self.settings.bind else self.settings.bind
+        return f"http://{host}:{self.port}/"
+
+    def admin(self, credentials: Credentials | None) -> Admin:
+        """Connections of somebody's own, which sign as he does."""
+        reactor, keys = self._reactor, credentials
+        options = attrs.evolve(
+            self.settings.client_options,
+            access_key=None if keys is None else keys.access_key,
+            secret_key=None if keys is None else keys.secret_key,
+        )
+        return Admin(
+            client=RemotingClient(reactor, connect=self._connect, credentials=credentials),
+            name_servers=list(self.settings.name_servers),
+            now_ms=lambda: int(reactor.seconds() * 1000),
+            sleep=lambda seconds: deferLater(reactor, seconds),
+            reactor=reactor,
+            credentials=credentials,
+            client_options=lambda: options,
+        )
+
+    def startService(self) -> None:
+        """Raises PortError."""
+        bound = bind(self.settings.bind, self.settings.port, "--console-port")
+        self.port = bound.getsockname()[1]
+        site = ConsoleSite(self._app.resource(), timeout=IDLE_SECONDS, reactor=self._reactor)
+        site.noisy = False
+        self._listening = listen(interfaces.IReactorSocket(self._reactor), bound, site)
+        super().startService()
+
+    def invite(self) -> None:
+        """Announce where somebody comes in; a token that was used up is followed by another address by itself."""
+        if self.settings.accounts:
+            self._announce(self.url)
+        else:
+            self._token.renew()
+
+    def stopService(self) -> defer.Deferred[None]:
+        """All connections closed. A second call does nothing."""
+        self._sessions.end_all()
+        listening, self._listening = self._listening, None
+        stopped = defer.succeed(None) if listening is None else defer.maybeDeferred(listening.stopListening)
+        return stopped.addCallback(lambda _: super(ConsoleService, self).stopService())

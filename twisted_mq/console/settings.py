@@ -1,0 +1,27 @@
+"""How a console is set up."""
+
+from __future__ import annotations
+
+import attrs
+
+from twisted_mq.client.core.client_options import ClientOptions
+
+LOOPBACK = "127.0.0.1"
+DEFAULT_PORT = 8090
+
+
+@attrs.frozen
+class ConsoleSettings:
+    """Without `accounts` people come in by a token, and all requests are signed as `client_options` say."""
+
+    name_servers: tuple[str, ...]
+    bind: str = LOOPBACK
+    port: int = DEFAULT_PORT
+    accounts: bool = False
+    """People log in with an access key of the cluster; it signs their requests."""
+    read_only: bool = False
+    """Nobody may change anything."""
+    client_options: ClientOptions = attrs.field(factory=ClientOptions)
+    """How servers are reached: encryption, and the account that counts without `accounts`."""
+    coordinator: str | None = None
+    """Where the lists of ordered topics are; None: not asked."""

@@ -1,0 +1,46 @@
+"""Whether the members of a group want the same: where not, some get messages of others, or none get some."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+import attrs
+
+from twisted_mq.protocol.bodies import ConsumerRunningInfo
+from twisted_mq.protocol.names.system_topics import RETRY_PREFIX
+
+NOT_SUBSCRIBED = "not subscribed"
+
+
+@attrs.frozen
+class Conflict:
+    """A topic that members see differently: what they want of it -> who."""
+
+    topic: str
+    wanted: Mapping[str, list[str]]
+
+
+def conflicts(infos: Mapping[str, ConsumerRunningInfo]) -> list[Conflict]:
+    """By topic. Retry topics are each member's own affair."""
+    wanted = {client_id: _expressions(info) for client_id, info in infos.items()}
+    topics = sorted({topic for expressions in wanted.values() for topic in expressions})
+    found = []
+    for topic in topics:
+        by_expression: defaultdict[str, list[str]] = defaultdict(list)
+        for client_id in sorted(wanted):
+            by_expression[wanted[client_id].get(topic, NOT_SUBSCRIBED)].append(client_id)
+        if len(by_expression) > 1:
+            found.append(Conflict(topic, dict(by_expression)))
+    return found
+
+
+def _expressions(info: ConsumerRunningInfo) -> dict[str, str]:
+    """Topic -> what of it, as the member wrote it; SQL with its name."""
+    return {
+        one.topic: one.sub_string
+        if one.expression_type in (None, "TAG")
+        else f"{one.expression_type}: {one.sub_string}"
+        for one in info.subscription_set
+        if not one.topic.startswith(RETRY_PREFIX)
+    }

@@ -1,0 +1,93 @@
+"""One request of somebody who is in, as pages see it."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from twisted_mq.admin.calls import Admin
+from twisted_mq.console.answers import BadInput
+from twisted_mq.console.sessions import Notice, Session
+from twisted_mq.console.settings import ConsoleSettings
+
+TIME_FORM = "2026-11-22T08:00"
+PAGE_ROWS = 50
+
+
+@attrs.frozen
+class Visit:
+    """`fields` are those of the address, and of the form where one was sent."""
+
+    path: str
+    fields: Mapping[str, Sequence[str]]
+    session: Session
+    settings: ConsoleSettings
+
+    @property
+    def admin(self) -> Admin:
+        return self.session.admin
+
+    def now_ms(self) -> int:
+        return self.admin.now_ms()
+
+    def text(self, name: str, default: str = "") -> str:
+        """The trimmed value of a field."""
+        return self.fields.get(name, (default,))[0].strip()
+
+    def whole(self, name: str) -> str:
+        """A field as it was typed; line ends are single."""
+        return self.fields.get(name, ("",))[0].replace("\r\n", "\n")
+
+    def needed(self, name: str, label: str) -> str:
+        """The same. Raises BadInput without it."""
+        value = self.text(name)
+        if not value:
+            raise BadInput(f"{label} is missing.")
+        return value
+
+    def every(self, name: str) -> list[str]:
+        """All values of a field that may be given several times."""
+        return [value.strip() for value in self.fields.get(name, ())]
+
+    def number(self, name: str, label: str, default: int, least: int = 0, most: int = 1 << 31) -> int:
+        """A whole number. Raises BadInput for any other text."""
+        text = self.text(name)
+        if not text:
+            return default
+        if not (text.isascii() and text.isdigit() and len(text) <= 19 and least <= int(text) <= most):
+            raise BadInput(f"{label} is a whole number from {least} to {most}, not {text!r}.")
+        return int(text)
+
+    def time_ms(self, name: str, label: str) -> int | None:
+        """A time in UTC; None where none is given. Raises BadInput for any other text."""
+        text = self.text(name)
+        if not text:
+            return None
+        try:
+            moment = datetime.datetime.fromisoformat(text)
+        except ValueError:
+            raise BadInput(f"{label} is a time in UTC as {TIME_FORM}, not {text!r}.") from None
+        return int(moment.replace(tzinfo=moment.tzinfo or datetime.UTC).timestamp() * 1000)
+
+    def tell(self, text: str, *, good: bool = True, link: str | None = None) -> None:
+        """Have the next page say something."""
+        self.session.notices.append(Notice(text, good, link))
+
+
+@attrs.frozen
+class Slice:
+    """A page of a long list; pages count from 1."""
+
+    rows: Sequence[str]
+    number: int
+    pages: int
+    total: int
+
+
+def cut(rows: Sequence[str], number: int) -> Slice:
+    """The page of that number, or the last one."""
+    pages = max(1, -(-len(rows) // PAGE_ROWS))
+    number = min(max(1, number), pages)
+    return Slice(rows[(number - 1) * PAGE_ROWS : number * PAGE_ROWS], number, pages, len(rows))
