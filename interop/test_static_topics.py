@@ -1,6 +1,7 @@
 """A static topic on two brokers: the cluster's own, Apache's or this project's, and one more of this project's.
 
-Apache's mqadmin lays it out and moves its logical queues there and back; Apache's client sends and reads through it all.
+Apache's mqadmin lays it out and moves its logical queues there and back; Apache's client and this project's send and read
+through it all.
 """
 
 from __future__ import annotations
@@ -85,10 +86,11 @@ class StaticTopic:
         return {queue_id: [one["body"] for one in in_order if numbers[one["body"]] == queue_id] for queue_id in (0, 1)}
 
 
+@pytest.mark.parametrize("clients", ["java_clients", "our_clients"])
 def test_a_static_topic_is_read_whole_wherever_its_queues_were_moved(
-    java: JavaPeer, java_clients: Clients, cluster: Cluster, other: Member
+    java: JavaPeer, clients: str, cluster: Cluster, other: Member, request: pytest.FixtureRequest
 ) -> None:
-    topic = StaticTopic(java, java_clients, cluster)
+    topic = StaticTopic(java, request.getfixturevalue(clients), cluster)
     topic.lay_out("updateStaticTopic", f"{BROKER_NAME},{OTHER}", "-qn", "2")
     wait_until(lambda: sorted(topic._leaders().values()) == [BROKER_NAME, OTHER], "both brokers lead a queue")
     moved = {name: queue_id for queue_id, name in topic._leaders().items()}

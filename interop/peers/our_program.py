@@ -330,6 +330,9 @@ class Program(LineOnlyReceiver):
         messages = [made(fields) for fields in arguments["messages"]]
         return sent(await self._clients[arguments["producer"]].send_batch(messages))
 
+    async def do_send_to_queue(self, arguments: Record) -> Record:
+        return sent(await self._clients[arguments["producer"]].send(made(arguments), queue_of(arguments)))
+
     async def do_send_ordered(self, arguments: Record) -> Record:
         """To the queue at the index of order_key, as the Java peer chooses."""
         producer = self._clients[arguments["producer"]]
