@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import sys
 from pathlib import Path
 from typing import Any
@@ -22,8 +21,6 @@ from tests.soak.clients.work import WARM_SECONDS, Work
 
 
 def deferreds(work: Work) -> None:
-    globalLogBeginner.beginLoggingTo([textFileLogObserver(sys.stderr)], redirectStandardIO=False)
-
     async def main(reactor: Any) -> None:
         for seconds in (WARM_SECONDS, work.seconds):
             await DeferredLoad(work).run(seconds)
@@ -57,7 +54,7 @@ FACES = {"deferred": deferreds, "asyncio": asyncio_tasks, "blocking": blocking_c
 
 
 def main(face: str, namesrv: str, topic: str, directory: str, seconds: str) -> None:
-    logging.basicConfig(format="%(asctime)s %(name)s %(message)s", level=logging.WARNING)
+    globalLogBeginner.beginLoggingTo([textFileLogObserver(sys.stderr)], redirectStandardIO=False)
     with (Path(directory) / f"{face}.sent").open("w", buffering=1) as sent:
         ledger = Ledger(topic, sent)
         work = Work(namesrv, topic, ledger, float(seconds))
