@@ -15,6 +15,7 @@ FRAGMENTS: dict[str, Callable[[], str]] = {
     "namesrv-settings.md": settings.name_server,
     "settings-without-effect.md": settings.without_effect,
     "other-keys.md": settings.other_keys,
+    "every-key.md": settings.every_key,
     "layouts.md": layouts.tables,
     "mq.md": commands.mq_help,
     "mqadmin.md": commands.mqadmin_help,

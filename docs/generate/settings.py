@@ -22,6 +22,7 @@ Option: TypeAlias = "attrs.Attribute[Any]"
 """Of any type: each option has its own."""
 
 HEAD = ("key", "type", "default", "while it runs", "meaning")
+EVERY_HEAD = ("key", "of", "default", "effect", "meaning")
 _TITLE_OR_FIELD = re.compile(r"^    (?:# (?P<title>[a-z].*)|(?P<field>\w+): .*)$", re.MULTILINE)
 
 
@@ -51,6 +52,27 @@ def other_keys() -> str:
     return table(
         ("Apache's class", "keys"), ((name, ", ".join(map(code, by_class[name]))) for name in sorted(by_class))
     )
+
+
+def every_key() -> str:
+    """All keys that a file may have, by name: whose they are, and what they do here."""
+    own = {
+        "broker": option_fields(BrokerOptions),
+        "name server": option_fields(NamesrvOptions),
+    }
+    keys = set(known_keys()).union(*own.values())
+    return table(EVERY_HEAD, (_every_row(key, own) for key in sorted(keys, key=lambda key: (key.lower(), key))))
+
+
+def _every_row(key: str, own: dict[str, dict[str, Option]]) -> list[str]:
+    holders = [name for name, fields in own.items() if key in fields]
+    if not holders:
+        form = known_keys()[key][0]
+        default = "depends on the machine" if form.default is None else code(value_text(form.default))
+        return [code(key), f"Apache's {form.classes[0]}", default, "no", ""]
+    field = own[holders[0]][key]
+    effect = "yes" if any(own[name][key].metadata["has_effect"] for name in holders) else "no"
+    return [code(key), ", ".join(holders), _default(field), effect, field.metadata["doc"]]
 
 
 def _sections(cls: type) -> str:

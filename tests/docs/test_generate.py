@@ -14,9 +14,11 @@ from docs.generate import FRAGMENTS, write
 from docs.generate.commands import mq_help
 from docs.generate.layouts import Row, declared, modules, pictures, rows
 from docs.generate.pictures import Box, draw
-from docs.generate.settings import broker, other_keys, without_effect
+from docs.generate.settings import broker, every_key, other_keys, without_effect
 from twisted_mq.broker.options import BrokerOptions
+from twisted_mq.config.known_keys import known_keys
 from twisted_mq.config.options import option_fields
+from twisted_mq.namesrv.options import NamesrvOptions
 from twisted_mq.protocol.layouts.queue_entry import QUEUE_EXTENSION_UNIT
 from twisted_mq.protocol.layouts.record import MESSAGE
 
@@ -62,6 +64,16 @@ def test_row_of_a_key() -> None:
 def test_keys_of_other_classes_are_named_once() -> None:
     assert other_keys().count("`enableControllerMode`") == 1
     assert "`listenPort`" not in other_keys()
+
+
+def test_every_key_that_a_file_may_have_stands_in_one_table_once() -> None:
+    keys = [line.split("|")[1].strip(" `") for line in every_key().splitlines()[2:]]
+    assert len(keys) == len(set(keys))
+    assert set(keys) == {*known_keys(), *option_fields(BrokerOptions), *option_fields(NamesrvOptions)}
+    rows = dict(zip(keys, every_key().splitlines()[2:], strict=True))
+    assert rows["highSpeedMode"] == "| `highSpeedMode` | Apache's BrokerConfig | `false` | no |  |"
+    assert rows["listenPort"].startswith("| `listenPort` | broker, name server | `10911` | yes | port for clients")
+    assert "| no | requests that waited too long are refused |" in rows["brokerFastFailureEnable"]
 
 
 def test_rows_of_a_layout_with_a_tail() -> None:

@@ -103,13 +103,13 @@ def load_options(
 ) -> OptionsT:
     """Options from a properties file (None: the defaults) with the command line's values (Java key -> text) on top.
 
-    Logs the known keys that mean nothing here, all on one line. Raises ConfigError, also for what promises safety and is
+    Logs each known key that means nothing here, on a line of its own. Raises ConfigError, also for what promises safety and is
     not served, unless that is to be ignored: then it is logged.
     """
     entries = [*(read_properties(path) if path else []), *(Entry(*pair) for pair in (overrides or {}).items())]
     options, ignored = read_options(cls, entries, path)
-    if ignored:
-        log.info("{path}: keys without effect here: {keys}", path=path or "command line", keys=", ".join(ignored))
+    for key in ignored:
+        log.info("{place}: {key} has no effect here", place=_place(entries, key, path), key=key)
     broken = broken_promises(
         entries, [key for key, field in option_fields(cls).items() if field.metadata["has_effect"]]
     )
@@ -118,6 +118,12 @@ def load_options(
     for entry in broken:
         log.warn("{key}={value} is ignored: {what}", key=entry.key, value=entry.value, what=PROMISES[entry.key].broken)
     return options
+
+
+def _place(entries: Iterable[Entry], key: str, path: str | None) -> str:
+    """Where a key stands that counts."""
+    line = [entry.line for entry in entries if entry.key == key][-1]
+    return "command line" if line is None else f"{path} line {line}"
 
 
 def read_options(cls: type[OptionsT], entries: Iterable[Entry], path: str | None = None) -> tuple[OptionsT, list[str]]:

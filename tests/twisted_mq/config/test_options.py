@@ -73,13 +73,14 @@ def test_wrong_value_of_the_command_line_names_no_file():
     assert str(caught.value) == "listenPort=x: a whole number is needed"
 
 
-def test_load_logs_unused_keys_on_one_line(tmp_path):
+def test_load_logs_each_unused_key_on_a_line_of_its_own(tmp_path):
     path = tmp_path / "b.conf"
     path.write_text("duplicationEnable=false\nhighSpeedMode=true\nlistenPort=5\n")
     with capturedLogs() as events:
         assert load_options(Settings, str(path)) == Settings(listen_port=5)
     assert [formatEvent(one) for one in events] == [
-        f"{path}: keys without effect here: duplicationEnable, highSpeedMode"
+        f"{path} line 1: duplicationEnable has no effect here",
+        f"{path} line 2: highSpeedMode has no effect here",
     ]
 
 

@@ -63,7 +63,7 @@ def test_promise_that_is_off_is_a_key_without_effect(tmp_path, line):
     path = file_of(tmp_path, line)
     with capturedLogs() as events:
         load_options(BrokerOptions, path)
-    assert [formatEvent(one) for one in events] == [f"{path}: keys without effect here: {line.partition('=')[0]}"]
+    assert [formatEvent(one) for one in events] == [f"{path} line 1: {line.partition('=')[0]} has no effect here"]
 
 
 def test_all_that_are_on_are_named_and_the_last_value_of_a_key_counts(tmp_path):

@@ -1,0 +1,311 @@
+"""A copy of a store that a broker works on, and a store made of such a copy.
+
+What may lag behind the log is copied first (offsets, the timer's log), then the log up to its last proved record, then what
+may be ahead of it (topics, groups, accounts). Full files of the log change no more: they are linked. Queues and index are made
+anew from the copied log. What was acknowledged before the copy began is in it, as far as the broker had written it into
+its log files (transientStorePoolEnable writes them later).
+
+<backup>/backup.json   BackupManifest
+<backup>/...           a store that nobody worked on
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Callable, Iterator
+
+import attrs
+import msgspec
+
+from twisted_mq.protocol.layouts.record import read_mark
+from twisted_mq.storage.columns.walk import LogFiles
+from twisted_mq.storage.errors import NoStore, StoreError
+from twisted_mq.storage.files import system_calls
+from twisted_mq.storage.files.directory import sync_directory
+from twisted_mq.storage.files.files_at_rest import FileAtRest, files_in
+from twisted_mq.storage.files.paths import StorePaths
+from twisted_mq.storage.log.log_scan import LogScan
+from twisted_mq.storage.tools.index_rebuild import IndexRebuild, usual_sizes
+from twisted_mq.storage.tools.index_tools import index_files
+from twisted_mq.storage.tools.queue_check import LIGHT_QUEUES
+from twisted_mq.storage.tools.rebuild import QueueRebuild
+from twisted_mq.storage.tools.verify import VerifyReport, verify
+
+Advance = Callable[[int], None]
+
+MANIFEST = "backup.json"
+DERIVED = frozenset(
+    {
+        "commitlog",
+        "consumequeue",
+        "batchconsumequeue",
+        "consumequeue_ext",
+        "index",
+        "damaged",
+        "rebuilding",
+        "timerwheel",
+    }
+    | {"abort", "lock", "checkpoint", "config", MANIFEST}
+)
+"""What is in a store's directory and is copied in its own way, made anew, or of no use in a copy."""
+AHEAD = ("topics.json", "subscriptionGroup.json", "topicQueueMapping.json", "access.json")
+"""Tables that have to know all that the log has: copied once more behind it."""
+NOBODY_ELSE = 0o077
+_CHUNK = 1 << 20
+
+
+class BackupManifest(msgspec.Struct, frozen=True):
+    """What a backup holds. `end_offset` is the cut, behind the last record. Files: path below it -> SHA-256 of the bytes."""
+
+    source: str
+    made_ms: int
+    min_offset: int
+    end_offset: int
+    messages: int
+    files: dict[str, str]
+
+
+class NotEmpty(StoreError):
+    """The place for a copy is taken."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, "there is something already; name an empty directory or a new one")
+
+
+class NoBackup(StoreError):
+    """What should be restored is none, or not what it was."""
+
+
+@attrs.frozen
+class BackupReport:
+    """A backup that was made, or restored: what was found out about the copy."""
+
+    directory: str
+    manifest: BackupManifest
+    found: VerifyReport
+    linked: int
+    copied_bytes: int
+
+
+@attrs.define
+class Copier:
+    """Copies into one directory. With `links` files that change no more share their bytes where the file system lets them."""
+
+    links: bool
+    advance: Advance
+    linked: int = 0
+    copied_bytes: int = 0
+
+    def finished(self, path: str, target: str) -> None:
+        """A file that changes no more."""
+        if self.links:
+            try:
+                os.link(path, target)
+            except FileNotFoundError:
+                return  # it was too old to keep
+            except OSError:
+                self.links = False
+            else:
+                self.linked += 1
+                self.advance(os.path.getsize(path))
+                return
+        self.whole(path, target)
+
+    def whole(self, path: str, target: str) -> None:
+        """A file as it is now."""
+        self.beginning(path, target, os.path.getsize(path), os.path.getsize(path))
+
+    def beginning(self, path: str, target: str, length: int, size: int) -> None:
+        """The first `length` bytes of a file, which is `size` bytes long; the rest is a hole."""
+        with open(path, "rb") as source, open(target, "xb") as made:
+            left = length
+            while left and (chunk := source.read(min(left, _CHUNK))):
+                made.write(chunk)
+                left -= len(chunk)
+                self.copied_bytes += len(chunk)
+                self.advance(len(chunk))
+            made.truncate(size)
+
+    def tree(self, path: str, target: str) -> None:
+        """A file, or a directory with all files below it; what is gone meanwhile was not to be kept."""
+        if os.path.isfile(path):
+            self._one(path, target)
+            return
+        for folder, _, names in os.walk(path):
+            place = os.path.join(target, os.path.relpath(folder, path))
+            os.makedirs(place, exist_ok=True)
+            for name in names:
+                self._one(os.path.join(folder, name), os.path.join(place, name))
+
+    def _one(self, path: str, target: str) -> None:
+        try:
+            if os.path.lexists(target):
+                os.unlink(target)
+            self.whole(path, target)
+        except FileNotFoundError:
+            return
+
+
+def back_up(
+    root: str,
+    target: str,
+    commit_log: str | None,
+    now_ms: int,
+    *,
+    links: bool = True,
+    advance: Advance = lambda amount: None,
+) -> BackupReport:
+    """Copy the store at `root`, whose broker may be running, into a directory that is empty or not there.
+
+    It is there as a whole and sound, or not at all. Raises NoStore, NotEmpty, StoreError, OSError.
+    """
+    paths = StorePaths(root, commit_log)
+    if not os.path.isdir(paths.commit_log):
+        raise NoStore(root)
+    with _Whole(target) as made:
+        copier = Copier(links, advance)
+        end_offset = _copy(paths, StorePaths(made), copier)
+        _derive(paths, StorePaths(made))
+        found = _sound(made, root)
+        manifest = BackupManifest(
+            os.path.abspath(root), now_ms, found.min_offset, end_offset, found.messages, dict(_sums(made))
+        )
+        with open(os.path.join(made, MANIFEST), "wb") as file:
+            file.write(msgspec.json.format(msgspec.json.encode(manifest)) + b"\n")
+    return BackupReport(target, manifest, found, copier.linked, copier.copied_bytes)
+
+
+def restore(backup: str, target: str, *, advance: Advance = lambda amount: None) -> BackupReport:
+    """Make a store of a backup, in a directory that is empty or not there; the backup stays.
+
+    Raises NoBackup where a file is not what it was, NotEmpty, StoreError, OSError.
+    """
+    manifest = read_manifest(backup)
+    with _Whole(target) as made:
+        copier = Copier(False, advance)
+        for name, digest in manifest.files.items():
+            place = os.path.join(made, name)
+            os.makedirs(os.path.dirname(place), exist_ok=True)
+            copier.whole(os.path.join(backup, name), place)
+            if _sum(place) != digest:
+                raise NoBackup(os.path.join(backup, name), "is not what it was when the backup was made")
+        found = _sound(made, backup)
+    return BackupReport(target, manifest, found, 0, copier.copied_bytes)
+
+
+def read_manifest(backup: str) -> BackupManifest:
+    """What a backup says of itself. Raises NoBackup, also for files outside of it."""
+    path = os.path.join(backup, MANIFEST)
+    try:
+        with open(path, "rb") as file:
+            manifest = msgspec.json.decode(file.read(), type=BackupManifest)
+    except (OSError, msgspec.DecodeError, UnicodeError) as error:
+        raise NoBackup(path, f"no backup of `mq backup`: {error}") from None
+    strange = [name for name in manifest.files if os.path.isabs(name) or ".." in name.split("/")]
+    if strange:
+        raise NoBackup(path, f"names a file outside of the backup: {strange[0]}")
+    return manifest
+
+
+class _Whole:
+    """A directory that gets its name when all is well; else it goes."""
+
+    def __init__(self, target: str) -> None:
+        self._target = os.path.abspath(target)
+        self._partial = f"{self._target}.partial"
+        self._umask = 0
+
+    def __enter__(self) -> str:
+        if os.path.exists(self._target) and (not os.path.isdir(self._target) or os.listdir(self._target)):
+            raise NotEmpty(self._target)
+        if os.path.exists(self._partial):
+            raise NotEmpty(self._partial)
+        self._umask = os.umask(NOBODY_ELSE)
+        os.makedirs(self._partial)
+        return self._partial
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        os.umask(self._umask)
+        if error is not None:
+            shutil.rmtree(self._partial, ignore_errors=True)
+            return
+        _put_on_disk(self._partial)
+        os.replace(self._partial, self._target)
+        sync_directory(os.path.dirname(self._target))
+
+
+def _copy(paths: StorePaths, made: StorePaths, copier: Copier) -> int:
+    """The cut: the offset behind the copy's last record."""
+    for folder in (made.commit_log, made.consume_queues, made.index, made.config):
+        os.makedirs(folder)
+    copier.tree(paths.config, made.config)
+    for name in sorted(os.listdir(paths.root)):
+        if name not in DERIVED:
+            copier.tree(os.path.join(paths.root, name), os.path.join(made.root, name))
+    for topic in {topic for topic, _ in paths.queue_directories() if topic.startswith(LIGHT_QUEUES)}:
+        copier.tree(os.path.join(paths.consume_queues, topic), os.path.join(made.consume_queues, topic))
+    end_offset = _copy_log(paths.commit_log, made.commit_log, copier)
+    for name in AHEAD:
+        if os.path.exists(os.path.join(paths.config, name)):
+            copier.tree(os.path.join(paths.config, name), os.path.join(made.config, name))
+    return end_offset
+
+
+def _copy_log(source: str, target: str, copier: Copier) -> int:
+    """Link or copy the full files, and copy the one that is written to up to its last proved record."""
+    files = [file for file in files_in(source) if _is_begun(file)]
+    for file in files[:-1]:
+        copier.finished(file.path, os.path.join(target, os.path.basename(file.path)))
+    if not files:
+        return 0
+    last = files[-1]
+    scan = LogScan([FileAtRest(last.path, last.first_offset, last.size)], last.first_offset)
+    for _ in scan.parts():
+        pass
+    length = scan.end_offset - last.first_offset
+    copier.beginning(last.path, os.path.join(target, os.path.basename(last.path)), length, last.size)
+    return scan.end_offset
+
+
+def _is_begun(file: FileAtRest) -> bool:
+    """Whether anything was written into it: brokers make files ahead."""
+    return any(read_mark(file.readable, 0))
+
+
+def _derive(paths: StorePaths, made: StorePaths) -> None:
+    """Queues and index of the copied log, for the topics and with the files' sizes of the store that it is of."""
+    files = LogFiles(paths.root, made.commit_log)
+    index = IndexRebuild(made.index, usual_sizes(paths, None)) if index_files(paths) else None
+    QueueRebuild(files, made, index=index).run()
+
+
+def _sound(made: str, source: str) -> VerifyReport:
+    found = verify(made)
+    if not found.sound:
+        raise StoreError(source, f"the copy is not sound: {found.findings[0]}; `mq store verify {source}` says more")
+    return found
+
+
+def _sums(root: str) -> Iterator[tuple[str, str]]:
+    for folder, _, names in os.walk(root):
+        for name in sorted(names):
+            path = os.path.join(folder, name)
+            yield os.path.relpath(path, root), _sum(path)
+
+
+def _sum(path: str) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _put_on_disk(root: str) -> None:
+    for folder, _, names in os.walk(root):
+        for name in names:
+            descriptor = os.open(os.path.join(folder, name), os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                system_calls.fdatasync(descriptor)
+            finally:
+                os.close(descriptor)
+        sync_directory(folder)

@@ -1,0 +1,74 @@
+"""`mq replay` against a broker and a store at rest."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from twisted_mq.blocking import Message, Producer
+from twisted_mq.testing import EmbeddedServer
+
+MQ = [sys.executable, "-c", "from twisted_mq.cli.mq import main; main()"]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[EmbeddedServer]:
+    with EmbeddedServer() as server:
+        with Producer(server.namesrv, group="shop") as producer:
+            for number in range(12):
+                tag = "even" if number % 2 == 0 else "odd"
+                message = Message("Orders", b"%d" % number, tags=tag, keys=f"k{number}", properties={"size": "L"})
+                producer.send(message)
+        yield server
+
+
+def run(server: EmbeddedServer, *words: str, code: int = 0) -> dict:
+    environment = {**os.environ, "NAMESRV_ADDR": server.namesrv}
+    command = [*MQ, "replay", "Orders", *words, "--json"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == code, done.stderr
+    return {"error": done.stderr} if code else json.loads(done.stdout)
+
+
+def stored(server: EmbeddedServer, topic: str) -> list[tuple[str, str | None, list[str], str | None]]:
+    found = server.messages(topic)
+    return sorted((one.body.decode(), one.tags, one.keys, one.properties.get("size")) for one in found)
+
+
+def test_messages_of_a_topic_keep_all_but_their_ids(server: EmbeddedServer) -> None:
+    sent = run(server, "--to", "Again", "--tags", "even", "--rate", "1000")
+    assert (sent["messages"], sent["bodyBytes"], sent["what"]) == (6, 7, "sent")
+    assert stored(server, "Again") == [one for one in stored(server, "Orders") if one[1] == "even"]
+    ids = {one.unique_key for one in server.messages("Orders")}
+    assert not ids & {one.unique_key for one in server.messages("Again")}
+
+
+def test_messages_of_a_store_with_their_ids_to_the_topic_that_they_are_of(server: EmbeddedServer) -> None:
+    assert run(server, "--store", server.store_path, "--to", "OfStore", "--keep-ids")["messages"] == 12
+    assert stored(server, "OfStore") == stored(server, "Orders")
+    assert {one.unique_key for one in server.messages("OfStore")} == {
+        one.unique_key for one in server.messages("Orders")
+    }
+
+
+def test_a_dry_run_sends_nothing(server: EmbeddedServer) -> None:
+    would = run(server, "--to", "Never", "--key", "k3", "--dry-run")
+    assert (would["what"], would["messages"]) == ("would be sent", 1)
+    assert run(server, "--to", "Never", "--from", "2000-01-01", "--until", "2000-01-02", "--dry-run")["messages"] == 0
+    assert run(server, "--store", server.store_path, "--to", "Never", "--count", "5", "--dry-run")["messages"] == 5
+    assert "Never" not in server_topics(server)
+
+
+def server_topics(server: EmbeddedServer) -> str:
+    environment = {**os.environ, "NAMESRV_ADDR": server.namesrv}
+    return subprocess.run([*MQ, "admin", "topicList"], env=environment, capture_output=True, text=True).stdout
+
+
+def test_a_place_that_a_store_does_not_have_is_said(server: EmbeddedServer) -> None:
+    told = run(server, "--store", server.store_path, "--to", "Never", "--from", "latest", code=1)
+    assert "a store has no end to begin at" in told["error"]

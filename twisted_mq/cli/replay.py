@@ -1,0 +1,225 @@
+"""`mq replay`: messages of a topic, or of a store at rest, sent to a topic again."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Iterator
+from typing import TYPE_CHECKING
+
+import attrs
+import click
+
+from twisted_mq.admin.anew import own_properties
+from twisted_mq.cli.asking import BEGINNINGS, ask, begin_of, time_ms_of
+from twisted_mq.cli.errors import CliError
+from twisted_mq.cli.output import json_line, print_table, progress
+from twisted_mq.cli.server_options import reaches_servers
+from twisted_mq.cli.store_options import require_numpy, time_text
+from twisted_mq.protocol.text.json_value import Json
+
+if TYPE_CHECKING:
+    from twisted_mq.cli.admin.calls import AdminContext
+    from twisted_mq.cli.servers import Servers
+    from twisted_mq.client import Message
+    from twisted_mq.protocol.messages.message import MessageExt
+
+GROUP = "mq_replay"
+EVERYTHING = 1 << 62
+UNIQUE_KEY = "UNIQ_KEY"
+
+
+@attrs.frozen
+class Wanted:
+    """Which messages of a topic are sent, and where to."""
+
+    topic: str
+    to: str
+    beginning: str = "earliest"
+    until: str | None = None
+    tags: str = "*"
+    key: str | None = None
+    count: int = EVERYTHING
+    keep_ids: bool = False
+
+    def takes(self, message: MessageExt) -> bool:
+        """By tag and key."""
+        named = {tag.strip() for tag in self.tags.split("||")}
+        return ("*" in named or message.tags in named) and (self.key is None or self.key in message.keys)
+
+    def anew(self, message: MessageExt) -> Message:
+        """The message as a new one."""
+        from twisted_mq.client import Message
+
+        kept = own_properties(message.properties)
+        if self.keep_ids and message.unique_key:
+            kept[UNIQUE_KEY] = message.unique_key
+        return Message(self.to, message.body, flag=message.flag, properties=kept)
+
+
+@attrs.define
+class Tally:
+    """What was sent, or would be. Times are store times in ms, 0 where there is none."""
+
+    messages: int = 0
+    body_bytes: int = 0
+    oldest_ms: int = 0
+    newest_ms: int = 0
+
+    def add(self, message: MessageExt) -> None:
+        self.messages += 1
+        self.body_bytes += len(message.body)
+        self.oldest_ms = min(self.oldest_ms or message.store_timestamp, message.store_timestamp)
+        self.newest_ms = max(self.newest_ms, message.store_timestamp)
+
+
+@click.command(short_help="Send messages of a topic or a store to a topic again.")
+@click.argument("topic")
+@click.option("--to", required=True, help="The topic that they are sent to.")
+@click.option(
+    "--store", type=click.Path(exists=True, file_okay=False), help="Read them from a store's files, not a broker."
+)
+@click.option("--from", "beginning", default="earliest", show_default=True, help=f"{BEGINNINGS}.")
+@click.option("--until", help="Up to before a queue offset or a time.  [default: where each queue ends now]")
+@click.option("--tags", default="*", show_default=True, help='Only messages with these tags, as "A || B".')
+@click.option("--key", help="Only messages with this key.")
+@click.option("--count", type=click.IntRange(1), default=None, help="So many at most.")
+@click.option("--rate", type=click.FloatRange(0, min_open=True), help="So many a second at most.")
+@click.option("--keep-ids", is_flag=True, help="They keep their message ids.")
+@click.option("--dry-run", is_flag=True, help="Say what would be sent, and send nothing.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@reaches_servers
+def replay(
+    topic: str,
+    to: str,
+    store: str | None,
+    beginning: str,
+    until: str | None,
+    tags: str,
+    key: str | None,
+    count: int | None,
+    rate: float | None,
+    keep_ids: bool,
+    dry_run: bool,
+    as_json: bool,
+    servers: Servers,
+) -> None:
+    """Send messages of TOPIC to another topic, with their tags, keys and properties, each queue in its order.
+
+    \b
+    Examples:
+      mq replay Orders --to OrdersAgain --from 2026-11-22T08:00 --rate 100
+      mq replay Orders --store ~/store --to OrdersAgain --dry-run
+    """
+    wanted = Wanted(topic, to, beginning, until, tags, key, count or EVERYTHING, keep_ids)
+    stored = None if store is None else messages_of_store(store, wanted)
+
+    async def main(admin: AdminContext) -> Tally:
+        source = of_topic(admin, wanted) if stored is None else _in_thread(admin, stored)
+        return await count_all(source, wanted) if dry_run else await send_all(admin, source, wanted, rate)
+
+    _print(ask(servers, main), wanted, "would be sent" if dry_run else "sent", as_json)
+
+
+def messages_of_store(store: str, wanted: Wanted) -> Iterator[MessageExt]:
+    """In the order of the log. Raises CliError for a place that is none, NoStore."""
+    require_numpy()
+    from twisted_mq.storage.columns.walk import LogFiles
+    from twisted_mq.storage.tools.filters import MessageFilter, Selection
+
+    since, first = _place(wanted.beginning, 0, 0)
+    until, last = _place(wanted.until, EVERYTHING, EVERYTHING)
+    chosen = MessageFilter((wanted.topic,), (), (), since, until, 0, EVERYTHING, first, last)
+    return iter(Selection(LogFiles(store), chosen, lambda amount: None))
+
+
+def _place(text: str | None, time_ms: int, offset: int) -> tuple[int, int]:
+    """A store time and a queue offset, of which a text means one."""
+    if text in (None, "earliest"):
+        return time_ms, offset
+    if text == "latest":
+        raise CliError("a store has no end to begin at", f"give {BEGINNINGS}")
+    if text.isascii() and text.isdigit():
+        return time_ms, min(int(text), EVERYTHING)
+    return time_ms_of(text, "--from"), offset
+
+
+async def of_topic(admin: AdminContext, wanted: Wanted) -> AsyncIterator[MessageExt]:
+    """A queue after the other, each up to where it ends now."""
+    from twisted_mq.admin.queues import QueueReader
+
+    reader = await QueueReader.of(admin, wanted.topic)
+    ends = {queue: await reader.max_offset(queue) for queue in reader.queues(wanted.topic)}
+    for queue, end in ends.items():
+        first = await begin_of(reader, queue, wanted.beginning)
+        last = end if wanted.until is None else min(end, await begin_of(reader, queue, wanted.until))
+        async for result in reader.pulls(queue, first, last):
+            for message in result.messages:
+                if message.queue_offset < last:
+                    yield message
+
+
+async def _in_thread(admin: AdminContext, stored: Iterator[MessageExt]) -> AsyncIterator[MessageExt]:
+    from twisted_mq.reactor_threads import threads_of
+
+    assert admin.reactor is not None
+    in_thread = threads_of(admin.reactor)
+    while (message := await in_thread(next, stored, None)) is not None:
+        yield message
+
+
+async def _chosen(source: AsyncIterator[MessageExt], wanted: Wanted) -> AsyncIterator[MessageExt]:
+    left = wanted.count
+    async for message in source:
+        if wanted.takes(message):
+            yield message
+            left -= 1
+            if not left:
+                return
+
+
+async def count_all(source: AsyncIterator[MessageExt], wanted: Wanted) -> Tally:
+    """What would be sent."""
+    tally = Tally()
+    async for message in _chosen(source, wanted):
+        tally.add(message)
+    return tally
+
+
+async def send_all(admin: AdminContext, source: AsyncIterator[MessageExt], wanted: Wanted, rate: float | None) -> Tally:
+    """Send them, several under way; the first failure is raised, when the ones before it are sent."""
+    from twisted_mq.admin.sending import started_producer
+    from twisted_mq.cli.send import send_in_order
+
+    tally, chosen, began_ms = Tally(), _chosen(source, wanted), admin.now_ms()
+
+    async def next_message() -> Message | None:
+        message = await anext(chosen, None)
+        if message is None:
+            return None
+        due_ms = began_ms + tally.messages * 1000 / rate if rate else 0.0
+        if due_ms > admin.now_ms():
+            await admin.sleep((due_ms - admin.now_ms()) / 1000)
+        tally.add(message)
+        return wanted.anew(message)
+
+    async with started_producer(admin, GROUP) as producer:
+        with progress("sending", None) as advance:
+            async for _ in send_in_order(producer.send, next_message):
+                advance(1)
+    return tally
+
+
+def _print(tally: Tally, wanted: Wanted, what: str, as_json: bool) -> None:
+    row: dict[str, Json] = {
+        "from": wanted.topic,
+        "to": wanted.to,
+        "what": what,
+        "messages": tally.messages,
+        "bodyBytes": tally.body_bytes,
+        "oldest": time_text(tally.oldest_ms),
+        "newest": time_text(tally.newest_ms),
+    }
+    if as_json:
+        sys.stdout.write(json_line(row))
+    else:
+        print_table(tuple(row), [tuple(row.values())])

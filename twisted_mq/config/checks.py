@@ -1,0 +1,81 @@
+"""A configuration file looked at line by line, without starting anything: what each key does here, and what is wrong with it."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+
+import attrs
+
+from twisted_mq.config.errors import ConfigError
+from twisted_mq.config.known_keys import known_keys
+from twisted_mq.config.options import option_fields, read_options
+from twisted_mq.config.properties import Entry, read_properties
+from twisted_mq.config.unserved import PROMISES, broken_promises
+
+
+class Effect(enum.StrEnum):
+    """What becomes of a line at a start. With the last two there is none."""
+
+    USED = "used"
+    OVERRIDDEN = "overridden"
+    NO_EFFECT = "no effect"
+    NOT_SERVED = "not served"
+    WRONG = "wrong"
+
+    @property
+    def prevents_start(self) -> bool:
+        return self in (Effect.NOT_SERVED, Effect.WRONG)
+
+
+@attrs.frozen
+class LineCheck:
+    """One entry of the file; `remark` says what its key is for, or what is wrong."""
+
+    line: int
+    key: str
+    effect: Effect
+    remark: str
+
+
+def check_file(cls: type, path: str) -> list[LineCheck]:
+    """Each entry of a properties file as the daemon of these options takes it. Raises ConfigError where it cannot be read."""
+    return list(_checked(cls, read_properties(path), path))
+
+
+def _checked(cls: type, entries: list[Entry], path: str) -> Iterator[LineCheck]:
+    fields = option_fields(cls)
+    last = {entry.key: entry for entry in entries}
+    served = [key for key, field in fields.items() if field.metadata["has_effect"]]
+    broken = broken_promises(entries, served)
+    for entry in entries:
+        line = entry.line or 0
+        try:
+            _, ignored = read_options(cls, [entry], path)
+        except ConfigError as error:
+            yield LineCheck(line, entry.key, Effect.WRONG, _reason(error))
+            continue
+        if last[entry.key] is not entry:
+            yield LineCheck(line, entry.key, Effect.OVERRIDDEN, f"line {last[entry.key].line} counts")
+        elif entry in broken:
+            promise = PROMISES[entry.key]
+            yield LineCheck(line, entry.key, Effect.NOT_SERVED, f"{promise.broken}; remove it and {promise.instead}")
+        elif ignored:
+            yield LineCheck(line, entry.key, Effect.NO_EFFECT, idle_reason(cls, entry.key))
+        else:
+            yield LineCheck(line, entry.key, Effect.USED, str(fields[entry.key].metadata["doc"]))
+
+
+def _reason(error: ConfigError) -> str:
+    """Without the place, which has columns of its own; the value stays out where it is a secret."""
+    value = "" if error.value is None else f"{error.value}: "
+    return f"{value}{error.reason}"
+
+
+def idle_reason(cls: type, key: str) -> str:
+    """Why a key that is known does nothing here."""
+    field = option_fields(cls).get(key)
+    if field is not None:
+        return f"checked only: {field.metadata['doc']}"
+    forms = known_keys().get(key)
+    return f"of Apache's {forms[0].classes[0]}" if forms else "read from system properties by Apache's"
