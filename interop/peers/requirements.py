@@ -5,12 +5,16 @@ from __future__ import annotations
 import functools
 import importlib.util
 import os
+import shutil
 import subprocess
 from typing import NoReturn
 
 import pytest
 
 from interop.peers import toolchain
+
+BROWSER = {"chromium": "chromium", "chromedriver": "chromium-driver"}
+"""Command -> Debian's package."""
 
 
 def in_ci() -> bool:
@@ -47,3 +51,14 @@ def require_java() -> None:
 def require_cpp_client() -> None:
     if importlib.util.find_spec("rocketmq") is None:
         unavailable("Apache's C++ client is missing: the wheel rocketmq 0.4.4 is not installed")
+
+
+def missing_browser() -> list[str]:
+    """Commands of the browser that are not on the path."""
+    return [command for command in BROWSER if shutil.which(command) is None]
+
+
+def require_browser() -> None:
+    missing = missing_browser()
+    if missing:
+        unavailable(f"no {', '.join(missing)} on the path (make setup installs Debian's {', '.join(BROWSER.values())})")

@@ -1,7 +1,7 @@
-"""Brings the Java peers onto this machine: `python -m interop.peers.setup`. Quick when everything is there.
+"""Brings the Java peers and a browser onto this machine: `python -m interop.peers.setup`. Quick when everything is there.
 
-Installs Debian's JDK and Maven by apt-get where they are missing and the user is root or has sudo, fetches Apache's
-jars, compiles the peer programs. What cannot be had is named; with CI=true that is a failure, otherwise the tests that
+Installs Debian's JDK, Maven and Chromium by apt-get where they are missing and the user is root or has sudo, fetches
+Apache's jars, compiles the peer programs. What cannot be had is named; with CI=true that is a failure, otherwise the tests that
 need it skip.
 """
 
@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 from interop.peers import toolchain
-from interop.peers.requirements import in_ci
+from interop.peers.requirements import BROWSER, in_ci, missing_browser
 
 JDK_PACKAGES = ("openjdk-17-jdk-headless", "default-jdk-headless")
 """The first that the distribution offers."""
@@ -21,13 +21,14 @@ JDK_PACKAGES = ("openjdk-17-jdk-headless", "default-jdk-headless")
 
 def install_tools() -> None:
     """apt-get what is missing, where that is possible. Raises CalledProcessError when apt-get fails."""
-    missing = toolchain.missing_tools()
+    missing = [*toolchain.missing_tools(), *missing_browser()]
     if not missing or shutil.which("apt-get") is None or not may_install():
         return
     apt_get("update", "-qq")
     packages = [_offered_jdk()] if {"java", "javac"} & set(missing) else []
     if "mvn" in missing:
         packages.append("maven")
+    packages += [BROWSER[command] for command in missing if command in BROWSER]
     apt_get("install", "-y", "-qq", "--no-install-recommends", *packages)
 
 
@@ -72,12 +73,14 @@ def prepare() -> str | None:
 
 
 def main() -> int:
-    problem = prepare()
-    if problem is None:
+    problem, browser = prepare(), missing_browser()
+    if browser:
+        print(f"no {', '.join(browser)}, tests of the console's pages cannot run", file=sys.stderr)
+    if problem is not None:
+        print(f"Apache's Java peers are not available, tests against them cannot run: {problem}", file=sys.stderr)
+    else:
         print(f"peers ready: {toolchain.cache_directory()}")
-        return 0
-    print(f"Apache's Java peers are not available, tests against them cannot run: {problem}", file=sys.stderr)
-    return 1 if in_ci() else 0
+    return int(in_ci() and (problem is not None or bool(browser)))
 
 
 if __name__ == "__main__":

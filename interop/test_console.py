@@ -1,0 +1,155 @@
+"""The console's pages in a browser, beside Apache's servers and this project's: for eyes, keys, small screens and readers."""
+
+from __future__ import annotations
+
+import urllib.parse
+from collections.abc import Iterator
+
+import pytest
+
+from interop.peers.browser import Browser, running_console
+from interop.peers.clients import unique
+from interop.peers.requirements import require_browser
+from interop.peers.servers import Cluster
+from twisted_mq.blocking import Message, Producer, PushConsumer
+
+pytestmark = pytest.mark.peer
+
+HOSTILE = '"\'><script>window.ran = 1</script><img src=x onerror="window.ran = 2"><svg onload=window.ran=3>\u202e'
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    require_browser()
+    opened = Browser()
+    yield opened
+    opened.close()
+
+
+class Filled:
+    """A cluster with something on each page."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.topic, self.group = unique("Shown"), unique("Reader")
+        with Producer(cluster.name_server, group="shop") as producer:
+            hostile = Message.make(
+                self.topic, HOSTILE.encode(), HOSTILE, "hostile", {"note": HOSTILE, "what<b>": "name"}
+            )
+            self.id = producer.send(hostile).offset_msg_id
+            for number in range(3):
+                producer.send(Message.make(self.topic, b'{"order": %d}' % number, "new", f"order-{number}"))
+            later = Message.make(self.topic, b"later", None, "later")
+            later.delay_time_level = 5
+            producer.send(later)
+        self._give_up()
+
+    def _give_up(self) -> None:
+        """The group refuses what it gets; it comes to the dead letters at once."""
+        with PushConsumer(self.cluster.name_server, group=self.group, topics={self.topic: "*"}) as consumer:
+            for number, message in enumerate(consumer.messages(timeout=30), 1):
+                message.retry(delay_level=-1)
+                if number == 4:
+                    break
+        self.cluster.wait_route(f"%DLQ%{self.group}")
+
+    def pages(self) -> dict[str, str]:
+        """Path -> what stands there."""
+        name = urllib.parse.quote(self.topic)
+        asked = f"topic={name}&id={self.id}"
+        return {
+            "/": "broker-a",
+            f"/broker?address={self.cluster.broker}": "No slave is connected.",
+            f"/topics?q={name}": self.topic,
+            f"/topic?name={name}": "Send a message to try it",
+            "/groups": self.group,
+            f"/group?name={self.group}": "Lag by queue",
+            f"/group/reset?name={self.group}&topic={name}&to=earliest": "Nothing is changed yet.",
+            f"/messages?topic={name}": "4 messages, the newest first",
+            f"/messages?by=key&topic={name}&key=order-1": "1 messages",
+            f"/message?{asked}": "<script>window.ran = 1</script>",
+            f"/message?{asked}&view=hex": "73 63 72 69",
+            "/dead-letters": self.group,
+            f"/dead-letters/group?name={self.group}": "Send the chosen again",
+            "/waiting": "1m",
+            f"/waiting/delayed?address={self.cluster.broker}&level=5": "The next 1 of 1 messages",
+            "/charts": "Messages in, a second",
+            f"/topic?name={urllib.parse.quote(HOSTILE)}": "Not there",
+            f"/topics?q={urllib.parse.quote(HOSTILE)}": "No topic fits.",
+            "/nothing": "No such page",
+        }
+
+
+@pytest.fixture(scope="module")
+def filled(cluster: Cluster) -> Filled:
+    return Filled(cluster)
+
+
+@pytest.fixture(scope="module")
+def inside(browser: Browser, filled: Filled) -> Iterator[Browser]:
+    """Somebody who has come in."""
+    with running_console(filled.cluster.name_server) as address:
+        browser.come_in(address)
+        assert address.partition("#")[2] not in browser.driver.current_url
+        yield browser
+
+
+def test_each_page_shows_what_it_is_for_and_runs_nothing_of_it(inside: Browser, filled: Filled) -> None:
+    for path, text in filled.pages().items():
+        inside.look(path)
+        assert text in inside.text, f"{path}: {inside.text}"
+        assert "\u202e" not in inside.text
+        assert inside.script("return window.ran === undefined"), path
+        missing = [one for one in inside.errors() if "404 (Not Found)" not in one]
+        assert missing == [], path
+
+
+def test_pages_are_for_readers_of_screens_too_and_fit_small_ones(inside: Browser, filled: Filled) -> None:
+    """Apache's broker makes no other pages: they are looked at for their width alone."""
+    found = {}
+    for path in filled.pages():
+        for width, dark in ((1280, False), (400, True)) if filled.cluster.kind == "ours" else ((400, False),):
+            inside.look(path, width, dark=dark)
+            complaints = inside.complaints() if filled.cluster.kind == "ours" else inside.errors()
+            if inside.overflow > 0:
+                complaints.append(f"wider than the screen by {inside.overflow}")
+            found[path, width] = [one for one in complaints if "404 (Not Found)" not in one]
+    assert {place: complaints for place, complaints in found.items() if complaints} == {}
+
+
+def test_a_topic_is_found_and_sent_to_by_keys_alone(inside: Browser, filled: Filled) -> None:
+    inside.look("/")
+    inside.tab_to(".skip")
+    inside.tab_to('.top nav a[href="/topics"]')
+    inside.press("\n")
+    inside.wait(lambda: inside.path == "/topics", "list of topics")
+    inside.tab_to('input[name="q"]')
+    inside.press(filled.topic, "\n")
+    inside.wait(lambda: "1 of " in inside.text, "topic found")
+    inside.tab_to("tbody a")
+    inside.press("\n")
+    inside.wait(lambda: inside.path.startswith("/topic?"), "the topic's page")
+    inside.tab_to("textarea[name='body']")
+    inside.press("sent by keys")
+    inside.tab_to("form[action='/topic/send'] button")
+    inside.press("\n")
+    inside.wait(lambda: "SEND_OK" in inside.text, "what became of the message")
+
+
+def test_charts_are_drawn_with_what_readers_of_screens_hear(inside: Browser, filled: Filled) -> None:
+    inside.look("/charts")
+    label = "return document.querySelector('.chart').getAttribute('aria-label')"
+    inside.wait(lambda: "broker-a" in inside.script(label), "figures in the label")
+    line = "return (document.querySelector('.chart polyline').getAttribute('points') || '').split(' ').length"
+    inside.wait(lambda: inside.script(line) >= 2, "line of two points")
+    assert inside.errors() == []
+
+
+def test_logging_out_ends_it(inside: Browser) -> None:
+    inside.look("/")
+    inside.tab_to(".who button")
+    inside.press("\n")
+    inside.wait(lambda: inside.path == "/login", "the form to log in")
+    inside.look("/topics")
+    assert inside.path == "/login"
+    assert inside.complaints() == []
