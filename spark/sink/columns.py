@@ -23,6 +23,8 @@ import attrs
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
+from twisted_mq.protocol.flags import MessageSysFlag
+from twisted_mq.protocol.messages.compression import CompressionType, compress
 from twisted_mq.protocol.names.system_topics import NOT_ALLOWED_SEND_TOPICS
 from twisted_mq.protocol.names.validation import topic_fault
 from twisted_mq.protocol.text.java import utf8
@@ -75,6 +77,20 @@ def check_columns(schema: StructType, topic: str | None) -> None:
         raise WrongColumn("topic", "is needed, or the option topic")
 
 
+@attrs.frozen
+class Compression:
+    """Bodies of more than `over_bytes` leave compressed; `kind` None: none does."""
+
+    kind: CompressionType | None = None
+    over_bytes: int = 4096
+
+    def applied(self, body: bytes) -> tuple[bytes, int]:
+        """The body as it leaves, and what sysFlag says of it."""
+        if self.kind is None or len(body) <= self.over_bytes:
+            return body, 0
+        return compress(body, self.kind), MessageSysFlag.COMPRESSED_FLAG | self.kind.sys_flag
+
+
 class Outgoing(NamedTuple):
     """One row as a message. `place` is the queue that it must go to, None for any; `alone` keeps it out of batches."""
 
@@ -84,6 +100,7 @@ class Outgoing(NamedTuple):
     properties: bytes
     place: int | str | None
     alone: bool
+    sys_flag: int = 0
 
 
 @attrs.define
@@ -93,6 +110,7 @@ class RowReader:
     topic: str | None
     source: str
     partition: int
+    compression: Compression = attrs.field(factory=Compression)
     _next_row: int = 0
 
     def messages(self, batch: pa.RecordBatch) -> Iterator[Outgoing]:
@@ -111,10 +129,11 @@ class RowReader:
         key, place = values["shardingKey"], values["queue"]
         if key is not None and place is not None:
             raise self._wrong(row, "has both queue and shardingKey")
-        alone = PROPERTY_DELAY_TIME_LEVEL in properties or PROPERTY_TIMER_DELIVER_MS in properties
-        return Outgoing(
-            row, self._topic(row, values), self._body(row, values), text, place if key is None else key, alone
-        )
+        body, sys_flag = self.compression.applied(self._body(row, values))
+        # a batch has one sysFlag for all of its messages
+        alone = bool(sys_flag) or PROPERTY_DELAY_TIME_LEVEL in properties or PROPERTY_TIMER_DELIVER_MS in properties
+        place = place if key is None else key
+        return Outgoing(row, self._topic(row, values), body, text, place, alone, sys_flag)
 
     def _topic(self, row: int, values: Mapping[str, Any]) -> str:
         topic = values["topic"] or self.topic

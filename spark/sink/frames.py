@@ -56,7 +56,7 @@ class Frame:
             default_topic=AUTO_CREATE_TOPIC,
             default_topic_queue_nums=_DEFAULT_QUEUES,
             queue_id=queue.queue_id,
-            sys_flag=0,
+            sys_flag=0 if batch else message.sys_flag,
             born_timestamp=now_ms,
             flag=0,
             properties=_BATCH_PROPERTIES if batch else from_utf8(message.properties),

@@ -7,13 +7,14 @@ from collections.abc import Mapping
 import attrs
 from pyspark.sql.types import StructType
 
+from twisted_mq.protocol.messages.compression import CompressionType
 from twisted_mq.protocol.names.validation import group_fault, topic_fault
 from twisted_mq.spark import option_values as values
 from twisted_mq.spark.errors import WrongOption
 from twisted_mq.spark.live.access_options import ACCESS_OPTIONS, access_of
 from twisted_mq.spark.live.cluster import Access, Cluster
 from twisted_mq.spark.named_options import Parsers, named, positive, take
-from twisted_mq.spark.sink.columns import check_columns
+from twisted_mq.spark.sink.columns import Compression, check_columns
 from twisted_mq.spark.sink.sending import SendLimits
 
 
@@ -27,6 +28,8 @@ class SinkOptions:
     | group | the producer group that brokers see | SPARK_SINK |
     | batchMessages | how many messages leave together at most | 500 |
     | batchBytes | how many bytes leave together at most, about; a message by itself may have 4 MiB | 512k |
+    | compression | `zlib`, `lz4`, `zstd`: bodies leave compressed, each message by itself; `none` | none |
+    | compressOver | bodies of more bytes are compressed | 4k |
     | sendsInFlight | how many sends of a task are under way or wait at most; a queue has one under way | 8 |
     """
 
@@ -34,6 +37,7 @@ class SinkOptions:
     topic: str | None = None
     group: str = "SPARK_SINK"
     limits: SendLimits = attrs.field(factory=SendLimits)
+    compression: Compression = attrs.field(factory=Compression)
 
 
 def _topic(name: str, value: str) -> str:
@@ -50,6 +54,14 @@ def _group(name: str, value: str) -> str:
     return value
 
 
+def _kind(name: str, value: str) -> CompressionType | None:
+    kinds = {kind.name.lower(): kind for kind in CompressionType}
+    word = value.strip().lower()
+    if word != "none" and word not in kinds:
+        raise WrongOption(name, value, f"none, {', '.join(sorted(kinds))} are known")
+    return kinds.get(word)
+
+
 _SINK: Parsers = {
     "topic": ("topic", _topic),
     "group": ("group", _group),
@@ -59,14 +71,19 @@ _LIMITS: Parsers = {
     "batchBytes": ("size_bytes", values.size_bytes),
     "sendsInFlight": ("in_flight", positive),
 }
-OPTION_NAMES = (*ACCESS_OPTIONS, *_SINK, *_LIMITS)
+_COMPRESSION: Parsers = {
+    "compression": ("kind", _kind),
+    "compressOver": ("over_bytes", values.size_bytes),
+}
+OPTION_NAMES = (*ACCESS_OPTIONS, *_SINK, *_LIMITS, *_COMPRESSION)
 
 
 def sink_options(given: Mapping[str, str]) -> SinkOptions:
     """The options that Spark hands over; their names are not case-sensitive. Raises WrongOption."""
     known = named(given, OPTION_NAMES)
     limits = SendLimits(**take(known, _LIMITS))
-    return SinkOptions(access_of(known), limits=limits, **take(known, _SINK))
+    compression = Compression(**take(known, _COMPRESSION))
+    return SinkOptions(access_of(known), limits=limits, compression=compression, **take(known, _SINK))
 
 
 def checked_sink(given: Mapping[str, str], schema: StructType, overwrite: bool) -> SinkOptions:

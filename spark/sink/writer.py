@@ -41,7 +41,7 @@ def write_partition(
 ) -> Written:
     """Send all rows. Raises SinkError, LiveError."""
     cluster = Cluster(options.access)
-    reader = RowReader(options.topic, f"{query}-{batch}-{partition}", partition)
+    reader = RowReader(options.topic, f"{query}-{batch}-{partition}", partition, options.compression)
     sender = PartitionSender(cluster, options.group, partition, partition + batch, options.limits, _now_ms)
     try:
         for rows in batches:

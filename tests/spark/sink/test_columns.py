@@ -8,9 +8,12 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import StructType
 
+from twisted_mq.protocol.messages.compression import plain_body
 from twisted_mq.protocol.text.properties import decode_property_bytes
+from twisted_mq.spark.errors import WrongOption
 from twisted_mq.spark.sink.columns import Outgoing, RowReader, check_columns
 from twisted_mq.spark.sink.errors import WrongColumn, WrongRow
+from twisted_mq.spark.sink.options import sink_options
 
 NOON = datetime.datetime(2026, 11, 22, 12, tzinfo=datetime.UTC)
 MAP = pa.map_(pa.string(), pa.string())
@@ -118,3 +121,15 @@ def test_columns_of_other_types_are_refused_by_name(found: StructType, topic: st
 
 def test_all_columns_pass() -> None:
     check_columns(schema_of(body="string", topic="string", tags="string", queue="integer", deliverAt="timestamp"), None)
+
+
+def test_large_bodies_leave_compressed_each_by_itself() -> None:
+    options = sink_options({"nameServer": "a:1", "compression": "zstd", "compressOver": "100"})
+    reader = RowReader("Orders", "q-7-3", 3, options.compression)
+    small, large = reader.messages(rows(body=pa.array([b"x" * 100, b"y" * 101])))
+    assert (small.body, small.sys_flag, small.alone) == (b"x" * 100, 0, False)
+    assert (plain_body(large.body, large.sys_flag), large.alone) == (b"y" * 101, True)
+    assert large.sys_flag == 0x201 and len(large.body) < 101
+    assert sink_options({"nameServer": "a:1", "compression": "none"}).compression.kind is None
+    with pytest.raises(WrongOption, match="none, lz4, zlib, zstd are known"):
+        sink_options({"nameServer": "a:1", "compression": "gzip"})

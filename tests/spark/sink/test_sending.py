@@ -13,13 +13,14 @@ from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.headers import SendMessageRequestHeaderV2
 from twisted_mq.protocol.layouts.batch_entry import read_batch
+from twisted_mq.protocol.messages.compression import CompressionType
 from twisted_mq.protocol.text.java import java_hash
 from twisted_mq.protocol.wire.command import RESPONSE_FLAG, RemotingCommand
 from twisted_mq.protocol.wire.framing import FrameDecoder, encode_frame
 from twisted_mq.protocol.wire.header_codec import decode_header
 from twisted_mq.spark.live.cluster import Access
 from twisted_mq.spark.live.errors import BrokerSilent, PeerSilent
-from twisted_mq.spark.sink.columns import Outgoing
+from twisted_mq.spark.sink.columns import Compression, Outgoing
 from twisted_mq.spark.sink.errors import RowsRefused, WrongRow
 from twisted_mq.spark.sink.sending import PartitionSender, SendLimits
 
@@ -196,3 +197,19 @@ def test_a_queue_that_there_is_not_names_its_row() -> None:
 def test_messages_that_are_stored_less_safely_are_counted() -> None:
     sender = sent(FakeCluster({"a": FakeBroker({0: ResponseCode.FLUSH_DISK_TIMEOUT})}), [row(0), row(1)])
     assert (sender.sent, sender.doubtful) == (2, 2)
+
+
+def test_compressed_rows_are_read_as_they_were(broker: Broker) -> None:
+    topic = broker.topic(1)
+    cluster = broker.cluster()
+    sender = PartitionSender(cluster, "G", 0, 0, LIMITS, lambda: NOW_MS)
+    compression = Compression(CompressionType.LZ4, 10)
+    bodies = [b"%d" % number * (1 if number % 3 else 500) for number in range(9)]
+    for number, body in enumerate(bodies):
+        packed, sys_flag = compression.applied(body)
+        properties = b"UNIQ_KEY\x01q-%d\x02" % number
+        sender.add(Outgoing(number, topic, packed, properties, 0, bool(sys_flag), sys_flag))
+    sender.flush()
+    cluster.close()
+    (found,) = broker.read(topic)
+    assert [message.body for message in found] == bodies
