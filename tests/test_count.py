@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.bench import count, count_runs
+from tests.bench.client_paths import CLIENT_PATHS
 from tests.bench.count_paths import BATCH, INDEX_STEP, PATHS, CountedPath, Prepared, answered, found
 
 TEXT = "desc: I1 cache: (unused)\ncmd: python\nevents: Ir\nfl=a.c\nfn=f\n7 12\nsummary: 4098267041\n"
@@ -17,7 +18,7 @@ def nothing(folder: str, count: int) -> Prepared:
     return Prepared(len, [b""] * count)
 
 
-@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", count_runs.ALL_PATHS, ids=lambda path: path.name)
 def test_path_ends_in_success(path: CountedPath, tmp_path: Path) -> None:
     prepared = path.prepare(str(tmp_path), 2)
     try:
@@ -27,8 +28,8 @@ def test_path_ends_in_success(path: CountedPath, tmp_path: Path) -> None:
 
 
 def test_paths_have_names_of_their_own_and_pieces_to_differ_in() -> None:
-    assert len({path.name for path in PATHS}) == len(PATHS)
-    assert all(0 < path.few < path.many for path in PATHS)
+    assert len({path.name for path in count_runs.ALL_PATHS}) == len(PATHS) + len(CLIENT_PATHS)
+    assert all(0 < path.few < path.many for path in count_runs.ALL_PATHS)
     assert {path.messages for path in PATHS} == {1, BATCH, INDEX_STEP}
 
 
@@ -103,7 +104,7 @@ def test_row_shows_a_message_and_the_difference() -> None:
 def test_one_path_is_chosen_by_its_name_and_several_by_a_part() -> None:
     assert [path.name for path in count.chosen("send, JSON")] == ["send, JSON"]
     assert len(count.chosen("pull of 32")) == 2
-    assert len(count.chosen(None)) == len(PATHS)
+    assert len(count.chosen(None)) == len(count_runs.ALL_PATHS)
 
 
 def test_missing_valgrind_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -42,7 +42,7 @@ class TopicPublishInfo:
         for _ in self.queues:
             queue = self.queues[self.turn % len(self.queues)]
             self.turn += 1
-            if all(one(queue) for one in accept):
+            if not accept or all(one(queue) for one in accept):
                 return queue
         return None
 

@@ -1,6 +1,6 @@
-"""Instructions of the broker's hot paths, counted by valgrind, beside those that are stored: `make count`.
+"""Instructions of the hot paths of broker and client, counted by valgrind, beside those that are stored: `make count`.
 
-.venv/bin/python -m tests.bench.count [--only NAME] [--write docs/measurements/instructions.md]
+.venv/bin/python -m tests.bench.count [--only NAME | --write docs/measurements/instructions.md]
 
 A machine's speed changes by the minute, a count does not: the same code gives the same figure to half a percent.
 """
@@ -17,9 +17,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.bench.count_paths import PATHS, CountedPath
-from tests.bench.count_runs import ROOT, CountError, count_paths, valgrind_version
+from tests.bench.count_runs import ALL_PATHS, ROOT, CountError, count_paths, valgrind_version
 
 STORED = ROOT / "docs" / "measurements" / "instructions.md"
+CLIENT_STORED = STORED.with_name("client.md")
+"""The table of the client's paths is a part of a page."""
 MISSING = "valgrind is missing: apt-get install valgrind, then run this again"
 HEADLINE = f"{'path':28} {'a request':>12} {'a message':>12} {'stored':>12} {'difference':>11}"
 _ROW = re.compile(r"^\| ([^|]+?) \| ([\d,]+) \| ([\d,]+) \|$", re.M)
@@ -82,6 +84,16 @@ def python_build() -> str:
     return f"{platform.python_implementation()} {platform.python_version()} built {profile} --enable-optimizations"
 
 
+def stored_figures() -> Figures:
+    """Of broker and client, as far as they are written."""
+    return {
+        name: figure
+        for file in (STORED, CLIENT_STORED)
+        if file.exists()
+        for name, figure in read_figures(file.read_text()).items()
+    }
+
+
 # What is shown
 
 
@@ -115,8 +127,8 @@ def show(paths: Sequence[CountedPath], stored: Mapping[str, float]) -> Figures:
 
 def chosen(name: str | None) -> list[CountedPath]:
     """The path of that name, or all whose names contain it."""
-    exact = [path for path in PATHS if path.name == name]
-    return exact or [path for path in PATHS if name is None or name in path.name]
+    exact = [path for path in ALL_PATHS if path.name == name]
+    return exact or [path for path in ALL_PATHS if name is None or name in path.name]
 
 
 def write(file: str, figures: Figures) -> None:
@@ -130,17 +142,19 @@ def write(file: str, figures: Figures) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", metavar="NAME", help="a path's name, or a part of some paths' names")
-    parser.add_argument("--write", metavar="FILE", help="write the table in Markdown; counts twice")
+    parser.add_argument(
+        "--write", metavar="FILE", help="write the table of the broker's paths in Markdown; counts twice"
+    )
     options = parser.parse_args(arguments)
-    paths = chosen(options.only)
+    paths = list(PATHS) if options.write else chosen(options.only)
     if not paths:
-        parser.error("no such path; there are: " + "; ".join(path.name for path in PATHS))
-    if options.write and len(paths) < len(PATHS):
+        parser.error("no such path; there are: " + "; ".join(path.name for path in ALL_PATHS))
+    if options.write and options.only:
         parser.error("--write needs all paths")
     if shutil.which("valgrind") is None:
         sys.exit(MISSING)
     try:
-        figures = show(paths, read_figures(STORED.read_text()) if STORED.exists() else {})
+        figures = show(paths, stored_figures())
         if options.write:
             write(options.write, figures)
     except CountError as error:

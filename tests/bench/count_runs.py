@@ -18,9 +18,11 @@ import traceback
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from tests.bench.client_paths import CLIENT_PATHS
 from tests.bench.count_paths import PATHS, CountedPath
 
 ROOT = Path(__file__).parents[2]
+ALL_PATHS = (*PATHS, *CLIENT_PATHS)
 COUNTS = "counts.%p"
 LOG = "valgrind.log"
 _SUMMARY = re.compile(r"^summary: (\d+)", re.M)
@@ -62,7 +64,7 @@ def in_child(path: CountedPath, count: int, folder: str) -> int:
 
 def main(names: Iterable[str]) -> None:
     """Print the process of each path and count."""
-    for path in [path for path in PATHS if path.name in names]:
+    for path in [path for path in ALL_PATHS if path.name in names]:
         for count in (path.few, path.many):
             with tempfile.TemporaryDirectory(prefix="count-") as folder:
                 print(path.name, count, in_child(path, count, folder), sep="\t", flush=True)

@@ -37,7 +37,7 @@ class LoopCall:
     def _begin(self, seconds: float) -> None:
         loop = self._reactor.loop
         self._due = loop.time() + seconds
-        self._handle = loop.call_at(self._due, self._run)
+        self._handle: asyncio.Handle = loop.call_at(self._due, self._run) if seconds > 0 else loop.call_soon(self._run)
 
     def _run(self) -> None:
         call, self._call = self._call, None

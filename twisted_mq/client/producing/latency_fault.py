@@ -64,4 +64,6 @@ class LatencyFault:
                 elsewhere, lambda one: self.is_reachable(one.broker_name)
             )
             return queue or info.select()
+        if last_broker is None:
+            return info.select()
         return info.select(elsewhere) or info.select()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 
 import attrs
@@ -26,11 +27,14 @@ class SendLimits:
     compress_level: int = 5
 
 
+_topic_fault = functools.lru_cache(maxsize=1024)(topic_fault)
+
+
 def check_message(message: Message, limits: SendLimits) -> None:
     """Raises MessageIllegal with the reason; the order is that of Apache's Validators.checkMessage."""
     if not isinstance(message, Message):
         raise MessageIllegal(f"a Message is needed, got {message!r}")
-    fault = topic_fault(message.topic)
+    fault = _topic_fault(message.topic)
     if fault is not None:
         raise MessageIllegal(f"topic {message.topic!r}: {fault}")
     if message.topic in NOT_ALLOWED_SEND_TOPICS:
@@ -41,7 +45,8 @@ def check_message(message: Message, limits: SendLimits) -> None:
         raise MessageIllegal("the body is empty")
     if len(message.body) > limits.max_message_size:
         raise MessageIllegal(f"the body has {len(message.body)} bytes, max_message_size is {limits.max_message_size}")
-    _check_properties(message.properties)
+    if message.properties:
+        _check_properties(message.properties)
 
 
 def _check_properties(properties: Mapping[str, str]) -> None:

@@ -281,7 +281,7 @@ class Producer:
             turn = self.window.enter(body_length, at_once=self._sender.is_warm(ready.topic))
             if turn is not None:
                 await self._in_turn(turn)
-            began_ms = self.client.now_ms()
+            began_ms = 0 if self._traces is None else self.client.now_ms()
             try:
                 result = await self._sender.deliver(ready, queue, timeout_seconds)
             finally:

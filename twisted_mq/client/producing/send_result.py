@@ -5,12 +5,14 @@ from __future__ import annotations
 import enum
 
 import attrs
+from attrs import field
 
 from twisted_mq.client.producing.outgoing import Outgoing
 from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.headers import SendMessageResponseHeader
+from twisted_mq.protocol.headers.fields import text
 from twisted_mq.protocol.messages.trace import DEFAULT_REGION
 from twisted_mq.protocol.text.properties import PROPERTY_MSG_REGION, PROPERTY_TRACE_SWITCH
 from twisted_mq.protocol.wire.command import RemotingCommand
@@ -26,7 +28,15 @@ class SendStatus(enum.Enum):
     SLAVE_NOT_AVAILABLE = ResponseCode.SLAVE_NOT_AVAILABLE
 
 
-_send_response = fast_header(SendMessageResponseHeader)
+@attrs.frozen(kw_only=True)
+class _SendAnswer(SendMessageResponseHeader):
+    """With the two fields that brokers add to each of their answers to a send."""
+
+    region_id: str | None = field(default=None, metadata=text(PROPERTY_MSG_REGION))
+    trace_on: str | None = field(default=None, metadata=text(PROPERTY_TRACE_SWITCH))
+
+
+_send_answer = fast_header(_SendAnswer)
 _STATUS_BY_CODE = {int(status.value): status for status in SendStatus}
 
 
@@ -54,7 +64,7 @@ def send_result(message: Outgoing, queue: MessageQueue, answer: RemotingCommand)
     status = _STATUS_BY_CODE.get(answer.code)
     if status is None:
         raise BrokerError(answer.code, answer.remark or "")
-    header, fields = _send_response(answer), answer.ext_fields or {}
+    header = _send_answer(answer)
     return SendResult(
         status=status,
         msg_id=header.batch_uniq_id or message.unique_key,
@@ -63,6 +73,6 @@ def send_result(message: Outgoing, queue: MessageQueue, answer: RemotingCommand)
         queue_offset=header.queue_offset,
         transaction_id=header.transaction_id,
         recall_handle=header.recall_handle,
-        region_id=fields.get(PROPERTY_MSG_REGION) or DEFAULT_REGION,
-        trace_on=fields.get(PROPERTY_TRACE_SWITCH) != "false",
+        region_id=header.region_id or DEFAULT_REGION,
+        trace_on=header.trace_on != "false",
     )

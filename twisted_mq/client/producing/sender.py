@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
+
+from twisted.internet import defer
 
 from twisted_mq.client.core.client_metrics import ProducerMetrics
 from twisted_mq.client.core.errors import (
@@ -15,7 +17,7 @@ from twisted_mq.client.core.errors import (
 )
 from twisted_mq.client.core.mq_client import MQClient
 from twisted_mq.client.producing.latency_fault import LatencyFault
-from twisted_mq.client.producing.outgoing import Outgoing, send_request
+from twisted_mq.client.producing.outgoing import Outgoing, SendRequests
 from twisted_mq.client.producing.producer_options import ProducerOptions
 from twisted_mq.client.producing.send_result import SendResult, SendStatus, send_result
 from twisted_mq.protocol.bodies import MessageQueue, TopicRouteData
@@ -23,9 +25,7 @@ from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.flags import PermName
 from twisted_mq.protocol.names.static_topics import is_logical
-from twisted_mq.protocol.names.system_topics import AUTO_CREATE_TOPIC
 from twisted_mq.protocol.names.topic_route import TopicPublishInfo, publish_info
-from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.remoting.errors import RemotingError
 
 
@@ -41,6 +41,9 @@ class Sender:
         self.metrics = ProducerMetrics()
         self._latency = LatencyFault(enabled=options.send_latency_fault)
         self._warm: set[str] = set()
+        self._requests = SendRequests(
+            group, options.default_topic_queue_nums, completed=client.remoting.completes_requests
+        )
 
     def topics(self) -> list[str]:
         """The topics sent to so far."""
@@ -77,13 +80,15 @@ class Sender:
             return BrokerGone(writable[0].broker_name, self._servers())
         return TopicNotWritable(topic, self._servers())
 
-    async def deliver(self, message: Outgoing, queue: MessageQueue | None, timeout_seconds: float | None) -> SendResult:
+    def deliver(
+        self, message: Outgoing, queue: MessageQueue | None, timeout_seconds: float | None
+    ) -> Coroutine[defer.Deferred[object], object, SendResult]:
         """Send to the queue given, or round the topic's queues with further tries; fails as Producer.send does."""
         total = self._options.send_timeout_seconds if timeout_seconds is None else timeout_seconds
         deadline = self._clock.seconds() + total
         if queue is not None:
-            return await self._deliver_to(queue, message, deadline)
-        return await self._deliver_anywhere(message, deadline, total)
+            return self._deliver_to(queue, message, deadline)
+        return self._deliver_anywhere(message, deadline, total)
 
     async def _deliver_to(self, queue: MessageQueue, message: Outgoing, deadline: float) -> SendResult:
         try:
@@ -94,11 +99,15 @@ class Sender:
     async def deliver_one_way(self, message: Outgoing, queue: MessageQueue | None) -> None:
         """Hand the message to a connection; no answer will come."""
         chosen = await self._located(queue or self._choose(await self.info(message.topic), None))
-        await self._client.remoting.invoke_one_way(await self._address(chosen), self._request(message, chosen))
+        request = self._requests.command(message, chosen, self._client.now_ms())
+        await self._client.remoting.invoke_one_way(await self._address(chosen), request)
 
     async def _deliver_anywhere(self, message: Outgoing, deadline: float, total: float) -> SendResult:
         """Try brokers one after another, while time remains (Apache: DefaultMQProducerImpl.sendDefaultImpl)."""
-        info = await self.info(message.topic)
+        info = self._infos.get(message.topic)
+        if info is None or not info.queues:
+            info = await self.info(message.topic)
+        attempt = self._attempt_and_note if self._latency.enabled else self._attempt
         tried: list[str] = []
         unsafe: SendResult | None = None
         last: Exception | None = None
@@ -109,7 +118,7 @@ class Sender:
             queue = self._choose(self._infos.get(message.topic, info), tried[-1] if tried else None)
             tried.append(queue.broker_name)
             try:
-                result = await self._attempt_and_note(message, queue, deadline)
+                result = await attempt(message, queue, deadline)
             except BrokerError as error:
                 if error.response_code not in self._options.retry_response_codes:
                     raise SendRefused(message.topic, queue.broker_name, error, self._servers()) from error
@@ -146,10 +155,13 @@ class Sender:
         placed = self._client.routes.placed(queue)
         if is_logical(placed.broker_name):
             placed = await self._located(queue)
-        address = await self._address(placed)
-        remaining = max(0.0, deadline - self._clock.seconds())
+        address = self._client.routes.master_now(placed.broker_name)
+        if address is None or self._options.vip_channel:
+            address = await self._address(placed)
+        now = self._clock.seconds()
+        request = self._requests.ready(message, placed, int(now * 1000))
         try:
-            answer = await self._client.remoting.invoke(address, self._request(message, placed), remaining)
+            answer = await self._client.remoting.invoke(address, request, max(0.0, deadline - now))
         except RemotingError:
             self._warm.discard(message.topic)
             raise
@@ -172,18 +184,8 @@ class Sender:
             master = await routes.master(queue.broker_name, queue.topic)
         return vip_address(master) if self._options.vip_channel else master
 
-    def _request(self, message: Outgoing, queue: MessageQueue) -> RemotingCommand:
-        return send_request(
-            message,
-            queue,
-            group=self._group,
-            default_topic=AUTO_CREATE_TOPIC,
-            queue_nums=self._options.default_topic_queue_nums,
-            now_ms=self._client.now_ms(),
-        )
-
     def _choose(self, info: TopicPublishInfo, last_broker: str | None) -> MessageQueue:
-        queue = self._latency.select(info, last_broker, self._client.now_ms())
+        queue = self._latency.select(info, last_broker, self._client.now_ms() if self._latency.enabled else 0)
         if queue is None:
             raise self._no_queue(info.topic)
         return queue

@@ -5,16 +5,21 @@ from __future__ import annotations
 import zlib
 from typing import Any
 
+import attrs
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from twisted_mq.client.core.message import Message
 from twisted_mq.client.producing.message_checks import SendLimits
-from twisted_mq.client.producing.outgoing import outgoing, outgoing_batch, send_request
+from twisted_mq.client.producing.outgoing import Outgoing, SendRequests, outgoing, outgoing_batch
 from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.layouts.batch_entry import decode_batch
 from twisted_mq.protocol.messages.compression import CompressionType
 from twisted_mq.protocol.text.properties import decode_properties
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.framing import encode_frame
 
 LIMITS = SendLimits()
 QUEUE = MessageQueue("T", "broker-a", 3)
@@ -79,10 +84,8 @@ def test_batch_may_carry_one_key_for_all() -> None:
 
 def test_request_has_the_fields_apache_sends() -> None:
     """As recorded in remoting/producer_async_oneway, apart from names and times."""
-    request = send_request(
-        outgoing(message(b"async 1", tags="T1", keys="ak1"), "K", LIMITS),
-        QUEUE, group="PG", default_topic="TBW102", queue_nums=4, now_ms=1795217858558,
-    )  # fmt: skip
+    ready = outgoing(message(b"async 1", tags="T1", keys="ak1"), "K", LIMITS)
+    request = SendRequests("PG", queue_nums=4).command(ready, QUEUE, 1795217858558)
     properties = request.ext_fields.pop("i")
     assert request.code == 310
     assert request.ext_fields == {
@@ -90,3 +93,31 @@ def test_request_has_the_fields_apache_sends() -> None:
         "j": "0", "k": "false", "m": "false", "n": "broker-a",
     }  # fmt: skip
     assert decode_properties(properties) == {"TAGS": "T1", "KEYS": "ak1", "UNIQ_KEY": "K", "WAIT": "true"}
+
+
+NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+OUTGOING = st.builds(
+    Outgoing, topic=st.sampled_from(["T", "U%d", '"opaque":0,']), body=st.binary(max_size=8), properties=NAMES,
+    flag=st.integers(-(2**31), 2**31 - 1), sys_flag=st.integers(0, 255), unique_key=NAMES, batch=st.booleans(),
+    reply=st.booleans(), reconsume_times=st.sampled_from([0, 0, 2]), max_reconsume_times=st.sampled_from([None, None, 3]),
+)  # fmt: skip
+
+
+@given(st.lists(OUTGOING, min_size=1, max_size=4), NAMES, st.integers(0, 2**31 - 1))
+def test_ready_requests_are_the_bytes_of_the_commands(messages: list[Outgoing], group: str, opaque: int) -> None:
+    requests = SendRequests(group, queue_nums=4)
+    for number, one in enumerate(messages):
+        queue = attrs.evolve(QUEUE, queue_id=number % 2)
+        command = requests.command(one, queue, 1795217858558 + number)
+        command.opaque = opaque
+        ready = requests.ready(one, queue, 1795217858558 + number)
+        if isinstance(ready, RemotingCommand):
+            ready.opaque = opaque
+        assert (encode_frame(ready) if isinstance(ready, RemotingCommand) else ready(opaque)) == encode_frame(command)
+
+
+def test_what_is_completed_or_a_retry_is_a_command_that_can_be_changed() -> None:
+    plain = outgoing(message(b"1"), "K", LIMITS)
+    assert isinstance(SendRequests("PG", 4, completed=True).ready(plain, QUEUE, 1), RemotingCommand)
+    assert isinstance(SendRequests("PG", 4).ready(attrs.evolve(plain, reconsume_times=1), QUEUE, 1), RemotingCommand)
+    assert not isinstance(SendRequests("PG", 4).ready(plain, QUEUE, 1), RemotingCommand)

@@ -1,0 +1,99 @@
+"""Requests that wait for their answers: each has its own time, and all together one timer."""
+
+from __future__ import annotations
+
+from twisted.internet import defer
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.remoting.awaited_answers import _DUE_KEPT, AwaitedAnswers
+from twisted_mq.remoting.errors import RemotingSendError, RemotingTimeoutError
+
+
+class Answers(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.clock = Clock()
+        self.clock.advance(0.1)  # a start at which 3.1 - 0.1 is not 3
+        self.awaited = AwaitedAnswers(self.clock)
+
+    def expect(self, *timeouts: float) -> list[defer.Deferred[RemotingCommand]]:
+        return [self.awaited.expect(self.awaited.take_opaque(), one, "b:1") for one in timeouts]
+
+    def late(self, waiting: list[defer.Deferred[RemotingCommand]]) -> list[bool]:
+        """Which have failed for their time."""
+        failed = [one.called for one in waiting]
+        for one in (one for one in waiting if one.called):
+            self.failureResultOf(one, RemotingTimeoutError)
+        return failed
+
+    def test_each_fails_at_its_own_time_whatever_came_before(self) -> None:
+        waiting = self.expect(3, 1, 2, 1)
+        for seconds, failed in ((0.9, [0, 0, 0, 0]), (0.1, [0, 1, 0, 1]), (1, [0, 1, 1, 1]), (1, [1, 1, 1, 1])):
+            self.clock.advance(seconds)
+            self.assertEqual([one.called for one in waiting], [bool(one) for one in failed])
+        errors = [str(self.failureResultOf(one, RemotingTimeoutError).value) for one in waiting]
+        self.assertEqual(errors[0], "no answer from b:1 within 3 s")
+        self.assertEqual((len(self.awaited), self.clock.getDelayedCalls()), (0, []))
+
+    def test_all_that_are_due_fail_when_the_reactor_comes_back_late(self) -> None:
+        waiting = self.expect(3, 1, 2)
+        self.clock.advance(10)
+        self.assertEqual(self.late(waiting), [True, True, True])
+
+    def test_one_timer_serves_all(self) -> None:
+        self.expect(3, 1, 2, 5)
+        self.assertEqual([call.getTime() for call in self.clock.getDelayedCalls()], [1.1])
+
+    def test_an_answer_that_came_does_not_fail_those_that_are_due_later(self) -> None:
+        first, second = self.expect(1, 2)
+        self.assertTrue(self.awaited.answered(RemotingCommand(0, opaque=1)))
+        self.assertFalse(self.awaited.answered(RemotingCommand(0, opaque=1)))
+        self.clock.advance(1)
+        self.assertEqual(self.successResultOf(first).opaque, 1)
+        self.assertNoResult(second)
+        self.clock.advance(1)
+        self.failureResultOf(second, RemotingTimeoutError)
+
+    def test_postponed_ones_wait_longer_those_behind_them_do_not(self) -> None:
+        first = self.expect(1)
+        self.awaited.postpone(1)
+        second = self.expect(1.5)
+        self.clock.advance(1.5)
+        self.assertEqual(self.late(first + second), [False, True])
+        self.clock.advance(0.5)
+        self.assertEqual(self.late(first), [True])
+
+    def test_a_number_that_is_given_again_has_its_own_time(self) -> None:
+        self.awaited.expect(7, 1, "b:1")
+        self.awaited.answered(RemotingCommand(0, opaque=7))
+        again = self.awaited.expect(7, 2, "b:1")
+        self.clock.advance(1)
+        self.assertNoResult(again)
+        self.clock.advance(1)
+        self.failureResultOf(again, RemotingTimeoutError)
+
+    def test_answered_requests_leave_nothing_that_grows(self) -> None:
+        for _ in range(3 * _DUE_KEPT):
+            self.expect(3)
+            self.awaited.answered(RemotingCommand(0, opaque=self.awaited._last_opaque))
+        self.assertLessEqual(len(self.awaited._due), _DUE_KEPT + 2)
+        (waiting,) = self.expect(1)
+        self.clock.advance(1)
+        self.failureResultOf(waiting, RemotingTimeoutError)
+
+    def test_the_connections_end_fails_all_and_takes_the_timer_along(self) -> None:
+        waiting = self.expect(3, 1)
+        self.awaited.fail("gone")
+        for one in waiting:
+            self.assertEqual(str(self.failureResultOf(one, RemotingSendError).value), "gone")
+        self.assertEqual(self.clock.getDelayedCalls(), [])
+
+    def test_a_listener_of_a_failure_may_ask_again(self) -> None:
+        again: list[defer.Deferred[RemotingCommand]] = []
+        (waiting,) = self.expect(1)
+        waiting.addErrback(lambda _: again.extend(self.expect(1)))
+        self.clock.advance(1)
+        self.assertNoResult(again[0])
+        self.clock.advance(1)
+        self.failureResultOf(again[0], RemotingTimeoutError)

@@ -1,0 +1,64 @@
+"""The calling side of a connection: a Channel whose requests leave together."""
+
+from __future__ import annotations
+
+from twisted.internet import protocol
+from twisted.internet.tcp import Connection
+from twisted.python import failure
+
+from twisted_mq.remoting.channel import Channel, Traffic, write_promptly
+from twisted_mq.remoting.outbox import Outbox
+
+REQUESTS_TOGETHER = 64
+"""So many leave at once, and don't wait for those to come."""
+
+
+class CallingChannel(Channel):
+    """One connection of a client, as Channel. Over TLS and whatever else wraps a connection requests are written at once."""
+
+    def __init__(self, traffic: Traffic, outbox: Outbox) -> None:
+        super().__init__(traffic)
+        self._outbox = outbox
+        self._requests: list[bytes] = []
+        self._holds = False
+
+    def connectionMade(self) -> None:
+        self._holds = isinstance(self.transport, Connection) and not self.transport.TLS
+        super().connectionMade()
+
+    def connectionLost(self, reason: failure.Failure = protocol.connectionDone) -> None:
+        self._requests = []
+        super().connectionLost(reason)
+
+    def dataReceived(self, data: bytes) -> None:
+        outbox = self._outbox
+        outbox.reading = True
+        try:
+            super().dataReceived(data)
+        finally:
+            outbox.reading = False
+            outbox.flush()
+
+    def write_request(self, data: bytes) -> None:
+        if not self._holds:
+            self.transport.write(data)
+            return
+        held = self._requests
+        if not held and len(self._awaited) < 2 and not self._outbox.reading:
+            write_promptly(self.transport, data)
+            return
+        held.append(data)
+        if len(held) == 1:
+            self._outbox.add(self)
+        elif len(held) == REQUESTS_TOGETHER:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is held."""
+        held, self._requests = self._requests, []
+        if held and self.connected_now:
+            write_promptly(self.transport, held[0] if len(held) == 1 else b"".join(held))
+
+    def close(self) -> None:
+        self.flush()
+        super().close()
