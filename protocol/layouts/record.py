@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import functools
 import struct
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias, cast
 
 import construct
 
@@ -155,6 +155,10 @@ class RecordHead(NamedTuple):
     body_length: int
 
 
+HeadFields: TypeAlias = tuple[int, int, int, int, int, int, int, int, int, bytes, int, bytes, int, int, int]
+"""The fields of RecordHead."""
+
+
 class RecordSpans(NamedTuple):
     """Where the variable fields of a record lie in its buffer; the record ends at `end`."""
 
@@ -198,6 +202,11 @@ def read_mark(buffer: Buffer, offset: int = 0) -> tuple[int, int]:
 
 def read_head(buffer: Buffer, offset: int = 0) -> RecordHead:
     """The leading fields of the message there. Raises RecordError unless all of the record is in the buffer."""
+    return RecordHead._make(head_values(buffer, offset))
+
+
+def head_values(buffer: Buffer, offset: int = 0) -> HeadFields:
+    """The values of `read_head`, without their names."""
     available = len(buffer) - offset
     if offset < 0 or available < HEAD_BYTES:
         raise RecordError(f"{max(available, 0)} bytes left, a record has at least {HEAD_BYTES}", offset)
@@ -212,7 +221,7 @@ def read_head(buffer: Buffer, offset: int = 0) -> RecordHead:
         if available < head.size:
             raise RecordError(f"{available} bytes left, a record with IPv6 hosts has at least {head.size}", offset)
         fields = head.unpack_from(buffer, offset)
-    return RecordHead._make(fields)
+    return cast(HeadFields, fields)
 
 
 def read_store_timestamp(record: Buffer) -> int:
@@ -226,11 +235,18 @@ def read_store_timestamp(record: Buffer) -> int:
 
 def read_spans(buffer: Buffer, offset: int, head: RecordHead) -> RecordSpans:
     """Where body, topic and properties lie. Raises RecordError unless their lengths add up to the record's size."""
-    body = offset + _HEAD_SIZES[head.sys_flag & V6_FLAGS]
+    return RecordSpans._make(
+        span_values(buffer, offset, head.size, magic=head.magic, sys_flag=head.sys_flag, body_length=head.body_length)
+    )
+
+
+def span_values(buffer: Buffer, offset: int, size: int, *, magic: int, sys_flag: int, body_length: int) -> list[int]:
+    """The values of `read_spans`, without their names."""
+    body = offset + _HEAD_SIZES[sys_flag & V6_FLAGS]
     try:
-        return RecordSpans._make(_SPANS[head.magic](buffer, body, head.body_length, offset + head.size))
+        return _SPANS[magic](buffer, body, body_length, offset + size)
     except LengthError as error:
-        raise RecordError(_misfit(error, head.size), offset) from error
+        raise RecordError(_misfit(error, size), offset) from error
 
 
 def _misfit(error: LengthError, size: int) -> str:

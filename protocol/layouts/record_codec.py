@@ -14,7 +14,7 @@ from twisted_mq.protocol.errors import RecordError
 from twisted_mq.protocol.flags import MessageSysFlag
 from twisted_mq.protocol.layouts.derive import Buffer
 from twisted_mq.protocol.layouts.host import IPV4_HOST_BYTES, IPV6_HOST_BYTES, host_text
-from twisted_mq.protocol.layouts.message_id import offset_message_id
+from twisted_mq.protocol.layouts.message_id import offset_message_id_pattern
 from twisted_mq.protocol.layouts.record import (
     CRC_MASK,
     HEADS,
@@ -26,9 +26,11 @@ from twisted_mq.protocol.layouts.record import (
     V6_FLAGS,
     RecordHead,
     RecordSpans,
+    head_values,
     middle,
     read_head,
     read_spans,
+    span_values,
 )
 from twisted_mq.protocol.messages.compression import MAX_BODY_BYTES, CompressionError, plain_body
 from twisted_mq.protocol.messages.delay_levels import DEFAULT_DELAY_TABLE, delivery_time
@@ -45,6 +47,9 @@ from twisted_mq.protocol.text.properties import (
 _HEAD_V4 = HEADS[0]
 _host_text = functools.lru_cache(maxsize=1024)(host_text)
 """Few hosts are in use; a key is at most 20 bytes."""
+_id_pattern = functools.lru_cache(maxsize=1024)(offset_message_id_pattern)
+_64_BITS = 0xFFFFFFFFFFFFFFFF
+_COMPRESSED = int(MessageSysFlag.COMPRESSED_FLAG)
 
 
 class DispatchFields(NamedTuple):
@@ -142,17 +147,17 @@ def _host_flags(born_host: bytes, store_host: bytes) -> int:
     return flags
 
 
-def _check_crc(body: Buffer, offset: int, head: RecordHead) -> None:
+def _check_crc(body: Buffer, offset: int, said: int) -> None:
     found = zlib.crc32(body) & CRC_MASK
-    if found != head.body_crc:
-        raise RecordError(f"the body's CRC is {found}, the record says {head.body_crc}", offset)
+    if found != said:
+        raise RecordError(f"the body's CRC is {found}, the record says {said}", offset)
 
 
 def check_body(buffer: Buffer, offset: int, head: RecordHead, spans: RecordSpans) -> None:
     """Raise RecordError unless the stored body has its head's CRC; an empty body is not checked, as in Apache."""
     if head.body_length:
         with memoryview(buffer) as view, view[spans.body : spans.body_end] as body:
-            _check_crc(body, offset, head)
+            _check_crc(body, offset, head.body_crc)
 
 
 def _decompressed(stored: bytes, offset: int, sys_flag: int, limit: int) -> bytes:
@@ -174,31 +179,36 @@ def decode_message(
 
     With `decompress` False the body is as stored. A body that would grow past `max_body_bytes` is refused.
     """
-    head = read_head(buffer, offset)
-    spans = read_spans(buffer, offset, head)
-    body = bytes(buffer[spans.body : spans.body_end])
+    (
+        size, magic, body_crc, queue_id, flag, queue_offset, physical_offset, sys_flag, born_timestamp, born_host,
+        store_timestamp, store_host, reconsume_times, prepared_transaction_offset, body_length,
+    ) = head_values(buffer, offset)  # fmt: skip
+    body_at, body_end, topic_at, topic_end, properties_at, end = span_values(
+        buffer, offset, size, magic=magic, sys_flag=sys_flag, body_length=body_length
+    )
+    body = bytes(buffer[body_at:body_end])
     if check_crc and body:
-        _check_crc(body, offset, head)
-    if decompress and head.sys_flag & MessageSysFlag.COMPRESSED_FLAG:
-        body = _decompressed(body, offset, head.sys_flag, max_body_bytes)
+        _check_crc(body, offset, body_crc)
+    if decompress and sys_flag & _COMPRESSED:
+        body = _decompressed(body, offset, sys_flag, max_body_bytes)
     return MessageExt(  # in the order of its fields: keywords cost a tenth of the whole
-        from_utf8(buffer[spans.topic : spans.topic_end]),
-        head.queue_id,
-        head.queue_offset,
-        head.physical_offset,
-        head.size,
-        head.body_crc,
-        head.sys_flag,
-        head.flag,
-        head.born_timestamp,
-        _host_text(head.born_host),
-        head.store_timestamp,
-        _host_text(head.store_host),
-        head.reconsume_times,
-        head.prepared_transaction_offset,
-        decode_property_bytes(buffer[spans.properties : spans.end]),
+        from_utf8(buffer[topic_at:topic_end]),
+        queue_id,
+        queue_offset,
+        physical_offset,
+        size,
+        body_crc,
+        sys_flag,
+        flag,
+        born_timestamp,
+        _host_text(born_host),
+        store_timestamp,
+        _host_text(store_host),
+        reconsume_times,
+        prepared_transaction_offset,
+        decode_property_bytes(buffer[properties_at:end]),
         body,
-        offset_message_id(head.store_host, head.physical_offset),
+        _id_pattern(store_host) % (physical_offset & _64_BITS),
     )
 
 

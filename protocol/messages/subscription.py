@@ -71,6 +71,9 @@ def selects(subscription: SubscriptionData, tags: str | None) -> bool:
 
     Without tags in the subscription every message passes (Apache: PullAPIWrapper.processPullResult).
     """
-    if subscription.class_filter_mode or not subscription.tags_set:
-        return True
-    return tags in subscription.tags_set
+    return selects_all(subscription) or tags in subscription.tags_set
+
+
+def selects_all(subscription: SubscriptionData) -> bool:
+    """Whether no message is left out by its tags."""
+    return subscription.class_filter_mode or not subscription.tags_set

@@ -13,6 +13,7 @@ from twisted.python import failure
 from twisted_mq.client.consuming.consumer_options import ConsumeContext, ConsumerOptions, ConsumeStatus
 from twisted_mq.client.consuming.listener_calls import ListenerCalls
 from twisted_mq.client.consuming.process_queue import ProcessQueue
+from twisted_mq.client.core import at_once
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.messages.message import MessageExt
@@ -87,11 +88,20 @@ class CallPump(abc.ABC):
                     self._turn = self._clock.callLater(0, self._next_turn)
                 return
             begun += 1
-            running = defer.Deferred.fromCoroutine(self._consume(self._waiting.popleft()))
-            running.addErrback(self._report)
-            if not running.called:
-                self._running[running] = None
-                running.addCallback(self._ended, running)
+            self._begin(self._waiting.popleft())
+
+    def _begin(self, work: Work) -> None:
+        try:
+            running = at_once.start(self._consume(work))
+        except BaseException:
+            self._report(failure.Failure())
+            return
+        if running is None:
+            return
+        running.addErrback(self._report)
+        if not running.called:
+            self._running[running] = None
+            running.addCallback(self._ended, running)
 
     def _next_turn(self) -> None:
         self._turn = None

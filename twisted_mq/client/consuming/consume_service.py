@@ -56,19 +56,25 @@ class ConsumeService(CallPump):
                 group=self._group, topic=work.queue.topic, queue=work.queue.queue_id,
             )  # fmt: skip
             return
-        await self._settle(status, context, work, messages)
+        if status is ConsumeStatus.CONSUME_SUCCESS and context.ack_index is None:
+            self._consumed(messages, work)
+        else:
+            await self._settle(status, context, work, messages)
 
     async def _settle(
         self, status: ConsumeStatus, context: ConsumeContext, work: Work, messages: list[MessageExt]
     ) -> None:
         consumed = consumed_count(status, context, len(messages))
         stuck = await self._give_back(messages[consumed:], context, work)
-        gone = [message for message in messages if message.queue_offset not in {one.queue_offset for one in stuck}]
-        offset = work.process_queue.remove(gone)
-        if offset >= 0 and not work.process_queue.dropped:
-            self._offsets.update(work.queue, offset, increase_only=True)
+        kept = {one.queue_offset for one in stuck}
+        self._consumed([message for message in messages if message.queue_offset not in kept], work)
         if stuck:
             self._try_here_again(stuck, work)
+
+    def _consumed(self, messages: list[MessageExt], work: Work) -> None:
+        offset = work.process_queue.remove(messages)
+        if offset >= 0 and not work.process_queue.dropped:
+            self._offsets.update(work.queue, offset, increase_only=True)
 
     async def _give_back(self, failed: Iterable[MessageExt], context: ConsumeContext, work: Work) -> list[MessageExt]:
         """Send failed messages back; return those that could not go, with one try more counted."""

@@ -68,7 +68,7 @@ class DeliveryEnded(ClientStateError):
 class Delivery(Generic[Status]):
     """One message, open until it is settled: once, by whoever is first."""
 
-    __slots__ = ("_answer", "_answers", "_on_end", "context", "ended", "message", "taker", "timer")
+    __slots__ = ("_answer", "_answers", "_on_end", "context", "due", "ended", "message", "taker")
 
     def __init__(
         self,
@@ -80,7 +80,8 @@ class Delivery(Generic[Status]):
         self.message = message
         self.context = context
         self.taker: object = None
-        self.timer: interfaces.IDelayedCall | None = None
+        self.due = math.inf
+        """When it comes again, unless it is settled."""
         self.ended: str | None = None
         """What ended it, in words; None while it is open."""
         self._answers = answers
@@ -150,8 +151,6 @@ class Delivery(Generic[Status]):
 
     def _end(self, how: str) -> None:
         self.ended = how
-        if self.timer is not None and self.timer.active():
-            self.timer.cancel()
         self._on_end(self)
 
 
@@ -181,6 +180,8 @@ class Deliveries(Generic[Context, Status]):
         self._taken: dict[Delivery[Status], None] = {}
         self._takers: collections.deque[defer.Deferred[None]] = collections.deque()
         self._warned = False
+        self._timer: interfaces.IDelayedCall | None = None  # for the delivery that is due first
+        self._timer_due = 0.0
         self.closed = False
 
     def listener(self, messages: list[MessageExt], context: Context) -> defer.Deferred[Status]:
@@ -204,8 +205,10 @@ class Deliveries(Generic[Context, Status]):
                 delivery.pass_over()
                 continue
             delivery.taker = taker
-            delivery.timer = self._clock.callLater(self._timeout_seconds, delivery.expire)
+            delivery.due = self._clock.seconds() + self._timeout_seconds
             self._taken[delivery] = None
+            if self._timer is None:
+                self._set_timer(delivery.due, self._timeout_seconds)
             return delivery
         return None
 
@@ -240,6 +243,7 @@ class Deliveries(Generic[Context, Status]):
             delivery.give_up()
         while self._takers:
             self.wake()
+        self._stop_timer()
 
     def taken(self) -> list[Delivery[Status]]:
         """Those that were taken and are open."""
@@ -247,3 +251,29 @@ class Deliveries(Generic[Context, Status]):
 
     def _ended(self, delivery: Delivery[Status]) -> None:
         self._taken.pop(delivery, None)
+        if self.closed:
+            self._stop_timer()
+
+    def _set_timer(self, due: float, seconds: float) -> None:
+        if due < math.inf:
+            self._timer_due = due
+            self._timer = self._clock.callLater(seconds, self._timed_out)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None and not self._taken:
+            self._timer.cancel()
+            self._timer = None
+
+    def _timed_out(self) -> None:
+        """What was taken first is due first, as all have the same time."""
+        now = max(self._clock.seconds(), self._timer_due)
+        self._timer = None
+        late = []
+        for delivery in self._taken:
+            if delivery.due > now:
+                self._set_timer(delivery.due, delivery.due - now)
+                break
+            late.append(delivery)
+        for delivery in late:
+            if delivery.ended is None:
+                delivery.expire()

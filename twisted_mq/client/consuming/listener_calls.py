@@ -79,9 +79,12 @@ class ListenerCalls(Generic[Context, Status]):
             waiting = defer.Deferred.fromCoroutine(self._in_thread(self.threads, messages, context))
         else:
             answer = self.listener(messages, context)
-            if not inspect.isawaitable(answer):
+            if isinstance(answer, defer.Deferred):
+                waiting = answer
+            elif isinstance(answer, type(self.refusal)) or not inspect.isawaitable(answer):
                 return answer
-            waiting = answer if isinstance(answer, defer.Deferred) else defer.Deferred.fromCoroutine(_awaited(answer))
+            else:
+                waiting = defer.Deferred.fromCoroutine(_awaited(answer))
         if self.timeout_seconds == math.inf:
             return waiting
         return waiting.addTimeout(self.timeout_seconds, self.clock)
@@ -106,8 +109,9 @@ class ListenerCalls(Generic[Context, Status]):
         """The listener's answer, or the refusal in its place. Raises CancelledError only once `stopped`."""
         metrics, count = self.metrics, len(messages)
         metrics.in_flight += count
+        call = self._outcome if self.traces is None and self.hooks is None else self._watched
         try:
-            status, outcome = await self._watched(messages, context)
+            status, outcome = await call(messages, context)
         finally:
             metrics.in_flight -= count
         if outcome is CallOutcome.SUCCESS:
@@ -118,8 +122,6 @@ class ListenerCalls(Generic[Context, Status]):
 
     async def _watched(self, messages: list[MessageExt], context: Context) -> tuple[Status, CallOutcome]:
         """The call, with what is told to traces and hooks."""
-        if self.traces is None and self.hooks is None:
-            return await self._outcome(messages, context)
         begun = [] if self.traces is None else self.traces.call_began(messages)
         call = ConsumeCall(self.group, context.queue, messages)
         if self.hooks is not None:

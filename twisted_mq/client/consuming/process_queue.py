@@ -146,7 +146,7 @@ class FlowLimits:
             return f"{queue.count} messages held, the limit is {self.max_count}"
         if queue.size_bytes > self.max_size_bytes:
             return f"{queue.size_bytes} bytes held, the limit is {self.max_size_bytes}"
-        if spread and queue.span > self.max_span:
+        if spread and queue.max_offset - queue.min_offset > self.max_span < queue.span:
             return f"offsets held span {queue.span}, the limit is {self.max_span}"
         return None
 

@@ -24,7 +24,7 @@ from twisted_mq.protocol.errors import BrokerError, RecordError
 from twisted_mq.protocol.flags import build_pull_sys_flag
 from twisted_mq.protocol.headers import PullMessageRequestHeader
 from twisted_mq.protocol.messages.message import MessageExt
-from twisted_mq.protocol.messages.subscription import selects
+from twisted_mq.protocol.messages.subscription import selects, selects_all
 from twisted_mq.protocol.names.routes import MASTER_ID
 from twisted_mq.protocol.names.system_topics import RETRY_PREFIX
 from twisted_mq.protocol.names.topic_route import pull_address
@@ -239,8 +239,10 @@ class QueuePull(QueueLoop):
 
 def _selected(result: PullResult, subscription: SubscriptionData) -> list[MessageExt]:
     """The messages whose tags are really subscribed (the broker compared hashes), with the queue's bounds noted."""
-    messages = [one for one in result.messages if selects(subscription, one.tags)]
+    messages = [*result.messages]
+    if not selects_all(subscription):
+        messages = [one for one in messages if selects(subscription, one.tags)]
+    bounds = {PROPERTY_MIN_OFFSET: str(result.min_offset), PROPERTY_MAX_OFFSET: str(result.max_offset)}
     for message in messages:
-        message.properties[PROPERTY_MIN_OFFSET] = str(result.min_offset)
-        message.properties[PROPERTY_MAX_OFFSET] = str(result.max_offset)
+        message.properties.update(bounds)
     return messages

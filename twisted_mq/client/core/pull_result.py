@@ -9,6 +9,7 @@ import attrs
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError, RecordError
+from twisted_mq.protocol.flags import MessageSysFlag
 from twisted_mq.protocol.headers import PullMessageResponseHeader
 from twisted_mq.protocol.layouts.batch_entry import unwrapped
 from twisted_mq.protocol.layouts.record_codec import decode_message
@@ -77,14 +78,20 @@ def pull_result(answer: RemotingCommand, most_bytes: int = MAX_BODY_BYTES) -> Pu
         min_offset=header.min_offset,
         max_offset=header.max_offset,
         suggested_broker_id=header.suggest_which_broker_id,
-        messages=tuple(message for record in records for message in _unwrapped(record)),
+        messages=tuple(_all_unwrapped(records)),
         offset_delta=header.offset_delta,
     )
 
 
 def readable_messages(body: bytes) -> list[MessageExt]:
     """The messages of a pop's answer; one that cannot be read is passed by with a log line."""
-    records, _ = _records(body, MAX_BODY_BYTES)
+    return _all_unwrapped(_records(body, MAX_BODY_BYTES)[0])
+
+
+def _all_unwrapped(records: list[MessageExt]) -> list[MessageExt]:
+    """The messages of all records."""
+    if not any(record.sys_flag & MessageSysFlag.INNER_BATCH_FLAG for record in records):
+        return records
     return [message for record in records for message in _unwrapped(record)]
 
 

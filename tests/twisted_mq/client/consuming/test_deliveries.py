@@ -43,6 +43,7 @@ class DeliveriesCase(SynchronousTestCase):
         self.assertEqual(self.successResultOf(second), ConsumeStatus.RECONSUME_LATER)
         self.assertEqual(self.successResultOf(first), ConsumeStatus.CONSUME_SUCCESS)
         self.assertEqual(context.delay_level_when_next_consume, 3)
+        self.deliveries.close()
         self.assertEqual((self.deliveries.taken(), self.clock.getDelayedCalls()), ([], []))
 
     def test_the_timeout_runs_from_the_moment_of_taking(self) -> None:
@@ -101,7 +102,34 @@ class DeliveriesCase(SynchronousTestCase):
         self.failureResultOf(answer, defer.CancelledError)
         assert delivery is not None
         self.assertRaisesRegex(DeliveryEnded, "the consumer stopped; it comes again", delivery.acknowledge)
+        self.deliveries.close()
         self.assertEqual(self.clock.getDelayedCalls(), [])
+
+    def test_each_message_has_its_own_time_and_all_one_timer(self) -> None:
+        answers = []
+        for offset in range(3):
+            answers.append(self.call(offset)[0])
+            self.clock.advance(1)
+            self.deliveries.take("a")
+        self.assertEqual([call.getTime() for call in self.clock.getDelayedCalls()], [61])
+        self.clock.advance(58)
+        self.failureResultOf(answers[0], defer.TimeoutError)
+        self.deliveries.taken()[0].acknowledge()
+        self.assertEqual(self.successResultOf(answers[1]), ConsumeStatus.CONSUME_SUCCESS)
+        self.clock.advance(1)
+        self.assertNoResult(answers[2])
+        self.clock.advance(1)
+        self.failureResultOf(answers[2], defer.TimeoutError)
+        self.assertEqual(self.clock.getDelayedCalls(), [])
+
+    def test_the_timer_ends_with_the_last_message_of_a_closed_consumer(self) -> None:
+        for offset in range(2):
+            self.call(offset)
+            self.deliveries.take("a")
+        self.deliveries.close()
+        for left in (1, 0):
+            self.deliveries.taken()[0].acknowledge()
+            self.assertEqual(len(self.clock.getDelayedCalls()), left)
 
     def test_an_ordered_call_that_is_given_up_is_answered(self) -> None:
         ordered: Deliveries[Any, Any] = Deliveries(self.clock, "g", ORDERED, limit=9, timeout_seconds=60)

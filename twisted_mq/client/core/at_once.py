@@ -1,0 +1,40 @@
+"""Starts coroutines that mostly end without waiting: a Deferred costs more than all else that a call of a listener takes."""
+
+from __future__ import annotations
+
+import contextvars
+from collections.abc import Coroutine, Generator
+from typing import TypeVar
+
+from twisted.internet import defer
+
+Result = TypeVar("Result")
+Work = Coroutine[defer.Deferred[object], object, Result]
+
+
+def start(work: Work[Result]) -> defer.Deferred[Result] | None:
+    """Run it, in contextvars of its own as Deferred.fromCoroutine does; None where it has ended, else what it will come to.
+
+    Raises what it raises before it waits for anything; its result is lost where it did not wait.
+    """
+    context = contextvars.copy_context()
+    try:
+        waits_for = context.run(work.send, None)
+    except StopIteration:
+        return None
+    return context.run(defer.Deferred.fromCoroutine, _rest(work, waits_for))
+
+
+def _rest(work: Work[Result], waits_for: defer.Deferred[object]) -> Generator[defer.Deferred[object], object, Result]:
+    """What is left of a coroutine that waits for something."""
+    try:
+        while True:
+            try:
+                came = yield waits_for
+            except BaseException as error:
+                waits_for = work.throw(error)
+            else:
+                waits_for = work.send(came)
+    except StopIteration as end:
+        result: Result = end.value
+        return result
