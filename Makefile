@@ -83,6 +83,7 @@ check: $(INSTALLED) docs
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m mypy
+	$(PYTHON) -m tests.docs.types
 	$(PYTHON) -m pytest tests/test_layers.py tests/test_layouts_home.py
 	$(PYTHON) -m tests.packaging.audit
 

@@ -17,7 +17,6 @@ NOT_RUN: set[str] = {
     "goes on until it is stopped",
     "make demo runs it",
     "needs a checkout",
-    "needs Django",
     "needs a package index",
     "nothing was given up on",
     "needs a ZooKeeper of the reader's",

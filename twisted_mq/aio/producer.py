@@ -27,7 +27,8 @@ from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.messages.message import Message, MessageExt
 
 Key = TypeVar("Key")
-MessageT = TypeVar("MessageT", Message, MessageExt)
+MessageT = TypeVar("MessageT", bound=Message | MessageExt)
+SentT = TypeVar("SentT", bound=Message)
 
 
 class Producer(Member):
@@ -178,7 +179,7 @@ class TransactionProducer(Producer):
         )  # fmt: skip
 
     async def send_in_transaction(
-        self, message: Message, execute: Execute, *, timeout: float | None = None
+        self, message: SentT, execute: Execute[SentT], *, timeout: float | None = None
     ) -> TransactionResult:
         """Store the message at the broker, run `execute`, and tell the broker what it returned.
 

@@ -27,6 +27,7 @@ from twisted_mq.protocol.messages.message import Message, MessageExt
 from twisted_mq.reactor_threads import threads_of
 
 Key = TypeVar("Key")
+SentT = TypeVar("SentT", bound=Message)
 
 
 class Producer(Member):
@@ -177,8 +178,8 @@ class TransactionProducer(Producer):
 
     def send_in_transaction(
         self,
-        message: Message,
-        execute: Callable[[Message], TransactionState],
+        message: SentT,
+        execute: Callable[[SentT], TransactionState],
         *,
         timeout: float | None = None,
     ) -> TransactionResult:
@@ -189,7 +190,7 @@ class TransactionProducer(Producer):
         """
         call: Call[TransactionResult] = self._new_call()
 
-        def in_this_thread(message: Message) -> defer.Deferred[TransactionState]:
+        def in_this_thread(message: SentT) -> defer.Deferred[TransactionState]:
             return call.in_caller(lambda: execute(message))
 
         call.begin(lambda: self._core.send_in_transaction(message, in_this_thread, timeout_seconds=timeout))

@@ -19,7 +19,7 @@ import inspect
 import os
 import random
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import attrs
 from twisted.internet import defer, interfaces
@@ -61,10 +61,11 @@ class TransactionState(enum.Enum):
         return "UNKNOW" if self is TransactionState.UNKNOWN else f"{self.name}_MESSAGE"
 
 
-MessageT = TypeVar("MessageT", Message, MessageExt)
+MessageT = TypeVar("MessageT", bound=Message | MessageExt)
+SentT = TypeVar("SentT", bound=Message)
 
 Decision = TransactionState | Awaitable[TransactionState]
-Execute = Callable[[Message], Decision]
+Execute: TypeAlias = Callable[[SentT], Decision]
 Check = Callable[[MessageExt], Decision]
 
 
@@ -107,7 +108,7 @@ class TransactionProducer(Producer):
         self._check = check
 
     def send_in_transaction(
-        self, message: Message, execute: Execute, *, timeout_seconds: float | None = None
+        self, message: SentT, execute: Execute[SentT], *, timeout_seconds: float | None = None
     ) -> defer.Deferred[TransactionResult]:
         """Store the message at the broker, run `execute`, and tell the broker what it returned.
 
@@ -117,7 +118,7 @@ class TransactionProducer(Producer):
         return self._calls.run(self._send_in_transaction(message, execute, timeout_seconds))
 
     async def _send_in_transaction(
-        self, message: Message, execute: Execute, timeout_seconds: float | None
+        self, message: SentT, execute: Execute[SentT], timeout_seconds: float | None
     ) -> TransactionResult:
         properties = {**message.properties, PROPERTY_TRANSACTION_PREPARED: "true", PROPERTY_PRODUCER_GROUP: self.group}
         properties.pop(PROPERTY_DELAY_TIME_LEVEL, None)

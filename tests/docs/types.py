@@ -1,0 +1,73 @@
+"""The examples on the pages, as strict type checkers read them: `python -m tests.docs.types`, part of `make check`.
+
+Checked are the blocks of Python that a program of asyncio, plain calls or Deferreds would have: not tests, whose functions
+nobody annotates, nor what is built on libraries without types. They are saved in build/examples and read by mypy --strict
+and by basedpyright, which is pyright from Python's index.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+
+from tests.docs.blocks import PAGES, ROOT, Block, blocks
+
+FOLDER = ROOT / "build" / "examples"
+OF_CLIENTS = re.compile(r"^from twisted_mq\.(aio|blocking|client|testing) import", re.MULTILINE)
+UNTYPED = re.compile(r"^(?:from|import) (construct|django|shop)\b", re.MULTILINE)
+"""`shop` is another block of its page."""
+CHECKERS = (
+    [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--config-file=", "."],
+    [sys.executable, "-m", "basedpyright", "--pythonpath", sys.executable, "--project", "pyrightconfig.json"],
+)
+PYRIGHT = {
+    "typeCheckingMode": "strict",
+    "extraPaths": [str(ROOT)],
+    "pythonVersion": "3.11",
+    "reportPossiblyUnboundVariable": False,  # what a loop sets that runs
+}
+
+
+def examples() -> Iterator[Block]:
+    """The blocks that are checked."""
+    for page in PAGES:
+        for block in blocks(page):
+            if block.language == "python" and OF_CLIENTS.search(block.text) and not is_left_out(block):
+                yield block
+
+
+def is_left_out(block: Block) -> bool:
+    """Whether a runner of tests collects it, or it needs what has no types."""
+    return "def test_" in block.text or UNTYPED.search(block.text) is not None
+
+
+def name_of(block: Block) -> str:
+    """Under which it is saved: its page and line."""
+    return f"{block.page.stem.replace('-', '_').lower()}_{block.line}.py"
+
+
+def save() -> int:
+    """Write all examples anew; how many there are."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for old in FOLDER.glob("*.py"):
+        old.unlink()
+    found = list(examples())
+    for block in found:
+        (FOLDER / name_of(block)).write_text(block.text)
+    (FOLDER / "pyrightconfig.json").write_text(json.dumps(PYRIGHT))
+    return len(found)
+
+
+def main() -> int:
+    """The exit code."""
+    count = save()
+    codes = [subprocess.run(command, cwd=FOLDER).returncode for command in CHECKERS]
+    print(f"{count} examples checked in {FOLDER.relative_to(ROOT)}")
+    return max(codes)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
