@@ -16,8 +16,10 @@ from twisted_mq.ordering.lists import OrderedTopic
 
 End = Callable[[], None]
 
-MOST_RESETS = 5
-"""In one fault."""
+MOST_TIMES = 5
+"""That sends are disturbed in one fault."""
+LONG_SECONDS = 20.0
+"""In which a broker that is alone hands out all that it has."""
 
 
 class OrderedCluster(Cluster, Protocol):
@@ -89,11 +91,15 @@ def fall_in_a_send(cluster: OrderedCluster, source: random.Random) -> End | None
     return end
 
 
+def _pair(cluster: OrderedCluster, group: str) -> list[BrokerNode]:
+    """Master and slave."""
+    return sorted((one for one in cluster.brokers if one.broker_name == group), key=lambda one: one.is_slave)
+
+
 def reset_in_a_send(cluster: OrderedCluster, source: random.Random) -> End | None:
     """A broker's connections to its clients, or to its partner, break while messages are on their way, time and again."""
-    name = source.choice(sorted({broker.broker_name for broker in cluster.brokers}))
-    master, slave = sorted((one for one in cluster.brokers if one.broker_name == name), key=lambda one: one.is_slave)
-    others, left = source.choice(([slave], cluster.clients, cluster.clients)), MOST_RESETS
+    master, slave = _pair(cluster, source.choice(cluster.brokers).broker_name)
+    others, left = source.choice(([slave], cluster.clients, cluster.clients)), MOST_TIMES
 
     def reset() -> None:
         nonlocal left
@@ -113,6 +119,39 @@ def reset_in_a_send(cluster: OrderedCluster, source: random.Random) -> End | Non
     return end
 
 
+def lag_in_a_send(cluster: OrderedCluster, source: random.Random) -> End | None:
+    """The head's slave is out of reach from the middle of a send on, nearly as long as that waits for it, or longer."""
+    topic = source.choice(cluster.topics)
+    unit, left, lagging = source.choice(topic.units), MOST_TIMES, list[tuple[str, str]]()
+
+    def cut() -> None:
+        nonlocal left
+        left -= 1
+        head = cluster.observer.lists(topic.topic, unit).head
+        if head is not None:
+            master, slave = _pair(cluster, head)
+            cluster.world.told("cut", sender=master.name, receiver=slave.name)
+            cluster.world.network.cut(master.name, slave.name)
+            lagging.append((master.name, slave.name))
+        cluster.world.clock.callLater(source.uniform(1.0, 4.0), heal)
+
+    def heal() -> None:
+        while lagging:
+            cluster.world.network.heal(*lagging.pop())
+        if left > 0:
+            cluster.observer.at_next_send = cut
+
+    def end() -> None:
+        nonlocal left
+        left = 0
+        _forget(cluster, cut)
+        heal()
+
+    cluster.observer.links_fail()
+    cluster.observer.at_next_send = cut
+    return end
+
+
 def _forget(cluster: OrderedCluster, do: Callable[[], None]) -> None:
     """It is not done in the next send."""
     if cluster.observer.at_next_send is do:
@@ -128,22 +167,33 @@ def _fall(cluster: OrderedCluster, broker: BrokerNode, *, in_the_dark: bool) -> 
 
 
 def lose_group(cluster: OrderedCluster, source: random.Random) -> End | None:
-    """Both brokers of a group are gone, one right after the other; they come back one after the other."""
+    """Both brokers of a group are gone, one right after the other; they come back one after the other.
+
+    Where one of them was killed and the power of the other one was cut, that was in a send, and that one is back first: it
+    lacks what its partner has.
+    """
     name = source.choice(sorted({broker.broker_name for broker in cluster.brokers}))
     both = [broker for broker in cluster.brokers if broker.broker_name == name]
     source.shuffle(both)
-    cluster.observer.nodes_fail()
-    for broker in both:
-        in_the_dark = source.random() < 0.4
-        if broker.is_running:
-            _fall(cluster, broker, in_the_dark=in_the_dark)
-    source.shuffle(both)
-    between = source.choice((0.0, 3.0, 20.0))
+    dark = [broker for broker in both if source.random() < 0.4]
+    between = source.choice((0.0, 3.0, LONG_SECONDS))
+
+    def fall() -> None:
+        for broker in sorted(both, key=lambda one: one not in dark):
+            if broker.is_running:
+                _fall(cluster, broker, in_the_dark=broker in dark)
 
     def end() -> None:
-        cluster.restart(both[0])
-        cluster.world.clock.callLater(between, cluster.restart, both[1])
+        _forget(cluster, fall)
+        first, second = sorted(both, key=lambda one: one not in dark) if len(dark) == 1 else both[::-1]
+        cluster.restart(first)
+        cluster.world.clock.callLater(LONG_SECONDS if len(dark) == 1 else between, cluster.restart, second)
 
+    cluster.observer.nodes_fail()
+    if len(dark) == 1:
+        cluster.observer.at_next_send = fall
+    else:
+        fall()
     return end
 
 
@@ -166,6 +216,7 @@ ORDERED_FAULTS: dict[str, Begin] = FAULTS | {  # type: ignore[assignment]
     "broken session": break_session,
     "fall in a send": fall_in_a_send,
     "reset in a send": reset_in_a_send,
+    "lag in a send": lag_in_a_send,
     "lost group": lose_group,
     "retired group": retire,
     "moved queue": move,
