@@ -209,6 +209,12 @@ def read_manifest(backup: str) -> BackupManifest:
     return manifest
 
 
+def size_of(backup: str) -> int:
+    """Bytes of all its files; holes count, and what is gone does not. Raises NoBackup."""
+    paths = (os.path.join(backup, name) for name in read_manifest(backup).files)
+    return sum(os.path.getsize(path) for path in paths if os.path.exists(path))
+
+
 class _Whole:
     """A directory that gets its name when all is well; else it goes."""
 

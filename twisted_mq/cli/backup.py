@@ -56,10 +56,10 @@ def restore(backup: str, directory: str, as_json: bool) -> None:
       mq restore /backups/store-monday ~/store
     """
     require_numpy()
-    from twisted_mq.storage.tools.backup import read_manifest, restore
+    from twisted_mq.storage.tools.backup import restore, size_of
 
-    with progress("restoring", len(read_manifest(backup).files)):
-        report = restore(backup, directory)
+    with progress("restoring", size_of(backup)) as advance:
+        report = restore(backup, directory, advance=advance)
     _print(report, as_json)
 
 

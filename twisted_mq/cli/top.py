@@ -94,12 +94,21 @@ def top(interval: float, once: bool, sort: str, match: str, as_json: bool, serve
     except re.error as error:
         raise click.UsageError(f"--match {match}: {error}.") from None
 
+    from twisted_mq.admin.errors import AdminError
+    from twisted_mq.protocol.errors import ProtocolError
+    from twisted_mq.remoting.errors import RemotingError
+
     async def main(admin: AdminContext) -> None:
         with _shown(as_json, live=not once) as show:
             before = await look(admin, wanted)
             while True:
                 await admin.sleep(interval)
-                now = await look(admin, wanted)
+                try:
+                    now = await look(admin, wanted)
+                except (AdminError, ProtocolError, RemotingError):
+                    if once:
+                        raise
+                    continue  # the servers come back
                 topics, groups = rows(before, now)
                 show(sorted(topics, key=SORTS[sort]), sorted(groups, key=SORTS[sort]))
                 before = now

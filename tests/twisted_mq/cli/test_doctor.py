@@ -9,10 +9,16 @@ import sys
 from pathlib import Path
 
 import pytest
+from twisted.internet.defer import Deferred
 
 from twisted_mq.cli.doctor.checks import Check, Result
+from twisted_mq.cli.doctor.cluster import check_cluster
 from twisted_mq.cli.doctor.figures import clock, disk, replication, safety
 from twisted_mq.cli.doctor.machine import check_config, check_store
+from twisted_mq.protocol.bodies import BrokerData, ClusterInfo, encode_body
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.testing import EmbeddedServer
 
 MQ = [sys.executable, "-c", "from twisted_mq.cli.mq import main; main()"]
@@ -135,3 +141,41 @@ def test_a_name_server_that_is_not_there_is_a_problem_with_its_remedy() -> None:
     code, found = run(namesrv="127.0.0.1:1")
     assert (code, [one["result"] for one in found]) == (1, ["problem"])
     assert "mq up" in found[0]["remedy"]
+
+
+class Refusing:
+    """A cluster of one broker that answers nobody but with a refusal, or not at all."""
+
+    name_servers = ("10.0.0.1:9876",)
+
+    def __init__(self) -> None:
+        self.cluster = ClusterInfo({"a": BrokerData("c", "a", {0: "127.0.0.1:10911"})}, {"c": ["a"]})
+
+    def now_ms(self) -> int:
+        return 0
+
+    async def invoke(self, address: str, code: int, *more: object) -> RemotingCommand:
+        if code == RequestCode.GET_BROKER_CLUSTER_INFO:
+            return RemotingCommand.request(code, {}, encode_body(self.cluster))
+        raise BrokerError(ResponseCode.NO_PERMISSION, "no")
+
+    async def broker_runtime(self, address: str) -> dict[str, str]:
+        return {"brokerVersionDesc": "V5_3_3"}
+
+    async def topic_list(self) -> list[str]:
+        raise BrokerError(ResponseCode.NO_PERMISSION, "no")
+
+
+def test_what_is_refused_is_a_problem_and_an_address_for_the_machine_alone_too() -> None:
+    async def checks() -> list[Check]:
+        return [check async for check in check_cluster(Refusing())]  # type: ignore[arg-type]
+
+    found: list[list[Check]] = []
+    Deferred.fromCoroutine(checks()).addCallback(found.append)
+    results = {(one.check, one.where.split()[0]): one for one in found[0]}
+    assert results["advertised address", "broker"].result is Result.PROBLEM
+    assert "brokerIP1" in results["advertised address", "broker"].remedy
+    assert results["clock", "broker"].result is Result.UNKNOWN
+    assert results["routes", "topics"].result is Result.PROBLEM
+    assert "--access-key" in results["routes", "topics"].remedy
+    assert results["version", "brokers"].found == "V5_3_3"

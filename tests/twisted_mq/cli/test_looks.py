@@ -129,3 +129,11 @@ def test_a_group_without_dead_letters_is_told_which_have(server: EmbeddedServer)
     give_up(server, "other", "Failing2", "1")
     told = run(server, "dlq", "show", "nobody", code=1)
     assert "group nobody has no dead letters" in told and "other" in told
+
+
+def test_a_group_whose_members_are_at_work_is_put_nowhere(server: EmbeddedServer) -> None:
+    send(server, "Busy", "1")
+    with PushConsumer(server.namesrv, group="busy", topics={"Busy": "*"}) as consumer:
+        next(consumer.messages(timeout=20)).ack()
+        told = run(server, "consume", "Busy", "--group", "busy", "--from", "earliest", code=1)
+    assert told == "mq: members of group busy are at work; stop them, or move them: `mq admin resetOffsetByTime`\n"

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 import javaproperties
 
 from twisted_mq.admin.calls import Admin, brokers
+from twisted_mq.admin.errors import AdminError
 from twisted_mq.cli.doctor.checks import Check, Result, graded
 from twisted_mq.cli.doctor.figures import clock, disk, replication, safety
 from twisted_mq.protocol.bodies import ClusterInfo, TopicRouteData, decode_body
@@ -18,6 +19,7 @@ from twisted_mq.protocol.names.system_topics import is_system_topic
 from twisted_mq.remoting.client import split_address
 from twisted_mq.remoting.errors import RemotingError
 
+FAILURES = (AdminError, ProtocolError, RemotingError)
 MOST_TOPICS = 1000
 """So many routes are looked at."""
 MOST_NAMED = 20
@@ -135,12 +137,16 @@ def _version(versions: dict[str, str]) -> Check:
 
 async def _routes(admin: Admin, cluster: ClusterInfo) -> AsyncIterator[Check]:
     """Whether each topic has a broker that takes its messages."""
-    topics = sorted(topic for topic in await admin.topic_list() if not is_system_topic(topic))
+    try:
+        topics = sorted(topic for topic in await admin.topic_list() if not is_system_topic(topic))
+    except FAILURES as error:
+        yield Check("routes", "topics", Result.PROBLEM, str(error), _remedy(error, START_ONE))
+        return
     lost: list[tuple[str, str]] = []
     for topic in topics[:MOST_TOPICS]:
         try:
             fault = _fault(await admin.topic_route(topic))
-        except (ProtocolError, RemotingError) as error:
+        except FAILURES as error:
             fault = str(error)
         if fault:
             lost.append((topic, fault))

@@ -28,7 +28,7 @@ def clock(where: str, figures: Mapping[str, str], now_ms: int) -> Check:
     return graded(
         "clock",
         where,
-        f"{apart / 1000:+.0f} s from here",
+        f"{round(apart / 1000):+d} s from here",
         (abs(apart) >= CLOCK_FAR_MS, Result.PROBLEM, remedy),
         (abs(apart) >= CLOCK_MS, Result.WARNING, remedy),
     )
