@@ -13,7 +13,11 @@ import tempfile
 import time
 
 PYTEST = [sys.executable, "-m", "pytest"]
-OWN = ([*PYTEST, "-m", "not trial", "tests"], [sys.executable, "-m", "twisted.trial", "tests.twisted_mq"])
+OWN = {
+    "pytest": [*PYTEST, "-m", "not trial", "tests"],
+    "trial": [sys.executable, "-m", "twisted.trial", "tests.twisted_mq"],
+    "newest Python": [sys.executable, "-m", "tests.newest_python"],
+}
 WITH_PEERS = [*PYTEST, "interop"]
 
 
@@ -22,16 +26,17 @@ def main() -> int:
     began = time.monotonic()
     with tempfile.TemporaryFile("w+") as log, subprocess.Popen(WITH_PEERS, stdout=log, stderr=log) as beside:
         try:
-            codes = [subprocess.run(command).returncode for command in OWN]
-            codes.append(beside.wait())
+            codes = {name: subprocess.run(command).returncode for name, command in OWN.items()}
+            codes["with peers"] = beside.wait()
         except BaseException:
             beside.terminate()
             raise
         log.seek(0)
         print(f"{' '.join(WITH_PEERS[1:])}:\n{log.read()}", flush=True)
-    print(f"{'passed' if not any(codes) else 'FAILED'} after {(time.monotonic() - began) / 60:.0f} minutes: "
-          f"pytest {codes[0]}, trial {codes[1]}, with peers {codes[2]}")  # fmt: skip
-    return int(any(codes))
+    failed = any(codes.values())
+    told = ", ".join(f"{name} {code}" for name, code in codes.items())
+    print(f"{'FAILED' if failed else 'passed'} after {(time.monotonic() - began) / 60:.0f} minutes: {told}")
+    return int(failed)
 
 
 if __name__ == "__main__":
