@@ -6,8 +6,10 @@ of kazoo would begin a second session by itself: it is stopped before anything c
 
 from __future__ import annotations
 
+import functools
 import logging
 import threading
+from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -25,6 +27,9 @@ from twisted_mq.coordination.settings import CoordinatorSettings
 
 PROBES = 6
 """A session's time has so many exchanges that confirm it."""
+MOST_ASKED = 64
+"""Requests that the server has not answered yet. More wait here: what confirms the session comes behind these alone, however
+much is asked at once by who follows thousands of nodes."""
 KEPT_WARNINGS = 3
 NEVER = float("-inf")
 RETRIES = {"max_tries": -1, "delay": 0.05, "backoff": 2}
@@ -58,6 +63,9 @@ class Ask(Protocol):
 
     def __call__(self, client: KazooClient) -> AsyncResult:
         """Ask the server."""
+
+
+Answered = Callable[[AsyncResult], object]
 
 
 class _Connection(ConnectionHandler):  # type: ignore[misc]
@@ -103,6 +111,10 @@ class ZooKeeperSession:
         self._wake = threading.Event()
         self._lock = threading.Lock()
         """Held while something is asked or told: both go by the state that they find."""
+        self._waiting: deque[tuple[Ask, Answered]] = deque()
+        self._asked = 0
+        self._link = 0
+        """Counts connections: an answer of an earlier one makes no room."""
         self._linked = False
         self._answers = False
         self._over = False
@@ -119,8 +131,8 @@ class ZooKeeperSession:
         identity: tuple[int, bytes] | None = self._client.client_id
         return identity
 
-    def ask(self, ask: Ask, answered: Callable[[AsyncResult], object]) -> None:
-        """`answered` is called in a thread of kazoo's; not at all where the connection is lost meanwhile.
+    def ask(self, ask: Ask, answered: Answered) -> None:
+        """`answered` is called in a thread of kazoo's; not at all where the connection is lost meanwhile, or is taken for lost.
 
         Raises NoAnswer or SessionLost.
         """
@@ -129,8 +141,23 @@ class ZooKeeperSession:
                 raise SessionLost("the session is over")
             if not self._linked:
                 raise NoAnswer("no connection to ZooKeeper")
-            asked = ask(self._client)
-        asked.rawlink(answered)
+            self._waiting.append((ask, answered))
+            self._ask_on()
+
+    def _ask_on(self) -> None:
+        """Ask as much as may be on its way, in its order. The lock is held."""
+        while self._waiting and self._asked < MOST_ASKED:
+            ask, answered = self._waiting.popleft()
+            self._asked += 1
+            ask(self._client).rawlink(functools.partial(self._make_room, self._link, answered))
+
+    def _make_room(self, link: int, answered: Answered, result: AsyncResult) -> None:
+        """Kazoo's completion thread."""
+        with self._lock:
+            if link == self._link:
+                self._asked -= 1
+                self._ask_on()
+        answered(result)
 
     def run(self) -> None:
         """Connect, confirm the session again and again; returns after its end."""
@@ -158,6 +185,9 @@ class ZooKeeperSession:
         """Kazoo's connection thread, which goes on after this returns."""
         with self._lock:
             self._linked = state == KazooState.CONNECTED
+            self._link += 1
+            self._asked = 0
+            self._waiting.clear()
             self._asked_at = None
             if state == KazooState.LOST:
                 self.end()
@@ -169,6 +199,7 @@ class ZooKeeperSession:
         self._wake.set()
 
     def _unreachable(self) -> None:
+        self._waiting.clear()
         if self._answers:
             self._answers = False
             self._tell(Unreachable())

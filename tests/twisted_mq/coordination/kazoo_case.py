@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from kazoo.client import KazooClient
+from kazoo.protocol.serialization import Close, Connect, int_int_struct, int_struct
 from twisted.internet import defer, reactor, task, threads
 from twisted.trial.unittest import TestCase
 from zope.interface.verify import verifyObject
@@ -43,11 +45,11 @@ class KazooCase(TestCase, Hooks):
         yield defer.gatherResults([coordinator.stop() for coordinator in self.coordinators])
         yield defer.gatherResults([link.stop() for link in self.links.values()])
 
-    def in_client(self, work: Callable[[KazooClient], Any], **options: Any) -> defer.Deferred[Any]:
+    def in_client(self, work: Callable[[KazooClient], Any]) -> defer.Deferred[Any]:
         """Do it with a client of kazoo, in a thread."""
 
         def run() -> Any:
-            client = KazooClient(f"127.0.0.1:{self.server_port}", timeout=SESSION_SECONDS, auth_data=OWNER, **options)
+            client = KazooClient(f"127.0.0.1:{self.server_port}", timeout=SESSION_SECONDS, auth_data=OWNER)
             client.start(PATIENCE_SECONDS)
             try:
                 return work(client)
@@ -92,14 +94,24 @@ class KazooCase(TestCase, Hooks):
         await task.deferLater(reactor, seconds)
 
     async def expire(self, coordinator: ICoordinator) -> None:
-        """Another client goes on with the session, and closes it."""
-        await self.in_client(lambda client: None, client_id=coordinator._session.client_id)
+        """Another connection goes on with the session, and closes it."""
+        await threads.deferToThread(end_session, self.server_port, *coordinator._session.client_id)
 
     def cut(self, coordinator: ICoordinator) -> None:
         self.links[coordinator].cut()
 
     def heal(self, coordinator: ICoordinator) -> None:
         self.links[coordinator].heal()
+
+
+def end_session(port: int, session_id: int, password: bytes) -> None:
+    """Both requests in one write: between them its own client would take the session back, again and again."""
+    went_on = Connect(0, 0, round(SESSION_SECONDS * 1000), session_id, password, None).serialize()
+    closed = int_int_struct.pack(1, Close.type)
+    with socket.create_connection(("127.0.0.1", port), PATIENCE_SECONDS) as connection:
+        connection.sendall(b"".join(int_struct.pack(len(request)) + request for request in (went_on, closed)))
+        while connection.recv(1024):
+            pass
 
 
 def clean(client: KazooClient) -> None:
