@@ -193,19 +193,18 @@ def test_each_thing_that_stands_still_says_why_and_goes_on_when_that_is_done(
 # what operators get wrong
 
 
-@pytest.mark.parametrize(
-    ("edited", "says"),
-    [
-        (b"", ": no JSON"),
-        (b'{"epoch":9,"send":["broker-a","broker-a"],"consume":[["broker-a",9]]}', ": send: names a group twice"),
-        (b'{"epoch":9,"send":["broker-b"],"consume":[["broker-a",9]]}', "does not end with the send list's head"),
-        (b'{"epoch":9,"send":[],"consume":[["broker-a",10]]}', "has an epoch that is not one of 1 to epoch"),
-        (None, "is missing"),
-    ],
-    ids=["no document", "twice", "another head", "a later epoch", "deleted"],
+IMPOSSIBLE = (
+    (b"", ": no JSON"),
+    (b'{"epoch":9,"send":["broker-a","broker-a"],"consume":[["broker-a",9]]}', ": send: names a group twice"),
+    (b'{"epoch":9,"send":["broker-b"],"consume":[["broker-a",9]]}', "does not end with the send list's head"),
+    (b'{"epoch":9,"send":[],"consume":[["broker-a",10]]}', "has an epoch that is not one of 1 to epoch"),
+    (None, "is missing"),
 )
+"""What a hand may make of a queue's lists, and what is said of it; None: the node is deleted."""
+
+
 def test_lists_that_a_hand_made_impossible_block_the_queue_until_they_are_put_right(
-    groups: OrderedGroups, load: OrderedLoad, edited: bytes | None, says: str
+    groups: OrderedGroups, load: OrderedLoad
 ) -> None:
     topic = unique("Edited")
     groups.create(topic, 1)
@@ -214,16 +213,17 @@ def test_lists_that_a_hand_made_impossible_block_the_queue_until_they_are_put_ri
     sender.wait_sent(1, 0.0)
     path = f"{CHROOT}/topics/{topic}/0"
     with hand(groups) as kazoo:
-        before = kazoo.get(path)[0]
-        kazoo.delete(path) if edited is None else kazoo.set(path, edited)
-        wait_blocked(groups, topic, lambda said: len(said) == 1 and "blocked: " in said[0] and says in said[0])
-        sent = sender.acknowledged()
-        said = refused(groups, "move", topic, "0", "broker-b")
-        assert f"/topics/{topic}/0" in said, said
-        assert sender.acknowledged() == sent
-        kazoo.create(path, before) if edited is None else kazoo.set(path, before)
-    wait_blocked(groups, topic, lambda said: said == [])
-    sender.wait_sent(1, now())
+        for edited, says in IMPOSSIBLE:
+            before = kazoo.get(path)[0]
+            kazoo.delete(path) if edited is None else kazoo.set(path, edited)
+            wait_blocked(
+                groups, topic, lambda said, says=says: len(said) == 1 and "blocked: " in said[0] and says in said[0]
+            )
+            sent = sender.acknowledged()
+            assert f"/topics/{topic}/0" in refused(groups, "move", topic, "0", "broker-b")
+            assert sender.acknowledged() == sent
+            kazoo.create(path, before) if edited is None else kazoo.set(path, before)
+            sender.wait_sent(1, now())
     sender.finish()
     load.check()
 
