@@ -1,11 +1,30 @@
 #!/bin/sh
-# mqnamesrv or mqbroker with its file in /etc/rocketmq; what follows goes to the server (--set KEY=VALUE ...).
-# NAMESRV_ADDR is what Apache's image has: the name servers of a broker, parted by semicolons.
+# mqnamesrv or mqbroker with its file in /etc/rocketmq; what follows goes to the server (--set KEY=VALUE ...), and -n ADDR and
+# -c FILE are as Apache's scripts take them. NAMESRV_ADDR is what Apache's image has: the name servers of a broker, parted by
+# semicolons. Variables of its virtual machine mean nothing here.
 set -eu
 server=$1
 shift
 case $server in
-mqnamesrv) exec twistd --nodaemon --pidfile= mqnamesrv --config /etc/rocketmq/namesrv.conf "$@" ;;
-mqbroker) exec twistd --nodaemon --pidfile= mqbroker --config /etc/rocketmq/broker.conf ${NAMESRV_ADDR:+--namesrv "$NAMESRV_ADDR"} "$@" ;;
+sh) [ "${1:-}" = mqnamesrv ] || [ "${1:-}" = mqbroker ] && { server=$1; shift; } ;;
+esac
+case $server in
+mqnamesrv) file=/etc/rocketmq/namesrv.conf ;;
+mqbroker) file=/etc/rocketmq/broker.conf ;;
 *) exec "$server" "$@" ;;
 esac
+servers=${NAMESRV_ADDR:-}
+[ "$server" = mqbroker ] || servers=
+while [ $# -gt 1 ]; do
+  case $1 in
+  -c) file=$2 ;;
+  -n) servers=$2 ;;
+  *) break ;;
+  esac
+  shift 2
+done
+for name in JAVA_OPT JAVA_OPT_EXT MAX_HEAP_SIZE HEAP_NEWSIZE; do
+  eval "value=\${$name:-}"
+  [ -z "$value" ] || echo "$name has no effect: there is no virtual machine" >&2
+done
+exec twistd --nodaemon --pidfile= "$server" --config "$file" ${servers:+--namesrv "$servers"} "$@"

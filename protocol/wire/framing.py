@@ -76,6 +76,15 @@ def encode_frame(command: RemotingCommand) -> bytes:
     return frame(command.serialize_type, _ENCODERS[command.serialize_type](command), command.body)
 
 
+JSON_CODE, BINARY_CODE = slice(HEAD_BYTES, HEAD_BYTES + 13), slice(HEAD_BYTES, HEAD_BYTES + 2)
+"""Where frames that are made here say their code, by the form of their header: {"code":19, or two bytes."""
+
+
+def code_of_start(start: bytes) -> int:
+    """The code in what a frame has at JSON_CODE or BINARY_CODE."""
+    return int(start.partition(b":")[2].partition(b",")[0]) if len(start) > 2 else int.from_bytes(start, "big")
+
+
 class FrameDecoder:
     """Cuts a stream into commands. Keeps at most one incomplete frame; never holds more than `max_frame_bytes` of it."""
 

@@ -18,9 +18,14 @@ import attrs
 from twisted.internet.task import Clock
 
 from tests.bench.bench_broker import Sink, batches, make_broker, pulls, sends
+from twisted_mq.access.accounts import Accounts
+from twisted_mq.access.names import ResourceNames
+from twisted_mq.access.server_access import NOBODY_IS_ASKED, ServerAccess
+from twisted_mq.access.user_access import UserAccess
 from twisted_mq.broker.controller import BrokerController
 from twisted_mq.broker.processors.send import SendAnswers, SendMessageProcessor
 from twisted_mq.broker.request_table import request_table
+from twisted_mq.protocol.bodies import AclInfo, PolicyEntryInfo, PolicyInfo, UserInfo
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.headers import SendMessageRequestHeaderV2
 from twisted_mq.protocol.layouts.host import pack_host
@@ -28,8 +33,11 @@ from twisted_mq.protocol.layouts.record_codec import iterate_messages
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.framing import FrameDecoder, encode_frame
 from twisted_mq.protocol.wire.header_codec import fast_header
+from twisted_mq.protocol.wire.signature import Credentials, sign
+from twisted_mq.reactor_threads import at_once
 from twisted_mq.remoting.channel import Channel, Traffic
 from twisted_mq.storage.interfaces import InnerMessage, PutResult, PutStatus
+from twisted_mq.storage.tables.access_table import AccessTable
 
 START_SECONDS = 1_795_217_217.0
 HOUR_MS = 3_600_000
@@ -101,12 +109,22 @@ def counted_broker(folder: str, **config_of_store: Any) -> BrokerController:
     return broker
 
 
-def asked(folder: str, frames: Iterable[bytes], before: Iterable[bytes] = (), *, figures: bool = False) -> Prepared:
+def asked(
+    folder: str,
+    frames: Iterable[bytes],
+    before: Iterable[bytes] = (),
+    *,
+    figures: bool = False,
+    access: ServerAccess = NOBODY_IS_ASKED,
+) -> Prepared:
     """A broker's channel for these reads, `before` already read. With `figures` as where they are shown (PROM)."""
     broker: Any = counted_broker(folder)
     if figures:
         broker.statistics.measure(broker.clock.seconds)
-    channel, transport = Channel(Traffic(request_table(broker), broker.clock, end_of_read=broker.dispatch)), LastWrite()
+    channel, transport = (
+        Channel(Traffic(request_table(broker, access), broker.clock, end_of_read=broker.dispatch)),
+        LastWrite(),
+    )
     channel.makeConnection(transport)  # type: ignore[no-untyped-call]
     for frame in before:
         channel.dataReceived(frame)
@@ -121,6 +139,25 @@ def prepare_sends(folder: str, count: int, serialize_type: int) -> Prepared:
 def prepare_measured_sends(folder: str, count: int, serialize_type: int) -> Prepared:
     """The same where figures are shown: sizes and times are noted."""
     return asked(folder, sends(count, serialize_type), figures=True)
+
+
+def prepare_signed_sends(folder: str, count: int, serialize_type: int) -> Prepared:
+    """The same of a user whom the broker asks for his signature and his rights."""
+    accounts = Accounts.load(AccessTable(f"{folder}/access.json"))
+    accounts.create_user(UserInfo("bench", "bench-secret", "Normal"))
+    rule = PolicyEntryInfo(resource="Topic:*", actions=["Pub"], decision="Allow")
+    accounts.put_policies("User:bench", AclInfo("User:bench", [PolicyInfo("Custom", [rule])]))
+    names = ResourceNames("DefaultCluster", at_once)
+    access = UserAccess(accounts=accounts, names=names, authenticates=True, authorizes=True)
+    credentials = Credentials("bench", "bench-secret")
+    frames = (signed(frame, credentials) for frame in sends(count, serialize_type))
+    return asked(folder, frames, access=ServerAccess(access))
+
+
+def signed(frame: bytes, credentials: Credentials) -> bytes:
+    (command,) = FrameDecoder().receive_data(frame)
+    sign(command, credentials)
+    return encode_frame(command)
 
 
 def prepare_uncounted_sends(folder: str, count: int, serialize_type: int) -> Prepared:
@@ -217,6 +254,7 @@ PATHS = (
     CountedPath("send, JSON", partial(prepare_sends, **_json), answered, 200, 1000),
     CountedPath("send, ROCKETMQ", partial(prepare_sends, **_binary), answered, 200, 1000),
     CountedPath("send, JSON, figures shown", partial(prepare_measured_sends, **_json), answered, 200, 1000),
+    CountedPath("send, JSON, signed", partial(prepare_signed_sends, **_json), answered, 200, 1000),
     CountedPath("send, JSON, nothing counted", partial(prepare_uncounted_sends, **_json), answered, 200, 1000),
     CountedPath("send, JSON, 32 a read", partial(prepare_busy_sends, **_json), _busy, 8, 40, requests=BATCH),
     CountedPath("send, ROCKETMQ, 32 a read", partial(prepare_busy_sends, **_binary), _busy, 8, 40, requests=BATCH),

@@ -5,9 +5,11 @@ from __future__ import annotations
 import configparser
 import json
 import os
+import platform
 import re
 import shlex
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -84,6 +86,16 @@ def test_a_unit_starts_a_server_with_options_that_it_has(server: str) -> None:
             "--nodaemon --pidfile= mqbroker --config /etc/rocketmq/broker.conf --namesrv one:9876;two:9876"
             " --set brokerName=b",
         ),
+        (
+            ["sh", "mqbroker", "-n", "one:9876", "-c", "/conf/broker.conf", "--set", "brokerName=b"],
+            {"NAMESRV_ADDR": "two:9876"},
+            "--nodaemon --pidfile= mqbroker --config /conf/broker.conf --namesrv one:9876 --set brokerName=b",
+        ),
+        (
+            ["sh", "mqnamesrv"],
+            {"NAMESRV_ADDR": "two:9876"},
+            "--nodaemon --pidfile= mqnamesrv --config /etc/rocketmq/namesrv.conf",
+        ),
         (["twistd", "--version"], {}, "--version"),
     ],
 )
@@ -101,6 +113,28 @@ def test_the_image_starts_what_it_is_told(
     assert done.stdout == started + "\n"
 
 
+def test_variables_of_apaches_virtual_machine_are_named_and_have_no_effect(tmp_path: Path) -> None:
+    stand_in = tmp_path / "twistd"
+    stand_in.write_text('#!/bin/sh\necho "$@"\n')
+    stand_in.chmod(0o755)
+    done = subprocess.run(
+        ["/bin/sh", str(DEPLOY / "start.sh"), "mqnamesrv"],
+        env={"JAVA_OPT_EXT": "-Xmx4g; exit 1", "PATH": f"{tmp_path}{os.pathsep}/bin:/usr/bin"},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stderr == "JAVA_OPT_EXT has no effect: there is no virtual machine\n"
+    assert done.stdout.startswith("--nodaemon")
+
+
+@pytest.mark.skipif(
+    (sys.platform, platform.machine()) != ("linux", "x86_64"), reason="hadolint's wheel is for Linux on x86_64"
+)
+def test_hadolint_finds_nothing_in_the_dockerfile() -> None:
+    hadolint = Path(sys.executable).with_name("hadolint")
+    done = subprocess.run([hadolint, "--no-color", DEPLOY / "Dockerfile"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
 def test_the_image_copies_what_there_is_and_runs_without_root() -> None:
     steps = re.sub(r"\\\n", " ", (DEPLOY / "Dockerfile").read_text()).splitlines()
     steps = [step for step in steps if step and not step.startswith("#")]
@@ -109,7 +143,7 @@ def test_the_image_copies_what_there_is_and_runs_without_root() -> None:
     assert copied == [".", "deploy/namesrv.conf", "deploy/broker.conf", "deploy/start.sh"]
     assert all((DEPLOY.parent / one).exists() for one in copied)
     users = [step for step in steps if step.startswith("USER")]
-    assert users == ["USER rocketmq"]
+    assert users == ["USER 3000"]
     assert {step.split()[0] for step in steps} <= {
         "FROM", "WORKDIR", "COPY", "RUN", "ENV", "USER", "VOLUME", "EXPOSE", "HEALTHCHECK", "ENTRYPOINT", "CMD",
     }  # fmt: skip

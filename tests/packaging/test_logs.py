@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -75,3 +76,17 @@ def test_broker_writes_all_lines_into_its_log_file(damaged_store):
         daemon.terminate()
     assert daemon.lines == []
     assert_lines_of_broker_and_storage(log.read_text().splitlines())
+
+
+def test_broker_writes_lines_of_json_where_it_is_told_to(damaged_store):
+    with RunningDaemon(sys.executable, damaged_store, *BROKER, "--set", "logFormat=json") as daemon:
+        daemon.wait_for("registers as")
+        daemon.terminate()
+    lines = [json.loads(line) for line in daemon.lines if line.startswith("{")]
+    registers = next(line for line in lines if "registers as" in line["text"])
+    assert (registers["level"], registers["logger"]) == ("info", "twisted_mq.broker.service")
+    assert registers["address"] in registers["text"]
+    assert {line["logger"] for line in lines} >= {
+        "twisted_mq.storage.files.json_file",
+        "twisted_mq.storage.message_store",
+    }

@@ -79,6 +79,7 @@ def test_wheel_brings_its_licence_and_says_what_it_is(wheel):
         "access",
         "tls",
         "metrics",
+        "otlp",
         "console",
         "opentelemetry",
         "spark",

@@ -27,6 +27,7 @@ from twisted_mq.remoting.channel import Channel
 MOST_ALLOWED = 10_000
 """Requests of different users, topics and groups that are known to be allowed."""
 
+NOT_SIGNED = "check signature failed."
 NOT_AUTHORIZED = "Authorization failed. Please verify your access rights and try again."
 
 
@@ -78,12 +79,17 @@ class UserAccess:
 
     def check(self, channel: Channel, command: RemotingCommand) -> defer.Deferred[None] | None:
         """Raises, or fails with, BrokerError (NO_PERMISSION)."""
-        name = command.ext_fields.get(ACCESS_KEY) or ""
-        if self.authenticates and command.code not in self.not_authenticated:
-            self._authenticate(channel, command, name)
-        if not self.authorizes or command.code in self.not_authorized:
+        name, code = command.ext_fields.get(ACCESS_KEY) or "", command.code
+        user = self.accounts.users.get(name)
+        if self.authenticates and code not in self.not_authenticated:
+            if self.authenticated is not None or user is None or user.user_status == DISABLED:
+                self._authenticate(channel, command, name)
+            elif not is_signed(command, user.password or ""):
+                raise self._unauthenticated(channel, command, name, refused(NOT_SIGNED))
+        if not self.authorizes or code in self.not_authorized:
             return None
-        if self._user(name).user_type == SUPER:
+        if user is None or user.user_type == SUPER:
+            self._user(name)
             return None
         asked = self._asked(channel, command, name)
         if asked in self._allowed:
@@ -115,14 +121,20 @@ class UserAccess:
             else:
                 self.authenticated.check((channel, name), lambda: self._check_signature(command, name))
         except BrokerError as error:
-            self.log.info(
-                "request refused: peer={peer} code={code} user={user} {e}",
-                peer=channel.address,
-                code=command.code,
-                user=name,
-                e=error,
-            )
-            raise
+            raise self._unauthenticated(channel, command, name, error) from None
+
+    def _unauthenticated(
+        self, channel: Channel, command: RemotingCommand, name: str, error: BrokerError
+    ) -> BrokerError:
+        """The same refusal, told."""
+        self.log.info(
+            "request refused: peer={peer} code={code} user={user} {e}",
+            peer=channel.address,
+            code=command.code,
+            user=name,
+            e=error,
+        )
+        return error
 
     def _check_signature(self, command: RemotingCommand, name: str) -> None:
         if not name:
@@ -133,7 +145,7 @@ class UserAccess:
         if user.user_status == DISABLED:
             raise refused(f"User:{name} is disabled.")
         if not is_signed(command, user.password or ""):
-            raise refused("check signature failed.")
+            raise refused(NOT_SIGNED)
 
     def _user(self, name: str) -> UserInfo:
         if not name:

@@ -203,6 +203,8 @@ class BrokerController:
 
     def _time_calls(self) -> None:
         self.timed_put.arm()
+        if self.statistics.request_times is not None:
+            self.statistics.request_times.arm()
         self.timed_get.arm()
 
     def close_expired_clients(self) -> None:

@@ -67,6 +67,7 @@ from twisted_mq.storage.tables.topic_mapping_table import TopicMappingTable
 
 if TYPE_CHECKING:
     from twisted_mq.broker.ordering.agent import OrderAgent
+    from twisted_mq.metrics.otlp import Pusher
     from twisted_mq.metrics.page import MetricsSite
     from twisted_mq.remoting.channel import Processor
     from twisted_mq.storage.memory.memory_store import MemoryMessageStore
@@ -144,6 +145,7 @@ class BrokerService(service.Service):
         self._agent: OrderAgent | None = None
         self._access = access
         self._encryption: ServerEncryption | None = None
+        self._pusher: Pusher | None = None
 
     def now_ms(self) -> int:
         """The reactor's clock in ms since the epoch."""
@@ -291,6 +293,7 @@ class BrokerService(service.Service):
         self._factory = RemotingServerFactory(
             traffic, self.options.server_channel_max_idle_time_seconds, self._most_connections
         )
+        self._push_figures()
         links: protocol.ServerFactory = controller.ha.accept
         if self._encryption is not None:
             self._factory.expect = self._encryption.expect
@@ -321,6 +324,20 @@ class BrokerService(service.Service):
         self.metrics_port = bound.getsockname()[1]
         self.log.info("figures at http://{host}:{port}/metrics", host=host, port=self.metrics_port)
         return [(bound, site)]
+
+    def _push_figures(self) -> None:
+        """To a collector, where the settings name one. Raises ConfigError, MissingExtra."""
+        options, controller = self.options, self.controller
+        if not options.pushes_metrics:
+            return
+        require("metricsExporterType=OTLP_GRPC", "otlp")
+        from twisted_mq.broker.metrics.site import figures_of
+        from twisted_mq.metrics.otlp import Pusher
+
+        service = {"service.name": "rocketmq-broker", "service.instance.id": options.broker_name}
+        collect = figures_of(controller, self._factory)
+        pusher = self._pusher = Pusher(options, collect, service, self._in_thread, self.now_ms)
+        self._every(options.metric_grpc_exporter_interval_in_mills / 1000, pusher.push)
 
     def _listen_fast(self) -> None:
         """The VIP port, listenPort - 2, which older clients prefer for sends."""
@@ -465,6 +482,7 @@ class BrokerService(service.Service):
             *([("end of retention", self._retention.stop)] if self._retention is not None else ()),
             ("farewell to the name servers", self._say_goodbye),
             *[("close of a port", port.stopListening) for port in listening],
+            *([("end of pushed figures", self._pusher.close)] if self._pusher is not None else ()),
             ("end of deliveries", controller.waiting.stop),
             ("end of transactions", controller.transactions.stop),
             ("end of sliced work", controller.turns.stop),

@@ -13,6 +13,7 @@ from twisted.python import usage
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.config.command_line import DaemonOptions
 from twisted_mq.config.errors import ConfigError
+from twisted_mq.config.metrics_options import LogFormat
 from twisted_mq.config.startup import Daemon
 from twisted_mq.config.tls_options import TlsOptions
 from twisted_mq.extras import MissingExtra, require
@@ -156,6 +157,8 @@ def makeService(options: Options, reactor: IReactorTime | None = None) -> Daemon
         options.umask,
         options.log_path,
         reactor,
+        json_log=options.settings.log_format is LogFormat.JSON,
+        to_stdout=options.logs_to_stdout,
     )
     if options.namesrv_port is None:
         from twisted_mq.broker.service import make_broker

@@ -10,7 +10,7 @@ from typing import ClassVar, Generic, TypeVar
 
 from twisted.python import usage
 
-from twisted_mq.config.daemon_log import log_path
+from twisted_mq.config.daemon_log import log_path, writes_to_stdout
 from twisted_mq.config.errors import ConfigError
 from twisted_mq.config.options import load_options
 from twisted_mq.extras import MissingExtra
@@ -56,6 +56,11 @@ class DaemonOptions(usage.Options, Generic[Settings]):
     def log_path(self) -> str | None:
         """The file that twistd's log goes to, where it goes to one."""
         return None if self.parent is None else log_path(self.parent)
+
+    @property
+    def logs_to_stdout(self) -> bool:
+        """Whether twistd writes its log there."""
+        return self.parent is not None and writes_to_stdout(self.parent)
 
     def opt_set(self, setting: str) -> None:
         """KEY=VALUE: any key of the properties file; may be given several times."""

@@ -9,6 +9,7 @@ from twisted.logger import ILogObserver, textFileLogObserver
 from twisted.python.logfile import LogFile
 from twisted.python.threadable import synchronize
 
+from twisted_mq.config.json_log import JsonLog
 from twisted_mq.logs import Logger
 
 FILE_BYTES = 10 * 1024 * 1024
@@ -45,9 +46,15 @@ def daemon_log(path: str) -> DaemonLog:
     return log
 
 
-def observer(log: DaemonLog) -> ILogObserver:
-    """Writes lines of text to it, as twistd's own."""
-    return textFileLogObserver(cast("IO[Any]", log))  # Twisted asks of it no more than a LogFile has
+def observer(log: DaemonLog, *, as_json: bool = False) -> ILogObserver:
+    """Writes lines of text to it, as twistd's own, or of JSON."""
+    file = cast("IO[Any]", log)  # nobody asks of it more than a LogFile has
+    return JsonLog(file) if as_json else textFileLogObserver(file)
+
+
+def writes_to_stdout(twistd: Mapping[str, object]) -> bool:
+    """Whether twistd's options have its log there."""
+    return log_path(twistd) is None and not twistd.get("syslog") and not twistd.get("logger")
 
 
 def log_path(twistd: Mapping[str, object]) -> str | None:

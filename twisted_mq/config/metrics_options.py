@@ -1,4 +1,4 @@
-"""Settings of the page with figures (Apache: BrokerConfig). Here name servers have them too."""
+"""Settings of figures and of the log (Apache: BrokerConfig). Here name servers have them too."""
 
 from __future__ import annotations
 
@@ -11,22 +11,36 @@ from twisted_mq.config.tls_options import TlsOptions
 
 
 class MetricsExporterType(enum.StrEnum):
-    """Where figures go (Apache: MetricsExporterType, which has OTLP_GRPC and LOG too)."""
+    """Where figures go (Apache: MetricsExporterType, which has LOG too)."""
 
     DISABLE = "DISABLE"
     PROM = "PROM"
+    OTLP_GRPC = "OTLP_GRPC"
+
+
+class LogFormat(enum.StrEnum):
+    """How lines of the log are written."""
+
+    TEXT = "text"
+    JSON = "json"
 
 
 @attrs.define(kw_only=True)
 class MetricsOptions(TlsOptions):
-    """Whether and where a server shows its figures."""
+    """Whether and where a server shows its figures, and how it writes its log."""
+
+    # the log
+
+    log_format: LogFormat = option(  # noqa: RUF009 an attrs field, not a shared default
+        "logFormat", LogFormat.TEXT, "json: one object a line; ours", type=LogFormat
+    )
 
     # figures
 
     metrics_exporter_type: MetricsExporterType = option(  # noqa: RUF009 an attrs field, not a shared default
         "metricsExporterType",
         MetricsExporterType.DISABLE,
-        "PROM: figures for Prometheus at /metrics, and /health and /ready",
+        "PROM: figures for Prometheus at /metrics, and /health and /ready; OTLP_GRPC: pushed to a collector of OpenTelemetry",
         type=MetricsExporterType,
     )
     metrics_prom_exporter_host: str = option(
@@ -35,12 +49,31 @@ class MetricsOptions(TlsOptions):
     metrics_prom_exporter_port: int = option(
         "metricsPromExporterPort", 5557, "port of the page; 0: any free one", low=0, high=65535
     )
+    metrics_grpc_exporter_target: str = option(
+        "metricsGrpcExporterTarget",
+        "",
+        "collector that figures are pushed to, host:port; with https:// before it by TLS",
+    )
+    metrics_grpc_exporter_header: str = option(
+        "metricsGrpcExporterHeader", "", "headers for the collector, as name:value,name:value", secret=True
+    )
+    metric_grpc_exporter_time_out_in_mills: int = option(
+        "metricGrpcExporterTimeOutInMills", 3000, "ms to wait for the collector", type="long", low=1
+    )
+    metric_grpc_exporter_interval_in_mills: int = option(
+        "metricGrpcExporterIntervalInMills", 60000, "ms between pushes", type="long", low=100
+    )
     metrics_label: str = option("metricsLabel", "", "labels of every figure, as name:value,name:value")
 
     @property
     def shows_metrics(self) -> bool:
         """Whether there is a page."""
         return self.metrics_exporter_type is MetricsExporterType.PROM
+
+    @property
+    def pushes_metrics(self) -> bool:
+        """Whether they are sent to a collector."""
+        return self.metrics_exporter_type is MetricsExporterType.OTLP_GRPC
 
     @property
     def collects_figures(self) -> bool:

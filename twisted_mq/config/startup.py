@@ -15,6 +15,7 @@ from twisted.python.components import Componentized
 
 from twisted_mq.config.daemon_log import DaemonLog, daemon_log, observer
 from twisted_mq.config.hang_up import on_hang_up
+from twisted_mq.config.json_log import JsonLog
 from twisted_mq.logs import Logger
 
 log = Logger()
@@ -50,26 +51,36 @@ class Daemon(service.MultiService):
         umask: int | None = None,
         log_path: str | None = None,
         reactor: IReactorTime | None = None,
+        *,
+        json_log: bool = False,
+        to_stdout: bool = False,
     ) -> None:
         """`umask` holds from the start on, where it is one: what the process writes is nobody else's.
 
         twistd's log goes to the file `log_path`, where it goes to a file. SIGHUP opens that anew, or stops the reactor.
+        With `json_log` its lines are JSON, those to standard output too, where it goes there (`to_stdout`).
         """
         super().__init__()
         self._umask = umask
         self._log_path = log_path
         self._log_file: DaemonLog | None = None
         self._reactor = reactor
+        self._json_log = json_log
+        self._to_stdout = to_stdout
         self._name = name
         self._expected = expected
         self._bind_address = bind_address
 
     def setServiceParent(self, parent: service.IServiceCollection) -> None:
         super().setServiceParent(parent)
-        if self._log_path is not None and isinstance(parent, Componentized):
+        if not isinstance(parent, Componentized):
+            return
+        if self._log_path is not None:
             self._own_files()
             self._log_file = daemon_log(self._log_path)
-            parent.setComponent(ILogObserver, observer(self._log_file))
+            parent.setComponent(ILogObserver, observer(self._log_file, as_json=self._json_log))
+        elif self._json_log and self._to_stdout:
+            parent.setComponent(ILogObserver, JsonLog(sys.stdout))
 
     def _own_files(self) -> None:
         if self._umask is not None:

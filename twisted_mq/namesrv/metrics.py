@@ -37,14 +37,29 @@ FAMILIES: tuple[Family[Scrape], ...] = (
 
 def metrics_site(state: NamesrvState, server: RemotingServerFactory) -> MetricsSite:
     """Serves one name server. Raises ConfigError where metricsLabel is wrong."""
-    options = state.options
-    node = f"{options.bind_address}:{options.listen_port}"
-    common = common_labels(options.metrics_label, node_type="namesrv", node_id=node)
+    common = _common(state)
 
     def text() -> defer.Deferred[bytes]:
         return text_of(state.turns, state.in_thread, _figures(Scrape(state, server), common))
 
     return MetricsSite(text, list, list, state.clock)
+
+
+def figures_of(state: NamesrvState, server: RemotingServerFactory) -> Callable[[], defer.Deferred[list[Metric]]]:
+    """What collects all figures, anew with each call. Raises ConfigError where metricsLabel is wrong."""
+    common = _common(state)
+
+    def collect() -> defer.Deferred[list[Metric]]:
+        found = state.turns.run("figures", _figures(Scrape(state, server), common))
+        return found if isinstance(found, defer.Deferred) else defer.succeed(found)
+
+    return collect
+
+
+def _common(state: NamesrvState) -> dict[str, str]:
+    options = state.options
+    node = f"{options.bind_address}:{options.listen_port}"
+    return common_labels(options.metrics_label, node_type="namesrv", node_id=node)
 
 
 def _figures(scrape: Scrape, common: dict[str, str]) -> Work[list[Metric]]:

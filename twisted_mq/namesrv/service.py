@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from typing import TYPE_CHECKING
 
 from twisted.application import service
 from twisted.internet import defer, interfaces
@@ -32,6 +33,9 @@ from twisted_mq.remoting.listen import Bind, bind, listen
 from twisted_mq.remoting.server import RemotingServerFactory
 from twisted_mq.stopping import Step, stop_all
 from twisted_mq.turns import Turns
+
+if TYPE_CHECKING:
+    from twisted_mq.metrics.otlp import Pusher
 
 CONNECT_SECONDS = 3.0
 CLUSTER_NAME = "namesrv"
@@ -79,6 +83,7 @@ class NamesrvService(service.Service):
         self._scan: PeriodicJob | None = None
         self._looks: list[PeriodicJob] = []
         self._encryption: ServerEncryption | None = None
+        self._pusher: Pusher | None = None
 
     def startService(self) -> None:
         """Read the key-value configuration and listen. Raises PortError where the port cannot be had, ConfigError."""
@@ -90,6 +95,7 @@ class NamesrvService(service.Service):
             self.port = bound.getsockname()[1]
             if self.options.shows_metrics:
                 self._show_metrics()
+            self._push_figures()
             undo.pop_all()
         self._listening = listen(interfaces.IReactorSocket(self._reactor), bound, self.factory)
         seconds = self.options.scan_not_active_broker_interval / 1000
@@ -107,6 +113,28 @@ class NamesrvService(service.Service):
         site = metrics_site(self._state, self.factory)
         self._metrics = listen(interfaces.IReactorSocket(self._reactor), bound, site)
         self.log.info("figures at http://{host}:{port}/metrics", host=host, port=self.metrics_port)
+
+    def _push_figures(self) -> None:
+        """To a collector, where the settings name one. Raises ConfigError, MissingExtra."""
+        options = self.options
+        if not options.pushes_metrics:
+            return
+        require("metricsExporterType=OTLP_GRPC", "otlp")
+        from twisted_mq.metrics.otlp import Pusher
+        from twisted_mq.namesrv.metrics import figures_of
+
+        service = {"service.name": "rocketmq-namesrv", "service.instance.id": f"{options.bind_address}:{self.port}"}
+        in_thread = threads_of(self._reactor)
+        pusher = Pusher(
+            options,
+            figures_of(self._state, self.factory),
+            service,
+            in_thread,
+            lambda: int(self._reactor.seconds() * 1000),
+        )
+        self._pusher = pusher
+        seconds = options.metric_grpc_exporter_interval_in_mills / 1000
+        self._looks.append(PeriodicJob("push of figures", self._reactor, seconds, pusher.push))
 
     def _ask_first(self) -> None:
         """Put access control and encryption, where the settings ask for them, before what is served. Raises ConfigError."""
@@ -135,11 +163,13 @@ class NamesrvService(service.Service):
         looks, self._looks = self._looks, []
         metrics, self._metrics = self._metrics, None
         client, self._client = self._client, None
+        pusher, self._pusher = self._pusher, None
         steps: list[Step] = [
             *([("end of the scan", scan.stop)] if scan is not None else ()),
             *[("end of looks at files", look.stop) for look in looks],
             *([("close of the port", listening.stopListening)] if listening is not None else ()),
             *([("close of the page of figures", metrics.stopListening)] if metrics is not None else ()),
+            *([("end of pushed figures", pusher.close)] if pusher is not None else ()),
             ("end of sliced work", self._turns.stop),
             ("close of connections", self.factory.close_all),
             *([("close of connections to brokers", client.close)] if client is not None else ()),

@@ -6,6 +6,7 @@ from twisted.internet.interfaces import IReactorTime
 
 from twisted_mq.config.command_line import DaemonOptions
 from twisted_mq.config.errors import ConfigError
+from twisted_mq.config.metrics_options import LogFormat
 from twisted_mq.config.startup import Daemon
 from twisted_mq.extras import MissingExtra
 from twisted_mq.namesrv.options import NamesrvOptions
@@ -43,7 +44,14 @@ def makeService(options: Options, reactor: IReactorTime | None = None) -> Daemon
         reactor = installed
     bind_address = None if options.settings.asks else options.settings.bind_address
     daemon = Daemon(
-        options.daemon, (PortError, ConfigError, MissingExtra), bind_address, options.umask, options.log_path, reactor
+        options.daemon,
+        (PortError, ConfigError, MissingExtra),
+        bind_address,
+        options.umask,
+        options.log_path,
+        reactor,
+        json_log=options.settings.log_format is LogFormat.JSON,
+        to_stdout=options.logs_to_stdout,
     )
     make_namesrv(options.settings, reactor).setServiceParent(daemon)
     return daemon

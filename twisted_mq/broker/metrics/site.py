@@ -19,8 +19,30 @@ from twisted_mq.turns import Work
 
 if TYPE_CHECKING:
     from twisted_mq.broker.controller import BrokerController
+    from twisted_mq.broker.options import BrokerOptions
     from twisted_mq.broker.registration import Registration
     from twisted_mq.remoting.server import RemotingServerFactory
+
+
+def common_of(options: BrokerOptions) -> dict[str, str]:
+    """The labels that every figure of 5.3.3's exporter has. Raises ConfigError where metricsLabel is wrong."""
+    own_labels = {
+        "cluster": options.broker_cluster_name,
+        "node_type": "broker",
+        "node_id": options.broker_name,
+    }
+    return common_labels(options.metrics_label, **own_labels)
+
+
+def figures_of(broker: BrokerController, server: RemotingServerFactory) -> Callable[[], defer.Deferred[list[Metric]]]:
+    """What collects all figures of a broker, anew with each call. Raises ConfigError."""
+    common = common_of(broker.options)
+
+    def collect() -> defer.Deferred[list[Metric]]:
+        found = broker.turns.run("figures", _figures(Scrape(broker, server), common))
+        return found if isinstance(found, defer.Deferred) else defer.succeed(found)
+
+    return collect
 
 
 def metrics_site(
@@ -30,13 +52,7 @@ def metrics_site(
     why_shut: Callable[[], Shut | None],
 ) -> MetricsSite:
     """Serves one broker. Raises ConfigError where metricsLabel is wrong."""
-    options = broker.options
-    own_labels = {
-        "cluster": options.broker_cluster_name,
-        "node_type": "broker",
-        "node_id": options.broker_name,
-    }
-    common = common_labels(options.metrics_label, **own_labels)
+    common = common_of(broker.options)
 
     def text() -> defer.Deferred[bytes]:
         return text_of(broker.turns, broker.in_thread, _figures(Scrape(broker, server), common))

@@ -18,6 +18,7 @@ from twisted_mq.broker.processors.send_checks import PROPERTIES_TOO_LONG, SendCh
 from twisted_mq.broker.processors.send_parts import SendParts
 from twisted_mq.broker.processors.send_postponed import UNUSUAL, UNUSUAL_IN_ORDER, PostponedSends
 from twisted_mq.broker.processors.send_retried import RetriedSends, undelayed
+from twisted_mq.broker.statistics.distributions import SIZE_LIMITS
 from twisted_mq.config.values import value_text
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
@@ -38,6 +39,7 @@ from twisted_mq.remoting.channel import Answer, Channel, Ready
 from twisted_mq.storage.interfaces import InnerBatch, InnerMessage, PutResult, PutStatus
 
 Read = Callable[[RemotingCommand], SendHeader]
+_SMALL: Final = SIZE_LIMITS[0]
 _COMMIT: Final = int(MessageSysFlag.TRANSACTION_COMMIT_TYPE)
 """A constant of this module, as each send looks at it."""
 Outcome = TypeVar("Outcome")
@@ -306,7 +308,12 @@ class SendMessageProcessor:
         by_queue.bytes += size
         by_queue.times += 1
         if self._put_sizes is not None:
-            self._put_sizes[message.topic].record(size // count)
+            spread, size = self._put_sizes[message.topic], size // count
+            if size <= _SMALL:  # the usual ones without a further call
+                spread.counts[0] += 1
+                spread.total += size
+            else:
+                spread.record(size)
 
     def _stored_elsewhere(
         self, command: RemotingCommand, message: InnerMessage, result: PutResult, queue_id: int

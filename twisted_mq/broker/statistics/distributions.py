@@ -26,10 +26,10 @@ class Distribution:
         self.counts = [0] * (len(limits) + 1)
         self.total = 0.0
 
-    def record(self, value: float) -> None:
-        """Note one value."""
-        self.counts[bisect_left(self.limits, value)] += 1
-        self.total += value
+    def record(self, value: float, weight: int = 1) -> None:
+        """Note one value, which stands for as many as its weight."""
+        self.counts[bisect_left(self.limits, value)] += weight
+        self.total += value * weight
 
     def buckets(self) -> Iterator[tuple[str, int]]:
         """Each limit with how many values are not above it, as Prometheus has them."""

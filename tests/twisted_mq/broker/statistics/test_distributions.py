@@ -8,7 +8,7 @@ from twisted.internet import defer, task
 from twisted.trial.unittest import SynchronousTestCase
 
 from twisted_mq.broker.statistics.distributions import Distribution
-from twisted_mq.broker.statistics.request_times import RequestTimes, names_of_codes
+from twisted_mq.broker.statistics.request_times import EVERY, EXACT, RequestTimes, names_of_codes
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.wire.command import ONE_WAY_FLAG, RemotingCommand
@@ -71,6 +71,18 @@ class RequestTimesTests(SynchronousTestCase):
             sorted(self.times.times), [(SEND, -1, False, "process_request_failed"), (SEND, 0, False, "oneway"),
                                        (SEND, 16, False, "success")],
         )  # fmt: skip
+
+    def test_of_many_requests_some_are_timed_and_stand_for_the_others(self) -> None:
+        frame = encode_frame(RemotingCommand(0, flag=1, ext_fields={"a": "b"}))
+        table: Any = self.times.of({SEND: lambda channel, command: frame})
+        for _ in range(EXACT + 3 * EVERY):
+            table[SEND](None, RemotingCommand(SEND))
+        (counts,) = self.noted().values()
+        self.assertEqual(counts[-1], EXACT + 3 * EVERY)
+        self.times.arm()
+        table[SEND](None, RemotingCommand(SEND))
+        (counts,) = self.noted().values()
+        self.assertEqual(counts[-1], EXACT + 3 * EVERY + 1)
 
     def test_codes_have_apaches_names(self) -> None:
         names = [names_of_codes((SEND, code, False, "")) for code in (0, 19, -1, 9999)]

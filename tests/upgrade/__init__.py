@@ -1,0 +1,1 @@
+"""What released versions left behind: stores and configurations that later ones start on."""
