@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import os
 import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -17,7 +18,7 @@ from twisted.internet.asyncioreactor import AsyncioSelectorReactor
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
-from twisted_mq.client.core.errors import ClientStateError
+from twisted_mq.client.core.errors import ClientStateError, ForkedProcess
 
 Result = TypeVar("Result")
 
@@ -98,6 +99,7 @@ class LoopReactor(AsyncioSelectorReactor):
     def __init__(self) -> None:
         self._threads = LoopThreads(self)
         self._members = 0
+        self._pid = os.getpid()
         super().__init__(eventloop=_NO_LOOP)
 
     @property
@@ -112,6 +114,7 @@ class LoopReactor(AsyncioSelectorReactor):
         """A member begins, in the running loop. Raises ClientStateError where others run in another loop."""
         loop = asyncio.get_running_loop()
         if self._members and loop is not self._asyncioEventloop:
+            self._check_process()
             raise ClientStateError(
                 "this client runs in another event loop; where that loop was closed, make a new client in this one"
             )
@@ -130,15 +133,21 @@ class LoopReactor(AsyncioSelectorReactor):
         self.running = self._members > 0
 
     def check_loop(self) -> asyncio.AbstractEventLoop:
-        """The running loop. Raises ClientStateError where it is not the one that the members began in."""
+        """The running loop. Raises ClientStateError where it is not the one that the members began in; ForkedProcess."""
         loop = asyncio.get_running_loop()
         if loop is not self._asyncioEventloop:
+            self._check_process()
             self.loop  # noqa: B018 - raises where nothing was started yet
             raise ClientStateError(
                 "this client was started in another event loop (another thread, or an asyncio.run before); "
                 "use it there, or make one in this loop"
             )
         return loop
+
+    def _check_process(self) -> None:
+        pid = os.getpid()
+        if pid != self._pid:
+            raise ForkedProcess(self._pid, pid)
 
     # what Twisted asks of a reactor
 

@@ -17,6 +17,7 @@ from tests.support.faces import ServedCluster, open_files, threads
 from twisted_mq.aio import (
     ConsumeFromWhere,
     ConsumerOptions,
+    ForkedProcess,
     LitePullConsumer,
     Message,
     Producer,
@@ -191,6 +192,33 @@ def test_many_starts_and_stops_leave_nothing_behind(cluster: ServedCluster, grou
             await life()
         await asyncio.to_thread(cluster.settle)
         assert (open_files(), threads(), left_in(asyncio.get_running_loop())) == before
+
+    asyncio.run(main())
+
+
+def test_a_child_of_a_fork_is_told_to_make_its_own(cluster: ServedCluster, group: str) -> None:
+    topic = cluster.topic()
+
+    async def in_child(producer: Producer) -> int:
+        """0 where the parent's producer is refused, and one of the child's own works."""
+        try:
+            await producer.send(Message(topic, b"of the child"))
+            return 1
+        except ForkedProcess as error:
+            if "after the fork" not in str(error):
+                return 2
+        async with Producer(cluster.namesrv, group=group) as own:
+            return 0 if (await own.send(Message(topic, b"of the child"))).queue_offset == 1 else 3
+
+    async def main() -> None:
+        async with Producer(cluster.namesrv, group=group) as producer:
+            await producer.send(Message(topic, b"of the parent"))
+            child = os.fork()
+            if not child:
+                os._exit(asyncio.run(in_child(producer)))
+            _, status = await asyncio.to_thread(os.waitpid, child, 0)
+            assert os.waitstatus_to_exitcode(status) == 0
+            assert (await producer.send(Message(topic, b"of the parent"))).queue_offset == 2
 
     asyncio.run(main())
 
