@@ -22,6 +22,8 @@ from twisted_mq.aio import (
     Message,
     Producer,
     PushConsumer,
+    TransactionProducer,
+    TransactionState,
 )
 
 FIRST = ConsumerOptions(consume_from_where=ConsumeFromWhere.FIRST_OFFSET)
@@ -105,13 +107,38 @@ def test_a_producer_cancelled_at_every_await_leaves_nothing(cluster: ServedClust
     asyncio.run(main())
 
 
+def test_a_transaction_cancelled_at_every_await_leaves_nothing(cluster: ServedCluster, group: str) -> None:
+    topic, executed = cluster.topic(), []
+
+    async def execute(message: Message) -> TransactionState:
+        await asyncio.sleep(0)
+        executed.append(message.body)
+        await asyncio.sleep(0)
+        return TransactionState.COMMIT
+
+    async def life() -> None:
+        async with TransactionProducer(
+            cluster.namesrv, group=group, check=lambda _: TransactionState.COMMIT
+        ) as producer:
+            await producer.send_in_transaction(Message(topic, b"x"), execute)
+
+    async def main() -> None:
+        assert await at_every_await(life) >= 2  # what `execute` awaits is another task's
+        assert executed
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("orderly", [False, True])
 def test_a_consumer_cancelled_at_every_await_leaves_nothing_and_loses_nothing(
-    cluster: ServedCluster, group: str
+    cluster: ServedCluster, group: str, orderly: bool
 ) -> None:
     topic, acknowledged = cluster.topic(), []
 
     async def life() -> None:
-        async with PushConsumer(cluster.namesrv, group=group, topics={topic: "*"}, options=FIRST) as consumer:
+        async with PushConsumer(
+            cluster.namesrv, group=group, topics={topic: "*"}, orderly=orderly, options=FIRST
+        ) as consumer:
             async for message in consumer:
                 await asyncio.sleep(0)
                 await message.ack()
