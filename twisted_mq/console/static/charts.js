@@ -3,6 +3,7 @@
 
 const EVERY_MS = 2000;
 const KEPT = 150;
+const LEAST_MS = 60000;
 const WIDTH = 420, HEIGHT = 200, LEFT = 44, BOTTOM = 20;
 const SERIES = 6;
 const CHARTS = [
@@ -55,7 +56,7 @@ function draw(chart) {
   const known = chart.samples.flatMap((sample) => [...sample.values.values()]).filter((value) => value !== null);
   const most = chart.most ?? roundUp(Math.max(1, ...known));
   const last = chart.samples[chart.samples.length - 1];
-  const begin = last.timeMs - KEPT * EVERY_MS;
+  const begin = Math.min(chart.samples[0].timeMs, last.timeMs - LEAST_MS);
   const x = (timeMs) => LEFT + (WIDTH - LEFT - 4) * (timeMs - begin) / (last.timeMs - begin);
   const y = (value) => 6 + (HEIGHT - BOTTOM - 6) * (1 - value / most);
   const parts = [];
@@ -63,7 +64,7 @@ function draw(chart) {
     parts.push(svg("line", { class: "grid", x1: LEFT, x2: WIDTH, y1: y(most * part), y2: y(most * part) }));
     parts.push(svg("text", { x: LEFT - 6, y: y(most * part) + 4, "text-anchor": "end" }, shown(most * part)));
   }
-  parts.push(svg("text", { x: LEFT, y: HEIGHT - 4 }, `${KEPT * EVERY_MS / 60000} minutes ago`));
+  parts.push(svg("text", { x: LEFT, y: HEIGHT - 4 }, `${((last.timeMs - begin) / 60000).toFixed(1)} minutes ago`));
   parts.push(svg("text", { x: WIDTH, y: HEIGHT - 4, "text-anchor": "end" }, "now"));
   names.forEach((name, number) => {
     const points = chart.samples.filter((sample) => (sample.values.get(name) ?? null) !== null)
