@@ -21,6 +21,8 @@ NOT_RUN: set[str] = {
     "nothing was given up on",
     "needs a ZooKeeper of the reader's",
     "needs a session of the reader's",
+    "needs Apache's servers",
+    "needs a collector",
     "takes minutes",
     "takes twenty minutes",
 }
