@@ -118,11 +118,14 @@ class Copier:
         self.beginning(path, target, os.path.getsize(path), os.path.getsize(path))
 
     def beginning(self, path: str, target: str, length: int, size: int) -> None:
-        """The first `length` bytes of a file, which is `size` bytes long; the rest is a hole."""
+        """The first `length` bytes of a file, which is `size` bytes long; the rest is a hole, and so are stretches of zeros."""
         with open(path, "rb") as source, open(target, "xb") as made:
             left = length
             while left and (chunk := source.read(min(left, _CHUNK))):
-                made.write(chunk)
+                if chunk.count(0) == len(chunk):
+                    made.seek(len(chunk), os.SEEK_CUR)
+                else:
+                    made.write(chunk)
                 left -= len(chunk)
                 self.copied_bytes += len(chunk)
                 self.advance(len(chunk))

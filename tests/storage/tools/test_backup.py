@@ -21,7 +21,7 @@ from tests.support.store_load import (
 from twisted_mq.storage.config import StoreConfig
 from twisted_mq.storage.errors import NoStore, StoreError
 from twisted_mq.storage.message_store import FileMessageStore
-from twisted_mq.storage.tools.backup import MANIFEST, NoBackup, NotEmpty, back_up, read_manifest, restore
+from twisted_mq.storage.tools.backup import MANIFEST, Copier, NoBackup, NotEmpty, back_up, read_manifest, restore
 from twisted_mq.storage.tools.verify import verify
 
 
@@ -177,3 +177,15 @@ def test_what_is_no_backup_is_said(tmp_path: Path, text: str) -> None:
     (tmp_path / MANIFEST).write_text(text)
     with pytest.raises(NoBackup, match=MANIFEST):
         restore(str(tmp_path), str(tmp_path / "again"))
+
+
+def test_holes_stay_holes(tmp_path: Path) -> None:
+    source, target = tmp_path / "source", tmp_path / "target"
+    with source.open("wb") as file:
+        file.write(b"begin")
+        file.seek(8 << 20)
+        file.write(b"middle")
+        file.truncate(32 << 20)
+    Copier(False, lambda amount: None).whole(str(source), str(target))
+    assert target.read_bytes() == source.read_bytes()
+    assert target.stat().st_blocks * 512 <= 4 << 20
