@@ -21,6 +21,7 @@ from tests.support.store_load import (
 from twisted_mq.storage.config import StoreConfig
 from twisted_mq.storage.errors import NoStore, StoreError
 from twisted_mq.storage.message_store import FileMessageStore
+from twisted_mq.storage.timer.timer_files import TimerFiles
 from twisted_mq.storage.tools.backup import MANIFEST, Copier, NoBackup, NotEmpty, back_up, read_manifest, restore
 from twisted_mq.storage.tools.verify import verify
 
@@ -189,3 +190,27 @@ def test_holes_stay_holes(tmp_path: Path) -> None:
     Copier(False, lambda amount: None).whole(str(source), str(target))
     assert target.read_bytes() == source.read_bytes()
     assert target.stat().st_blocks * 512 <= 4 << 20
+
+
+def test_messages_that_wait_for_their_time_wait_in_the_copy_too(tmp_path: Path) -> None:
+    """The log goes on behind what the checkpoint knows, and the wheel is in use: the copy makes its own from the log."""
+    root = written(tmp_path / "live")
+    timer = timer_files(root)
+    timer.open(clean=True, end_of_commit_log=0)
+    for number in range(9):
+        if number == 5:
+            timer.write(timer.progress(START_MS, 5, START_MS))
+        timer.add(START_MS + 5000, START_MS, 1, number, 1, 7)
+    back_up(str(root), str(tmp_path / "copy"), None, START_MS)
+    timer.close()
+    restored = restore(str(tmp_path / "copy"), str(tmp_path / "again"))
+    again = timer_files(tmp_path / "again")
+    again.open(clean=True, end_of_commit_log=restored.manifest.end_offset)
+    assert again.count(START_MS + 5000) == 9
+    places = [again.log.unit(position) for position in again.positions(START_MS + 5000)[0]]
+    assert [place.physical_offset for place in places if place is not None] == list(range(9))
+    again.close()
+
+
+def timer_files(root: Path) -> TimerFiles:
+    return TimerFiles(str(root), 1000, 400, 10)
