@@ -15,16 +15,28 @@ from typing import Any
 import attrs
 from twisted.internet import defer
 from twisted.internet.epollreactor import EPollReactor
+from twisted.python.failure import Failure
 
 from tests.bench.canned_broker import BATCH, BODY, TOPIC, CannedBroker
 from tests.bench.count_paths import CountedPath, Prepared
 from twisted_mq import aio, blocking, client
-from twisted_mq.client import ConsumeFromWhere, ConsumerOptions, ConsumeStatus, Message, SendStatus
+from twisted_mq.client import (
+    ClientOptions,
+    ConsumeFromWhere,
+    ConsumerOptions,
+    ConsumeStatus,
+    Message,
+    ProducerOptions,
+    SendStatus,
+)
 
 IN_FLIGHT, TURNS = 64, 4
 PULLS = 4
 """That a piece of a backlog consists of."""
 Send = Callable[[Message], Any]
+PATIENT = ClientOptions(connect_timeout_seconds=600.0, api_timeout_seconds=600.0)
+SENDING = ProducerOptions(send_timeout_seconds=600.0)
+"""Valgrind takes its time."""
 
 
 @attrs.define(eq=False)
@@ -51,12 +63,14 @@ class OwnReactor(EPollReactor):
     """Not the process's."""
 
     def until(self, work: defer.Deferred[Any]) -> Any:
-        """Run until it has fired; its result."""
+        """Run until it has fired; its result. Raises what it fails with."""
         results: list[Any] = []
-        work.addCallback(results.append)
+        work.addBoth(results.append)
         while not results:
             self.runUntilCurrent()
             self.doIteration(self.timeout())
+        if isinstance(results[0], Failure):
+            results[0].raiseException()
         return results[0]
 
     def watch(self, connection: socket.socket, read: Callable[[], None]) -> None:
@@ -94,7 +108,7 @@ def prepare_deferred_sends(folder: str, count: int, senders: int) -> Prepared:
     """A piece: so many coroutines that send one message after the other."""
     reactor, broker = own_reactor(), CannedBroker()
     broker.serve(reactor.watch)
-    producer = client.Producer(reactor, "g", broker.address)
+    producer = client.Producer(reactor, "g", broker.address, options=SENDING, client_options=PATIENT)
     reactor.until(producer.start())
 
     def close() -> None:
@@ -115,7 +129,7 @@ def prepare_asyncio_sends(folder: str, count: int, senders: int) -> Prepared:
     """The same as tasks of asyncio."""
     loop, broker = asyncio.SelectorEventLoop(), CannedBroker()
     broker.serve(loop.add_reader)
-    producer = aio.Producer(broker.address, group="g")
+    producer = aio.Producer(broker.address, group="g", options=SENDING, client_options=PATIENT)
     loop.run_until_complete(producer.start())
 
     def close() -> None:
@@ -132,7 +146,7 @@ def prepare_asyncio_sends(folder: str, count: int, senders: int) -> Prepared:
 def prepare_plain_sends(folder: str, count: int) -> Prepared:
     """Calls of one thread."""
     broker = CannedBroker()
-    producer = blocking.Producer(broker.address, group="g")
+    producer = blocking.Producer(broker.address, group="g", options=SENDING, client_options=PATIENT)
     producer.start()
     loop = producer._reactor.loop
     loop.call_soon_threadsafe(broker.serve, loop.add_reader)
@@ -183,8 +197,9 @@ def prepare_deferred_listener(folder: str, count: int, messages_a_call: int) -> 
     broker.serve(reactor.watch)
     backlog = Backlog(broker)
     consumer = client.PushConsumer(
-        reactor, "g", broker.address, listener=backlog.listener, options=options(messages_a_call)
-    )
+        reactor, "g", broker.address, listener=backlog.listener, options=options(messages_a_call),
+        client_options=PATIENT,
+    )  # fmt: skip
     broker.client_id = consumer.client.client_id
     consumer.subscribe(TOPIC)
     reactor.until(consumer.start())
@@ -207,7 +222,8 @@ def prepare_asyncio_iteration(folder: str, count: int) -> Prepared:
     """A piece: some pulls' worth of messages to one task that acknowledges each."""
     loop, broker = asyncio.SelectorEventLoop(), CannedBroker(count * PULLS)
     broker.serve(loop.add_reader)
-    consumer = aio.PushConsumer(broker.address, group="g", topics={TOPIC: "*"}, options=options(1))
+    topics = {TOPIC: "*"}
+    consumer = aio.PushConsumer(broker.address, group="g", topics=topics, options=options(1), client_options=PATIENT)
     broker.client_id = consumer._core.client.client_id
     loop.run_until_complete(consumer.start())
     messages = consumer.messages()
