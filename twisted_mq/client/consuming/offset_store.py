@@ -37,7 +37,7 @@ class OffsetStore:
 
     def update(self, queue: MessageQueue, offset: int, *, increase_only: bool = False) -> None:
         """Remember; with `increase_only` a smaller offset than the known one changes nothing."""
-        if queue in self._frozen:
+        if self._frozen and queue in self._frozen:
             return
         known = self._offsets.get(queue)
         if not increase_only or known is None or offset > known:

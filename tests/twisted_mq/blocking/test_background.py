@@ -1,0 +1,74 @@
+"""Calls that threads have the background thread make: their order, their contextvars, and what wakes its loop."""
+
+from __future__ import annotations
+
+import contextvars
+import queue
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from twisted_mq.blocking.background import LoopThread
+from twisted_mq.client import ClientStateError
+
+PATIENCE_SECONDS = 60.0
+caller = contextvars.ContextVar("caller", default=-1)
+
+
+@pytest.fixture
+def thread() -> Iterator[LoopThread]:
+    running = LoopThread()
+    yield running
+    running.stop()
+
+
+def held(thread: LoopThread) -> threading.Event:
+    """Keep its loop busy until the event is set."""
+    begun, end = threading.Event(), threading.Event()
+    thread.soon(lambda: (begun.set(), end.wait(PATIENCE_SECONDS)))
+    assert begun.wait(PATIENCE_SECONDS)
+    return end
+
+
+def test_calls_run_in_their_order_each_in_the_contextvars_of_its_caller(thread: LoopThread) -> None:
+    seen: queue.SimpleQueue[tuple[int, int]] = queue.SimpleQueue()
+    for number in range(3):
+        caller.set(number)
+        thread.soon(lambda number=number: seen.put((number, caller.get())))
+    assert [seen.get(timeout=PATIENCE_SECONDS) for _ in range(3)] == [(0, 0), (1, 1), (2, 2)]
+
+
+def test_a_call_that_raises_is_told_and_stops_none_behind_it(thread: LoopThread) -> None:
+    seen: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    thread._loop.set_exception_handler(lambda loop, told: seen.put(type(told["exception"])))
+    end = held(thread)
+    thread.soon(divmod, 1, 0)
+    thread.soon(seen.put, "behind it")
+    end.set()
+    assert [seen.get(timeout=PATIENCE_SECONDS) for _ in range(2)] == [ZeroDivisionError, "behind it"]
+
+
+def test_calls_that_come_while_the_loop_is_busy_wake_it_once(
+    thread: LoopThread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wakes, seen, wake = [], queue.SimpleQueue[int](), thread._loop.call_soon_threadsafe
+    end = held(thread)
+    monkeypatch.setattr(thread._loop, "call_soon_threadsafe", lambda *call: wakes.append(call) or wake(*call))
+    for number in range(5):
+        thread.soon(seen.put, number)
+    assert len(wakes) == 1
+    end.set()
+    assert [seen.get(timeout=PATIENCE_SECONDS) for _ in range(5)] == [0, 1, 2, 3, 4]
+
+
+def test_what_was_asked_before_the_stop_is_called_and_nothing_after_it() -> None:
+    thread, seen = LoopThread(), queue.SimpleQueue[int]()
+    end = held(thread)
+    thread.soon(seen.put, 1)
+    threading.Timer(0.01, end.set).start()
+    thread.stop()
+    assert seen.get_nowait() == 1
+    with pytest.raises(ClientStateError, match="stopped in another thread"):
+        thread.soon(seen.put, 2)
