@@ -51,6 +51,8 @@ LOADS: Mapping[str, tuple[str, ...]] = {
 }
 """Load -> who has it."""
 BACKLOG_TOPIC = "Backlog"
+WARM_SECONDS = 2.0
+"""What a virtual machine needs at the least to compile a load."""
 ANSWER_SECONDS = 60.0
 """How long a client may take for one moment, its start included."""
 HEAD = f"{'load':8} {'client':9} {'messages/s':>11} {'of Java':>8} {'of C++':>7} {'us each':>8} {'of Java':>8}"
@@ -164,7 +166,7 @@ class Run:
         """One client's turn; a load that it fails at twice it is not given again."""
         warm = number < 0
         topic = f"Sent-{load}" if load in SENDERS else BACKLOG_TOPIC
-        seconds = min(1.0, self.arguments.seconds) if warm else self.arguments.seconds
+        seconds = WARM_SECONDS if warm else self.arguments.seconds
         line = f"{load} {topic} {name}-{next(self._groups)} {seconds} {self.arguments.backlog}"
         if name not in self.clients:
             self.clients[name] = self.start(name)
