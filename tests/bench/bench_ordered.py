@@ -35,7 +35,7 @@ from interop.peers.ordered_groups import (
     OrderedSender,
     now,
 )
-from interop.peers.process import wait_until
+from interop.peers.process import PeerFailed, wait_until
 from interop.peers.toolchain import missing_tools
 from tests.bench.bench_ha import processor_seconds
 
@@ -192,8 +192,12 @@ def print_writes(queues: int, seconds: float) -> None:
         load.receivers.append(receiver)
         receiver.consume()
         sender.send(queues, burst=1, pause=ROUND_SECONDS)
-        sender.wait_sent(queues, 0.0, seconds=START_SECONDS)
-        wait_until(lambda: len(load.received()) == queues, "all queues are consumed", START_SECONDS)
+        try:
+            sender.wait_sent(queues, 0.0, seconds=START_SECONDS)
+            wait_until(lambda: len(load.received()) == queues, "all queues are consumed", START_SECONDS)
+        except PeerFailed as failure:
+            row("the same: writes a second in ZooKeeper, all sent to and consumed", "-", str(failure)[:120])
+            return
         say(f"all {queues} are sent to and consumed after {now() - began:.1f} s")
         rate = writes_a_second(groups, seconds)
         row("the same: writes a second in ZooKeeper, all sent to and consumed", f"{rate:.1f}", "at most 10")
