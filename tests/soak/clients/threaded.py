@@ -20,6 +20,9 @@ from twisted_mq.client import ConsumeContext, ConsumeStatus, RocketMQError
 from twisted_mq.client.consuming.deliveries import DeliveryEnded
 from twisted_mq.protocol.messages.message import MessageExt
 
+THREADS = KEYS + 4
+"""A sender for each key, visits, polls, and two that take."""
+
 
 class BlockingLoad:
     """As AwaitedLoad: what stays iterates, what comes and goes has listeners."""
@@ -32,7 +35,7 @@ class BlockingLoad:
 
     def run(self, seconds: float) -> None:
         """For so long, and until all is consumed."""
-        with ThreadPoolExecutor() as pool, self._producer(STEADY) as producer:
+        with ThreadPoolExecutor(THREADS) as pool, self._producer(STEADY) as producer:
             with self._steady() as consumer, self._poller() as poller:
                 taking = [pool.submit(self._take, consumer), pool.submit(self._take, consumer)]
                 taking.append(pool.submit(self._poll, poller))
