@@ -28,6 +28,8 @@ DIFFERENT = {
     "UPDATE_AND_CREATE_TOPIC with readQueueNums=2147483647": "Apache makes such a topic",
     "UPDATE_AND_CREATE_TOPIC with writeQueueNums=-2147483648": "Apache makes such a topic",
     "UPDATE_AND_CREATE_TOPIC with writeQueueNums=2147483647": "Apache makes such a topic",
+    "UPDATE_AND_CREATE_STATIC_TOPIC with no body": "Apache makes the topic without a mapping",
+    "UPDATE_COLD_DATA_FLOW_CTR_CONFIG with a damaged body": "Apache passes over what is no threshold",
     "UPDATE_BROKER_CONFIG with a damaged body": "Apache passes keys over that it does not know",
     "CHECK_CLIENT_CONFIG with no body": "Apache takes it for a client without a subscription",
     "CONSUMER_SEND_MSG_BACK with delayLevel=-2147483648": "Apache adds what the message was tried and fails",

@@ -8,7 +8,11 @@ from __future__ import annotations
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import CheckRocksdbCqWriteResult, encode_body
 from twisted_mq.protocol.codes import RequestCode
-from twisted_mq.protocol.headers import NotifyMinBrokerIdChangeRequestHeader, ResetMasterFlushOffsetHeader
+from twisted_mq.protocol.headers import (
+    ExportRocksDBConfigToJsonRequestHeader,
+    NotifyMinBrokerIdChangeRequestHeader,
+    ResetMasterFlushOffsetHeader,
+)
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header
 from twisted_mq.remoting.channel import Answer, Channel
@@ -32,11 +36,12 @@ class AdminAbsentPartsProcessor:
         }
 
     def check_queues(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """Queues lie in one place. Apache's broker answers that it checks, and writes the same words to its log."""
+        """Queues lie in one place, whatever is asked. Apache's broker says that it checks, and writes these words to its log."""
         return command.answer(body=encode_body(CheckRocksdbCqWriteResult(NO_ROCKSDB, CHECK_ERROR)))
 
     def export_settings(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Topics, groups and offsets are JSON files already."""
+        decode_header(ExportRocksDBConfigToJsonRequestHeader, command)
         return command.answer(remark="export done.")
 
     def min_broker_id(self, channel: Channel, command: RemotingCommand) -> Answer:

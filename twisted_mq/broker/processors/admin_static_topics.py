@@ -41,7 +41,6 @@ class AdminStaticTopicsProcessor:
     def update(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Take a mapping and the topic's queues; the answer waits until both are on disk and the name servers know them."""
         header = decode_header(CreateTopicRequestHeader, command)
-        check_topic(header.topic, self._options)
         return self._bodies.read(
             TopicQueueMappingDetail, command, lambda mapping: self._update(command, header, mapping)
         )
@@ -49,6 +48,7 @@ class AdminStaticTopicsProcessor:
     def _update(
         self, command: RemotingCommand, header: CreateTopicRequestHeader, mapping: TopicQueueMappingDetail
     ) -> Answer:
+        check_topic(header.topic, self._options)
         if mapping.topic != header.topic:
             remark = f"The topic name is not match for broker  {mapping.topic} != {header.topic}"
             raise BrokerError(ResponseCode.INVALID_PARAMETER, remark)
