@@ -26,6 +26,7 @@ FRAGMENTS: dict[str, Callable[[], str]] = {
     "spark-live-options.md": spark.live_options,
     "spark-sink-options.md": spark.sink_options,
     "spark-access-options.md": spark.access_options,
+    "spark-frame-options.md": spark.frame_options,
 }
 """File in docs/generated -> its text. Pages include them."""
 

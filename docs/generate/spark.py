@@ -10,6 +10,7 @@ from twisted_mq.spark.live.cluster import Access
 from twisted_mq.spark.live.options import LiveOptions
 from twisted_mq.spark.sink.options import SinkOptions
 from twisted_mq.spark.source.options import ReadOptions
+from twisted_mq.spark.tables.frame_source import FrameSource
 
 
 def options() -> str:
@@ -26,6 +27,10 @@ def sink_options() -> str:
 
 def access_options() -> str:
     return _table(Access)
+
+
+def frame_options() -> str:
+    return _table(FrameSource)
 
 
 def _table(options_class: type) -> str:

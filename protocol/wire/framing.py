@@ -55,6 +55,12 @@ def frame_start(serialize_type: int, header: bytes, body_bytes: int) -> bytes:
     return HEAD.pack(4 + size + body_bytes, serialize_type << 24 | size) + header
 
 
+def with_body(whole: bytes, body: bytes) -> bytes:
+    """The frame with another body; its header stays byte for byte."""
+    _, mark = _unpack_head(whole)
+    return frame(mark >> 24, whole[HEAD_BYTES : HEAD_BYTES + (mark & 0xFFFFFF)], body)
+
+
 def frame_bytes(start: bytes, offset: int) -> int:
     """The size of the frame that begins with these bytes, `LENGTH_BYTES` at least, at this offset of its stream.
 

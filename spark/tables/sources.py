@@ -1,4 +1,4 @@
-"""Data sources of the tables beside the log: one task a file, columns from the declarations.
+"""Data sources of the tables beside the log, columns from the declarations.
 
 from twisted_mq.spark.tables import register
 register(session)
@@ -7,7 +7,6 @@ session.read.format("rocketmq.consumequeue").load("/path/to/store")
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import ClassVar
@@ -21,9 +20,9 @@ from pyspark.sql.types import StructType
 from twisted_mq.spark.columns.schema import ARROW_TYPES
 from twisted_mq.spark.errors import StoreReadError, WrongOption
 from twisted_mq.spark.named_options import named
-from twisted_mq.spark.tables import frames, store_files
-
-ROWS = 1024
+from twisted_mq.spark.tables import store_files
+from twisted_mq.spark.tables.frame_source import FrameSource
+from twisted_mq.spark.tables.task_groups import grouped
 
 
 @attrs.frozen
@@ -47,24 +46,6 @@ class Table:
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _frame_files(path: str) -> list[str]:
-    """A file, or those of a folder that end in .frames."""
-    if not os.path.isdir(path):
-        return [path]
-    return sorted(entry.path for entry in os.scandir(path) if entry.name.endswith(".frames"))
-
-
-def _frames(path: str) -> Iterator[dict[str, pa.Array]]:
-    kinds = [ARROW_TYPES[kind] for kind in frames.COLUMNS.values()]
-    rows = frames.rows(path)
-    while some := list(itertools.islice(rows, ROWS)):
-        columns = zip(*some, strict=True)
-        yield {
-            name: pa.array([list(one.items()) if isinstance(one, dict) else one for one in column], kind)
-            for name, kind, column in zip(frames.COLUMNS, kinds, columns, strict=True)
-        }
-
-
 TABLES = {
     table.name: table
     for table in (
@@ -73,13 +54,12 @@ TABLES = {
         Table("rocketmq.timer", store_files.TIMER_COLUMNS, store_files.timer_files, store_files.timer_units),
         Table("rocketmq.config", store_files.CONFIG_COLUMNS, store_files.config_files, store_files.config_entries),
         Table("rocketmq.ha", store_files.TRANSFER_COLUMNS, store_files.transfer_files, store_files.transfers),
-        Table("rocketmq.frames", frames.COLUMNS, _frame_files, _frames),
     )
 }
 
 
 class TableReader(DataSourceReader):
-    """One task a file."""
+    """Files of a table; small ones go to one task."""
 
     def __init__(self, table: str, path: str) -> None:
         self.table = table
@@ -88,11 +68,12 @@ class TableReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         if not os.path.exists(self.path):
             raise StoreReadError(f"{self.path}: no such file or directory")
-        return [InputPartition(path) for path in TABLES[self.table].files(self.path)]
+        files = TABLES[self.table].files(self.path)
+        return list(map(InputPartition, grouped((file, os.path.getsize(file)) for file in files)))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if partition.value is not None:
-            yield from TABLES[self.table].batches(partition.value)
+        for path in partition.value or ():
+            yield from TABLES[self.table].batches(path)
 
 
 class TableSource(DataSource):
@@ -142,12 +123,6 @@ class ReplicationSource(TableSource):
     """What masters sent to slaves, recorded."""
 
     table = "rocketmq.ha"
-
-
-class FrameSource(TableSource):
-    """Recorded remoting frames."""
-
-    table = "rocketmq.frames"
 
 
 SOURCES = (ConsumeQueueSource, IndexSource, TimerSource, ConfigSource, ReplicationSource, FrameSource)

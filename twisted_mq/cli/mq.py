@@ -28,6 +28,7 @@ COMMANDS = {
     "console": "twisted_mq.cli.console:console",
     "config": "twisted_mq.cli.config_commands:config",
     "frames": "twisted_mq.cli.frames:frames",
+    "record": "twisted_mq.cli.record:record",
     "store": "twisted_mq.cli.store:store",
     "backup": "twisted_mq.cli.backup:backup",
     "restore": "twisted_mq.cli.backup:restore",

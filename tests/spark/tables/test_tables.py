@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from tests.support.captures import CAPTURES, expected_messages, frame_index
+from tests.support.captures import CAPTURES, SCENARIOS, expected_messages, frame_index
 from twisted_mq.protocol.layouts.derive import LayoutError, LengthError, derive_runs
 from twisted_mq.protocol.layouts.derive_values import all_fields, value_reader
 from twisted_mq.protocol.layouts.index import index_key, key_hash
@@ -21,7 +22,8 @@ from twisted_mq.protocol.layouts.timer import LOG_UNIT, LOG_UNIT_BYTES, LogUnit,
 from twisted_mq.spark.errors import StoreReadError, WrongOption
 from twisted_mq.spark.tables import from_frames, register
 from twisted_mq.spark.tables.frame_columns import struct_maker
-from twisted_mq.spark.tables.sources import TABLES, FrameSource, TableReader
+from twisted_mq.spark.tables.frame_source import FrameReader, FrameSource
+from twisted_mq.spark.tables.sources import TABLES, TableReader
 
 READING = construct.Struct(
     "sensor" / construct.Int32ub,
@@ -34,8 +36,15 @@ READING = construct.Struct(
 RUNS = tuple(derive_runs(READING))
 
 
+def timed(row: dict[str, object]) -> float:
+    """ms since the recording began."""
+    time = row["time"]
+    assert isinstance(time, datetime.datetime)
+    return time.timestamp() * 1000
+
+
 def rows(table: str, path: str) -> list[dict[str, object]]:
-    reader = TableReader(table, path)
+    reader = FrameReader(path) if table == "rocketmq.frames" else TableReader(table, path)
     return [row for split in reader.partitions() for batch in reader.read(split) for row in batch.to_pylist()]
 
 
@@ -64,20 +73,21 @@ def test_a_declared_body_becomes_a_struct() -> None:
         struct_maker(tuple(derive_runs(construct.Struct("big" / construct.Int64ub))))
 
 
-@pytest.mark.parametrize("scenario", ["producer_batch", "rocketmq_serialized", "acl_signed"])
+@pytest.mark.parametrize("scenario", SCENARIOS)
 def test_frames_are_those_of_the_recordings_index(scenario: str) -> None:
     found = rows("rocketmq.frames", str(CAPTURES / "remoting" / f"{scenario}.frames"))
     index = frame_index(scenario)
     assert len(found) == len(index)
     for row, recorded in zip(found, index, strict=True):
-        names = ("offset", "length", "code", "opaque", "flag", "language", "version", "serialize")
+        names = ("offset", "length", "code", "opaque", "flag", "language", "version", "serialize", "direction")
         assert [row[name] for name in names] == [recorded[name] for name in names]
         assert (row["name"], row["isOneWay"]) == (recorded["code_name"], recorded["oneway"])
+        assert (row["connection"], timed(row)) == (str(recorded["connection"]), recorded["t_ms"])
         assert row["isResponse"] == (recorded["request_or_response"] == "response")
         assert len(row["body"]) == recorded["body_length"]  # type: ignore[arg-type]
     secrets = [dict(row["extFields"]).get("Signature") for row in found]  # type: ignore[call-overload]
     assert set(secrets) <= {None, "***"}
-    assert ("***" in secrets) == (scenario == "acl_signed")
+    assert ("***" in secrets) == scenario.startswith("acl_")
 
 
 def test_bytes_that_are_no_frame_are_named(tmp_path: Path) -> None:
@@ -112,10 +122,10 @@ def test_transfers_follow_each_other() -> None:
     assert [len(row["body"]) for row in found] == [row["size"] for row in found]  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("table", sorted(TABLES))
+@pytest.mark.parametrize("table", sorted([*TABLES, "rocketmq.frames"]))
 def test_a_path_that_there_is_not_is_named(table: str) -> None:
     with pytest.raises(StoreReadError, match="/nowhere: no such file or directory"):
-        TableReader(table, "/nowhere").partitions()
+        rows(table, "/nowhere")
 
 
 def test_a_table_needs_a_path_and_nothing_else() -> None:

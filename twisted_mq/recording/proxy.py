@@ -1,0 +1,130 @@
+"""Listens on loopback and forwards to one server, frame by frame recorded; nothing is changed but what `rewrite` changes.
+
+Bytes go on as they come: a stream that is no frames, as one that is encrypted, is forwarded all the same and not recorded. A
+side that takes its bytes slowly is waited for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from typing import Protocol as Typed
+
+from twisted.internet import interfaces
+from twisted.internet.endpoints import HostnameEndpoint, connectProtocol
+from twisted.internet.protocol import Protocol, ServerFactory, connectionDone
+from twisted.python.failure import Failure
+
+from twisted_mq.logs import Logger
+from twisted_mq.protocol.wire.cutting import FrameCutter
+
+log = Logger()
+
+
+class Rewrite(Typed):
+    """What changes frames of one connection on their way; the same frame where nothing is to be changed."""
+
+    def __call__(self, from_client: bool, frame: bytes) -> bytes: ...
+
+
+class Record(Typed):
+    """Takes each frame as it leaves the proxy."""
+
+    def __call__(self, from_client: bool, connection: bytes, frame: bytes) -> None: ...
+
+
+class Side(Protocol):
+    """One of the two connections of a pair; what it reads, the other one writes."""
+
+    transport: Any
+    """Twisted declares what is used of it in three interfaces."""
+    other: Side | None = None
+
+    def __init__(self, from_client: bool, record: Record, rewrite: Rewrite) -> None:
+        self._from_client = from_client
+        self._record = record
+        self._rewrite = rewrite
+        self._cutter: FrameCutter | None = FrameCutter()
+        self._early: list[bytes] = []
+        self._lost = False
+        self.connection = b""
+
+    def joined(self, other: Side, connection: bytes) -> None:
+        """The other side is there: it gets what came so far, and each waits for the other's slow peer."""
+        self.other, self.connection = other, connection
+        if self._lost:
+            other.transport.loseConnection()
+            return
+        other.transport.registerProducer(self.transport, streaming=True)
+        early, self._early = self._early, []
+        for data in early:
+            self.dataReceived(data)
+
+    def dataReceived(self, data: bytes) -> None:
+        if self.other is None:
+            self._early.append(data)
+            return
+        self.other.transport.write(b"".join(map(self._seen, self._cut(data))))
+
+    def _cut(self, data: bytes) -> list[tuple[bool, bytes]]:
+        """The whole frames, each with True; behind what is no frame, all as it comes, with False."""
+        if self._cutter is None:
+            return [(False, data)]
+        frames = [(True, frame) for frame in self._cutter.receive_data(data)]
+        if self._cutter.failed:
+            log.warn(
+                "{connection}: no frames, forwarded without a record",
+                connection=self.connection.decode("ascii", "replace"),
+            )
+            frames.append((False, self._cutter.held))
+            self._cutter = None
+        return frames
+
+    def _seen(self, piece: tuple[bool, bytes]) -> bytes:
+        is_frame, data = piece
+        if is_frame:
+            data = self._rewrite(self._from_client, data)
+            self._record(self._from_client, self.connection, data)
+        return data
+
+    def connectionLost(self, reason: Failure = connectionDone) -> None:
+        self._lost = True
+        if self.other is not None:
+            self.other.transport.unregisterProducer()
+            self.other.transport.loseConnection()
+
+
+class ProxyFactory(ServerFactory):
+    """Connects each client with the server; `rewrite` makes one of its own for each connection."""
+
+    noisy = False
+
+    def __init__(
+        self,
+        reactor: interfaces.IReactorTime,
+        server: tuple[str, int],
+        record: Record,
+        rewrite: Callable[[], Rewrite],
+    ) -> None:
+        self._reactor = reactor
+        self._server = server
+        self._record = record
+        self._rewrite = rewrite
+
+    def buildProtocol(self, addr: interfaces.IAddress | None) -> Side:
+        rewrite = self._rewrite()
+        client = Side(True, self._record, rewrite)
+        name = f"{getattr(addr, 'host', '')}:{getattr(addr, 'port', 0)}>{self._server[0]}:{self._server[1]}".encode()
+        server = Side(False, self._record, rewrite)
+
+        def join(_: object) -> None:
+            server.joined(client, name)
+            client.joined(server, name)
+
+        def refused(failure: Failure) -> None:
+            log.warn("{name}: {error}", name=name.decode(), error=failure.getErrorMessage())
+            client.transport.loseConnection()
+
+        connecting = connectProtocol(HostnameEndpoint(self._reactor, *self._server), server)
+        connecting.addCallbacks(join, refused)
+        return client
