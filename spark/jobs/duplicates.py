@@ -11,10 +11,10 @@ out, and messages without a unique key, which cannot be compared.
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from twisted_mq.protocol.names.system_topics import REPLY_TOPIC_SUFFIX, SYSTEM_TOPIC_PREFIX, SYSTEM_TOPICS
+from twisted_mq.spark.jobs.topics import is_brokers
 
 COLUMNS = ("topic", "uniqKey", "reconsumeTimes", "queueId", "storeTimestamp", "physicalOffset")
 
@@ -28,7 +28,7 @@ def duplicates(messages: DataFrame) -> DataFrame:
     lastPhysicalOffset (where the first and the last send begin).
     """
     sends = (
-        messages.where(F.col("uniqKey").isNotNull() & ~_is_brokers(F.col("topic")))
+        messages.where(F.col("uniqKey").isNotNull() & ~is_brokers(F.col("topic")))
         .groupBy(*_KEY, "queueId", "storeTimestamp")
         .agg(F.count("*").alias("messages"), F.min("physicalOffset").alias("begin"))
     )
@@ -42,12 +42,6 @@ def duplicates(messages: DataFrame) -> DataFrame:
         )
         .where(F.col("sends") > 1)
     )
-
-
-def _is_brokers(topic: Column) -> Column:
-    """Topics of the broker itself, those of its timer, of pop and of its cluster's replies too."""
-    prefixed = topic.startswith(SYSTEM_TOPIC_PREFIX) | topic.endswith(REPLY_TOPIC_SUFFIX)
-    return topic.isin(*sorted(SYSTEM_TOPICS)) | prefixed
 
 
 def extra_by_topic(found: DataFrame) -> DataFrame:

@@ -6,13 +6,23 @@ retry, a committed transaction) keeps its born time, so there the latency holds 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 COLUMNS = ("topic", "bornTimestamp", "storeTimestamp")
+PART_COLUMNS = (*COLUMNS, "bornHost")
 
 STEPS_MS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 60_000, 600_000, 3_600_000)
 """Lower ends of a histogram's steps; the last one is open, and what is negative has a step of its own before them."""
+
+PARTS: dict[str, Callable[[], Column]] = {
+    "topic": lambda: F.col("topic"),
+    "hour": lambda: F.unix_millis(F.date_trunc("hour", "storeTimestamp")),
+    "host": lambda: F.regexp_extract("bornHost", r"^\[?(.*?)\]?:\d+$", 1),
+}
+"""By what latencies are told apart: the hour of storing in ms, the producer's address without its port."""
 
 
 def _latency() -> Column:
@@ -25,6 +35,17 @@ def by_topic(messages: DataFrame) -> DataFrame:
     return messages.groupBy("topic").agg(
         F.percentile_approx(latency, 0.5).alias("p50"),
         F.percentile_approx(latency, 0.99).alias("p99"),
+        F.max(latency).alias("max"),
+    )
+
+
+def by_parts(messages: DataFrame, parts: Sequence[str]) -> DataFrame:
+    """Of each combination of PARTS: messages, p50, p90, p99, p999 (as in by_topic), max."""
+    latency = _latency()
+    ranks = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
+    return messages.groupBy(*(PARTS[part]().alias(part) for part in parts)).agg(
+        F.count("*").alias("messages"),
+        *(F.percentile_approx(latency, rank).alias(name) for name, rank in ranks.items()),
         F.max(latency).alias("max"),
     )
 

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import enum
 
-from twisted_mq.protocol.names.system_topics import DLQ_PREFIX, RETRY_PREFIX, SYSTEM_TOPIC_PREFIX, SYSTEM_TOPICS
+from pyspark.sql import Column
+
+from twisted_mq.protocol.names.system_topics import (
+    DLQ_PREFIX,
+    REPLY_TOPIC_SUFFIX,
+    RETRY_PREFIX,
+    SYSTEM_TOPIC_PREFIX,
+    SYSTEM_TOPICS,
+)
 
 
 class TopicKind(enum.IntEnum):
@@ -41,3 +49,9 @@ def topic_kind(topic: str) -> TopicKind:
 def report_order(topic: str) -> tuple[TopicKind, str]:
     """Sorts topics for a report."""
     return topic_kind(topic), topic
+
+
+def is_brokers(topic: Column) -> Column:
+    """Topics of the broker itself, those of its timer, of pop and of its cluster's replies too."""
+    prefixed = topic.startswith(SYSTEM_TOPIC_PREFIX) | topic.endswith(REPLY_TOPIC_SUFFIX)
+    return topic.isin(*sorted(SYSTEM_TOPICS)) | prefixed

@@ -1,11 +1,13 @@
-"""How much there is: messages and bytes a queue, and over time."""
+"""How much there is: messages and bytes a queue and a topic, and over time."""
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 COLUMNS = ("topic", "queueId", "queueOffset", "storeSize", "storeTimestamp", "crcOk")
+TOPIC_COLUMNS = ("topic", "queueId", "store", "file", "storeSize", "storeTimestamp")
+STEPS = ("minute", "hour", "day")
 
 
 def by_queue(messages: DataFrame) -> DataFrame:
@@ -23,6 +25,31 @@ def by_queue(messages: DataFrame) -> DataFrame:
         F.min(stored).alias("firstStored"),
         F.max(stored).alias("lastStored"),
         F.count_if(~F.col("crcOk")).alias("badCrc"),
+    )
+
+
+def by_topic(messages: DataFrame) -> DataFrame:
+    """One row a topic: messages, bytes (of whole records), queues, files that have any, firstStored and lastStored in ms."""
+    stored = F.unix_millis("storeTimestamp")
+    return messages.groupBy("topic").agg(
+        F.count("*").alias("messages"),
+        F.sum("storeSize").alias("bytes"),
+        F.count_distinct("store", "queueId").alias("queues"),
+        F.count_distinct("store", "file").alias("files"),
+        F.min(stored).alias("firstStored"),
+        F.max(stored).alias("lastStored"),
+    )
+
+
+def step_of(timestamp: str, every: str) -> Column:
+    """The begin of the minute, hour or day of a timestamp, in ms."""
+    return F.unix_millis(F.date_trunc(every, timestamp))
+
+
+def by_step(messages: DataFrame, every: str) -> DataFrame:
+    """One row for each of STEPS in which anything was stored: stored (its begin in ms), messages, bytes."""
+    return messages.groupBy(step_of("storeTimestamp", every).alias("stored")).agg(
+        F.count("*").alias("messages"), F.sum("storeSize").alias("bytes")
     )
 
 

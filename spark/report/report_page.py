@@ -1,15 +1,12 @@
-"""The report as one HTML page without outside parts: the picture stands in it as SVG, the style in its head."""
+"""The report as one HTML page."""
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable, Sequence
 
-import attrs
-
+from twisted_mq.spark.report.page_parts import Field, document, escape, picture_card, table, tiles
 from twisted_mq.spark.report.report_data import LISTED, StoreReport
 from twisted_mq.spark.report.report_words import (
-    NOTHING,
     bytes_text,
     count_or_dash,
     count_text,
@@ -17,37 +14,6 @@ from twisted_mq.spark.report.report_words import (
     offsets_text,
     time_text,
 )
-
-_STYLE = """
-:root { color-scheme: light; --ink: #1f2933; --faint: #616e7c; --line: #e4e7eb; --bad: #b42318; --good: #0f7b57; }
-* { box-sizing: border-box; }
-body { margin: 0; background: #f5f7fa; color: var(--ink); font: 15px/1.5 system-ui, "Segoe UI", sans-serif; }
-main { max-width: 1120px; margin: 0 auto; padding: 32px 20px 64px; }
-h1 { margin: 0; font-size: 26px; } h2 { margin: 36px 0 10px; font-size: 18px; }
-p { margin: 4px 0; } .faint { color: var(--faint); } code { font-size: 13px; overflow-wrap: anywhere; }
-.tiles { display: grid; grid-template-columns: repeat(4, 1fr); gap: 12px; margin: 22px 0; }
-@media (max-width: 640px) { .tiles { grid-template-columns: repeat(2, 1fr); } }
-.tile, .card { background: #fff; border: 1px solid var(--line); border-radius: 10px; }
-.tile { padding: 12px 16px; } .tile b { display: block; font-size: 24px; font-weight: 650; line-height: 1.25; }
-.tile.bad b { color: var(--bad); } .tile.good b { color: var(--good); }
-.card { overflow-x: auto; } .picture { padding: 14px; } .picture svg { width: 100%; height: auto; }
-table { width: 100%; border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { padding: 6px 14px; text-align: left; border-bottom: 1px solid var(--line); }
-th { color: var(--faint); font-weight: 550; font-size: 13px; white-space: nowrap; } td { overflow-wrap: anywhere; }
-tr:last-child td { border-bottom: 0; } .number { text-align: right; white-space: nowrap; overflow-wrap: normal; }
-td:first-child { min-width: 180px; } .plain { white-space: nowrap; }
-td.bad { color: var(--bad); font-weight: 600; }
-"""
-
-
-@attrs.frozen
-class Field:
-    """A table's column: its heading, how its cells look (`number`, `plain`: one line, `text`), whether they tell faults."""
-
-    name: str
-    look: str = "number"
-    fault: bool = False
-
 
 _TOPIC_FIELDS = (
     Field("Topic", "text"),
@@ -93,24 +59,15 @@ _DAMAGE_FIELDS = (Field("File", "text"), Field("Physical offset"), Field("Bytes"
 
 
 def page(report: StoreReport, picture: str) -> str:
-    """The whole page; `picture` is an SVG element."""
-    title = "RocketMQ store report"
+    """The whole page; `picture` is the text of an SVG file."""
     parts = [
-        f"<h1>{title}</h1>",
-        f"<p class=faint>{_escape(_span(report))}</p>",
-        f"<p class=faint><code>{_escape(report.path)}</code></p>",
+        f"<p class=faint>{escape(_span(report))}</p>",
+        f"<p class=faint><code>{escape(report.path)}</code></p>",
         _tiles(report),
-        f"<div class='card picture'>{picture}</div>",
+        picture_card(picture),
         *_tables(report),
     ]
-    body = "\n".join(parts)
-    head = f"<meta charset=utf-8><meta name=viewport content='width=device-width'><title>{title}</title>"
-    return f"<!doctype html>\n<html lang=en><head>{head}<style>{_STYLE}</style></head>\n<body><main>{body}</main></body></html>\n"
-
-
-def svg_element(svg: str) -> str:
-    """The svg element of a file: without XML declaration and document type, which have no place inside a page."""
-    return svg[svg.index("<svg") :]
+    return document("RocketMQ store report", parts)
 
 
 def _span(report: StoreReport) -> str:
@@ -133,21 +90,19 @@ def _tiles(report: StoreReport) -> str:
         ("bodies with a wrong CRC", report.total("bad_crc")),
         ("damaged stretches", len(report.damage)),
     ]
-    facts += [(name, count_text(count), "bad" if count else "good") for name, count in checks]
-    tiles = [f"<div class='tile {state}'><b>{value}</b>{name}</div>" for name, value, state in facts]
-    return f"<div class=tiles>{''.join(tiles)}</div>"
+    return tiles([*facts, *((name, count_text(count), "bad" if count else "good") for name, count in checks)])
 
 
 def _tables(report: StoreReport) -> Iterable[str]:
-    yield _table("Topics", _TOPIC_FIELDS, _topic_rows(report), "Latency is from born (producer's clock) to stored.")
-    yield _table("Queues", _QUEUE_FIELDS, _queue_rows(report))
+    yield table("Topics", _TOPIC_FIELDS, _topic_rows(report), "Latency is from born (producer's clock) to stored.")
+    yield table("Queues", _QUEUE_FIELDS, _queue_rows(report))
     gaps = [(gap.topic, gap.queueId, offsets_text(gap.firstMissing, gap.lastMissing), *gap[4:]) for gap in report.gaps]
-    yield _table("Gaps in queue offsets", _GAP_FIELDS, gaps, _cut(gaps, report.total("gaps")))
+    yield table("Gaps in queue offsets", _GAP_FIELDS, gaps, _cut(gaps, report.total("gaps")))
     duplicates = list(report.duplicates)
     note = _cut(duplicates, report.total("duplicate_keys"))
-    yield _table("Duplicates by unique key", _DUPLICATE_FIELDS, duplicates, note)
+    yield table("Duplicates by unique key", _DUPLICATE_FIELDS, duplicates, note)
     damage = [(one.file, one.physical_offset, one.length, one.reason) for one in report.damage]
-    yield _table("Damaged stretches", _DAMAGE_FIELDS, damage)
+    yield table("Damaged stretches", _DAMAGE_FIELDS, damage)
 
 
 def _topic_rows(report: StoreReport) -> list[Sequence[object]]:
@@ -182,24 +137,3 @@ def _queue_rows(report: StoreReport) -> list[Sequence[object]]:
 
 def _cut(rows: Sequence[object], all_rows: int) -> str:
     return f"The first {LISTED} of {count_text(all_rows)}." if all_rows > len(rows) else ""
-
-
-def _table(title: str, fields: Sequence[Field], rows: Sequence[Sequence[object]], note: str = "") -> str:
-    heading = f"<h2>{title}</h2>" + (f"<p class=faint>{note}</p>" if note else "")
-    if not rows:
-        return f"<h2>{title}</h2><p class=faint>none</p>"
-    head = "".join(f"<th class={field.look}>{field.name}</th>" for field in fields)
-    lines = (f"<tr>{''.join(map(_cell, fields, row))}</tr>" for row in rows)
-    return (
-        f"{heading}<div class=card><table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
-    )
-
-
-def _cell(field: Field, value: object) -> str:
-    text = _escape(str(value))
-    bad = " bad" if field.fault and text != NOTHING else ""
-    return f"<td class='{field.look}{bad}'>{text}</td>"
-
-
-def _escape(text: str) -> str:
-    return html.escape(text)

@@ -16,9 +16,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from twisted_mq.spark.errors import StoreReadError
+from twisted_mq.spark.report.picture_parts import picture_bytes
 from twisted_mq.spark.report.report_data import StoreReport, TopicFigures, collect_report
-from twisted_mq.spark.report.report_page import page, svg_element
-from twisted_mq.spark.report.report_picture import draw_report, picture_bytes
+from twisted_mq.spark.report.report_page import page
+from twisted_mq.spark.report.report_picture import draw_report
 from twisted_mq.spark.report.report_words import bytes_text, count_or_dash, count_text, duration_text, offsets_text
 
 QUEUES_PRINTED = 60
@@ -102,7 +103,7 @@ def write_report(report: StoreReport, directory: Path) -> tuple[Path, Path]:
     picture.write_bytes(picture_bytes(figure, "png"))
     svg = picture_bytes(figure, "svg").decode()
     target = directory / "report.html"
-    target.write_text(page(report, svg_element(svg)), encoding="utf-8")
+    target.write_text(page(report, svg), encoding="utf-8")
     return target, picture
 
 

@@ -58,7 +58,7 @@ def _parts(path: str, part_bytes: int) -> Iterator[FramePart]:
         entry = derive_dtype(MARK)
         found = np.fromfile(marks, entry, os.path.getsize(marks) // entry.itemsize)["position"]
         for position in found.tolist():
-            if position - cuts[-1] >= PART_BYTES and position < size:
+            if position - cuts[-1] >= part_bytes and position < size:
                 cuts.append(position)
     yield from (FramePart(path, *between) for between in itertools.pairwise([*cuts, size]))
 

@@ -22,6 +22,7 @@ from twisted_mq.cli import run as run_module
 from twisted_mq.cli.admin.registry import sub_commands
 from twisted_mq.cli.errors import CliError
 from twisted_mq.cli.mq import COMMANDS
+from twisted_mq.cli.spark import frame
 from twisted_mq.storage.interfaces import InnerMessage
 from twisted_mq.storage.message_store import FileMessageStore
 
@@ -50,6 +51,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.setattr(run_module, "run_under_reactor", without_network)
     monkeypatch.setattr(mqadmin, "run_under_reactor", as_far_as_the_network)
+    monkeypatch.setattr(frame, "session", without_spark)
     monkeypatch.setattr("os.umask", lambda mask: 0)
     return tmp_path
 
@@ -57,6 +59,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def without_network(main: object) -> None:
     """What comes of a command of `mq` that asks servers."""
     raise CliError("there is no network here")
+
+
+def without_spark(cores: object) -> None:
+    """What comes of a job of `mq spark`."""
+    raise CliError("there is no Spark here")
 
 
 def as_far_as_the_network(main: Callable[[Any], Coroutine[Deferred[object], object, None]]) -> None:

@@ -13,15 +13,21 @@ from tests.spark.read_counts import ReadCounts, read_counts
 from tests.spark.stores import StoreWriter
 from tests.support.captures import unpack_store
 from tests.support.embedded import EmbeddedProcess
-from twisted_mq.spark.session import local_session
+from twisted_mq.spark.session import SETTINGS, local_session
 
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
+"""For a Java that ends before its best code would pay."""
 __all__ = ["ReadCounts", "read_counts"]
 
 
 @pytest.fixture(scope="session")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     warehouse = str(tmp_path_factory.mktemp("warehouse"))
-    settings = {"spark.sql.shuffle.partitions": "2", "spark.sql.warehouse.dir": warehouse}
+    settings = {
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.warehouse.dir": warehouse,
+        "spark.driver.extraJavaOptions": f"{SETTINGS['spark.driver.extraJavaOptions']} {SHORT_LIVED}",
+    }
     started = local_session("tests", cores=2, settings=settings)
     yield started
     started.stop()

@@ -48,9 +48,10 @@ class StoreWriter:
         born_host: bytes = IPV4_BORN,
         store_host: bytes = IPV4_STORE,
         latency_ms: int = 2,
+        code: int | None = None,
         **fields: int,
     ) -> int:
-        """One record; returns its physical offset. Queue offsets count up by themselves."""
+        """One record; returns its physical offset. Queue offsets count up by themselves. `code`: its entry's, else its tags'."""
         text = properties if isinstance(properties, bytes) else encode_properties(properties).encode()
         if queue_offset is None:
             queue_offset = self.queue_offsets.get((topic, queue_id), 0)
@@ -74,7 +75,8 @@ class StoreWriter:
 
         self._roll_for(len(record(0)))
         data = record(self.position)
-        code = tags_code(decode_property_bytes(text).get("TAGS"))
+        if code is None:
+            code = tags_code(decode_property_bytes(text).get("TAGS"))
         self._put(self.position, data)
         self._queues.setdefault((topic, queue_id), bytearray()).extend(pack_entry(self.position, len(data), code))
         self.positions.append(self.position)

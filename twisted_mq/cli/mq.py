@@ -33,6 +33,7 @@ COMMANDS = {
     "backup": "twisted_mq.cli.backup:backup",
     "restore": "twisted_mq.cli.backup:restore",
     "order": "twisted_mq.cli.order:order",
+    "spark": "twisted_mq.cli.spark.commands:spark",
     "admin": "twisted_mq.cli.admin_command:admin",
     "demo": "twisted_mq.cli.demo:demo",
     "completion": "twisted_mq.cli.completion:completion",

@@ -58,7 +58,9 @@ def _decoded(frame: bytes) -> RemotingCommand | None:
 class Advertised:
     """The listener on loopback for each server that an answer named, opened when it is named first."""
 
-    def __init__(self, reactor: interfaces.IReactorSocket, factory_for: Callable[[tuple[str, int]], ProxyFactory]) -> None:
+    def __init__(
+        self, reactor: interfaces.IReactorSocket, factory_for: Callable[[tuple[str, int]], ProxyFactory]
+    ) -> None:
         self._reactor = reactor
         self._factory_for = factory_for
         self._ports: dict[str, int] = {}

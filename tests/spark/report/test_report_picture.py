@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.spark.report_samples import EMPTY, report, topic
+from twisted_mq.spark.report.picture_parts import picture_bytes
 from twisted_mq.spark.report.report_data import StoreReport
-from twisted_mq.spark.report.report_picture import TOPICS_SHOWN, draw_report, picture_bytes
+from twisted_mq.spark.report.report_picture import TOPICS_SHOWN, draw_report
 
 MANY = report(*(topic(f"Topic{number:02}", messages=number + 1) for number in range(40)), topic("SELF_TEST_TOPIC"))
 

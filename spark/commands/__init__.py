@@ -1,0 +1,1 @@
+"""Jobs from store directories to findings: what `mq spark JOB` runs."""

@@ -1,0 +1,105 @@
+"""Whether stores are what they should be: logs against queues, index and replicas; strictly ordered queues in order."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from twisted_mq.spark.commands.stores import Stores
+from twisted_mq.spark.errors import WrongOption
+from twisted_mq.spark.findings.findings import Figure, Findings, Kind, Kinds, Table, first_rows
+from twisted_mq.spark.jobs import audit as audit_job
+from twisted_mq.spark.jobs import order as order_job
+from twisted_mq.spark.source.damage import damage_in_parallel
+
+_QUEUE_KINDS: Kinds = {
+    "store": Kind.TEXT, "topic": Kind.TEXT, "queueId": Kind.PLAIN, "queueOffset": Kind.PLAIN, "physicalOffset": Kind.PLAIN,
+    "kind": Kind.TEXT,
+}  # fmt: skip
+_INDEX_KINDS: Kinds = {
+    "store": Kind.TEXT, "physicalOffset": Kind.PLAIN, "keyHash": Kind.PLAIN, "kind": Kind.TEXT,
+}  # fmt: skip
+_REPLICA_KINDS: Kinds = {
+    "physicalOffset": Kind.PLAIN, "topic": Kind.TEXT, "queueId": Kind.PLAIN, "queueOffset": Kind.PLAIN, "kind": Kind.TEXT,
+}  # fmt: skip
+_DAMAGE_KINDS: Kinds = {
+    "store": Kind.TEXT, "file": Kind.TEXT, "physicalOffset": Kind.PLAIN, "length": Kind.BYTES, "reason": Kind.TEXT,
+}  # fmt: skip
+_TERM_KINDS: Kinds = {
+    "topic": Kind.TEXT, "queueId": Kind.PLAIN, "epoch": Kind.PLAIN, "leader": Kind.PLAIN, "messages": Kind.COUNT,
+    "first": Kind.PLAIN, "last": Kind.PLAIN, "firstOffset": Kind.PLAIN, "lastOffset": Kind.PLAIN, "resent": Kind.COUNT,
+}  # fmt: skip
+_FAULT_KINDS: Kinds = {
+    "topic": Kind.TEXT, "queueId": Kind.PLAIN, "kind": Kind.TEXT, "epoch": Kind.PLAIN, "leader": Kind.PLAIN,
+    "first": Kind.PLAIN, "last": Kind.PLAIN, "store": Kind.PLAIN, "physicalOffset": Kind.PLAIN,
+}  # fmt: skip
+
+
+def audit(stores: Stores, limit: int, slave: Stores | None) -> Findings:
+    """The log of each store against its queues and index; with `slave` the one store's log against its replica's."""
+    if slave is not None and len(stores.ends) != 1:
+        raise WrongOption("slave", str(len(stores.ends)), "one store is compared with one slave")
+    messages, entries, index = (
+        stores.messages(audit_job.COLUMNS),
+        stores.table("consumequeue"),
+        stores.table("index"),
+    )
+    begins = stores.begins()
+    queues = audit_job.against_queues(messages, entries, begins)
+    keys = audit_job.against_index(messages, index, _covered(index, begins))
+    tables = [
+        first_rows("Queues", queues, _QUEUE_KINDS, list(_QUEUE_KINDS), limit, fault=True),
+        first_rows("Index", keys, _INDEX_KINDS, list(_INDEX_KINDS), limit, fault=True),
+        _damage(stores, limit),
+    ]
+    if slave is not None:
+        tables.append(replicas(stores, slave, limit))
+    count, size = messages.agg(F.count("*"), F.sum("storeSize")).first() or (0, 0)
+    figures = (
+        Figure("messages", count),
+        Figure("bytes of messages", size or 0, Kind.BYTES),
+        Figure("queue entries", entries.count()),
+        Figure("index entries", index.count()),
+        *(Figure(f"faults: {one.name.lower()}", one.total, fault=True) for one in tables),
+    )
+    return Findings("audit", figures, tuple(tables))
+
+
+def _covered(index: DataFrame, begins: DataFrame) -> DataFrame:
+    """store, begin, end: what both log and index have. The last record may not have all of its entries yet."""
+    places = index.groupBy("store").agg(F.min("physicalOffset").alias("first"), F.max("physicalOffset").alias("last"))
+    return begins.join(places, "store").select(
+        "store", F.greatest("begin", "first").alias("begin"), (F.col("last") - 1).alias("end")
+    )
+
+
+def _damage(stores: Stores, limit: int) -> Table:
+    found = [
+        (store.name, one.file, one.physical_offset, one.length, one.reason)
+        for store in stores.ends
+        for one in damage_in_parallel(stores.session, store.uri)
+    ]
+    return Table("Damage", _DAMAGE_KINDS, tuple(found[:limit]), len(found), fault=True)
+
+
+def replicas(master: Stores, slave: Stores, limit: int) -> Table:
+    """Where both logs go; what one of them has before or behind is no difference."""
+    begin = max(row.begin for one in (master, slave) for row in one.begins().collect())
+    end = min(end for one in (master, slave) for end in one.ends.values())
+    left, right = (
+        one.messages(audit_job.REPLICA_COLUMNS).where(F.col("physicalOffset").between(begin, end - 1))
+        for one in (master, slave)
+    )
+    found = audit_job.replicas(left, right)
+    return first_rows("Slave", found, _REPLICA_KINDS, ["physicalOffset", "queueOffset"], limit, fault=True)
+
+
+def order(stores: Stores, limit: int) -> Findings:
+    """Epochs and sequences of strictly ordered queues, and whatever breaks their order."""
+    messages = order_job.load_stores(stores.session, [store.uri for store in stores.ends])
+    terms, faults = order_job.terms(messages), order_job.faults(messages)
+    queue = ["topic", "queueId", "epoch"]
+    by_term = first_rows("Terms", terms, _TERM_KINDS, [*queue, "leader"], limit)
+    broken = first_rows("Faults", faults, _FAULT_KINDS, [*queue, "physicalOffset"], limit, fault=True)
+    queues = terms.select("topic", "queueId").distinct().count()
+    return Findings("order", (Figure("ordered queues", queues), Figure("faults", broken.total)), (by_term, broken))

@@ -1,0 +1,132 @@
+"""Messages as Parquet files by topic and day, in a plain directory, an Iceberg or a Delta table.
+
+Each row keeps its store, log file and physical offset. Slices are written beside the table and then made part of it: in a
+directory by moving their files, in a table by one commit that also says how far the export came. An export that was killed
+goes on there: what it had written of a slice is deleted and written again, so nothing is missing and nothing twice.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from urllib.parse import unquote
+
+import attrs
+import pyarrow.parquet as pq
+from pyarrow import fs
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from twisted_mq.spark.columns.schema import COLUMN_NAMES
+from twisted_mq.spark.commands.slices import Slice, slices, tag_of
+from twisted_mq.spark.commands.stores import Stores
+from twisted_mq.spark.commands.targets import DAY, TARGETS, Added, Target
+from twisted_mq.spark.findings.findings import Figure, Findings, Kind, Kinds, Table, bars
+from twisted_mq.spark.jobs.topics import is_brokers
+from twisted_mq.spark.source.stores import locate
+
+COLUMNS = tuple(name for name in COLUMN_NAMES if name != "crcOk")
+_STAGING = "_staging"
+_KINDS: Kinds = {"topic": Kind.TEXT, "day": Kind.TEXT, "messages": Kind.COUNT, "bytes": Kind.BYTES}
+_MICROSECONDS = ("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+"""Spark's own kind of times is one that other readers have no statistics of."""
+
+
+@attrs.frozen
+class Wanted:
+    """What is exported; no topics: all but the broker's own."""
+
+    topics: tuple[str, ...] = ()
+    columns: tuple[str, ...] = COLUMNS
+
+
+def export(
+    stores: Stores,
+    limit: int,
+    out: str,
+    format: str,
+    wanted: Wanted,
+    advance: Callable[[int], None] = lambda size: None,
+) -> Findings:
+    """Add to `out` what the stores have and it has not. `advance` is told of bytes of the log that are done."""
+    stores.session.conf.set(*_MICROSECONDS)
+    target = TARGETS[format](out, {"columns": list(wanted.columns), "topics": sorted(wanted.topics)})
+    counts: Counter[tuple[str, str]] = Counter()
+    sizes: Counter[tuple[str, str]] = Counter()
+    _delete_leftovers(stores, out, target.done)
+    for piece in slices(stores, target.done):
+        for added in _exported(stores, piece, out, target, wanted):
+            place = added.place
+            counts[place] += added.rows
+            sizes[place] += added.size_bytes
+        advance(piece.end - piece.begin)
+    rows = tuple((*place, counts[place], sizes[place]) for place in sorted(counts))
+    table = Table("Exported", _KINDS, rows[:limit], len(rows))
+    figures = (
+        Figure("messages", sum(counts.values())),
+        Figure("bytes of files", sum(sizes.values()), Kind.BYTES),
+    )
+    return Findings(
+        "export", figures, (table,), (bars("Messages exported", table, "topic", "messages"),) if rows else ()
+    )
+
+
+def _exported(stores: Stores, piece: Slice, out: str, target: Target, wanted: Wanted) -> Sequence[Added]:
+    """One slice, made a part of the table."""
+    system, root = locate(out)
+    prefix = _prefix(tag_of(piece.store), piece.begin)
+    staging = f"{out.rstrip('/')}/{_STAGING}"
+    rows = _rows(stores, piece, wanted).withColumns({name: F.col(of) for name, of in target.partitions.items()})
+    if DAY not in target.partitions:
+        rows = rows.drop(DAY)
+    rows.write.partitionBy(*target.partitions).parquet(staging)
+    added = _moved(system, root, prefix)
+    target.add(piece, added)
+    system.delete_dir(f"{root}/{_STAGING}")
+    return added
+
+
+def _rows(stores: Stores, piece: Slice, wanted: Wanted) -> DataFrame:
+    """The wanted columns, and DAY."""
+    of_one = attrs.evolve(stores, ends={piece.store: piece.end})
+    chosen = {"topic": ",".join(wanted.topics)} if wanted.topics else {}
+    names = dict.fromkeys((*wanted.columns, "topic", "storeTimestamp"))
+    messages = of_one.messages(names, {piece.store: piece.begin}, **chosen)
+    if not wanted.topics:
+        messages = messages.where(~is_brokers(F.col("topic")))
+    return messages.withColumn(DAY, F.to_date("storeTimestamp"))
+
+
+def _prefix(tag: str, begin: int) -> str:
+    """How the names of a slice's files begin."""
+    return f"{tag}-{begin:020d}-"
+
+
+def _delete_leftovers(stores: Stores, out: str, done: Callable[[str], int]) -> None:
+    """What an export that was killed had written of the slice that is next."""
+    system, root = locate(out)
+    begun = {piece.store: _prefix(tag_of(piece.store), piece.begin) for piece in reversed([*slices(stores, done)])}
+    for info in system.get_file_info(fs.FileSelector(root, allow_not_found=True, recursive=True)):
+        if info.type == fs.FileType.File and info.base_name.startswith(tuple(begun.values())):
+            system.delete_file(info.path)
+    if system.get_file_info(f"{root}/{_STAGING}").type == fs.FileType.Directory:
+        system.delete_dir(f"{root}/{_STAGING}")
+
+
+def _moved(system: fs.FileSystem, root: str, prefix: str) -> list[Added]:
+    """The files that Spark wrote, now at their place."""
+    staging = f"{root}/{_STAGING}/"
+    found = system.get_file_info(fs.FileSelector(staging, recursive=True))
+    files = sorted(info.path for info in found if info.type == fs.FileType.File and info.extension == "parquet")
+    added = []
+    for number, path in enumerate(files):
+        folder = path.rpartition("/")[0].removeprefix(staging)
+        place = f"{folder}/{prefix}{number:05d}.parquet"
+        with system.open_input_file(path) as file:
+            rows = pq.read_metadata(file).num_rows
+        system.create_dir(f"{root}/{folder}")
+        system.move(path, f"{root}/{place}")
+        partition = dict(part.split("=", 1) for part in folder.split("/"))
+        values = {name: unquote(value) for name, value in partition.items()}
+        added.append(Added(place, system.get_file_info(f"{root}/{place}").size, rows, values))
+    return added

@@ -1,0 +1,116 @@
+"""Messages of stores sent to a topic again, with their ids and in the order of their queues.
+
+A slice of the log goes after the other; in it all messages of a source queue are one task's, in the log's order, and go to one
+queue of the target. At least once: what a killed replay had sent of a slice is sent again, with the same ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import attrs
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from twisted_mq.protocol.flags import OUT_OF_QUEUES
+from twisted_mq.protocol.text.properties import (
+    BROKERS_PROPERTIES,
+    PROPERTY_INNER_BASE,
+    PROPERTY_INNER_NUM,
+    PROPERTY_ORDERED,
+    PROPERTY_TRANSACTION_ID,
+    PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
+    RESERVED_PROPERTIES,
+)
+from twisted_mq.spark.commands.slices import ProgressFile, Slice, nothing_done, slices, tag_of
+from twisted_mq.spark.commands.stores import Stores
+from twisted_mq.spark.findings.findings import Figure, Findings
+from twisted_mq.spark.live.cluster import Cluster
+from twisted_mq.spark.sink.options import sink_options
+from twisted_mq.spark.source.data_source import FORMAT
+
+COLUMNS = (
+    "store", "queueId", "queueOffset", "physicalOffset", "sysFlag", "uniqKey", "tags", "keys", "properties", "body",
+)  # fmt: skip
+NOT_SENT = RESERVED_PROPERTIES | BROKERS_PROPERTIES | {
+    PROPERTY_INNER_BASE,
+    PROPERTY_INNER_NUM,
+    PROPERTY_ORDERED,
+    PROPERTY_TRANSACTION_ID,
+}  # fmt: skip
+"""Properties that belong to the first life of a message."""
+
+
+@attrs.frozen
+class Replay:
+    """From topic `source` to `target`; `access` are options of the sink, its nameServer among them.
+
+    `times` are options startTime and endTime of the source. `state`: a file that says how far the replay came.
+    """
+
+    source: str
+    target: str
+    access: Mapping[str, str]
+    times: Mapping[str, str] = attrs.field(factory=dict)
+    state: str | None = None
+
+
+def replay(stores: Stores, limit: int, wanted: Replay, advance: Callable[[int], None] = lambda size: None) -> Findings:
+    """Send what is not sent yet. Raises LiveError, SinkError; `advance` is told of bytes of the log that are done."""
+    queues = _queues(wanted)
+    about = {"source": wanted.source, "target": wanted.target, **wanted.times}
+    progress = None if wanted.state is None else ProgressFile(wanted.state, about)
+    sent = pieces = 0
+    for piece in slices(stores, nothing_done if progress is None else progress.done):
+        sent += _send(stores, piece, wanted, queues)
+        pieces += 1
+        if progress is not None:
+            progress.reached(piece)
+        advance(piece.end - piece.begin)
+    return Findings(
+        "replay", (Figure("messages sent", sent), Figure("slices of logs", pieces), Figure("queues", queues))
+    )
+
+
+def _queues(wanted: Replay) -> int:
+    """How many queues the target has. Raises LiveError."""
+    cluster = Cluster(sink_options(wanted.access).access)
+    try:
+        return len(cluster.writable_queues(wanted.target))
+    finally:
+        cluster.close()
+
+
+def _send(stores: Stores, piece: Slice, wanted: Replay, queues: int) -> int:
+    of_one = attrs.evolve(stores, ends={piece.store: piece.end})
+    found = of_one.messages(COLUMNS, {piece.store: piece.begin}, topic=wanted.source, **wanted.times)
+    queued = found.where(F.col("sysFlag").bitwiseAND(OUT_OF_QUEUES) == 0)
+    rows = messages(queued, tag_of(piece.store), queues)
+    count = queued.count()
+    if count:
+        options = {**wanted.access, "topic": wanted.target}
+        rows.write.format(FORMAT).options(**options).mode("append").save()
+    return count
+
+
+def messages(queued: DataFrame, tag: str, queues: int) -> DataFrame:
+    """Rows for the sink: each source queue in one partition, in order; without a unique key the place in the log is one."""
+    place = F.concat_ws("-", F.lit(tag), "physicalOffset", "queueOffset")
+    ordered = queued.repartition("store", "queueId").sortWithinPartitions(
+        "store", "queueId", "physicalOffset", "queueOffset"
+    )
+    return ordered.select(
+        "body",
+        "tags",
+        "keys",
+        F.map_concat(F.map_filter("properties", _is_sent), _with_key(F.coalesce("uniqKey", place))).alias("properties"),
+        (F.col("queueId") % queues).cast("int").alias("queue"),
+    )
+
+
+def _is_sent(name: Column, _: Column) -> Column:
+    return ~name.isin(*sorted(NOT_SENT))
+
+
+def _with_key(key: Column) -> Column:
+    return F.create_map(F.lit(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX), key)

@@ -1,0 +1,56 @@
+"""The stores that a job reads: all of its tables see them up to the same ends, and nothing is kept."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping, Sequence
+
+import attrs
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from twisted_mq.spark.source.data_source import FORMAT
+from twisted_mq.spark.source.log_end import complete_end
+from twisted_mq.spark.source.stores import Store, list_log_files, stores_named
+from twisted_mq.spark.tables import register
+
+FROM_THE_BEGIN: Mapping[Store, int] = {}
+
+
+@attrs.frozen
+class Stores:
+    """Store directories, each with the physical offset at which its log ended when the job began."""
+
+    session: SparkSession
+    ends: Mapping[Store, int]
+
+    @classmethod
+    def opened(cls, session: SparkSession, paths: Sequence[str]) -> Stores:
+        """Patterns are resolved. Raises NoCommitLog."""
+        register(session)
+        return cls(session, {store: complete_end(store, list_log_files(store)) for store in stores_named(paths)})
+
+    def messages(
+        self, columns: Iterable[str], begins: Mapping[Store, int] = FROM_THE_BEGIN, **options: object
+    ) -> DataFrame:
+        """The messages of all stores, of some from a physical offset on; `options` are those of the source."""
+        said = {"columns": ",".join(dict.fromkeys(columns)), **{name: str(value) for name, value in options.items()}}
+
+        def of(store: Store, end: int) -> DataFrame:
+            between = {"startOffset": str(begins.get(store, 0)), "endOffset": str(end)}
+            return self.session.read.format(FORMAT).options(**said, **between).load(store.uri)
+
+        return functools.reduce(DataFrame.unionByName, (of(*one) for one in self.ends.items()))
+
+    def table(self, name: str) -> DataFrame:
+        """A table beside the logs, with the column `store`."""
+        frames = (
+            self.session.read.format(f"{FORMAT}.{name}").load(store.uri).withColumn("store", F.lit(store.name))
+            for store in self.ends
+        )
+        return functools.reduce(DataFrame.unionByName, frames)
+
+    def begins(self) -> DataFrame:
+        """store, begin: where each log begins."""
+        rows = [(store.name, next((file.first_offset for file in list_log_files(store)), 0)) for store in self.ends]
+        return self.session.createDataFrame(rows, "store string, begin bigint")

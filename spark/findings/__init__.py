@@ -1,0 +1,1 @@
+"""What jobs find: figures, tables and pictures, as values, as a page."""

@@ -1,0 +1,109 @@
+"""What a job has found, whatever shows it: figures, the first rows of tables, bars of pictures."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import attrs
+from pyspark.sql import Column, DataFrame
+
+from twisted_mq.spark.report.report_words import NOTHING, bytes_text, count_text, duration_text, time_text
+
+
+class Kind(enum.Enum):
+    """What a value is: TIME in ms since 1970, SPAN in ms; PLAIN are numbers that name something, as offsets do."""
+
+    TEXT = enum.auto()
+    PLAIN = enum.auto()
+    COUNT = enum.auto()
+    BYTES = enum.auto()
+    SPAN = enum.auto()
+    TIME = enum.auto()
+
+
+_WORDS: Mapping[Kind, Callable[[Any], str]] = {
+    Kind.COUNT: count_text,
+    Kind.BYTES: bytes_text,
+    Kind.SPAN: duration_text,
+    Kind.TIME: lambda ms: time_text(ms).removesuffix(" UTC"),
+}
+Kinds = Mapping[str, Kind]
+"""Columns of a table in their order."""
+
+
+def words(kind: Kind, value: object) -> str:
+    """As people read it; a dash for None. Times are UTC."""
+    return NOTHING if value is None else _WORDS.get(kind, str)(value)
+
+
+@attrs.frozen
+class Figure:
+    """One number with its name; `fault`: it should be 0."""
+
+    name: str
+    value: int
+    kind: Kind = Kind.COUNT
+    fault: bool = False
+
+
+@attrs.frozen
+class Table:
+    """The first rows of a table that has `total`; `fault`: it should have none."""
+
+    name: str
+    kinds: Kinds
+    rows: tuple[tuple[Any, ...], ...]
+    total: int
+    fault: bool = False
+
+
+@attrs.frozen
+class Bars:
+    """A picture: a bar for each label. Those of times stand side by side, others below each other, the first on top."""
+
+    title: str
+    labels: tuple[str, ...]
+    values: tuple[float, ...]
+    kind: Kind = Kind.COUNT
+    of_times: bool = False
+
+
+@attrs.frozen
+class Findings:
+    """All that a job says. Figures and tables of faults make it unsound."""
+
+    title: str
+    figures: tuple[Figure, ...] = ()
+    tables: tuple[Table, ...] = ()
+    pictures: tuple[Bars, ...] = ()
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing is wrong."""
+        return not any(one.fault and one.value for one in self.figures) and not any(
+            one.fault and one.total for one in self.tables
+        )
+
+
+def first_rows(
+    name: str, frame: DataFrame, kinds: Kinds, order: Sequence[str | Column], limit: int, *, fault: bool = False
+) -> Table:
+    """The first `limit` rows in an order; they alone come to the driver."""
+    rows = frame.select(*kinds).orderBy(*order).limit(limit).collect()
+    total = len(rows) if len(rows) < limit else frame.count()
+    return Table(name, kinds, tuple(map(tuple, rows)), total, fault)
+
+
+def bars(title: str, table: Table, label: str, value: str, most: int = 14) -> Bars:
+    """Two columns of a table as a picture; of times all rows, of others the first ones."""
+    names = list(table.kinds)
+    label_kind, kind = table.kinds[label], table.kinds[value]
+    of_times = label_kind is Kind.TIME
+    pairs = [
+        (row[names.index(label)], row[names.index(value)]) for row in table.rows if row[names.index(label)] is not None
+    ]
+    pairs = pairs if of_times else pairs[:most]
+    labels, values = tuple(words(label_kind, one) for one, _ in pairs), tuple(float(one or 0) for _, one in pairs)
+    return Bars(title, labels, values, kind, of_times)

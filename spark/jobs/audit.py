@@ -1,0 +1,129 @@
+"""The log against the consume queues and the key index, and a master's log against its slave's.
+
+Everything is joined by places, so each task has a part of each queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.functions import arrow_udf
+
+from twisted_mq.protocol.flags import OUT_OF_QUEUES, MessageSysFlag
+from twisted_mq.protocol.layouts.index import index_key
+from twisted_mq.protocol.layouts.index_columns import positive_hashes
+from twisted_mq.protocol.names.system_topics import LMQ_PREFIX
+from twisted_mq.protocol.text.java_hash_columns import hashes_of
+
+COLUMNS = ("store", "topic", "queueId", "queueOffset", "physicalOffset", "storeSize", "sysFlag", "uniqKey", "keys")
+REPLICA_COLUMNS = (
+    "topic", "queueId", "queueOffset", "physicalOffset", "flag", "sysFlag", "bornTimestamp", "storeTimestamp", "bornHost",
+    "storeHost", "reconsumeTimes", "preparedTransactionOffset", "storeSize", "bodyCRC", "properties", "body",
+)  # fmt: skip
+
+NO_ENTRY, NO_RECORD, ELSEWHERE = "no entry", "no record", "leads elsewhere"
+NOT_INDEXED, NO_KEY = "not indexed", "no such key"
+MISSING, EXTRA, DIFFERENT = "missing", "extra", "different"
+
+_PLACE = ("store", "topic", "queueId", "queueOffset")
+_HASH = ("store", "physicalOffset", "keyHash")
+_BATCHES = MessageSysFlag.INNER_BATCH_FLAG
+
+
+def against_queues(messages: DataFrame, entries: DataFrame, first: DataFrame) -> DataFrame:
+    """Where records and queue entries differ: store, topic, queueId, queueOffset, physicalOffset, kind.
+
+    no entry: no queue leads to the record; no record: an entry leads where none begins; leads elsewhere: the entry of a
+    record's queue offset has another place or size. `entries` are the table `rocketmq.consumequeue`; of a queue offset
+    that was given twice, as that of a topic made anew, the later record and entry count. Entries before the begin of the
+    log, which `first` has by store, and batch queues are left out; records of queues that are not there at all, too.
+    """
+    queued = messages.where(F.col("sysFlag").bitwiseAND(OUT_OF_QUEUES | _BATCHES) == 0)
+    place = F.struct("physicalOffset", F.col("storeSize").alias("size"))
+    records = queued.groupBy(*_PLACE).agg(F.max(place).alias("record"))
+    kept = entries.where(~F.col("topic").startswith(LMQ_PREFIX)).join(F.broadcast(first), "store")
+    kept = kept.where(F.col("physicalOffset") >= F.col("begin"))
+    led = kept.groupBy(*_PLACE).agg(F.max(F.struct("physicalOffset", "size")).alias("entry"))
+    known = kept.select("store", "topic", "queueId").distinct()
+    joined = records.join(F.broadcast(known), ["store", "topic", "queueId"]).join(led, list(_PLACE), "full")
+    kind = (
+        F.when(F.col("entry").isNull(), NO_ENTRY)
+        .when(F.col("record").isNull(), NO_RECORD)
+        .when(F.col("entry") != F.col("record"), ELSEWHERE)
+    )
+    offset = F.coalesce("entry.physicalOffset", "record.physicalOffset").alias("physicalOffset")
+    return joined.select(*_PLACE, offset, kind.alias("kind")).where("kind is not null")
+
+
+def against_index(messages: DataFrame, entries: DataFrame, covered: DataFrame) -> DataFrame:
+    """Where keys of records and index entries differ: store, physicalOffset, keyHash, kind.
+
+    not indexed: no entry has the key of a record; no such key: an entry leads to a record that has no key of that hash, or
+    to no record. `entries` are the table `rocketmq.index`. `covered` has by store from where (begin, that of the log or of
+    the index, what is later) up to where (end, the last place that the index names) both are compared.
+    """
+    kept = messages.where(_transaction() != MessageSysFlag.TRANSACTION_ROLLBACK_TYPE)
+    keys = F.filter(F.concat(F.array("uniqKey"), F.split(F.coalesce("keys", F.lit("")), " ")), _is_filled)
+    texts = kept.select("store", "physicalOffset", F.explode(keys).alias("key"), "topic")
+    text = F.concat(F.col("topic"), F.lit(index_key("", "")), F.col("key"))
+    wanted = texts.select("store", "physicalOffset", _key_hashes(text).alias("keyHash")).distinct()
+    inside = [_inside(frame.select(*_HASH).distinct(), covered) for frame in (wanted, entries)]
+    missing = inside[0].join(inside[1], list(_HASH), "left_anti").withColumn("kind", F.lit(NOT_INDEXED))
+    odd = inside[1].join(inside[0], list(_HASH), "left_anti").withColumn("kind", F.lit(NO_KEY))
+    return missing.unionByName(odd)
+
+
+def _inside(frame: DataFrame, covered: DataFrame) -> DataFrame:
+    between = F.col("physicalOffset").between(F.col("begin"), F.col("end"))
+    return frame.join(F.broadcast(covered), "store").where(between).select(*_HASH)
+
+
+def _is_filled(key: Column) -> Column:
+    return key.isNotNull() & (key != "")
+
+
+def _transaction() -> Column:
+    return F.col("sysFlag").bitwiseAND(MessageSysFlag.TRANSACTION_ROLLBACK_TYPE)
+
+
+def _key_hashes(text: Column) -> Column:
+    """What an index file has for `topic#key`."""
+
+    def hashes(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
+        for texts in batches:
+            found = hashes_of([str(one).encode("utf-8", "surrogatepass") for one in texts.to_pylist()])
+            yield pa.array(positive_hashes(np.asarray(found)), pa.int32())
+
+    made: Column = arrow_udf(hashes, "int")(text)  # type: ignore[call-overload]
+    return made
+
+
+def replicas(master: DataFrame, slave: DataFrame) -> DataFrame:
+    """Where two logs differ: physicalOffset, topic, queueId, queueOffset, kind (missing: the slave has no such record)."""
+    left, right = (
+        frame.select("physicalOffset", "topic", "queueId", "queueOffset", _content(frame).alias("content"))
+        for frame in (master, slave)
+    )
+    names = ("topic", "queueId", "queueOffset")
+    renamed = right.select("physicalOffset", *(F.col(name).alias(f"{name}There") for name in (*names, "content")))
+    # messages of one inner batch lie at one place
+    same = (left["physicalOffset"] == renamed["physicalOffset"]) & (left["queueOffset"] == renamed["queueOffsetThere"])
+    joined = left.join(renamed, same, "full")
+    kind = (
+        F.when(F.col("contentThere").isNull(), MISSING)
+        .when(F.col("content").isNull(), EXTRA)
+        .when(F.col("content") != F.col("contentThere"), DIFFERENT)
+    )
+    found = [F.coalesce(left[name], renamed[f"{name}There"]).alias(name) for name in names]
+    place = F.coalesce(left["physicalOffset"], renamed["physicalOffset"]).alias("physicalOffset")
+    return joined.select(place, *found, kind.alias("kind")).where("kind is not null")
+
+
+def _content(frame: DataFrame) -> Column:
+    """A hash of all that a record says, its body included."""
+    named = [F.map_entries(name) if name == "properties" else F.col(name) for name in frame.columns if name != "store"]
+    return F.xxhash64(*named)

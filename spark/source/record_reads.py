@@ -1,0 +1,25 @@
+"""Single records of a store, by their physical offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from twisted_mq.spark.columns.records import Records
+from twisted_mq.spark.source.open_log import OpenLog
+from twisted_mq.spark.source.stores import Store, list_log_files
+from twisted_mq.storage.columns.record_columns import intact_records
+
+
+def records_at(store: Store, offsets: Iterable[int]) -> Iterator[Records]:
+    """The records that begin at these places, in order; where none proves itself, none is yielded. Raises LogFileGone."""
+    wanted = sorted(set(offsets))
+    for file in list_log_files(store):
+        inside = [offset - file.first_offset for offset in wanted if file.first_offset <= offset < file.end]
+        if inside:
+            log = OpenLog(store, file)
+            for position in inside:
+                size = log.record_size(position)
+                if size:
+                    yield Records(intact_records(log.window(position, size), np.zeros(1, np.int64)))

@@ -1,0 +1,112 @@
+"""Exports have each message once, whatever they were killed at; each kind of table is read by a library of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import deltalake
+import pyarrow as pa
+import pyarrow.dataset
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+from pyspark.sql import SparkSession
+
+from tests.spark.stores import BORN_MS, StoreWriter
+from twisted_mq.spark.commands.export import COLUMNS, Wanted, export
+from twisted_mq.spark.commands.stores import Stores
+from twisted_mq.spark.commands.targets import TARGETS
+from twisted_mq.spark.errors import StoreReadError, WrongOption
+
+DAY_MS = 86_400_000
+
+
+def parquet(out: str) -> pa.Table:
+    return pa.dataset.dataset(out, partitioning="hive").to_table()
+
+
+def iceberg(out: str) -> pa.Table:
+    return SqlCatalog("rocketmq", uri=f"sqlite:///{out}/catalog.db").load_table("rocketmq.messages").scan().to_arrow()
+
+
+def delta(out: str) -> pa.Table:
+    return deltalake.DeltaTable(out).to_pyarrow_table()
+
+
+READERS: dict[str, Callable[[str], pa.Table]] = {"parquet": parquet, "iceberg": iceberg, "delta": delta}
+
+
+def put(writer: StoreWriter, number: int) -> None:
+    writer.append(
+        ("Orders", "%RETRY%audit")[number % 2],
+        b"%d" % number,
+        {"TAGS": "new", "UNIQ_KEY": f"K{number}"},
+        born_timestamp=BORN_MS + DAY_MS * (number % 3),
+    )
+
+
+def exported(session: SparkSession, store: str, out: Path, kind: str) -> int:
+    return export(Stores.opened(session, [store]), 50, str(out), kind, Wanted()).figures[0].value
+
+
+def places(kind: str, out: Path) -> list[int]:
+    return sorted(READERS[kind](str(out))["physicalOffset"].to_pylist())
+
+
+@pytest.mark.parametrize("kind", sorted(READERS))
+def test_a_killed_export_goes_on_without_gap_or_repeat(
+    session: SparkSession, writer: StoreWriter, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer.file_size = 2048
+    for number in range(20):
+        put(writer, number)
+    store, out = writer.write(), tmp_path / "out"
+    target = TARGETS[kind]
+    kept: list[object] = []
+
+    def killed(uri: str, about: dict[str, object]) -> object:
+        made = target(uri, about)
+        add = made.add
+
+        def add_once(done: object, files: object) -> None:
+            if kept:
+                raise KeyboardInterrupt
+            kept.append(done)
+            add(done, files)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(made, "add", add_once)
+        return made
+
+    monkeypatch.setitem(TARGETS, kind, killed)  # type: ignore[arg-type]
+    with pytest.raises(KeyboardInterrupt):
+        exported(session, store, out, kind)
+    assert len(kept) == 1
+    monkeypatch.setitem(TARGETS, kind, target)
+    assert exported(session, store, out, kind) > 0
+    assert places(kind, out) == writer.positions
+    assert exported(session, store, out, kind) == 0
+    put(writer, 20)
+    assert exported(session, writer.write(), out, kind) == 1
+    assert places(kind, out) == writer.positions
+    found = READERS[kind](str(out)).sort_by("physicalOffset").to_pylist()
+    assert [row["body"] for row in found] == [b"%d" % number for number in range(21)]
+    assert {row["topic"] for row in found} == {"Orders", "%RETRY%audit"}
+    assert {(row["store"], row["file"]) for row in found if row["physicalOffset"] < 2048} == {(store, f"{0:020d}")}
+    assert set(COLUMNS) <= set(found[0])
+    with pytest.raises(StoreReadError, match="it cannot go on with"):
+        export(Stores.opened(session, [store]), 50, str(out), kind, Wanted(("Orders",)))
+
+
+def test_what_is_not_wanted(session: SparkSession, writer: StoreWriter, tmp_path: Path) -> None:
+    for topic in ("Orders", "Bills", "SCHEDULE_TOPIC_XXXX"):
+        writer.append(topic)
+    stores = Stores.opened(session, [writer.write()])
+    export(stores, 50, str(tmp_path / "some"), "parquet", Wanted(("Bills",)))
+    export(stores, 50, str(tmp_path / "all"), "parquet", Wanted())
+    assert parquet(str(tmp_path / "some"))["topic"].to_pylist() == ["Bills"]
+    assert sorted(parquet(str(tmp_path / "all"))["topic"].to_pylist()) == ["Bills", "Orders"]
+    with pytest.raises(WrongOption, match="a local directory is needed"):
+        export(stores, 50, "s3a://bucket/out", "iceberg", Wanted())
+    (tmp_path / "some" / "_export.json").write_text("[]")
+    with pytest.raises(StoreReadError, match="says not how far a job came"):
+        export(stores, 50, str(tmp_path / "some"), "parquet", Wanted(("Bills",)))

@@ -1,0 +1,1 @@
+"""`mq spark JOB`: jobs over store directories, with one frame for all."""

@@ -1,0 +1,147 @@
+"""What all jobs share: their session and its progress, what they print, the page, errors in a line, the exit code."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from twisted_mq.cli.errors import CliError
+from twisted_mq.cli.output import json_line, print_table
+from twisted_mq.cli.store_options import json_option
+from twisted_mq.protocol.text.json_value import Json
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from twisted_mq.spark.commands.stores import Stores
+    from twisted_mq.spark.findings.findings import Findings, Kind, Table
+
+SUBMITTED = "PYSPARK_GATEWAY_PORT"
+"""In the environment of programs that spark-submit runs; master and settings are its own there."""
+_PROGRESS = "spark.ui.showConsoleProgress"
+_FAULT = "twisted_mq."
+_ROWS = 50
+
+
+def job(command: Callable[..., Findings]) -> Callable[..., None]:
+    """Of a function from stores and options to findings, a command's: it has STORE... and what all jobs take."""
+
+    @click.argument("paths", metavar="STORE...", nargs=-1, required=True)
+    @click.option(
+        "--limit", type=click.IntRange(min=1), default=_ROWS, show_default=True, help="Rows of a table at most."
+    )
+    @click.option("--html", type=click.Path(dir_okay=False), help="Write a page with pictures there, too.")
+    @click.option("--cores", type=click.IntRange(min=1), help="How many tasks run at once; all cores by default.")
+    @json_option
+    @functools.wraps(command)
+    def run(paths: tuple[str, ...], html: str | None, cores: int | None, as_json: bool, **options: Any) -> None:
+        with opened(paths, cores) as stores:
+            findings = command(stores=stores, **options)
+        if html is not None:
+            write_page(findings, ", ".join(paths), html)
+        show(findings, as_json)
+        if not findings.sound:
+            raise SystemExit(1)
+
+    return run
+
+
+@contextmanager
+def opened(paths: tuple[str, ...], cores: int | None) -> Iterator[Stores]:
+    """The stores, in a session that ends with the job if it began with it. Raises CliError for whatever is wrong."""
+    from pyspark.errors import PySparkException
+
+    from twisted_mq.spark.commands.stores import Stores
+    from twisted_mq.spark.errors import StoreReadError
+
+    try:
+        with session(cores) as one:
+            yield Stores.opened(one, paths)
+    except StoreReadError as error:
+        raise CliError(str(error)) from error
+    except PySparkException as error:
+        raise CliError(reason_of(str(error))) from error
+
+
+def reason_of(text: str) -> str:
+    """What is wrong, of a failed task's traceback: our own error where there is one, else the first line."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()] or ["Spark does not say what is wrong"]
+    ours = [line.partition(": ")[2] for line in lines if line.startswith(_FAULT)]
+    return ours[-1] if ours else lines[0]
+
+
+@contextmanager
+def session(cores: int | None) -> Iterator[SparkSession]:
+    """The one that is there, that of spark-submit, or a local one, whose progress a terminal shows."""
+    from pyspark.sql import SparkSession
+
+    from twisted_mq.spark.session import SETTINGS, local_session
+
+    there = SparkSession.getActiveSession()
+    if there is not None:
+        yield there
+        return
+    if SUBMITTED in os.environ:
+        made = SparkSession.builder.appName("mq spark").getOrCreate()
+        made.conf.set("spark.sql.session.timeZone", SETTINGS["spark.sql.session.timeZone"])
+    else:
+        made = local_session("mq spark", cores or "*", {_PROGRESS: "true"} if sys.stderr.isatty() else {})
+    try:
+        yield made
+    finally:
+        made.stop()
+
+
+def write_page(findings: Findings, about: str, path: str) -> None:
+    """The page with tables and pictures."""
+    from twisted_mq.spark.findings.page import page
+
+    text = page(findings, about)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def show(findings: Findings, as_json: bool) -> None:
+    """On standard output: words on a terminal, plain numbers elsewhere."""
+    if as_json:
+        sys.stdout.write(json_line(as_object(findings)))
+        return
+    if findings.figures:
+        print_table(("what", "value"), [(one.name, _text(one.kind, one.value)) for one in findings.figures])
+    for table in findings.tables:
+        _print(table)
+    sys.stdout.flush()
+
+
+def _print(table: Table) -> None:
+    shown = "" if table.total == len(table.rows) else f", the first {len(table.rows)}"
+    print(f"{table.name}: {table.total}{shown}")
+    if table.rows:
+        kinds = table.kinds.values()
+        print_table(
+            list(table.kinds),
+            [[_text(kind, value) for kind, value in zip(kinds, row, strict=True)] for row in table.rows],
+        )
+
+
+def _text(kind: Kind, value: object) -> object:
+    """Times are for people everywhere."""
+    from twisted_mq.spark.findings.findings import Kind, words
+
+    return words(kind, value) if sys.stdout.isatty() or kind is Kind.TIME else value
+
+
+def as_object(findings: Findings) -> dict[str, Json]:
+    """All of it, times in ms since 1970."""
+    tables: dict[str, Json] = {
+        table.name: {"total": table.total, "rows": [dict(zip(table.kinds, row, strict=True)) for row in table.rows]}
+        for table in findings.tables
+    }
+    figures: dict[str, Json] = {one.name: one.value for one in findings.figures}
+    return {"job": findings.title, "sound": findings.sound, "figures": figures, "tables": tables}
