@@ -10,10 +10,10 @@ from twisted.internet import defer, reactor
 from twisted.internet.task import deferLater
 from twisted.trial.unittest import TestCase
 
+from twisted_mq.admin.ordered_topics import TopicState, read_state
 from twisted_mq.cli.admin.calls import AdminContext
 from twisted_mq.cli.ordered import declare, groups
 from twisted_mq.cli.ordered.session import OrderSession
-from twisted_mq.cli.ordered.state import TopicState, read_state
 from twisted_mq.client import ConsumeOrderlyStatus, Message, OrderedConsumer, OrderedProducer, SendResult
 from twisted_mq.coordination.interfaces import ICoordinator
 from twisted_mq.remoting.client import RemotingClient

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from twisted_mq.client.core.client_options import ClientOptions
     from twisted_mq.console.service import ConsoleService
     from twisted_mq.console.settings import ConsoleSettings
+    from twisted_mq.coordination.settings import CoordinatorSettings
 
 DEFAULT_PORT = 8090
 
@@ -28,9 +29,29 @@ DEFAULT_PORT = 8090
 @click.option("--bind", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--accounts", is_flag=True, help="People log in with an access key of the cluster, not by a token.")
 @click.option("--read-only", is_flag=True, help="Nobody may change anything.")
+@click.option(
+    "--coordinator",
+    envvar="MQ_ORDER_COORDINATOR",
+    help="Show ordered topics too: ZooKeeper as HOST:PORT,HOST:PORT/chroot.",
+)
+@click.option(
+    "--coordinator-auth",
+    envvar="MQ_ORDER_AUTH",
+    default="",
+    help="USER:PASSWORD of its digest; better in MQ_ORDER_AUTH.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print a line of JSON for each token, and nothing else.")
 @reaches_servers
-def console(console_port: int, bind: str, accounts: bool, read_only: bool, as_json: bool, servers: Servers) -> None:
+def console(
+    console_port: int,
+    bind: str,
+    accounts: bool,
+    read_only: bool,
+    coordinator: str | None,
+    coordinator_auth: str,
+    as_json: bool,
+    servers: Servers,
+) -> None:
     """Serve the console until Ctrl-C. It prints an address with a token that lets one person in, and the next one then.
 
     With --accounts people log in with an access key and a secret key of the cluster; those sign what they ask.
@@ -53,6 +74,7 @@ def console(console_port: int, bind: str, accounts: bool, read_only: bool, as_js
         port=console_port,
         accounts=accounts,
         read_only=read_only,
+        coordinator=None if coordinator is None else _coordinator(coordinator, coordinator_auth, servers),
         client_options=_without_account(servers.client_options()) if accounts else servers.client_options(),
     )
     try:
@@ -60,6 +82,13 @@ def console(console_port: int, bind: str, accounts: bool, read_only: bool, as_js
     except Interrupted:
         if not as_json:
             click.echo("stopped")
+
+
+def _coordinator(address: str, auth: str, servers: Servers) -> CoordinatorSettings:
+    """Raises CliError."""
+    from twisted_mq.cli.ordered.session import Connection, settings_of
+
+    return settings_of(address, Connection(servers, address, auth))
 
 
 def _without_account(options: ClientOptions) -> ClientOptions:

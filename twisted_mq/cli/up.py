@@ -161,10 +161,19 @@ async def _serve(
 def _started_console(
     reactor: IReactorTime, cluster: EmbeddedCluster | OrderedCluster, port: int, as_json: bool
 ) -> ConsoleService:
+    import attrs
+
     from twisted_mq.cli.console import started
     from twisted_mq.console.settings import ConsoleSettings
+    from twisted_mq.coordination.address import parse_address
+    from twisted_mq.coordination.settings import CoordinatorSettings
+    from twisted_mq.testing import OrderedCluster
 
-    return started(reactor, ConsoleSettings((cluster.name_server,), port=port), as_json)
+    settings = ConsoleSettings((cluster.name_server,), port=port)
+    if isinstance(cluster, OrderedCluster):
+        coordinator = CoordinatorSettings(parse_address(cluster.coordinator_address))
+        settings = attrs.evolve(settings, coordinator=coordinator)
+    return started(reactor, settings, as_json)
 
 
 def _facts(cluster: EmbeddedCluster) -> dict[str, str]:

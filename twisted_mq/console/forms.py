@@ -11,7 +11,7 @@ from twisted_mq.protocol.errors import BrokerError
 UNKNOWN = "—"
 """What is not known is never shown as 0."""
 
-_HIDING = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
+_HIDING = {"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"}
 """Unicode's categories of what has no shape, or turns the direction of what follows."""
 _SHOWN = {"\n", "\t"}
 

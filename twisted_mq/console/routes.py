@@ -8,7 +8,7 @@ from typing import Any, Literal
 import attrs
 
 from twisted_mq.console.answers import Answer
-from twisted_mq.console.pages import clusters, dead_letters, groups, messages, topics, waiting
+from twisted_mq.console.pages import clusters, dead_letters, groups, messages, ordered, topics, waiting
 from twisted_mq.console.sessions import Role
 from twisted_mq.console.visit import Visit
 
@@ -51,6 +51,7 @@ ROUTES = (
     Route("/dead-letters/group", dead_letters.group),
     Route("/dead-letters/export", dead_letters.export),
     _form("/dead-letters/resend", dead_letters.resend),
+    Route("/ordered", ordered.ordered),
     Route("/waiting", waiting.waiting),
     Route("/waiting/delayed", waiting.delayed),
 )
@@ -72,5 +73,6 @@ NAVIGATION = (
     MenuEntry("/messages", "Messages", ("/message",)),
     MenuEntry("/dead-letters", "Dead letters", ("/dead-letters/",)),
     MenuEntry("/waiting", "Waiting", ("/waiting/",)),
+    MenuEntry("/ordered", "Ordered"),
     MenuEntry("/charts", "Charts"),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import attrs
 
 from twisted_mq.client.core.client_options import ClientOptions
+from twisted_mq.coordination.settings import CoordinatorSettings
 
 LOOPBACK = "127.0.0.1"
 DEFAULT_PORT = 8090
@@ -23,5 +24,5 @@ class ConsoleSettings:
     """Nobody may change anything."""
     client_options: ClientOptions = attrs.field(factory=ClientOptions)
     """How servers are reached: encryption, and the account that counts without `accounts`."""
-    coordinator: str | None = None
+    coordinator: CoordinatorSettings | None = None
     """Where the lists of ordered topics are; None: not asked."""

@@ -8,10 +8,11 @@ from twisted.internet import defer
 from twisted.trial.unittest import TestCase
 
 from tests.support.ordered_cluster import TOPIC, OrderedClusterCase
+from twisted_mq.admin.ordered_topics import read_state
 from twisted_mq.cli.errors import CliError
 from twisted_mq.cli.ordered import declare, groups
 from twisted_mq.cli.ordered.session import Connection, coordinator_address, settings_of
-from twisted_mq.cli.ordered.state import group_row, read_state, state_json, unit_row
+from twisted_mq.cli.ordered.state import group_row, state_json, unit_row
 from twisted_mq.client import OrderedTopicUnknown
 from twisted_mq.coordination.interfaces import Delete, Put
 from twisted_mq.ordering.lists import OrderedTopic

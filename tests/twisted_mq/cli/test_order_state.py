@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from twisted_mq.cli.ordered.state import Leader, TopicState, UnitState
+from twisted_mq.admin.ordered_topics import Leader, TopicState, UnitState
 from twisted_mq.client.ordered.group_states import GroupState
 from twisted_mq.ordering.documents import DocumentFault, Member
 from twisted_mq.ordering.lists import Lists, OrderedTopic, Term

@@ -5,9 +5,16 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from twisted.internet.task import deferLater
+
 from tests.twisted_mq.console.browser import ConsoleCase, reactor
+from twisted_mq.admin.calls import Admin
+from twisted_mq.admin.sending import send_once
 from twisted_mq.client.consuming.consumer_options import ConsumeStatus
 from twisted_mq.client.consuming.push_consumer import PushConsumer
+from twisted_mq.client.producing.transaction_producer import TransactionProducer, TransactionState
+from twisted_mq.protocol.codes import ResponseCode
+from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.messages.message import Message
 
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(2)>\u202e'
@@ -152,6 +159,40 @@ class Pages(ConsoleCase):
         self.assertIn(ESCAPED, pages[0].text)
         self.assertIn("\\u202e", pages[0].text)
 
+    async def test_hostile_names_and_remarks_of_servers_are_text(self) -> None:
+        names = [HOSTILE, f"%RETRY%{HOSTILE}", f"%DLQ%{HOSTILE}"]
+        self.patch(Admin, "topic_list", lambda admin: _given(names))
+        self.patch(Admin, "topic_route", lambda admin, topic: _refused(f"no route of {topic} {HOSTILE}"))
+        self.patch(
+            Admin, "broker_runtime", lambda admin, address: _given({"brokerVersionDesc": HOSTILE, HOSTILE: HOSTILE})
+        )
+        pages = [await self.get(path) for path in ("/topics", "/groups", "/dead-letters", "/")]
+        pages += [await self.get("/topic", name="T"), await self.get("/broker", address=self.cluster.broker_address)]
+        for page in pages:
+            self.assertNotIn("<script>alert", page.text)
+            self.assertNotIn("\u202e", page.text)
+        self.assertIn(ESCAPED, pages[0].text)
+        self.assertEqual(pages[4].status, 502)
+        self.assertIn("no route of T", pages[4].words)
+
+    async def test_half_messages_wait_for_their_producer(self) -> None:
+        unknown = TransactionState.UNKNOWN
+        producer = TransactionProducer(reactor, "tx", self.cluster.name_server, check=lambda message: unknown)
+        await producer.start()
+        self.addCleanup(producer.stop)
+        await producer.send_in_transaction(Message.make("Orders", b"half", None, "half"), lambda message: unknown)
+        await producer.send_in_transaction(Message("Orders", b"done"), lambda message: TransactionState.COMMIT)
+        while "1 half messages wait for their producer" not in (page := await self.get("/waiting")).words:
+            await deferLater(reactor, 0.1)  # brokers note decisions together, three seconds apart
+        self.assertRegex(page.words, r"Orders tx \d+ s 0 broker-a")
+
+    async def test_the_way_of_a_message_that_was_traced(self) -> None:
+        admin = self.console.admin(None)
+        self.addCleanup(admin.client.close)
+        result = await send_once(admin, Message("Orders", b"traced"), "shop", trace=True)
+        page = await self.get("/message", topic="Orders", id=result.offset_msg_id)
+        self.assertRegex(page.words, r"sent shop 127.0.0.1 .* success to 127.0.0.1:\d+")
+
     async def test_a_hundred_thousand_topics_come_in_pages(self) -> None:
         admin_list = [f"Topic-{number:06d}" for number in range(100_000)]
         self.patch(type(self.console.admin(None)), "topic_list", lambda admin: _given(admin_list))
@@ -191,6 +232,10 @@ class Pages(ConsoleCase):
         page = await self.get("/waiting/delayed", address=self.cluster.broker_address, level=5)
         self.assertIn("The next 1 of 1 messages", page.words)
         self.assertIn("Orders", page.words)
+
+
+async def _refused(remark: str) -> Any:
+    raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
 
 
 async def _given(value: Any) -> Any:

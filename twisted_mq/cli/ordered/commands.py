@@ -13,8 +13,8 @@ from twisted_mq.cli.output import json_line, print_table
 from twisted_mq.cli.server_options import reaches_servers
 
 if TYPE_CHECKING:
+    from twisted_mq.admin.ordered_topics import TopicState
     from twisted_mq.cli.ordered.session import Connection, OrderSession
-    from twisted_mq.cli.ordered.state import TopicState
     from twisted_mq.cli.servers import Servers
 
 HEAD_SECONDS = 10.0
@@ -85,7 +85,7 @@ def create(connection: Connection, topic: str, queues: int, groups: str, togethe
 
 
 async def _with_heads(session: OrderSession, topic: str) -> TopicState:
-    from twisted_mq.cli.ordered.state import read_state
+    from twisted_mq.admin.ordered_topics import read_state
 
     limit_ms = session.admin.now_ms() + HEAD_SECONDS * 1000
     while True:
@@ -101,8 +101,8 @@ async def _with_heads(session: OrderSession, topic: str) -> TopicState:
 @connected
 def show(connection: Connection, topic: str, watch: bool, as_json: bool) -> None:
     """Show the queues of TOPIC and its groups; what stands still says why, and what would free it."""
+    from twisted_mq.admin.ordered_topics import read_state
     from twisted_mq.cli.ordered.session import run_session
-    from twisted_mq.cli.ordered.state import read_state
 
     async def work(session: OrderSession) -> None:
         shown = await read_state(session, topic)
@@ -119,7 +119,7 @@ def show(connection: Connection, topic: str, watch: bool, as_json: bool) -> None
 
 async def _state_or_none(session: OrderSession, topic: str) -> TopicState | None:
     """None, with a warning, while the coordinator is away: who watches wants to see what comes after it."""
-    from twisted_mq.cli.ordered.state import read_state
+    from twisted_mq.admin.ordered_topics import read_state
     from twisted_mq.client.ordered.errors import CoordinatorUnreachable
     from twisted_mq.coordination.interfaces import NoAnswer, SessionLost
 

@@ -1,0 +1,47 @@
+"""Ordered topics: which broker groups take and hand out each queue, in which order, who leads, and what stands still."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from twisted_mq.admin.errors import AdminError
+from twisted_mq.admin.ordered_topics import OrderSession, TopicState, declared_topics, read_state
+from twisted_mq.console.answers import Answer, NotThere, Page
+from twisted_mq.console.visit import Visit
+from twisted_mq.coordination.connect import coordinator_for
+from twisted_mq.coordination.interfaces import CoordinationError
+from twisted_mq.extras import MissingExtra
+
+R = TypeVar("R")
+
+
+async def ordered(visit: Visit) -> Answer:
+    """All ordered topics, and the lists of one of them."""
+    chosen = visit.text("topic")
+
+    async def look(session: OrderSession) -> tuple[list[str], TopicState | None]:
+        topics = await declared_topics(session)
+        if chosen and chosen not in topics:
+            raise NotThere(f"No ordered topic {chosen} is declared.")
+        name = chosen or next(iter(topics), None)
+        return topics, None if name is None else await read_state(session, name)
+
+    topics, state = await in_session(visit, look)
+    return Page("ordered.html", {"topics": topics, "state": state})
+
+
+async def in_session(visit: Visit, work: Callable[[OrderSession], Coroutine[Any, Any, R]]) -> R:
+    """What work finds in a session of its own. Raises AdminError where the coordinator does not answer."""
+    settings = visit.settings.coordinator
+    if settings is None or visit.admin.reactor is None:
+        raise NotThere("This console was started without --coordinator: it asks nobody about ordered topics.")
+    try:
+        coordinator = coordinator_for(settings, visit.admin.reactor)
+        await coordinator.start()
+        try:
+            return await work(OrderSession(visit.admin, coordinator))
+        finally:
+            await coordinator.stop()
+    except (CoordinationError, MissingExtra) as error:
+        raise AdminError(f"The coordinator {settings.address}: {error}") from error
