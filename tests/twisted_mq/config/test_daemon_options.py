@@ -28,6 +28,7 @@ OURS = {
     *option_fields(ConnectionOptions),
     *(key for key in option_fields(TlsOptions) if key.startswith("tls.")),
     "haTls",
+    "logFormat",
     "haAllowedSlaves",
     "haCountRegisteredSlavesOnly",
     "haSharedSecret",
