@@ -90,8 +90,9 @@ def test_table_is_read_as_it_was_written(monkeypatch: pytest.MonkeyPatch) -> Non
     assert count.read_figures(count.markdown("f.md", figures, 0.03)) == figures
 
 
-def test_stored_table_has_all_paths() -> None:
+def test_stored_tables_have_all_paths() -> None:
     assert list(count.read_figures(count.STORED.read_text())) == [path.name for path in PATHS]
+    assert list(count.read_figures(count.CLIENT_STORED.read_text())) == [path.name for path in CLIENT_PATHS]
 
 
 def test_row_shows_a_message_and_the_difference() -> None:
