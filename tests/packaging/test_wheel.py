@@ -63,6 +63,8 @@ def test_wheel_holds_packages_plugins_and_nothing_else(wheel):
     } <= set(names)
     assert [name for name in names if name.startswith("twisted/")] == ["twisted/plugins/mq_plugins.py"]
     assert {"twisted_mq/config/known_keys.json", "twisted_mq/py.typed"} <= set(names)
+    console = {"templates/layout.html", "static/console.css", "static/console.js", "static/icon.svg"}
+    assert {f"twisted_mq/console/{name}" for name in console} <= set(names)
 
 
 def test_wheel_brings_its_licence_and_says_what_it_is(wheel):
