@@ -25,6 +25,7 @@ from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.messages.order_mark import ORDER_LEADER, OrderMark
 from twisted_mq.protocol.text.properties import PROPERTY_ORDERED, encode_properties
 from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.remoting.channel import Request
 
 FIRST_PAUSE_SECONDS = 0.02
 LONGEST_PAUSE_SECONDS = 1.0
@@ -91,6 +92,7 @@ class QueueSender:
         self._queue_id = queue_id
         self._client = unit.client
         self._options = unit.options
+        self._requests = SendRequests(unit.group, queue_nums=0, completed=unit.client.remoting.completes_requests)
         self._clock: interfaces.IReactorTime = unit.client.reactor
         self._pipeline: Pipeline[Send] = Pipeline(unit.options.window)
         self._target: Target | None = None
@@ -185,9 +187,9 @@ class QueueSender:
         asked.addErrback(self._refused, waiting, run)
         asked.addErrback(self._report)
 
-    def _request(self, waiting: Waiting[Send], target: Target) -> RemotingCommand:
+    def _request(self, waiting: Waiting[Send], target: Target) -> Request:
         mark = OrderMark(target.epoch, self._queue_id, target.term, self._pipeline.base, waiting.sequence)
-        return SendRequests(self._unit.group, queue_nums=0).command(
+        return self._requests.ready(
             waiting.item.message,
             self._queue,
             self._client.now_ms(),

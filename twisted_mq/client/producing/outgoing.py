@@ -130,23 +130,25 @@ class SendRequests:
     completed: bool = False
     _formats: dict[tuple[object, ...], RequestFormat] = attrs.field(factory=dict, init=False)
 
-    def ready(self, message: Outgoing, queue: MessageQueue, now_ms: int) -> RemotingCommand | Ready:
-        """The request that sends a message to a queue."""
+    def ready(
+        self, message: Outgoing, queue: MessageQueue, now_ms: int, more_properties: str = ""
+    ) -> RemotingCommand | Ready:
+        """The request that sends a message to a queue; `more_properties` are those of this attempt, in text form."""
         if self.completed or message.reconsume_times or message.max_reconsume_times is not None:
-            return self.command(message, queue, now_ms)
+            return self.command(message, queue, now_ms, more_properties)
         key = (message.topic, queue.broker_name, queue.queue_id, message.batch, message.reply)
         known = self._formats.get(key)
         if known is None:
             header = self._header(message, queue, now_ms)
             open_fields = "sys_flag", "born_timestamp", "flag", "properties"
             known = self._formats[key] = RequestFormat(message.request_code, header, *open_fields)
-        values = (message.sys_flag, now_ms, message.flag, encode_text(message.properties))
+        values = (message.sys_flag, now_ms, message.flag, encode_text(message.properties + more_properties))
         return partial(known.frame, message.body, values)
 
     def command(
         self, message: Outgoing, queue: MessageQueue, now_ms: int, more_properties: str = ""
     ) -> RemotingCommand:
-        """The same, to be changed before it leaves; `more_properties` are those of this attempt, in text form."""
+        """The same, to be changed before it leaves."""
         header = encode_header(self._header(message, queue, now_ms, more_properties))
         return RemotingCommand.request(message.request_code, header, message.body)
 
