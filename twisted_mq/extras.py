@@ -11,7 +11,7 @@ EXTRAS = {
     "lake": ("deltalake", "pyiceberg"),
     "console": ("klein", "jinja2"),
     "metrics": ("prometheus_client",),
-    "otlp": ("grpc", "opentelemetry.proto", "prometheus_client"),
+    "otlp": ("grpc", "opentelemetry", "prometheus_client"),
     "ordered": ("kazoo",),
     "opentelemetry": ("opentelemetry",),
     "pcap": ("dpkt",),
