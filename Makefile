@@ -14,7 +14,7 @@
 # make simulate-mutants   which seed finds each fault that is put in on purpose (tests.simulation.run_mutants)
 # make order-cases  ordered groups under failures with sessions of 6 s, and without ZooKeeper for a minute
 # make bench   the project's own benchmarks
-# make count   instructions of the broker's hot paths (valgrind), beside those in docs/measurements/instructions.md
+# make count   instructions of the hot paths of broker and client (valgrind), beside those in docs/measurements
 #
 # Which runner takes which test: a TestCase of trial below tests/twisted_mq (virtual clock or real reactor) runs under
 # trial, everything else under pytest. tests/conftest.py marks those TestCases "trial"; `pytest` without -m runs all.
