@@ -77,7 +77,7 @@ def _processors(broker: BrokerController) -> Iterator[RequestProcessor]:
     yield SendMessageProcessor(broker, checks, answers)
     yield SendBackProcessor(broker)
     yield RecallMessageProcessor(broker)
-    yield EndTransactionProcessor(options, broker.now_ms, broker.transactions, broker.durability)
+    yield EndTransactionProcessor(options, broker.now_ms, broker.transactions, broker.durability, broker.statistics)
     yield ReplyMessageProcessor(broker, checks, answers)
     yield PullMessageProcessor(broker)
     yield PopMessageProcessor(broker, broker.pop.reader)

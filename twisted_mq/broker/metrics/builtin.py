@@ -66,6 +66,10 @@ def _latencies(scrape: Scrape) -> Iterator[Row]:
         yield (REMOTING, *names_of_codes(key), flag(key[2]), key[3]), spread
 
 
+def _commits(scrape: Scrape) -> Iterator[Row]:
+    return (((topic,), sum(ages.counts)) for topic, ages in list(scrape.broker.statistics.committed.items()))
+
+
 def _message_type(scrape: Scrape, topic: str) -> str:
     config = scrape.broker.topics.get(topic)
     return ((config.attributes if config is not None else None) or {}).get("message.type", "NORMAL")
@@ -190,6 +194,15 @@ FAMILIES: tuple[Family[Scrape], ...] = (
     Family(
         "rocketmq_half_messages", "gauge", "Half messages that wait for their end", ("topic",),
         lambda s: (((topic,), metric.count) for topic, metric in list(s.broker.tables.transaction_metrics.counts.items())),
+    ),
+    Family("rocketmq_commit_messages_total", "counter", "Transactions that were committed", ("topic",), _commits),
+    Family(
+        "rocketmq_rollback_messages_total", "counter", "Transactions that were rolled back", ("topic",),
+        lambda s: (((topic,), count) for topic, count in list(s.broker.statistics.rolled_back.items())),
+    ),
+    Family(
+        "rocketmq_finish_message_latency", "histogram", "From a half message's birth to its commit, in s", ("topic",),
+        lambda s: (((topic,), ages) for topic, ages in list(s.broker.statistics.committed.items())),
     ),
     Family("rocketmq_storage_size", "gauge", "Bytes of the commit log", STORAGE, _stored),
     Family("rocketmq_storage_flush_behind_bytes", "gauge", "Bytes that are not on disk yet", STORAGE, _not_flushed),

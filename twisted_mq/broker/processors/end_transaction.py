@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from twisted_mq.broker.ha.durability import Durability
 from twisted_mq.broker.options import BrokerOptions
+from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
 from twisted_mq.broker.stored_message import StoredMessage
 from twisted_mq.broker.transaction.half_messages import has_immunity, immunity_ms
 from twisted_mq.broker.transaction.transaction_service import TransactionService
@@ -18,7 +19,7 @@ from twisted_mq.protocol.errors import BrokerError, ProtocolError
 from twisted_mq.protocol.flags import MessageSysFlag
 from twisted_mq.protocol.headers import EndTransactionRequestHeader, ResumeCheckHalfMessageRequestHeader
 from twisted_mq.protocol.layouts.message_id import decode_offset_message_id
-from twisted_mq.protocol.text.properties import PROPERTY_PRODUCER_GROUP
+from twisted_mq.protocol.text.properties import PROPERTY_PRODUCER_GROUP, PROPERTY_REAL_TOPIC
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header, fast_header
 from twisted_mq.remoting.channel import Answer, Channel
@@ -35,11 +36,13 @@ class EndTransactionProcessor:
         now_ms: Callable[[], int],
         transactions: TransactionService,
         durability: Durability,
+        statistics: BrokerStatistics,
     ) -> None:
         self._options = options
         self._now_ms = now_ms
         self._transactions = transactions
         self._durability = durability
+        self._statistics = statistics
         self._read = fast_header(EndTransactionRequestHeader)
         self.processors = {
             RequestCode.END_TRANSACTION: self.end_transaction,
@@ -61,10 +64,13 @@ class EndTransactionProcessor:
         half = transactions.find(header.commit_log_offset)
         self._check_time(header, half)
         self._check_identity(header, half)
+        topic = half.properties.get(PROPERTY_REAL_TOPIC, "")
         if header.commit_or_rollback == MessageSysFlag.TRANSACTION_COMMIT_TYPE:
             transactions.commit(half)
+            self._statistics.committed[topic].record((self._now_ms() - half.head.born_timestamp) // 1000)
         else:
             transactions.roll_back(half)
+            self._statistics.rolled_back[topic] += 1
         return self._durability.acknowledged(command.answer())
 
     def _check_time(self, header: EndTransactionRequestHeader, half: StoredMessage) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 import attrs
 
 from twisted_mq.broker.statistics.counters import Counter, Counters, CountersBy, Rate, Sampler
-from twisted_mq.broker.statistics.distributions import SIZE_LIMITS, Distributions
+from twisted_mq.broker.statistics.distributions import SIZE_LIMITS, TRANSACTION_LIMITS_SECONDS, Distributions
 from twisted_mq.broker.statistics.request_times import RequestTimes
 from twisted_mq.protocol.names.system_topics import is_system_topic
 from twisted_mq.protocol.text.java import parse_int
@@ -48,6 +48,7 @@ class BrokerStatistics:
     for Apache's own key, see `count_dead_letter`; `activity` for what happens to channels: CONNECT, CLOSE, IDLE,
     EXCEPTION; `registrations` for CONSUMER and PRODUCER. `revive_reads` counts what was read of the revive log by group,
     topic, queue of that log and kind (CK, ACK), `revived` what came back by group, topic and status of the put.
+    `rolled_back` counts transactions by topic, `committed` has how old they were, in seconds, when they were committed.
     `put_sizes`, of sends by topic, and `request_times` are there where figures are shown: see `measure`.
     `zone` is where mornings begin, None for the machine's zone.
     """
@@ -71,6 +72,8 @@ class BrokerStatistics:
     registrations: Counters = attrs.field(factory=Counters, repr=False)
     revive_reads: collections.Counter[tuple[str, str, int, str]] = attrs.field(factory=collections.Counter, repr=False)
     revived: collections.Counter[tuple[str, str, str]] = attrs.field(factory=collections.Counter, repr=False)
+    rolled_back: collections.Counter[str] = attrs.field(factory=collections.Counter, repr=False)
+    committed: Distributions[str] = attrs.field(factory=lambda: Distributions(TRANSACTION_LIMITS_SECONDS), repr=False)
     put_sizes: Distributions[str] | None = None
     request_times: RequestTimes | None = None
     zone: datetime.tzinfo | None = None
@@ -128,6 +131,8 @@ class BrokerStatistics:
         """A topic was deleted."""
         self.puts.forget(topic)
         self.queue_puts.pop(topic, None)
+        self.rolled_back.pop(topic, None)
+        self.committed.pop(topic, None)
         if self.put_sizes is not None:
             self.put_sizes.pop(topic, None)
         for counters in self._by_group():

@@ -12,6 +12,8 @@ SIZE_LIMITS = (1024, 4096, 524288, 1048576, 2097152, 4194304)
 """Bytes of one message's record (Apache: BrokerMetricsManager.getMetricsView)."""
 LATENCY_LIMITS_MS = (1, 3, 5, 7, 10, 100, 1000, 2000, 3000)
 """Of one request (Apache: RemotingMetricsManager.getMetricsView)."""
+TRANSACTION_LIMITS_SECONDS = (5, 60, 600, 3600, 43_200, 86_400)
+"""From the birth of a half message to its commit (Apache: BrokerMetricsManager.getMetricsView)."""
 
 Key = TypeVar("Key")
 

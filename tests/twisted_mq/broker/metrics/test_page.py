@@ -117,6 +117,33 @@ class FiguresTest(PageCase):
         self.assertEqual(times["send_message_v2", "success", "false", "success"], 2)
         self.assertEqual(times["pull_message", "success", "false", "success"], 1)
 
+    async def test_ends_of_transactions_are_shown_by_topic(self) -> None:
+        await self.start()
+        statistics = self.broker.controller.statistics
+        statistics.rolled_back["T"] += 3
+        for seconds in (1, 61):
+            statistics.committed["T"].record(seconds)
+        _, text = await self.get("/metrics")
+        labels = {"cluster": "DefaultCluster", "node_type": "broker", "node_id": "b", "topic": "T"}
+        found = {
+            (name, dict(pairs).get("le")): value
+            for (name, pairs), value in samples(text).items()
+            if labels.items() <= dict(pairs).items()
+            and name.startswith(("rocketmq_commit", "rocketmq_roll", "rocketmq_fin"))
+        }
+        bucket = "rocketmq_finish_message_latency_bucket"
+        limits = ("5.0", "60.0", "600.0", "3600.0", "43200.0", "86400.0", "+Inf")
+        self.assertEqual([found.pop((bucket, limit)) for limit in limits], [1, 1, 2, 2, 2, 2, 2])
+        self.assertEqual(
+            found,
+            {
+                ("rocketmq_commit_messages_total", None): 2,
+                ("rocketmq_rollback_messages_total", None): 3,
+                ("rocketmq_finish_message_latency_count", None): 2,
+                ("rocketmq_finish_message_latency_sum", None): 62,
+            },
+        )
+
     async def test_what_is_not_known_is_not_shown_as_nothing(self) -> None:
         await self.start()
         await self.ask(RequestCode.SEND_MESSAGE_V2, SEND, b"one")

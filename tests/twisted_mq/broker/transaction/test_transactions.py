@@ -113,6 +113,23 @@ def test_a_rollback_leaves_nothing_but_an_operation():
     assert (desk.stored("T", 2), desk.operations(), desk.controller.transactions.metrics.count("T")) == ([], [b"0,"], 0)
 
 
+def test_ends_are_counted_by_topic_and_commits_by_their_age():
+    desk = Desk()
+    early, late, rolled_back = desk.prepare("K1"), desk.prepare("K2"), desk.prepare("K3")
+    desk.end(early, COMMIT)
+    desk.end(rolled_back, ROLLBACK)
+    first = desk.controller.statistics.committed["T"].total
+    desk.broker.clock.advance(7)
+    desk.end(late, COMMIT)
+    desk.end(late, COMMIT)  # refused, it is over
+    statistics = desk.controller.statistics
+    assert (statistics.rolled_back, statistics.committed.keys()) == ({"T": 1}, {"T"})
+    ages = statistics.committed["T"]
+    assert (sum(ages.counts), ages.total) == (2, 2 * first + 7)
+    statistics.forget_topic("T")
+    assert not statistics.rolled_back and not statistics.committed
+
+
 def test_an_unknown_state_is_not_answered_and_asked_about_after_the_timeout():
     desk = Desk()
     sent = desk.prepare()
