@@ -12,7 +12,7 @@ import attrs
 from twisted_mq.admin.anew import own_properties
 from twisted_mq.admin.calls import Admin
 from twisted_mq.admin.errors import AdminError
-from twisted_mq.admin.offsets import commit_offset
+from twisted_mq.admin.offsets import put_offset
 from twisted_mq.admin.queues import QueueReader
 from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
@@ -86,7 +86,7 @@ def resent_group(group: str) -> str:
 
 async def note_resent(admin: Admin, reader: QueueReader, group: str, queue: MessageQueue, message: MessageExt) -> None:
     """All of a queue up to this message was sent again."""
-    await commit_offset(admin, reader.address(queue), resent_group(group), queue, message.queue_offset + 1)
+    await put_offset(admin, reader.address(queue), resent_group(group), queue, message.queue_offset + 1)
 
 
 async def resent_up_to(admin: Admin, reader: QueueReader, group: str, queue: MessageQueue) -> int:

@@ -15,8 +15,10 @@ from twisted_mq.protocol.bodies import (
     OffsetWrapper,
     ResetOffsetBody,
     RollbackStats,
+    SubscriptionGroupConfig,
     TopicRouteData,
     decode_body,
+    encode_body,
 )
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
@@ -127,6 +129,18 @@ async def commit_offset(admin: Admin, address: str, group: str, queue: MessageQu
         bname=queue.broker_name or None,
     )
     await admin.invoke(address, RequestCode.UPDATE_CONSUMER_OFFSET, header)
+
+
+async def put_offset(admin: Admin, address: str, group: str, queue: MessageQueue, offset: int) -> None:
+    """As `commit_offset`, where a group that the broker does not know is made."""
+    try:
+        await commit_offset(admin, address, group, queue, offset)
+    except BrokerError as error:
+        if error.response_code != ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST:
+            raise
+        config = encode_body(SubscriptionGroupConfig(group_name=group))
+        await admin.invoke(address, RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=config)
+        await commit_offset(admin, address, group, queue, offset)
 
 
 async def reset_at(admin: Admin, address: str, header: ResetOffsetRequestHeader) -> dict[MessageQueue, int]:

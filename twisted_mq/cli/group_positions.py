@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from twisted_mq.admin.calls import Admin
 from twisted_mq.admin.groups import consumer_connection
-from twisted_mq.admin.offsets import commit_offset
+from twisted_mq.admin.offsets import put_offset
 from twisted_mq.admin.queues import QueueReader
 from twisted_mq.cli.asking import begin_of
 from twisted_mq.cli.errors import CliError
-from twisted_mq.protocol.bodies import MessageQueue, SubscriptionGroupConfig, encode_body
-from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 
 
@@ -22,7 +20,7 @@ async def put_group(admin: Admin, group: str, topic: str, beginning: str) -> Non
         raise CliError(f"members of group {group} are at work", "stop them, or move them: `mq admin resetOffsetByTime`")
     reader = await QueueReader.of(admin, topic)
     for queue in reader.queues(topic):
-        await _put(admin, reader.address(queue), group, queue, await begin_of(reader, queue, beginning))
+        await put_offset(admin, reader.address(queue), group, queue, await begin_of(reader, queue, beginning))
 
 
 async def _has_members(admin: Admin, group: str) -> bool:
@@ -30,14 +28,3 @@ async def _has_members(admin: Admin, group: str) -> bool:
         return bool((await consumer_connection(admin, group)).connection_set)
     except BrokerError:
         return False
-
-
-async def _put(admin: Admin, address: str, group: str, queue: MessageQueue, offset: int) -> None:
-    try:
-        await commit_offset(admin, address, group, queue, offset)
-    except BrokerError as error:
-        if error.response_code != ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST:
-            raise
-        config = encode_body(SubscriptionGroupConfig(group_name=group))
-        await admin.invoke(address, RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=config)
-        await commit_offset(admin, address, group, queue, offset)

@@ -137,3 +137,21 @@ def test_a_group_whose_members_are_at_work_is_put_nowhere(server: EmbeddedServer
         next(consumer.messages(timeout=20)).ack()
         told = run(server, "consume", "Busy", "--group", "busy", "--from", "earliest", code=1)
     assert told == "mq: members of group busy are at work; stop them, or move them: `mq admin resetOffsetByTime`\n"
+
+
+def test_dead_letters_are_sent_again_once_also_where_a_broker_makes_no_groups_by_itself() -> None:
+    with EmbeddedServer() as server:
+        give_up(server, "broken", "Failing", "1")
+        run(
+            server,
+            "admin",
+            "updateBrokerConfig",
+            "-c",
+            "DefaultCluster",
+            "-k",
+            "autoCreateSubscriptionGroup",
+            "-v",
+            "false",
+        )
+        assert len(run(server, "dlq", "resend", "broken").splitlines()[1:]) == 1
+        assert run(server, "dlq", "resend", "broken").splitlines()[1:] == []
