@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 import attrs
+import pytest
 from twisted.internet.task import Clock
 
 from tests.bench.bench_broker import Sink, batches, make_broker, pulls, sends
@@ -161,9 +162,16 @@ def signed(frame: bytes, credentials: Credentials) -> bytes:
 
 
 def prepare_uncounted_sends(folder: str, count: int, serialize_type: int) -> Prepared:
-    """The same without any statistics: what these cost is the difference. Runs in a process of its own."""
-    SendMessageProcessor._count = lambda self, message, result: None  # type: ignore[method-assign]
-    return asked(folder, sends(count, serialize_type))
+    """The same without any statistics: what these cost is the difference."""
+    patches = pytest.MonkeyPatch()
+    patches.setattr(SendMessageProcessor, "_count", lambda self, message, result: None)
+    prepared = asked(folder, sends(count, serialize_type))
+
+    def close() -> None:
+        patches.undo()
+        prepared.close()
+
+    return attrs.evolve(prepared, close=close)
 
 
 def prepare_busy_sends(folder: str, count: int, serialize_type: int) -> Prepared:

@@ -22,19 +22,21 @@ def start(work: Work[Result]) -> defer.Deferred[Result] | None:
         waits_for = context.run(work.send, None)
     except StopIteration:
         return None
-    return context.run(defer.Deferred.fromCoroutine, _rest(work, waits_for))
+    return defer.Deferred.fromCoroutine(_rest(work, waits_for, context))
 
 
-def _rest(work: Work[Result], waits_for: defer.Deferred[object]) -> Generator[defer.Deferred[object], object, Result]:
-    """What is left of a coroutine that waits for something."""
+def _rest(
+    work: Work[Result], waits_for: defer.Deferred[object], context: contextvars.Context
+) -> Generator[defer.Deferred[object], object, Result]:
+    """What is left of a coroutine that waits for something, in the contextvars in which it began."""
     try:
         while True:
             try:
                 came = yield waits_for
             except BaseException as error:
-                waits_for = work.throw(error)
+                waits_for = context.run(work.throw, error)
             else:
-                waits_for = work.send(came)
+                waits_for = context.run(work.send, came)
     except StopIteration as end:
         result: Result = end.value
         return result

@@ -43,6 +43,23 @@ class Start(SynchronousTestCase):
         self.waits[1].callback("two")
         self.assertEqual(self.successResultOf(running), ["one", "two"])
 
+    def test_it_goes_on_in_the_contextvars_in_which_it_began(self) -> None:
+        async def work() -> str:
+            token = name.set("somebody")
+            try:
+                await self.wait()
+                return name.get()
+            finally:
+                name.reset(token)
+
+        before = name.get()
+        running, cancelled = at_once.start(work()), at_once.start(work())
+        assert running is not None and cancelled is not None
+        self.waits[0].callback("")
+        cancelled.cancel()
+        self.assertEqual((self.successResultOf(running), name.get()), ("somebody", before))
+        self.failureResultOf(cancelled, defer.CancelledError)
+
     def test_what_has_its_answer_already_does_not_wait(self) -> None:
         ended: list[str] = []
 
