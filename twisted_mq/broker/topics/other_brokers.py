@@ -11,7 +11,7 @@ from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError, ProtocolError
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.signature import ACCESS_KEY, SECURITY_TOKEN, SIGNATURE
-from twisted_mq.remoting.errors import RemotingError
+from twisted_mq.remoting.errors import RemotingConnectError, RemotingError
 from twisted_mq.routing.errors import ClientError
 from twisted_mq.routing.route_cache import RouteCache
 
@@ -34,9 +34,22 @@ class OtherBrokers:
         if self.cache is None or self.invoke is None:
             raise BrokerError(ResponseCode.SYSTEM_ERROR, f"broker {broker_name} is not known: there is no name server")
         own = {name: value for name, value in fields.items() if name not in SENDERS_FIELDS}
-        command = RemotingCommand.request(code, {**own, "lo": "false", "bname": broker_name})
+        asked = {**own, "lo": "false", "bname": broker_name}
         try:
-            address = await self.cache.master(broker_name, topic)
-            return await self.invoke(address, command, self.timeout_seconds)
+            return await self._ask(self.cache, self.invoke, topic, code, asked)
         except (ClientError, RemotingError, ProtocolError) as error:
             raise BrokerError(ResponseCode.SYSTEM_ERROR, f"broker {broker_name} not reached: {error}") from error
+
+    async def _ask(
+        self, cache: RouteCache, invoke: Invoke, topic: str, code: int, fields: dict[str, str]
+    ) -> RemotingCommand:
+        """Where nobody is at the address that was heard last, the name servers are asked whether there is another one."""
+        address = await cache.master(fields["bname"], topic)
+        try:
+            return await invoke(address, RemotingCommand.request(code, fields), self.timeout_seconds)
+        except RemotingConnectError:
+            await cache.update(topic)
+            anew = await cache.master(fields["bname"], topic)
+            if anew == address:
+                raise
+        return await invoke(anew, RemotingCommand.request(code, fields), self.timeout_seconds)
