@@ -11,6 +11,7 @@ import errno
 import os
 
 from twisted_mq.storage.errors import StoreLocked, StoreUnwritable
+from twisted_mq.storage.files import system_calls
 from twisted_mq.storage.files.paths import StorePaths
 from twisted_mq.storage.files.system_calls import fsync, hold, is_held
 
@@ -115,6 +116,18 @@ def sync_directory(path: str) -> None:
         fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def sync_tree(root: str) -> None:
+    """Put all files below a directory on disk, and their names."""
+    for folder, _, names in os.walk(root):
+        for name in names:
+            descriptor = os.open(os.path.join(folder, name), os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                system_calls.fdatasync(descriptor)
+            finally:
+                os.close(descriptor)
+        sync_directory(folder)
 
 
 def is_locked(path: str) -> bool:

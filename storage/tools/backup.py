@@ -22,8 +22,7 @@ import msgspec
 from twisted_mq.protocol.layouts.record import read_mark
 from twisted_mq.storage.columns.walk import LogFiles
 from twisted_mq.storage.errors import NoStore, StoreError
-from twisted_mq.storage.files import system_calls
-from twisted_mq.storage.files.directory import sync_directory
+from twisted_mq.storage.files.directory import sync_directory, sync_tree
 from twisted_mq.storage.files.files_at_rest import FileAtRest, files_in
 from twisted_mq.storage.files.paths import StorePaths
 from twisted_mq.storage.log.log_scan import LogScan
@@ -240,7 +239,7 @@ class _Whole:
         if error is not None:
             shutil.rmtree(self._partial, ignore_errors=True)
             return
-        _put_on_disk(self._partial)
+        sync_tree(self._partial)
         os.replace(self._partial, self._target)
         sync_directory(os.path.dirname(self._target))
 
@@ -307,14 +306,3 @@ def _sums(root: str) -> Iterator[tuple[str, str]]:
 def _sum(path: str) -> str:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _put_on_disk(root: str) -> None:
-    for folder, _, names in os.walk(root):
-        for name in names:
-            descriptor = os.open(os.path.join(folder, name), os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                system_calls.fdatasync(descriptor)
-            finally:
-                os.close(descriptor)
-        sync_directory(folder)

@@ -23,8 +23,7 @@ from twisted_mq.storage.columns.contents import Names, TagsCodes, entry_codes, g
 from twisted_mq.storage.columns.property_shapes import Shapes
 from twisted_mq.storage.columns.walk import Gap, LogFiles, walk_log
 from twisted_mq.storage.config import QUEUE_ENTRIES_A_FILE
-from twisted_mq.storage.files import system_calls
-from twisted_mq.storage.files.directory import sync_directory
+from twisted_mq.storage.files.directory import sync_directory, sync_tree
 from twisted_mq.storage.files.files_at_rest import files_in
 from twisted_mq.storage.files.paths import StorePaths, is_topic_name
 from twisted_mq.storage.recovery.interruption_mark import Unfinished
@@ -205,7 +204,7 @@ def replace_derived(
     report = QueueRebuild(files, made, queue_file_size, indexing).run(advance)
     for topic in {topic for topic, _ in paths.queue_directories() if topic.startswith(LIGHT_QUEUES)}:
         shutil.copytree(os.path.join(paths.consume_queues, topic), os.path.join(made.consume_queues, topic))
-    _put_on_disk(made.root)
+    sync_tree(made.root)
     unfinished.begin(index=True)
     _swap(made.consume_queues, paths.consume_queues, quarantine)
     if os.path.isdir(made.batch_consume_queues) or os.path.isdir(paths.batch_consume_queues):
@@ -217,18 +216,6 @@ def replace_derived(
     sync_directory(paths.root)
     report.kept_in = quarantine.directory
     return report
-
-
-def _put_on_disk(folder: str) -> None:
-    """All files below a folder, and their names."""
-    for directory, _, names in os.walk(folder):
-        for name in names:
-            descriptor = os.open(os.path.join(directory, name), os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                system_calls.fdatasync(descriptor)
-            finally:
-                os.close(descriptor)
-        sync_directory(directory)
 
 
 def _swap(made: str, path: str, quarantine: Quarantine) -> None:
