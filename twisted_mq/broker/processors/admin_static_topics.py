@@ -7,11 +7,11 @@ from collections.abc import Callable
 from twisted.internet import defer
 
 from twisted_mq.broker.options import BrokerOptions
-from twisted_mq.broker.processors.admin_topics import check_queue_counts, check_topic
+from twisted_mq.broker.processors.admin_topics import check_topic, requested_config
 from twisted_mq.broker.request_bodies import RequestBodies
 from twisted_mq.broker.topics.static_topics import StaticTopics
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
-from twisted_mq.protocol.bodies import TopicConfig, TopicQueueMappingDetail
+from twisted_mq.protocol.bodies import TopicQueueMappingDetail
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.headers import CreateTopicRequestHeader
@@ -53,17 +53,7 @@ class AdminStaticTopicsProcessor:
             remark = f"The topic name is not match for broker  {mapping.topic} != {header.topic}"
             raise BrokerError(ResponseCode.INVALID_PARAMETER, remark)
         known = self._topics.get(header.topic)
-        config = TopicConfig(
-            topic_name=header.topic,
-            read_queue_nums=header.read_queue_nums,
-            write_queue_nums=header.write_queue_nums,
-            perm=header.perm,
-            topic_filter_type=header.topic_filter_type,
-            topic_sys_flag=header.topic_sys_flag or 0,
-            order=bool(header.order),
-            attributes={} if known is None else known.attributes,
-        )
-        check_queue_counts(config)
+        config = requested_config(header, {} if known is None else known.attributes)
         try:
             self._static.update(mapping, force=bool(header.force))
         except ValueError as error:

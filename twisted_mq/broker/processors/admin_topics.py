@@ -101,17 +101,8 @@ class AdminTopicsProcessor:
         changes = parse_changes(header.attributes or "")
         check_message_type(changes, self._options)
         known = self._topics.get(header.topic)
-        config = TopicConfig(
-            topic_name=header.topic,
-            read_queue_nums=header.read_queue_nums,
-            write_queue_nums=header.write_queue_nums,
-            perm=header.perm,
-            topic_filter_type=header.topic_filter_type,
-            topic_sys_flag=header.topic_sys_flag or 0,
-            order=bool(header.order),
-            attributes=altered(known.attributes if known is not None else None, changes),
-        )
-        check_queue_counts(config)
+        attributes = altered(known.attributes if known is not None else None, changes)
+        config = requested_config(header, attributes)
         if known != config:
             self._topics.update([config])
         return self._registered().addCallback(lambda _: command.answer(remark=DEFAULT_REMARK))
@@ -237,6 +228,22 @@ def check_topic(topic: str | None, options: BrokerOptions) -> None:
         fault = f"The topic[{topic}] is conflict with system topic."
     if fault is not None:
         raise BrokerError(ResponseCode.INVALID_PARAMETER, fault)
+
+
+def requested_config(header: CreateTopicRequestHeader, attributes: dict[str, str]) -> TopicConfig:
+    """The topic that a request asks for. Raises BrokerError for more queues than a topic may have."""
+    config = TopicConfig(
+        topic_name=header.topic,
+        read_queue_nums=header.read_queue_nums,
+        write_queue_nums=header.write_queue_nums,
+        perm=header.perm,
+        topic_filter_type=header.topic_filter_type,
+        topic_sys_flag=header.topic_sys_flag or 0,
+        order=bool(header.order),
+        attributes=attributes,
+    )
+    check_queue_counts(config)
+    return config
 
 
 def check_queue_counts(config: TopicConfig) -> None:
