@@ -22,6 +22,8 @@ from twisted_mq.protocol.bodies.static_topic import LogicQueueMappingItem
 from twisted_mq.protocol.codes import RequestCode
 
 TOPIC, GROUP, STATIC = "Orders", "Audit", "Spread"
+DELAYED, A_MINUTE = "later", "5"
+"""Sent last, and delivered by the version that takes the store over; its delay level is longer than the broker still runs."""
 TOPIC_FIELDS = {
     "defaultTopic": "TBW102",
     "perm": "6",
@@ -49,12 +51,13 @@ async def fill(broker: BrokerService) -> dict[str, Any]:
         body = f"order {number} " + "x" * (number * 20)
         await asked.send(TOPIC, number % 2, body, KEYS=f"key-{number}", TAGS="even" if number % 4 == 0 else "odd")
         bodies[str(number % 2)].append(body)
-    await asked.send(TOPIC, 0, "later", DELAY="18")
+    await asked.send(TOPIC, 0, DELAYED, DELAY=A_MINUTE)
     await asked.send(STATIC, 0, "logical")
     commit = {"consumerGroup": GROUP, "topic": TOPIC, "queueId": "1", "commitOffset": "7"}
     await asked.ask(RequestCode.UPDATE_CONSUMER_OFFSET, commit)
     await asked.close()
-    return {"topic": TOPIC, "bodies": bodies, "group": GROUP, "committed": {"1": 7}, "static": STATIC, "key": "key-42"}
+    return {"topic": TOPIC, "bodies": bodies, "group": GROUP, "committed": {"1": 7}, "static": STATIC, "key": "key-42",
+            "delayed": DELAYED}  # fmt: skip
 
 
 async def make(version: str) -> None:

@@ -10,6 +10,8 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
+from twisted.internet import reactor
+from twisted.internet.task import deferLater
 from twisted.trial.unittest import TestCase
 
 from tests.upgrade.released import HERE, Asked, started
@@ -31,11 +33,20 @@ class ReleasedStoresTest(TestCase):
         bodies: list[str] = []
         fields = {"consumerGroup": "Reader", "topic": topic, "queueId": queue_id, "maxMsgNums": "32", "sysFlag": "4",
                   "commitOffset": "0", "suspendTimeoutMillis": "0", "subscription": "*", "subVersion": "0"}  # fmt: skip
-        end = await asked.ask(RequestCode.GET_MAX_OFFSET, {"topic": topic, "queueId": queue_id})
-        while len(bodies) < int(end.ext_fields["offset"]):
+        while len(bodies) < await self.end(asked, topic, queue_id):
             answer = await asked.ask(RequestCode.PULL_MESSAGE, {**fields, "queueOffset": str(len(bodies))})
             bodies += [message.body.decode() for message in iterate_messages(answer.body)]
         return bodies
+
+    async def end(self, asked: Asked, topic: str, queue_id: str) -> int:
+        answer = await asked.ask(RequestCode.GET_MAX_OFFSET, {"topic": topic, "queueId": queue_id})
+        return int(answer.ext_fields["offset"])
+
+    async def until_delivered(self, asked: Asked, expected: dict[str, Any]) -> None:
+        """The delayed message waited for a later start, and is due long since."""
+        expected["bodies"]["0"].append(expected["delayed"])
+        while await self.end(asked, expected["topic"], "0") < len(expected["bodies"]["0"]):
+            await deferLater(reactor, 0.05)
 
     async def look(self, asked: Asked, expected: dict[str, Any], more: list[str]) -> None:
         """All that was there, and what was sent since."""
@@ -68,6 +79,8 @@ class ReleasedStoresTest(TestCase):
                 broker = await started(folder / "broker.conf", work / "store")
                 try:
                     asked = Asked(broker)
+                    if turn == "first":
+                        await self.until_delivered(asked, expected)
                     await self.look(asked, expected, more)
                     await asked.send(expected["topic"], 0, turn)
                     more.append(turn)
