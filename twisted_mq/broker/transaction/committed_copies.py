@@ -11,10 +11,8 @@ from twisted_mq.broker.stored_message import Place, StoredMessage
 from twisted_mq.protocol.errors import RecordError
 from twisted_mq.protocol.flags import MessageSysFlag
 from twisted_mq.protocol.text.properties import PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX
-from twisted_mq.storage.interfaces import Boundary, IMessageStore
+from twisted_mq.storage.interfaces import IMessageStore
 
-_SLACK_MS = 1000
-"""Copies are looked for from a little before their half message's time: store times of one moment may differ."""
 _READ_BYTES = 1 << 20
 _READ_COUNT = 1000
 _KIND = MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
@@ -22,8 +20,9 @@ _KIND = MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
 
 
 class CommittedCopies:
-    """A queue is read from the time on that is first asked about, and on to its end at each further question.
+    """A queue is read from behind the half message that is first asked about, and on to its end at each further question.
 
+    Places in the log tell what lies behind it; store times do not, as a clock that is set back makes later ones smaller.
     A copy names its half message by its place in the log; one that was put again since is known by its unique key.
     """
 
@@ -38,17 +37,28 @@ class CommittedCopies:
         place = half.real_place
         if place is None:
             return False
-        self._read_from(place, half.head.store_timestamp - _SLACK_MS)
+        self._read_from(place, half.head.physical_offset)
         key = half.properties.get(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX)
         return half.head.physical_offset in self._halves or (key is not None and (place, key) in self._keys)
 
-    def _read_from(self, place: Place, since_ms: int) -> None:
+    def _read_from(self, place: Place, physical_offset: int) -> None:
         end = self._store.max_offset_in_queue(*place)
-        first = min(end, self._store.offset_by_time(*place, since_ms, Boundary.LOWER))
+        first = self._first_behind(place, physical_offset, end)
         low, high = self._read.get(place, (first, first))
         self._read_range(place, first, low)
         self._read_range(place, high, end)
         self._read[place] = min(first, low), end
+
+    def _first_behind(self, place: Place, physical_offset: int, end: int) -> int:
+        low, high = min(end, self._store.min_offset_in_queue(*place)), end
+        while low < high:
+            middle = (low + high) // 2
+            entries = self._store.queue_entries(*place, middle, 1)
+            if entries and entries[0][0] < physical_offset:
+                low = middle + 1
+            else:
+                high = middle
+        return low
 
     def _read_range(self, place: Place, offset: int, end: int) -> None:
         while offset < end:
