@@ -104,7 +104,7 @@ class Observer:
 
     def _check_copies(self, name: str, broker_name: str, physical_offset: int) -> None:
         """Under synchronous replication a running slave has what is acknowledged, unless its disk was replaced since."""
-        group = [broker for broker in self._brokers if broker.broker_name == broker_name and broker.is_running]
+        group = [broker for broker in self._of(broker_name) if broker.is_running]
         if any(broker.is_sync_master for broker in group):
             for slave in group:
                 if (
@@ -126,9 +126,20 @@ class Observer:
         if queue.topic == sent.topic:
             self._bind(place, name)
             self._check_time(sent)
+            self._note_repeat(group, place)
         if sent.transaction == "ROLLBACK":
             self._broken(f"{name} was rolled back, and {group} consumed it")
         self.seen[group].add(name)
+
+    def _note_repeat(self, group: str, place: Place) -> None:
+        """A slave that stands in for its master may have an older offset: whoever begins there commits again, too."""
+        broker, topic, queue_id, offset = place
+        committed = (broker, f"{topic}@{group}", queue_id)
+        if offset < self._committed.get(committed, 0) and any(one.is_slave for one in self._of(broker)):
+            self._committed[committed] = offset
+
+    def _of(self, broker_name: str) -> list[BrokerNode]:
+        return [broker for broker in self._brokers if broker.broker_name == broker_name]
 
     def was_done(self, group: str, messages: Iterable[MessageExt]) -> None:
         """A listener came to an end with them, and need not get them again."""

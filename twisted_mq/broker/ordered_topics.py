@@ -41,8 +41,8 @@ class OrderedReads(Protocol):
     def begin(self, config: TopicConfig, queue_id: int) -> int:
         """The offset of the first message that a group without an offset is to be handed."""
 
-    def committed(self, config: TopicConfig, consumer_group: str) -> None:
-        """A group committed an offset: from now on it counts."""
+    def committed(self, config: TopicConfig, queue_id: int, consumer_group: str, offset: int) -> int:
+        """A group committed an offset: from now on the group counts. What is to be noted: nothing before `begin`."""
 
 
 class OrderedRoutes(Protocol):

@@ -13,6 +13,7 @@ from typing import Protocol
 import attrs
 
 from twisted_mq.broker.clients.consumer_manager import ConsumerManager
+from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
 from twisted_mq.broker.ordering.counted_groups import CountedGroups
 from twisted_mq.broker.ordering.terms import Terms
 from twisted_mq.broker.ordering.units import BrokerUnit, Units
@@ -30,6 +31,7 @@ class ReadingParts(Protocol):
 
     store: IMessageStore
     consumers: ConsumerManager
+    offsets: ConsumerOffsetManager
 
 
 class HandedOut:
@@ -38,6 +40,7 @@ class HandedOut:
     def __init__(self, broker: ReadingParts, units: Units, terms: Terms, groups: CountedGroups) -> None:
         self._store = broker.store
         self._consumers = broker.consumers
+        self._offsets = broker.offsets
         self._units = units
         self._terms = terms
         self._groups = groups
@@ -68,11 +71,16 @@ class HandedOut:
         term = unit.term_of(self._units.group)
         return 0 if term is None else self._begin(unit, queue_id, term)
 
-    def committed(self, config: TopicConfig, consumer_group: str) -> None:
-        """See ordered_topics.OrderedReads."""
+    def committed(self, config: TopicConfig, queue_id: int, consumer_group: str, offset: int) -> int:
+        """See ordered_topics.OrderedReads: a member may still have in mind what others of its group consumed elsewhere."""
         for unit in self._units:
             if unit.topic == config.topic_name and consumer_group not in unit.consumer_groups:
                 self._groups.note(unit, consumer_group)
+        unit = self._unit(config, queue_id)
+        term = unit.term_of(self._units.group)
+        if term is None:
+            return max(offset, self._offsets.query(consumer_group, config.topic_name, queue_id) or 0)
+        return max(offset, self._begin(unit, queue_id, term))
 
     def _unit(self, config: TopicConfig, queue_id: int) -> BrokerUnit:
         return self._units.of_queue(config.topic_name, config.order_mode or "", queue_id)

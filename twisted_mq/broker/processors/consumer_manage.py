@@ -136,12 +136,14 @@ class ConsumerManageProcessor:
         config = self._topics.get(header.topic)
         if config is None:
             raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"Topic {header.topic} not exist!")
-        if config.order_mode is not None:
-            self._ordering.asked(header.topic).reads.committed(config, header.consumer_group)
         self._check_room(header.consumer_group, header.topic, header.queue_id)
         if self._offsets.has_reset(header.consumer_group, header.topic, header.queue_id):
             return command.answer(remark="Offset has been previously reset")
-        self._offsets.commit(header.consumer_group, header.topic, header.queue_id, header.commit_offset)
+        offset = header.commit_offset
+        if config.order_mode is not None:
+            reads = self._ordering.asked(header.topic).reads
+            offset = reads.committed(config, header.queue_id, header.consumer_group, offset)
+        self._offsets.commit(header.consumer_group, header.topic, header.queue_id, offset)
         return command.answer()
 
     def _check_room(self, group: str, topic: str, queue_id: int) -> None:

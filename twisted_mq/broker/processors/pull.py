@@ -100,10 +100,16 @@ class PullMessageProcessor:
             self._count_cold(header.consumer_group, result)
         code = self._code(header.queue_offset, result, topic)
         if header.sys_flag & FLAG_COMMIT_OFFSET:
-            self._broker.offsets.commit(header.consumer_group, header.topic, header.queue_id, header.commit_offset)
+            self._commit(header, topic)
         if code == ResponseCode.PULL_NOT_FOUND and header.sys_flag & FLAG_SUSPEND:
             return self._hold(channel, command, header, group, topic, wanted)
         return self._answer(command, header, group, topic, result, code)
+
+    def _commit(self, header: PullMessageRequestHeader, topic: TopicConfig) -> None:
+        group, queue_id, offset = header.consumer_group, header.queue_id, header.commit_offset
+        if topic.attributes and topic.order_mode is not None:
+            offset = self._broker.ordering.asked(header.topic).reads.committed(topic, queue_id, group, offset)
+        self._broker.offsets.commit(group, header.topic, queue_id, offset)
 
     def _read_queue(self, header: PullMessageRequestHeader, offset: int, wanted: Selection) -> GetResult:
         """What there is now from an offset on; what is found is counted, with the ms that it took."""

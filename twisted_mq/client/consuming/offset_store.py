@@ -63,24 +63,34 @@ class OffsetStore:
 
 
 class RemoteOffsetStore(OffsetStore):
-    """Offsets of a clustering group, kept by each queue's broker (Apache: RemoteBrokerOffsetStore)."""
+    """Offsets of a clustering group, kept by each queue's broker (Apache: RemoteBrokerOffsetStore).
+
+    An offset that was read and nothing was consumed behind is not committed: a slave that answered for its master may have
+    known an earlier one. (Apache's client commits it.)
+    """
 
     def __init__(self, group: str, client: MQClient) -> None:
         super().__init__()
         self._group = group
         self._client = client
+        self._read: dict[MessageQueue, int] = {}
 
     async def read(self, queue: MessageQueue) -> int | None:
         address = await self._client.routes.serving(queue)
         offset = await self._client.calls.consumer_offset(address, self._group, queue)
         if offset is not None:
             self.update(queue, offset)
+            self._read[queue] = offset
         return offset
+
+    def remove(self, queue: MessageQueue) -> None:
+        super().remove(queue)
+        self._read.pop(queue, None)
 
     async def persist(self, queues: Iterable[MessageQueue]) -> None:
         for queue in queues:
             offset = self._offsets.get(queue)
-            if offset is None:
+            if offset is None or offset == self._read.get(queue):
                 continue
             try:
                 address = await self._client.routes.serving(queue)

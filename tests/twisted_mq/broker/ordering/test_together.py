@@ -136,3 +136,20 @@ class ConsumerTests(TogetherCase):
         self.master(self.first).sent(b"1")
         self.assertEqual(self.master(self.first).committed(group="New"), 0)
         self.assertEqual(self.master(self.second).committed(group="New"), 0)
+
+    def test_member_that_has_an_earlier_term_in_mind_takes_no_offset_back(self) -> None:
+        """An orderly consumer of Apache's commits what it began with, also what its group left behind since."""
+        master, slave = self.master(self.first), self.cluster.brokers[f"{self.first}-1"]
+        master.sent(b"old")
+        master.commit(1)
+        slave.kill()
+        self.cluster.until(lambda: not self.cluster.lists().has_backlog(self.first))
+        slave.restart()
+        self.cluster.until(lambda: self.first in self.cluster.lists().send)
+        self.cluster.run(0.1)
+        master.commit(0)
+        self.assertEqual(self.cluster.brokers[f"{self.first}-0"].controller.offsets.query("C", "T", 0), 1)
+        pull = {"consumerGroup": "C", "topic": "T", "queueId": "0", "queueOffset": "0", "maxMsgNums": "32", "sysFlag": "5",
+                "commitOffset": "0", "suspendTimeoutMillis": "0", "subVersion": "0", "subscription": "*"}  # fmt: skip
+        master.answer(master.ask(RequestCode.PULL_MESSAGE, pull), 0.1)
+        self.assertEqual(self.cluster.brokers[f"{self.first}-0"].controller.offsets.query("C", "T", 0), 1)

@@ -303,7 +303,8 @@ def test_a_commit_is_found_behind_times_that_went_back(monkeypatch: pytest.Monke
     ahead[0] = 0
     assert desk.end(sent, COMMIT).code == 0
     desk.restart()
-    assert (desk.check(60), len(desk.stored("T", 2))) == ([], 1)
+    assert desk.end(sent, COMMIT).code == ResponseCode.ILLEGAL_OPERATION
+    assert len(desk.stored("T", 2)) == 1
 
 
 def test_a_message_that_was_put_again_is_asked_about_once_where_the_walk_begins_anew():

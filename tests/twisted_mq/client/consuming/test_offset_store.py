@@ -56,6 +56,17 @@ class WithTheBroker(ClientCase):
         self.broker.refuse[RequestCode.QUERY_CONSUMER_OFFSET] = BrokerError(ResponseCode.SYSTEM_BUSY, "busy")
         self.run_to_failure(self.store.read(QUEUE), BrokerError)
 
+    def test_offset_that_was_read_and_not_gone_beyond_is_not_committed(self) -> None:
+        """A slave may have answered for its master, with less than that has."""
+        self.broker.offsets[("g", "T", 0)] = 3
+        self.run_to_end(self.store.read(QUEUE))
+        self.broker.offsets[("g", "T", 0)] = 5
+        self.run_to_end(self.store.persist([QUEUE]))
+        self.assertEqual(self.broker.offsets[("g", "T", 0)], 5)
+        self.store.update(QUEUE, 6)
+        self.run_to_end(self.store.persist([QUEUE]))
+        self.assertEqual(self.broker.offsets[("g", "T", 0)], 6)
+
     def test_offsets_are_committed_one_way(self) -> None:
         self.store.update(QUEUE, 3)
         self.run_to_end(self.store.persist([QUEUE, OTHER]))
