@@ -26,7 +26,7 @@ from interop.peers.line_peer import LinePeer, Record
 from interop.peers.process import PATIENCE_SECONDS, PeerFailed, Process, free_port, wait_until
 from interop.peers.replicas import Member
 from interop.peers.servers import COMMANDS
-from interop.peers.zookeeper import ZooKeeperServer
+from interop.peers.zookeeper import ZooKeeperEnsemble, ZooKeeperServer
 from twisted_mq.ordering.documents import decode_lists
 from twisted_mq.ordering.lists import Lists
 from twisted_mq.ordering.paths import unit_path
@@ -50,6 +50,8 @@ class OrderedGroups:
     """USER:PASSWORD at ZooKeeper, of everybody."""
     clocks: dict[str, float] = attrs.field(factory=dict)
     """By how many seconds the wall clocks of groups are ahead."""
+    ensemble: ZooKeeperEnsemble | None = None
+    """In the place of `zookeeper`, one server."""
     members: dict[tuple[str, int], Member] = attrs.field(factory=dict)
     name_server_port: int = attrs.field(factory=free_port)
     zookeeper: ZooKeeperServer = attrs.field(init=False)
@@ -65,7 +67,11 @@ class OrderedGroups:
 
     @property
     def coordinator(self) -> str:
-        return self.zookeeper.address + CHROOT
+        return self._servers.address + CHROOT
+
+    @property
+    def _servers(self) -> ZooKeeperServer | ZooKeeperEnsemble:
+        return self.ensemble or self.zookeeper
 
     @property
     def stores(self) -> list[str]:
@@ -75,11 +81,11 @@ class OrderedGroups:
     # life
 
     def start(self) -> None:
-        self.zookeeper.start()
+        self._servers.start()
         self.start_name_server()
-        self.zookeeper.wait_serving()
+        self._servers.wait_serving()
         self._kazoo = KazooClient(
-            self.zookeeper.address,
+            self._servers.address,
             timeout=10,
             connection_retry={"max_tries": -1, "max_delay": 1},
             auth_data=[("digest", self.auth)] if self.auth else None,
@@ -141,8 +147,7 @@ class OrderedGroups:
             list(pool.map(Member.stop, self.members.values()))
         if self._name_server is not None:
             self._name_server.stop()
-        self.zookeeper.signal(signal.SIGCONT)
-        self.zookeeper.kill()
+        self._servers.kill()
 
     # what operators do and see
 

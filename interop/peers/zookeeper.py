@@ -101,6 +101,10 @@ class ZooKeeperEnsemble:
             server = ZooKeeperServer(self.directory / str(number), number, quorum=quorum)
             self.servers.append(server)
             server.start()
+        self.wait_serving()
+
+    def wait_serving(self) -> None:
+        """Return once all answer clients."""
         for server in self.servers:
             server.wait_serving()
 
