@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
+from typing import Any
 
 import attrs
 
@@ -60,7 +61,12 @@ async def put_topic(
 ) -> None:
     """Make or change a topic at a broker. `attributes` are changes, "+name" -> value; the others stay."""
     text = ",".join(f"{name}={value}" for name, value in (attributes or {}).items())
-    header = CreateTopicRequestHeader(
+    await admin.invoke(address, RequestCode.UPDATE_AND_CREATE_TOPIC, creation(config, attributes=text))
+
+
+def creation(config: TopicConfig, **more: Any) -> CreateTopicRequestHeader:
+    """The header that asks for a topic; `more` are its fields that no configuration has."""
+    return CreateTopicRequestHeader(
         topic=config.topic_name,
         default_topic=AUTO_CREATE_TOPIC,
         read_queue_nums=config.read_queue_nums,
@@ -69,9 +75,8 @@ async def put_topic(
         topic_filter_type=config.topic_filter_type,
         topic_sys_flag=config.topic_sys_flag,
         order=config.order,
-        attributes=text,
+        **more,
     )
-    await admin.invoke(address, RequestCode.UPDATE_AND_CREATE_TOPIC, header)
 
 
 def changed(config: TopicConfig, read_queues: int, write_queues: int, perm: int) -> TopicConfig:

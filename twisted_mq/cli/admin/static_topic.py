@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 import attrs
 
+from twisted_mq.admin.topics import creation
 from twisted_mq.cli.admin.calls import AdminContext
 from twisted_mq.cli.admin.command_line import CommandLine, UsageError
 from twisted_mq.cli.admin.files import read_bytes, write_private_file
@@ -36,9 +37,8 @@ from twisted_mq.protocol.bodies import (
 )
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
-from twisted_mq.protocol.headers import CreateTopicRequestHeader, GetTopicConfigRequestHeader
+from twisted_mq.protocol.headers import GetTopicConfigRequestHeader
 from twisted_mq.protocol.names.routes import MASTER_ID
-from twisted_mq.protocol.names.system_topics import AUTO_CREATE_TOPIC
 
 CREATE, MOVE = "CREATE_OR_UPDATE", "REMAPPING"
 BLOCK = 10_000
@@ -144,19 +144,8 @@ async def _tell(
     """Give brokers their parts of the plan."""
     addresses = {broker: _master(cluster, broker) for broker in brokers}
     for broker, address in addresses.items():
-        config = plan[broker]
-        header = CreateTopicRequestHeader(
-            topic=topic,
-            default_topic=AUTO_CREATE_TOPIC,
-            read_queue_nums=config.read_queue_nums,
-            write_queue_nums=config.write_queue_nums,
-            perm=config.perm,
-            topic_filter_type=config.topic_filter_type,
-            topic_sys_flag=config.topic_sys_flag,
-            order=config.order,
-            force=force,
-        )
-        body = encode_body(detail_of(broker, config))
+        header = creation(attrs.evolve(plan[broker], topic_name=topic), force=force)
+        body = encode_body(detail_of(broker, plan[broker]))
         await admin.invoke(address, RequestCode.UPDATE_AND_CREATE_STATIC_TOPIC, header, body)
 
 
