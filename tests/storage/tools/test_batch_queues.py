@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 from tests.storage.conftest import BATCH_QUEUE_FILE_BYTES, OpenFileStore, message, put
-from tests.storage.queues.test_batch_consume_queue import batch_store, is_batch_topic
+from tests.storage.queues.test_batch_consume_queue import ALL, batch_store, counted, is_batch_topic
 from tests.storage.test_batch_queue_contract import TOPIC, inner_batch
 from twisted_mq.protocol.layouts.index import IndexSizes
 from twisted_mq.protocol.layouts.queue_entry import BATCH_ENTRY_BYTES
 from twisted_mq.storage.check import check_store
+from twisted_mq.storage.tools.backup import back_up, restore
 from twisted_mq.storage.tools.batch_queues import BatchQueueWriter
 from twisted_mq.storage.tools.rebuild import rebuild
 from twisted_mq.storage.tools.repair import repair
@@ -114,6 +115,28 @@ def test_a_queue_of_the_wrong_kind_is_named_and_replaced(root: Path) -> None:
     rebuild(str(root), apply=True, name="kinds")
     assert sorted(path.name for path in (root / "consumequeue").iterdir()) == ["TopicA"]
     assert named(root) == []
+
+
+@pytest.mark.parametrize("table", [True, False], ids=["with a table of topics", "by the directories"])
+def test_a_copy_of_a_store_that_is_written_to_has_its_batches_and_takes_more(
+    open_store: OpenFileStore, tmp_path: Path, table: bool
+) -> None:
+    live, copy, again = (tmp_path / name for name in ("store", "copy", "again"))
+    store = batch_store(open_store, live)
+    if table:
+        topics_file(live, "BatchCQ")
+    made = back_up(str(live), str(copy), None, 0)
+    put(store, inner_batch(b"too", b"late"))
+    store.close()
+    restored = restore(str(copy), str(again))
+    assert (restored.manifest, restored.found.messages, restored.found.entries) == (made.manifest, 50, 30)
+    before = (live / DIRECTORY / f"{0:020d}").read_bytes()
+    assert (again / DIRECTORY / f"{0:020d}").read_bytes() == before
+    store = open_store(again, is_batch_topic=is_batch_topic)
+    assert counted(store) == ALL
+    put(store, inner_batch(b"more", b"and more"))
+    assert counted(store) == [*ALL, (40, b"more"), (41, b"and more")]
+    assert store.recovery_report.actions == []
 
 
 def test_sizes_count_messages_and_queue_bytes(root: Path) -> None:
