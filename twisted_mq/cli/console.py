@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from twisted_mq.cli.servers import Servers
     from twisted_mq.client.core.client_options import ClientOptions
     from twisted_mq.console.service import ConsoleService
-    from twisted_mq.console.settings import ConsoleSettings
+    from twisted_mq.console.settings import ConsoleSettings, OwnCertificate
     from twisted_mq.coordination.settings import CoordinatorSettings
 
 DEFAULT_PORT = 8090
@@ -27,6 +27,17 @@ DEFAULT_PORT = 8090
     "--console-port", default=DEFAULT_PORT, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one."
 )
 @click.option("--bind", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--console-tls-cert",
+    envvar="MQ_CONSOLE_TLS_CERT",
+    help="Serve https, with this certificate and its chain, PEM; with its key.",
+)
+@click.option("--console-tls-key", envvar="MQ_CONSOLE_TLS_KEY", help="Its private key, PEM.")
+@click.option(
+    "--console-tls-key-password",
+    envvar="MQ_CONSOLE_TLS_KEY_PASSWORD",
+    help="What that is encrypted with; better in MQ_CONSOLE_TLS_KEY_PASSWORD.",
+)
 @click.option("--accounts", is_flag=True, help="People log in with an access key of the cluster, not by a token.")
 @click.option("--read-only", is_flag=True, help="Nobody may change anything.")
 @click.option(
@@ -45,6 +56,9 @@ DEFAULT_PORT = 8090
 def console(
     console_port: int,
     bind: str,
+    console_tls_cert: str | None,
+    console_tls_key: str | None,
+    console_tls_key_password: str | None,
     accounts: bool,
     read_only: bool,
     coordinator: str | None,
@@ -60,6 +74,7 @@ def console(
     Examples:
       mq console
       mq console --namesrv mq.example.org:9876 --accounts
+      mq console --bind 10.0.0.1 --accounts --console-tls-cert console.pem --console-tls-key console.key
     """
     require("mq console", "console")
     from twisted_mq.cli.run import Interrupted, run_under_reactor
@@ -72,6 +87,7 @@ def console(
         parse_addresses(servers.addresses, "--namesrv"),
         bind=bind,
         port=console_port,
+        certificate=_certificate(console_tls_cert, console_tls_key, console_tls_key_password),
         accounts=accounts,
         read_only=read_only,
         coordinator=None if coordinator is None else _coordinator(coordinator, coordinator_auth, servers),
@@ -82,6 +98,17 @@ def console(
     except Interrupted:
         if not as_json:
             click.echo("stopped")
+
+
+def _certificate(path: str | None, key_path: str | None, key_password: str | None) -> OwnCertificate | None:
+    """Raises UsageError for half of one."""
+    from twisted_mq.console.settings import TLS_CERT, TLS_KEY, OwnCertificate
+
+    if path and key_path:
+        return OwnCertificate(path, key_path, key_password)
+    if path or key_path or key_password:
+        raise click.UsageError(f"{TLS_CERT} and {TLS_KEY} belong together.")
+    return None
 
 
 def _coordinator(address: str, auth: str, servers: Servers) -> CoordinatorSettings:

@@ -131,6 +131,19 @@ class ConsoleApp:
         """Browsers do not part cookies by port: consoles beside each other have names of their own."""
         return b"mq_console_%d" % request.getHost().port
 
+    def _set_cookie(self, request: Request, value: str, max_age: bytes | None = None) -> None:
+        """Pages and scripts of others, and lines that are not encrypted where ours are, never have it."""
+        secure = self._settings.certificate is not None
+        request.addCookie(
+            self._cookie_name(request),
+            value,
+            path=b"/",
+            max_age=max_age,
+            secure=secure,
+            httpOnly=True,
+            sameSite="strict",
+        )
+
     def _come_in_first(self, request: Request, route: Route) -> bytes:
         if route.path.startswith("/api/"):
             request.setResponseCode(401)
@@ -212,7 +225,7 @@ class ConsoleApp:
             return self._login_form(request, str(refused))
         except FAILURES as error:
             return self._login_form(request, explained(error).text)
-        request.addCookie(self._cookie_name(request), session.key, path=b"/", httpOnly=True, sameSite="strict")
+        self._set_cookie(request, session.key)
         return _see_other(request, "/")
 
     async def _begun(self, given: Mapping[str, str]) -> Session:
@@ -226,9 +239,7 @@ class ConsoleApp:
         key = fields(request).get("form_key", ("",))[0]
         if session is not None and session.wrote(key):
             self._sessions.end(session)
-            request.addCookie(
-                self._cookie_name(request), b"", path=b"/", max_age=b"0", httpOnly=True, sameSite="strict"
-            )
+            self._set_cookie(request, "", max_age=b"0")
         return _see_other(request, "/login")
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import attrs
 from twisted.application.service import Service
 from twisted.internet import defer, interfaces
+from twisted.internet.protocol import ServerFactory
 from twisted.internet.task import deferLater
 from twisted.web.http import Request
 from twisted.web.resource import IResource
@@ -18,8 +20,9 @@ from twisted_mq.client.core.client_options import ClientOptions
 from twisted_mq.console.app import ConsoleApp
 from twisted_mq.console.login import Login
 from twisted_mq.console.sessions import Attempts, OneTimeToken, Secret, Sessions, new_secret
-from twisted_mq.console.settings import ConsoleSettings
+from twisted_mq.console.settings import TLS_CERT, TLS_KEY, ConsoleSettings, OwnCertificate
 from twisted_mq.encryption.clients import encrypted
+from twisted_mq.extras import require
 from twisted_mq.protocol.wire.signature import Credentials
 from twisted_mq.remoting.client import Connect, RemotingClient, tcp_endpoint
 from twisted_mq.remoting.listen import bind, listen
@@ -61,8 +64,25 @@ class ConsoleSite(Site):
             request.postpath = [b"no-text"]
         return resource
 
+    def acceptableProtocols(self) -> list[bytes]:
+        """Of encrypted connections: what limits a form's length is made for this one alone."""
+        return [b"http/1.1"]
+
     def log(self, request: Request) -> None:
         """Nothing."""
+
+
+def _served(
+    site: ConsoleSite, certificate: OwnCertificate | None, reactor: interfaces.IReactorTime
+) -> ServerFactory[Any]:
+    """Raises ConfigError for a certificate that cannot be read, or is not valid now, MissingExtra."""
+    if certificate is None:
+        return site
+    require("TLS", "tls")
+    from twisted_mq.encryption.contexts import Place, encrypted_from_the_start
+
+    places = Place(TLS_CERT, certificate.path), Place(TLS_KEY, certificate.key_path)
+    return encrypted_from_the_start(site, *places, certificate.key_password, reactor.seconds(), reactor)
 
 
 class ConsoleService(Service):
@@ -87,6 +107,9 @@ class ConsoleService(Service):
         self._token = OneTimeToken(lambda token: announce(f"{self.url}login#{token}"), secret)
         login = Login(settings, self._sessions, self._token, Attempts(reactor.seconds), self.admin)
         self._app = ConsoleApp(settings, self._sessions, login)
+        site = ConsoleSite(self._app.resource(), timeout=IDLE_SECONDS, reactor=reactor)
+        site.noisy = False
+        self._factory = _served(site, settings.certificate, reactor)
         self._listening: interfaces.IListeningPort | None = None
         self.port = settings.port
 
@@ -94,7 +117,8 @@ class ConsoleService(Service):
     def url(self) -> str:
         """Where browsers find it."""
         host = f"[{self.settings.bind}]" if ":" in self.settings.bind else self.settings.bind
-        return f"http://{host}:{self.port}/"
+        scheme = "http" if self.settings.certificate is None else "https"
+        return f"{scheme}://{host}:{self.port}/"
 
     def admin(self, credentials: Credentials | None) -> Admin:
         """Connections of somebody's own, which sign as he does."""
@@ -118,9 +142,7 @@ class ConsoleService(Service):
         """Raises PortError."""
         bound = bind(self.settings.bind, self.settings.port, "--console-port")
         self.port = bound.getsockname()[1]
-        site = ConsoleSite(self._app.resource(), timeout=IDLE_SECONDS, reactor=self._reactor)
-        site.noisy = False
-        self._listening = listen(interfaces.IReactorSocket(self._reactor), bound, site)
+        self._listening = listen(interfaces.IReactorSocket(self._reactor), bound, self._factory)
         super().startService()
 
     def invite(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import attrs
 from cryptography import x509
@@ -18,6 +18,7 @@ from twisted.internet.interfaces import (
     IOpenSSLServerConnectionCreator,
     IReactorTime,
 )
+from twisted.internet.protocol import ServerFactory
 from twisted.internet.ssl import (
     Certificate,
     CertificateOptions,
@@ -219,6 +220,14 @@ class LinkFactory(TLSMemoryBIOFactory):
     def buildProtocol(self, addr: IAddress | None) -> TLSMemoryBIOProtocol | None:  # type: ignore[override]
         taken = self.wrappedFactory.buildProtocol(addr)
         return None if taken is None else self.protocol(self, taken)
+
+
+def encrypted_from_the_start(
+    factory: ServerFactory[Any], certificate: Place, key: Place, password: str | None, now: float, clock: IReactorTime
+) -> ServerFactory[Any]:
+    """The same factory, its connections encrypted from their first byte on. Raises ConfigError."""
+    identity = read_identity(certificate, key, password, now)
+    return cast(ServerFactory[Any], LinkFactory(_options(identity), False, factory, clock=clock))
 
 
 def put_below(
