@@ -153,6 +153,10 @@ class TimerFiles:
         """How many messages wait for a tick, less those that are recalled."""
         return self.wheel.get(slot_ms).waiting if self._open else 0
 
+    def count_between(self, start_ms: int, end_ms: int) -> int:
+        """The same of all ticks from a time up to another one."""
+        return self.wheel.waiting(start_ms, end_ms) if self._open else 0
+
     def positions(self, slot_ms: int) -> tuple[array[int], list[int]]:
         """The units of a tick, the first one first, 8 bytes a message; and those among them that are recalls.
 

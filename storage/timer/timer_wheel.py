@@ -81,6 +81,21 @@ class TimerWheel:
         time, first, last, waiting, _ = WHEEL_SLOT.unpack_from(self._map, position)
         return Slot(first, last, waiting) if time == tick else EMPTY
 
+    def waiting(self, start_ms: int, end_ms: int) -> int:
+        """How many messages wait in the ticks from a time up to another one, at most `span_ms` later."""
+        assert self._map is not None
+        tick, end, total = start_ms // self.precision_ms, end_ms // self.precision_ms, 0
+        while tick < end:
+            number = tick % self.slot_count
+            position = number * WHEEL_SLOT_BYTES
+            count = min(end - tick, self.slot_count - number, (_PAGE - position % _PAGE) // WHEEL_SLOT_BYTES)
+            if position // _PAGE in self._present:
+                page = self._map[position : position + count * WHEEL_SLOT_BYTES]
+                rows = enumerate(WHEEL_SLOT.iter_unpack(page), tick)
+                total += sum(waiting for expected, (time, _, _, waiting, _) in rows if time == expected)
+            tick += count
+        return total
+
     def put(self, time_ms: int, slot: Slot) -> None:
         """Set what waits for the tick of a time. Raises StoreFull; then nothing was written."""
         assert self._map is not None

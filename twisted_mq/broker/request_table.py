@@ -54,6 +54,7 @@ class RequestProcessor(Protocol):
 def request_table(broker: BrokerController, access: ServerAccess = NOBODY_IS_ASKED) -> dict[int, Processor]:
     """All requests that a broker serves, by their codes, each behind what it is asked first. The broker is complete."""
     table = serving_table("broker", *(one.processors for one in _processors(broker)), access.processors)
+    table = broker.statistics.creations.timed(table, broker.clock.seconds)
     if broker.is_slave:
         refuse_on_slave(table, broker.options, broker.topics.is_ordered)
     mapped, static = MappedRequests(broker), broker.static_topics

@@ -134,6 +134,18 @@ def test_slot_of_another_time_is_empty(tmp_path: Path) -> None:
     assert wheel.get(NOW) == EMPTY
 
 
+@pytest.mark.parametrize("slots", [10, 500])
+def test_what_waits_is_counted_from_a_time_to_another_over_pages_and_the_file_s_end(tmp_path: Path, slots: int) -> None:
+    wheel = TimerWheel(str(tmp_path / "timerwheel"), 1000, slots=slots)
+    wheel.open()
+    for tick in range(2 * slots):
+        wheel.put(NOW + tick * 1000, Slot(0, 0, tick))
+    wheel.put(NOW + 3000 - wheel.span_ms, Slot(0, 0, 1_000_000))
+    bounds = [(0, 1), (0, 2 * slots), (2, 7), (slots, slots), (slots - 1, 2 * slots)]
+    told = [wheel.waiting(NOW + start * 1000, NOW + end * 1000) for start, end in bounds]
+    assert told == [sum(tick for tick in range(start, end) if tick != 3) for start, end in bounds]
+
+
 def test_wheel_is_kept_over_closing_and_emptied_by_clearing(tmp_path: Path) -> None:
     wheel = TimerWheel(str(tmp_path / "timerwheel"), 1000, slots=10)
     wheel.open()

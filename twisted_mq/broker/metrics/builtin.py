@@ -13,7 +13,7 @@ from twisted_mq.broker.metrics.scrape import Scrape
 from twisted_mq.broker.statistics.request_times import names_of_codes
 from twisted_mq.broker.waiting_requests import Kind
 from twisted_mq.metrics.family import Family, Row, one
-from twisted_mq.protocol.names.system_topics import TIMER_TOPIC, is_system_topic
+from twisted_mq.protocol.names.system_topics import is_system_topic
 from twisted_mq.protocol.names.versions import version_name
 
 REMOTING = "remoting"
@@ -70,6 +70,15 @@ def _commits(scrape: Scrape) -> Iterator[Row]:
     return (((topic,), sum(ages.counts)) for topic, ages in list(scrape.broker.statistics.committed.items()))
 
 
+def _topic_creations(scrape: Scrape) -> Iterator[Row]:
+    times = scrape.broker.statistics.creations.topics
+    return (((status, flag(system)), spread) for (status, system), spread in list(times.items()))
+
+
+def _group_creations(scrape: Scrape) -> Iterator[Row]:
+    return (((status,), spread) for status, spread in list(scrape.broker.statistics.creations.groups.items()))
+
+
 def _message_type(scrape: Scrape, topic: str) -> str:
     config = scrape.broker.topics.get(topic)
     return ((config.attributes if config is not None else None) or {}).get("message.type", "NORMAL")
@@ -118,22 +127,6 @@ def _reserve_time(scrape: Scrape) -> Iterator[Row]:
     earliest = int(scrape.runtime["earliestMessageTimeStamp"])
     if earliest > 0:
         yield LOCAL_DISK, scrape.now_ms - earliest
-
-
-def _timing(scrape: Scrape) -> Iterator[Row]:
-    counts = scrape.broker.waiting.timer.files.metrics.counts
-    return (((*LOCAL_DISK, topic), metric.count) for topic, metric in list(counts.items()))
-
-
-def _enqueue_lag(scrape: Scrape) -> list[Row]:
-    broker = scrape.broker
-    end = broker.store.max_offset_in_queue(TIMER_TOPIC, 0)
-    return [(LOCAL_DISK, max(0, end - broker.waiting.timer.queue_offset))]
-
-
-def _dequeue_latency(scrape: Scrape) -> list[Row]:
-    read_ms = scrape.broker.waiting.timer.read_ms
-    return [(LOCAL_DISK, max(0, scrape.now_ms - read_ms) if read_ms else 0)]
 
 
 def _stored(scrape: Scrape) -> list[Row]:
@@ -204,11 +197,16 @@ FAMILIES: tuple[Family[Scrape], ...] = (
         "rocketmq_finish_message_latency", "histogram", "From a half message's birth to its commit, in s", ("topic",),
         lambda s: (((topic,), ages) for topic, ages in list(s.broker.statistics.committed.items())),
     ),
+    Family(
+        "rocketmq_topic_create_execution_time", "histogram", "Of requests that make or alter topics, in ms",
+        ("invocation_status", "is_system"), _topic_creations,
+    ),
+    Family(
+        "rocketmq_consumer_group_create_execution_time", "histogram", "Of requests that make or alter groups, in ms",
+        ("invocation_status",), _group_creations,
+    ),
     Family("rocketmq_storage_size", "gauge", "Bytes of the commit log", STORAGE, _stored),
     Family("rocketmq_storage_flush_behind_bytes", "gauge", "Bytes that are not on disk yet", STORAGE, _not_flushed),
     Family("rocketmq_storage_dispatch_behind_bytes", "gauge", "Bytes not in queues yet", STORAGE, lambda s: [(LOCAL_DISK, 0)]),
     Family("rocketmq_storage_message_reserve_time", "gauge", "Age of the oldest message in ms", STORAGE, _reserve_time),
-    Family("rocketmq_timer_enqueue_lag", "gauge", "Timer messages not on the wheel yet", STORAGE, _enqueue_lag),
-    Family("rocketmq_timer_dequeue_latency", "gauge", "How late the timer is, in ms", STORAGE, _dequeue_latency),
-    Family("rocketmq_timing_messages", "gauge", "Messages that wait for their time", (*STORAGE, "topic"), _timing),
 )  # fmt: skip

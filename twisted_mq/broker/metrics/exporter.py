@@ -1,19 +1,21 @@
 """The figures of rocketmq-exporter that a broker knows by itself, so that its dashboards work without that process.
 
 Offsets and lags are those of this broker: where a topic lies on several, sum over `broker`. What the exporter asks of
-consumers (rocketmq_client_*) is not here.
+consumers (rocketmq_client_*) is not here, nor what it declares and never fills (rocketmq_group_consume_*).
 """
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 
 from twisted_mq.broker.metrics.lag import age
 from twisted_mq.broker.metrics.scrape import Scrape
 from twisted_mq.metrics.family import Family, Row
-from twisted_mq.protocol.names.system_topics import DLQ_PREFIX, is_system_topic
+from twisted_mq.protocol.names.system_topics import DLQ_PREFIX, RETRY_PREFIX, is_system_topic
 
 OF_GROUP = ("group", "topic", "countOfOnlineConsumers", "msgModel")
 OF_TOPIC = ("cluster", "broker", "topic")
@@ -44,20 +46,34 @@ def _of_group(scrape: Scrape, group: str, topic: str) -> tuple[str, str, str, st
 
 
 def _dead_letters(scrape: Scrape) -> Iterator[Row]:
-    for topic, end in _ends(scrape):
-        if topic.startswith(DLQ_PREFIX):
-            yield _of_group(scrape, topic.removeprefix(DLQ_PREFIX), topic), end
+    for topic, end in _ends(scrape, _is_dead):
+        yield _of_group(scrape, topic.removeprefix(DLQ_PREFIX), topic), end
 
 
-def _ends(scrape: Scrape) -> Iterator[tuple[str, int]]:
+def _ends(scrape: Scrape, wanted: Callable[[str], bool]) -> Iterator[tuple[str, int]]:
     """How many messages each topic ever had here."""
     store = scrape.broker.store
-    for topic in store.topics():
+    for topic in filter(wanted, scrape.topics):
         yield topic, sum(store.max_offset_in_queue(topic, queue_id) for queue_id in store.queue_ids(topic))
 
 
-def _offsets(scrape: Scrape) -> Iterator[Row]:
-    return (((*_names(scrape), topic), end) for topic, end in _ends(scrape) if not is_system_topic(topic))
+def _offsets(wanted: Callable[[str], bool]) -> Callable[[Scrape], Iterator[Row]]:
+    """Dead letters go by their group."""
+    return lambda scrape: (
+        ((*_names(scrape), topic.removeprefix(DLQ_PREFIX)), end) for topic, end in _ends(scrape, wanted)
+    )
+
+
+def _is_users(topic: str) -> bool:
+    return not is_system_topic(topic) and not topic.startswith((RETRY_PREFIX, DLQ_PREFIX))
+
+
+def _is_retry(topic: str) -> bool:
+    return topic.startswith(RETRY_PREFIX)
+
+
+def _is_dead(topic: str) -> bool:
+    return topic.startswith(DLQ_PREFIX)
 
 
 def _committed(scrape: Scrape) -> Iterator[Row]:
@@ -167,6 +183,20 @@ def _runtime(key: str, index: int) -> Callable[[Scrape], Iterator[Row]]:
     return rows
 
 
+def _disk(part: str) -> Callable[[Scrape], Iterator[Row]]:
+    def rows(scrape: Scrape) -> Iterator[Row]:
+        folder = scrape.broker.options.store_path_root_dir
+        if os.path.isdir(folder):
+            yield _runtime_labels(scrape), getattr(shutil.disk_usage(folder), part)
+
+    return rows
+
+
+def _not_flushed(scrape: Scrape) -> Iterator[Row]:
+    store = scrape.broker.store
+    yield _runtime_labels(scrape), store.max_physical_offset() - store.flushed_offset()
+
+
 def _put_times(index: int) -> Callable[[Scrape], Iterator[Row]]:
     def rows(scrape: Scrape) -> Iterator[Row]:
         counts = re.findall(r":(\d+)", scrape.runtime["putMessageDistributeTime"])
@@ -202,7 +232,14 @@ FAMILIES: tuple[Family[Scrape], ...] = (
     _gauge("group_dlqdiff", "Dead letters of a group", OF_GROUP, _dead_letters),
     _gauge("group_count", "Members of a group", ("caddr", "localaddr", "group"), _sums_by_group),
     _gauge("producer_count", "Producers of a group", ("cluster", "broker", "group"), _producers),
-    _gauge("producer_offset", "Messages that a topic ever had here", OF_TOPIC, _offsets),
+    _gauge("producer_offset", "Messages that a topic ever had here", OF_TOPIC, _offsets(_is_users)),
+    _gauge("topic_retry_offset", "Messages to try again that a group ever had here", OF_TOPIC, _offsets(_is_retry)),
+    _gauge(
+        "topic_dlq_offset",
+        "Dead letters that a group ever had here",
+        ("cluster", "broker", "group"),
+        _offsets(_is_dead),
+    ),
     _gauge("producer_tps", "Messages a second", OF_TOPIC, _tps("TOPIC_PUT_NUMS", "puts", False)),
     _gauge("producer_message_size", "Bytes a second", OF_TOPIC, _tps("TOPIC_PUT_SIZE", "puts", False)),
     _gauge("consumer_offset", "Committed, over all queues", OF_READS, _committed),
@@ -213,6 +250,9 @@ FAMILIES: tuple[Family[Scrape], ...] = (
     _gauge("broker_tps", "Messages stored a second", OF_BROKER, _of_broker("putTps")),
     _gauge("broker_qps", "Messages handed out a second", OF_BROKER, _of_broker("getTransferredTps")),
     _gauge("broker_commitlog_diff", "Bytes that the last slave is behind", OF_BROKER, _commit_log_diff),
+    _gauge("brokeruntime_commitlogdir_capacity_total", "Bytes of the disk", OF_RUNTIME, _disk("total")),
+    _gauge("brokeruntime_commitlogdir_capacity_free", "Bytes that are free on it", OF_RUNTIME, _disk("free")),
+    _gauge("brokeruntime_remain_howmanydata_toflush", "Bytes that are not on disk yet", OF_RUNTIME, _not_flushed),
     *(
         _gauge(f"brokeruntime_{name}", f"{key} of the runtime info", OF_RUNTIME, _runtime(key, index))
         for name, (key, index) in RUNTIME.items()

@@ -32,6 +32,11 @@ class Scrape:
                 yield None
 
     @functools.cached_property
+    def topics(self) -> list[str]:
+        """All that have a queue."""
+        return self.broker.store.topics()
+
+    @functools.cached_property
     def runtime(self) -> dict[str, str]:
         """What GET_BROKER_RUNTIME_INFO answers."""
         from twisted_mq.broker.processors.runtime_info import RuntimeInfoProcessor

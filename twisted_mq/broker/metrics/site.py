@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from prometheus_client.core import Metric
 from twisted.internet import defer
 
-from twisted_mq.broker.metrics import builtin, exporter, own, pops
+from twisted_mq.broker.metrics import builtin, exporter, own, pops, timer
 from twisted_mq.broker.metrics.scrape import Scrape
 from twisted_mq.metrics import process
 from twisted_mq.metrics.family import collected, common_labels, text_of
@@ -76,7 +76,7 @@ def metrics_site(
 def _figures(scrape: Scrape, common: dict[str, str]) -> Work[list[Metric]]:
     yield from scrape.prepare()
     metrics = yield from collected(
-        scrape, (*builtin.FAMILIES, *pops.FAMILIES, *own.FAMILIES, *process.FAMILIES), common
+        scrape, (*builtin.FAMILIES, *timer.FAMILIES, *pops.FAMILIES, *own.FAMILIES, *process.FAMILIES), common
     )
     metrics += yield from collected(scrape, exporter.FAMILIES, {})
     return [*metrics, *process.of_process()]

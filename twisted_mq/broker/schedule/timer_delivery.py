@@ -53,12 +53,14 @@ class TimerDelivery:
         files: TimerFiles,
         now_ms: Callable[[], int],
         delivered: Delivered = lambda message, result: None,
+        taken: Callable[[str], None] = lambda topic: None,
     ) -> None:
-        """`delivered` is told of each copy that was stored."""
+        """`delivered` is told of each copy that was stored, `taken` the topic of each message that left the timer."""
         self._store = store
         self._files = files
         self._now_ms = now_ms
         self._delivered = delivered
+        self._taken = taken
         self._stuck = False
         self._started_ms = now_ms()
         self.copies = DeliveredCopies(store)
@@ -143,6 +145,7 @@ class TimerDelivery:
             self._stuck = True
             return False
         self._stuck = False
+        self._taken(message.properties[PROPERTY_REAL_TOPIC])
         return True
 
     def _put(self, message: StoredMessage, place: tuple[str, int], rolls: str | None, enqueue_ms: str) -> PutResult:

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.schedule.delivered_copies import Delivered
 from twisted_mq.broker.schedule.timer_delivery import NEVER_ENQUEUED, Tick, TimerDelivery, next_roll
+from twisted_mq.broker.statistics.timer_counts import TimerCounts
 from twisted_mq.broker.stored_message import StoredMessage
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.errors import RecordError
@@ -39,7 +40,7 @@ class TimerService:
     """`files` are open from `start` to `close`; `turn` is called again and again.
 
     `read_ms` is the first tick that is not delivered whole, `queue_offset` the first message that is not noted;
-    `changes` counts what may be worth writing down.
+    `changes` counts what may be worth writing down, `counts` what was noted and taken since the start.
     """
 
     log = Logger()
@@ -66,6 +67,7 @@ class TimerService:
         self._stored_until_ms = 0
         self._caught_up = False
         self._full = False
+        self.counts = TimerCounts()
         self.files = files
         self.queue_offset = 0
         self.read_ms = 0
@@ -76,7 +78,7 @@ class TimerService:
     def start(self, *, clean: bool) -> None:
         """Go on where the log and the files say that it ended. Raises OSError."""
         store, files = self._store, self.files
-        self._delivery = TimerDelivery(store, files, self._now_ms, self._delivered)
+        self._delivery = TimerDelivery(store, files, self._now_ms, self._delivered, self.counts.take)
         files.open(clean=clean, end_of_commit_log=store.max_physical_offset())
         checkpoint = files.checkpoint
         self._known_offset = checkpoint.last_timer_queue_offset
@@ -160,6 +162,8 @@ class TimerService:
             )
         elif not self._note(message, self._floor(due_ms)):
             return False
+        else:
+            self.counts.note(message.properties[PROPERTY_REAL_TOPIC], due_ms - head.born_timestamp)
         self.queue_offset = head.queue_offset + 1
         self._stored_until_ms = head.store_timestamp
         return True

@@ -43,6 +43,7 @@ class WaitingMessages:
     """Made when the store is open and before the first client comes; `save` once the store is closed.
 
     `clean` says that the last broker stopped the store properly; `in_thread` runs what waits for the disk.
+    `times` says whether the timer runs: not on a slave.
     """
 
     def __init__(
@@ -69,17 +70,17 @@ class WaitingMessages:
         timed = DeliveryCounts(broker.statistics, TIMER_TOPIC).add
         self.timer = TimerService(broker.store, timer_files(options), options, broker.now_ms, timed)
         self._turns = [self.schedule.turn]
-        self._times = self._delivers and options.timer_wheel_enable
+        self.times = self._delivers and options.timer_wheel_enable
         if self._delivers:
             self.schedule.start()
-        if self._times:
+        if self.times:
             self.timer.start(clean=clean)
             self._turns.append(self.timer.turn)
         self._loop = DeliveryLoop(broker.clock, self._turns, broker.dispatch)
 
     def crowd(self, deliver_ms: int) -> int:
         """How many messages wait for a second."""
-        return self.timer.files.count(deliver_ms) if self._times else 0
+        return self.timer.files.count(deliver_ms) if self.times else 0
 
     def start(self) -> None:
         """Deliver from now on."""
@@ -94,7 +95,7 @@ class WaitingMessages:
         """Write the progress and close the files; the log is on disk up to its end. Raises OSError, when all was tried."""
         with contextlib.ExitStack() as each:
             each.callback(self.close)
-            if self._times and self.timer.changes:
+            if self.times and self.timer.changes:
                 each.callback(self.timer.files.write, self.timer.progress())
             if self._delivers:
                 each.callback(self.schedule.snapshot())
@@ -120,7 +121,7 @@ class WaitingMessages:
     def save_timer(self) -> defer.Deferred[None]:
         """Write how far the timer came, and what it noted."""
         changes = self.timer.changes
-        if not self._times or changes == self._saved_changes:
+        if not self.times or changes == self._saved_changes:
             return defer.succeed(None)
         progress = self.timer.progress()
 
@@ -133,7 +134,7 @@ class WaitingMessages:
 
     def clean(self) -> None:
         """Delete files of the timer's log in which nothing waits any more."""
-        if self._times:
+        if self.times:
             self.timer.clean()
 
     def _flushed(self) -> defer.Deferred[bool]:

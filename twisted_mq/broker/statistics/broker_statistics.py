@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 import attrs
 
 from twisted_mq.broker.statistics.counters import Counter, Counters, CountersBy, Rate, Sampler
+from twisted_mq.broker.statistics.creation_times import CreationTimes
 from twisted_mq.broker.statistics.distributions import SIZE_LIMITS, TRANSACTION_LIMITS_SECONDS, Distributions
 from twisted_mq.broker.statistics.request_times import RequestTimes
 from twisted_mq.protocol.names.system_topics import is_system_topic
@@ -49,6 +50,7 @@ class BrokerStatistics:
     EXCEPTION; `registrations` for CONSUMER and PRODUCER. `revive_reads` counts what was read of the revive log by group,
     topic, queue of that log and kind (CK, ACK), `revived` what came back by group, topic and status of the put.
     `rolled_back` counts transactions by topic, `committed` has how old they were, in seconds, when they were committed.
+    `creations` has how long requests took that make topics and groups.
     `put_sizes`, of sends by topic, and `request_times` are there where figures are shown: see `measure`.
     `zone` is where mornings begin, None for the machine's zone.
     """
@@ -74,6 +76,7 @@ class BrokerStatistics:
     revived: collections.Counter[tuple[str, str, str]] = attrs.field(factory=collections.Counter, repr=False)
     rolled_back: collections.Counter[str] = attrs.field(factory=collections.Counter, repr=False)
     committed: Distributions[str] = attrs.field(factory=lambda: Distributions(TRANSACTION_LIMITS_SECONDS), repr=False)
+    creations: CreationTimes = attrs.field(factory=CreationTimes, repr=False)
     put_sizes: Distributions[str] | None = None
     request_times: RequestTimes | None = None
     zone: datetime.tzinfo | None = None

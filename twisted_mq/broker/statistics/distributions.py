@@ -14,6 +14,10 @@ LATENCY_LIMITS_MS = (1, 3, 5, 7, 10, 100, 1000, 2000, 3000)
 """Of one request (Apache: RemotingMetricsManager.getMetricsView)."""
 TRANSACTION_LIMITS_SECONDS = (5, 60, 600, 3600, 43_200, 86_400)
 """From the birth of a half message to its commit (Apache: BrokerMetricsManager.getMetricsView)."""
+CREATION_LIMITS_MS = (10, 100, 1000, 3000, 5000)
+"""Of a request that makes a topic or a group (Apache: BrokerMetricsManager.registerMetricsView)."""
+DELAY_LIMITS_SECONDS = (60, 600, 3600, 43_200, 86_400, 259_200)
+"""From the birth of a timed message to its time (Apache: DefaultStoreMetricsManager.getMetricsView)."""
 
 Key = TypeVar("Key")
 

@@ -10,6 +10,7 @@ from twisted.internet import defer, reactor
 from twisted.trial.unittest import TestCase
 from twisted.web.client import Agent, readBody
 
+from twisted_mq.broker.metrics.timer import BOUNDS_SECONDS
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.service import make_broker
 from twisted_mq.config.errors import ConfigError
@@ -142,6 +143,72 @@ class FiguresTest(PageCase):
                 ("rocketmq_finish_message_latency_count", None): 2,
                 ("rocketmq_finish_message_latency_sum", None): 62,
             },
+        )
+
+    async def test_the_timer_is_shown_by_topic_and_by_when_messages_are_due(self) -> None:
+        await self.start()
+        broker = self.broker.controller
+        later = {**SEND, "g": str(broker.now_ms()), "i": "TIMER_DELAY_SEC\x013000\x02"}
+        await self.ask(RequestCode.SEND_MESSAGE_V2, later, b"later")
+        broker.waiting.timer.turn()
+        _, text = await self.get("/metrics")
+        disk = {"storage_type": "local", "storage_medium": "disk"}
+        common = {"cluster": "DefaultCluster", "node_type": "broker", "node_id": "b", **disk}
+        found = {
+            (name.removeprefix("rocketmq_"), frozenset(dict(pairs).items() - common.items())): value
+            for (name, pairs), value in samples(text).items()
+            if name.startswith(("rocketmq_tim", "rocketmq_delay"))
+        }
+        topic = ("topic", "T")
+        bounds = {
+            bound: found["timer_message_snapshot", frozenset({("timer_bound_s", str(bound))})]
+            for bound in BOUNDS_SECONDS
+        }
+        self.assertEqual(bounds, {bound: float(bound == 3600) for bound in BOUNDS_SECONDS})
+        told = {
+            name: found[name, frozenset()]
+            for name in ("timer_enqueue_lag", "timer_enqueue_latency", "timer_dequeue_lag")
+        }
+        self.assertEqual(told, {"timer_enqueue_lag": 0, "timer_enqueue_latency": 0, "timer_dequeue_lag": 1})
+        by_topic = {
+            name: found[name, frozenset({topic})]
+            for name in ("timing_messages", "timer_enqueue_total", "delay_message_latency_count")
+        }
+        self.assertEqual(set(by_topic.values()), {1})
+        limits = ("60.0", "600.0", "3600.0", "43200.0", "86400.0", "259200.0", "+Inf")
+        buckets = [found["delay_message_latency_bucket", frozenset({topic, ("le", limit)})] for limit in limits]
+        self.assertEqual(buckets, [0, 0, 1, 1, 1, 1, 1])
+        self.assertNotIn(("timer_dequeue_total", frozenset({topic})), found)
+
+    async def test_a_slave_s_timer_is_not_shown_as_late(self) -> None:
+        await self.start(broker_role="SLAVE", broker_id=1)
+        _, text = await self.get("/metrics")
+        self.assertEqual([name for name, _ in samples(text) if name.startswith("rocketmq_timer")], [])
+
+    async def test_times_of_creations_have_apaches_limits(self) -> None:
+        await self.start()
+        await self.ask(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {}, b'{"groupName":"G"}')
+        _, text = await self.get("/metrics")
+        limits = [
+            dict(pairs)["le"]
+            for (name, pairs), _ in samples(text).items()
+            if name == "rocketmq_consumer_group_create_execution_time_bucket"
+            and dict(pairs)["invocation_status"] == "success"
+        ]
+        self.assertEqual(limits, ["10.0", "100.0", "1000.0", "3000.0", "5000.0", "+Inf"])
+
+    async def test_retried_and_dead_messages_are_counted_apart(self) -> None:
+        await self.start()
+        for topic in ("T", "%RETRY%G", "%DLQ%G"):
+            await self.ask(RequestCode.SEND_MESSAGE_V2, {**SEND, "b": topic}, b"one")
+        _, text = await self.get("/metrics")
+        found = {
+            (name.removeprefix("rocketmq_"), *(value for key, value in sorted(pairs) if key in ("topic", "group")))
+            for name, pairs in samples(text)
+            if name.endswith("_offset") and name.startswith(("rocketmq_producer", "rocketmq_topic"))
+        }
+        self.assertEqual(
+            found, {("producer_offset", "T"), ("topic_retry_offset", "%RETRY%G"), ("topic_dlq_offset", "G")}
         )
 
     async def test_what_is_not_known_is_not_shown_as_nothing(self) -> None:

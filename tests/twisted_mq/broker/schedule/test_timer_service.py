@@ -381,3 +381,16 @@ def test_recall_holds_for_a_message_that_rolled_while_the_broker_was_stopped(tmp
     waiting.restart(clean=True)
     waiting.clock.now += 500_000
     assert settle(waiting, 5) == [2]
+
+
+def test_what_comes_leaves_and_how_far_ahead_it_is_asked_for_is_counted_by_topic(tmp_path: Path) -> None:
+    waiting = Waiting(tmp_path)
+    waiting.send(b"soon", 5_000)
+    waiting.send(b"later", 90_000, topic="Other")
+    waiting.run(10)
+    counts = waiting.timer.counts
+    assert (counts.noted, counts.taken) == ({"T": 1, "Other": 1}, {"T": 1})
+    assert {topic: (spread.counts[:3], spread.total) for topic, spread in counts.delays.items()} == {
+        "T": ([1, 0, 0], 4.0),
+        "Other": ([0, 1, 0], 89.0),
+    }

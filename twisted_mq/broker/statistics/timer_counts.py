@@ -1,0 +1,29 @@
+"""What the timer did since it started, by the topics that its messages are for (Apache: DefaultStoreMetricsManager)."""
+
+from __future__ import annotations
+
+import collections
+
+import attrs
+
+from twisted_mq.broker.statistics.distributions import DELAY_LIMITS_SECONDS, Distributions
+
+
+@attrs.frozen(eq=False)
+class TimerCounts:
+    """`noted` are messages that were put on the wheel or were due at once, `taken` those that left it, to their place or to
+    the timer's topic anew; `delays` has from their birth to their time, in whole seconds.
+    """
+
+    noted: collections.Counter[str] = attrs.field(factory=collections.Counter)
+    taken: collections.Counter[str] = attrs.field(factory=collections.Counter)
+    delays: Distributions[str] = attrs.field(factory=lambda: Distributions(DELAY_LIMITS_SECONDS))
+
+    def note(self, topic: str, delay_ms: int) -> None:
+        """A message came, which asked for such a delay."""
+        self.noted[topic] += 1
+        self.delays[topic].record(max(0, delay_ms) // 1000)
+
+    def take(self, topic: str) -> None:
+        """A message left."""
+        self.taken[topic] += 1
