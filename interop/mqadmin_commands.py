@@ -95,6 +95,8 @@ queryMsgTraceById -i KEY
 dumpCompactionLog -f EXPORTS/nosuch
 getColdDataFlowCtrInfo -b BROKER
 getColdDataFlowCtrInfo -c DefaultCluster
+setCommitLogReadAheadMode -b BROKER -m 1
+setCommitLogReadAheadMode -c DefaultCluster -m 0
 updateColdDataFlowCtrGroupConfig -b BROKER -g GROUP -v 1000
 updateColdDataFlowCtrGroupConfig -c DefaultCluster -g GROUP -v 1000
 removeColdDataFlowCtrGroupConfig -b BROKER -g GROUP
@@ -109,12 +111,6 @@ statsAll -t TOPIC
 statsAll -a -t TOPIC
 """.strip().splitlines()
 """Commands that show rates of the last minute: a broker knows them after ten seconds."""
-
-REFUSED_BY_OURS = """
-setCommitLogReadAheadMode -b BROKER -m 1
-setCommitLogReadAheadMode -c DefaultCluster -m 0
-""".strip().splitlines()
-"""Commands whose codes this project's broker refuses, with the reasons in docs/reference/request-codes.md."""
 
 ALONE = ("brokerConsumeStats", "consumeMessage", "queryMsgByUniqueKey", "sendMessage")
 """Commands that keep a client in a static field, which ends with the first call: each has a virtual machine of its own."""

@@ -19,7 +19,6 @@ from interop.mqadmin_commands import (
     ALONE,
     COMMANDS,
     ENDLESS,
-    REFUSED_BY_OURS,
     SAMPLED,
     SETTINGS,
     THROWN,
@@ -199,18 +198,6 @@ def test_output_has_apaches_shape(stage: Stage, cluster: Cluster, our_client_pro
     if cluster.kind == "apache":
         SHAPES_OF_APACHE[command] = shape
     assert shape == SHAPES_OF_APACHE.get(command, shape)
-
-
-@pytest.mark.parametrize("command", REFUSED_BY_OURS)
-def test_what_only_apaches_broker_knows(
-    stage: Stage, cluster: Cluster, our_client_process: OurPeer, command: str
-) -> None:
-    """The same shape on Apache's; on ours both tools fail."""
-    printed = stage.run(command)
-    if cluster.kind == "ours":
-        assert stage.run_ours(our_client_process, command)["err"]
-    else:
-        _compare_ours(stage, our_client_process, command, printed, shape_of(printed, stage.names))
 
 
 @pytest.mark.parametrize("command", SAMPLED)

@@ -76,6 +76,8 @@ class StoreConfig:
     max_transfer_bytes_on_message_in_disk: int = 64 << 10
     max_transfer_count_on_message_in_disk: int = 8
     access_message_in_memory_max_ratio: int = 40
+    data_read_ahead_enable: bool = True
+    """Whether the kernel reads the log ahead of what is looked at."""
     check_crc_on_recover: bool = True
     message_delay_level: str = DEFAULT_DELAY_LEVELS
     message_index_enable: bool = True

@@ -134,6 +134,7 @@ class FileMessageStore:
         try:
             self._recover(clean)
             self._directory.mark_running()
+            self._log.read_at_random(not self.config.data_read_ahead_enable)
         except BaseException as error:
             self._release()
             self._directory.close(clean=False)
@@ -232,6 +233,7 @@ class FileMessageStore:
         self._reader.configure(config)
         self._appender.configure(config)
         self.retention.configure(config)
+        self._log.read_at_random(not config.data_read_ahead_enable)
 
     # Writing
 

@@ -31,7 +31,6 @@ REASONS_BY_TIER = {
 
 REASONS: dict[RequestCode, str] = {
     RequestCode.POP_ROLLBACK: "pops are noted in the revive log only, there is nothing to roll back",
-    RequestCode.SET_COMMITLOG_READ_MODE: "the log's read-ahead is left to the kernel",
 }
 
 

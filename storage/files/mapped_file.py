@@ -20,7 +20,14 @@ from contextlib import contextmanager, suppress
 from twisted_mq.storage.errors import StoreFull
 from twisted_mq.storage.files.descriptors import Mappings
 from twisted_mq.storage.files.directory import sync_directory
-from twisted_mq.storage.files.system_calls import Allocate, Sync, data_ranges, fdatasync, posix_fallocate
+from twisted_mq.storage.files.system_calls import (
+    Allocate,
+    Sync,
+    data_ranges,
+    fdatasync,
+    posix_fallocate,
+    read_at_random,
+)
 
 NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 _CLEAR_CHUNK = 1 << 20
@@ -34,7 +41,7 @@ class MappedFile:
     `view` is writable, `readable` is not; both are mapped at first use. `open_view` is `view` where that is mapped
     now. `wrote` is the position behind the last byte written (of the file in use its owner knows it better),
     `allocated` the one behind the last byte that may be. `unsafe_names` is how many of the last parts of the path may
-    not be on disk: an fdatasync puts no name there.
+    not be on disk: an fdatasync puts no name there. `at_random`: see `read_at_random`.
     """
 
     __slots__ = (
@@ -42,6 +49,7 @@ class MappedFile:
         "_mappings",
         "_readable",
         "allocated",
+        "at_random",
         "first_offset",
         "open_view",
         "path",
@@ -64,6 +72,7 @@ class MappedFile:
         self.wrote = 0
         self.allocated = 0
         self.unsafe_names = _NAME_DEPTH
+        self.at_random = False
         self._allocate = allocate
         self._mappings = mappings
         self.open_view: memoryview | None = None
@@ -113,8 +122,21 @@ class MappedFile:
         return self.open_view
 
     def _is_mapped(self) -> None:
+        if self.at_random:
+            self._advise()
         if self._mappings is not None:
             self._mappings.add(self)
+
+    def read_at_random(self, at_random: bool) -> None:
+        """Have the kernel read no pages ahead of what is looked at, or do so again; also of mappings to come."""
+        if at_random != self.at_random:
+            self.at_random = at_random
+            self._advise()
+
+    def _advise(self) -> None:
+        for view in (self.open_view, self._readable):
+            if view is not None:
+                read_at_random(view, self.at_random)
 
     @property
     def readable(self) -> memoryview:

@@ -106,6 +106,15 @@ def touch(view: memoryview, start: int, end: int) -> None:
     view[start : end : mmap.PAGESIZE] = bytes(-(-(end - start) // mmap.PAGESIZE))
 
 
+def read_at_random(view: memoryview, at_random: bool) -> None:
+    """Have the kernel read no more of a mapping than is looked at, or ahead again; on other systems nothing."""
+    advice = getattr(mmap, "MADV_RANDOM" if at_random else "MADV_NORMAL", None)
+    if advice is not None:
+        mapping = view.obj
+        assert isinstance(mapping, mmap.mmap)
+        mapping.madvise(advice)
+
+
 def descriptor_limit() -> int:
     """How many descriptors this process may have now."""
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0] if UNIX else USUAL_DESCRIPTORS

@@ -50,6 +50,7 @@ class CommitLog:
         self._flush_end = COMMITTED
         self._next_file: NextFile | None = None
         self._prepare_bytes = 0
+        self._at_random = False
 
     def prepare_files(self, next_file: NextFile, near_end_bytes: int) -> None:
         """From now on have the next file made ahead when the end of the last one is so near."""
@@ -94,7 +95,14 @@ class CommitLog:
             self.base, self.limit = _NOWHERE, 0
         return truncation
 
+    def read_at_random(self, at_random: bool) -> None:
+        """Have the kernel read nothing ahead of what is looked at, or do so again (Apache: scanFileAndSetReadMode)."""
+        self._at_random = at_random
+        for file in self.files.files:
+            file.read_at_random(at_random)
+
     def _activate(self, file: MappedFile) -> None:
+        file.read_at_random(self._at_random)
         self.base = file.first_offset
         self.view = file.view
         self._readable = file.readable

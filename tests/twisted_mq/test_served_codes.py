@@ -64,7 +64,7 @@ def test_client_reads_the_headers_that_the_registry_says() -> None:
         (RequestCode.PULL_MESSAGE, "served by the broker"),
         (RequestCode.REGISTER_BROKER, "refused: not yet"),
         (RequestCode.TRIGGER_DELETE_FILES, "refused: nothing in 5.3.3 serves it"),
-        (RequestCode.SET_COMMITLOG_READ_MODE, "refused: the log's read-ahead is left to the kernel"),
+        (RequestCode.POP_ROLLBACK, "refused: pops are noted in the revive log only, there is nothing to roll back"),
         (RequestCode.GET_CONSUMER_RUNNING_INFO, "served by the broker and the client"),
         (RequestCode.GET_BROKER_CONFIG, "served by the broker; refused: there is no broker container: a process runs one broker"),
     ],
@@ -77,10 +77,10 @@ def test_row_tells_who_serves_a_code_or_why_nobody_does(code: RequestCode, text:
 
 def test_refused_means_request_code_not_supported() -> None:
     broker = BrokerInMemory()
-    answer = broker.connect().ask(RequestCode.SET_COMMITLOG_READ_MODE)
+    answer = broker.connect().ask(RequestCode.POP_ROLLBACK)
     assert (answer.code, answer.remark) == (
         ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
-        " request type 2004 not supported",
+        " request type 200056 not supported",
     )
 
 

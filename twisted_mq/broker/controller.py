@@ -28,6 +28,7 @@ from twisted_mq.broker.schedule.postpone import Postponement
 from twisted_mq.broker.schedule.waiting_messages import WaitingMessages
 from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
 from twisted_mq.broker.statistics.call_times import TimedCall
+from twisted_mq.broker.store_options import store_config
 from twisted_mq.broker.tables import BrokerTables
 from twisted_mq.broker.topics.other_brokers import OtherBrokers
 from twisted_mq.broker.topics.static_topics import StaticTopics
@@ -156,6 +157,10 @@ class BrokerController:
     def address(self) -> str:
         """The advertised address as host:port."""
         return f"{self.advertised_ip}:{self.port}"
+
+    def configure_store(self) -> None:
+        """Have the store take over the options as they are now."""
+        self.store.configure(store_config(self.options, self.store_host))
 
     def dispatch(self) -> bool:
         """Make what was appended visible, then answer the requests that waited for it; whether a slave has more left.

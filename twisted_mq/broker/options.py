@@ -274,6 +274,9 @@ class BrokerOptions(MetricsOptions):
     access_message_in_memory_max_ratio: int = option(
         "accessMessageInMemoryMaxRatio", 40, "percent of memory whose messages count as recent", low=0, high=100
     )
+    data_read_ahead_enable: bool = option(
+        "dataReadAheadEnable", True, "the kernel reads the log ahead of what is looked at", remote=True
+    )
     use_server_side_reset_offset: bool = option(
         "useServerSideResetOffset",
         True,

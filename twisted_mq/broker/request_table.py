@@ -140,10 +140,10 @@ def _processors(broker: BrokerController) -> Iterator[RequestProcessor]:
     yield AdminClientsProcessor(options, store, topics, groups, consumers, producers)
     yield AdminOffsetsProcessor(options, store, topics, groups, offsets, consumers, broker.polling, broker.long_answers)
     yield AdminConfigProcessor(
-        options, broker.now_ms, store, topics, groups, broker.advertised_ip, broker.port, broker.ha
+        options, broker.now_ms, broker.configure_store, topics, groups, broker.advertised_ip, broker.port, broker.ha
     )
     yield AdminAbsentPartsProcessor()
-    yield AdminColdDataProcessor(broker.cold_reads)
+    yield AdminColdDataProcessor(broker.cold_reads, options, broker.configure_store)
     yield AdminCleaningProcessor(store, topics, broker.turns)
     yield BrokerStatsProcessor(options, broker.statistics)
     yield QueryMessagesProcessor(options, store, consumers)

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.mappings import read_at_random
 from twisted_mq.protocol.layouts.record import read_mark
 from twisted_mq.protocol.layouts.record_codec import encode_record
+from twisted_mq.storage.files.system_calls import LINUX
 from twisted_mq.storage.log.commit_log import CommitLog
 
 SIZE = 1000
@@ -134,3 +136,18 @@ def test_empty_log_begins_at_zero(log: CommitLog) -> None:
     assert (log.min_offset, log.max_offset, log.largest_record, log.read(0, 1)) == (0, 0, 992, None)
     log.truncate(0)
     assert append(log, 100) == 0
+
+
+@pytest.mark.skipif(not LINUX, reason="only Linux says what it was told of a mapping")
+def test_log_is_read_at_random_where_that_is_asked_for_also_in_files_to_come(tmp_path: Path, log: CommitLog) -> None:
+    for _ in range(2):
+        append(log, 900)
+    assert read_at_random(tmp_path) == [False, False]
+    log.read_at_random(True)
+    append(log, 900)
+    assert read_at_random(tmp_path) == [True, True, True]
+    log.files.files[0].release()
+    assert log.read(0, 900) == record(0, 900)
+    assert read_at_random(tmp_path) == [True, True, True]
+    log.read_at_random(False)
+    assert read_at_random(tmp_path) == [False, False, False]

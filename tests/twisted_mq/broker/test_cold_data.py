@@ -12,6 +12,7 @@ from tests.support.broker import BrokerInMemory
 from twisted_mq.broker.cold_reads import BUSY, REMEMBERED_MS, ColdReads
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.processors.admin_absent_parts import CHECK_ERROR, NO_ROCKSDB
+from twisted_mq.broker.processors.admin_cold_data import READ_AHEAD_MODE
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.headers import PullMessageRequestHeader, SendMessageRequestHeader
@@ -117,6 +118,31 @@ class ColdPullTests(SynchronousTestCase):
         self.assertEqual(answers[1].remark, BUSY)
         broker.controller.cold_reads.begin_period()
         self.assertEqual(peer.ask(RequestCode.PULL_MESSAGE, encode_header(pull)).code, 0)
+
+
+class ReadModeTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.broker = BrokerInMemory()
+        self.peer = self.broker.connect()
+
+    def ask(self, fields: dict[str, str]) -> tuple[int, str | None]:
+        answer = self.peer.ask(RequestCode.SET_COMMITLOG_READ_MODE, fields)
+        return answer.code, answer.remark
+
+    def test_the_store_is_told_how_its_log_is_read(self) -> None:
+        for mode, ahead in (("1", False), ("0", True)):
+            told = self.ask({READ_AHEAD_MODE: mode})
+            self.assertEqual(told, (0, f"set commitlog readahead mode success, mode: {mode}"))
+            self.assertEqual(self.broker.store.config.data_read_ahead_enable, ahead)
+
+    def test_other_modes_are_refused_in_apaches_words(self) -> None:
+        error = "set commitlog readahead mode "
+        self.assertEqual(self.ask({}), (ResponseCode.SYSTEM_ERROR, error + "param error"))
+        self.assertEqual(self.ask({"mode": "1"}), (ResponseCode.SYSTEM_ERROR, error + "failed"))
+        self.assertEqual(self.ask({READ_AHEAD_MODE: "one"}), (ResponseCode.SYSTEM_ERROR, error + "failed"))
+        told = self.ask({READ_AHEAD_MODE: "2"})
+        self.assertEqual(told, (ResponseCode.INVALID_PARAMETER, error + "param value error"))
+        self.assertTrue(self.broker.store.config.data_read_ahead_enable)
 
 
 class AbsentPartsTests(SynchronousTestCase):

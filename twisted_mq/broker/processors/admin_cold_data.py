@@ -1,26 +1,39 @@
-"""Thresholds for reads of cold data: codes 2001, 2002, 2003 (Apache: AdminBrokerProcessor)."""
+"""Reads of cold data: their thresholds, and reads of the log at random; codes 2001 to 2004 (Apache: AdminBrokerProcessor)."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from twisted_mq.broker.cold_reads import ColdReads
+from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.config.errors import ConfigError
 from twisted_mq.config.properties import parse_properties
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.text.fastjson import dumps
+from twisted_mq.protocol.text.java import parse_int
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.remoting.channel import Answer, Channel
 
+READ_AHEAD_MODE = "READ_AHEAD_MODE"
+"""The field that says how (Apache: FIleReadaheadMode)."""
+AHEAD, AT_RANDOM = 0, 1
+"""MADV_NORMAL, MADV_RANDOM."""
+
 
 class AdminColdDataProcessor:
-    """Sets, drops and shows them."""
+    """Thresholds are set, dropped and shown."""
 
-    def __init__(self, reads: ColdReads) -> None:
+    def __init__(self, reads: ColdReads, options: BrokerOptions, configure: Callable[[], None]) -> None:
+        """`configure` has the store take over the options."""
         self._reads = reads
+        self._options = options
+        self._configure = configure
         self.processors = {
             RequestCode.UPDATE_COLD_DATA_FLOW_CTR_CONFIG: self.update,
             RequestCode.REMOVE_COLD_DATA_FLOW_CTR_CONFIG: self.remove,
             RequestCode.GET_COLD_DATA_FLOW_CTR_INFO: self.info,
+            RequestCode.SET_COMMITLOG_READ_MODE: self.read_mode,
         }
 
     def update(self, channel: Channel, command: RemotingCommand) -> Answer:
@@ -41,3 +54,16 @@ class AdminColdDataProcessor:
     def info(self, channel: Channel, command: RemotingCommand) -> Answer:
         """The thresholds, and what was read since the period began."""
         return command.answer(body=dumps(self._reads.figures()))
+
+    def read_mode(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """Have the kernel read the log ahead, or only what is looked at, until the broker stops."""
+        if not command.ext_fields:
+            raise BrokerError(ResponseCode.SYSTEM_ERROR, "set commitlog readahead mode param error")
+        mode = parse_int(command.ext_fields.get(READ_AHEAD_MODE))
+        if mode is None:
+            raise BrokerError(ResponseCode.SYSTEM_ERROR, "set commitlog readahead mode failed")
+        if mode not in (AHEAD, AT_RANDOM):
+            raise BrokerError(ResponseCode.INVALID_PARAMETER, "set commitlog readahead mode param value error")
+        self._options.data_read_ahead_enable = mode == AHEAD
+        self._configure()
+        return command.answer(remark=f"set commitlog readahead mode success, mode: {mode}")

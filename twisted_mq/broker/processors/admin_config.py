@@ -12,7 +12,6 @@ from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGro
 from twisted_mq.broker.ha.service import HAService
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.shown_settings import settings_text
-from twisted_mq.broker.store_options import store_config
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.config.errors import ConfigError, KeyNotAllowed
 from twisted_mq.config.options import parse_updates
@@ -22,11 +21,9 @@ from twisted_mq.protocol.bodies import DataVersion, encode_body
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.headers import GetBrokerConfigResponseHeader
-from twisted_mq.protocol.layouts.host import pack_host
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import encode_header
 from twisted_mq.remoting.channel import Answer, Channel
-from twisted_mq.storage.interfaces import IMessageStore
 
 
 class AdminConfigProcessor:
@@ -38,7 +35,7 @@ class AdminConfigProcessor:
         self,
         options: BrokerOptions,
         now_ms: Callable[[], int],
-        store: IMessageStore,
+        configure_store: Callable[[], None],
         topics: TopicConfigManager,
         groups: SubscriptionGroupManager,
         ip: str,
@@ -47,7 +44,7 @@ class AdminConfigProcessor:
     ) -> None:
         self._options = options
         self._now_ms = now_ms
-        self._store = store
+        self._configure_store = configure_store
         self._topics = topics
         self._groups = groups
         self._ip = ip
@@ -94,7 +91,7 @@ class AdminConfigProcessor:
         if not changes:
             return
         self._groups.auto_create = options.auto_create_subscription_group
-        self._store.configure(store_config(options, pack_host(self._ip, self._port)))
+        self._configure_store()
         if "broker_permission" in changes:  # clients learn of it from the name servers
             self._topics.changed_as_a_whole()
         self._version = self._version.next_version(self._now_ms(), self._version.state_version)

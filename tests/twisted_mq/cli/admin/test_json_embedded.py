@@ -73,6 +73,7 @@ remappingStaticTopic -b broker-a -t spread
 updateColdDataFlowCtrGroupConfig -b BROKER -g {GROUP} -v 1000
 getColdDataFlowCtrInfo -b BROKER
 removeColdDataFlowCtrGroupConfig -b BROKER -g {GROUP}
+setCommitLogReadAheadMode -b BROKER -m 1
 resetMasterFlushOffset -b BROKER -o 0
 deleteSubGroup -b BROKER -g spare
 deleteTopic -c CLUSTER -t spare
@@ -83,7 +84,6 @@ ELSEWHERE = {
     "startMonitoring": "endless",
     "queryMsgTraceById": "needs traces",
     "dumpCompactionLog": "reads a file",
-    "setCommitLogReadAheadMode": "the broker refuses it",
     **{f"{verb}{noun}": "needs accounts" for noun in ("User", "Acl") for verb in ("create", "update", "delete", "get")},
     **{f"{verb}{noun}": "needs accounts" for noun in ("User", "Acl") for verb in ("list", "copy")},
 }
