@@ -17,7 +17,7 @@ import pytest
 import yaml
 from twisted.logger import capturedLogs
 
-from twisted_mq.broker.metrics import builtin, exporter, own, pops
+from twisted_mq.broker.metrics import builtin, exporter, own, pops, timer
 from twisted_mq.broker.tap import Options as BrokerCommand
 from twisted_mq.metrics import process
 from twisted_mq.namesrv.tap import Options as NamesrvCommand
@@ -26,10 +26,7 @@ DEPLOY = Path(__file__).parents[2] / "deploy"
 COMMANDS = {"mqbroker": BrokerCommand, "mqnamesrv": NamesrvCommand}
 CONFIGS = {"mqbroker": "broker.conf", "mqnamesrv": "namesrv.conf"}
 FIGURES = {
-    *(
-        family.name
-        for family in (*builtin.FAMILIES, *pops.FAMILIES, *exporter.FAMILIES, *own.FAMILIES, *process.FAMILIES)
-    ),
+    *(family.name for module in (builtin, timer, pops, exporter, own, process) for family in module.FAMILIES),
     *("up", "process_open_fds", "process_max_fds", "process_cpu_seconds_total", "process_resident_memory_bytes"),
 }
 LANGUAGE = {"sum", "by", "max", "rate", "increase", "topk", "and", "unless", "on"}
