@@ -18,6 +18,8 @@ _OF_TABLES = frozenset({"owner", "provider", "location", "comment", "external", 
 _OF_STREAMS = frozenset({"checkpointlocation", "queryname"})
 """Spark's own options of a stream, which sinks are given too."""
 _SPARKS_OWN = _OF_TABLES | _OF_STREAMS
+SECRETS = frozenset({"accessKey", "secretKey", "securityToken"})
+"""Options whose values no error shows."""
 _AGAIN = "option."
 """Before which Spark repeats the options of a table."""
 
@@ -34,9 +36,13 @@ def named(given: Mapping[str, str], names: Sequence[str], untold: Sequence[str] 
         if name is not None:
             found[name] = value
         elif key.lower() not in _SPARKS_OWN and not key.lower().startswith(_AGAIN):
-            close = difflib.get_close_matches(key.lower(), by_lower_name, 1)
-            hint = f", is {by_lower_name[close[0]]} meant?" if close else ""
-            raise WrongOption(key, value, f"no such option{hint}; there are {', '.join(names)}")
+            close = [by_lower_name[one] for one in difflib.get_close_matches(key.lower(), by_lower_name, 1)]
+            hint = f", is {close[0]} meant?" if close else ""
+            raise WrongOption(
+                key,
+                "..." if SECRETS.intersection(close) else value,
+                f"no such option{hint}; there are {', '.join(names)}",
+            )
     return found
 
 

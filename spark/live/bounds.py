@@ -10,9 +10,10 @@ from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.spark.errors import WrongOption
 from twisted_mq.spark.live.cluster import Cluster
 from twisted_mq.spark.live.errors import OffsetsLost
+from twisted_mq.spark.live.held import Held, at_time_of_both, first_of_both
 from twisted_mq.spark.live.offset_maps import EARLIEST, LATEST, Offsets, parse_offsets
 from twisted_mq.spark.live.pulling import queue_text
-from twisted_mq.spark.live.queue_offsets import first_offsets, group_offsets, next_offsets, offsets_at
+from twisted_mq.spark.live.queue_offsets import group_offsets, next_offsets
 
 WORDS = {"earliest": EARLIEST, "latest": LATEST}
 GROUP = "group"
@@ -40,22 +41,28 @@ def parse_bound(name: str, text: str, otherwise: int) -> Bound:
 
 
 def resolve(
-    bound: Bound, cluster: Cluster, queues: Sequence[MessageQueue], group: str, *, fail_on_data_loss: bool = True
+    bound: Bound,
+    cluster: Cluster,
+    queues: Sequence[MessageQueue],
+    group: str,
+    held: Held | None = None,
+    *,
+    fail_on_data_loss: bool = True,
 ) -> Offsets:
     """The offset of each queue. A group's is the earliest where it has committed none.
 
     Raises WrongOption for offsets of queues that there are not or that lie behind the end, OffsetsLost for those that are
-    no longer kept; without `fail_on_data_loss` the first that is kept stands for these.
+    no longer kept, by brokers or files `held`; without `fail_on_data_loss` the first that is kept stands for these.
     """
     if bound.timestamp_ms is not None:
-        return offsets_at(cluster, queues, bound.timestamp_ms)
+        return at_time_of_both(cluster, queues, bound.timestamp_ms, held)
     named = dict(bound.offsets or {})
     _check_queues(bound, named, queues)
     if bound.of_group:
         named = group_offsets(cluster, queues, group)
     wanted = {queue: named.get(queue, bound.otherwise) for queue in queues}
     ends = next_offsets(cluster, queues) if named or LATEST in wanted.values() else {}
-    firsts = first_offsets(cluster, queues) if named or EARLIEST in wanted.values() else {}
+    firsts = first_of_both(cluster, queues, held) if named or EARLIEST in wanted.values() else {}
     marks = {EARLIEST: firsts, LATEST: ends}
     found = {queue: marks[offset][queue] if offset in marks else offset for queue, offset in wanted.items()}
     for queue in named:

@@ -42,6 +42,8 @@ class LiveOptions:
     | sql | an SQL92 expression that the broker selects by (its enablePropertyFilter) | all |
     | group | the consumer group that brokers see | SPARK_SOURCE |
     | commitOffsets | stream: true: after each batch the group's offsets become the last read plus one | false |
+    | backfill | store directories of brokers, of slaves, or copies, with commas between: what they have is read there | none |
+    | brokerName | with backfill: the broker of each store, with commas between | none |
     | readFrom | `master` or `slave`: who is asked first; the others are asked where those do not answer | master |
     | pullMessages | messages that a pull asks for; brokers bring 32 at most unless they are told otherwise | 32 |
     | pullsInFlight | pulls of a task that are under way at once | 32 |
@@ -49,6 +51,7 @@ class LiveOptions:
 
     In JSON, `{"Orders": {"broker-a": {"0": 17, "1": -2}}}`, -2 is the earliest and -1 the latest; queues left out begin at the
     earliest and end at the latest. `group` is what the group would consume next, the earliest where it has consumed nothing.
+    With `backfill`, files give what they hold of a queue, and brokers the rest, offset by offset; a store may vanish later.
     Queues of a broker that is gone fail a stream, too; with failOnDataLoss=false they wait for it and the others go on.
     """
 
@@ -65,6 +68,8 @@ class LiveOptions:
     group: str = DEFAULT_GROUP
     commit_offsets: bool = False
     limits: PullLimits = attrs.field(factory=PullLimits)
+    stores: tuple[str, ...] = ()
+    broker_names: tuple[str, ...] = ()
     columns: tuple[str, ...] = DEFAULT_COLUMNS
 
 
@@ -109,6 +114,8 @@ _READS: Parsers = {
     "sql": ("selection", _sql),
     "group": ("group", _group),
     "commitOffsets": ("commit_offsets", values.truth),
+    "backfill": ("stores", values.names),
+    "brokerName": ("broker_names", values.names),
     "columns": ("columns", columns),
 }
 _LIMITS: Parsers = {
@@ -135,6 +142,7 @@ def live_options(given: Mapping[str, str]) -> LiveOptions:
             raise WrongOption(both[1], known[both[1]], f"{both[0]} says it already")
     if not any(name in known for name in _ONE_OF[0]):
         raise WrongOption("subscribe", "", "topics are needed: subscribe, or subscribePattern")
+    _check_backfill(known)
     from_slaves = one_of(master=False, slave=True)("readFrom", known.get("readFrom", "master"))
     return LiveOptions(
         access_of(known, from_slaves=from_slaves),
@@ -143,6 +151,16 @@ def live_options(given: Mapping[str, str]) -> LiveOptions:
         limits=PullLimits(**take(known, _LIMITS)),
         **take(known, _READS),
     )
+
+
+def _check_backfill(known: Mapping[str, str]) -> None:
+    for name, other in (("backfill", "brokerName"), ("brokerName", "backfill")):
+        if name in known and other not in known:
+            raise WrongOption(other, "", "backfill and brokerName are needed together: stores, and the broker of each")
+    if "backfill" in known and "sql" in known:
+        raise WrongOption(
+            "sql", known["sql"], "brokers select by it, and files have none: read without backfill, or by tags"
+        )
 
 
 def _bound(known: Mapping[str, str], end: str, otherwise: int) -> Bound | None:

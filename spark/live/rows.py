@@ -36,11 +36,22 @@ class RowMaker:
         self._next_offset = self.stretch.start
 
     def batches(self, bodies: Iterable[bytes]) -> Iterator[pa.RecordBatch]:
-        """Raises LiveError for bytes that are no records."""
+        """Of answers to pulls. Raises LiveError for bytes that are no records."""
+        origin = Origin(broker_name=self.stretch.queue.broker_name)
         for data in _joined(bodies):
-            yield from self._rows(data)
+            yield from self.rows(self._decoded(data), origin)
 
-    def _rows(self, data: bytes) -> Iterator[pa.RecordBatch]:
+    def rows(self, records: Records, origin: Origin) -> Iterator[pa.RecordBatch]:
+        """Of records in the queue's order."""
+        names = [*self.columns, *({_OFFSET} - set(self.columns))]
+        for batch in record_batches(records, names, _exact_tags(self.selection), origin):
+            offsets = np.asarray(batch[_OFFSET])
+            kept = self._new(offsets)
+            rows = batch if kept.all() else batch.filter(pa.array(kept))
+            if rows.num_rows:
+                yield rows.select(list(self.columns))
+
+    def _decoded(self, data: bytes) -> Records:
         log = LogBytes(data, "", 0)
         starts = np.array(log.chained(0, log.size, log.size), np.int64)
         records = intact_records(log, starts, in_place=False)
@@ -49,14 +60,7 @@ class RowMaker:
             raise LiveError(
                 f"{self.stretch}: {log.size - read} bytes of an answer are no records: {log.fault_at(read)}"
             )
-        names = [*self.columns, *({_OFFSET} - set(self.columns))]
-        origin = Origin(broker_name=self.stretch.queue.broker_name)
-        for batch in record_batches(Records(records), names, _exact_tags(self.selection), origin):
-            offsets = np.asarray(batch[_OFFSET])
-            kept = self._new(offsets)
-            rows = batch if kept.all() else batch.filter(pa.array(kept))
-            if rows.num_rows:
-                yield rows.select(list(self.columns))
+        return Records(records)
 
     def _new(self, offsets: np.ndarray) -> Mask:
         """Those that lie in the stretch and behind all before them."""

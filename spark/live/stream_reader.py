@@ -23,6 +23,7 @@ from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.spark.live.bounds import Bound, resolve
 from twisted_mq.spark.live.cluster import Cluster
 from twisted_mq.spark.live.errors import OffsetsLost, QueuesGone
+from twisted_mq.spark.live.held import Held, first_of_both
 from twisted_mq.spark.live.message_sizes import mean_sizes
 from twisted_mq.spark.live.offset_maps import LATEST, OffsetMap, Offsets, flat, nested
 from twisted_mq.spark.live.options import LiveOptions
@@ -38,9 +39,11 @@ log = logging.getLogger(__name__)
 class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Plans in the driver's own process, which it keeps connections in; reads in tasks, by options alone."""
 
-    def __init__(self, options: LiveOptions, columns: Sequence[str]) -> None:
+    def __init__(self, options: LiveOptions, columns: Sequence[str], held: Held | None = None) -> None:
+        """`held`: files that are read before brokers are asked."""
         self.options = options
         self.columns = list(columns)
+        self.held = held
         self._cluster: Cluster | None = None
         self._target: Offsets | None = None
         self._newest: Offsets = {}
@@ -54,10 +57,13 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._cluster
 
     def initialOffset(self) -> OffsetMap:
+        """Raises LiveError, WrongOption; NoCommitLog where files are not there: they may be gone later, not at first."""
+        if self.held is not None:
+            self.held.check()
         queues = subscribed_queues(self.cluster, self.options, missing_ok=True)
         starting = self.options.starting or Bound("startingOffsets", LATEST)
-        fail = self.options.fail_on_data_loss
-        return nested(resolve(starting, self.cluster, queues, self.options.group, fail_on_data_loss=fail))
+        group, fail = self.options.group, self.options.fail_on_data_loss
+        return nested(resolve(starting, self.cluster, queues, group, self.held, fail_on_data_loss=fail))
 
     def getDefaultReadLimit(self) -> ReadLimit:
         if self.options.offsets_per_trigger is not None:
@@ -79,7 +85,7 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             ends = {queue: min(end, self._target[queue]) for queue, end in ends.items() if queue in self._target}
         following = self._following(begun, {queue: ends.get(queue, offset) for queue, offset in begun.items()}, limit)
         new = [queue for queue in ends if queue not in begun]
-        return nested({**following, **(first_offsets(self.cluster, new) if new else {})})
+        return nested({**following, **(first_of_both(self.cluster, new, self.held) if new else {})})
 
     def reportLatestOffset(self) -> OffsetMap:
         """The ends of the queues, for the progress: see `lag`."""
@@ -89,7 +95,7 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [LiveSplit(one) for one in split(stretches(flat(start), flat(end)), self.options.min_partitions)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return read_split(partition, self.options, self.columns)
+        return read_split(partition, self.options, self.columns, self.held)
 
     def commit(self, end: OffsetMap) -> None:
         if self.options.commit_offsets and end != self._committed:

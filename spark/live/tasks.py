@@ -9,6 +9,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
 from twisted_mq.spark.live.cluster import Cluster
+from twisted_mq.spark.live.held import Held
 from twisted_mq.spark.live.options import LiveOptions
 from twisted_mq.spark.live.pulled_bodies import pulled_bodies
 from twisted_mq.spark.live.pulling import Stretch, StretchPull
@@ -30,17 +31,30 @@ class LiveSplit(InputPartition):
     __hash__ = None  # type: ignore[assignment]
 
 
-def read_split(split: InputPartition, options: LiveOptions, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """The rows of one split, in the queue's order. Raises LiveError."""
+def read_split(
+    split: InputPartition, options: LiveOptions, columns: Sequence[str], held: Held | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The rows of one split, in the queue's order: out of files what they hold. Raises LiveError."""
     if not isinstance(split, LiveSplit):
         return  # what Spark hands out where there are no splits
-    pull = StretchPull(
-        split.stretch, options.group, options.selection, options.limits, fail_on_data_loss=options.fail_on_data_loss
-    )
+    stretch = split.stretch
+    maker = RowMaker(stretch, columns, options.selection)
     cluster = Cluster(options.access)
     try:
-        yield from RowMaker(split.stretch, columns, options.selection).batches(pulled_bodies(cluster, pull))
+        for piece in (stretch,) if held is None else held.pieces(stretch, options.selection):
+            if isinstance(piece, Stretch):
+                yield from _pulled(cluster, piece, options, maker)
+            else:
+                yield from maker.rows(piece.records, piece.origin)
     finally:
         cluster.close()
+
+
+def _pulled(cluster: Cluster, stretch: Stretch, options: LiveOptions, maker: RowMaker) -> Iterator[pa.RecordBatch]:
+    """The rows of a stretch, from brokers."""
+    pull = StretchPull(
+        stretch, options.group, options.selection, options.limits, fail_on_data_loss=options.fail_on_data_loss
+    )
+    yield from maker.batches(pulled_bodies(cluster, pull))
     for loss in pull.lost:
         log.warning("messages lost, passed over: %s", loss)

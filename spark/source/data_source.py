@@ -28,13 +28,15 @@ from twisted_mq.spark.columns.schema import columns_named, spark_ddl
 from twisted_mq.spark.errors import WrongOption
 from twisted_mq.spark.live.access_options import NAME_SERVER
 from twisted_mq.spark.live.batch_reader import LiveBatchReader
-from twisted_mq.spark.live.options import live_options
+from twisted_mq.spark.live.options import LiveOptions, live_options
 from twisted_mq.spark.live.stream_reader import LiveStreamReader
 from twisted_mq.spark.sink.options import checked_sink
 from twisted_mq.spark.sink.writer import BatchWriter, StreamWriter
+from twisted_mq.spark.source.held_queues import HeldQueues
 from twisted_mq.spark.source.options import read_options
 from twisted_mq.spark.source.planning import Ends, log_ends
 from twisted_mq.spark.source.store_reader import StoreReader
+from twisted_mq.spark.source.stores import stores_named
 from twisted_mq.spark.source.stream_reader import StoreStreamReader
 
 FORMAT = "rocketmq"
@@ -58,12 +60,12 @@ class RocketMQDataSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         if self._is_live:
-            return LiveBatchReader(live_options(self.options), checked_names(schema))
+            return LiveBatchReader(*self._live(schema))
         return StoreReader(read_options(self.options), checked_names(schema), self.ends)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         if self._is_live:
-            return LiveStreamReader(live_options(self.options), checked_names(schema))
+            return LiveStreamReader(*self._live(schema))
         return StoreStreamReader(read_options(self.options), checked_names(schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
@@ -77,6 +79,11 @@ class RocketMQDataSource(DataSource):
         if self.ends is None and not self._is_live and {"path", "paths"} & {name.lower() for name in self.options}:
             self.ends = log_ends(read_options(self.options))
         return self.__dict__
+
+    def _live(self, schema: StructType) -> tuple[LiveOptions, list[str], HeldQueues | None]:
+        options = live_options(self.options)
+        held = HeldQueues(stores_named(options.stores, options.broker_names)) if options.stores else None
+        return options, checked_names(schema), held
 
     @property
     def _is_live(self) -> bool:

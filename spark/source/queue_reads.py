@@ -33,7 +33,7 @@ from twisted_mq.storage.files.paths import StorePaths, is_topic_name, queue_id_o
 
 _NEAR_BYTES = 4096
 """Records that lie no further apart are read at once."""
-_SMALLEST_TAGS_CODE = -(1 << 31)
+SMALLEST_TAGS_CODE = -(1 << 31)
 """Lower ones lead to a queue's extension."""
 _QUEUES_ASKED = 8
 ENTRIES_A_TASK = 1 << 18
@@ -116,12 +116,12 @@ def _last_entry(store: Store, info: fs.FileInfo, layout: Layout) -> int:
     with locate(store.uri)[0].open_input_file(info.path) as file:
         while low < high:
             middle = (low + high) // 2
-            low, high = (middle + 1, high) if _entries(file, layout, middle, 1)["size"][0] > 0 else (low, middle)
-        last = _entries(file, layout, low - 1, 1) if low else None
+            low, high = (middle + 1, high) if entries_at(file, layout, middle, 1)["size"][0] > 0 else (low, middle)
+        last = entries_at(file, layout, low - 1, 1) if low else None
     return 0 if last is None or last["size"][0] == FILLER_SIZE else int(last["physical_offset"][0])
 
 
-def _entries(file: pa.NativeFile, layout: Layout, begin: int, count: int) -> Entries:
+def entries_at(file: pa.NativeFile, layout: Layout, begin: int, count: int) -> Entries:
     size = layout.entry.itemsize
     return np.frombuffer(file.read_at(count * size, begin * size), layout.entry)
 
@@ -130,7 +130,7 @@ def read_queue(part: QueuePart) -> Iterator[Records | Damage | Missing]:
     """The records that the entries lead to, in the queue's order."""
     try:
         with locate(part.log.store.uri)[0].open_input_file(part.path) as file:
-            entries = _entries(file, part.layout, part.begin, part.end - part.begin)
+            entries = entries_at(file, part.layout, part.begin, part.end - part.begin)
     except FileNotFoundError:
         yield gone(part.log.store, part.path, part.log.begin, part.log.end)
         return
@@ -143,7 +143,7 @@ def read_queue(part: QueuePart) -> Iterator[Records | Damage | Missing]:
             except LogFileGone:
                 yield gone(part.log.store, one.path, begin, end)
                 continue
-            yield from _records(log, offsets[inside] - one.first_offset, sizes[inside])
+            yield from records_of(log, offsets[inside] - one.first_offset, sizes[inside])
 
 
 def _followed(part: QueuePart, entries: Entries) -> tuple[Positions, Numbers]:
@@ -152,12 +152,12 @@ def _followed(part: QueuePart, entries: Entries) -> tuple[Positions, Numbers]:
     kept = (sizes > 0) & (sizes != FILLER_SIZE) & (offsets >= part.log.begin) & (offsets < part.log.end)
     if part.codes:
         codes = entries["tags_code"].astype(np.int64)
-        kept &= np.isin(codes, part.codes) | (codes < _SMALLEST_TAGS_CODE)
+        kept &= np.isin(codes, part.codes) | (codes < SMALLEST_TAGS_CODE)
     order = np.argsort(offsets[kept], kind="stable")
     return offsets[kept][order], sizes[kept][order]
 
 
-def _records(log: OpenLog, positions: Positions, sizes: Numbers) -> Iterator[Records | Damage]:
+def records_of(log: OpenLog, positions: Positions, sizes: Numbers) -> Iterator[Records | Damage]:
     """The records at these positions; what is none there is damage."""
     begin = 0
     while begin < len(positions):

@@ -97,7 +97,7 @@ def _matches(uri: str) -> list[str]:
     for step in steps[plain:]:
         found = [f"{parent}/{name}" for parent in found for name in _children(parent + ask + query, step)]
     if not found:
-        raise NoCommitLog(uri, "no directory matches")
+        raise NoCommitLog(Store(uri).name, "no directory matches")
     return [match + ask + query for match in found]
 
 

@@ -57,4 +57,4 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     store = str(tmp_path_factory.mktemp("live"))
     options = ("mapped_file_size_commit_log=16777216", "enable_property_filter=true")
     with EmbeddedProcess(store, options=options) as server:
-        yield Broker(server.name_server, server.broker)
+        yield Broker(server.name_server, server.broker, store=store)

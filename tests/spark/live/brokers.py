@@ -18,6 +18,7 @@ from twisted_mq.protocol.text.properties import encode_properties
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import encode_header
 from twisted_mq.spark.live.cluster import Access, Cluster
+from twisted_mq.spark.live.connection import Dialling
 from twisted_mq.spark.live.pulled_bodies import pulled_bodies
 from twisted_mq.spark.live.pulling import PullLimits, Selection, Stretch, StretchPull
 from twisted_mq.spark.live.queue_offsets import next_offsets
@@ -30,15 +31,17 @@ NOW_MS = 1_795_216_734_968
 
 @attrs.frozen
 class Broker:
-    """One broker of a running cluster."""
+    """One broker of a running cluster; `store` is its directory where a test looks into it."""
 
     name_server: str
     address: str
     name: str = "broker-a"
+    store: str = ""
+    dialling: Dialling = attrs.field(factory=Dialling)
 
     def cluster(self, **access: object) -> Cluster:
         """Without pauses between tries."""
-        return Cluster(Access((self.name_server,), **access), sleep=lambda seconds: None)  # type: ignore[arg-type]
+        return Cluster(Access((self.name_server,), self.dialling, **access), sleep=lambda seconds: None)  # type: ignore[arg-type]
 
     def topic(self, queues: int = 4, name: str = "") -> str:
         """A new one."""

@@ -34,6 +34,7 @@ def test_all_options_are_read() -> None:
         "tags": "a || b", "group": "G", "commitOffsets": "true", "readFrom": "slave", "pullMessages": "8",
         "pullsInFlight": "3", "columns": "body,topic", "tries": "2", "timeoutSeconds": "4", "tls": "true",
         "tlsCaFile": "/ca", "accessKey": "ada", "secretKey": "s", "owner": "spark",
+        "backfill": "/data/a, s3a://b/store", "brokerName": "a,b",
     }  # fmt: skip
     dialling = Dialling(4, True, "/ca", Credentials("ada", "s"))
     assert live_options(given) == LiveOptions(
@@ -50,6 +51,8 @@ def test_all_options_are_read() -> None:
         commit_offsets=True,
         limits=PullLimits(8, 3),
         columns=("body", "topic"),
+        stores=("/data/a", "s3a://b/store"),
+        broker_names=("a", "b"),
     )
 
 
@@ -71,6 +74,10 @@ def test_all_options_are_read() -> None:
         ({"group": "a b"}, "illegal characters"),
         ({"accessKey": "ada"}, "accessKey and secretKey are needed together"),
         ({"columns": "bodi"}, "no such column"),
+        ({"backfill": "/s"}, "option brokerName='': backfill and brokerName are needed together"),
+        ({"brokerName": "a"}, "option backfill='': backfill and brokerName are needed together"),
+        ({"backfill": "/s", "brokerName": "a", "sql": "b = 1"}, "files have none: read without backfill"),
+        ({"secretKy": "s3cret"}, "option secretKy='...': no such option, is secretKey meant"),
     ],
 )
 def test_wrong_options_say_what_is_wrong(more: dict[str, str], reason: str) -> None:

@@ -1,0 +1,54 @@
+"""What files hold of live queues, as readers of these see it: messages that need not be asked of brokers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+from twisted_mq.protocol.bodies import MessageQueue
+from twisted_mq.spark.columns.makers import Origin
+from twisted_mq.spark.columns.records import Records
+from twisted_mq.spark.live.cluster import Cluster
+from twisted_mq.spark.live.pulling import Selection, Stretch
+from twisted_mq.spark.live.queue_offsets import Offsets, first_offsets, offsets_at
+
+
+class HeldRecords(NamedTuple):
+    """Messages of one queue, in its order, out of a file."""
+
+    records: Records
+    origin: Origin
+
+
+class Held(Protocol):
+    """Files of several brokers. An offset means the same message there and at the broker."""
+
+    def check(self) -> None:
+        """Raises NoCommitLog where one of the stores is not there."""
+
+    def first_offset(self, queue: MessageQueue) -> int | None:
+        """Of the first message of a queue; None where no file has one."""
+
+    def offset_at(self, queue: MessageQueue, timestamp_ms: int) -> int | None:
+        """Of the first message that was stored at that time or later; None where no file has one."""
+
+    def pieces(self, stretch: Stretch, selection: Selection) -> Iterator[HeldRecords | Stretch]:
+        """A stretch in its order: what files hold of it, and between that the stretches that brokers are to be asked for."""
+
+
+def first_of_both(cluster: Cluster, queues: Sequence[MessageQueue], held: Held | None) -> Offsets:
+    """Where each queue's first message is that a broker or a file has."""
+    found = first_offsets(cluster, queues)
+    return found if held is None else {queue: _least(first, held.first_offset(queue)) for queue, first in found.items()}
+
+
+def at_time_of_both(cluster: Cluster, queues: Sequence[MessageQueue], timestamp_ms: int, held: Held | None) -> Offsets:
+    """Of each queue's first message that was stored at that time or later; its end where neither has one."""
+    found = offsets_at(cluster, queues, timestamp_ms)
+    if held is None:
+        return found
+    return {queue: _least(offset, held.offset_at(queue, timestamp_ms)) for queue, offset in found.items()}
+
+
+def _least(offset: int, other: int | None) -> int:
+    return offset if other is None else min(offset, other)
