@@ -140,6 +140,10 @@ class RemotingClient:
             self._begin(address)
         return waiting
 
+    def channel_now(self, address: str) -> Channel | None:
+        """The open connection to that address, if there is one."""
+        return self._channels.get(address)
+
     def is_connected(self, address: str) -> bool:
         """Whether a request to that address would leave at once."""
         return address in self._channels

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
-from typing import TypeVar
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 
 from twisted.internet import defer, interfaces
 from twisted.python import failure
@@ -11,6 +11,8 @@ from twisted.python import failure
 from twisted_mq.client.core.errors import ClientStateError
 
 Result = TypeVar("Result")
+Call = defer.Deferred[Any]
+"""Any: whatever its caller gets."""
 
 
 class CallsInFlight:
@@ -18,41 +20,57 @@ class CallsInFlight:
 
     def __init__(self, group: str) -> None:
         self._group = group
-        self._open = False
-        self._cancels: dict[Callable[[], None], None] = {}
+        self.is_open = False
+        self._running: dict[Call, None] = {}
         self._all_ended: defer.Deferred[None] | None = None
 
     def open(self) -> None:
         """Take calls from now on."""
-        self._open = True
+        self.is_open = True
 
     def run(self, work: Coroutine[defer.Deferred[object], object, Result]) -> defer.Deferred[Result]:
         """Start a user's call; it counts as in flight until it ends."""
-        if not self._open:
+        if not self.is_open:
             work.close()
-            return defer.fail(ClientStateError(f"producer {self._group} is not running; start() comes first"))
+            return self.refused()
+        return self.run_on(work)
+
+    def refused(self) -> defer.Deferred[Any]:
+        """For a call that comes while this is closed."""
+        return defer.fail(ClientStateError(f"producer {self._group} is not running; start() comes first"))
+
+    def run_on(self, work: Coroutine[defer.Deferred[object], object, Result]) -> defer.Deferred[Result]:
+        """Start a part of a call, which may be closed meanwhile."""
         running = defer.Deferred.fromCoroutine(work)
         if not running.called:
-            self._cancels[running.cancel] = None
-            running.addBoth(self._ended, running.cancel)
+            self.began(running)
+            running.addBoth(self.failed_or_ended, running)
         return running
 
-    def _ended(self, result: Result | failure.Failure, cancel: Callable[[], None]) -> Result | failure.Failure:
-        self._cancels.pop(cancel, None)
-        if not self._cancels and self._all_ended is not None and not self._all_ended.called:
+    def began(self, call: Call) -> None:
+        """It counts as in flight until one of the next two is called for it."""
+        self._running[call] = None
+
+    def ended(self, call: Call) -> None:
+        self._running.pop(call, None)
+        if self._all_ended is not None and not self._running and not self._all_ended.called:
             self._all_ended.callback(None)
-        if not self._open and isinstance(result, failure.Failure) and result.check(defer.CancelledError):
+
+    def failed_or_ended(self, result: Result | failure.Failure, call: Call) -> Result | failure.Failure:
+        """Its result, as a callback passes it on. Raises ClientStateError in place of a cancellation by the end."""
+        self.ended(call)
+        if not self.is_open and isinstance(result, failure.Failure) and result.check(defer.CancelledError):
             raise ClientStateError(f"producer {self._group} was stopped before an answer came; it may have been sent")
         return result
 
     async def finish(self, finish_seconds: float, clock: interfaces.IReactorTime) -> None:
         """Take no more calls; let those in flight finish for that long."""
-        self._open = False
-        if self._cancels:
+        self.is_open = False
+        if self._running:
             self._all_ended = defer.Deferred()
             await self._all_ended.addTimeout(finish_seconds, clock, onTimeoutCancel=lambda *_: None)
 
     def cancel(self) -> None:
         """Give up those that are left."""
-        for cancel in list(self._cancels):
-            cancel()
+        for call in list(self._running):
+            call.cancel()

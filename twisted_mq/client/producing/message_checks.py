@@ -27,6 +27,7 @@ class SendLimits:
     compress_level: int = 5
 
 
+_BYTES = (bytes, bytearray, memoryview)
 _topic_fault = functools.lru_cache(maxsize=1024)(topic_fault)
 
 
@@ -39,7 +40,7 @@ def check_message(message: Message, limits: SendLimits) -> None:
         raise MessageIllegal(f"topic {message.topic!r}: {fault}")
     if message.topic in NOT_ALLOWED_SEND_TOPICS:
         raise MessageIllegal(f"topic {message.topic} belongs to the broker, nothing may be sent to it")
-    if not isinstance(message.body, bytes | bytearray | memoryview):
+    if not isinstance(message.body, _BYTES):
         raise MessageIllegal(f"the body is of type {type(message.body).__name__}, bytes are needed")
     if not message.body:
         raise MessageIllegal("the body is empty")

@@ -64,14 +64,29 @@ def sent_properties(message: Message, unique_key: str) -> dict[str, str]:
     return properties
 
 
+_MEANINGFUL = frozenset(
+    {
+        PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
+        PROPERTY_WAIT_STORE_MSG_OK,
+        PROPERTY_TRANSACTION_PREPARED,
+        PROPERTY_MESSAGE_TYPE,
+    }
+)
+"""Properties that have a say in how a message is sent; most have none of them."""
+_ADDED = encode_properties({PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX: "%s", PROPERTY_WAIT_STORE_MSG_OK: "true"})
+
+
 def outgoing(message: Message, unique_key: str, limits: SendLimits) -> Outgoing:
     """One message, compressed where it is large."""
-    properties = sent_properties(message, unique_key)
-    key = properties[PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX]
     body, sys_flag = bytes(message.body), 0
     if len(body) >= limits.compress_over_bytes:
         body = compress(body, limits.compress_type, limits.compress_level)
         sys_flag = MessageSysFlag.COMPRESSED_FLAG | limits.compress_type.sys_flag
+    if _MEANINGFUL.isdisjoint(message.properties) and not message.topic.startswith(RETRY_PREFIX):
+        text = encode_properties(message.properties) + _ADDED % unique_key
+        return Outgoing(message.topic, body, text, message.flag, sys_flag, unique_key)
+    properties = sent_properties(message, unique_key)
+    key = properties[PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX]
     if properties.get(PROPERTY_TRANSACTION_PREPARED) == "true":
         sys_flag |= MessageSysFlag.TRANSACTION_PREPARED_TYPE
     reconsume_times, max_reconsume_times = 0, None

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from typing import TypeAlias, TypeVar
 
 from twisted.internet import defer, interfaces
@@ -23,10 +23,11 @@ from twisted_mq.client.core.request_and_reply import REPLY, request_message
 from twisted_mq.client.producing.accumulator import Accumulator
 from twisted_mq.client.producing.batch_splitting import split_batch
 from twisted_mq.client.producing.calls_in_flight import CallsInFlight
+from twisted_mq.client.producing.dispatch import Dispatch
 from twisted_mq.client.producing.errors import BatchIncomplete
 from twisted_mq.client.producing.message_checks import check_batch, check_batch_size, check_message
 from twisted_mq.client.producing.message_trace import TraceDispatcher
-from twisted_mq.client.producing.outgoing import Outgoing, outgoing, outgoing_batch
+from twisted_mq.client.producing.outgoing import outgoing, outgoing_batch
 from twisted_mq.client.producing.producer_options import ProducerOptions
 from twisted_mq.client.producing.send_hooks import SendHooks
 from twisted_mq.client.producing.send_result import SendResult
@@ -101,6 +102,7 @@ class Producer:
         self.window = SendWindow(
             reactor, self.options.max_in_flight, self.options.max_in_flight_bytes, self.client.postpone
         )
+        self._dispatch = Dispatch(self.client, self._sender, self.window, self._calls, self._traces, self.group)
 
     # life cycle
 
@@ -151,7 +153,14 @@ class Producer:
         """
         if self._gathering is not None and timeout_seconds is None:
             return self._calls.run(self._gather(self._gathering, message, queue))
-        return self._calls.run(self._send(message, queue, timeout_seconds))
+        if self._hooks is not None:
+            return self._calls.run(self._send(message, queue, timeout_seconds))
+        if not self._calls.is_open:
+            return self._calls.refused()
+        try:
+            return self._begin(message, queue, timeout_seconds)
+        except Exception:
+            return defer.fail()
 
     def send_by_key(
         self,
@@ -235,28 +244,30 @@ class Producer:
         topic = with_namespace(self._namespace, message.topic)
         return Message(topic, message.body, message.flag, message.properties)
 
-    def _send(self, message: Message, queue: MessageQueue | None, timeout_seconds: float | None) -> Sending:
+    async def _send(self, message: Message, queue: MessageQueue | None, timeout_seconds: float | None) -> SendResult:
         if self._hooks is None:
-            return self._send_now(message, queue, timeout_seconds)
-        return self._hooked(
-            self._hooks, [message], queue, lambda given: self._send_now(given[0], queue, timeout_seconds)
+            return await self._begin(message, queue, timeout_seconds)
+        return await self._hooked(
+            self._hooks, [message], queue, lambda given: self._begin(given[0], queue, timeout_seconds)
         )
 
-    async def _send_now(
+    def _begin(
         self, message: Message, queue: MessageQueue | None, timeout_seconds: float | None
-    ) -> SendResult:
-        self.client.check_process()
-        named = self._named(message)
-        check_message(named, self.options.limits)
-        ready = outgoing(named, self.client.unique_key(), self.options.limits)
-        return await self._deliver([message], ready, len(message.body), queue, timeout_seconds)
+    ) -> defer.Deferred[SendResult]:
+        """Raises what is wrong with the message, or ForkedProcess."""
+        client, limits = self.client, self.options.limits
+        client.check_process()
+        named = self._named(message) if self._namespace else message
+        check_message(named, limits)
+        ready = outgoing(named, client.unique_key(), limits)
+        return self._dispatch.send([message], ready, len(message.body), queue, timeout_seconds)
 
     async def _hooked(
         self,
         hooks: SendHooks,
         messages: Sequence[Message],
         queue: MessageQueue | None,
-        send: Callable[[list[Message]], Sending],
+        send: Callable[[list[Message]], Awaitable[SendResult]],
     ) -> SendResult:
         context = hooks.before(messages, queue)
         try:
@@ -266,45 +277,6 @@ class Producer:
             raise
         hooks.after(context, result)
         return result
-
-    async def _deliver(
-        self,
-        messages: Sequence[Message],
-        ready: Outgoing,
-        body_length: int,
-        queue: MessageQueue | None,
-        timeout_seconds: float | None,
-    ) -> SendResult:
-        metrics = self.metrics
-        metrics.in_flight += 1
-        try:
-            turn = self.window.enter(body_length, at_once=self._sender.is_warm(ready.topic))
-            if turn is not None:
-                await self._in_turn(turn)
-            began_ms = 0 if self._traces is None else self.client.now_ms()
-            try:
-                result = await self._sender.deliver(ready, queue, timeout_seconds)
-            finally:
-                self.window.leave(body_length)
-        except BaseException:
-            metrics.failed += 1
-            raise
-        finally:
-            metrics.in_flight -= 1
-        metrics.sent += 1
-        if self._traces is not None:
-            self._traces.published(messages, result, began_ms, body_length)
-        return result
-
-    async def _in_turn(self, turn: defer.Deferred[None]) -> None:
-        try:
-            await turn
-        except defer.CancelledError:
-            if self._started:
-                raise
-            raise ClientStateError(
-                f"producer {self.group} was stopped before a message's turn came: not sent"
-            ) from None
 
     async def _gather(self, gathering: Accumulator, message: Message, queue: MessageQueue | None) -> SendResult:
         self.client.check_process()
@@ -362,7 +334,7 @@ class Producer:
         keys = [self.client.unique_key() for _ in messages]
         ready = outgoing_batch(named, keys, self.client.unique_key() if self.options.batch_unique_key else None)
         check_batch_size(len(ready.body), self.options.limits)
-        return await self._deliver(messages, ready, len(ready.body), queue, timeout_seconds)
+        return await self._dispatch.send(messages, ready, len(ready.body), queue, timeout_seconds)
 
     async def _send_batches(
         self, messages: list[Message], queue: MessageQueue | None, timeout_seconds: float | None

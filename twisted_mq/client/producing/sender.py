@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Coroutine, Sequence
 
+import attrs
 from twisted.internet import defer
 
 from twisted_mq.client.core.client_metrics import ProducerMetrics
@@ -26,7 +27,19 @@ from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.flags import PermName
 from twisted_mq.protocol.names.static_topics import is_logical
 from twisted_mq.protocol.names.topic_route import TopicPublishInfo, publish_info
+from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.remoting.errors import RemotingError
+
+
+@attrs.define(eq=False)
+class FirstAttempt:
+    """An attempt that was begun without waiting for anything; `given` is the queue where the caller has chosen one."""
+
+    queue: MessageQueue
+    answer: defer.Deferred[RemotingCommand]
+    deadline: float
+    total: float
+    given: MessageQueue | None
 
 
 class Sender:
@@ -40,6 +53,7 @@ class Sender:
         self._infos: dict[str, TopicPublishInfo] = {}
         self.metrics = ProducerMetrics()
         self._latency = LatencyFault(enabled=options.send_latency_fault)
+        self._begins = not options.send_latency_fault and not options.vip_channel
         self._warm: set[str] = set()
         self._requests = SendRequests(
             group, options.default_topic_queue_nums, completed=client.remoting.completes_requests
@@ -80,18 +94,58 @@ class Sender:
             return BrokerGone(writable[0].broker_name, self._servers())
         return TopicNotWritable(topic, self._servers())
 
-    def deliver(
-        self, message: Outgoing, queue: MessageQueue | None, timeout_seconds: float | None
-    ) -> Coroutine[defer.Deferred[object], object, SendResult]:
-        """Send to the queue given, or round the topic's queues with further tries; fails as Producer.send does."""
-        total = self._options.send_timeout_seconds if timeout_seconds is None else timeout_seconds
-        deadline = self._clock.seconds() + total
-        if queue is not None:
-            return self._deliver_to(queue, message, deadline)
-        return self._deliver_anywhere(message, deadline, total)
+    def begin(
+        self, message: Outgoing, given: MessageQueue | None, timeout_seconds: float | None
+    ) -> FirstAttempt | None:
+        """The first attempt, where the topic's queues and the connection are there; else None, and nothing is begun.
 
-    async def _deliver_to(self, queue: MessageQueue, message: Outgoing, deadline: float) -> SendResult:
+        Whatever answer is not ResponseCode.SUCCESS is for `deliver` to go on with.
+        """
+        if not self._begins:
+            return None
+        queue = given
+        if queue is None:
+            info = self._infos.get(message.topic)
+            queue = None if info is None else info.select()
+            if queue is None:
+                return None
+        client = self._client
+        placed = client.routes.placed(queue)
+        address = None if is_logical(placed.broker_name) else client.routes.master_now(placed.broker_name)
+        channel = None if address is None else client.remoting.channel_now(address)
+        if channel is None:
+            return None
+        total = self._options.send_timeout_seconds if timeout_seconds is None else timeout_seconds
+        now = self._clock.seconds()
+        request = self._requests.ready(message, placed, int(now * 1000))
+        return FirstAttempt(queue, channel.send_request(request, total), now + total, total, given)
+
+    def deliver(
+        self,
+        message: Outgoing,
+        queue: MessageQueue | None,
+        timeout_seconds: float | None,
+        begun: FirstAttempt | None = None,
+    ) -> Coroutine[defer.Deferred[object], object, SendResult]:
+        """Send to the queue given, or round the topic's queues with further tries; fails as Producer.send does.
+
+        Go on with what was `begun`, if it was: then the other arguments but the message are those it began with.
+        """
+        if begun is not None:
+            queue, deadline, total = begun.given, begun.deadline, begun.total
+        else:
+            total = self._options.send_timeout_seconds if timeout_seconds is None else timeout_seconds
+            deadline = self._clock.seconds() + total
+        if queue is not None:
+            return self._deliver_to(queue, message, deadline, begun)
+        return self._deliver_anywhere(message, deadline, total, begun)
+
+    async def _deliver_to(
+        self, queue: MessageQueue, message: Outgoing, deadline: float, begun: FirstAttempt | None
+    ) -> SendResult:
         try:
+            if begun is not None:
+                return await self._result(message, queue, begun.answer)
             return await self._attempt(message, queue, deadline)
         except BrokerError as error:
             raise SendRefused(message.topic, queue.broker_name, error, self._servers()) from error
@@ -102,10 +156,12 @@ class Sender:
         request = self._requests.command(message, chosen, self._client.now_ms())
         await self._client.remoting.invoke_one_way(await self._address(chosen), request)
 
-    async def _deliver_anywhere(self, message: Outgoing, deadline: float, total: float) -> SendResult:
+    async def _deliver_anywhere(
+        self, message: Outgoing, deadline: float, total: float, begun: FirstAttempt | None
+    ) -> SendResult:
         """Try brokers one after another, while time remains (Apache: DefaultMQProducerImpl.sendDefaultImpl)."""
         info = self._infos.get(message.topic)
-        if info is None or not info.queues:
+        if info is None or not (info.queues or begun):
             info = await self.info(message.topic)
         attempt = self._attempt_and_note if self._latency.enabled else self._attempt
         tried: list[str] = []
@@ -115,10 +171,14 @@ class Sender:
             if tried and self._clock.seconds() >= deadline:
                 break
             self.metrics.retries += bool(tried)
-            queue = self._choose(self._infos.get(message.topic, info), tried[-1] if tried else None)
+            if begun is not None and not tried:
+                queue, result_of = begun.queue, self._result(message, begun.queue, begun.answer)
+            else:
+                queue = self._choose(self._infos.get(message.topic, info), tried[-1] if tried else None)
+                result_of = attempt(message, queue, deadline)
             tried.append(queue.broker_name)
             try:
-                result = await attempt(message, queue, deadline)
+                result = await result_of
             except BrokerError as error:
                 if error.response_code not in self._options.retry_response_codes:
                     raise SendRefused(message.topic, queue.broker_name, error, self._servers()) from error
@@ -160,13 +220,19 @@ class Sender:
             address = await self._address(placed)
         now = self._clock.seconds()
         request = self._requests.ready(message, placed, int(now * 1000))
+        answer = self._client.remoting.invoke(address, request, max(0.0, deadline - now))
+        return await self._result(message, queue, answer)
+
+    async def _result(
+        self, message: Outgoing, queue: MessageQueue, answer: defer.Deferred[RemotingCommand]
+    ) -> SendResult:
         try:
-            answer = await self._client.remoting.invoke(address, request, max(0.0, deadline - now))
+            command = await answer
         except RemotingError:
             self._warm.discard(message.topic)
             raise
         self._warm.add(message.topic)
-        return send_result(message, queue, answer)
+        return send_result(message, queue, command)
 
     async def _located(self, queue: MessageQueue) -> MessageQueue:
         """The queue under its broker's name; where a logical one moves is heard of from now on."""

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from twisted_mq.client.core.message import Message
 from twisted_mq.client.producing.message_checks import SendLimits
-from twisted_mq.client.producing.outgoing import Outgoing, SendRequests, outgoing, outgoing_batch
+from twisted_mq.client.producing.outgoing import Outgoing, SendRequests, outgoing, outgoing_batch, sent_properties
 from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.layouts.batch_entry import decode_batch
 from twisted_mq.protocol.messages.compression import CompressionType
-from twisted_mq.protocol.text.properties import decode_properties
+from twisted_mq.protocol.text.properties import decode_properties, encode_properties
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.framing import encode_frame
 
@@ -40,6 +40,20 @@ def test_outgoing_adds_key_and_wait_and_leaves_the_message_alone() -> None:
 
 def test_unique_key_set_by_hand_stays() -> None:
     assert outgoing(message(properties={"UNIQ_KEY": "MINE"}), "KEY1", LIMITS).unique_key == "MINE"
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["TAGS", "KEYS", "p", "UNIQ_KEY", "WAIT", "100%"]), st.sampled_from(["", "v", "%s"])
+    ),
+    st.sampled_from(["T", "%RETRY%g"]),
+)
+def test_properties_leave_in_the_messages_order_with_key_and_wait_behind_them(
+    properties: dict[str, str], topic: str
+) -> None:
+    ready = outgoing(message(topic=topic, properties=properties), "K", LIMITS)
+    sent = sent_properties(message(properties=properties), "K")
+    assert (ready.properties, ready.unique_key) == (encode_properties(sent), sent["UNIQ_KEY"])
 
 
 @pytest.mark.parametrize(("size", "compressed"), [(4095, False), (4096, True), (9000, True)])

@@ -1,0 +1,142 @@
+"""Sends that leave at once, as their topic's route and connections are there: whatever does not go well goes on as ever."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+from twisted.internet import defer
+
+from tests.twisted_mq.client.producing.test_producer import SEND, ProducerCase
+from twisted_mq.client import ClientStateError, Message, Producer, ProducerOptions, RocketMQError, SendStatus
+from twisted_mq.protocol.bodies import MessageQueue
+from twisted_mq.protocol.codes import ResponseCode
+from twisted_mq.protocol.errors import BrokerError, HeaderError
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.remoting.channel import Channel
+
+MESSAGE = Message("T", b"x")
+
+
+class AtOnce(ProducerCase):
+    def setUp(self) -> None:
+        super().setUp()
+        self.b = self.cluster.add_broker("broker-b", {"T": 2})
+
+    def warm(self, options: ProducerOptions | None = None) -> Producer:
+        """A producer that has sent to all queues."""
+        producer = self.started(options)
+        for _ in range(4):
+            self.run_to_end(producer.send(MESSAGE))
+        self.a.asked.clear()
+        self.b.asked.clear()
+        return producer
+
+    def asked(self) -> int:
+        return len(self.a.headers(SEND)) + len(self.b.headers(SEND))
+
+    def assert_nothing_in_flight(self, producer: Producer, sent: int, failed: int, retries: int) -> None:
+        self.assertEqual((producer.window.count, producer.window.bytes), (0, 0))
+        self.assertEqual(attrs.astuple(producer.metrics), (sent, failed, retries, 0))
+
+    def test_it_leaves_within_the_call(self) -> None:
+        producer = self.warm()
+        sending = producer.send(MESSAGE)
+        self.assertEqual((producer.window.count, producer.metrics.in_flight), (1, 1))
+        self.assertIs(self.run_to_end(sending).status, SendStatus.SEND_OK)
+        self.assert_nothing_in_flight(producer, 5, 0, 0)
+
+    def test_refused_by_one_broker_it_goes_to_another(self) -> None:
+        producer = self.warm()
+        self.a.refuse[SEND] = BrokerError(ResponseCode.SYSTEM_BUSY, "busy")
+        brokers = [self.run_to_end(producer.send(MESSAGE)).queue.broker_name for _ in range(4)]
+        self.assertEqual(brokers, ["broker-b"] * 4)
+        self.assert_nothing_in_flight(producer, 8, 0, len(self.a.headers(SEND)))
+
+    def test_a_refusal_that_is_final_is_its_end(self) -> None:
+        producer = self.warm()
+        for broker in (self.a, self.b):
+            broker.refuse[SEND] = BrokerError(ResponseCode.MESSAGE_ILLEGAL, "too large")
+        for queue in (None, MessageQueue("T", "broker-a", 0)):
+            self.assertEqual(self.run_to_failure(producer.send(MESSAGE, queue), BrokerError).remark, "too large")
+        self.assertEqual(self.asked(), 2)
+        self.assert_nothing_in_flight(producer, 4, 2, 0)
+
+    def test_a_broker_that_is_gone_is_passed_over(self) -> None:
+        producer = self.warm()
+        sending = [producer.send(MESSAGE) for _ in range(4)]
+        self.cluster.kill("broker-a")
+        self.assertEqual([self.run_to_end(one).queue.broker_name for one in sending], ["broker-b"] * 4)
+        self.assert_nothing_in_flight(producer, 8, 0, 2)
+
+    def test_a_queue_that_was_given_is_not_left_for_another(self) -> None:
+        producer = self.warm()
+        sending = producer.send(MESSAGE, MessageQueue("T", "broker-a", 0))
+        self.cluster.kill("broker-a")
+        self.run_to_failure(sending, RocketMQError)
+        self.assert_nothing_in_flight(producer, 4, 1, 0)
+
+    def test_cancelled_it_takes_no_room_any_more(self) -> None:
+        producer = self.warm()
+        self.a.silent.add(SEND)
+        self.b.silent.add(SEND)
+        sending = producer.send(MESSAGE)
+        self.settle()
+        sending.cancel()
+        self.failureResultOf(sending, defer.CancelledError)
+        self.assert_nothing_in_flight(producer, 4, 1, 0)
+
+    def test_cancelled_on_its_way_to_another_broker_it_ends(self) -> None:
+        producer = self.warm()
+        self.a.silent.add(SEND)
+        self.b.silent.add(SEND)
+        sending = producer.send(MESSAGE)
+        self.cluster.kill("broker-a")
+        self.settle()
+        sending.cancel()
+        self.failureResultOf(sending, defer.CancelledError)
+        self.assertEqual(producer.metrics.in_flight, 0)
+
+    def test_stopped_meanwhile_it_may_have_been_sent(self) -> None:
+        producer = self.warm()
+        self.a.silent.add(SEND)
+        self.b.silent.add(SEND)
+        sending = producer.send(MESSAGE)
+        stopping = self.begin(producer.stop(finish_seconds=1))
+        self.advance(1.25)
+        self.successResultOf(stopping)
+        self.assertIn("it may have been sent", str(self.failureResultOf(sending, ClientStateError).value))
+        self.assert_no_timers()
+
+    def test_stop_waits_for_it(self) -> None:
+        producer = self.warm()
+        sending, stopping = producer.send(MESSAGE), producer.stop()
+        self.run_to_end(stopping)
+        self.assertIs(self.successResultOf(sending).status, SendStatus.SEND_OK)
+
+    def answer(self, code: int, **fields: str) -> None:
+        """Have both brokers answer so."""
+
+        def process(channel: Channel, request: RemotingCommand) -> Any:
+            return request.answer(code, ext_fields=fields)
+
+        for broker in (self.a, self.b):
+            broker.factory.traffic.processors[SEND] = process
+
+    def test_a_status_that_is_not_ok_is_returned_or_tried_again_as_asked(self) -> None:
+        for again, retries in ((False, 0), (True, 2)):
+            producer = self.warm(ProducerOptions(retry_when_not_stored_ok=again))
+            sound = {broker: broker.factory.traffic.processors[SEND] for broker in (self.a, self.b)}
+            self.answer(ResponseCode.FLUSH_SLAVE_TIMEOUT, msgId="ID", queueId="0", queueOffset="7")
+            result = self.run_to_end(producer.send(MESSAGE))
+            self.assertEqual((result.status, result.queue_offset), (SendStatus.FLUSH_SLAVE_TIMEOUT, 7))
+            self.assert_nothing_in_flight(producer, 5, 0, retries)
+            self.run_to_end(producer.stop())
+            for broker, processor in sound.items():
+                broker.factory.traffic.processors[SEND] = processor
+
+    def test_an_answer_that_cannot_be_read_is_a_failure(self) -> None:
+        producer = self.warm()
+        self.answer(ResponseCode.SUCCESS, msgId="ID")
+        self.run_to_failure(producer.send(MESSAGE), HeaderError)
+        self.assert_nothing_in_flight(producer, 4, 1, 0)
