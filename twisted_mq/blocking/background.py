@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import collections
 import contextvars
 import os
 import queue
+import selectors
 import threading
 import time
-from collections.abc import Callable
-from typing import Any, Generic, Protocol, TypeVar
+from collections.abc import Callable, Sized
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 import attrs
 from twisted.internet import defer
@@ -24,6 +26,9 @@ from twisted_mq.client.core.errors import ClientError, ClientStateError, ForkedP
 
 Result = TypeVar("Result")
 Answer = TypeVar("Answer")
+
+Due: TypeAlias = tuple[contextvars.Context, Callable[..., object], tuple[object, ...]]
+"""To be called: in these contextvars, this function, with these arguments."""
 
 CANCEL_SECONDS = 10.0
 """How long a call that was cancelled may take to end: a consumer's start tells brokers that it is gone."""
@@ -128,15 +133,38 @@ class Call(Generic[Result]):
             self._running.cancel()
 
 
+class DueSelector(selectors.DefaultSelector):
+    """The selector of a loop's thread: before the loop sleeps, it looks whether any thread has a function to be called.
+
+    So threads wake the loop while it sleeps, and only then.
+    """
+
+    def __init__(self, due: Sized, awake: Callable[[], object]) -> None:
+        """`awake` is called where something is due after a sleep, unless whoever ended it sees to that."""
+        super().__init__()
+        self._due = due
+        self._awake = awake
+        self.asleep = False
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        self.asleep = True  # before the look: who adds something after it finds this set
+        events = super().select(0 if self._due else timeout)
+        if self.asleep:  # nobody has woken it, who sees to what is due
+            self.asleep = False
+            if self._due:
+                self._awake()
+        return events
+
+
 class LoopThread:
     """A thread that runs an event loop until `stop`."""
 
     def __init__(self) -> None:
-        self._loop = asyncio.SelectorEventLoop()
+        self._due: collections.deque[Due] = collections.deque()
+        self._selector = DueSelector(self._due, lambda: self._loop.call_soon(self._run_due))
+        self._loop = asyncio.SelectorEventLoop(self._selector)
         self._pid = os.getpid()
-        self._lock = threading.Lock()
         self._stopped = False
-        self._due: list[tuple[contextvars.Context, Callable[..., object], tuple[object, ...]]] = []
         self._thread = threading.Thread(target=self._loop.run_forever, name="rocketmq", daemon=True)
         self._thread.start()
 
@@ -145,36 +173,43 @@ class LoopThread:
         """Whether this is the process that started it, and no child of that."""
         return os.getpid() == self._pid
 
-    def new_call(self) -> Call[Any]:
+    def check_caller(self) -> None:
         """Raises ClientStateError in a thread that runs an event loop, ForkedProcess in a child of this process."""
         if not self.is_ours:
             raise ForkedProcess(self._pid, os.getpid())
         check_no_loop()
-        return Call(self.soon)
 
     def begin(self, work: Callable[[], defer.Deferred[Result]]) -> Call[Result]:
         """A call of `work`, to be waited for."""
-        call = self.new_call()
+        self.check_caller()
+        call: Call[Result] = Call(self.soon)
         call.begin(work)
         return call
 
     def soon(self, function: Callable[..., object], *arguments: object) -> None:
         """Have the loop call the function, in the contextvars of now. Raises ClientStateError once the thread is stopped.
 
-        Calls that come before the loop has its turn wake it once.
+        Calls that come before the loop sleeps do not wake it, those that come before it is awake wake it once.
         """
-        due = (contextvars.copy_context(), function, arguments)
-        with self._lock:
-            if self._stopped:
-                raise ClientStateError("this was stopped in another thread meanwhile")
-            if not self._due:  # woken before: Ctrl-C between both leaves no call that nobody wakes the loop for
-                self._loop.call_soon_threadsafe(self._run_due)
-            self._due.append(due)
+        self._due.append((contextvars.copy_context(), function, arguments))
+        if self._stopped:  # else it is called: the end of the loop comes behind it
+            raise ClientStateError("this was stopped in another thread meanwhile")
+        if self._selector.asleep:
+            self._wake()
+
+    def _wake(self) -> None:
+        try:
+            self._selector.asleep = False
+            self._loop.call_soon_threadsafe(self._run_due)
+        except BaseException as error:  # Ctrl-C: the next call wakes it
+            self._selector.asleep = True
+            if not isinstance(error, RuntimeError) or not self._loop.is_closed():  # else all was called before
+                raise
 
     def _run_due(self) -> None:
-        with self._lock:
-            due, self._due = self._due, []
-        for context, function, arguments in due:
+        due = self._due
+        for _ in range(len(due)):
+            context, function, arguments = due.popleft()
             try:
                 context.run(function, *arguments)
             except Exception as error:
@@ -182,11 +217,14 @@ class LoopThread:
 
     def stop(self) -> None:
         """End the thread, after all that was to be called; what ran in its loop has ended before."""
-        with self._lock:
-            self._stopped = True
-            self._loop.call_soon_threadsafe(self._loop.stop)
+        self._stopped = True
+        self._loop.call_soon_threadsafe(self._end)
         self._thread.join()
         self._loop.close()
+
+    def _end(self) -> None:
+        self._run_due()
+        self._loop.stop()
 
 
 class Background:
@@ -223,14 +261,11 @@ class Background:
 
 def check_no_loop() -> None:
     """Raises ClientStateError in a thread that runs an event loop."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return
-    raise ClientStateError(
-        "a blocking call would stop the event loop that runs in this thread: use the same names of twisted_mq.aio and "
-        "await them (in Jupyter, too), or call in a thread: await asyncio.to_thread(...)"
-    )
+    if asyncio._get_running_loop() is not None:  # other than get_running_loop it makes no exception where none runs
+        raise ClientStateError(
+            "a blocking call would stop the event loop that runs in this thread: use the same names of twisted_mq.aio and "
+            "await them (in Jupyter, too), or call in a thread: await asyncio.to_thread(...)"
+        )
 
 
 _background = Background()

@@ -13,6 +13,7 @@ from twisted.python.failure import Failure
 
 from twisted_mq.aio.loop_reactor import LoopReactor
 from twisted_mq.blocking.background import Call, LoopThread, background
+from twisted_mq.client.consuming.deliveries import Act
 from twisted_mq.client.core import mq_client
 from twisted_mq.client.core.client_options import ClientOptions
 from twisted_mq.client.core.errors import ClientStateError
@@ -115,10 +116,19 @@ class Member(abc.ABC):
     ) -> None:
         self.stop()
 
-    def _new_call(self) -> Call[Any]:
-        if self._thread is None:
+    def _checked(self) -> LoopThread:
+        """The background thread. Raises ClientStateError where this is not running, or the calling thread runs a loop."""
+        thread = self._thread
+        if thread is None:
             raise ClientStateError(f"this {type(self).__name__} is not running: `with` or start() comes first")
-        return self._thread.new_call()
+        thread.check_caller()
+        return thread
+
+    def _new_call(self) -> Call[Any]:
+        return Call(self._checked().soon)
+
+    def _act(self) -> Act:
+        return self._checked().soon
 
     def _call(self, work: Callable[[], defer.Deferred[Result]], timeout: float | None = None) -> Result:
         """What the core's work comes to; it is given up after `timeout` seconds."""

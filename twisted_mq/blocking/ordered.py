@@ -136,7 +136,7 @@ class OrderedConsumer(Iterates[ReceivedMessage]):
         self._deliveries: AnyDeliveries = Deliveries(
             self._reactor, group, ORDERED, limit=math.inf, timeout_seconds=core.options.consume_timeout_seconds
         )
-        self._received = Received(self._reactor, self._deliveries, self._call, auto_ack=auto_ack)
+        self._received = Received(self._reactor, self._deliveries, self, auto_ack=auto_ack)
         self._threads = ListenerThreads(self._reactor, LISTENER_THREADS, f"listener of {group}")
         for topic, expression in (topics or {}).items():
             self.subscribe(topic, expression)

@@ -80,7 +80,7 @@ class PushConsumer(Consumer[ReceivedMessage]):
             self._reactor, core.group, ORDERLY if orderly else CONCURRENTLY, limit=core.options.concurrency,
             timeout_seconds=core.options.consume_timeout_seconds, is_ours=core.consumes,
         )  # fmt: skip
-        self._received = Received(self._reactor, self._deliveries, self._call, auto_ack=auto_ack)
+        self._received = Received(self._reactor, self._deliveries, self, auto_ack=auto_ack)
         self._subscribe_to(topics or {})
         if listener is not None:
             self.listen(listener)

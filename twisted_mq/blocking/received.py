@@ -12,7 +12,7 @@ import attrs
 from twisted.internet import defer
 
 from twisted_mq.aio.loop_reactor import LoopReactor
-from twisted_mq.client.consuming.deliveries import Deliveries, Delivery
+from twisted_mq.client.consuming.deliveries import Act, Deliveries, Delivery
 from twisted_mq.protocol.messages.message import MessageExt
 
 Result = TypeVar("Result")
@@ -24,11 +24,14 @@ AnyDeliveries = Deliveries[Any, Any]
 _fields: Callable[[MessageExt], tuple[Any, ...]] = attrgetter(*(field.name for field in attrs.fields(MessageExt)))
 
 
-class RunsCalls(Protocol):
+class Background(Protocol):
     """A member's way to the background thread."""
 
-    def __call__(self, work: Callable[[], defer.Deferred[Result]], timeout: float | None = None) -> Result:
+    def _call(self, work: Callable[[], defer.Deferred[Result]], timeout: float | None = None) -> Result:
         """What the work comes to."""
+
+    def _act(self) -> Act:
+        """Has it call functions soon. Raises ClientStateError, ForkedProcess."""
 
 
 @attrs.frozen
@@ -39,14 +42,15 @@ class ReceivedMessage(MessageExt):
     """
 
     _delivery: AnyDelivery = attrs.field(eq=False, repr=False)
-    _call: RunsCalls = attrs.field(eq=False, repr=False)
+    _background: Background = attrs.field(eq=False, repr=False)
 
     def ack(self) -> None:
         """It is consumed: the group's offset moves on, at the broker within some seconds or at `stop`.
 
         Raises DeliveryEnded where it was settled already, or too late: then it comes again.
         """
-        self._settle(self._delivery.acknowledge)
+        self._delivery.check_open()
+        self._delivery.acknowledge(self._background._act())
 
     def retry(self, *, delay_level: int | None = None, suspend_seconds: float | None = None) -> None:
         """It shall come again: later with each try, or after the time of a delay level (3 is 10 s); -1: a dead letter.
@@ -54,11 +58,8 @@ class ReceivedMessage(MessageExt):
         Consumed in order it comes again when its queue has rested, for `suspend_seconds` or as the options say. Raises
         DeliveryEnded, or ClientOptionIllegal for the argument that is the other kind's.
         """
-        self._settle(lambda: self._delivery.refuse(delay_level, suspend_seconds))
-
-    def _settle(self, settle: Callable[[], None]) -> None:
         self._delivery.check_open()
-        self._call(lambda: defer.execute(settle))
+        self._delivery.refuse(delay_level, suspend_seconds, self._background._act())
 
 
 _received: Callable[..., ReceivedMessage] = ReceivedMessage
@@ -67,19 +68,25 @@ _received: Callable[..., ReceivedMessage] = ReceivedMessage
 class Received:
     """The messages of one consumer, for any number of threads that iterate."""
 
-    def __init__(self, reactor: LoopReactor, deliveries: AnyDeliveries, call: RunsCalls, *, auto_ack: bool) -> None:
+    def __init__(
+        self, reactor: LoopReactor, deliveries: AnyDeliveries, background: Background, *, auto_ack: bool
+    ) -> None:
         self._reactor = reactor
         self._deliveries = deliveries
-        self._call = call
+        self._background = background
         self._auto_ack = auto_ack
 
     def messages(self, timeout: float | None) -> Iterator[ReceivedMessage]:
         """Ends when none came for `timeout` seconds, or when the consumer stops."""
+        background = self._background
         while not self._deliveries.closed:
-            delivery = self._call(functools.partial(self._begin_next, threading.current_thread(), timeout))
+            thread = threading.current_thread()
+            delivery = self._deliveries.take(thread, background._act())
+            if delivery is None:
+                delivery = background._call(functools.partial(self._begin_next, thread, timeout))
             if delivery is None:
                 return
-            message = _received(*_fields(delivery.message), delivery, self._call)
+            message = _received(*_fields(delivery.message), delivery, background)
             asked = False
             try:
                 yield message

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextvars
 import queue
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -50,7 +51,7 @@ def test_a_call_that_raises_is_told_and_stops_none_behind_it(thread: LoopThread)
     assert [seen.get(timeout=PATIENCE_SECONDS) for _ in range(2)] == [ZeroDivisionError, "behind it"]
 
 
-def test_calls_that_come_while_the_loop_is_busy_wake_it_once(
+def test_calls_that_come_while_the_loop_is_busy_do_not_wake_it(
     thread: LoopThread, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wakes, seen, wake = [], queue.SimpleQueue[int](), thread._loop.call_soon_threadsafe
@@ -58,9 +59,32 @@ def test_calls_that_come_while_the_loop_is_busy_wake_it_once(
     monkeypatch.setattr(thread._loop, "call_soon_threadsafe", lambda *call: wakes.append(call) or wake(*call))
     for number in range(5):
         thread.soon(seen.put, number)
-    assert len(wakes) == 1
+    assert wakes == []
     end.set()
     assert [seen.get(timeout=PATIENCE_SECONDS) for _ in range(5)] == [0, 1, 2, 3, 4]
+
+
+def test_a_wake_that_is_interrupted_is_left_to_the_next_call(
+    thread: LoopThread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: queue.SimpleQueue[int] = queue.SimpleQueue()
+    asleep(thread)
+    with monkeypatch.context() as interrupted:
+        interrupted.setattr(thread._loop, "call_soon_threadsafe", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            thread.soon(seen.put, 1)
+    thread.soon(seen.put, 2)
+    assert [seen.get(timeout=PATIENCE_SECONDS) for _ in range(2)] == [1, 2]
+
+
+def interrupt(*call: object) -> None:
+    raise KeyboardInterrupt
+
+
+def asleep(thread: LoopThread) -> None:
+    """Wait until its loop has nothing to do."""
+    while not thread._selector.asleep:
+        time.sleep(0.001)
 
 
 def test_what_was_asked_before_the_stop_is_called_and_nothing_after_it() -> None:

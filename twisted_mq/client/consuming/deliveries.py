@@ -9,6 +9,9 @@
 A listener's call stays open until its message is settled, so that offsets, retries, dead letters, locks and flow control are
 those of a listener that takes its time. Taking is one step without a wait in it: who is cancelled while waiting has taken
 nothing.
+
+Taking and settling may be done in any thread: they decide at once who has a message and how it ends, and leave to the reactor's
+thread what follows from that.
 """
 
 from __future__ import annotations
@@ -16,11 +19,13 @@ from __future__ import annotations
 import collections
 import enum
 import math
+import threading
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import attrs
 from twisted.internet import defer, interfaces
+from twisted.python.failure import Failure
 
 from twisted_mq.client.consuming.consumer_options import (
     ConsumeContext,
@@ -61,6 +66,25 @@ ORDERED = attrs.evolve(ORDERLY, cancels=False)
 """Of an OrderedConsumer: it lets its open calls end, and consumes nothing after them."""
 
 
+class Act(Protocol):
+    """Has the reactor's thread call a function: at once for who is on it."""
+
+    def __call__(self, function: Callable[..., object], *arguments: object) -> None: ...
+
+
+def _at_once(function: Callable[..., object], *arguments: object) -> None:
+    function(*arguments)
+
+
+class Owner(Protocol):
+    """Of deliveries; the lock is held while it is decided how one of them ends."""
+
+    lock: threading.Lock
+
+    def ended(self, delivery: Delivery[Any]) -> None:
+        """It has ended. Called on the reactor's thread."""
+
+
 class DeliveryEnded(ClientStateError):
     """A message can't be settled any more: it was settled already, or taken back."""
 
@@ -68,14 +92,14 @@ class DeliveryEnded(ClientStateError):
 class Delivery(Generic[Status]):
     """One message, open until it is settled: once, by whoever is first."""
 
-    __slots__ = ("_answer", "_answers", "_on_end", "context", "due", "ended", "message", "taker")
+    __slots__ = ("_answer", "_answers", "_owner", "_status", "context", "due", "ended", "message", "taker")
 
     def __init__(
         self,
         message: MessageExt,
         context: ConsumeContext | ConsumeOrderlyContext,
         answers: Answers[Status],
-        on_end: Callable[[Delivery[Status]], None],
+        owner: Owner,
     ) -> None:
         self.message = message
         self.context = context
@@ -85,19 +109,20 @@ class Delivery(Generic[Status]):
         self.ended: str | None = None
         """What ended it, in words; None while it is open."""
         self._answers = answers
-        self._on_end = on_end
-        self._answer: defer.Deferred[Status] = defer.Deferred(lambda _: self._end("the consumer stopped"))
+        self._owner = owner
+        self._status: Status | None = None
+        self._answer: defer.Deferred[Status] = defer.Deferred(self._cancelled)
 
     @property
     def answer(self) -> defer.Deferred[Status]:
         """What the listener's call waits for."""
         return self._answer
 
-    def acknowledge(self) -> None:
+    def acknowledge(self, act: Act = _at_once) -> None:
         """The message is done. Raises DeliveryEnded."""
-        self._settle("it was acknowledged", self._answers.done)
+        self._settle("it was acknowledged", self._answers.done, act)
 
-    def refuse(self, delay_level: int | None = None, suspend_seconds: float | None = None) -> None:
+    def refuse(self, delay_level: int | None = None, suspend_seconds: float | None = None, act: Act = _at_once) -> None:
         """It shall come again: after a delay level's time or, consumed in order, when the queue has rested so long.
 
         Raises DeliveryEnded, or ClientOptionIllegal for the argument that is the other kind's.
@@ -116,13 +141,12 @@ class Delivery(Generic[Status]):
                     "suspend_seconds is for consuming in order; delay_level says when it comes again"
                 )
             context.delay_level_when_next_consume = delay_level or 0
-        self._settle("it was sent back", self._answers.again)
+        self._settle("it was sent back", self._answers.again, act)
 
     def expire(self) -> None:
-        """Nobody settled it in time: it comes again."""
-        self.check_open()
-        self._end("its consume timeout is over")
-        self._answer.errback(defer.TimeoutError("neither acknowledged nor sent back in time"))
+        """Nobody settled it in time: it comes again. One that is settled is left alone."""
+        if self._claim("its consume timeout is over"):
+            self._fire(Failure(defer.TimeoutError("neither acknowledged nor sent back in time")))
 
     def give_up(self) -> None:
         """The consumer stops and nobody will settle it: it stays where it is, not consumed."""
@@ -133,8 +157,8 @@ class Delivery(Generic[Status]):
 
     def pass_over(self) -> None:
         """Its queue went to another consumer, which gets it: what is answered here counts for nothing."""
-        self._end("its queue went to another consumer")
-        self._answer.callback(self._answers.again)
+        if self._claim("its queue went to another consumer"):
+            self._fire(self._answers.again)
 
     def check_open(self) -> None:
         """Raises DeliveryEnded where it is settled."""
@@ -144,14 +168,30 @@ class Delivery(Generic[Status]):
                 + ("" if self.ended.startswith("it was") else "; it comes again")
             )
 
-    def _settle(self, how: str, status: Status) -> None:
-        self.check_open()
-        self._end(how)
-        self._answer.callback(status)
+    def _settle(self, how: str, status: Status, act: Act) -> None:
+        if not self._claim(how, status):
+            self.check_open()
+        act(self._fire, status)
 
-    def _end(self, how: str) -> None:
-        self.ended = how
-        self._on_end(self)
+    def _claim(self, how: str, status: Status | None = None) -> bool:
+        """Whether it ends this way: whoever is first says how."""
+        with self._owner.lock:
+            if self.ended is not None:
+                return False
+            self.ended, self._status = how, status
+            return True
+
+    def _fire(self, result: Status | Failure) -> None:
+        """Answer the listener's call."""
+        self._owner.ended(self)
+        if not self._answer.called:  # else it was cancelled meanwhile, see below
+            self._answer.callback(result)
+
+    def _cancelled(self, answer: defer.Deferred[Status]) -> None:
+        if self._claim("the consumer stopped"):
+            self._owner.ended(self)
+        elif self._status is not None:  # settled in another thread: what that said counts
+            self._fire(self._status)
 
 
 class Deliveries(Generic[Context, Status]):
@@ -176,6 +216,7 @@ class Deliveries(Generic[Context, Status]):
         self._limit = limit
         self._timeout_seconds = timeout_seconds
         self._is_ours = is_ours
+        self.lock = threading.Lock()
         self._waiting: collections.deque[Delivery[Status]] = collections.deque()
         self._taken: dict[Delivery[Status], None] = {}
         self._takers: collections.deque[defer.Deferred[None]] = collections.deque()
@@ -187,7 +228,7 @@ class Deliveries(Generic[Context, Status]):
     def listener(self, messages: list[MessageExt], context: Context) -> defer.Deferred[Status]:
         """For `listen` or `listen_orderly` of a consumer whose calls have one message and no timeout of their own."""
         (message,) = messages
-        delivery = Delivery(message, context, self._answers, self._ended)
+        delivery = Delivery(message, context, self._answers, self)
         if self.closed:
             delivery.give_up()
             return delivery.answer
@@ -195,22 +236,27 @@ class Deliveries(Generic[Context, Status]):
         self.wake()
         return delivery.answer
 
-    def take(self, taker: object) -> Delivery[Status] | None:
+    def take(self, taker: object, act: Act = _at_once) -> Delivery[Status] | None:
         """The next message, to be settled by `taker`; None where none is there, or all is over."""
-        while self._waiting:
-            delivery = self._waiting.popleft()
+        while True:
+            try:
+                delivery = self._waiting.popleft()
+            except IndexError:
+                return None
             if delivery.ended is not None:
                 continue
             if not self._is_ours(delivery.context.queue):
-                delivery.pass_over()
+                act(delivery.pass_over)
                 continue
             delivery.taker = taker
             delivery.due = self._clock.seconds() + self._timeout_seconds
             self._taken[delivery] = None
+            if delivery.ended is not None:  # meanwhile, in another thread
+                act(self.ended, delivery)
+                continue
             if self._timer is None:
-                self._set_timer(delivery.due, self._timeout_seconds)
+                act(self._set_timer, delivery.due, self._timeout_seconds)
             return delivery
-        return None
 
     def wait(self) -> defer.Deferred[None]:
         """Fires when there may be something to take, or all is over. Who then takes nothing calls `wake`."""
@@ -247,15 +293,16 @@ class Deliveries(Generic[Context, Status]):
 
     def taken(self) -> list[Delivery[Status]]:
         """Those that were taken and are open."""
-        return list(self._taken)
+        return [delivery for delivery in list(self._taken) if delivery.ended is None]
 
-    def _ended(self, delivery: Delivery[Status]) -> None:
+    def ended(self, delivery: Delivery[Any]) -> None:
+        """One of them has ended: on the reactor's thread."""
         self._taken.pop(delivery, None)
         if self.closed:
             self._stop_timer()
 
     def _set_timer(self, due: float, seconds: float) -> None:
-        if due < math.inf:
+        if due < math.inf and self._timer is None and (self._taken or not self.closed):
             self._timer_due = due
             self._timer = self._clock.callLater(seconds, self._timed_out)
 
@@ -269,11 +316,10 @@ class Deliveries(Generic[Context, Status]):
         now = max(self._clock.seconds(), self._timer_due)
         self._timer = None
         late = []
-        for delivery in self._taken:
+        for delivery in self.taken():
             if delivery.due > now:
                 self._set_timer(delivery.due, delivery.due - now)
                 break
             late.append(delivery)
         for delivery in late:
-            if delivery.ended is None:
-                delivery.expire()
+            delivery.expire()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from twisted.internet import defer
@@ -138,3 +140,61 @@ class DeliveriesCase(SynchronousTestCase):
         ordered.close()
         self.assertEqual(self.successResultOf(answer), ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT)
         self.assertEqual(context.suspend_current_queue_seconds, 0.0)
+
+
+class OfThreads(DeliveriesCase):
+    """What another thread takes and settles; the reactor's thread has its turn when `act` says."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.due: list[Callable[[], object]] = []
+
+    def later(self, function: Callable[..., object], *arguments: object) -> None:
+        self.due.append(partial(function, *arguments))
+
+    def act(self) -> None:
+        due, self.due = self.due, []
+        for call in due:
+            call()
+
+    def test_it_is_decided_at_once_and_told_later(self) -> None:
+        answer, _ = self.call(1)
+        delivery = self.deliveries.take("a", self.later)
+        assert delivery is not None
+        self.assertEqual(self.clock.getDelayedCalls(), [])
+        delivery.acknowledge(self.later)
+        self.assertRaisesRegex(DeliveryEnded, "it was acknowledged", delivery.refuse)
+        self.assertNoResult(answer)
+        self.assertEqual(self.deliveries.taken(), [])
+        self.act()
+        self.assertEqual(self.successResultOf(answer), ConsumeStatus.CONSUME_SUCCESS)
+
+    def test_what_was_settled_counts_though_the_consumer_stops_before_it_is_told(self) -> None:
+        answer, context = self.call(1)
+        delivery = self.deliveries.take("a", self.later)
+        assert delivery is not None
+        delivery.refuse(3, act=self.later)
+        answer.cancel()
+        self.assertEqual(self.successResultOf(answer), ConsumeStatus.RECONSUME_LATER)
+        self.assertEqual(context.delay_level_when_next_consume, 3)
+        self.deliveries.close()
+        self.act()
+        self.assertEqual(self.clock.getDelayedCalls(), [])
+
+    def test_one_timer_is_set_however_many_are_taken_meanwhile(self) -> None:
+        answers = [self.call(offset)[0] for offset in range(2)]
+        for _ in answers:
+            self.deliveries.take("a", self.later)
+        self.act()
+        self.assertEqual(len(self.clock.getDelayedCalls()), 1)
+        self.clock.advance(60)
+        for answer in answers:
+            self.failureResultOf(answer, defer.TimeoutError)
+
+    def test_a_queue_that_went_is_passed_over_on_the_reactors_thread(self) -> None:
+        answer, _ = self.call(1)
+        self.ours = False
+        self.assertIsNone(self.deliveries.take("a", self.later))
+        self.assertNoResult(answer)
+        self.act()
+        self.assertEqual(self.successResultOf(answer), ConsumeStatus.RECONSUME_LATER)
