@@ -32,6 +32,9 @@ class Held(Protocol):
     def offset_at(self, queue: MessageQueue, timestamp_ms: int) -> int | None:
         """Of the first message that was stored at that time or later; None where no file has one."""
 
+    def mean_size(self, queue: MessageQueue, offset: int) -> float | None:
+        """Of the messages from an offset on, in bytes; None where no file has one."""
+
     def pieces(self, stretch: Stretch, selection: Selection) -> Iterator[HeldRecords | Stretch]:
         """A stretch in its order: what files hold of it, and between that the stretches that brokers are to be asked for."""
 

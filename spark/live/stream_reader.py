@@ -136,7 +136,10 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _sizes(self, begun: Offsets, ends: Offsets) -> dict[MessageQueue, float]:
         behind = {queue: begun[queue] for queue in begun if begun[queue] < ends[queue]}
-        return mean_sizes(self.cluster, behind, self.options.group)
+        of_files = {} if self.held is None else {queue: self.held.mean_size(queue, behind[queue]) for queue in behind}
+        held = {queue: size for queue, size in of_files.items() if size is not None}
+        asked = {queue: offset for queue, offset in behind.items() if queue not in held}
+        return held | mean_sizes(self.cluster, asked, self.options.group)
 
     def _begun_anew(self, cut: Sequence[MessageQueue], begun: Offsets, ends: Offsets) -> Offsets:
         """Of queues that end before what was read of them, as after their topic was made anew: the first offset.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import bisect
 import contextlib
 import functools
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 
 import attrs
@@ -25,6 +26,7 @@ from twisted_mq.spark.columns.makers import Origin
 from twisted_mq.spark.columns.records import Records
 from twisted_mq.spark.errors import LogFileGone, NoCommitLog
 from twisted_mq.spark.live.held import HeldRecords
+from twisted_mq.spark.live.message_sizes import SAMPLE_MESSAGES
 from twisted_mq.spark.live.pulling import Selection, Stretch
 from twisted_mq.spark.source.log_stretch import Damage
 from twisted_mq.spark.source.open_log import OpenLog
@@ -56,6 +58,15 @@ class HeldQueues:
     def offset_at(self, queue: MessageQueue, timestamp_ms: int) -> int | None:
         """Of the first message that was stored at that time or later; None where no store has one."""
         return self._least(queue, lambda store, files: lambda place: _stored(store, files, place) < timestamp_ms)
+
+    def mean_size(self, queue: MessageQueue, offset: int) -> float | None:
+        """Of the messages from an offset on, in bytes; None where no store has one."""
+        sample = Stretch(queue, offset, offset + SAMPLE_MESSAGES)
+        for _, entries in itertools.chain.from_iterable(_entries_of(store, sample) for store in self._of(queue)):
+            sizes = entries["size"][_is_written(entries["size"])]
+            if len(sizes):
+                return float(sizes.mean())
+        return None
 
     def pieces(self, stretch: Stretch, selection: Selection) -> Iterator[HeldRecords | Stretch]:
         """A stretch in its order: what stores hold of it, and between that the stretches that they do not hold.

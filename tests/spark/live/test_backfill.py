@@ -139,6 +139,17 @@ def test_available_now_ends_where_the_broker_did(broker: Broker, tmp_path: Path)
     reader.stop()
 
 
+def test_bytes_of_a_batch_are_counted_in_files(broker: Broker, tmp_path: Path) -> None:
+    topic = broker.topic(1)
+    broker.send(topic, numbered(100))
+    store = copied(broker, topic, 100, tmp_path / "copy")
+    (size,) = {message.store_size for message in broker.read(topic)[0]}
+    reader = stream(broker, store, topic=topic, startingOffsets="earliest", maxBytesPerTrigger=size * 30)
+    start = reader.initialOffset()
+    assert reader.latestOffset(start, reader.getDefaultReadLimit()) == offsets(topic, 30)
+    reader.stop()
+
+
 def test_tags_are_those_of_files_and_broker(broker: Broker, tmp_path: Path) -> None:
     topic = broker.topic(1)
     # the hashes of two of the tags are equal

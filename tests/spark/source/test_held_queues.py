@@ -140,3 +140,11 @@ def test_offsets_of_times(writer: StoreWriter) -> None:
     second = log_files(path)[1]
     log_files(path)[0].unlink()
     assert held(path).offset_at(QUEUE, 0) == first_in(writer, second)
+
+
+def test_mean_sizes_are_those_of_the_entries(writer: StoreWriter, tmp_path: Path) -> None:
+    path = writer.write()
+    sizes = [writer.positions[2 * number + 1] - writer.positions[2 * number] for number in range(7, 39)]
+    assert held(str(tmp_path / "gone"), path).mean_size(QUEUE, 7) == sum(sizes) / 32
+    assert held(path).mean_size(QUEUE, ROWS) is None
+    assert held(path, broker_name="broker-b").mean_size(QUEUE, 7) is None
