@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import re
 import urllib.parse
 from collections.abc import Iterator
 
 import pytest
 
-from interop.peers.browser import Browser, running_console
+from interop.peers.browser import Browser, running_console, running_server
 from interop.peers.clients import unique
 from interop.peers.requirements import require_browser
 from interop.peers.servers import Cluster
@@ -152,4 +154,64 @@ def test_logging_out_ends_it(inside: Browser) -> None:
     inside.wait(lambda: inside.path == "/login", "the form to log in")
     inside.look("/topics")
     assert inside.path == "/login"
+    assert inside.complaints() == []
+
+
+MANY = 100_000
+MOST_PAGE_BYTES = 64 * 1024
+
+
+@pytest.fixture(scope="module")
+def many_topics(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """Somebody who has come in to a broker whose table of topics was written before its start."""
+    store = tmp_path_factory.mktemp("many")
+    names = [f"many-{number:06d}" for number in range(MANY)]
+    table = {one: {"topicName": one, "readQueueNums": 1, "writeQueueNums": 1, "perm": 6} for one in names}
+    (store / "config").mkdir()
+    (store / "config" / "topics.json").write_text(json.dumps({"topicConfigTable": table, "dataVersion": {}}))
+    with running_server(store) as address:
+        browser.come_in(address)
+        browser.wait(lambda: counted_anew(browser) == MANY, "all topics registered")
+        yield browser
+
+
+def counted(browser: Browser) -> int:
+    """How many topics the list says that it has."""
+    said = browser.script("return (document.querySelector('.count') || document.body).innerText")
+    return int(re.sub(r"\D", "", said.partition(" of ")[0]) or 0)
+
+
+def counted_anew(browser: Browser) -> int:
+    browser.look("/topics")
+    return counted(browser)
+
+
+def names_shown(browser: Browser) -> list[str]:
+    return list(browser.script("return [...document.querySelectorAll('tbody th')].map((one) => one.innerText)"))
+
+
+def test_a_hundred_thousand_topics_are_paged_and_found_by_keys(many_topics: Browser) -> None:
+    inside = many_topics
+    inside.look("/topics")
+    assert names_shown(inside) == [f"many-{number:06d}" for number in range(50)]
+    inside.tab_to('a[rel="next"]')
+    inside.press("\n")
+    inside.wait(lambda: "page=2" in inside.path, "second page")
+    assert names_shown(inside) == [f"many-{number:06d}" for number in range(50, 100)]
+    inside.tab_to('input[name="q"]')
+    inside.press("many-09999", "\n")
+    inside.wait(lambda: counted(inside) == 10, "topics found")
+    assert names_shown(inside) == [f"many-{number:06d}" for number in range(99_990, MANY)]
+    inside.tab_to("tbody a")
+    inside.press("\n")
+    inside.wait(lambda: inside.path == "/topic?name=many-099990", "the topic's page")
+
+
+def test_pages_of_a_hundred_thousand_topics_stay_short_and_sound(many_topics: Browser) -> None:
+    inside = many_topics
+    for path in ("/topics", "/topics?kind=all&q=99", "/groups", "/topics?page=999999999"):
+        inside.look(path, 400)
+        assert len(inside.driver.page_source.encode()) <= MOST_PAGE_BYTES, path
+        assert inside.overflow == 0, path
+    assert names_shown(inside)[-1] == f"many-{MANY - 1:06d}"
     assert inside.complaints() == []

@@ -41,6 +41,20 @@ def running_console(name_server: str) -> Iterator[str]:
             process.wait(60)
 
 
+@contextmanager
+def running_server(store: Path) -> Iterator[str]:
+    """`mq up` on a store with its console; the address where somebody comes in."""
+    command = [*OURS, "up", "--store", str(store), "--port", "0", "--console-port", "0", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            process.stdout.readline()
+            yield str(json.loads(process.stdout.readline())["console"])
+        finally:
+            process.terminate()
+            process.wait(60)
+
+
 class Browser:
     """One window, and what a person does in it."""
 
