@@ -26,7 +26,7 @@ DEPLOY = Path(__file__).parents[2] / "deploy"
 COMMANDS = {"mqbroker": BrokerCommand, "mqnamesrv": NamesrvCommand}
 CONFIGS = {"mqbroker": "broker.conf", "mqnamesrv": "namesrv.conf"}
 FIGURES = {
-    *(family.name for module in (builtin, timer, pops, exporter, own, process) for family in module.FAMILIES),
+    *(family.shown_name for module in (builtin, timer, pops, exporter, own, process) for family in module.FAMILIES),
     *("up", "process_open_fds", "process_max_fds", "process_cpu_seconds_total", "process_resident_memory_bytes"),
 }
 LANGUAGE = {"sum", "by", "max", "rate", "increase", "topk", "and", "unless", "on"}

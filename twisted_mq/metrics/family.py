@@ -36,13 +36,22 @@ _KINDS = {"gauge": GaugeMetricFamily, "counter": CounterMetricFamily, "histogram
 
 @attrs.frozen
 class Family(Generic[Measured]):
-    """One name: a gauge, a counter whose name ends in _total, or a histogram. What is not known has no row."""
+    """One name: a gauge, a counter whose name ends in _total, or a histogram. What is not known has no row.
+
+    Prometheus reads the unit behind the name, as 5.3.3's page has it: rocketmq_storage_size is rocketmq_storage_size_bytes.
+    """
 
     name: str
     kind: str
     help: str
     labels: tuple[str, ...]
     rows: Callable[[Measured], Iterable[Row]]
+    unit: str = ""
+
+    @property
+    def shown_name(self) -> str:
+        """With its unit."""
+        return self.name if not self.unit or self.name.endswith(f"_{self.unit}") else f"{self.name}_{self.unit}"
 
 
 def one(value: float) -> list[Row]:
@@ -51,13 +60,15 @@ def one(value: float) -> list[Row]:
 
 
 def collected(
-    measured: Measured, families: Iterable[Family[Measured]], common: Mapping[str, str]
+    measured: Measured, families: Iterable[Family[Measured]], common: Mapping[str, str], *, units_in_names: bool = True
 ) -> Work[list[Metric]]:
     """All of them with the labels that every figure has, some rows in each slice."""
     metrics: list[Metric] = []
     seen = 0
     for family in families:
-        metric = _KINDS[family.kind](family.name, family.help, labels=(*common, *family.labels))
+        name = family.shown_name if units_in_names else family.name
+        metric = _KINDS[family.kind](name, family.help, labels=(*common, *family.labels))
+        metric.unit = family.unit
         metrics.append(metric)
         for labels, value in family.rows(measured):
             _add(metric, (*common.values(), *labels), value)

@@ -56,12 +56,13 @@ def _metrics(metric: Metric, span: Span) -> Iterable[otlp.Metric]:
     if metric.type == "histogram":
         points = [_histogram(samples, span) for samples in _by_labels(metric).values()]
         histogram = otlp.Histogram(data_points=points, aggregation_temporality=_CUMULATIVE)
-        return (otlp.Metric(name=metric.name, description=metric.documentation, histogram=histogram),)
+        return (otlp.Metric(name=metric.name, description=metric.documentation, unit=metric.unit, histogram=histogram),)
     name, values = metric.samples[0].name, [_point(sample, span) for sample in metric.samples]
     if metric.type == "counter":
         total = otlp.Sum(data_points=values, aggregation_temporality=_CUMULATIVE, is_monotonic=True)
-        return (otlp.Metric(name=name, description=metric.documentation, sum=total),)
-    return (otlp.Metric(name=name, description=metric.documentation, gauge=otlp.Gauge(data_points=values)),)
+        return (otlp.Metric(name=name, description=metric.documentation, unit=metric.unit, sum=total),)
+    gauge = otlp.Gauge(data_points=values)
+    return (otlp.Metric(name=name, description=metric.documentation, unit=metric.unit, gauge=gauge),)
 
 
 def _attributes(labels: Mapping[str, str]) -> list[KeyValue]:

@@ -154,7 +154,7 @@ FAMILIES: tuple[Family[Scrape], ...] = (
     Family("rocketmq_message_size", "histogram", "Bytes of the records of sends", OF_TOPIC, _sizes),
     Family(
         "rocketmq_rpc_latency", "histogram", "How long requests took, in ms",
-        ("protocol_type", "request_code", "response_code", "is_long_polling", "result"), _latencies,
+        ("protocol_type", "request_code", "response_code", "is_long_polling", "result"), _latencies, "milliseconds",
     ),
     Family(
         "rocketmq_producer_connections", "gauge", "Producer connections",
@@ -167,7 +167,7 @@ FAMILIES: tuple[Family[Scrape], ...] = (
     Family("rocketmq_consumer_lag_messages", "gauge", "Consumer lag messages", OF_LAG, _of_lag(lambda lag, _: lag.lag)),
     Family(
         "rocketmq_consumer_lag_latency", "gauge", "Consumer lag time in ms", OF_LAG,
-        _of_lag(lambda lag, now: age(lag.oldest_unread_ms, now)),
+        _of_lag(lambda lag, now: age(lag.oldest_unread_ms, now)), "milliseconds",
     ),
     Family(
         "rocketmq_consumer_inflight_messages", "gauge", "Handed out and not committed", OF_LAG,
@@ -175,7 +175,7 @@ FAMILIES: tuple[Family[Scrape], ...] = (
     ),
     Family(
         "rocketmq_consumer_queueing_latency", "gauge", "How long the oldest message waits to be handed out, in ms", OF_LAG,
-        _of_lag(lambda lag, now: age(lag.oldest_not_pulled_ms, now)),
+        _of_lag(lambda lag, now: age(lag.oldest_not_pulled_ms, now)), "milliseconds",
     ),
     Family(
         "rocketmq_consumer_ready_messages", "gauge", "Not handed out yet", OF_LAG, _of_lag(lambda lag, _: lag.ready)
@@ -195,18 +195,24 @@ FAMILIES: tuple[Family[Scrape], ...] = (
     ),
     Family(
         "rocketmq_finish_message_latency", "histogram", "From a half message's birth to its commit, in s", ("topic",),
-        lambda s: (((topic,), ages) for topic, ages in list(s.broker.statistics.committed.items())),
+        lambda s: (((topic,), ages) for topic, ages in list(s.broker.statistics.committed.items())), "milliseconds",
     ),
     Family(
         "rocketmq_topic_create_execution_time", "histogram", "Of requests that make or alter topics, in ms",
-        ("invocation_status", "is_system"), _topic_creations,
+        ("invocation_status", "is_system"), _topic_creations, "milliseconds",
     ),
     Family(
         "rocketmq_consumer_group_create_execution_time", "histogram", "Of requests that make or alter groups, in ms",
-        ("invocation_status",), _group_creations,
+        ("invocation_status",), _group_creations, "milliseconds",
     ),
-    Family("rocketmq_storage_size", "gauge", "Bytes of the commit log", STORAGE, _stored),
-    Family("rocketmq_storage_flush_behind_bytes", "gauge", "Bytes that are not on disk yet", STORAGE, _not_flushed),
-    Family("rocketmq_storage_dispatch_behind_bytes", "gauge", "Bytes not in queues yet", STORAGE, lambda s: [(LOCAL_DISK, 0)]),
-    Family("rocketmq_storage_message_reserve_time", "gauge", "Age of the oldest message in ms", STORAGE, _reserve_time),
+    Family("rocketmq_storage_size", "gauge", "Bytes of the commit log", STORAGE, _stored, "bytes"),
+    Family("rocketmq_storage_flush_behind_bytes", "gauge", "Bytes that are not on disk yet", STORAGE, _not_flushed, "bytes"),
+    Family(
+        "rocketmq_storage_dispatch_behind_bytes", "gauge", "Bytes not in queues yet", STORAGE,
+        lambda s: [(LOCAL_DISK, 0)], "bytes",
+    ),
+    Family(
+        "rocketmq_storage_message_reserve_time", "gauge", "Age of the oldest message in ms", STORAGE, _reserve_time,
+        "milliseconds",
+    ),
 )  # fmt: skip

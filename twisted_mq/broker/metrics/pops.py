@@ -48,11 +48,11 @@ FAMILIES: tuple[Family[Scrape], ...] = (
     ),
     Family(
         "rocketmq_pop_revive_lag", "gauge", "Messages of the revive log that are not read yet", ("queue_id",),
-        _of_queues(lambda queue: queue.messages_behind),
+        _of_queues(lambda queue: queue.messages_behind), "milliseconds",
     ),
     Family(
         "rocketmq_pop_revive_latency", "gauge", "How long the first of them has been there, in ms", ("queue_id",),
-        _of_queues(lambda queue: queue.ms_behind),
+        _of_queues(lambda queue: queue.ms_behind), "milliseconds",
     ),
     Family("rocketmq_pop_offset_buffer_size", "gauge", "Buffered offsets", (), lambda _: one(0)),
     Family("rocketmq_pop_checkpoint_buffer_size", "gauge", "Buffered check points", (), lambda _: one(0)),

@@ -39,7 +39,7 @@ def figures_of(broker: BrokerController, server: RemotingServerFactory) -> Calla
     common = common_of(broker.options)
 
     def collect() -> defer.Deferred[list[Metric]]:
-        found = broker.turns.run("figures", _figures(Scrape(broker, server), common))
+        found = broker.turns.run("figures", _figures(Scrape(broker, server), common, units_in_names=False))
         return found if isinstance(found, defer.Deferred) else defer.succeed(found)
 
     return collect
@@ -55,7 +55,7 @@ def metrics_site(
     common = common_of(broker.options)
 
     def text() -> defer.Deferred[bytes]:
-        return text_of(broker.turns, broker.in_thread, _figures(Scrape(broker, server), common))
+        return text_of(broker.turns, broker.in_thread, _figures(Scrape(broker, server), common, units_in_names=True))
 
     def unhealthy() -> list[str]:
         return [Shut.DISK_FAILED.value] if why_shut() is Shut.DISK_FAILED else []
@@ -73,10 +73,9 @@ def metrics_site(
     return MetricsSite(text, unhealthy, not_ready, broker.clock)
 
 
-def _figures(scrape: Scrape, common: dict[str, str]) -> Work[list[Metric]]:
+def _figures(scrape: Scrape, common: dict[str, str], *, units_in_names: bool) -> Work[list[Metric]]:
     yield from scrape.prepare()
-    metrics = yield from collected(
-        scrape, (*builtin.FAMILIES, *timer.FAMILIES, *pops.FAMILIES, *own.FAMILIES, *process.FAMILIES), common
-    )
+    families = (*builtin.FAMILIES, *timer.FAMILIES, *pops.FAMILIES, *own.FAMILIES, *process.FAMILIES)
+    metrics = yield from collected(scrape, families, common, units_in_names=units_in_names)
     metrics += yield from collected(scrape, exporter.FAMILIES, {})
     return [*metrics, *process.of_process()]

@@ -7,7 +7,7 @@ the first one has waited that is not on it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from twisted_mq.broker.metrics.lag import age
 from twisted_mq.broker.metrics.scrape import Scrape
@@ -68,15 +68,15 @@ def _spread(scrape: Scrape) -> Iterator[Row]:
             start = bound
 
 
-def _gauge(name: str, help: str, labels: tuple[str, ...], rows: Callable[[Scrape], Iterable[Row]]) -> Family[Scrape]:
-    return Family(f"rocketmq_{name}", "gauge", help, labels, rows)
+def _gauge(name: str, help: str, labels: tuple[str, ...], rows: Rows, unit: str = "") -> Family[Scrape]:
+    return Family(f"rocketmq_{name}", "gauge", help, labels, rows, unit)
 
 
 FAMILIES: tuple[Family[Scrape], ...] = (
     _gauge("timer_enqueue_lag", "Timer messages not on the wheel yet", STORAGE, _one(_not_noted)),
-    _gauge("timer_enqueue_latency", "How long the first of them has waited, in ms", STORAGE, _one(_first_waits)),
+    _gauge("timer_enqueue_latency", "How long the first of them has waited, in ms", STORAGE, _one(_first_waits), "milliseconds"),
     _gauge("timer_dequeue_lag", "Messages on the wheel", STORAGE, _one(lambda _, timer: _waiting(timer).total())),
-    _gauge("timer_dequeue_latency", "How late the timer is, in ms", STORAGE, _one(_late)),
+    _gauge("timer_dequeue_latency", "How late the timer is, in ms", STORAGE, _one(_late), "milliseconds"),
     _gauge("timing_messages", "Messages that wait for their time", OF_TOPIC, _by_topic(_waiting)),
     _gauge("timer_message_snapshot", "Messages due between two bounds", (*STORAGE, "timer_bound_s"), _spread),
     Family(
@@ -89,6 +89,6 @@ FAMILIES: tuple[Family[Scrape], ...] = (
     ),
     Family(
         "rocketmq_delay_message_latency", "histogram", "From a timed message's birth to its time, in s", OF_TOPIC,
-        _by_topic(lambda timer: timer.counts.delays),
+        _by_topic(lambda timer: timer.counts.delays), "seconds",
     ),
 )  # fmt: skip

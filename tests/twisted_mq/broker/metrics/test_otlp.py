@@ -97,6 +97,8 @@ class PushedFiguresTest(PageCase):
         (point,) = found["rocketmq_messages_in_total"].sum.data_points
         labels = {one.key: one.value.string_value for one in point.attributes}
         self.assertEqual((labels["topic"], labels["node_id"], point.as_double), ("T", "b", 1.0))
+        units = {name: found[name].unit for name in ("rocketmq_storage_size", "rocketmq_storage_flush_behind_bytes")}
+        self.assertEqual(set(units.values()), {"bytes"})
         (sizes,) = found["rocketmq_message_size"].histogram.data_points
         self.assertEqual((sizes.count, list(sizes.bucket_counts)), (1, [1, 0, 0, 0, 0, 0, 0]))
         self.assertGreater(found["rocketmq_topic_number"].gauge.data_points[0].as_double, 1)

@@ -95,7 +95,7 @@ class FiguresTest(PageCase):
         ]
         told = {name: found[name, frozenset(labels.items())] for name, labels, _ in expected}
         self.assertEqual(told, {name: value for name, _, value in expected})
-        self.assertGreaterEqual(found["rocketmq_consumer_lag_latency", frozenset(lag.items())], 0)
+        self.assertGreaterEqual(found["rocketmq_consumer_lag_latency_milliseconds", frozenset(lag.items())], 0)
 
     async def test_sizes_and_times_are_histograms_with_apaches_limits(self) -> None:
         await self.start()
@@ -113,7 +113,7 @@ class FiguresTest(PageCase):
         times = {
             (labels["request_code"], labels["response_code"], labels["is_long_polling"], labels["result"]): value
             for (name, pairs), value in found.items()
-            if name == "rocketmq_rpc_latency_count" and (labels := dict(pairs))
+            if name == "rocketmq_rpc_latency_milliseconds_count" and (labels := dict(pairs))
         }
         self.assertEqual(times["send_message_v2", "success", "false", "success"], 2)
         self.assertEqual(times["pull_message", "success", "false", "success"], 1)
@@ -132,7 +132,7 @@ class FiguresTest(PageCase):
             if labels.items() <= dict(pairs).items()
             and name.startswith(("rocketmq_commit", "rocketmq_roll", "rocketmq_fin"))
         }
-        bucket = "rocketmq_finish_message_latency_bucket"
+        bucket = "rocketmq_finish_message_latency_milliseconds_bucket"
         limits = ("5.0", "60.0", "600.0", "3600.0", "43200.0", "86400.0", "+Inf")
         self.assertEqual([found.pop((bucket, limit)) for limit in limits], [1, 1, 2, 2, 2, 2, 2])
         self.assertEqual(
@@ -140,8 +140,8 @@ class FiguresTest(PageCase):
             {
                 ("rocketmq_commit_messages_total", None): 2,
                 ("rocketmq_rollback_messages_total", None): 3,
-                ("rocketmq_finish_message_latency_count", None): 2,
-                ("rocketmq_finish_message_latency_sum", None): 62,
+                ("rocketmq_finish_message_latency_milliseconds_count", None): 2,
+                ("rocketmq_finish_message_latency_milliseconds_sum", None): 62,
             },
         )
 
@@ -167,16 +167,18 @@ class FiguresTest(PageCase):
         self.assertEqual(bounds, {bound: float(bound == 3600) for bound in BOUNDS_SECONDS})
         told = {
             name: found[name, frozenset()]
-            for name in ("timer_enqueue_lag", "timer_enqueue_latency", "timer_dequeue_lag")
+            for name in ("timer_enqueue_lag", "timer_enqueue_latency_milliseconds", "timer_dequeue_lag")
         }
-        self.assertEqual(told, {"timer_enqueue_lag": 0, "timer_enqueue_latency": 0, "timer_dequeue_lag": 1})
+        self.assertEqual(
+            told, {"timer_enqueue_lag": 0, "timer_enqueue_latency_milliseconds": 0, "timer_dequeue_lag": 1}
+        )
         by_topic = {
             name: found[name, frozenset({topic})]
-            for name in ("timing_messages", "timer_enqueue_total", "delay_message_latency_count")
+            for name in ("timing_messages", "timer_enqueue_total", "delay_message_latency_seconds_count")
         }
         self.assertEqual(set(by_topic.values()), {1})
         limits = ("60.0", "600.0", "3600.0", "43200.0", "86400.0", "259200.0", "+Inf")
-        buckets = [found["delay_message_latency_bucket", frozenset({topic, ("le", limit)})] for limit in limits]
+        buckets = [found["delay_message_latency_seconds_bucket", frozenset({topic, ("le", limit)})] for limit in limits]
         self.assertEqual(buckets, [0, 0, 1, 1, 1, 1, 1])
         self.assertNotIn(("timer_dequeue_total", frozenset({topic})), found)
 
@@ -192,7 +194,7 @@ class FiguresTest(PageCase):
         limits = [
             dict(pairs)["le"]
             for (name, pairs), _ in samples(text).items()
-            if name == "rocketmq_consumer_group_create_execution_time_bucket"
+            if name == "rocketmq_consumer_group_create_execution_time_milliseconds_bucket"
             and dict(pairs)["invocation_status"] == "success"
         ]
         self.assertEqual(limits, ["10.0", "100.0", "1000.0", "3000.0", "5000.0", "+Inf"])
