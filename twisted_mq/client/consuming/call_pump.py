@@ -13,7 +13,6 @@ from twisted.python import failure
 from twisted_mq.client.consuming.consumer_options import ConsumeContext, ConsumerOptions, ConsumeStatus
 from twisted_mq.client.consuming.listener_calls import ListenerCalls
 from twisted_mq.client.consuming.process_queue import ProcessQueue
-from twisted_mq.client.core import at_once
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.messages.message import MessageExt
@@ -46,10 +45,11 @@ class CallPump(abc.ABC):
         self._timers: dict[interfaces.IDelayedCall, None] = {}
         self._turn: interfaces.IDelayedCall | None = None
         self._idle: defer.Deferred[None] | None = None
+        self._pumping = False
 
     @abc.abstractmethod
-    async def _consume(self, work: Work) -> None:
-        """Call the listener and settle what it answers."""
+    def _consume(self, work: Work) -> defer.Deferred[None] | None:
+        """Call the listener and settle what it answers; None where that is done."""
 
     def submit(self, messages: Sequence[MessageExt], process_queue: ProcessQueue, queue: MessageQueue) -> None:
         """Have these messages consumed, in calls of at most consume_message_batch_max_size."""
@@ -81,6 +81,15 @@ class CallPump(abc.ABC):
 
     def _pump(self) -> None:
         """Begin as many calls as may be open; after some of them the reactor has its turn."""
+        if self._pumping:  # a call that ended at once made room: the loop below goes on
+            return
+        self._pumping = True
+        try:
+            self._pump_some()
+        finally:
+            self._pumping = False
+
+    def _pump_some(self) -> None:
         begun = 0
         while self._waiting and len(self._running) < self._options.concurrency and not self.calls.stopped:
             if begun == CALLS_A_TURN:
@@ -92,23 +101,22 @@ class CallPump(abc.ABC):
 
     def _begin(self, work: Work) -> None:
         try:
-            running = at_once.start(self._consume(work))
+            running = self._consume(work)
         except BaseException:
             self._report(failure.Failure())
             return
-        if running is None:
-            return
-        running.addErrback(self._report)
-        if not running.called:
+        if running is not None:
             self._running[running] = None
-            running.addCallback(self._ended, running)
+            running.addBoth(self._ended, running)
 
     def _next_turn(self) -> None:
         self._turn = None
         self._pump()
 
-    def _ended(self, _: None, running: defer.Deferred[None]) -> None:
+    def _ended(self, result: failure.Failure | None, running: defer.Deferred[None]) -> None:
         self._running.pop(running, None)
+        if isinstance(result, failure.Failure):
+            self._report(result)
         if self._idle is not None and not self._running and not self._idle.called:
             self._idle.callback(None)
         self._pump()

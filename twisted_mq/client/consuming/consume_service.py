@@ -6,9 +6,11 @@ to the listener again after 5 s. Results of a dropped queue change nothing.
 
 from __future__ import annotations
 
+import contextvars
 from collections.abc import Awaitable, Callable, Iterable
 
 import attrs
+from twisted.internet import defer
 
 from twisted_mq.client.consuming.call_pump import CallPump, Work, consumed_count
 from twisted_mq.client.consuming.consumer_options import (
@@ -44,22 +46,29 @@ class ConsumeService(CallPump):
         self._offsets = offsets
         self._send_back = send_back
 
-    async def _consume(self, work: Work) -> None:
+    def _consume(self, work: Work) -> defer.Deferred[None] | None:
         if work.process_queue.dropped:
-            return
+            return None
         messages = self.calls.delivered(work.messages)
         context = ConsumeContext(work.queue)
-        status = await self.calls.status(messages, context)
+        status = contextvars.copy_context().run(self.calls.answer, messages, context)
+        if isinstance(status, defer.Deferred):
+            return status.addCallback(self._answered, context, work, messages)
+        return self._answered(status, context, work, messages)
+
+    def _answered(
+        self, status: ConsumeStatus, context: ConsumeContext, work: Work, messages: list[MessageExt]
+    ) -> defer.Deferred[None] | None:
         if work.process_queue.dropped:
             self.log.info(
                 "result of a dropped queue ignored: group={group} topic={topic} queue={queue}",
                 group=self._group, topic=work.queue.topic, queue=work.queue.queue_id,
             )  # fmt: skip
-            return
-        if status is ConsumeStatus.CONSUME_SUCCESS and context.ack_index is None:
+        elif status is ConsumeStatus.CONSUME_SUCCESS and context.ack_index is None:
             self._consumed(messages, work)
         else:
-            await self._settle(status, context, work, messages)
+            return defer.Deferred.fromCoroutine(self._settle(status, context, work, messages))
+        return None
 
     async def _settle(
         self, status: ConsumeStatus, context: ConsumeContext, work: Work, messages: list[MessageExt]

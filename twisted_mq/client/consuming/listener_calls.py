@@ -16,6 +16,7 @@ from typing import Generic, TypeVar
 import attrs
 from twisted.internet import defer, interfaces
 from twisted.logger import LogLevel
+from twisted.python import failure
 
 from twisted_mq.client.consuming.consume_hooks import CallOutcome, ConsumeCall, ConsumeHooks
 from twisted_mq.client.consuming.consumer_options import ConsumeContext, ConsumeOrderlyContext
@@ -105,29 +106,47 @@ class ListenerCalls(Generic[Context, Status]):
         if self.traces is not None:
             await self.traces.stop(finish_seconds)
 
-    async def status(self, messages: list[MessageExt], context: Context) -> Status:
-        """The listener's answer, or the refusal in its place. Raises CancelledError only once `stopped`."""
-        metrics, count = self.metrics, len(messages)
-        metrics.in_flight += count
-        call = self._outcome if self.traces is None and self.hooks is None else self._watched
+    async def status(self, messages: Sequence[MessageExt], context: Context) -> Status:
+        """As `answer`, awaited."""
+        answer = self.answer(messages, context)
+        return await answer if isinstance(answer, defer.Deferred) else answer
+
+    def answer(self, messages: Sequence[MessageExt], context: Context) -> Status | defer.Deferred[Status]:
+        """The listener's answer, or the refusal in its place, now or later. Fails with CancelledError only once `stopped`."""
+        count = len(messages)
+        self.metrics.in_flight += count
         try:
-            status, outcome = await call(messages, context)
-        finally:
-            metrics.in_flight -= count
-        if outcome is CallOutcome.SUCCESS:
+            if self.traces is None and self.hooks is None:
+                outcome = self._outcome(messages, context)
+            else:
+                outcome = defer.Deferred.fromCoroutine(self._watched(messages, context))
+        except BaseException:
+            self.metrics.in_flight -= count
+            raise
+        if isinstance(outcome, defer.Deferred):
+            return outcome.addBoth(self._counted, count)
+        return self._counted(outcome, count)
+
+    def _counted(self, outcome: tuple[Status, CallOutcome] | failure.Failure, count: int) -> Status:
+        metrics = self.metrics
+        metrics.in_flight -= count
+        if isinstance(outcome, failure.Failure):
+            outcome.raiseException()
+        if outcome[1] is CallOutcome.SUCCESS:
             metrics.consumed += count
         else:
             metrics.failed += count
-        return status
+        return outcome[0]
 
-    async def _watched(self, messages: list[MessageExt], context: Context) -> tuple[Status, CallOutcome]:
+    async def _watched(self, messages: Sequence[MessageExt], context: Context) -> tuple[Status, CallOutcome]:
         """The call, with what is told to traces and hooks."""
         begun = [] if self.traces is None else self.traces.call_began(messages)
         call = ConsumeCall(self.group, context.queue, messages)
         if self.hooks is not None:
             self.hooks.before(call)
         try:
-            status, call.outcome = await self._outcome(messages, context)
+            outcome = self._outcome(messages, context)
+            status, call.outcome = await outcome if isinstance(outcome, defer.Deferred) else outcome
         finally:
             if self.hooks is not None:
                 self.hooks.after(call)
@@ -135,33 +154,45 @@ class ListenerCalls(Generic[Context, Status]):
             self.traces.call_ended(begun, call.outcome.value)
         return status, call.outcome
 
-    async def _outcome(self, messages: list[MessageExt], context: Context) -> tuple[Status, CallOutcome]:
+    def _outcome(
+        self, messages: Sequence[MessageExt], context: Context
+    ) -> tuple[Status, CallOutcome] | defer.Deferred[tuple[Status, CallOutcome]]:
         try:
-            status = self.begin(list(messages), context)
-            if isinstance(status, defer.Deferred):
-                status = await status
-        except defer.CancelledError:
-            if self.stopped:
-                raise
-            self.log.warn("listener {name} was cancelled: group={group}", name=self.name, group=self.group)
-            return self.refusal, CallOutcome.EXCEPTION
-        except Exception as error:
-            self.log.failure(
-                "listener {name} failed, consumed again later: group={group} topic={topic} messages={ids}",
-                level=LogLevel.warn, name=self.name, group=self.group, topic=context.queue.topic,
-                ids=message_ids(messages),
-            )  # fmt: skip
-            late = isinstance(error, defer.TimeoutError)
-            return self.refusal, CallOutcome.TIME_OUT if late else CallOutcome.EXCEPTION
-        if isinstance(status, type(self.refusal)):
-            return status, CallOutcome.FAILED if status is self.refusal else CallOutcome.SUCCESS
+            answer = self.begin(list(messages), context)
+        except Exception:
+            return self._judged(failure.Failure(), messages, context)
+        if isinstance(answer, defer.Deferred):
+            return answer.addBoth(self._judged, messages, context)
+        return self._judged(answer, messages, context)
+
+    def _judged(
+        self, answer: Status | failure.Failure, messages: Sequence[MessageExt], context: Context
+    ) -> tuple[Status, CallOutcome]:
+        if isinstance(answer, type(self.refusal)):
+            return answer, CallOutcome.FAILED if answer is self.refusal else CallOutcome.SUCCESS
+        if isinstance(answer, failure.Failure):
+            return self.refusal, self._failed(answer, messages, context)
         self.log.warn(
             "listener {name} returned {status!r}, consumed again later; it must return {answers}: group={group} "
             "messages={ids}",
-            name=self.name, status=status, answers=" or ".join(map(str, type(self.refusal))), group=self.group,
+            name=self.name, status=answer, answers=" or ".join(map(str, type(self.refusal))), group=self.group,
             ids=message_ids(messages),
         )  # fmt: skip
         return self.refusal, CallOutcome.RETURNNULL
+
+    def _failed(self, reason: failure.Failure, messages: Sequence[MessageExt], context: Context) -> CallOutcome:
+        """Say how the listener failed. Raises CancelledError where this was stopped."""
+        if reason.check(defer.CancelledError):
+            if self.stopped:
+                reason.raiseException()
+            self.log.warn("listener {name} was cancelled: group={group}", name=self.name, group=self.group)
+            return CallOutcome.EXCEPTION
+        self.log.failure(
+            "listener {name} failed, consumed again later: group={group} topic={topic} messages={ids}", reason,
+            level=LogLevel.warn, name=self.name, group=self.group, topic=context.queue.topic,
+            ids=message_ids(messages),
+        )  # fmt: skip
+        return CallOutcome.TIME_OUT if reason.check(defer.TimeoutError) else CallOutcome.EXCEPTION
 
 
 async def _awaited(answer: Awaitable[Answer]) -> Answer:

@@ -6,10 +6,13 @@ is acknowledged, whoever has the queue by then.
 
 from __future__ import annotations
 
+from twisted.internet import defer
+
 from twisted_mq.client.consuming.call_pump import CallPump, Work, consumed_count
 from twisted_mq.client.consuming.consumer_options import ConsumeContext, ConsumerOptions, ConsumeStatus
 from twisted_mq.client.consuming.listener_calls import ListenerCalls, message_ids
 from twisted_mq.client.consuming.pop_answers import PopAnswers, receipt_of
+from twisted_mq.client.core import at_once
 from twisted_mq.protocol.messages.message import MessageExt
 
 
@@ -22,7 +25,10 @@ class PopConsumeService(CallPump):
         super().__init__(calls, options)
         self._answers = answers
 
-    async def _consume(self, work: Work) -> None:
+    def _consume(self, work: Work) -> defer.Deferred[None] | None:
+        return at_once.start(self._popped(work))
+
+    async def _popped(self, work: Work) -> None:
         try:
             if not work.process_queue.dropped and not self._is_over(work.messages[0]):
                 await self._call(work)
