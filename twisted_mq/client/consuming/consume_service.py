@@ -52,9 +52,9 @@ class ConsumeService(CallPump):
         messages = self.calls.delivered(work.messages)
         context = ConsumeContext(work.queue)
         status = contextvars.copy_context().run(self.calls.answer, messages, context)
-        if isinstance(status, defer.Deferred):
-            return status.addCallback(self._answered, context, work, messages)
-        return self._answered(status, context, work, messages)
+        if isinstance(status, ConsumeStatus):
+            return self._answered(status, context, work, messages)
+        return status.addCallback(self._answered, context, work, messages)
 
     def _answered(
         self, status: ConsumeStatus, context: ConsumeContext, work: Work, messages: list[MessageExt]

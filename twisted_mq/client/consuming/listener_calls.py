@@ -76,23 +76,31 @@ class ListenerCalls(Generic[Context, Status]):
 
     def begin(self, messages: list[MessageExt], context: Context) -> Status | defer.Deferred[Status]:
         """The listener's answer, or a Deferred of it that fails past the consume timeout. Raises what it raises."""
+        waiting: defer.Deferred[Status]
         if self.threads is not None:
-            waiting = defer.Deferred.fromCoroutine(self._in_thread(self.threads, messages, context))
+            run = contextvars.copy_context().run
+            answered: defer.Deferred[Status | Awaitable[Status]]
+            answered = self.threads.call(lambda: run(self.listener, messages, context))
+            waiting = answered.addCallback(self._from_thread)
         else:
             answer = self.listener(messages, context)
+            # first, as the other questions take long where the answer is no
+            if isinstance(answer, type(self.refusal)):
+                return answer
             if isinstance(answer, defer.Deferred):
                 waiting = answer
-            elif isinstance(answer, type(self.refusal)) or not inspect.isawaitable(answer):
-                return answer
-            else:
+            elif inspect.isawaitable(answer):
                 waiting = defer.Deferred.fromCoroutine(_awaited(answer))
+            else:
+                return answer
         if self.timeout_seconds == math.inf:
             return waiting
         return waiting.addTimeout(self.timeout_seconds, self.clock)
 
-    async def _in_thread(self, threads: ListenerThreads, messages: list[MessageExt], context: Context) -> Status:
-        answer = await threads.call(contextvars.copy_context().run, self.listener, messages, context)
-        return await answer if inspect.isawaitable(answer) else answer
+    def _from_thread(self, answer: Status | Awaitable[Status]) -> Status | defer.Deferred[Status]:
+        if isinstance(answer, type(self.refusal)) or not inspect.isawaitable(answer):
+            return answer
+        return defer.Deferred.fromCoroutine(_awaited(answer))
 
     async def call(self, messages: list[MessageExt], context: Context) -> Status:
         """The listener's answer; raises what it raises, and TimeoutError past the consume timeout."""
@@ -123,9 +131,9 @@ class ListenerCalls(Generic[Context, Status]):
         except BaseException:
             self.metrics.in_flight -= count
             raise
-        if isinstance(outcome, defer.Deferred):
-            return outcome.addBoth(self._counted, count)
-        return self._counted(outcome, count)
+        if isinstance(outcome, tuple):
+            return self._counted(outcome, count)
+        return outcome.addBoth(self._counted, count)
 
     def _counted(self, outcome: tuple[Status, CallOutcome] | failure.Failure, count: int) -> Status:
         metrics = self.metrics
@@ -146,7 +154,7 @@ class ListenerCalls(Generic[Context, Status]):
             self.hooks.before(call)
         try:
             outcome = self._outcome(messages, context)
-            status, call.outcome = await outcome if isinstance(outcome, defer.Deferred) else outcome
+            status, call.outcome = outcome if isinstance(outcome, tuple) else await outcome
         finally:
             if self.hooks is not None:
                 self.hooks.after(call)
@@ -161,7 +169,7 @@ class ListenerCalls(Generic[Context, Status]):
             answer = self.begin(list(messages), context)
         except Exception:
             return self._judged(failure.Failure(), messages, context)
-        if isinstance(answer, defer.Deferred):
+        if not isinstance(answer, type(self.refusal)) and isinstance(answer, defer.Deferred):
             return answer.addBoth(self._judged, messages, context)
         return self._judged(answer, messages, context)
 

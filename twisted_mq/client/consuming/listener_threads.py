@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
+import collections
+import functools
+import queue
 import threading
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
-from twisted.internet import defer, interfaces, threads
-from twisted.python.threadpool import ThreadPool
+from twisted.internet import defer, interfaces
+from twisted.python.failure import Failure
 
 Arguments = ParamSpec("Arguments")
 Answer = TypeVar("Answer")
-
-
-class _Daemon(threading.Thread):
-    """Does not keep the process alive: a listener that hangs shall not hang its end."""
-
-    def __init__(self, *arguments: Any, **named: Any) -> None:  # those of a Thread
-        super().__init__(*arguments, **named, daemon=True)
-
-
-class _DaemonPool(ThreadPool):
-    threadFactory = _Daemon
 
 
 class ListenerThreads:
@@ -31,7 +23,7 @@ class ListenerThreads:
         self._threaded = interfaces.IReactorThreads(reactor, None)
         self._count = count
         self._name = name
-        self._pool: ThreadPool | None = None
+        self._pool: _Pool | None = None
 
     def call(
         self, function: Callable[Arguments, Answer], *arguments: Arguments.args, **named: Arguments.kwargs
@@ -40,12 +32,103 @@ class ListenerThreads:
         if self._threaded is None:
             return defer.execute(function, *arguments, **named)
         if self._pool is None:
-            self._pool = _DaemonPool(0, self._count, self._name)
-            self._pool.start()
-        return threads.deferToThreadPool(self._threaded, self._pool, function, *arguments, **named)
+            self._pool = _Pool(self._threaded.callFromThread, self._count, self._name)
+        done: defer.Deferred[Answer] = defer.Deferred()
+        self._pool.run(done, functools.partial(function, *arguments, **named))
+        return done
 
     def stop(self) -> None:
-        """End the threads that are idle, and the others when their call returns."""
+        """End the threads that are idle, and the others when their call returns. What has not begun never does."""
         pool, self._pool = self._pool, None
         if pool is not None:
-            _Daemon(target=pool.stop, name=f"end of {self._name}").start()  # which joins the threads
+            pool.stop()
+
+
+class _Pool:
+    """Threads that take calls as long as there are any.
+
+    While calls wait, one more thread is woken, or started, and the next one when that has taken a call: quick calls stay in
+    few threads, which spares the switches between them, and calls that block have as many as they need. What came of the
+    calls is told together where it comes together.
+    """
+
+    def __init__(self, call_from_thread: Callable[[Callable[[], object]], None], count: int, name: str) -> None:
+        self._call_from_thread = call_from_thread
+        self._count = count
+        self._name = name
+        self._lock = threading.Lock()
+        self._calls: collections.deque[tuple[defer.Deferred[Any], Callable[[], object]]] = collections.deque()
+        self._told: list[tuple[defer.Deferred[Any], object]] = []
+        self._go_on: queue.SimpleQueue[None] = queue.SimpleQueue()
+        """An item for each idle thread that is woken."""
+        self._started = self._idle = 0
+        self._one_comes = False
+        """Whether a thread was woken or started that has not looked for calls yet."""
+        self._stopped = False
+
+    def run(self, done: defer.Deferred[Any], call: Callable[[], object]) -> None:
+        self._calls.append((done, call))
+        self._have_one_come()
+
+    def stop(self) -> None:
+        with self._lock:
+            self._stopped = True
+            self._calls.clear()
+            for _ in range(self._idle):
+                self._go_on.put(None)
+
+    def _have_one_come(self) -> None:
+        with self._lock:
+            if self._one_comes or not self._calls:
+                return
+            if self._idle:
+                self._idle -= 1
+                self._one_comes = True
+                self._go_on.put(None)
+            elif self._started < self._count:
+                self._started += 1
+                self._one_comes = True
+                # a daemon does not keep the process alive: a listener that hangs shall not hang its end
+                threading.Thread(target=self._work, name=f"{self._name} {self._started}", daemon=True).start()
+
+    def _work(self) -> None:
+        while True:
+            with self._lock:
+                self._one_comes = False
+            self._take_calls()
+            with self._lock:
+                if self._stopped:
+                    return
+                if self._calls:
+                    continue
+                self._idle += 1
+            self._go_on.get()
+
+    def _take_calls(self) -> None:
+        while True:
+            try:
+                done, call = self._calls.popleft()
+            except IndexError:
+                return
+            if self._calls:
+                self._have_one_come()
+            if not done.called:  # else it was cancelled
+                self._tell(done, call)
+
+    def _tell(self, done: defer.Deferred[Any], call: Callable[[], object]) -> None:
+        try:
+            result = call()
+        except BaseException:
+            result = Failure()
+        with self._lock:
+            first = not self._told
+            self._told.append((done, result))
+        if first:
+            self._call_from_thread(self._settle)
+
+    def _settle(self) -> None:
+        """On the reactor's thread."""
+        with self._lock:
+            told, self._told = self._told, []
+        for done, result in told:
+            done.callback(result)

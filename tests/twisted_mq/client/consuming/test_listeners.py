@@ -118,6 +118,37 @@ class InThreads(TestCase):
             yield task.deferLater(reactor, 0.01)
 
     @defer.inlineCallbacks
+    def test_quick_calls_have_no_more_threads_than_they_need(self) -> Any:
+        """Each call begins when the one before it has ended."""
+        threads = ListenerThreads(reactor, THREADS, f"listener of {self.id()}")
+        answers = []
+        for number in range(20):
+            answers.append((yield threads.call(lambda number=number: (number, threading.current_thread()))))
+        self.assertEqual([number for number, _ in answers], list(range(20)))
+        self.assertEqual(len({thread for _, thread in answers}), 1)
+        threads.stop()
+        while self.threads():
+            yield task.deferLater(reactor, 0.01)
+        self.assertEqual((yield threads.call(int, "7")), 7)  # as a consumer that is started again
+        threads.stop()
+
+    @defer.inlineCallbacks
+    def test_a_call_that_was_cancelled_before_its_turn_is_not_made(self) -> Any:
+        begun, end = threading.Event(), threading.Event()
+        threads = ListenerThreads(reactor, 1, f"listener of {self.id()}")
+        first = threads.call(lambda: (begun.set(), end.wait(20)))
+        made: list[int] = []
+        cancelled, last = threads.call(made.append, 1), threads.call(made.append, 2)
+        begun.wait(20)
+        cancelled.cancel()
+        self.failureResultOf(cancelled, defer.CancelledError)
+        end.set()
+        yield first
+        yield last
+        threads.stop()
+        self.assertEqual(made, [2])
+
+    @defer.inlineCallbacks
     def test_coroutine_of_a_listener_in_a_thread_runs_on_the_reactor(self) -> Any:
         async def later() -> ConsumeStatus:
             await task.deferLater(reactor, 0)
