@@ -11,7 +11,7 @@ from twisted.internet import defer
 from twisted_mq.broker.metrics import builtin, exporter, own, pops, timer
 from twisted_mq.broker.metrics.scrape import Scrape
 from twisted_mq.metrics import process
-from twisted_mq.metrics.family import collected, common_labels, text_of
+from twisted_mq.metrics.family import Family, collected, common_labels, text_of
 from twisted_mq.metrics.page import MetricsSite
 from twisted_mq.protocol.layouts.ha import ConnectionState
 from twisted_mq.storage.interfaces import Shut
@@ -75,7 +75,13 @@ def metrics_site(
 
 def _figures(scrape: Scrape, common: dict[str, str], *, units_in_names: bool) -> Work[list[Metric]]:
     yield from scrape.prepare()
-    families = (*builtin.FAMILIES, *timer.FAMILIES, *pops.FAMILIES, *own.FAMILIES, *process.FAMILIES)
+    families: tuple[Family[Scrape], ...] = (
+        *builtin.FAMILIES,
+        *timer.FAMILIES,
+        *pops.FAMILIES,
+        *own.FAMILIES,
+        *process.FAMILIES,
+    )
     metrics = yield from collected(scrape, families, common, units_in_names=units_in_names)
     metrics += yield from collected(scrape, exporter.FAMILIES, {})
     return [*metrics, *process.of_process()]
