@@ -1,6 +1,7 @@
 """Compressed message bodies: LZ4 frames, ZSTD frames, ZLIB streams; which one stands in the message's sysFlag.
 
-Every decompression is bounded: a body that grows past the limit is refused after at most the limit's bytes.
+Every decompression is bounded: a body that grows past the limit is refused after at most the limit's bytes. LZ4 and ZSTD are
+loaded with the first body of their kind: most processes, as workers of Spark, never see one.
 """
 
 from __future__ import annotations
@@ -8,12 +9,13 @@ from __future__ import annotations
 import enum
 import zlib
 from collections.abc import Callable
-
-import lz4.frame
-import zstandard
+from typing import TYPE_CHECKING
 
 from twisted_mq.protocol.errors import ProtocolError
 from twisted_mq.protocol.flags import MessageSysFlag, is_compressed
+
+if TYPE_CHECKING:
+    from zstandard import ZstdDecompressionObj
 
 MAX_BODY_BYTES = 64 * 1024 * 1024
 """Default limit of a decompressed body; Apache has none, its brokers take 4 MiB of stored body by default."""
@@ -54,10 +56,14 @@ def compression_type(sys_flag: int) -> CompressionType:
 
 
 def _compress_lz4(body: bytes, level: int) -> bytes:
+    import lz4.frame
+
     return bytes(lz4.frame.compress(body))  # Apache's LZ4 writer has no level
 
 
 def _compress_zstd(body: bytes, level: int) -> bytes:
+    import zstandard
+
     return zstandard.ZstdCompressor(level=level).compress(body)
 
 
@@ -84,6 +90,8 @@ def _decompress_zlib(data: bytes | memoryview, limit: int) -> bytes:
 
 
 def _decompress_lz4(data: bytes | memoryview, limit: int) -> bytes:
+    import lz4.frame
+
     stream = lz4.frame.LZ4FrameDecompressor()
     pieces: list[bytes] = []
     held, wanted = 0, max(_FIRST_PIECE_BYTES, 4 * len(data))
@@ -98,9 +106,18 @@ def _decompress_lz4(data: bytes | memoryview, limit: int) -> bytes:
 
 
 def _decompress_zstd(data: bytes | memoryview, limit: int) -> bytes:
-    if zstandard.frame_content_size(data) > limit:
-        raise CompressionError(f"a ZSTD frame announces more than the limit of {limit} bytes")
-    stream = zstandard.ZstdDecompressor(max_window_size=max(limit, _ZSTD_WINDOW_BYTES)).decompressobj()
+    import zstandard
+
+    try:
+        if zstandard.frame_content_size(data) > limit:
+            raise CompressionError(f"a ZSTD frame announces more than the limit of {limit} bytes")
+        stream = zstandard.ZstdDecompressor(max_window_size=max(limit, _ZSTD_WINDOW_BYTES)).decompressobj()
+        return _in_pieces(stream, data, limit)
+    except zstandard.ZstdError as error:
+        raise CompressionError(f"ZSTD: {error}") from error
+
+
+def _in_pieces(stream: ZstdDecompressionObj, data: bytes | memoryview, limit: int) -> bytes:
     pieces: list[bytes] = []
     held, position = 0, 0
     while held <= limit and not stream.eof:
@@ -123,7 +140,7 @@ def decompress(data: bytes | memoryview, kind: CompressionType, limit: int = MAX
     """The plain body. Raises CompressionError for damaged data and past `limit` bytes."""
     try:
         body = _DECOMPRESS[kind](data, limit)
-    except (zlib.error, RuntimeError, EOFError, zstandard.ZstdError) as error:
+    except (zlib.error, RuntimeError, EOFError) as error:
         raise CompressionError(f"{kind.name}: {error}") from error
     if len(body) > limit:
         raise CompressionError(f"{kind.name}: the body grows past the limit of {limit} bytes")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from collections.abc import Iterator
 from typing import NoReturn
 
 from twisted_mq.admin.errors import AdminError
@@ -45,29 +46,24 @@ def end_with_closed_pipe() -> NoReturn:
     raise SystemExit(1)
 
 
+_EXPECTED = {
+    "twisted_mq.client.core.errors": "ClientError",
+    "twisted_mq.config.errors": "ConfigError",
+    "twisted_mq.extras": "MissingExtra",
+    "twisted_mq.protocol.errors": "ProtocolError",
+    "twisted_mq.remoting.errors": "RemotingError",
+    "twisted_mq.remoting.listen": "PortError",
+    "twisted_mq.storage.errors": "StoreError",
+}
+"""Module -> class. What is not loaded was not raised: no command loads classes that it does not use."""
+
+
 def is_expected(error: BaseException) -> bool:
     """Whether an error is one that its text explains; any other is a defect and keeps its traceback."""
-    return isinstance(error, _expected())
+    return isinstance(error, (AdminError, OSError, *_loaded()))
 
 
-def _expected() -> tuple[type[BaseException], ...]:
-    """Loaded only when something failed: no command pays for classes it does not use."""
-    from twisted_mq.client.core.errors import ClientError
-    from twisted_mq.config.errors import ConfigError
-    from twisted_mq.extras import MissingExtra
-    from twisted_mq.protocol.errors import ProtocolError
-    from twisted_mq.remoting.errors import RemotingError
-    from twisted_mq.remoting.listen import PortError
-    from twisted_mq.storage.errors import StoreError
-
-    return (
-        AdminError,
-        ClientError,
-        ConfigError,
-        MissingExtra,
-        PortError,
-        ProtocolError,
-        RemotingError,
-        StoreError,
-        OSError,
-    )
+def _loaded() -> Iterator[type[BaseException]]:
+    for module, name in _EXPECTED.items():
+        if module in sys.modules:
+            yield getattr(sys.modules[module], name)
