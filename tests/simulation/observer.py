@@ -13,6 +13,7 @@ from typing import Any
 
 import attrs
 
+from tests.simulation.given_back import given_back
 from tests.simulation.nodes import BrokerNode
 from tests.simulation.world import Broken, World
 from twisted_mq.protocol.bodies import MessageQueue
@@ -178,14 +179,21 @@ class Observer:
         """Let go of what may be lost now: under asynchronous flush what was not flushed."""
         if broker.is_slave or broker.is_sync_flush or not broker.is_running:
             return
-        self._may_lose(broker.broker_name, broker.store.flushed_offset())
+        flushed = broker.store.flushed_offset()
+        self._may_lose(broker.broker_name, flushed)
+        for message in given_back(broker.store, flushed):
+            self._let_go(self.sent[name_of(message)])
 
     def _may_lose(self, broker_name: str, end: int) -> None:
         for sent in self.sent.values():
-            if sent.owed and sent.place is not None and sent.place[0] == broker_name and sent.physical_offset >= end:
-                sent.owed = False
-                self.lost += 1
-                self._world.told("may-be-lost", message=sent.name)
+            if sent.place is not None and sent.place[0] == broker_name and sent.physical_offset >= end:
+                self._let_go(sent)
+
+    def _let_go(self, sent: Sent) -> None:
+        if sent.owed:
+            sent.owed = False
+            self.lost += 1
+            self._world.told("may-be-lost", message=sent.name)
 
     def has_all(self, slave: BrokerNode) -> bool:
         """Whether a slave has what is owed by its group."""

@@ -10,11 +10,17 @@ from typing import Any
 import pytest
 
 from tests.simulation.coordinator import CoordinatorNode
+from tests.simulation.given_back import given_back
 from tests.simulation.observer import Observer
 from tests.simulation.ordered_observer import OrderedObserver
 from tests.simulation.world import Broken, World
 from twisted_mq.ordering.lists import OrderedTopic
 from twisted_mq.protocol.bodies import MessageQueue
+from twisted_mq.protocol.names.system_topics import SCHEDULE_TOPIC
+from twisted_mq.protocol.text.properties import PROPERTY_REAL_TOPIC, encode_properties
+from twisted_mq.storage.config import StoreConfig
+from twisted_mq.storage.interfaces import InnerMessage, PutStatus
+from twisted_mq.storage.memory.memory_store import MemoryMessageStore
 
 TOPIC = OrderedTopic("Queues", 1, ("a",))
 
@@ -135,3 +141,22 @@ def test_power_cut_may_take_what_is_on_no_disk_and_not_at_the_partner(
     partner.is_running = False
     observer.before_power_cut(one)
     assert observer.sent[name].owed is owed
+
+
+def test_what_consumers_gave_back_may_be_lost_where_it_is_on_no_disk() -> None:
+    store = MemoryMessageStore(StoreConfig(store_path_root_dir="/nowhere"), lambda: 1)
+    store.start()
+
+    def put(topic: str, body: bytes, real_topic: str | None = None) -> None:
+        properties = {} if real_topic is None else {PROPERTY_REAL_TOPIC: real_topic}
+        text = encode_properties(properties).encode()
+        assert store.put_message(InnerMessage(topic, 0, body, text, properties, 0)).status is PutStatus.PUT_OK
+
+    put("%RETRY%push", b"on disk")
+    flushed = store.max_physical_offset()
+    put("%RETRY%push", b"again")
+    put("Plain", b"first")
+    put(SCHEDULE_TOPIC, b"soon again", "%RETRY%push")
+    put(SCHEDULE_TOPIC, b"delayed", "Plain")
+    store.dispatch()
+    assert sorted(message.body for message in given_back(store, flushed)) == [b"again", b"soon again"]

@@ -33,6 +33,9 @@ def _rest(
         while True:
             try:
                 came = yield waits_for
+            except GeneratorExit:
+                context.run(work.close)
+                raise
             except BaseException as error:
                 waits_for = context.run(work.throw, error)
             else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextvars
+import inspect
 
 from twisted.internet import defer
 from twisted.trial.unittest import SynchronousTestCase
@@ -110,3 +111,16 @@ class Start(SynchronousTestCase):
         self.assertEqual((seen, name.get()), (["caller", "work"], "other"))
         assert running is not None
         self.successResultOf(running)
+
+
+def test_what_nobody_waits_for_any_more_is_closed_in_either_order() -> None:
+    async def wait() -> None:
+        await defer.Deferred()
+
+    for work_first in (True, False):
+        work = wait()
+        rest = at_once._rest(work, work.send(None), contextvars.copy_context())
+        next(rest)
+        for one in (work, rest) if work_first else (rest, work):
+            one.close()
+        assert inspect.getcoroutinestate(work) == inspect.CORO_CLOSED
