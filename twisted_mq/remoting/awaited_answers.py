@@ -7,6 +7,7 @@ takes. It may go off for requests that were answered meanwhile, and is gone with
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable
 
 from twisted.internet import defer, interfaces
 
@@ -18,11 +19,16 @@ _DUE_KEPT = 1000
 """So many due times of answered requests are kept before they are sorted out."""
 
 
-class AwaitedAnswers:
-    """How many they are is their length."""
+def _nobody(sent_at: float) -> None:
+    """Whom nobody tells of late answers any more."""
 
-    def __init__(self, clock: interfaces.IReactorTime) -> None:
+
+class AwaitedAnswers:
+    """How many they are is their length. `late` is called with when the last of those was sent that had no answer in time."""
+
+    def __init__(self, clock: interfaces.IReactorTime, late: Callable[[float], object]) -> None:
         self._clock = clock
+        self._late = late
         self._seconds = clock.seconds
         self._awaited: dict[int, tuple[defer.Deferred[RemotingCommand], float, float, str]] = {}
         """With when each is due, its timeout, and to whom it went."""
@@ -70,6 +76,7 @@ class AwaitedAnswers:
     def fail(self, reason: str) -> None:
         """The connection is gone: no answer comes any more."""
         awaited, self._awaited = self._awaited, {}
+        self._late = _nobody  # else it and its connection would hold each other
         self._due.clear()
         if self._timer is not None:
             self._timer.cancel()
@@ -104,3 +111,5 @@ class AwaitedAnswers:
             self._set_timer(self._due[0][0], self._due[0][0] - now)
         for waiting, _, timeout_seconds, address in late:
             waiting.errback(RemotingTimeoutError(f"no answer from {address} within {timeout_seconds:g} s"))
+        if late:
+            self._late(max(due - timeout_seconds for _, due, timeout_seconds, _ in late))

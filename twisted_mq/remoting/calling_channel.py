@@ -11,6 +11,8 @@ from twisted_mq.remoting.outbox import Outbox
 
 REQUESTS_TOGETHER = 64
 """So many leave at once, and don't wait for those to come."""
+_SAME_MOMENT_SECONDS = 1e-3
+"""A request that an answer brings about leaves when that came, and times are added and taken away."""
 
 
 class CallingChannel(Channel):
@@ -52,6 +54,15 @@ class CallingChannel(Channel):
             self._outbox.add(self)
         elif len(held) == REQUESTS_TOGETHER:
             self.flush()
+
+    def late(self, sent_at: float) -> None:
+        """A peer of which nothing came since then may be gone without a word: the next request makes another connection.
+
+        (Apache's client closes at each answer that does not come, clientCloseSocketIfTimeout.)
+        """
+        if self.connected_now and not self._incomplete and self.last_active <= sent_at + _SAME_MOMENT_SECONDS:
+            self.log.warn("no word, connection closed: peer={peer}", peer=self.address)
+            self.abort()
 
     def flush(self) -> None:
         """Write what is held."""

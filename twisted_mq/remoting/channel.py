@@ -107,7 +107,7 @@ class Channel(protocol.Protocol):
         self._processors = traffic.processors
         self._seconds = traffic.clock.seconds
         self._decoder = FrameDecoder(traffic.max_frame_bytes)
-        self._awaited = AwaitedAnswers(traffic.clock)
+        self._awaited = AwaitedAnswers(traffic.clock, self.late)
         self.remote_address: tuple[str, int] = ("", 0)
         self.packed_address = b""
         self.last_active = self._seconds()
@@ -362,6 +362,9 @@ class Channel(protocol.Protocol):
             self._traffic.sign(command)
         command.opaque = opaque
         return encode_frame(command)
+
+    def late(self, sent_at: float) -> None:
+        """Own requests had no answer in time; the last of them was sent then."""
 
     def postpone(self, seconds: float) -> None:
         """Let the requests that wait for their answer wait longer."""

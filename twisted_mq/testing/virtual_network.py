@@ -443,7 +443,7 @@ class VirtualTransport:
         while self._on_way and self._on_way[0].due <= network.clock.seconds():
             if not other.reading or other.host.is_paused or network.is_cut(self.host.name, other.host.name):
                 return
-            if other.gone:
+            if other.gone or not other.connected:
                 self._refused()
                 return
             piece = self._on_way.pop(0)
@@ -452,15 +452,14 @@ class VirtualTransport:
                 other.connection_lost(error.ConnectionDone())
                 self.connection_lost(error.ConnectionDone())
                 return
-            if other.connected:
-                other.protocol.dataReceived(piece.data)
+            other.protocol.dataReceived(piece.data)
         self.deliver_soon()
         if self._paused and not self._on_way and self.connected:
             self._paused = False
             self._producer.resumeProducing()
 
     def _refused(self) -> None:
-        """The process at the other end is no more; its system says so where it is up, at once or when it is again."""
+        """The other end is no more; its system says so where it is up, at once or when it is again."""
         network = self.host.network
         if network.host(self.other.host.name).is_up and not network.is_cut(self.other.host.name, self.host.name):
             self.connection_lost(error.ConnectionLost())

@@ -15,7 +15,8 @@ class Answers(SynchronousTestCase):
     def setUp(self) -> None:
         self.clock = Clock()
         self.clock.advance(0.1)  # a start at which 3.1 - 0.1 is not 3
-        self.awaited = AwaitedAnswers(self.clock)
+        self.late_since: list[float] = []
+        self.awaited = AwaitedAnswers(self.clock, self.late_since.append)
 
     def expect(self, *timeouts: float) -> list[defer.Deferred[RemotingCommand]]:
         return [self.awaited.expect(self.awaited.take_opaque(), one, "b:1") for one in timeouts]

@@ -35,7 +35,8 @@ class Plain(Connection):
 
     def loseConnection(self) -> None: ...
 
-    def abortConnection(self) -> None: ...
+    def abortConnection(self) -> None:
+        self.disconnected = True
 
 
 class Together(SynchronousTestCase):
@@ -76,6 +77,22 @@ class Together(SynchronousTestCase):
         self.assertEqual(self.left(), [[b"next", b"next"]])
         self.assertEqual(self.left(transport), [[b"o", b"o"]])
         self.assertEqual([call.func.__name__ for call in self.clock.getDelayedCalls()], ["_timed_out"])
+
+    def test_a_peer_of_which_nothing_came_since_is_given_up(self) -> None:
+        self.clock.advance(1)
+        self.ask(b"1")
+        self.clock.advance(3)
+        self.assertEqual((self.transport.disconnected, self.channel.connected_now), (True, False))
+
+    def test_a_peer_that_is_slow_with_one_answer_or_within_a_frame_is_not(self) -> None:
+        slow, slow_transport = self.connected()
+        self.ask(b"1", b"2")
+        slow.send_request(RemotingCommand(9), 3).addErrback(lambda _: None)
+        self.clock.advance(2)
+        self.channel.dataReceived(frames(RemotingCommand(0, 2, flag=1)))
+        slow.dataReceived(frames(RemotingCommand(0, 1, flag=1))[:9])
+        self.clock.advance(1)
+        self.assertEqual((self.transport.disconnected, slow_transport.disconnected), (False, False))
 
     def test_many_requests_do_not_wait_for_the_last(self) -> None:
         self.ask(*[b"x"] * (REQUESTS_TOGETHER + 2))

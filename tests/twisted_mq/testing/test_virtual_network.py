@@ -139,6 +139,19 @@ class EndTests(NetworkCase):
         self.assertEqual((self.served[0].data, self.served[0].lost), (b"last words", error.ConnectionDone))
         self.assertIs(client.lost, error.ConnectionDone)
 
+    def test_abort_behind_a_cut_is_noticed_by_who_writes_when_that_is_healed(self) -> None:
+        client = self.connect()
+        self.network.cut("server", "client")
+        self.network.cut("client", "server")
+        self.served[0].transport.abortConnection()
+        client.transport.write(b"x")
+        self.run_for(1)
+        self.assertIsNone(client.lost)
+        self.network.heal("server", "client")
+        self.network.heal("client", "server")
+        self.run_for(1)
+        self.assertIs(client.lost, error.ConnectionLost)
+
     def test_abort_and_reset_lose_what_is_on_its_way(self) -> None:
         for end in ("abort", "reset"):
             client = self.connect()
