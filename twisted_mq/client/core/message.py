@@ -12,6 +12,7 @@ from twisted_mq.protocol.text.properties import (
 )
 
 _TIMES = (PROPERTY_TIMER_DELAY_SEC, PROPERTY_TIMER_DELAY_MS, PROPERTY_TIMER_DELIVER_MS)
+_NO_TIMES = (None, None, None)
 
 
 class Message(protocol_message.Message):
@@ -38,7 +39,7 @@ class Message(protocol_message.Message):
         deliver_time_ms: int | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__(topic, body, flag, dict(properties or {}))
+        super().__init__(topic, body, flag, dict(properties) if properties else {})
         if tags:
             self.tags = tags
         if keys:
@@ -46,4 +47,7 @@ class Message(protocol_message.Message):
         if delay_time_level:
             self.delay_time_level = delay_time_level
         times = (delay_time_seconds, delay_time_ms, deliver_time_ms)
-        self.properties.update((name, str(time)) for name, time in zip(_TIMES, times, strict=True) if time is not None)
+        if times != _NO_TIMES:
+            self.properties.update(
+                (name, str(time)) for name, time in zip(_TIMES, times, strict=True) if time is not None
+            )

@@ -34,9 +34,12 @@ Ready = Callable[[int], bytes]
 """The frame of a request, from its opaque."""
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class Outgoing:
-    """A message ready to leave: everything but the queue. The same for all attempts, so the unique key stays."""
+    """A message ready to leave: everything but the queue. The same for all attempts, so the unique key stays.
+
+    One is made for each send: without slots that takes a third of the time.
+    """
 
     topic: str
     body: bytes

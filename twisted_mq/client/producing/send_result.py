@@ -66,13 +66,13 @@ def send_result(message: Outgoing, queue: MessageQueue, answer: RemotingCommand)
         raise BrokerError(answer.code, answer.remark or "")
     header = _send_answer(answer)
     return SendResult(
-        status=status,
-        msg_id=header.batch_uniq_id or message.unique_key,
-        offset_msg_id=header.msg_id,
-        queue=queue if header.queue_id == queue.queue_id else attrs.evolve(queue, queue_id=header.queue_id),
-        queue_offset=header.queue_offset,
-        transaction_id=header.transaction_id,
-        recall_handle=header.recall_handle,
-        region_id=header.region_id or DEFAULT_REGION,
-        trace_on=header.trace_on != "false",
+        status,
+        header.batch_uniq_id or message.unique_key,
+        header.msg_id,
+        queue if header.queue_id == queue.queue_id else attrs.evolve(queue, queue_id=header.queue_id),
+        header.queue_offset,
+        header.transaction_id,
+        header.recall_handle,
+        header.region_id or DEFAULT_REGION,
+        header.trace_on != "false",
     )

@@ -44,8 +44,7 @@ class SendWindow:
         """
         if self.count and self._turn is None:
             self._next_turn()
-        if at_once and not self._waiting and self._has_room(size):
-            self._take(size)
+        if at_once and not self._waiting and self._take(size):
             return None
         if not at_once and self._turn is None:
             self._next_turn()
@@ -72,12 +71,13 @@ class SendWindow:
             self._turn.cancel()
             self._turn = None
 
-    def _has_room(self, size: int) -> bool:
-        return self._open and self.count < self._max_count and (not self.count or self.bytes + size <= self._max_bytes)
-
-    def _take(self, size: int) -> None:
+    def _take(self, size: int) -> bool:
+        """Let one in, if there is room."""
+        if not self._open or self.count >= self._max_count or (self.count and self.bytes + size > self._max_bytes):
+            return False
         self.count += 1
         self.bytes += size
+        return True
 
     def _next_turn(self) -> None:
         self._turn = self._clock.callLater(0, self._turned, self._clock.seconds())
@@ -94,10 +94,14 @@ class SendWindow:
             return
         self._admitting = True
         try:
-            while self._waiting and self._has_room(self._waiting[0][0]):
-                size, turn = self._waiting.popleft()
-                if not turn.called:  # else it was cancelled
-                    self._take(size)
+            while self._waiting:
+                size, turn = self._waiting[0]
+                if turn.called:  # it was cancelled
+                    self._waiting.popleft()
+                elif self._take(size):
+                    self._waiting.popleft()
                     turn.callback(None)
+                else:
+                    return
         finally:
             self._admitting = False

@@ -97,7 +97,8 @@ class Sender:
     def begin(
         self, message: Outgoing, given: MessageQueue | None, timeout_seconds: float | None
     ) -> FirstAttempt | None:
-        """The first attempt, where the topic's queues and the connection are there; else None, and nothing is begun.
+        """The first attempt, where the topic's queues and the connection are there; else None, and nothing is begun. It is
+        not for queues of static topics.
 
         Whatever answer is not ResponseCode.SUCCESS is for `deliver` to go on with.
         """
@@ -110,14 +111,13 @@ class Sender:
             if queue is None:
                 return None
         client = self._client
-        placed = client.routes.placed(queue)
-        address = None if is_logical(placed.broker_name) else client.routes.master_now(placed.broker_name)
+        address = None if is_logical(queue.broker_name) else client.routes.master_now(queue.broker_name)
         channel = None if address is None else client.remoting.channel_now(address)
         if channel is None:
             return None
         total = self._options.send_timeout_seconds if timeout_seconds is None else timeout_seconds
         now = self._clock.seconds()
-        request = self._requests.ready(message, placed, int(now * 1000))
+        request = self._requests.ready(message, queue, int(now * 1000))
         return FirstAttempt(queue, channel.send_request(request, total), now + total, total, given)
 
     def deliver(
