@@ -70,7 +70,10 @@ class Call(Generic[Result]):
         self._soon(self._begin, work)
 
     def _begin(self, work: Callable[[], defer.Deferred[Result]]) -> None:
-        self._running = defer.maybeDeferred(work).addBoth(self._outcomes.put)
+        try:
+            self._running = work().addBoth(self._outcomes.put)
+        except Exception:
+            self._outcomes.put(Failure())
 
     def in_caller(self, function: Callable[[], Answer]) -> defer.Deferred[Answer]:
         """Have the caller's thread call a function."""
@@ -175,8 +178,9 @@ class LoopThread:
 
     def check_caller(self) -> None:
         """Raises ClientStateError in a thread that runs an event loop, ForkedProcess in a child of this process."""
-        if not self.is_ours:
-            raise ForkedProcess(self._pid, os.getpid())
+        pid = os.getpid()
+        if pid != self._pid:
+            raise ForkedProcess(self._pid, pid)
         check_no_loop()
 
     def begin(self, work: Callable[[], defer.Deferred[Result]]) -> Call[Result]:

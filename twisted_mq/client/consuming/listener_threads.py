@@ -95,27 +95,23 @@ class _Pool:
         while True:
             with self._lock:
                 self._one_comes = False
-            self._take_calls()
-            with self._lock:
-                if self._stopped:
-                    return
                 if self._calls:
-                    continue
-                self._idle += 1
-            self._go_on.get()
-
-    def _take_calls(self) -> None:
-        while True:
-            try:
-                done, call = self._calls.popleft()
-            except IndexError:
-                return
+                    taken = self._calls.popleft()
+                elif self._stopped:
+                    return
+                else:
+                    taken = None
+                    self._idle += 1
+            if taken is None:
+                self._go_on.get()
+                continue
             if self._calls:
                 self._have_one_come()
-            if not done.called:  # else it was cancelled
-                self._tell(done, call)
+            self._make(*taken)
 
-    def _tell(self, done: defer.Deferred[Any], call: Callable[[], object]) -> None:
+    def _make(self, done: defer.Deferred[Any], call: Callable[[], object]) -> None:
+        if done.called:  # it was cancelled
+            return
         try:
             result = call()
         except BaseException:
@@ -123,6 +119,7 @@ class _Pool:
         with self._lock:
             first = not self._told
             self._told.append((done, result))
+            self._one_comes = True  # this one, which looks next
         if first:
             self._call_from_thread(self._settle)
 
