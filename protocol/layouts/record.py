@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import functools
 import struct
-from typing import NamedTuple, TypeAlias, cast
+from typing import NamedTuple, TypeAlias
 
 import construct
 
@@ -210,7 +210,7 @@ def head_values(buffer: Buffer, offset: int = 0) -> HeadFields:
     available = len(buffer) - offset
     if offset < 0 or available < HEAD_BYTES:
         raise RecordError(f"{max(available, 0)} bytes left, a record has at least {HEAD_BYTES}", offset)
-    fields = _HEAD_V4.unpack_from(buffer, offset)
+    fields: HeadFields = _HEAD_V4.unpack_from(buffer, offset)
     size, magic, sys_flag = fields[0], fields[1], fields[7]
     if magic != MAGIC_V1 and magic != MAGIC_V2:
         raise RecordError(f"magic 0x{magic & 0xFFFFFFFF:08X} is not a message's", offset)
@@ -221,7 +221,7 @@ def head_values(buffer: Buffer, offset: int = 0) -> HeadFields:
         if available < head.size:
             raise RecordError(f"{available} bytes left, a record with IPv6 hosts has at least {head.size}", offset)
         fields = head.unpack_from(buffer, offset)
-    return cast(HeadFields, fields)
+    return fields
 
 
 def read_store_timestamp(record: Buffer) -> int:

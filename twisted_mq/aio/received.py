@@ -25,7 +25,7 @@ AnyDeliveries = Deliveries[Any, Any]
 _fields: Callable[[MessageExt], tuple[Any, ...]] = attrgetter(*(field.name for field in attrs.fields(MessageExt)))
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class ReceivedMessage(MessageExt):
     """A stored message, as MessageExt, that is consumed once it is acknowledged.
 

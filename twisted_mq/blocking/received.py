@@ -34,7 +34,7 @@ class Background(Protocol):
         """Has it call functions soon. Raises ClientStateError, ForkedProcess."""
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class ReceivedMessage(MessageExt):
     """A stored message, as MessageExt, that is consumed once it is acknowledged.
 

@@ -21,7 +21,7 @@ CALLS_A_TURN = 64
 """Listener calls before the reactor gets a turn."""
 
 
-@attrs.frozen(eq=False)
+@attrs.frozen(eq=False, slots=False)
 class Work:
     """What one listener call gets."""
 

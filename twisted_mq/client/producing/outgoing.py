@@ -36,10 +36,7 @@ Ready = Callable[[int], bytes]
 
 @attrs.frozen(slots=False)
 class Outgoing:
-    """A message ready to leave: everything but the queue. The same for all attempts, so the unique key stays.
-
-    One is made for each send: without slots that takes a third of the time.
-    """
+    """A message ready to leave: everything but the queue. The same for all attempts, so the unique key stays."""
 
     topic: str
     body: bytes

@@ -40,7 +40,7 @@ _send_answer = fast_header(_SendAnswer)
 _STATUS_BY_CODE = {int(status.value): status for status in SendStatus}
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)  # one is made for each send: with slots that takes twice the time
 class SendResult:
     """What became of a send. `msg_id` is the unique key; for a batch the keys of its messages, joined by commas."""
 
