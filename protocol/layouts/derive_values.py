@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from twisted_mq.protocol.layouts.derive import Field, LengthError, Run
 
 Value: TypeAlias = int | float | bytes
 ValueReader: TypeAlias = Callable[[bytes], tuple[Value, ...]]
+PlacedReader: TypeAlias = Callable[[bytes, int], tuple[list[Value], int]]
 
 
 def all_fields(runs: Iterable[Run]) -> list[Field]:
@@ -22,17 +23,16 @@ def _with_follower(run: Run) -> Iterator[Field]:
         yield Field(run.size, 0, run.follower, "s")
 
 
-def value_reader(runs: Iterable[Run]) -> ValueReader:
-    """From the bytes of one whole record, whose runs are a layout's, to its values in the order of `all_fields`.
+def placed_reader(runs: Sequence[Run]) -> PlacedReader:
+    """From bytes and where a record begins in them to its values in the order of `all_fields`, and where it ends.
 
-    The reader raises LengthError where the record is too short for what its lengths say, or goes on behind it.
+    The reader raises LengthError where the bytes end before the record does.
     """
     steps = [(run.size, run.as_struct().unpack_from, run.follower) for run in runs]
     name = all_fields(runs)[-1].name
 
-    def read(data: bytes) -> tuple[Value, ...]:
+    def read(data: bytes, position: int) -> tuple[list[Value], int]:
         values: list[Value] = []
-        position = 0
         for size, unpack, follower in steps:
             if len(data) - position < size:
                 raise LengthError(follower or name, size, len(data) - position)
@@ -44,8 +44,23 @@ def value_reader(runs: Iterable[Run]) -> ValueReader:
                     raise LengthError(follower, int(length), len(data) - position)
                 values.append(data[position : position + int(length)])
                 position += int(length)
-        if position < len(data):
-            raise LengthError(name, position, len(data))
-        return tuple(values)
+        return values, position
 
     return read
+
+
+def value_reader(runs: Iterable[Run]) -> ValueReader:
+    """From the bytes of one whole record to its values.
+
+    The reader raises LengthError where the record is too short for what its lengths say, or goes on behind it.
+    """
+    runs = tuple(runs)
+    read, name = placed_reader(runs), all_fields(runs)[-1].name
+
+    def read_whole(data: bytes) -> tuple[Value, ...]:
+        values, end = read(data, 0)
+        if end < len(data):
+            raise LengthError(name, end, len(data))
+        return tuple(values)
+
+    return read_whole

@@ -38,19 +38,20 @@ class Damage:
 
 @attrs.frozen
 class Missing:
-    """What was to be read of a file that is gone; `found` is where the log begins now, None where nothing is left of it."""
+    """What was to be read of a file that is not there; `found` is where the log goes on, None where nothing is left of it."""
 
     store: Store
     file: str
     begin: int
     end: int
     found: int | None
+    reason: str = "is gone since the read was planned"
 
     def __str__(self) -> str:
         found = "nothing of the log" if self.found is None else f"the log from {self.found} on"
         return (
-            f"broker {self.store.broker_name or 'unnamed'}, store {self.store.name}: file {self.file} is gone since the "
-            f"read was planned: physical offsets {self.begin} to {self.end} wanted, {found} found"
+            f"broker {self.store.broker_name or 'unnamed'}, store {self.store.name}: file {self.file} {self.reason}: "
+            f"physical offsets {self.begin} to {self.end} wanted, {found} found"
         )
 
 

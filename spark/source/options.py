@@ -11,7 +11,7 @@ from twisted_mq.spark import option_values as values
 from twisted_mq.spark.columns.schema import DEFAULT_COLUMNS
 from twisted_mq.spark.columns.selection import EVERYTHING, Selection
 from twisted_mq.spark.errors import WrongOption
-from twisted_mq.spark.named_options import Parsers, columns, named, one_of, take
+from twisted_mq.spark.named_options import Parsers, columns, named, one_of, take, text
 
 SMALLEST_PART_BYTES = 4096
 WHOLE_LOG = 1 << 63
@@ -43,7 +43,8 @@ class ReadOptions:
     | maxBytesPerTrigger | streams: how many bytes of each store a batch reads at most, about | no limit |
     | startingOffsets | streams: where a new one begins, `earliest` or `latest` | earliest |
     | failOnDamage | true: damaged bytes fail the query; false: intact records are read, damage is logged | false |
-    | failOnDataLoss | true: files that are gone since planning fail the query; false: they are logged | true |
+    | quarantine | a directory: damaged bytes are put aside there as Parquet, with store, file, offset, length, reason | none |
+    | failOnDataLoss | true: files that are not there fail the query; false: they are logged | true |
     """
 
     paths: tuple[str, ...]
@@ -57,8 +58,10 @@ class ReadOptions:
     part_bytes: int | None = None
     min_parts: int = 1
     bytes_per_trigger: int | None = None
+    least_offset: int = 0
     from_latest: bool = False
     fail_on_damage: bool = False
+    quarantine: str | None = None
     fail_on_data_loss: bool = True
 
 
@@ -100,6 +103,7 @@ _READS: Parsers = {
     "maxBytesPerTrigger": ("bytes_per_trigger", values.size_bytes),
     "startingOffsets": ("from_latest", one_of(earliest=False, latest=True)),
     "failOnDamage": ("fail_on_damage", values.truth),
+    "quarantine": ("quarantine", text),
     "failOnDataLoss": ("fail_on_data_loss", values.truth),
 }
 """Option -> field of ReadOptions."""
@@ -117,4 +121,6 @@ def read_options(given: Mapping[str, str]) -> ReadOptions:
     reads = take(known, _READS)
     if not reads.get("paths"):
         raise WrongOption("path", "", _PATH_NEEDED)
+    if reads.get("fail_on_damage") and "quarantine" in reads:
+        raise WrongOption("quarantine", reads["quarantine"], "with failOnDamage=true nothing is put aside")
     return ReadOptions(selection=Selection(**take(known, _SELECTIONS)), until_confirmed=confirmed, **reads)

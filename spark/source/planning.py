@@ -43,11 +43,11 @@ def log_ends(options: ReadOptions) -> Ends:
 
 def plan_ranges(options: ReadOptions, ends: Ends) -> list[StoreRange]:
     """What is read of each store up to these ends, files of other times left out. Raises NoCommitLog."""
-    ranges = []
+    ranges, begin = [], max(options.start_offset, options.least_offset)
     for store in stores_of(options):
         files = files_of_time(store, list_log_files(store), options.selection)
         end = ends[store.uri]
-        ranges.append(StoreRange(store, files, options.start_offset, min(options.end_offset, end), end))
+        ranges.append(StoreRange(store, files, begin, min(options.end_offset, end), end))
     return ranges
 
 

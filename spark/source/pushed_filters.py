@@ -74,7 +74,7 @@ def _ms(time: datetime.datetime) -> int:
 
 
 def _from_offset(options: ReadOptions, offset: int) -> ReadOptions:
-    return attrs.evolve(options, start_offset=max(options.start_offset, offset))
+    return attrs.evolve(options, least_offset=max(options.least_offset, offset))
 
 
 def _to_offset(options: ReadOptions, offset: int) -> ReadOptions:

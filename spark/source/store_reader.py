@@ -11,11 +11,13 @@ from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
 from twisted_mq.spark.columns.makers import Origin, record_batches
 from twisted_mq.spark.columns.records import Records
-from twisted_mq.spark.errors import DamagedLog, DataLost
+from twisted_mq.spark.errors import DamagedLog
 from twisted_mq.spark.source.log_stretch import Damage, Missing, read_part
+from twisted_mq.spark.source.losses import check_range, report_missing
 from twisted_mq.spark.source.options import ReadOptions
 from twisted_mq.spark.source.planning import Ends, log_ends, plan_ranges
 from twisted_mq.spark.source.pushed_filters import PushedFilters, narrowed
+from twisted_mq.spark.source.quarantine import put_aside
 from twisted_mq.spark.source.queue_reads import QueueSplit, plan_queues, read_queue
 from twisted_mq.spark.source.splits import LogSplit, plan_splits
 from twisted_mq.spark.source.stores import Store
@@ -42,6 +44,8 @@ class StoreReader(DataSourceReader):
     def partitions(self) -> list[LogSplit | QueueSplit]:
         options = self.options
         ranges = plan_ranges(options, log_ends(options) if self.ends is None else self.ends)
+        for part in ranges:
+            check_range(part, options)
         splits: list[LogSplit | QueueSplit] = []
         if options.through_queues:
             planned = [plan_queues(log, options.selection) for log in ranges]
@@ -64,23 +68,18 @@ def as_batches(
     origin = Origin(store.name, store.broker_name)
     for piece in pieces:
         if isinstance(piece, Damage):
-            _report_damage(store, piece, options.fail_on_damage)
+            _report_damage(store, piece, options)
         elif isinstance(piece, Missing):
             report_missing(piece, options.fail_on_data_loss)
         else:
             yield from record_batches(piece, columns, options.selection, origin)
 
 
-def report_missing(missing: Missing, fail: bool) -> None:
-    """Raises DataLost, or logs what is lost."""
-    if fail:
-        raise DataLost(str(missing))
-    log.warning("%s", missing)
-
-
-def _report_damage(store: Store, damage: Damage, fail: bool) -> None:
-    if fail:
+def _report_damage(store: Store, damage: Damage, options: ReadOptions) -> None:
+    if options.fail_on_damage:
         raise DamagedLog(damage.file, damage.physical_offset, damage.length, damage.reason)
+    if options.quarantine is not None:
+        put_aside(store, damage, options.quarantine)
     log.warning(
         "damaged bytes passed over store=%s file=%s physical_offset=%d length=%d reason=%s",
         store.name,

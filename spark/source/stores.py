@@ -72,13 +72,13 @@ def stores_named(uris: Sequence[str], broker_names: Sequence[str] = ()) -> tuple
     Broker names go with the resolved stores one by one. Raises NoCommitLog where a pattern matches nothing, WrongOption
     where there are more or fewer names than stores.
     """
-    found = [match for uri in uris for match in _matches(_local_path(uri))]
+    found = [match for uri in uris for match in _matches(local_path(uri))]
     if broker_names and len(broker_names) != len(found):
         raise WrongOption("brokerName", ",".join(broker_names), f"{len(found)} stores are read, each needs a name")
     return tuple(map(Store, found, broker_names or itertools.repeat(None)))
 
 
-def _local_path(uri: str) -> str:
+def local_path(uri: str) -> str:
     """`/data/a store` for `file:/data/a%20store` and `file:///data/a%20store`; tasks may run in other directories."""
     if uri.startswith("file:"):
         return "/" + unquote(uri[len("file:") :]).lstrip("/")

@@ -12,11 +12,12 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow
 
-from twisted_mq.spark.source.log_stretch import Missing, read_part
+from twisted_mq.spark.source.log_stretch import read_part
+from twisted_mq.spark.source.losses import missing_bytes, report_all
 from twisted_mq.spark.source.options import ReadOptions
 from twisted_mq.spark.source.planning import log_end, stores_of
 from twisted_mq.spark.source.splits import LogSplit, StoreRange, plan_splits
-from twisted_mq.spark.source.store_reader import as_batches, report_missing
+from twisted_mq.spark.source.store_reader import as_batches
 from twisted_mq.spark.source.stores import LogFile, Store, list_log_files
 
 Offset = dict[str, int]
@@ -64,15 +65,9 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for store, files in self._logs():
             if store.name in end:
                 begin = start.get(store.name, self._first_offset(files))
-                self._check_begin(store, files, begin, end[store.name])
+                report_all(missing_bytes(store, files, begin, end[store.name]), self.options)
                 ranges.append(StoreRange(store, files, begin, end[store.name], log_end(store, files, self.options)))
         return plan_splits(ranges, self.options.part_bytes, self.options.min_parts)
-
-    def _check_begin(self, store: Store, files: Sequence[LogFile], begin: int, end: int) -> None:
-        found = files[0].first_offset if files else None
-        if begin < end and (found is None or begin < found):
-            gone = Missing(store, "that held them", begin, end if found is None else min(end, found), found)
-            report_missing(gone, self.options.fail_on_data_loss)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, LogSplit)

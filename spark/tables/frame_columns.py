@@ -12,11 +12,7 @@ from pyspark.sql.pandas.functions import arrow_udf
 
 from twisted_mq.protocol.layouts.derive import LengthError, Run, derive_runs
 from twisted_mq.protocol.layouts.derive_values import Value, all_fields, value_reader
-from twisted_mq.spark.tables.layout_columns import layout_ddl, spark_type
-
-_ARROW = {
-    "int": pa.int32(), "bigint": pa.int64(), "float": pa.float32(), "double": pa.float64(), "binary": pa.binary(),
-}  # fmt: skip
+from twisted_mq.spark.tables.layout_columns import arrow_type, layout_ddl
 
 
 def from_frames(column: Column | str, layout: construct.Struct, *, fail: bool = False) -> Column:
@@ -41,7 +37,7 @@ def from_frames(column: Column | str, layout: construct.Struct, *, fail: bool = 
 def struct_maker(runs: tuple[Run, ...], fail: bool = False) -> Callable[[pa.Array], pa.StructArray]:
     """From an array of bytes to one of structs. The declaration itself cannot travel to tasks, its runs can."""
     read = value_reader(runs)
-    fields = [pa.field(field.name, _ARROW[spark_type(field)]) for field in all_fields(runs)]
+    fields = [pa.field(field.name, arrow_type(field)) for field in all_fields(runs)]
 
     def row(data: bytes | None) -> tuple[Value, ...] | None:
         if data is None:

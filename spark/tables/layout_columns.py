@@ -16,6 +16,9 @@ _TYPES = {
     "q": "bigint", "e": "float", "f": "float", "d": "double",
 }  # fmt: skip
 """Struct's format -> Spark's type. Unsigned numbers of 64 bits have none."""
+_ARROW = {
+    "int": pa.int32(), "bigint": pa.int64(), "float": pa.float32(), "double": pa.float64(), "binary": pa.binary(),
+}  # fmt: skip
 
 
 def spark_type(field: Field) -> str:
@@ -25,6 +28,11 @@ def spark_type(field: Field) -> str:
     if field.format not in _TYPES:
         raise LayoutError(f"no Spark type for {field.name!r}, format {field.format!r}")
     return _TYPES[field.format]
+
+
+def arrow_type(field: Field) -> pa.DataType:
+    """What Spark takes for its type. Raises LayoutError."""
+    return _ARROW[spark_type(field)]
 
 
 def layout_ddl(runs: Iterable[Run]) -> str:

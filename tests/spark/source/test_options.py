@@ -35,7 +35,8 @@ def test_all_options_in_any_case() -> None:
         "minPartitions": "7",
         "maxBytesPerTrigger": "1m",
         "startingOffsets": "latest",
-        "failondamage": "True",
+        "failondamage": "False",
+        "quarantine": "/data/aside",
         "failOnDataLoss": "false",
     }
     assert read_options(given) == ReadOptions(
@@ -50,7 +51,7 @@ def test_all_options_in_any_case() -> None:
         min_parts=7,
         bytes_per_trigger=1 << 20,
         from_latest=True,
-        fail_on_damage=True,
+        quarantine="/data/aside",
         fail_on_data_loss=False,
     )
     assert {name.lower() for name in given} - {"paths"} == {name.lower() for name in OPTION_NAMES} - {"path"}
@@ -111,3 +112,8 @@ def test_unknown_column_names_the_known_ones() -> None:
 def test_path_is_needed() -> None:
     with pytest.raises(WrongOption, match=r"the store directory is needed: load\(path\)"):
         read_options({})
+
+
+def test_what_fails_the_query_is_not_put_aside() -> None:
+    with pytest.raises(WrongOption, match="with failOnDamage=true nothing is put aside"):
+        read_options({"path": "/data/store", "failOnDamage": "true", "quarantine": "/data/aside"})

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.spark.read_counts import ReadCounts
-from tests.spark.stores import BORN_MS, StoreWriter
+from tests.spark.stores import BORN_MS, IPV4_BORN, IPV4_STORE, StoreWriter
+from twisted_mq.protocol.layouts.record import encode_blank
+from twisted_mq.protocol.layouts.record_codec import encode_record
 from twisted_mq.spark.columns.selection import Selection
 from twisted_mq.spark.source.options import read_options
 from twisted_mq.spark.source.planning import files_of_time
+from twisted_mq.spark.source.splits import MOST_PARTS
 from twisted_mq.spark.source.store_reader import StoreReader
 from twisted_mq.spark.source.stores import Store, list_log_files
+
+PLAIN: dict[str, Any] = {
+    "queue_id": 0, "queue_offset": 0, "born_timestamp": BORN_MS, "born_host": IPV4_BORN, "store_timestamp": BORN_MS,
+    "store_host": IPV4_STORE,
+}  # fmt: skip
 
 
 def hours(root: Path) -> StoreWriter:
@@ -57,3 +66,46 @@ def test_a_first_record_that_says_no_time_hides_nothing(tmp_path: Path) -> None:
     held = [file for file in files if file.first_offset <= 50 * 4096 < file.end]
     assert set(held) <= set(chosen)
     assert len(chosen) <= 5
+
+
+def test_of_many_files_the_last_ones_end_alone_is_read(tmp_path: Path, read_counts: ReadCounts) -> None:
+    """Sparse files of a gibibyte, 2 TB of them."""
+    log = tmp_path / "commitlog"
+    log.mkdir()
+    record = encode_record(b"Orders", b"", b"", physical_offset=1999 << 30, **PLAIN)
+    for number in range(2000):
+        with open(log / f"{number << 30:020d}", "wb") as file:
+            file.write(record if number == 1999 else b"")
+            file.truncate(1 << 30)
+    splits = StoreReader(read_options({"path": str(tmp_path)}), ["topic"]).partitions()
+    assert len(splits) <= MOST_PARTS
+    assert sum(split.part.size_bytes for split in splits) == (1999 << 30) + len(record)
+    assert read_counts.files == {f"{1999 << 30:020d}"}
+    assert read_counts.total < read_counts.end_search
+
+
+def test_an_hour_of_ten_terabytes(tmp_path: Path, read_counts: ReadCounts) -> None:
+    """A file holds six minutes: a record, and the blank one that fills its file."""
+    log = tmp_path / "commitlog"
+    log.mkdir()
+    for number in range(10 << 10):
+        first = number << 30
+        time = BORN_MS + number * 360_000
+        record = encode_record(b"Orders", b"", b"", physical_offset=first, **{**PLAIN, "store_timestamp": time})
+        with open(log / f"{first:020d}", "wb") as file:
+            file.write(record + encode_blank((1 << 30) - len(record)))
+            file.truncate(1 << 30)
+    begin = BORN_MS + 5000 * 360_000 + 1
+    options = {
+        "path": str(tmp_path),
+        "startTime": str(begin),
+        "endTime": str(begin + 3_600_000),
+        "maxPartitionBytes": "1g",
+    }
+    reader = StoreReader(read_options(options), ["physicalOffset"])
+    splits = reader.partitions()
+    assert read_counts.total < read_counts.end_search
+    read_counts.take()
+    found = [offset >> 30 for split in splits for batch in reader.read(split) for offset in batch[0].to_pylist()]
+    assert found == list(range(5001, 5011))
+    assert len(read_counts.files) <= len(found) + 3

@@ -112,3 +112,17 @@ def test_large_queues_give_several_tasks(writer: StoreWriter, monkeypatch: pytes
         (0, 7), (7, 14), (14, 21), (21, 28), (28, 35), (35, 40),
     ]  # fmt: skip
     assert len(rows(str(writer.root), topic="Orders", through="queues")) == 30
+
+
+def test_a_topic_of_a_thousandth_needs_a_twentieth_of_the_bytes(tmp_path: Path, read_counts: ReadCounts) -> None:
+    """All that is read of the log counts, the search for its end too."""
+    writer = StoreWriter(tmp_path / "store", file_size=1 << 24)
+    for number in range(10_000):
+        writer.append("Small" if number % 1000 == 500 else "Large", b"x" * 4000)
+    path = writer.write()
+    scanned = rows(path, topic="Small")
+    whole = read_counts.take()
+    assert rows(path, topic="Small", through="queues") == scanned
+    assert len(scanned) == 10
+    assert whole.total > writer.position
+    assert read_counts.total * 20 <= whole.total

@@ -1,0 +1,51 @@
+"""Bytes of a log that no file has: known from names and sizes, before anything is read."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+
+from twisted_mq.spark.errors import DataLost, WrongOption
+from twisted_mq.spark.source.log_stretch import Missing
+from twisted_mq.spark.source.options import ReadOptions
+from twisted_mq.spark.source.splits import StoreRange
+from twisted_mq.spark.source.stores import LogFile, Store
+
+log = logging.getLogger(__name__)
+_HELD = "that held them"
+_NOT_THERE = "is not there"
+
+
+def missing_bytes(store: Store, files: Sequence[LogFile], begin: int, end: int) -> Iterator[Missing]:
+    """What of [begin, end) lies before the first file, between two, or behind one that was cut short."""
+    reached = begin
+    for file in files:
+        following = min(file.first_offset, end)
+        if reached < following:
+            yield Missing(store, _HELD, reached, following, file.first_offset, _NOT_THERE)
+        reached = max(reached, file.end)
+    if not files and begin < end:
+        yield Missing(store, _HELD, begin, end, None, _NOT_THERE)
+
+
+def check_range(part: StoreRange, options: ReadOptions) -> None:
+    """Whether files have what is to be read. Raises DataLost, and WrongOption for a begin behind the log's end."""
+    asked = options.start_offset if options.selection.start_time_ms is None else 0
+    if options.fail_on_data_loss and asked > part.log_end:
+        raise WrongOption("startOffset", str(asked), f"the log of {part.store.name} ends at {part.log_end}")
+    if part.files:
+        begin = asked or max(part.begin, part.files[0].first_offset)
+        report_all(missing_bytes(part.store, part.files, begin, part.end), options)
+
+
+def report_all(losses: Iterator[Missing], options: ReadOptions) -> None:
+    """Each of them. Raises DataLost for the first where the options say so."""
+    for missing in losses:
+        report_missing(missing, options.fail_on_data_loss)
+
+
+def report_missing(missing: Missing, fail: bool) -> None:
+    """Raises DataLost, or logs what is lost."""
+    if fail:
+        raise DataLost(str(missing))
+    log.warning("%s", missing)

@@ -1,0 +1,66 @@
+"""Damaged bytes put aside: each stretch as a Parquet file of a directory, with where it was and why.
+
+    session.read.parquet(DIRECTORY)  # store, brokerName, file, physicalOffset, length, reason, bytes
+
+A long stretch has several rows. Its file is named after store and place: a task that is tried again writes the same one.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+
+import pyarrow as pa
+from pyarrow import fs
+from pyarrow import parquet as pq
+
+from twisted_mq.spark.source.log_stretch import WINDOW_BYTES, Damage
+from twisted_mq.spark.source.open_log import OpenLog
+from twisted_mq.spark.source.stores import LogFile, Store, local_path, locate, log_directory
+from twisted_mq.storage.files.paths import file_offset
+
+SCHEMA = pa.schema(
+    [
+        ("store", pa.string()),
+        ("brokerName", pa.string()),
+        ("file", pa.string()),
+        ("physicalOffset", pa.int64()),
+        ("length", pa.int64()),
+        ("reason", pa.string()),
+        ("bytes", pa.binary()),
+    ]
+)
+
+
+def put_aside(store: Store, damage: Damage, directory: str) -> None:
+    """Write a stretch to the directory, a path or URI, which is made if missing. Raises LogFileGone."""
+    system, root = locate(local_path(directory))
+    system.create_dir(root, recursive=True)
+    name = f"{zlib.crc32(store.name.encode()):08x}-{damage.physical_offset:020d}.parquet"
+    unfinished = f"{root}/.{name}"
+    with system.open_output_stream(unfinished) as stream, pq.ParquetWriter(stream, SCHEMA) as writer:
+        for row in _rows(store, damage):
+            writer.write_table(pa.Table.from_pylist([row], SCHEMA))
+    system.move(unfinished, f"{root}/{name}")
+
+
+def _rows(store: Store, damage: Damage) -> Iterator[dict[str, object]]:
+    log = _opened(store, damage.file)
+    begin = damage.physical_offset - log.first_offset
+    for position in range(begin, begin + damage.length, WINDOW_BYTES):
+        data = log.read_only(position, min(WINDOW_BYTES, begin + damage.length - position))
+        yield {
+            "store": store.name,
+            "brokerName": store.broker_name,
+            "file": damage.file,
+            "physicalOffset": log.first_offset + position,
+            "length": len(data),
+            "reason": damage.reason,
+            "bytes": data,
+        }
+
+
+def _opened(store: Store, name: str) -> OpenLog:
+    path = f"{log_directory(store)}/{name}"
+    info: fs.FileInfo = locate(store.uri)[0].get_file_info(path)
+    return OpenLog(store, LogFile(path, file_offset(name) or 0, info.size or 0))
