@@ -39,7 +39,7 @@ class FrameReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         parts = parts_of(self.path, self.part_bytes)
-        return list(map(InputPartition, grouped((part, part.end - part.begin) for part in parts)))
+        return list(map(InputPartition, grouped(((part, part.end - part.begin) for part in parts), self.part_bytes)))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         for part in partition.value or ():

@@ -62,7 +62,7 @@ class LayoutReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """Raises StoreReadError where the path leads nowhere."""
         parts = (part for info in _files(self.path) for part in self._parts(info))
-        return list(map(InputPartition, grouped((part, part.end - part.begin) for part in parts)))
+        return list(map(InputPartition, grouped(((part, part.end - part.begin) for part in parts), self.part_bytes)))
 
     def _parts(self, info: fs.FileInfo) -> Iterator[RecordPart]:
         size, record = info.size or 0, self._record_bytes

@@ -45,6 +45,8 @@ def test_segments_are_cut_at_marks_and_give_what_was_recorded(tmp_path: Path) ->
     writer.close()
     parts = parts_of(str(tmp_path), 2000)
     assert len(parts) > len(list(tmp_path.glob("*.mqrec"))) > 0
+    tasks = [split.value for split in FrameReader(str(tmp_path), part_bytes=2000).partitions()]
+    assert len(tasks) > 1 and [part for task in tasks for part in task] == parts
     found = [seen for part in parts for seen in seen_in(part)]
     assert [(one.direction == FROM_CLIENT, one.frame) for one in found] == wanted
     assert {one.connection for one in found} == {CONNECTION}
