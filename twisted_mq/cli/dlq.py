@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+import attrs
 import click
 
-from twisted_mq.cli.asking import BEGINNINGS, ask
+from twisted_mq.cli.asking import BEGINNINGS, ask, time_ms_of
 from twisted_mq.cli.consume import message_row, writer
 from twisted_mq.cli.errors import CliError
 from twisted_mq.cli.output import Row, json_line, print_table
@@ -23,6 +24,35 @@ COLUMNS = ("group", "messages", "notResent")
 RESENT = "status", "topic", "msgId", "tags", "keys", "body"
 EVERYTHING = 1 << 31
 WOULD = "would be sent"
+KEY = click.option("--key", help="Only messages with this key.")
+ID = click.option("--id", "message_id", help="Only the message of this id.")
+UNTIL = click.option("--until", help="Only what was given up on before a time as 2026-11-22T08:00.")
+
+
+@attrs.frozen
+class Choice:
+    """Which dead letters, None for whichever; times are when the group gave up, in ms since 1970."""
+
+    key: str | None = None
+    message_id: str | None = None
+    from_ms: int | None = None
+    until_ms: int | None = None
+
+    @classmethod
+    def of(cls, key: str | None, message_id: str | None, since: str | None, until: str | None) -> Choice:
+        """As options have it. Raises CliError for what is no time."""
+        since_ms = None if since is None else time_ms_of(since, "--since")
+        return cls(key, message_id, since_ms, None if until is None else time_ms_of(until, "--until"))
+
+    def has(self, message: MessageExt) -> bool:
+        ids = message.unique_key, message.msg_id, message.properties.get("DLQ_ORIGIN_MESSAGE_ID")
+        stored_ms = message.store_timestamp
+        return (
+            (self.key is None or self.key in message.keys)
+            and (self.message_id is None or self.message_id in ids)
+            and (self.from_ms is None or stored_ms >= self.from_ms)
+            and (self.until_ms is None or stored_ms < self.until_ms)
+        )
 
 
 @click.group()
@@ -52,61 +82,95 @@ def list_groups(as_json: bool, servers: Servers) -> None:
 @dlq.command(short_help="Print a group's dead letters.")
 @click.argument("group")
 @click.option("--from", "beginning", default="earliest", show_default=True, help=f"{BEGINNINGS}.")
+@UNTIL
+@KEY
+@ID
 @click.option("--count", default=10, show_default=True, type=click.IntRange(1), help="So many at most.")
 @click.option("--json", "form", flag_value="json", help="One JSON object a message, as `mq consume --json`.")
 @reaches_servers
-def show(group: str, beginning: str, count: int, form: str | None, servers: Servers) -> None:
+def show(
+    group: str,
+    beginning: str,
+    until: str | None,
+    key: str | None,
+    message_id: str | None,
+    count: int,
+    form: str | None,
+    servers: Servers,
+) -> None:
     """Print dead letters of GROUP; the property RETRY_TOPIC (in --json) has the topic where each came from."""
-    _print(group, beginning, count, form, servers)
+    _print(group, beginning, Choice.of(key, message_id, None, until), count, form, servers)
 
 
 @dlq.command(short_help="All dead letters of a group as JSON lines.")
 @click.argument("group")
 @click.option("--from", "beginning", default="earliest", show_default=True, help=f"{BEGINNINGS}.")
+@UNTIL
+@KEY
+@ID
 @reaches_servers
-def export(group: str, beginning: str, servers: Servers) -> None:
-    """Print all dead letters of GROUP, one JSON object a line.
+def export(
+    group: str, beginning: str, until: str | None, key: str | None, message_id: str | None, servers: Servers
+) -> None:
+    """Print all dead letters of GROUP, or those chosen, one JSON object a line.
 
     \b
     Example:
       mq dlq export audit > dead-letters.jsonl
     """
-    _print(group, beginning, EVERYTHING, "json", servers)
+    _print(group, beginning, Choice.of(key, message_id, None, until), EVERYTHING, "json", servers)
 
 
-def _print(group: str, beginning: str, count: int, form: str | None, servers: Servers) -> None:
+def _print(group: str, beginning: str, choice: Choice, count: int, form: str | None, servers: Servers) -> None:
     from twisted_mq.cli.peek import first_messages
 
     async def main(admin: AdminContext) -> None:
         await _check(admin, group)
-        write = writer(form, sys.stdout)
-        async for message in first_messages(admin, DLQ_PREFIX + group, beginning, count):
-            write(message)
+        write, left = writer(form, sys.stdout), count
+        async for message in first_messages(admin, DLQ_PREFIX + group, beginning, EVERYTHING):
+            if choice.has(message):
+                write(message)
+                left -= 1
+            if not left:
+                return
 
     ask(servers, main)
 
 
 @dlq.command(short_help="Send dead letters to their topics again.")
 @click.argument("group")
-@click.option("--key", help="Only messages with this key.")
-@click.option("--id", "message_id", help="Only the message of this id.")
+@KEY
+@ID
+@click.option("--since", help="Only what was given up on since a time as 2026-11-22T08:00.")
+@UNTIL
 @click.option("--again", is_flag=True, help="Also what was sent again before.")
 @click.option("--dry-run", is_flag=True, help="Show what would be sent, and send nothing.")
 @reaches_servers
-def resend(group: str, key: str | None, message_id: str | None, again: bool, dry_run: bool, servers: Servers) -> None:
+def resend(
+    group: str,
+    key: str | None,
+    message_id: str | None,
+    since: str | None,
+    until: str | None,
+    again: bool,
+    dry_run: bool,
+    servers: Servers,
+) -> None:
     """Send dead letters of GROUP to the topics where they came from, each once: how far that went is kept at the broker as
-    the position of the group GROUP-resent. With --key or --id that position stays as it is.
+    the position of the group GROUP-resent. With --key, --id, --since or --until that position stays as it is.
 
     \b
     Examples:
       mq dlq resend audit --dry-run
       mq dlq resend audit --key order-17
+      mq dlq resend audit --since 2026-11-22T08:00 --until 2026-11-22T09:00
     """
     from twisted_mq.admin.dead_letters import dead_letters, fresh, note_resent
     from twisted_mq.admin.queues import QueueReader
     from twisted_mq.admin.sending import started_producer
 
-    selects = key is not None or message_id is not None
+    choice = Choice.of(key, message_id, since, until)
+    selects = choice != Choice()
 
     async def main(admin: AdminContext) -> list[Row]:
         await _check(admin, group)
@@ -114,7 +178,7 @@ def resend(group: str, key: str | None, message_id: str | None, again: bool, dry
         async with started_producer(admin, "mq_dlq") as producer:
             rows: list[Row] = []
             async for queue, message in dead_letters(admin, reader, group, begin_anew=again or selects):
-                if _wanted(message, key, message_id):
+                if choice.has(message):
                     anew = fresh(message)
                     result = WOULD if dry_run else (await producer.send(anew)).status.name
                     rows.append((result, anew.topic, *message_row(message)[3:]))
@@ -123,11 +187,6 @@ def resend(group: str, key: str | None, message_id: str | None, again: bool, dry
             return rows
 
     print_table(RESENT, ask(servers, main))
-
-
-def _wanted(message: MessageExt, key: str | None, message_id: str | None) -> bool:
-    ids = message.unique_key, message.msg_id, message.properties.get("DLQ_ORIGIN_MESSAGE_ID")
-    return (key is None or key in message.keys) and (message_id is None or message_id in ids)
 
 
 async def groups(admin: AdminContext) -> list[Row]:

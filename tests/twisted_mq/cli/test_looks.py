@@ -117,6 +117,14 @@ def test_dead_letters_are_listed_shown_exported_and_sent_again_once(server: Embe
     assert {"group": "broken", "messages": 2, "notResent": 0} in lines(run(server, "dlq", "list", "--json"))
     chosen = run(server, "dlq", "resend", "broken", "--key", "2").splitlines()[1:]
     assert len(chosen) == 1
+    assert [one["body"] for one in lines(run(server, "dlq", "export", "broken", "--key", "1"))] == ["1"]
+    assert len(lines(run(server, "dlq", "show", "broken", "--count", "1", "--until", "2999-01-01", "--json"))) == 1
+    for past in (["--until", "2000-01-01"], ["--id", "nowhere"]):
+        assert run(server, "dlq", "export", "broken", *past) == ""
+        assert run(server, "dlq", "resend", "broken", "--dry-run", *past).splitlines()[1:] == []
+    since = run(server, "dlq", "resend", "broken", "--dry-run", "--since", "2000-01-01").splitlines()[1:]
+    assert len(since) == 2
+    assert "--since soon: no time; give a time" in run(server, "dlq", "resend", "broken", "--since", "soon", code=1)
     bodies = sorted(one["body"] for one in lines(run(server, "peek", "Failing", "--json")))
     assert bodies == ["1", "1", "2", "2", "2"]
     resent = [
