@@ -15,6 +15,9 @@ from twisted_mq.protocol.requests.registry import REQUESTS
 ROLES = {"broker": "broker", "namesrv": "name server", "client": "client"}
 """Apache's roles that exist here, and their names for readers."""
 
+WHERE_BY_TIER = {"auth": " where it has users (authenticationEnabled)"}
+"""When codes are served that are not always."""
+
 REASONS_BY_ROLE = {
     "controller": "there is no controller",
     "controller-internal": "an entry of the controller's log, never a request",
@@ -22,16 +25,11 @@ REASONS_BY_ROLE = {
 }
 
 REASONS_BY_TIER = {
-    "auth": "there is no access control by users",
     "controller": "there is no controller",
     "ha": "replication without a controller does not need it",
     "lite/other 5.x": "a part of 5.x that does not exist here",
 }
-"""Why a code is not served where the code itself has no reason of its own."""
-
-REASONS: dict[RequestCode, str] = {
-    RequestCode.POP_ROLLBACK: "pops are noted in the revive log only, there is nothing to roll back",
-}
+"""Why a code is not served where the role that it is for does not say it."""
 
 
 @attrs.frozen
@@ -47,7 +45,8 @@ class Row:
         """What the table says: served by whom, or refused and why."""
         served = f"served by the {' and the '.join(self.served_by)}" if self.served_by else ""
         refused = f"refused: {self.refused}" if self.refused else ""
-        return "; ".join(part for part in (served, refused) if part)
+        where = WHERE_BY_TIER.get(REQUESTS[self.code].tier, "") if served else ""
+        return "; ".join(part for part in (f"{served}{where}", refused) if part)
 
 
 def rows(served: Mapping[str, Collection[int]]) -> list[Row]:
@@ -64,7 +63,7 @@ def _row(code: RequestCode, served: Mapping[str, Collection[int]]) -> Row:
 
 
 def _reason(code: RequestCode, role: str) -> str:
-    reason = REASONS.get(code) or REASONS_BY_ROLE.get(role) or REASONS_BY_TIER.get(REQUESTS[code].tier)
+    reason = REASONS_BY_ROLE.get(role) or REASONS_BY_TIER.get(REQUESTS[code].tier)
     return reason or "not yet"
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import tempfile
+
 from twisted.internet.task import Clock
 
-from tests.support.broker import BrokerInMemory
+from tests.support.access import asking_broker
 from twisted_mq.client.core.client_processor import ClientProcessor
 from twisted_mq.client.core.request_and_reply import PendingRequests
 from twisted_mq.namesrv.processor import REQUESTS as NAMESRV_REQUESTS
@@ -12,9 +14,11 @@ from twisted_mq.served_codes import Row, markdown, rows
 
 
 def served_here() -> dict[str, frozenset[int]]:
-    """The codes of each process's table of processors."""
+    """The codes of each process's table of processors; the broker's has users."""
+    with tempfile.TemporaryDirectory() as folder:
+        broker = asking_broker(folder)
     return {
-        "broker": frozenset(BrokerInMemory().processors),
+        "broker": frozenset(broker.processors),
         "namesrv": frozenset(map(int, NAMESRV_REQUESTS)),
         "client": frozenset(map(int, ClientProcessor({}, {}, PendingRequests(Clock())).table())),
     }

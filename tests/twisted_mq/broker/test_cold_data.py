@@ -153,5 +153,6 @@ class AbsentPartsTests(SynchronousTestCase):
         exported = peer.ask(RequestCode.EXPORT_ROCKSDB_CONFIG_TO_JSON, {"configType": "topics"})
         self.assertEqual((exported.code, exported.remark), (0, "export done."))
         self.assertEqual(peer.ask(RequestCode.RESET_MASTER_FLUSH_OFFSET, {"masterFlushOffset": "5"}).code, 0)
+        self.assertEqual(peer.ask(RequestCode.POP_ROLLBACK).code, 0)
         told = {"minBrokerId": "1", "brokerName": "b", "minBrokerAddr": "h:1"}
         self.assertEqual(peer.ask(RequestCode.NOTIFY_MIN_BROKER_ID_CHANGE, told).code, 0)

@@ -1,4 +1,5 @@
-"""Requests about parts of 5.3.3 that do not exist here, answered as its broker with default settings: 354, 355, 905, 908.
+"""Requests about parts of 5.3.3 that do not exist here, answered as its broker with default settings: 354, 355, 905, 908 and
+200056.
 
 Apache: AdminBrokerProcessor. There is no RocksDB, and no slave acts as a master.
 """
@@ -33,6 +34,7 @@ class AdminAbsentPartsProcessor:
             RequestCode.EXPORT_ROCKSDB_CONFIG_TO_JSON: self.export_settings,
             RequestCode.NOTIFY_MIN_BROKER_ID_CHANGE: self.min_broker_id,
             RequestCode.RESET_MASTER_FLUSH_OFFSET: self.flush_offset,
+            RequestCode.POP_ROLLBACK: self.pops_to_files,
         }
 
     def check_queues(self, channel: Channel, command: RemotingCommand) -> Answer:
@@ -43,6 +45,10 @@ class AdminAbsentPartsProcessor:
         """Topics, groups and offsets are JSON files already."""
         decode_header(ExportRocksDBConfigToJsonRequestHeader, command)
         return command.answer(remark="export done.")
+
+    def pops_to_files(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """Check points of pops are in the revive log, and nowhere else."""
+        return command.answer()
 
     def min_broker_id(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Who of the group is there this broker asks the name servers itself."""

@@ -75,6 +75,10 @@ getColdDataFlowCtrInfo -b BROKER
 removeColdDataFlowCtrGroupConfig -b BROKER -g {GROUP}
 setCommitLogReadAheadMode -b BROKER -m 1
 resetMasterFlushOffset -b BROKER -o 0
+checkRocksdbCqWriteProgress -n NAMESRV -c CLUSTER -t {TOPIC}
+exportPopRecord -b BROKER
+exportPopRecord -c CLUSTER -d false
+rocksDBConfigToJson -c CLUSTER -t topics
 deleteSubGroup -b BROKER -g spare
 deleteTopic -c CLUSTER -t spare
 """.strip().splitlines()
