@@ -52,6 +52,36 @@ def test_rules_and_panels_read_figures_that_there_are(expression: str) -> None:
     assert names and names <= FIGURES
 
 
+KNOWN_QUERIES = (
+    "sum(rocketmq_producer_tps) by (cluster) >= 10",
+    "sum(rocketmq_consumer_tps) by (cluster) < 1",
+    "rocketmq_group_get_latency_by_storetime > 1000",
+    "(sum(rocketmq_producer_offset) by (topic) - on(topic) group_right sum(rocketmq_consumer_offset) by (group,topic))"
+    " - ignoring(group) group_left sum (avg_over_time(rocketmq_producer_tps[5m])) by (topic)*5*60 > 0",
+    "sum(rocketmq_consumer_lag_messages) by (cluster, topic, consumer_group)",
+    "max(rocketmq_consumer_lag_latency_milliseconds) by (cluster, topic, consumer_group)",
+    "sum(rate(rocketmq_messages_in_total[1m])) by (cluster, node_id, topic)",
+    "sum(rate(rocketmq_messages_out_total[1m])) by (cluster, node_id, consumer_group)",
+    "histogram_quantile(0.99, sum(rate(rocketmq_rpc_latency_milliseconds_bucket[1m])) by (le, request_code))",
+)
+"""Of rocketmq-exporter's rules, and as dashboards of the built-in exporter have them."""
+COMMON = {"cluster", "node_type", "node_id"}
+LABELS = {
+    family.shown_name: set(family.labels) | (COMMON if module is not exporter else set())
+    for module in (builtin, timer, pops, exporter, own)
+    for family in module.FAMILIES
+}
+
+
+@pytest.mark.parametrize("query", KNOWN_QUERIES)
+def test_queries_of_dashboards_that_there_are_find_their_figures_and_labels(query: str) -> None:
+    names = {name.removesuffix("_bucket") for name in re.findall(r"rocketmq_\w+", query)}
+    grouped = re.findall(r"\b(?:by|on|ignoring) ?\(([^)]*)\)", query)
+    labels = {label.strip() for part in grouped for label in part.split(",")} - {"le"}
+    assert names <= LABELS.keys()
+    assert labels <= set().union(*(LABELS[name] for name in names))
+
+
 @pytest.mark.parametrize("server", COMMANDS)
 def test_a_server_takes_its_file_without_a_word_about_a_key(server: str) -> None:
     options = COMMANDS[server]()

@@ -11,12 +11,14 @@ from twisted.internet import defer, reactor
 from twisted.internet.task import deferLater
 from twisted.logger import formatEvent, globalLogPublisher
 from twisted.trial.unittest import TestCase
+from twisted.web.client import Agent, readBody
 
 from twisted_mq.broker.options import BrokerOptions, BrokerRole
 from twisted_mq.broker.service import BrokerService, make_broker
 from twisted_mq.broker.tap import EmbeddedNamesrv, embedded_settings
 from twisted_mq.client import ClientOptions, Message, Producer, RocketMQError
 from twisted_mq.config.errors import ConfigError
+from twisted_mq.config.metrics_options import MetricsExporterType
 from twisted_mq.namesrv.options import NamesrvOptions
 from twisted_mq.namesrv.service import NamesrvService, make_namesrv
 from twisted_mq.protocol.codes import RequestCode
@@ -165,7 +167,8 @@ class SlavesTest(AskingCase):
 class SecretsTest(AskingCase):
     async def test_no_log_answer_error_or_file_but_one_has_a_secret(self) -> None:
         namesrv = self.namesrv()
-        broker = await self.broker(namesrv_addr=f"127.0.0.1:{namesrv.port}")
+        shows = {"metrics_exporter_type": MetricsExporterType.PROM, "metrics_prom_exporter_port": 0}
+        broker = await self.broker(namesrv_addr=f"127.0.0.1:{namesrv.port}", **shows)
         body = json.dumps({"password": SECRETS["ada"]}).encode()
         shown: list[str] = []
         for port in (namesrv.port, broker.port):
@@ -185,6 +188,9 @@ class SecretsTest(AskingCase):
             self.fail("sent what nobody allowed")
         finally:
             await producer.stop()
+        page = await Agent(reactor).request(b"GET", f"http://127.0.0.1:{broker.metrics_port}/metrics".encode())
+        shown.append((await readBody(page)).decode())
+        self.assertIn("rocketmq_topic_number", shown[-1])
         shown += [repr(one) for one in (options, broker.options, namesrv.options, broker._access)]
         for text in shown + self.lines:
             self.assertNotIn(PLANTED, text)

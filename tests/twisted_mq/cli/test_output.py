@@ -1,4 +1,5 @@
 import io
+import re
 
 import pytest
 
@@ -43,6 +44,19 @@ def test_progress_shows_a_bar_on_a_terminal():
     with progress("reading", 10, out) as advance:
         advance(10)
     assert "reading" in out.getvalue()
+
+
+@pytest.mark.parametrize("wanted", [True, False], ids=["as they are", "NO_COLOR"])
+def test_colours_are_left_out_where_nobody_wants_them(monkeypatch, wanted):
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    if not wanted:
+        monkeypatch.setenv("NO_COLOR", "1")
+    out = Terminal()
+    with progress("reading", 10, out) as advance:
+        advance(5)
+    colours = re.findall(r"\x1b\[(?:\d+;)*(?:3[0-8]|9[0-7])[;m]", out.getvalue())
+    assert bool(colours) is wanted
 
 
 def test_json_lines_are_compact_and_keep_their_order():

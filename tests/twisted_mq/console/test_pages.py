@@ -252,3 +252,15 @@ class NobodyThere(ConsoleCase):
             self.assertIn("No name server answers", reply.words)
             self.assertIn("start one with `mq up`", reply.words)
         self.assertEqual((await self.get("/charts")).status, 200)
+
+    async def test_without_a_broker_pages_show_what_name_servers_know(self) -> None:
+        await self.log_in()
+        await self.send(Message("Orders", b"one"))
+        await self.cluster.broker.stopService()
+        await self.wait(lambda: not self.cluster.namesrv.routes.live)
+        for path in ("/", "/topics", "/groups", "/dead-letters", "/waiting", "/charts", "/messages?topic=Orders"):
+            self.assertIn((await self.get(path)).status, (200, 404), path)
+        self.assertIn("No broker", (await self.get("/")).words)
+        refused = await self.submit("/topics/create", name="Made", read_queues=1, write_queues=1, perm=6)
+        self.assertEqual((refused.status, "No master is up" in refused.words), (400, True))
+        self.assertEqual((await self.get("/topic", name="Orders")).status, 404)
