@@ -265,6 +265,10 @@ class RegistrationTest(SynchronousTestCase):
         registration.register()
         waiting = registration.latest()
         self.pump(20)
+        self.first.code = 0
+        registration.register()
+        self.pump()
+        self.first.code = None
         registration.register()
         self.pump(3.9)
         self.assertNoResult(waiting)
