@@ -13,6 +13,7 @@
 # make simulate   N=1000 simulated clusters with faults, from seed FIRST=1 on; SEED=7 shows the history of one (LOG=INFO: all)
 # make simulate-mutants   which seed finds each fault that is put in on purpose (tests.simulation.run_mutants)
 # make order-cases  ordered groups under failures with sessions of 6 s, and without ZooKeeper for a minute
+# make spark-proof   Spark beside kill -9 of driver, worker, broker (KILLS=200) and of writing tasks (TASK_KILLS=50); latency, rates
 # make bench   the project's own benchmarks
 # make count   instructions of the hot paths of broker and client (valgrind), beside those in docs/measurements
 #
@@ -31,7 +32,7 @@ CONSTRAINTS ?= constraints.txt
 PIP := $(PYTHON) -m pip --quiet --disable-pip-version-check
 EXTRAS = $$($(BASE_PYTHON) -c "import configparser as c; p = c.ConfigParser(); p.read('setup.cfg'); print(','.join(p['options.extras_require']))")
 
-.PHONY: help setup java lock demo test check crash fuzz soak soak-client order-cases bench count docs simulate simulate-mutants simulate-rules
+.PHONY: help setup java lock demo test check crash fuzz soak soak-client spark-proof order-cases bench count docs simulate simulate-mutants simulate-rules
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -106,6 +107,16 @@ soak-client: export MQ_LIFE_ROUNDS ?= 1000
 soak-client: setup
 	$(PYTHON) -m pytest -k starts_and_stops tests/twisted_mq/aio tests/twisted_mq/blocking tests/twisted_mq/client/test_life.py
 	$(PYTHON) -m tests.soak.clients.run
+
+KILLS ?= 200
+TASK_KILLS ?= 50
+spark-proof: setup
+	$(PYTHON) -m interop.peers.setup
+	$(PYTHON) -m tests.spark_proof.kills --kills $(KILLS)
+	$(PYTHON) -m tests.spark_proof.kills --kills $(KILLS) --backfill
+	$(PYTHON) -m tests.spark_proof.sink --kills $(TASK_KILLS)
+	$(PYTHON) -m tests.spark_proof.latency
+	$(PYTHON) -m tests.spark_proof.pulls
 
 simulate-rules: export MQ_HISTORIES ?= 100000
 simulate-rules: setup

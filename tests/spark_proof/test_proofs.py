@@ -1,0 +1,88 @@
+"""The proofs themselves: what they call a broken promise, how they find whom to kill, and a small run."""
+
+from __future__ import annotations
+
+import random
+import sys
+from pathlib import Path
+
+import pytest
+
+from interop.peers.process import PeerFailed, Process, wait_until
+from tests.spark_proof import kills, latency, sink
+from tests.spark_proof.processes import Driver, below, end
+
+PARENT = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(60)'])"
+
+
+def outcome(**changes: object) -> kills.Outcome:
+    """Three messages, of which one was stored without an answer; all are rows."""
+    seen = {(0, 0): "a", (0, 1): "b", (1, 0): "c"}
+    values = {"acknowledged": {(0, 0): "a", (1, 0): "c"}, "unknown": {"b"}, "queued": seen, "rows": list(seen.items())}
+    return kills.Outcome(**(values | changes))  # type: ignore[arg-type]
+
+
+def test_a_sound_run_breaks_no_promise() -> None:
+    assert outcome().broken_promises() == []
+    assert outcome().summary().endswith("3 rows in 0 batches, 0 queries started again; none lost, none twice")
+
+
+@pytest.mark.parametrize(
+    ("changes", "problems"),
+    [
+        (
+            {"rows": [((0, 0), "a"), ((0, 1), "b")]},
+            [
+                "1 acknowledged and not in the rows: [((1, 0), 'c')]",
+                "1 in the queues and not in the rows: [((1, 0), 'c')]",
+            ],
+        ),
+        ({"rows": [*outcome().rows, ((0, 1), "b")]}, ["1 in the rows twice: [(0, 1)]"]),
+        ({"rows": [*outcome().rows, ((1, 1), "b")]}, ["1 in the rows and not in the queues: [((1, 1), 'b')]"]),
+        ({"unknown": set()}, ["1 in the queues and never sent: ['b']"]),
+    ],
+)
+def test_each_broken_promise_is_named(changes: dict[str, object], problems: list[str]) -> None:
+    assert outcome(**changes).broken_promises() == problems
+
+
+def test_a_sink_may_repeat_rows_under_their_id_alone() -> None:
+    assert sink.Outcome(2, [("0", "q-0"), ("1", "q-1"), ("1", "q-1")]).broken_promises() == []
+    assert sink.Outcome(2, [("0", "q-0"), ("0", "q-9")]).broken_promises() == [
+        "1 rows lost: ['1']",
+        "1 rows twice under another id",
+    ]
+
+
+def test_times_are_of_the_messages_behind_the_first_batch() -> None:
+    sent = {(0, number): 1000.0 + number for number in range(4)} | {(1, 0): 900.0}
+    batches = [
+        ({"T": {"a": {"0": 1}}}, 1100.0),
+        ({"T": {"a": {"0": 3, "1": 1}}}, 1500.0),
+        ({"T": {"a": {"0": 4}}}, 2003.0),
+    ]
+    assert latency.times_ms(sent, batches) == [499.0, 498.0, 600.0, 1000.0]
+
+
+def test_processes_below_one_are_found_and_ended(tmp_path: Path) -> None:
+    process = Process.start([sys.executable, "-c", PARENT], tmp_path / "log", tmp_path)
+    wait_until(lambda: below(process.child.pid), "the child has a child")
+    (grandchild,) = below(process.child.pid)
+    assert (grandchild.parent, "time.sleep(60)" in grandchild.command) == (process.child.pid, True)
+    end(grandchild.pid)
+    assert process.child.wait(60) == 0
+    end(grandchild.pid)
+
+
+def test_a_driver_that_ends_by_itself_is_told_with_its_words(tmp_path: Path) -> None:
+    driver = Driver("stream", {}, tmp_path / "log", random.Random(1))
+    driver._process = Process.start([sys.executable, "-c", "print('no topic'); exit(3)"], tmp_path / "log", tmp_path)
+    driver.process.child.wait(60)
+    with pytest.raises(PeerFailed, match="the driver ended with 3:\nno topic"):
+        driver.check()
+
+
+def test_rows_are_what_was_acknowledged_after_a_kill_of_each(tmp_path: Path) -> None:
+    """In the middle of a backfill from the broker's own files, while the producer sends."""
+    seen = kills.run(tmp_path, len(kills.VICTIMS), 1, backfill=True)
+    assert (seen.broken_promises(), seen.kills.total(), len(seen.rows) >= len(seen.acknowledged) > 0) == ([], 3, True)
