@@ -22,6 +22,8 @@ MOST_SCANNED = 4096
 TESTING_SECONDS = 0.02
 """For how long one read tests records; then its reader goes on behind the last one that it tested."""
 _LOW, _HIGH = -0x80000000, 0x7FFFFFFF
+_NO_MATCH, _FOUND = GetStatus.NO_MATCHED_MESSAGE, GetStatus.FOUND
+"""As each read has them: looking up an enum's member is slow."""
 
 
 def out_of_range(queue_min: int, queue_max: int, offset: int) -> GetResult | None:
@@ -85,7 +87,7 @@ class QueueReader:
         entries = queue.entries_in_file(offset, scanned)
         if test is not None and isinstance(queue, ExtendedConsumeQueue):
             test = queue.narrowed(test, offset, scanned)
-        result = GetResult(GetStatus.NO_MATCHED_MESSAGE, offset, queue_min, queue_max)
+        result = GetResult(_NO_MATCH, offset, queue_min, queue_max)
         last_physical = 0
         if entries:
             last_physical = self._fill(result, entries, max_count, max_bytes, wanted, test)
@@ -148,7 +150,7 @@ class QueueReader:
             count += 1
             removed_before = 0
         if count:
-            result.status = GetStatus.FOUND
+            result.status = _FOUND
         result.size_bytes = total
         result.next_begin_offset = next_offset
         return last_physical

@@ -16,8 +16,8 @@ import sysconfig
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.bench.count_paths import PATHS, CountedPath
-from tests.bench.count_runs import ALL_PATHS, ROOT, CountError, count_paths, valgrind_version
+from tests.bench.count_paths import CountedPath
+from tests.bench.count_runs import ALL_PATHS, BROKER_PATHS, ROOT, CountError, count_paths, valgrind_version
 
 STORED = ROOT / "docs" / "measurements" / "instructions.md"
 CLIENT_STORED = STORED.with_name("client.md")
@@ -65,7 +65,8 @@ def read_figures(text: str) -> Figures:
 def markdown(file: str, figures: Mapping[str, float], spread: float) -> str:
     """The file's text; `spread` is in percent."""
     rows = (
-        f"| {path.name} | {figures[path.name]:,.0f} | {figures[path.name] / path.messages:,.0f} |" for path in PATHS
+        f"| {path.name} | {figures[path.name]:,.0f} | {figures[path.name] / path.messages:,.0f} |"
+        for path in BROKER_PATHS
     )
     return TEXT.format(
         file=file,
@@ -133,7 +134,7 @@ def chosen(name: str | None) -> list[CountedPath]:
 
 def write(file: str, figures: Figures) -> None:
     """Count a second round, and write the first one's table."""
-    spread = greatest_difference(figures, {path.name: request for path, request in count_paths(PATHS)})
+    spread = greatest_difference(figures, {path.name: request for path, request in count_paths(BROKER_PATHS)})
     print(f"a second round differs by at most {spread:.2f} %")
     Path(file).parent.mkdir(parents=True, exist_ok=True)
     Path(file).write_text(markdown(file, figures, spread))
@@ -146,7 +147,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--write", metavar="FILE", help="write the table of the broker's paths in Markdown; counts twice"
     )
     options = parser.parse_args(arguments)
-    paths = list(PATHS) if options.write else chosen(options.only)
+    paths = list(BROKER_PATHS) if options.write else chosen(options.only)
     if not paths:
         parser.error("no such path; there are: " + "; ".join(path.name for path in ALL_PATHS))
     if options.write and options.only:

@@ -25,6 +25,7 @@ from twisted_mq.access.server_access import NOBODY_IS_ASKED, ServerAccess
 from twisted_mq.access.user_access import UserAccess
 from twisted_mq.broker.controller import BrokerController
 from twisted_mq.broker.processors.send import SendAnswers, SendMessageProcessor
+from twisted_mq.broker.processors.send_checks import not_stored
 from twisted_mq.broker.request_table import request_table
 from twisted_mq.protocol.bodies import AclInfo, PolicyEntryInfo, PolicyInfo, UserInfo
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
@@ -43,6 +44,7 @@ from twisted_mq.storage.tables.access_table import AccessTable
 START_SECONDS = 1_795_217_217.0
 HOUR_MS = 3_600_000
 BATCH = 32
+PUT_OK, SUCCESS = PutStatus.PUT_OK, int(ResponseCode.SUCCESS)
 INDEX_STEP = 1600
 """Messages of 128 bytes that a broker indexes at a time (storage.index_builder.LAG_BYTES)."""
 RAGGED = [64 + number * 37 % 129 for number in range(BATCH)]
@@ -152,7 +154,7 @@ def prepare_signed_sends(folder: str, count: int, serialize_type: int) -> Prepar
     access = UserAccess(accounts=accounts, names=names, authenticates=True, authorizes=True)
     credentials = Credentials("bench", "bench-secret")
     frames = (signed(frame, credentials) for frame in sends(count, serialize_type))
-    return asked(folder, frames, access=ServerAccess(access))
+    return asked(folder, frames, access=ServerAccess((access,)))
 
 
 def signed(frame: bytes, credentials: Credentials) -> bytes:
@@ -162,9 +164,17 @@ def signed(frame: bytes, credentials: Credentials) -> bytes:
 
 
 def prepare_uncounted_sends(folder: str, count: int, serialize_type: int) -> Prepared:
-    """The same without any statistics: what these cost is the difference."""
+    """The same without any statistics, and without the call that counts: what these cost is the difference."""
+
+    def stored(self: Any, command: Any, message: Any, result: PutResult, sent: Any = None) -> Any:
+        if result.status is not PUT_OK:
+            raise not_stored(self._broker.options, result)
+        if self._has_to_wait and message.property_map.get("WAIT") != "false":
+            return self._when_durable(command, message, result, sent or self._answers.sent)
+        return (sent or self._answers.sent)(command, message, result, SUCCESS)
+
     patches = pytest.MonkeyPatch()
-    patches.setattr(SendMessageProcessor, "_count", lambda self, message, result: None)
+    patches.setattr(SendMessageProcessor, "_stored", stored)
     prepared = asked(folder, sends(count, serialize_type))
 
     def close() -> None:

@@ -20,9 +20,11 @@ from pathlib import Path
 
 from tests.bench.client_paths import CLIENT_PATHS
 from tests.bench.count_paths import PATHS, CountedPath
+from tests.bench.encrypted_paths import ENCRYPTED_PATHS
 
 ROOT = Path(__file__).parents[2]
-ALL_PATHS = (*PATHS, *CLIENT_PATHS)
+BROKER_PATHS = (*PATHS, *ENCRYPTED_PATHS)
+ALL_PATHS = (*BROKER_PATHS, *CLIENT_PATHS)
 COUNTS = "counts.%p"
 LOG = "valgrind.log"
 _SUMMARY = re.compile(r"^summary: (\d+)", re.M)

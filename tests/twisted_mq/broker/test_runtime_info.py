@@ -15,7 +15,7 @@ from twisted_mq.protocol.bodies import GroupList, HAConnectionRuntimeInfo, HARun
 def test_rates_cover_the_three_windows() -> None:
     statistics = BrokerStatistics(100.0)
     for second in range(1, 31):
-        statistics.puts["T"].messages += 10 if second <= 20 else 40
+        statistics.count_put("T", 10 if second <= 20 else 40, 0, queue_id=0)
         statistics.take_snapshot(100.0 + second)
     assert statistics.rates("put_messages") == "40.0 20.0 20.0"
     assert statistics.rates("get_found", "get_missed") == "0.0 0.0 0.0"

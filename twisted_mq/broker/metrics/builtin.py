@@ -56,8 +56,11 @@ def _gets(field: str) -> Callable[[Scrape], Iterator[Row]]:
 
 
 def _sizes(scrape: Scrape) -> Iterator[Row]:
-    for topic, sizes in list((scrape.broker.statistics.put_sizes or {}).items()):
-        yield (topic, _message_type(scrape, topic), flag(is_system_topic(topic))), sizes
+    statistics = scrape.broker.statistics
+    for topic, puts in list(statistics.puts.items() if statistics.request_times is not None else ()):
+        sizes = puts.sizes()
+        if topic and any(sizes.counts):
+            yield (topic, _message_type(scrape, topic), flag(is_system_topic(topic))), sizes
 
 
 def _latencies(scrape: Scrape) -> Iterator[Row]:

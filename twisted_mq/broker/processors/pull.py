@@ -51,6 +51,7 @@ CODES = {
     GetStatus.NO_MESSAGE_IN_QUEUE: ResponseCode.PULL_NOT_FOUND,
     GetStatus.OFFSET_RESET: ResponseCode.PULL_OFFSET_MOVED,
 }
+_NOT_FOUND, _MOVED = int(ResponseCode.PULL_NOT_FOUND), int(ResponseCode.PULL_OFFSET_MOVED)
 _MOVED_UNLESS_ZERO = (GetStatus.NO_MATCHED_LOGIC_QUEUE, GetStatus.NO_MESSAGE_IN_QUEUE)
 
 _encode = answer_encoder(PullMessageResponseHeader)
@@ -101,7 +102,7 @@ class PullMessageProcessor:
         code = self._code(header.queue_offset, result, topic)
         if header.sys_flag & FLAG_COMMIT_OFFSET:
             self._commit(header, topic)
-        if code == ResponseCode.PULL_NOT_FOUND and header.sys_flag & FLAG_SUSPEND:
+        if code == _NOT_FOUND and header.sys_flag & FLAG_SUSPEND:
             return self._hold(channel, command, header, group, topic, wanted)
         return self._answer(command, header, group, topic, result, code)
 
@@ -212,7 +213,7 @@ class PullMessageProcessor:
         result: GetResult,
         code: int,
     ) -> bytes:
-        if code == ResponseCode.PULL_OFFSET_MOVED:
+        if code == _MOVED:
             self.log.info(
                 "pull offset corrected: group={g} topic={t} queue={q} asked={a} next={n} status={s}",
                 g=header.consumer_group, t=header.topic, q=header.queue_id, a=header.queue_offset,

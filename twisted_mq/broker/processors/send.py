@@ -8,6 +8,7 @@ template, and nothing waits unless durability was asked for. What is not plain, 
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from typing import Final, TypeVar
 
@@ -18,6 +19,7 @@ from twisted_mq.broker.processors.send_checks import PROPERTIES_TOO_LONG, SendCh
 from twisted_mq.broker.processors.send_parts import SendParts
 from twisted_mq.broker.processors.send_postponed import UNUSUAL, UNUSUAL_IN_ORDER, PostponedSends
 from twisted_mq.broker.processors.send_retried import RetriedSends, undelayed
+from twisted_mq.broker.statistics.counters import Counter, TopicPuts
 from twisted_mq.broker.statistics.distributions import SIZE_LIMITS
 from twisted_mq.config.values import value_text
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
@@ -39,9 +41,9 @@ from twisted_mq.remoting.channel import Answer, Channel, Ready
 from twisted_mq.storage.interfaces import InnerBatch, InnerMessage, PutResult, PutStatus
 
 Read = Callable[[RemotingCommand], SendHeader]
-_SMALL: Final = SIZE_LIMITS[0]
 _COMMIT: Final = int(MessageSysFlag.TRANSACTION_COMMIT_TYPE)
-"""A constant of this module, as each send looks at it."""
+_PUT_OK, _SUCCESS = PutStatus.PUT_OK, int(ResponseCode.SUCCESS)
+"""Constants of this module, as each send looks at them: up to Python 3.11 an enum's member takes a hundredth of a send."""
 Outcome = TypeVar("Outcome")
 Sent = Callable[[RemotingCommand, InnerMessage, PutResult, int], bytes]
 
@@ -111,7 +113,8 @@ class SendMessageProcessor:
         self._postponed = PostponedSends(broker.transactions, broker.postponement, always, options.broker_name)
         self._suffix = "".join(f"{name}\x01{value}\x02" for name, value in always.items())
         self._has_to_wait = broker.durability.waits
-        self._put_sizes = broker.statistics.put_sizes
+        self._puts = broker.statistics.puts
+        self._small = sys.maxsize if broker.statistics.request_times is None else SIZE_LIMITS[0]
         self._waiting_sends = 0
         self._most_waiting_sends = options.send_thread_pool_queue_capacity
         self._read_v1 = fast_header(SendMessageRequestHeader)
@@ -286,34 +289,38 @@ class SendMessageProcessor:
     def _stored(
         self, command: RemotingCommand, message: InnerMessage, result: PutResult, sent: Sent | None = None
     ) -> Answer:
-        """The answer to a put, now or when it is as durable as declared; `sent` encodes it. Raises BrokerError."""
-        self._count(message, result)
+        """Count a put; the answer to it, now or when it is as durable as declared; `sent` encodes it. Raises BrokerError."""
+        if result.status is not _PUT_OK:
+            raise self._not_stored(result)
+        size = result.end_offset - result.physical_offset
+        puts = self._puts[message.topic]
+        counter = puts[message.queue_id]
+        counter.times += 1
+        counter.bytes += size
+        self._statistics.put_messages += 1
+        if size > self._small or result.message_count != 1:
+            self._count_more(puts, counter, result, size)
         if self._has_to_wait and message.property_map.get("WAIT") != "false":
             return self._when_durable(command, message, result, sent or self._answers.sent)
-        return (sent or self._answers.sent)(command, message, result, ResponseCode.SUCCESS)
+        return (sent or self._answers.sent)(command, message, result, _SUCCESS)
+
+    def _not_stored(self, result: PutResult) -> BrokerError:
+        self._statistics.put_failed += 1
+        return not_stored(self._broker.options, result)
+
+    def _count_more(self, puts: TopicPuts, counter: Counter, result: PutResult, size: int) -> None:
+        """What was counted as one small message are several, or one is large."""
+        more = result.message_count - 1
+        counter.more += more
+        self._statistics.put_messages += more
+        puts.record(size, result.message_count)
 
     def _count(self, message: InnerMessage, result: PutResult) -> None:
-        """Raises BrokerError for what was not put."""
-        statistics = self._statistics
-        if result.status is not PutStatus.PUT_OK:
-            statistics.put_failed += 1
-            raise not_stored(self._broker.options, result)
+        """Outside of the hottest path. Raises BrokerError for what was not put."""
+        if result.status is not _PUT_OK:
+            raise self._not_stored(result)
         count, size = result.message_count, result.end_offset - result.physical_offset
-        puts = statistics.puts[message.topic]
-        puts.messages += count
-        puts.bytes += size
-        puts.times += 1
-        by_queue = statistics.queue_puts[message.topic][message.queue_id]
-        by_queue.messages += count
-        by_queue.bytes += size
-        by_queue.times += 1
-        if self._put_sizes is not None:
-            spread, size = self._put_sizes[message.topic], size // count
-            if size <= _SMALL:  # the usual ones without a further call
-                spread.counts[0] += 1
-                spread.total += size
-            else:
-                spread.record(size)
+        self._statistics.count_send(message.topic, count, size, queue_id=message.queue_id)
 
     def _stored_elsewhere(
         self, command: RemotingCommand, message: InnerMessage, result: PutResult, queue_id: int
@@ -342,7 +349,7 @@ class SendMessageProcessor:
     def _durable(
         self, code: int, command: RemotingCommand, message: InnerMessage, result: PutResult, sent: Sent
     ) -> bytes:
-        by_queue = self._statistics.queue_puts[message.topic][message.queue_id]
+        by_queue = self._puts[message.topic][message.queue_id]
         by_queue.elapsed_ms += self._broker.now_ms() - result.store_timestamp
         return sent(command, message, result, code)
 

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import collections
 import datetime
-from collections import defaultdict, deque
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import attrs
 
-from twisted_mq.broker.statistics.counters import Counter, Counters, CountersBy, Rate, Sampler
+from twisted_mq.broker.statistics.counters import Counter, Counters, CountersOf, Gets, Named, Puts, Rate, Sampler
 from twisted_mq.broker.statistics.creation_times import CreationTimes
-from twisted_mq.broker.statistics.distributions import SIZE_LIMITS, TRANSACTION_LIMITS_SECONDS, Distributions
+from twisted_mq.broker.statistics.distributions import TRANSACTION_LIMITS_SECONDS, Distributions
 from twisted_mq.broker.statistics.request_times import RequestTimes
 from twisted_mq.protocol.names.system_topics import is_system_topic
 from twisted_mq.protocol.text.java import parse_int
@@ -44,27 +45,25 @@ class Day:
 class BrokerStatistics:
     """Totals since start; `started_seconds` and snapshots are in seconds of the broker's clock.
 
-    `puts` has a counter for each topic, `queue_puts` for each of its queue ids, `queue_gets` for "topic@queue@group";
-    `gets`, `sent_back`, `acks`, `checkpoints` and `conflicts` (of subscriptions) for each "topic@group"; `dead_letters`
+    `puts` has the queues of each topic, `gets` those that a group reads, by "topic@group", as `sent_back`, `acks`,
+    `checkpoints` and `conflicts` (of subscriptions) have one counter for each "topic@group"; `dead_letters` has them
     for Apache's own key, see `count_dead_letter`; `activity` for what happens to channels: CONNECT, CLOSE, IDLE,
     EXCEPTION; `registrations` for CONSUMER and PRODUCER. `revive_reads` counts what was read of the revive log by group,
     topic, queue of that log and kind (CK, ACK), `revived` what came back by group, topic and status of the put.
     `rolled_back` counts transactions by topic, `committed` has how old they were, in seconds, when they were committed.
     `creations` has how long requests took that make topics and groups.
-    `put_sizes`, of sends by topic, and `request_times` are there where figures are shown: see `measure`.
+    `request_times` are there where figures are shown: see `measure`. Each send adds to `put_messages` itself.
     `zone` is where mornings begin, None for the machine's zone.
     """
 
     started_seconds: float
+    put_messages: int = 0
     put_failed: int = 0
     get_found: int = 0
     get_missed: int = 0
     get_messages: int = 0
-    get_bytes: int = 0
-    puts: Counters = attrs.field(factory=Counters, repr=False)
-    queue_puts: defaultdict[str, CountersBy[int]] = attrs.field(factory=lambda: defaultdict(CountersBy), repr=False)
-    gets: Counters = attrs.field(factory=Counters, repr=False)
-    queue_gets: Counters = attrs.field(factory=Counters, repr=False)
+    puts: Puts = attrs.field(factory=Puts, repr=False)
+    gets: Gets = attrs.field(factory=Gets, repr=False)
     sent_back: Counters = attrs.field(factory=Counters, repr=False)
     acks: Counters = attrs.field(factory=Counters, repr=False)
     checkpoints: Counters = attrs.field(factory=Counters, repr=False)
@@ -77,7 +76,6 @@ class BrokerStatistics:
     rolled_back: collections.Counter[str] = attrs.field(factory=collections.Counter, repr=False)
     committed: Distributions[str] = attrs.field(factory=lambda: Distributions(TRANSACTION_LIMITS_SECONDS), repr=False)
     creations: CreationTimes = attrs.field(factory=CreationTimes, repr=False)
-    put_sizes: Distributions[str] | None = None
     request_times: RequestTimes | None = None
     zone: datetime.tzinfo | None = None
     day: Day = attrs.field(init=False)
@@ -94,26 +92,29 @@ class BrokerStatistics:
         self.take_snapshot(self.started_seconds)
 
     @property
-    def put_messages(self) -> int:
-        """Messages that were stored."""
-        return sum(counter.messages for counter in self.puts.values())
-
-    @property
     def put_bytes(self) -> int:
-        """Bytes of their records."""
+        """Bytes of the records of all messages that were stored."""
         return sum(counter.bytes for counter in self.puts.values())
 
     def measure(self, seconds: Callable[[], float]) -> None:
-        """Note sizes and times too, from now on; before the processors are made."""
-        self.put_sizes = Distributions(SIZE_LIMITS)
+        """Note times and sizes too, from now on; before the processors are made."""
         self.request_times = RequestTimes(seconds)
 
     # counting, outside of the hottest path
 
     def count_put(self, topic: str, messages: int, size_bytes: int, *, queue_id: int) -> None:
         """A request or the broker itself stored messages."""
-        self.puts[topic].add(messages, size_bytes)
-        self.queue_puts[topic][queue_id].add(messages, size_bytes)
+        puts = self.puts[topic]
+        puts[queue_id].add(messages, size_bytes)
+        puts.set_apart(size_bytes)
+        self.put_messages += messages
+
+    def count_send(self, topic: str, messages: int, size_bytes: int, *, queue_id: int) -> None:
+        """A client's send stored messages. Most sends count themselves: see SendMessageProcessor."""
+        puts = self.puts[topic]
+        puts[queue_id].add(messages, size_bytes)
+        puts.record(size_bytes, messages)
+        self.put_messages += messages
 
     def count_get(
         self, topic: str, group: str, messages: int, size_bytes: int, *, queue_id: int, elapsed_ms: int = 0
@@ -121,9 +122,7 @@ class BrokerStatistics:
         """A consumer was handed messages, which took `elapsed_ms` to read."""
         self.get_found += 1
         self.get_messages += messages
-        self.get_bytes += size_bytes
-        self.gets[f"{topic}@{group}"].add(messages, size_bytes)
-        self.queue_gets[f"{topic}@{queue_id}@{group}"].add(messages, size_bytes, elapsed_ms)
+        self.gets[f"{topic}@{group}"][queue_id].add(messages, size_bytes, elapsed_ms)
 
     def count_dead_letter(self, owner: str | None, topic: str | None, group: str) -> None:
         """A group gave up on a message of a topic; `owner` is what the request's field of that name says."""
@@ -133,11 +132,8 @@ class BrokerStatistics:
     def forget_topic(self, topic: str) -> None:
         """A topic was deleted."""
         self.puts.forget(topic)
-        self.queue_puts.pop(topic, None)
         self.rolled_back.pop(topic, None)
         self.committed.pop(topic, None)
-        if self.put_sizes is not None:
-            self.put_sizes.pop(topic, None)
         for counters in self._by_group():
             counters.forget_prefix(f"{topic}@")
 
@@ -168,7 +164,7 @@ class BrokerStatistics:
     def sample(self, now_seconds: float) -> None:
         """Sample the counters and notice a new day; called each 10 s."""
         for name, total in _OF_BROKER.items():
-            self._whole[name].messages = total(self)
+            self._whole[name].more = total(self)
         self._sampler.sample(int(now_seconds * 1000), self._counters())
         if self._date(now_seconds) != self.day.date:
             self.day = Day(
@@ -192,7 +188,8 @@ class BrokerStatistics:
 
         The key is a topic, "topic@group", or for the whole broker the name of its cluster.
         """
-        counter, field = self._whole.get(name) if key == cluster else None, MESSAGES
+        field = MESSAGES
+        counter: Named | None = self._whole.get(name) if key == cluster else None
         if name in _BY_KEY:
             find, field = _BY_KEY[name]
             counter = find(self, key)
@@ -203,22 +200,21 @@ class BrokerStatistics:
         return [self._sampler.rate(counter, window, field) for window in range(3)]
 
     @staticmethod
-    def user_messages(counters: Counters) -> int:
+    def user_messages(counters: Mapping[str, Named]) -> int:
         """Messages without those of system topics."""
         return sum(counter.messages for key, counter in counters.items() if not is_system_topic(key.partition("@")[0]))
 
-    def _tps(self, counter: Counter | None) -> float:
+    def _tps(self, counter: Named | None) -> float:
         return self._sampler.rate(counter, 0, MESSAGES).tps if counter is not None else 0.0
 
-    def _by_group(self) -> tuple[Counters, ...]:
-        return self.gets, self.queue_gets, self.sent_back, self.acks, self.checkpoints, self.conflicts
+    def _by_group(self) -> tuple[CountersOf[Any], ...]:
+        return self.gets, self.sent_back, self.acks, self.checkpoints, self.conflicts
 
     def _counters(self) -> Iterator[Counter]:
         others = (self.dead_letters, self.activity, self.registrations, self._whole)
         for counters in (self.puts, *self._by_group(), *others):
-            yield from counters.values()
-        for by_queue in self.queue_puts.values():
-            yield from by_queue.values()
+            for named in counters.values():
+                yield from named.parts
 
     def _date(self, seconds: float) -> datetime.date:
         return datetime.datetime.fromtimestamp(seconds, self.zone).date()
@@ -229,7 +225,7 @@ _COUNTED = (
 )  # fmt: skip
 
 
-_Find = Callable[[BrokerStatistics, str], Counter | None]
+_Find = Callable[[BrokerStatistics, str], Named | None]
 
 
 def _keyed(counters: str) -> _Find:
@@ -239,21 +235,31 @@ def _keyed(counters: str) -> _Find:
 def _queue_put(statistics: BrokerStatistics, key: str) -> Counter | None:
     """The key is "topic@queue"."""
     topic, _, queue_id = key.rpartition("@")
+    return _of_queue(statistics.puts.get(topic), queue_id)
+
+
+def _queue_get(statistics: BrokerStatistics, key: str) -> Counter | None:
+    """The key is "topic@queue@group"."""
+    topic, _, rest = key.partition("@")
+    queue_id, _, group = rest.partition("@")
+    return _of_queue(statistics.gets.get(f"{topic}@{group}"), queue_id)
+
+
+def _of_queue(queues: Mapping[int, Counter] | None, queue_id: str) -> Counter | None:
     number = parse_int(queue_id)
-    return statistics.queue_puts[topic].get(number) if topic in statistics.queue_puts and number is not None else None
+    return None if queues is None or number is None else queues.get(number)
 
 
 def _put_latency(statistics: BrokerStatistics, key: str) -> Counter | None:
     """The key is "queue@topic"."""
     queue_id, _, topic = key.partition("@")
-    return _queue_put(statistics, f"{topic}@{queue_id}")
+    return _of_queue(statistics.puts.get(topic), queue_id)
 
 
 def _get_latency(statistics: BrokerStatistics, key: str) -> Counter | None:
     """The key is "queue@topic@group"."""
     queue_id, _, rest = key.partition("@")
-    topic, _, group = rest.partition("@")
-    return statistics.queue_gets.get(f"{topic}@{queue_id}@{group}")
+    return _of_queue(statistics.gets.get(rest), queue_id)
 
 
 _BY_KEY: dict[str, tuple[_Find, int]] = {
@@ -265,8 +271,8 @@ _BY_KEY: dict[str, tuple[_Find, int]] = {
     "GROUP_GET_NUMS": (_keyed("gets"), MESSAGES),
     "GROUP_GET_SIZE": (_keyed("gets"), BYTES),
     "GROUP_GET_LATENCY": (_get_latency, ELAPSED_MS),
-    "QUEUE_GET_NUMS": (_keyed("queue_gets"), MESSAGES),
-    "QUEUE_GET_SIZE": (_keyed("queue_gets"), BYTES),
+    "QUEUE_GET_NUMS": (_queue_get, MESSAGES),
+    "QUEUE_GET_SIZE": (_queue_get, BYTES),
     "SNDBCK_PUT_NUMS": (_keyed("sent_back"), MESSAGES),
     "SNDBCK2DLQ_TIMES": (_keyed("dead_letters"), MESSAGES),
     "GROUP_ACK_NUMS": (_keyed("acks"), MESSAGES),

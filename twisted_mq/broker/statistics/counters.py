@@ -3,14 +3,19 @@
 Apache: StatsItem, StatsItemSet. A counter only counts up; the windows compare samples of it: one each 10 s, 10 min and
 1 h. All counters of a broker are sampled at the same moments, so a window keeps the moments once, and a counter only
 what it had counted. A counter that stands still keeps pointing at one and the same sample.
+
+What is put and handed out is counted by queue alone: a topic, or what a group reads of it, is the sum of its queues, and
+is added up when somebody asks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TypeVar
+from collections.abc import Iterable, Sequence
+from typing import Generic, Protocol, Self, TypeVar
 
 import attrs
+
+from twisted_mq.broker.statistics.distributions import SIZE_LIMITS, Distribution
 
 MINUTE, HOUR, DAY = range(3)
 WINDOWS = ((10_000, 7), (600_000, 7), (3_600_000, 25))
@@ -26,20 +31,38 @@ _NOTHING: Sample = (0, 0, 0, 0)
 
 @attrs.define(eq=False)
 class Counter:
-    """What one topic, queue or group did since the broker's start; `times` counts the requests, which took `elapsed_ms`."""
+    """What one queue or group did since the broker's start: `times` counts the requests, which took `elapsed_ms`, and
+    `more` the messages beyond one a request.
+    """
 
-    messages: int = 0
-    bytes: int = 0
-    elapsed_ms: int = 0
     times: int = 0
+    bytes: int = 0
+    more: int = 0
+    elapsed_ms: int = 0
     samples: tuple[list[Sample], ...] = attrs.field(factory=lambda: ([], [], []), repr=False)
+
+    @property
+    def messages(self) -> int:
+        return self.times + self.more
+
+    @property
+    def parts(self) -> Sequence[Counter]:
+        """What it is the sum of: itself."""
+        return (self,)
 
     def add(self, messages: int, size_bytes: int, elapsed_ms: int = 0) -> None:
         """Count one request."""
-        self.messages += messages
+        self.times += 1
+        self.more += messages - 1
         self.bytes += size_bytes
         self.elapsed_ms += elapsed_ms
-        self.times += 1
+
+    def take(self, gone: Counter) -> None:
+        """Go on with what another one had counted."""
+        self.times += gone.times
+        self.more += gone.more
+        self.bytes += gone.bytes
+        self.elapsed_ms += gone.elapsed_ms
 
     def sample(self, window: int, keep: int) -> None:
         """Remember the counts for a window; the first sample stands behind an empty one, as when counting began."""
@@ -60,8 +83,98 @@ class CountersBy(dict[Key, Counter]):
         return counter
 
 
-class Counters(CountersBy[str]):
-    """Counters by names, which can be forgotten."""
+class ByQueue(CountersBy[int]):
+    """The queues of a topic, by their ids; the whole is their sum."""
+
+    __slots__ = ()
+
+    @property
+    def messages(self) -> int:
+        return sum([counter.messages for counter in self.values()])
+
+    @property
+    def bytes(self) -> int:
+        return sum([counter.bytes for counter in self.values()])
+
+    @property
+    def times(self) -> int:
+        return sum([counter.times for counter in self.values()])
+
+    @property
+    def parts(self) -> Sequence[Counter]:
+        """What it is the sum of."""
+        return (*self.values(),)
+
+    def take(self, gone: ByQueue) -> None:
+        """Go on with what another one had counted; of which queue it was is not known any more."""
+        for counter in gone.values():
+            self[0].take(counter)
+
+
+class TopicPuts(ByQueue):
+    """What is put into a topic, and how large sends were, without a second count of those that are small.
+
+    `apart` are requests, and bytes, that are no send of one message of up to SIZE_LIMITS[0] bytes.
+    """
+
+    __slots__ = ("_apart_bytes", "_apart_times", "_others")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._apart_times = self._apart_bytes = 0
+        self._others: Distribution | None = None
+
+    def set_apart(self, size_bytes: int) -> None:
+        """One request that was counted is no send, or a send with a size of its own."""
+        self._apart_times += 1
+        self._apart_bytes += size_bytes
+
+    def record(self, size_bytes: int, messages: int) -> None:
+        """One send that was counted is of many messages, or large."""
+        self.set_apart(size_bytes)
+        if self._others is None:
+            self._others = Distribution(SIZE_LIMITS)
+        self._others.record(size_bytes // messages)
+
+    def sizes(self) -> Distribution:
+        """Of the records of sends; of a batch its average counts once."""
+        spread = Distribution(SIZE_LIMITS)
+        if self._others is not None:
+            spread.counts, spread.total = [*self._others.counts], self._others.total
+        spread.counts[0] += self.times - self._apart_times
+        spread.total += self.bytes - self._apart_bytes
+        return spread
+
+
+class Named(Protocol):
+    """What counters by names have: one counter, or those of some queues."""
+
+    @property
+    def messages(self) -> int: ...
+
+    @property
+    def bytes(self) -> int: ...
+
+    @property
+    def times(self) -> int: ...
+
+    @property
+    def parts(self) -> Sequence[Counter]: ...
+
+    def take(self, gone: Self) -> None: ...
+
+
+One = TypeVar("One", bound=Named)
+
+
+class CountersOf(dict[str, One], Generic[One]):
+    """Counters by names, made at their first use, which can be forgotten."""
+
+    made: type[One]
+
+    def __missing__(self, name: str) -> One:
+        counter = self[name] = self.made()
+        return counter
 
     def forget_prefix(self, prefix: str) -> None:
         """Drop the counters whose keys begin so."""
@@ -79,11 +192,25 @@ class Counters(CountersBy[str]):
     def _forget(self, keys: list[str]) -> None:
         for key in keys:
             gone = self.pop(key)
-            rest = self[GONE]
-            rest.messages += gone.messages
-            rest.bytes += gone.bytes
-            rest.elapsed_ms += gone.elapsed_ms
-            rest.times += gone.times
+            self[GONE].take(gone)
+
+
+class Counters(CountersOf[Counter]):
+    """One counter for each name."""
+
+    made = Counter
+
+
+class Gets(CountersOf[ByQueue]):
+    """By "topic@group", and in that by queue."""
+
+    made = ByQueue
+
+
+class Puts(CountersOf[TopicPuts]):
+    """By topic, and in that by queue."""
+
+    made = TopicPuts
 
 
 @attrs.frozen
@@ -113,13 +240,16 @@ class Sampler:
             for window in due:
                 counter.sample(window, WINDOWS[window][1])
 
-    def rate(self, counter: Counter, window: int, field: int) -> Rate:
-        """A window of one field (0 messages, 1 bytes, 2 ms, 3 requests); empty before the window's first sample."""
-        samples = counter.samples[window]
-        if not samples:
+    def rate(self, counter: Named, window: int, field: int) -> Rate:
+        """A window of one field (0 messages, 1 bytes, 2 ms, 3 requests); empty before the window's first sample.
+
+        Of a sum it goes as far back as that of the part that is sampled for the longest time.
+        """
+        parts = [samples for part in counter.parts if (samples := part.samples[window])]
+        if not parts:
             return Rate()
-        first, last = samples[0], samples[-1]
         moments = self._moments[window]
-        elapsed_ms = moments[-1] - moments[-len(samples)]
-        counted, times = last[field] - first[field], last[3] - first[3]
+        elapsed_ms = moments[-1] - moments[-max(map(len, parts))]
+        counted = sum(samples[-1][field] - samples[0][field] for samples in parts)
+        times = sum(samples[-1][3] - samples[0][3] for samples in parts)
         return Rate(counted, counted * 1000 / elapsed_ms if elapsed_ms else 0.0, counted / times if times else 0.0)

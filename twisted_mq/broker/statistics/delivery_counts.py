@@ -24,7 +24,5 @@ class DeliveryCounts:
         """A message was stored."""
         size = result.end_offset - result.physical_offset
         self._statistics.count_put(message.topic, 1, size, queue_id=message.queue_id)
-        self._taken.add(1, size)
         level = self._source == SCHEDULE_TOPIC and parse_int(message.property_map.get(PROPERTY_DELAY_TIME_LEVEL))
-        key = f"{self._source}@{(level or 1) - 1}@{SCHEDULE_CONSUMER}"
-        self._statistics.queue_gets[key].add(1, size)
+        self._taken[(level or 1) - 1].add(1, size)

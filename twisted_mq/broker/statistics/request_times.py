@@ -47,7 +47,7 @@ class RequestTimes:
     def of(self, table: Mapping[int, Processor]) -> dict[int, Processor]:
         """The table with each processor's calls timed, in the place of one that was asked for before."""
         self._codes = [_Timed(code, processor, self.times, self._seconds) for code, processor in table.items()]
-        return {one.code: one.serve for one in self._codes}
+        return {one.code: one.serving() for one in self._codes}
 
     def arm(self) -> None:
         """Time all requests again, until they are many."""
@@ -58,7 +58,7 @@ class RequestTimes:
 class _Timed:
     """One code's processor."""
 
-    __slots__ = ("_encoded", "_exact", "_left", "_processor", "_seconds", "_times", "code")
+    __slots__ = ("_encoded", "_exact", "_processor", "_seconds", "_times", "code", "wake")
 
     def __init__(
         self, code: int, processor: Processor, times: Distributions[TimeKey], seconds: Callable[[], float]
@@ -67,23 +67,38 @@ class _Timed:
         self._processor = processor
         self._times, self._seconds = times, seconds
         self._encoded = _Encoded(code, times)
-        self.arm()
+        self._exact = EXACT
+        self.wake: Callable[[], None] = lambda: None
 
     def arm(self) -> None:
-        self._exact, self._left = EXACT, 0
+        self._exact = EXACT
+        self.wake()
 
-    def serve(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """The processor's answer; timed where it is this one's turn."""
-        left = self._left
-        if left:
-            self._left = left - 1
-            return self._processor(channel, command)
-        weight = 1
-        if self._exact:
-            self._exact -= 1
-        else:
-            self._left, weight = EVERY - 1, EVERY
-        return self._timed(channel, command, weight)
+    def serving(self) -> Processor:
+        """The processor, timed where it is a request's turn. What each request passes is a function with a cell."""
+        processor, left = self._processor, 0
+
+        def serve(channel: Channel, command: RemotingCommand) -> Answer:
+            nonlocal left
+            if left:
+                left -= 1
+                return processor(channel, command)
+            weight, left = self._turn()
+            return self._timed(channel, command, weight)
+
+        def wake() -> None:
+            nonlocal left
+            left = 0
+
+        self.wake = wake
+        return serve
+
+    def _turn(self) -> tuple[int, int]:
+        """For how many a timed request stands, and how many after it are not timed."""
+        if not self._exact:
+            return EVERY, EVERY - 1
+        self._exact -= 1
+        return 1, 0
 
     def _timed(self, channel: Channel, command: RemotingCommand, weight: int) -> Answer:
         began = self._seconds()

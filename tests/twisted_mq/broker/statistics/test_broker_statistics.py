@@ -63,15 +63,14 @@ def test_deleted_topics_and_groups_are_forgotten_without_lowering_the_totals() -
     statistics.count_get("U", "G", 5, 50, queue_id=0)
     statistics.forget_topic("T")
     statistics.forget_group("G")
-    assert set(statistics.puts) | set(statistics.gets) | set(statistics.queue_gets) == {""}
-    assert not statistics.queue_puts
+    assert set(statistics.puts) | set(statistics.gets) == {""}
     assert (statistics.user_messages(statistics.puts), statistics.user_messages(statistics.gets)) == (5, 10)
 
 
 def test_latencies_stand_under_queue_topic_and_group() -> None:
     statistics = BrokerStatistics(0.0)
-    statistics.queue_puts["T"][3].add(2, 200, 30)
-    statistics.queue_puts["T"][3].add(1, 100, 10)
+    statistics.puts["T"][3].add(2, 200, 30)
+    statistics.puts["T"][3].add(1, 100, 10)
     statistics.count_get("T", "G", 3, 300, queue_id=3, elapsed_ms=8)
     statistics.sample(10.0)
     found = {
@@ -87,8 +86,8 @@ def test_latencies_stand_under_queue_topic_and_group() -> None:
 
 def test_keys_of_another_form_have_no_statistics() -> None:
     statistics = BrokerStatistics(0.0)
-    statistics.queue_puts["T"][3].add(2, 200, 30)
+    statistics.puts["T"][3].add(2, 200, 30)
     keys = ("", "T", "T@x", "x@T", "-1@T", "T@U@V@W", "@", f"T@{'9' * 5000}", f"{'9' * 5000}@T")
     for name in ("TOPIC_PUT_LATENCY", "QUEUE_PUT_NUMS", "GROUP_GET_LATENCY"):
         assert [statistics.windows(name, key, "C") for key in keys] == [None] * len(keys)
-    assert list(statistics.queue_puts) == ["T"]
+    assert list(statistics.puts) == ["T"]

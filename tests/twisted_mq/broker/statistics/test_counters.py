@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from twisted_mq.broker.statistics.counters import DAY, HOUR, MINUTE, Counter, Counters, Rate, Sampler
+from twisted_mq.broker.statistics.counters import (
+    DAY,
+    HOUR,
+    MINUTE,
+    Counter,
+    Counters,
+    Puts,
+    Rate,
+    Sampler,
+    TopicPuts,
+)
 
 
 def test_minute_spans_the_last_six_intervals() -> None:
@@ -59,3 +69,29 @@ def test_what_is_forgotten_stays_in_the_sum() -> None:
     counters.forget("never")
     assert list(counters) == [""]
     assert (counters[""].messages, counters[""].bytes, counters[""].times) == (12, 120, 3)
+
+
+def test_a_topic_is_the_sum_of_its_queues_as_far_back_as_the_oldest() -> None:
+    sampler, puts = Sampler(0), Puts()
+    for turn in range(1, 4):
+        puts["T"][0].add(2, 20)
+        if turn == 3:
+            puts["T"][1].add(6, 60, 9)
+        sampler.sample(turn * 10_000, puts["T"].parts)
+    assert sampler.rate(puts["T"], MINUTE, 0) == Rate(sum=12, tps=0.4, average=3.0)
+    assert sampler.rate(puts["T"], MINUTE, 2) == Rate(sum=9, tps=0.3, average=2.25)
+    assert sampler.rate(puts["never"], MINUTE, 0) == Rate()
+    assert (puts["T"].messages, puts["T"].bytes, puts["T"].times) == (12, 120, 4)
+
+
+def test_small_sends_are_told_from_the_counts_and_others_apart() -> None:
+    puts = TopicPuts()
+    for _ in range(3):
+        puts[0].add(1, 300)
+    puts[1].add(4, 8000)
+    puts.record(8000, 4)
+    puts[1].add(1, 500)
+    puts.set_apart(500)
+    sizes = puts.sizes()
+    assert (sizes.counts, sizes.total) == ([3, 1, 0, 0, 0, 0, 0], 3 * 300 + 2000)
+    assert (puts.messages, puts.bytes) == (8, 9400)

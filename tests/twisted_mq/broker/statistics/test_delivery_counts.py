@@ -44,4 +44,4 @@ def test_a_level_that_is_no_number_counts_as_the_first(level: str | None, counte
     properties = {} if level is None else {"DELAY": level}
     message = InnerMessage("T", 0, b"x", b"", properties, 0)
     DeliveryCounts(statistics, SCHEDULE_TOPIC).add(message, PutResult(PutStatus.PUT_OK))
-    assert list(statistics.queue_gets) == [f"SCHEDULE_TOPIC_XXXX@{counted}@SCHEDULE_CONSUMER"]
+    assert list(statistics.gets["SCHEDULE_TOPIC_XXXX@SCHEDULE_CONSUMER"]) == [counted]
