@@ -36,6 +36,18 @@ class Action(enum.StrEnum):
 Names = Callable[[RemotingCommand], Iterable[str]]
 
 
+@attrs.frozen
+class One:
+    """The value of a field that is not blank; a value that is `left_out` is none."""
+
+    field: str
+    left_out: str = ""
+
+    def __call__(self, command: RemotingCommand) -> Iterable[str]:
+        text = command.ext_fields.get(self.field)
+        return (text,) if text and text != self.left_out and not text.isspace() else ()
+
+
 def _none(command: RemotingCommand) -> Iterable[str]:
     return ()
 
@@ -53,15 +65,12 @@ class Rights:
     for_all: bool = False
     reads_body: bool = False
 
-
-def one(name: str) -> Names:
-    """The value of a field that is not blank."""
-
-    def named(command: RemotingCommand) -> Iterable[str]:
-        text = command.ext_fields.get(name)
-        return (text,) if text and not text.isspace() else ()
-
-    return named
+    @property
+    def fields(self) -> tuple[str, str] | None:
+        """The fields that name topic and group, "" for none; None where a request names them otherwise."""
+        named = [names.field if isinstance(names, One) else "" for names in (self.topics, self.groups)]
+        is_plain = all(names is _none or isinstance(names, One) for names in (self.topics, self.groups))
+        return (named[0], named[1]) if is_plain else None
 
 
 def field(*names: str, parted_by: str | None = None) -> Names:
@@ -134,16 +143,13 @@ def _given(*names: str | None) -> list[str]:
     return [name for name in names if name]
 
 
-def _routed_topic(command: RemotingCommand) -> Iterable[str]:
-    """Every producer asks for the route of the default topic."""
-    return (topic for topic in _TOPIC(command) if topic != AUTO_CREATE_TOPIC)
-
-
 PUB, SUB = Action.PUB, Action.SUB
 CREATE, UPDATE, DELETE, GET, LIST = Action.CREATE, Action.UPDATE, Action.DELETE, Action.GET, Action.LIST
 
-_TOPIC, _GROUP, _CONSUMER_GROUP = one("topic"), one("group"), one("consumerGroup")
-_V2_TOPIC = one("b")
+_TOPIC, _GROUP, _CONSUMER_GROUP = One("topic"), One("group"), One("consumerGroup")
+_V2_TOPIC = One("b")
+_ROUTED_TOPIC = One("topic", left_out=AUTO_CREATE_TOPIC)
+"""Every producer asks for the route of the default topic."""
 
 _FOR_ALL = Rights(for_all=True)
 _CLUSTER_GET, _CLUSTER_UPDATE = Rights((GET,)), Rights((UPDATE,))
@@ -179,7 +185,7 @@ CLIENTS: dict[RequestCode, Rights] = {
     RequestCode.GET_MIN_OFFSET: _GET_TOPIC,
     RequestCode.GET_EARLIEST_MSG_STORETIME: _GET_TOPIC,
     RequestCode.VIEW_MESSAGE_BY_ID: _GET_TOPIC,
-    RequestCode.GET_ROUTEINFO_BY_TOPIC: Rights((PUB, SUB, GET), _routed_topic, for_all=True),
+    RequestCode.GET_ROUTEINFO_BY_TOPIC: Rights((PUB, SUB, GET), _ROUTED_TOPIC, for_all=True),
     RequestCode.POP_MESSAGE: _CONSUME,
     RequestCode.ACK_MESSAGE: _CONSUME,
     RequestCode.PEEK_MESSAGE: _CONSUME,
@@ -203,7 +209,7 @@ ADMINISTRATION: dict[RequestCode, Rights] = {
     RequestCode.RESUME_CHECK_HALF_MESSAGE: Rights((UPDATE,), _TOPIC),
     RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: Rights((UPDATE,), groups=_configured_group, reads_body=True),
     RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: Rights((UPDATE,), groups=_listed_groups, reads_body=True),
-    RequestCode.DELETE_SUBSCRIPTIONGROUP: Rights((DELETE,), groups=one("groupName")),
+    RequestCode.DELETE_SUBSCRIPTIONGROUP: Rights((DELETE,), groups=One("groupName")),
     RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG: Rights((GET,), groups=_GROUP),
     RequestCode.GET_CONSUMER_CONNECTION_LIST: Rights((GET,), groups=_CONSUMER_GROUP),
     RequestCode.GET_CONSUMER_RUNNING_INFO: Rights((GET,), groups=_CONSUMER_GROUP),
@@ -218,7 +224,7 @@ ADMINISTRATION: dict[RequestCode, Rights] = {
     RequestCode.QUERY_CORRECTION_OFFSET: Rights(
         (GET,),
         _TOPIC,
-        lambda command: [*field("filterGroups", parted_by=",")(command), *one("compareGroup")(command)],
+        lambda command: [*field("filterGroups", parted_by=",")(command), *One("compareGroup")(command)],
     ),
     RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS: Rights((GET,), _TOPIC, _GROUP),
     RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: Rights((UPDATE,), _TOPIC, _GROUP),

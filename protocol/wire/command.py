@@ -104,17 +104,15 @@ class RemotingCommand:
     @property
     def ext_fields(self) -> dict[str, str]:
         """All header fields as text, decoded at the first look. Raises CommandError where they cannot be read."""
-        if self._ext_fields is None:
-            self._ext_fields = self._read_ext_fields()
-        return self._ext_fields
-
-    def _read_ext_fields(self) -> dict[str, str]:
-        raw = self.raw_ext_fields
-        if not raw:
-            return {}
-        if self.serialize_type == SerializeType.ROCKETMQ:
-            return decode_binary_fields(bytes(raw))
-        return decode_json_fields(raw)
+        fields = self._ext_fields
+        if fields is None:
+            raw = self.raw_ext_fields
+            if not raw:
+                fields = {}
+            else:
+                fields = decode_binary_fields(bytes(raw)) if self.serialize_type else decode_json_fields(raw)
+            self._ext_fields = fields
+        return fields
 
     def replace_fields(self, fields: dict[str, str]) -> None:
         """Have it leave with these fields, whatever it was read or made with; those stay as they are."""

@@ -49,7 +49,7 @@ class Accounts:
     _in_thread: InThread = at_once
     _policies: dict[str, Policies] = attrs.field(factory=dict)
     _order: defer.DeferredLock = attrs.field(factory=defer.DeferredLock)
-    changes: int = 0
+    version: int = 0
     """How often anything was changed: what was decided before may not hold any more."""
     log = Logger()
 
@@ -153,11 +153,11 @@ class Accounts:
         return name
 
     def _set_user(self, user: UserInfo) -> None:
-        self.changes += 1
+        self.version += 1
         self._table.users[user.username or ""] = user
 
     def _set_policies(self, subject: str, policies: Policies | None) -> None:
-        self.changes += 1
+        self.version += 1
         if policies is None:
             self._policies.pop(subject, None)
             self._table.acls.pop(subject, None)

@@ -1,39 +1,118 @@
-"""Puts the question who asks, and whether he may, before each processor of a server's table."""
+"""Puts the question who asks, and whether he may, before each processor of a server's table.
+
+What was allowed is remembered, until users, policies or files change, by all that the answer depends on: the user, the code,
+the topic and group that the request names, and the address it comes from. Of such a request only the signature is looked
+at, and that always: the memory keeps the secret that it has to be made with.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, Protocol, TypeAlias
 
 from twisted.internet import defer
 
 from twisted_mq.protocol.requests.rights import BY_CODE
 from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.signature import ACCESS_KEY, is_signed
 from twisted_mq.remoting.channel import Answer, Channel, Processor
 
 Checked = defer.Deferred[None] | None
 """None at once, or later."""
 
+MOST_ALLOWED = 10_000
+"""Requests of different users, topics and groups that are known to be allowed."""
+MOST_CHARACTERS = 1000
+"""Of what a request names; about longer ones is asked each time."""
+
+Asked: TypeAlias = tuple[str | None, int, str | None, str | None, str]
+NOT_KNOWN: Final = object()
+
+
+class Source(Protocol):
+    """Users and policies, or files of accounts."""
+
+    @property
+    def version(self) -> object:
+        """Another one after each change, never before it; to be looked at cheaply, as each request does."""
+
 
 class Check(Protocol):
     """One kind of access control."""
 
+    @property
+    def source(self) -> Source:
+        """What its answers depend on beside the request."""
+
+    @property
+    def remembers(self) -> bool:
+        """Whether its answer is the same until the source changes, but for the signature."""
+
     def check(self, channel: Channel, command: RemotingCommand) -> Checked:
         """Raises, or fails with, BrokerError for a request that is refused."""
 
+    def secret(self, channel: Channel, command: RemotingCommand) -> str | None:
+        """What the sender of a request that is allowed had to sign with; None for one that nobody has to sign."""
 
-def guarded(table: Mapping[int, Processor], check: Check | None) -> dict[int, Processor]:
-    """The table with the check before each processor; without one as it is, so that nothing is looked at twice.
+
+class Allowed(dict[Asked, object]):
+    """What one check allowed, with the secret of each, since its source had this version."""
+
+    version: object = NOT_KNOWN
+
+    def forget(self, version: object) -> None:
+        """The source has changed."""
+        self.clear()
+        self.version = version
+
+    def remember(self, asked: Asked, secret: str | None) -> None:
+        """It was allowed."""
+        if len(self) >= MOST_ALLOWED:
+            self.clear()
+        if sum(len(name) for name in (asked[0], asked[2], asked[3]) if name) <= MOST_CHARACTERS:
+            self[asked] = secret
+
+
+def guarded(table: Mapping[int, Processor], checks: Sequence[Check]) -> dict[int, Processor]:
+    """The table with the checks before each processor, the first one first; without any as it is, so that nothing is
+    looked at twice.
 
     Raises ValueError for a code that nobody has said of what it needs.
     """
     unknown = [code for code in table if code not in BY_CODE]
     if unknown:
         raise ValueError(f"nobody knows what these requests need: {unknown}")
-    return dict(table) if check is None else {code: _asking(check.check, one) for code, one in table.items()}
+    served = dict(table)
+    for check in reversed(checks):
+        allowed = Allowed()
+        served = {code: _asking(check, allowed, code, one) for code, one in served.items()}
+    return served
 
 
-def _asking(check: Callable[[Channel, RemotingCommand], Checked], processor: Processor) -> Processor:
+def _asking(check: Check, allowed: Allowed, code: int, processor: Processor) -> Processor:
+    fields = BY_CODE[code].fields if check.remembers else None
+    if fields is None:
+        return _asking_always(check.check, processor)
+    source, (topic, group) = check.source, fields
+
+    def ask_first(channel: Channel, command: RemotingCommand) -> Answer:
+        if allowed.version is not source.version:
+            allowed.forget(source.version)
+        get = command.ext_fields.get
+        asked = get(ACCESS_KEY), code, get(topic), get(group), channel.remote_address[0]
+        secret = allowed.get(asked, NOT_KNOWN)
+        if secret is None or (type(secret) is str and is_signed(command, secret)):
+            return processor(channel, command)
+        later = check.check(channel, command)
+        if later is not None:
+            return _answered(later, processor, channel, command)
+        allowed.remember(asked, check.secret(channel, command))
+        return processor(channel, command)
+
+    return ask_first
+
+
+def _asking_always(check: Callable[[Channel, RemotingCommand], Checked], processor: Processor) -> Processor:
     def ask_first(channel: Channel, command: RemotingCommand) -> Answer:
         later = check(channel, command)
         if later is None:

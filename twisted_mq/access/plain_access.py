@@ -40,7 +40,18 @@ class PlainAccess:
 
     files: PlainFiles
     names: ResourceNames
+    remembers: bool = attrs.field(default=True, init=False)
     log = Logger()
+
+    @property
+    def source(self) -> PlainFiles:
+        """Where the accounts are."""
+        return self.files
+
+    def secret(self, channel: Channel, command: RemotingCommand) -> str | None:
+        """The key of who asks; None for a listed address."""
+        account = self._account(channel.remote_address[0], command)
+        return None if account is None else account.secret_key
 
     def check(self, channel: Channel, command: RemotingCommand) -> defer.Deferred[None] | None:
         """Raises, or fails with, BrokerError (SYSTEM_ERROR)."""
@@ -53,6 +64,17 @@ class PlainAccess:
             raise
 
     def _check(self, source_ip: str, command: RemotingCommand) -> defer.Deferred[None] | None:
+        account = self._account(source_ip, command)
+        if account is None:
+            return None
+        if not is_signed(command, account.secret_key):
+            raise refused(f"Check signature failed for accessKey={account.access_key}")
+        if account.admin:
+            return None
+        return self.names.check_all(command, lambda rights, named: _check_all(account, command.code, rights, named))
+
+    def _account(self, source_ip: str, command: RemotingCommand) -> PlainAccount | None:
+        """Whose signature and permissions count; None for a listed address."""
         known = self.files.accounts
         if known.white_list and is_listed(source_ip, known.white_list):
             return None
@@ -62,13 +84,7 @@ class PlainAccess:
         account = known.accounts.get(access_key)
         if account is None:
             raise refused(f"No acl config for {access_key}")
-        if account.white_list and is_listed(source_ip, account.white_list):
-            return None
-        if not is_signed(command, account.secret_key):
-            raise refused(f"Check signature failed for accessKey={access_key}")
-        if account.admin:
-            return None
-        return self.names.check_all(command, lambda rights, named: _check_all(account, command.code, rights, named))
+        return None if account.white_list and is_listed(source_ip, account.white_list) else account
 
 
 def _check_all(account: PlainAccount, code: int, rights: Rights, resources: list[Resource]) -> None:

@@ -28,6 +28,8 @@ class PlainFiles:
 
     home: str
     accounts: PlainAccounts = attrs.field(factory=PlainAccounts)
+    version: object = None
+    """Another one after the accounts were read anew, which is done in a thread."""
     log = Logger()
     _stamp: Stamp = ()
     _damage: str = ""
@@ -48,6 +50,7 @@ class PlainFiles:
             if stamp == self._stamp:
                 return
             self._stamp, self.accounts = self._read()
+            self.version = stamp
         except (OSError, ValueError) as error:
             self._damaged(str(error))
             return

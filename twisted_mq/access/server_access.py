@@ -8,7 +8,7 @@ from collections.abc import Callable
 import attrs
 
 from twisted_mq.access.accounts import Accounts
-from twisted_mq.access.guard import Check, Checked
+from twisted_mq.access.guard import Check
 from twisted_mq.access.migration import migrate
 from twisted_mq.access.names import ResourceNames
 from twisted_mq.access.plain_access import PlainAccess
@@ -23,10 +23,9 @@ from twisted_mq.extras import require
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import UserInfo
 from twisted_mq.protocol.codes import RequestCode
-from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.signature import Credentials
 from twisted_mq.reactor_threads import InThread
-from twisted_mq.remoting.channel import Channel, Processor
+from twisted_mq.remoting.channel import Processor
 from twisted_mq.storage.tables.access_table import AccessTable
 
 log = Logger()
@@ -70,11 +69,12 @@ def _check_classes(options: AccessOptions) -> None:
 
 @attrs.frozen(eq=False)
 class ServerAccess:
-    """`check` is None where nobody is asked; `processors` are those of users and policies; `plain` is to be looked at from
-    time to time; `credentials` are what the server signs its own requests with.
+    """`checks` are made one after the other, 1.0 before 2.0 as Apache's servers had it while they had both; none where
+    nobody is asked. `processors` are those of users and policies; `plain` is to be looked at
+    from time to time; `credentials` are what the server signs its own requests with.
     """
 
-    check: Check | None = None
+    checks: tuple[Check, ...] = ()
     accounts: Accounts | None = None
     plain: PlainFiles | None = None
     credentials: Credentials | None = None
@@ -85,20 +85,6 @@ class ServerAccess:
 
 
 NOBODY_IS_ASKED = ServerAccess()
-
-
-@attrs.frozen(eq=False)
-class _Both:
-    """Access control 1.0 before 2.0, as Apache's servers had it while they had both."""
-
-    first: Check
-    second: Check
-
-    def check(self, channel: Channel, command: RemotingCommand) -> Checked:
-        later = self.first.check(channel, command)
-        if later is None:
-            return self.second.check(channel, command)
-        return later.addCallback(lambda _: self.second.check(channel, command))
 
 
 def server_access(
@@ -114,8 +100,7 @@ def server_access(
         checks.append(PlainAccess(plain, names))
     if accounts is not None and (options.authentication_enabled or options.authorization_enabled):
         checks.append(_user_access(options, accounts, names, now))
-    check = _Both(*checks) if len(checks) == 2 else next(iter(checks), None)
-    return ServerAccess(check, accounts, plain if options.acl_enable else None, inner_credentials(options))
+    return ServerAccess((*checks,), accounts, plain if options.acl_enable else None, inner_credentials(options))
 
 
 def _plain_files(options: AccessOptions) -> PlainFiles | None:

@@ -19,13 +19,10 @@ from twisted_mq.access.resources import Resource
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import UserInfo
 from twisted_mq.protocol.errors import BrokerError, ProtocolError
-from twisted_mq.protocol.requests.rights import BY_CODE, Rights
+from twisted_mq.protocol.requests.rights import Rights
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.signature import ACCESS_KEY, is_signed
 from twisted_mq.remoting.channel import Channel
-
-MOST_ALLOWED = 10_000
-"""Requests of different users, topics and groups that are known to be allowed."""
 
 NOT_SIGNED = "check signature failed."
 NOT_AUTHORIZED = "Authorization failed. Please verify your access rights and try again."
@@ -73,9 +70,23 @@ class UserAccess:
     not_authorized: frozenset[int] = frozenset()
     authenticated: Remembered | None = None
     authorized: Remembered | None = None
-    _allowed: set[tuple[object, ...]] = attrs.field(factory=set)
-    _seen: int = -1
     log = Logger()
+
+    @property
+    def source(self) -> Accounts:
+        """Where users and policies are."""
+        return self.accounts
+
+    @property
+    def remembers(self) -> bool:
+        """Not for what a stateful strategy remembers longer."""
+        return self.authenticated is None and self.authorized is None
+
+    def secret(self, channel: Channel, command: RemotingCommand) -> str | None:
+        """The password of who asks; None where that is not looked at."""
+        if not self.authenticates or command.code in self.not_authenticated:
+            return None
+        return self.accounts.users[command.ext_fields[ACCESS_KEY]].password or ""
 
     def check(self, channel: Channel, command: RemotingCommand) -> defer.Deferred[None] | None:
         """Raises, or fails with, BrokerError (NO_PERMISSION)."""
@@ -91,28 +102,12 @@ class UserAccess:
         if user is None or user.user_type == SUPER:
             self._user(name)
             return None
-        asked = self._asked(channel, command, name)
-        if asked in self._allowed:
-            return None
         try:
-            later = self.names.check_all(command, lambda rights, named: self._authorize(channel, name, rights, named))
+            return self.names.check_all(command, lambda rights, named: self._authorize(channel, name, rights, named))
         except ProtocolError as error:
             if isinstance(error, BrokerError):
                 raise
             raise refused("parse authorization context error.") from error
-        if asked is not None:
-            self._allowed.add(asked)
-        return later
-
-    def _asked(self, channel: Channel, command: RemotingCommand, name: str) -> tuple[object, ...] | None:
-        """What the answer depends on, while no user and no policy changes; None where that is too much to be remembered."""
-        rights = BY_CODE[command.code]
-        if rights.reads_body or self.authorized is not None:
-            return None
-        if self._seen != self.accounts.changes or len(self._allowed) > MOST_ALLOWED:
-            self._seen = self.accounts.changes
-            self._allowed.clear()
-        return name, command.code, *rights.topics(command), None, *rights.groups(command), channel.remote_address[0]
 
     def _authenticate(self, channel: Channel, command: RemotingCommand, name: str) -> None:
         try:

@@ -61,7 +61,7 @@ def request_table(broker: BrokerController, access: ServerAccess = NOBODY_IS_ASK
 
     def now() -> dict[int, Processor]:
         """While there are no static topics, no request is looked at for them."""
-        served = guarded(mapped.before(table) if static.topics else table, access.check)
+        served = guarded(mapped.before(table) if static.topics else table, access.checks)
         times = broker.statistics.request_times
         return served if times is None else times.of(served)
 

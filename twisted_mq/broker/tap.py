@@ -110,7 +110,7 @@ class EmbeddedNamesrv(service.MultiService):
         from twisted_mq.namesrv.service import make_namesrv
 
         access = broker_access(self._broker, self._reactor.seconds, threads_of(self._reactor))
-        if access.check is not None and access.credentials is None:
+        if access.checks and access.credentials is None:
             raise ConfigError(
                 "has to be set: the name server of this process asks its broker too",
                 key="innerClientAuthenticationCredentials",

@@ -104,3 +104,24 @@ def test_heartbeats_name_groups_and_topics(tmp_path: Path) -> None:
         data = bodies.ConsumerData(group, subscription_data_set=[bodies.SubscriptionData(topic=topic)])
         assert ada.body(RequestCode.HEART_BEAT, bodies.HeartbeatData("id", [], [data])) == (1, ACL + reason)
     assert ada.body(RequestCode.HEART_BEAT, bodies.HeartbeatData("id", [bodies.ProducerData("P")], []))[0] == 0
+
+
+def test_what_was_allowed_before_the_accounts_changed_is_asked_for_anew(tmp_path: Path) -> None:
+    (tmp_path / "conf").mkdir()
+    path = tmp_path / "conf" / "plain_acl.yml"
+    text = FILE.format(listed="", own="", admin="false")
+    path.write_text(text)
+    access = access_of(str(tmp_path), acl_enable=True, rocketmq_home=str(tmp_path))
+    ada = Signer(BrokerInMemory(access=access), ADA)
+    assert access.plain is not None
+    for old, new, remark in (
+        ("T=PUB, ", "T=DENY, ", "No permission for topic:T"),
+        ("secret-of-ada", "another secret", "Check signature failed for accessKey=accountA"),
+        ("accountA", "accountB", "No acl config for accountA"),
+    ):
+        path.write_text(text)
+        access.plain.look()
+        assert [ada.ask(RequestCode.SEND_MESSAGE_V2, SEND, b"x")[0] for _ in range(2)] == [0, 0]
+        path.write_text(text.replace(old, new))
+        access.plain.look()
+        assert ada.ask(RequestCode.SEND_MESSAGE_V2, SEND, b"x") == (1, ACL + remark)

@@ -20,7 +20,7 @@ INNER = json.dumps({"accessKey": "inner", "secretKey": SECRET})
 
 def test_without_settings_nothing_is_read_written_or_asked(tmp_path: Path) -> None:
     access = access_of(str(tmp_path / "none"))
-    assert (access.check, access.accounts, access.plain, access.credentials) == (None, None, None, None)
+    assert (access.checks, access.accounts, access.plain, access.credentials) == ((), None, None, None)
     assert access.processors == {}
     assert os.listdir(tmp_path) == []
 
@@ -35,7 +35,7 @@ def test_the_first_users_are_super_users(tmp_path: Path) -> None:
 def test_users_can_be_made_before_anybody_is_asked(tmp_path: Path) -> None:
     provider = "org.apache.rocketmq.auth.authentication.provider.LocalAuthenticationMetadataProvider"
     access = access_of(str(tmp_path), authentication_metadata_provider=provider)
-    assert access.check is None
+    assert access.checks == ()
     stranger = Signer(BrokerInMemory(access=access), None)
     assert stranger.ask(RequestCode.AUTH_CREATE_USER, {"username": "ada"}, b'{"password":"x"}') == (0, None)
 

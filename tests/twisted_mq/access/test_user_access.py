@@ -45,14 +45,14 @@ def ada(broker: BrokerInMemory, root: Signer) -> Signer:
 def test_off_the_table_of_requests_is_the_very_same() -> None:
     broker = BrokerInMemory()
     table = dict(broker.processors)
-    assert guarded(table, None) == table
+    assert guarded(table, ()) == table
     assert request_table(broker.controller).keys() == table.keys()
     assert not set(table) & {int(code) for code in RequestCode if code.name.startswith("AUTH_")}
 
 
 def test_a_table_with_a_request_that_nobody_knows_is_refused() -> None:
     with pytest.raises(ValueError, match=r"nobody knows what these requests need: \[9999\]"):
-        guarded({9999: lambda channel, command: None}, None)
+        guarded({9999: lambda channel, command: None}, ())
 
 
 @pytest.mark.parametrize(
@@ -206,3 +206,25 @@ def test_the_stateful_strategy_remembers_a_connections_user(tmp_path: Path) -> N
     assert Signer(broker, ADA).ask(RequestCode.SEND_MESSAGE_V2, SEND, b"x") == (16, "User:ada is disabled.")
     broker.clock.advance(61)
     assert ada.ask(RequestCode.SEND_MESSAGE_V2, SEND, b"x") == (16, "User:ada is disabled.")
+
+
+def test_what_was_allowed_before_is_asked_for_anew_when_the_user_or_his_rights_change(
+    root: Signer, ada: Signer
+) -> None:
+    user = {"username": "ada"}
+    changes: list[tuple[int, dict[str, str], bytes, str]] = [
+        (RequestCode.AUTH_UPDATE_USER, user, b'{"password":"another"}', "check signature failed."),
+        (RequestCode.AUTH_UPDATE_USER, user, b'{"userStatus":"disable"}', "User:ada is disabled."),
+        (RequestCode.AUTH_DELETE_USER, user, b"", "User:ada is not found."),
+        (
+            RequestCode.AUTH_DELETE_ACL, {"subject": "User:ada"}, b"",
+            "User:ada has no permission to access Topic:T from 127.0.0.1, no matched policies.",
+        ),
+    ]  # fmt: skip
+    for code, fields, body, remark in changes:
+        root.ask(RequestCode.AUTH_DELETE_USER, user)
+        make_user(root, "ada")
+        allow(root, "ada", "Topic:T", "Pub")
+        assert [ada.ask(RequestCode.SEND_MESSAGE_V2, SEND, b"x")[0] for _ in range(2)] == [0, 0]
+        assert root.ask(code, fields, body) == (0, None)
+        assert ada.ask(RequestCode.SEND_MESSAGE_V2, SEND, b"x") == (16, remark)
