@@ -87,6 +87,7 @@ COLUMNS = {
 LOADED_LATER = (
     "twisted_mq.broker.filter.selector_",
     "twisted_mq.coordination.zookeeper",
+    "twisted_mq.encryption.connection",
     "twisted_mq.encryption.contexts",
 )
 """Modules that the first SQL92 expression loads, with sqlglot; that the first ordered topic on ZooKeeper loads, with kazoo;

@@ -18,19 +18,16 @@ Connect = Callable[[str, int], interfaces.IStreamClientEndpoint]
 @implementer(interfaces.IStreamClientEndpoint)
 @attrs.frozen
 class EncryptedEndpoint:
-    """TLS on an endpoint, whose small writes leave at the clock's next turn; without one at that of the default reactor.
-
-    That is what Twisted's wrapClientTLS has; a program of another reactor never runs it.
-    """
+    """TLS on an endpoint. Without a clock Twisted asks the default reactor, which a program of another reactor never runs."""
 
     creator: interfaces.IOpenSSLClientConnectionCreator
     endpoint: interfaces.IStreamClientEndpoint
     clock: interfaces.IReactorTime | None
 
     def connect(self, protocolFactory: interfaces.IProtocolFactory) -> defer.Deferred[interfaces.IProtocol]:
-        from twisted.protocols.tls import TLSMemoryBIOFactory
+        from twisted_mq.encryption.connection import EncryptedFactory
 
-        factory = TLSMemoryBIOFactory(self.creator, True, protocolFactory, clock=self.clock)
+        factory = EncryptedFactory(self.creator, True, protocolFactory, clock=self.clock)
         return self.endpoint.connect(factory).addCallback(_wrapped)
 
 

@@ -13,7 +13,6 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.x509.oid import NameOID
 from OpenSSL import SSL, crypto
 from twisted.internet.interfaces import (
-    IAddress,
     IOpenSSLClientConnectionCreator,
     IOpenSSLServerConnectionCreator,
     IReactorTime,
@@ -28,11 +27,12 @@ from twisted.internet.ssl import (
     platformTrust,
     trustRootFromCertificates,
 )
-from twisted.protocols.tls import TLSMemoryBIOFactory, TLSMemoryBIOProtocol
+from twisted.protocols.tls import TLSMemoryBIOProtocol
 from zope.interface import implementer
 
 from twisted_mq.config.errors import ConfigError
 from twisted_mq.config.tls_options import ClientAuth, TlsOptions
+from twisted_mq.encryption.connection import EncryptedFactory
 from twisted_mq.encryption.settings import ClientSettings
 
 TEST_DAYS = 365
@@ -214,20 +214,12 @@ def _private(identity: Identity) -> PrivateCertificate:
     return made
 
 
-class LinkFactory(TLSMemoryBIOFactory):
-    """TLS on connections of a factory that may refuse some."""
-
-    def buildProtocol(self, addr: IAddress | None) -> TLSMemoryBIOProtocol | None:  # type: ignore[override]
-        taken = self.wrappedFactory.buildProtocol(addr)
-        return None if taken is None else self.protocol(self, taken)
-
-
 def encrypted_from_the_start(
     factory: ServerFactory[Any], certificate: Place, key: Place, password: str | None, now: float, clock: IReactorTime
 ) -> ServerFactory[Any]:
     """The same factory, its connections encrypted from their first byte on. Raises ConfigError."""
     identity = read_identity(certificate, key, password, now)
-    return cast(ServerFactory[Any], LinkFactory(_options(identity), False, factory, clock=clock))
+    return cast(ServerFactory[Any], EncryptedFactory(_options(identity), False, factory, clock=clock))
 
 
 def put_below(
@@ -235,14 +227,14 @@ def put_below(
 ) -> TLSMemoryBIOProtocol:
     """Begin TLS below a protocol on a TCP transport, as its server; what the transport reads goes through it from now on.
 
-    A transport's own startTLS writes at the turns of the default reactor. `connection` has the transport and is it to
+    `connection` has the transport and is it to
     the producer, of which no interface tells.
     """
     transport = connection.transport
     producer, streaming = transport.producer, transport.streamingProducer
     if producer is not None:
         transport.unregisterProducer()
-    factory = TLSMemoryBIOFactory(creator, False, None, clock=clock)  # type: ignore[arg-type]  # made for what there is
+    factory = EncryptedFactory(creator, False, None, clock=clock)  # type: ignore[arg-type]  # made for what there is
     tls = factory.protocol(factory, connection, False)
     transport.protocol, connection.transport = tls, tls
     tls.makeConnection(transport)

@@ -113,9 +113,9 @@ class ServerEncryption:
         """The same factory for replication's connections; with haTls encrypted from their first byte on."""
         if not self.settings.ha_tls:
             return factory
-        from twisted_mq.encryption.contexts import LinkFactory
+        from twisted_mq.encryption.connection import EncryptedFactory
 
-        return cast(protocol.ServerFactory, LinkFactory(self, False, factory, clock=self.clock))
+        return cast(protocol.ServerFactory, EncryptedFactory(self, False, factory, clock=self.clock))
 
     def of_requests(self, connect: Connect) -> Connect:
         """The same endpoints for the server's own requests, encrypted where that is asked for. Raises ConfigError."""

@@ -16,7 +16,7 @@ _SAME_MOMENT_SECONDS = 1e-3
 
 
 class CallingChannel(Channel):
-    """One connection of a client, as Channel. Over TLS and whatever else wraps a connection requests are written at once."""
+    """One connection of a client, as Channel. Requests are held where the transport `writes_at_once`."""
 
     def __init__(self, traffic: Traffic, outbox: Outbox) -> None:
         super().__init__(traffic)
@@ -25,7 +25,8 @@ class CallingChannel(Channel):
         self._holds = False
 
     def connectionMade(self) -> None:
-        self._holds = isinstance(self.transport, Connection) and not self.transport.TLS
+        plain = isinstance(self.transport, Connection) and not self.transport.TLS
+        self._holds = plain or getattr(self.transport, "writes_at_once", False)
         super().connectionMade()
 
     def connectionLost(self, reason: failure.Failure = protocol.connectionDone) -> None:

@@ -427,6 +427,7 @@ def write_promptly(transport: Transport, data: bytes) -> None:
     if (
         not isinstance(transport, Connection)
         or transport.TLS
+        or not transport.connected
         or transport._tempDataBuffer
         or transport.dataBuffer
         or len(data) > transport.SEND_LIMIT
