@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -253,6 +254,27 @@ def test_acknowledged_messages_are_consumed(cluster: ServedCluster, group: str) 
         with pytest.raises(DeliveryEnded, match="it was acknowledged"):
             last.ack()
     assert (last.body, cluster.committed(group, topic)) == (b"3", 3)
+
+
+def test_what_waits_is_handed_out_and_settled_without_a_call_to_the_background_thread(
+    cluster: ServedCluster, group: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*call: object) -> None:
+        raise AssertionError("called")
+
+    topic = filled(cluster, *(b"%d" % number for number in range(8)))
+    with consumer(cluster, group, topic) as consumed:
+        while len(consumed._deliveries._waiting) < 8:
+            time.sleep(0.001)
+        messages, seen = iter(consumed), []
+        with monkeypatch.context() as without_calls:
+            without_calls.setattr(consumed, "_call", refuse)
+            for _ in range(8):
+                message = next(messages)
+                message.ack()
+                seen.append(message.body)
+    assert seen == [b"%d" % number for number in range(8)]
+    assert cluster.committed(group, topic) == 8
 
 
 def test_iteration_ends_when_nothing_came_for_a_time(cluster: ServedCluster, group: str) -> None:
