@@ -69,6 +69,7 @@ class Observer:
         self.clocks_are_right = True
         self._links_are_sound = self._nodes_are_sound = True
         self._places: dict[Place, str] = {}
+        self._gone: set[tuple[Place, str]] = set()
         self._in_order: dict[tuple[str, str, int], int] = defaultdict(int)
         self._committed: dict[tuple[str, str, int], int] = {}
         self._compared: dict[str, int] = defaultdict(int)
@@ -147,7 +148,9 @@ class Observer:
         self.done[group].update(map(name_of, messages))
 
     def _bind(self, place: Place, name: str) -> None:
-        """One place holds one message."""
+        """One place holds one message. What is lost may still be with who pulled it before."""
+        if (place, name) in self._gone:
+            return
         other = self._places.setdefault(place, name)
         if other != name:
             self._broken(f"{place} holds {name}, and held {other}")
@@ -227,6 +230,7 @@ class Observer:
         self._ends_before[owner, topic, queue_id] = max(self._ends_before[owner, topic, queue_id], offset + 1)
         self._lossy.add(owner)
         del self._places[place]
+        self._gone.add((place, name))
 
     # each second
 
