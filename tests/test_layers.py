@@ -35,7 +35,7 @@ FORBIDDEN = {
 PACKAGES = {
     "protocol": {"protocol"},
     "storage": {"protocol", "storage"},
-    "spark": {"protocol", "storage", "spark", "extras"},
+    "spark": {"protocol", "storage", "spark", "extras", "packed"},
 }
 """Folder at the top -> which parts of `twisted_mq` it may import; the part of a folder is `twisted_mq.<folder>`."""
 

@@ -15,6 +15,9 @@ whose CRC is wrong is a row with crcOk = false.
 
 from __future__ import annotations
 
+import copyreg
+
+from pyspark import cloudpickle
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -24,6 +27,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from twisted_mq import packed
 from twisted_mq.spark.columns.schema import columns_named, spark_ddl
 from twisted_mq.spark.errors import WrongOption
 from twisted_mq.spark.live.access_options import NAME_SERVER
@@ -73,6 +77,14 @@ class RocketMQDataSource(DataSource):
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         return StreamWriter(checked_sink(self.options, schema, overwrite))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """An archive's source says where that is: Spark 4.3 runs sources of streams without their session's --py-files."""
+        archive = packed.archive_of(__name__)
+        if archive is None:
+            return copyreg.__newobj__, (type(self),), self.__getstate__()  # type: ignore[attr-defined]
+        cloudpickle.register_pickle_by_value(packed)
+        return packed.restore, (archive, cloudpickle.dumps((type(self), self.__getstate__())))
 
     def __getstate__(self) -> dict[str, object]:
         """What travels from load(): Spark does not call `schema` there where the user says one."""

@@ -13,6 +13,7 @@ from typing import ClassVar
 
 import attrs
 import pyarrow as pa
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
@@ -20,6 +21,7 @@ from pyspark.sql.types import StructType
 from twisted_mq.spark.columns.schema import ARROW_TYPES
 from twisted_mq.spark.errors import StoreReadError, WrongOption
 from twisted_mq.spark.named_options import named
+from twisted_mq.spark.source.data_source import RocketMQDataSource
 from twisted_mq.spark.tables import store_files
 from twisted_mq.spark.tables.frame_source import FrameSource
 from twisted_mq.spark.tables.task_groups import grouped
@@ -125,10 +127,18 @@ class ReplicationSource(TableSource):
     table = "rocketmq.ha"
 
 
-SOURCES = (ConsumeQueueSource, IndexSource, TimerSource, ConfigSource, ReplicationSource, FrameSource)
+SOURCES = (
+    RocketMQDataSource, ConsumeQueueSource, IndexSource, TimerSource, ConfigSource, ReplicationSource,
+    FrameSource,
+)  # fmt: skip
+_FOUND_BY_ITSELF = "DATA_SOURCE_ALREADY_EXISTS"
 
 
 def register(session: SparkSession) -> None:
-    """Make all of these formats known to a session."""
+    """Make all formats known to a session, a Connect one too. Spark itself finds rocketmq where the project is installed."""
     for source in SOURCES:
-        session.dataSource.register(source)
+        try:
+            session.dataSource.register(source)
+        except AnalysisException as error:
+            if error.getCondition() != _FOUND_BY_ITSELF:
+                raise

@@ -19,8 +19,9 @@ from twisted_mq.cli.spark.frame import reason_of
 def test_every_job_has_an_example() -> None:
     for name in spark.commands:
         text = CliRunner().invoke(mq, ["spark", name, "--help"]).output
-        assert f"mq spark {name} ~/" in text
-        assert all(option in text for option in ("--limit", "--html", "--json", "--cores"))
+        assert f"mq spark {name} {'' if name == 'pack' else '~/'}" in text
+        options = [option in text for option in ("--limit", "--html", "--json", "--cores")]
+        assert options == [name != "pack"] * 4
 
 
 def test_text_json_page_and_exit_code(session: SparkSession, writer: StoreWriter, tmp_path: Path) -> None:
@@ -71,4 +72,6 @@ def test_the_reason_of_a_failed_task() -> None:
     text = "An exception\nTraceback:\n  x\ntwisted_mq.spark.errors.DamagedLog: f: 3 damaged bytes\nat org.apache\n"
     assert reason_of(text) == "f: 3 damaged bytes"
     assert reason_of("[CODE] something else\nmore") == "[CODE] something else"
+    gone = "Traceback:\nModuleNotFoundError: No module named 'twisted_mq'\n"
+    assert reason_of(gone).endswith("run spark-submit with the archive of `mq spark pack` as --py-files")
     assert reason_of("") == "Spark does not say what is wrong"

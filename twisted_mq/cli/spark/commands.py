@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sysconfig
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
 
-from twisted_mq.cli.output import progress
+from twisted_mq.cli.output import print_table, progress
 from twisted_mq.cli.server_options import reaches_servers
 from twisted_mq.cli.spark.frame import job
 from twisted_mq.cli.store_options import StoreTime
@@ -326,3 +328,24 @@ def order(stores: Stores, limit: int) -> Findings:
     from twisted_mq.spark.commands.checks import order
 
     return order(stores, limit)
+
+
+@spark.command(short_help="An archive for --py-files: what workers lack of this project.")
+@click.argument("file", type=click.Path(dir_okay=False), default="rocketmq.zip")
+def pack(file: str) -> None:
+    """Write FILE, rocketmq.zip by default, for spark-submit's --py-files: the project, and what it imports.
+
+    Workers bring Python of the version and machine that is printed, with the packages that are printed.
+
+    \b
+    Example:
+      mq spark pack rocketmq.zip
+    """
+    from twisted_mq.spark.pack import ON_WORKERS, write_pack
+
+    write_pack(file)
+    version, machine = sysconfig.get_python_version(), sysconfig.get_platform()
+    size = os.path.getsize(file)
+    print_table(
+        ("file", "bytes", "python", "machine", "needs"), [(file, size, version, machine, ", ".join(ON_WORKERS))]
+    )

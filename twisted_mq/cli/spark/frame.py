@@ -22,11 +22,14 @@ if TYPE_CHECKING:
     from twisted_mq.spark.commands.stores import Stores
     from twisted_mq.spark.findings.findings import Findings, Kind, Table
 
-SUBMITTED = "PYSPARK_GATEWAY_PORT"
-"""In the environment of programs that spark-submit runs; master and settings are its own there."""
+SUBMITTED, REMOTE = "PYSPARK_GATEWAY_PORT", "SPARK_REMOTE"
+"""In the environment of programs that spark-submit runs, and of those whose Spark is a Connect server: master and settings are
+theirs there."""
 _PROGRESS = "spark.ui.showConsoleProgress"
 _FAULT = "twisted_mq."
 _ROWS = 50
+_NOT_THERE = "No module named 'twisted_mq"
+"""In what fails on a worker that has neither the project nor its pack."""
 
 
 def job(command: Callable[..., Findings]) -> Callable[..., None]:
@@ -71,6 +74,8 @@ def opened(paths: tuple[str, ...], cores: int | None) -> Iterator[Stores]:
 
 def reason_of(text: str) -> str:
     """What is wrong, of a failed task's traceback: our own error where there is one, else the first line."""
+    if _NOT_THERE in text:
+        return "Spark's workers lack this project: run spark-submit with the archive of `mq spark pack` as --py-files"
     lines = [line.strip() for line in text.splitlines() if line.strip()] or ["Spark does not say what is wrong"]
     ours = [line.partition(": ")[2] for line in lines if line.startswith(_FAULT)]
     return ours[-1] if ours else lines[0]
@@ -78,18 +83,21 @@ def reason_of(text: str) -> str:
 
 @contextmanager
 def session(cores: int | None) -> Iterator[SparkSession]:
-    """The one that is there, that of spark-submit, or a local one, whose progress a terminal shows."""
+    """The one that is there, that of spark-submit or a Connect server, or a local one, whose progress a terminal shows."""
     from pyspark.sql import SparkSession
 
+    from twisted_mq.spark.pack import bring_pack
     from twisted_mq.spark.session import SETTINGS, local_session
 
     there = SparkSession.getActiveSession()
     if there is not None:
         yield there
         return
-    if SUBMITTED in os.environ:
+    if not os.environ.keys().isdisjoint((SUBMITTED, REMOTE)):
         made = SparkSession.builder.appName("mq spark").getOrCreate()
         made.conf.set("spark.sql.session.timeZone", SETTINGS["spark.sql.session.timeZone"])
+        if REMOTE in os.environ:
+            bring_pack(made)
     else:
         made = local_session("mq spark", cores or "*", {_PROGRESS: "true"} if sys.stderr.isatty() else {})
     try:

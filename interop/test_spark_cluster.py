@@ -1,0 +1,103 @@
+"""A standalone Spark cluster whose Python has nothing of this project but what `mq spark pack` wrote."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interop.peers.spark_cluster import SparkHome, StandaloneCluster
+from tests.docs.blocks import ROOT, blocks
+from tests.spark.live.brokers import Broker
+from tests.spark.stores import StoreWriter
+from tests.support.embedded import EmbeddedProcess
+from twisted_mq.spark.pack import write_pack
+
+pytestmark = pytest.mark.peer
+PROGRAM = str(ROOT / "interop" / "peers" / "spark_program.py")
+PAGE = ROOT / "docs" / "how-to" / "run-spark-jobs.md"
+MESSAGES = 60
+BODIES = sorted(f"order {number}" for number in range(MESSAGES))
+SEEN = {
+    "stored": BODIES,
+    "sent": BODIES,
+    "entries": MESSAGES,
+    "streamed": 2 * MESSAGES,
+}
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> SparkHome:
+    return SparkHome.made(tmp_path_factory.mktemp("spark"))
+
+
+@pytest.fixture(scope="module")
+def cluster(home: SparkHome) -> Iterator[StandaloneCluster]:
+    started = StandaloneCluster(home)
+    try:
+        started.start()
+        yield started
+    finally:
+        started.stop()
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Of two log files, so that both workers read."""
+    writer = StoreWriter(tmp_path_factory.mktemp("stores") / "broker-a" / "store", file_size=4096)
+    for number in range(MESSAGES):
+        writer.append(body=f"order {number}".encode(), properties={"TAGS": "new"}, queue_id=number % 3)
+    return writer.write()
+
+
+@pytest.fixture
+def name_server(tmp_path: Path) -> Iterator[str]:
+    """Of a broker that has the empty topic Copies."""
+    with EmbeddedProcess(str(tmp_path / "live")) as server:
+        Broker(server.name_server, server.broker).topic(4, "Copies")
+        yield server.name_server
+
+
+def run(home: SparkHome, *line: str, **environment: str) -> Any:
+    """What a program prints last, which is JSON."""
+    done = home.run(line, **environment)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def check_tasks(tasks: list[list[str]], home: SparkHome) -> None:
+    """They ran the cluster's Python, and had the project from the archive."""
+    assert {python for python, _ in tasks} == {str(home.python)}
+    assert all("rocketmq.zip/twisted_mq/spark" in file for _, file in tasks)
+
+
+def test_workers_read_and_write_with_the_pack_alone(
+    cluster: StandaloneCluster, store: str, name_server: str, tmp_path: Path
+) -> None:
+    pack = str(tmp_path / "rocketmq.zip")
+    write_pack(pack)
+    submit = ("spark-submit", "--master", cluster.url, "--py-files", pack)
+    said = run(cluster.home, *submit, PROGRAM, store, name_server, str(tmp_path))
+    check_tasks(said.pop("tasks"), cluster.home)
+    assert said == SEEN
+
+
+def test_the_lines_of_the_manual_run_a_job(cluster: StandaloneCluster, store: str) -> None:
+    (lines,) = (block.text for block in blocks(PAGE) if "spark-submit --master" in block.text)
+    for shown, here in (
+        ("/usr/bin/python3", str(cluster.home.python)),
+        ("spark://master:7077", cluster.url),
+        ("/stores", str(Path(store).parents[1])),
+    ):
+        assert shown in lines
+        lines = lines.replace(shown, here)
+    # these two are this checkout's; a variable for all would be seen by the cluster's Python
+    ours = "".join(f'{name}() {{ PYTHONPATH={ROOT} command {name} "$@"; }}\n' for name in ("mq", "python"))
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    said = run(cluster.home, "bash", "-c", f"set -e\n{ours}{lines}", PATH=path)
+    assert (said["job"], said["figures"]["messages"]) == ("volume", MESSAGES)
