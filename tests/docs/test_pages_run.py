@@ -23,7 +23,9 @@ NOT_RUN: set[str] = {
     "needs a session of the reader's",
     "needs Apache's servers",
     "needs a collector",
+    "needs a store beside a running broker",
     "takes minutes",
+    "takes long, and kills processes",
     "takes twenty minutes",
 }
 """Why blocks are not run."""
