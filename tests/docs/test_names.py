@@ -42,7 +42,7 @@ def test_named_module_exists(module: str) -> None:
     assert path.is_dir() or path.with_suffix(".py").is_file()
 
 
-@pytest.mark.parametrize("target", everywhere(r"`make (\w+)`|^make (\w+)"))
+@pytest.mark.parametrize("target", everywhere(r"`make ([\w-]+)`|^make ([\w-]+)"))
 def test_make_target_exists(target: tuple[str, str]) -> None:
     assert re.search(rf"^{''.join(target)}:", (ROOT / "Makefile").read_text(), re.M)
 

@@ -23,6 +23,8 @@ ROWS, TASKS = 10_000, 100
 SECONDS_A_ROW = 0.004
 PAUSES_SECONDS = (0.2, 0.8)
 MOST_TRIES = 1000
+BATCH = "10"
+"""Rows of a send: a task that dies has sent some of its hundred."""
 
 
 @attrs.define
@@ -57,11 +59,10 @@ def run(directory: Path, kills: int, seed: int) -> Outcome:
         topic = broker.topic(QUEUES)
         servers.wait_route(topic)
         began, killed, written = time.monotonic(), 0, 0
+        options = {"nameServer": servers.name_server, "topic": topic, "batchMessages": BATCH}
+        paces = {"tasks": TASKS, "seconds_a_row": SECONDS_A_ROW, "tries": MOST_TRIES}
         while killed < kills:
-            spec = {
-                "options": {"nameServer": servers.name_server, "topic": topic}, "first": written, "rows": ROWS,
-                "tasks": TASKS, "seconds_a_row": SECONDS_A_ROW, "tries": MOST_TRIES,
-            }  # fmt: skip
+            spec = {"options": options, "first": written, "rows": ROWS, **paces}
             driver = Driver("sink", spec, directory / "driver.log", random.Random(seed + written))
             killed += _written_under_kills(driver, kills - killed)
             written += ROWS
