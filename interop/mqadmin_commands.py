@@ -101,9 +101,36 @@ updateColdDataFlowCtrGroupConfig -b BROKER -g GROUP -v 1000
 updateColdDataFlowCtrGroupConfig -c DefaultCluster -g GROUP -v 1000
 removeColdDataFlowCtrGroupConfig -b BROKER -g GROUP
 resetMasterFlushOffset -b BROKER -o 0
+exportPopRecord -b BROKER
+exportPopRecord -c DefaultCluster -d false
+rocksDBConfigToJson -c DefaultCluster -t topics
 deleteSubGroup -b BROKER -g SPARE_GROUP -r true
 deleteTopic -c DefaultCluster -t SPARE_TOPIC
 """.strip().splitlines()
+
+NEEDING = """
+getSyncStateSet -a BROKER -b broker-a
+getControllerMetaData -a BROKER
+getControllerConfig -a BROKER
+updateControllerConfig -a BROKER -k key -v value
+electMaster -a BROKER -b 1 -bn broker-a -c DefaultCluster
+addBroker -c BROKER -b /nowhere
+removeBroker -c BROKER -b DefaultCluster:broker-a:0
+""".strip().splitlines()
+"""Commands for a controller or a container: with either broker Apache's tool fails alike. Ours names what they need."""
+
+ELSEWHERE = {
+    **{f"{verb}{noun}": "test_access" for noun in ("User", "Acl") for verb in ("create", "update", "delete", "get")},
+    **{f"{verb}{noun}": "test_access" for noun in ("User", "Acl") for verb in ("list", "copy")},
+    "updateStaticTopic": "test_our_mqadmin",
+    "remappingStaticTopic": "test_our_mqadmin",
+    "brokerStatus": "test_runtime_info_has_apaches_keys",
+    "checkRocksdbCqWriteProgress": "without RocksDB our broker says so, Apache's in its log alone: tests/twisted_mq/cli/admin",
+    "getBrokerEpoch": "without a controller Apache's broker refuses with code 1, ours with 3",
+    "cleanBrokerMetadata": "asks controllers alone, and ends the virtual machine without one",
+    "exportMetadataInRocksDB": "asks no server, and ends the virtual machine where there is no RocksDB",
+}
+"""Commands that are run in other tests, or nowhere."""
 
 SAMPLED = """
 topicStatus -t TOPIC

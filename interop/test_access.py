@@ -15,6 +15,7 @@ from interop.peers.line_peer import PeerError
 from interop.peers.process import wait_until
 from interop.peers.requirements import require_java
 from interop.peers.servers import CLUSTER_NAME, COMMANDS, Cluster
+from twisted_mq.protocol.codes import ResponseCode
 
 pytestmark = pytest.mark.peer
 
@@ -94,6 +95,8 @@ createAcl -b BROKER -s User:ada -r Topic:A -a Sub -i 10.0.0.0/40 -d Allow
 updateAcl -b BROKER -s User:ada -r Group:* -a Sub -d Allow
 getAcl -b BROKER -s User:ada
 getAcl -b BROKER -s User:eve
+copyUser -f BROKER -t BROKER -u ada
+copyAcl -f BROKER -t BROKER -s User:ada
 listAcl -b BROKER
 listAcl -b BROKER -s ada -r Group
 deleteAcl -b BROKER -s User:ada -r Topic:A
@@ -204,6 +207,40 @@ def test_who_does_not_prove_who_he_is_is_refused(
 ) -> None:
     producer = clients.producer(**credentials)
     check_refused(producer, topic, remark)
+
+
+OLD = {"access_key": "ada-of-old", "secret_key": "planted-of-old"}
+PLAIN_ACCOUNTS = """
+accounts:
+  - accessKey: ada-of-old
+    secretKey: planted-of-old
+    defaultTopicPerm: DENY
+    defaultGroupPerm: SUB
+    topicPerms:
+      - Allowed=PUB|SUB
+"""
+
+
+def test_apaches_client_is_known_by_accounts_of_plain_acl_yml(java: JavaPeer, tmp_path: Path) -> None:
+    """Of access control 1.0, which Apache's broker has no more."""
+    (tmp_path / "old" / "conf").mkdir(parents=True)
+    (tmp_path / "old" / "conf" / "plain_acl.yml").write_text(PLAIN_ACCOUNTS)
+    settings = {"aclEnable": "true", "rocketmqHome": tmp_path / "old"}
+    servers = Cluster("ours", tmp_path / "servers", settings=settings)
+    clients = Clients(java, servers.name_server)
+    try:
+        servers.start()
+        producer = clients.producer(**OLD)
+        assert producer.send("Allowed", "one")["status"] == "SEND_OK"
+        clients.push_consumer("readers", "Allowed", **OLD).wait_bodies({"one"})
+        wrong = clients.producer(**{**OLD, "secret_key": "wrong"})
+        for refused, topic in ((producer, "Other"), (wrong, "Allowed"), (clients.producer(), "Allowed")):
+            with pytest.raises(PeerError) as caught:
+                refused.send(topic, "refused")
+            assert caught.value.code == ResponseCode.SYSTEM_ERROR
+    finally:
+        clients.stop()
+        servers.stop()
 
 
 def test_what_is_not_allowed_is_refused(clients: Clients, asking: Cluster, topic: str, java: JavaPeer) -> None:

@@ -18,7 +18,9 @@ import pytest
 from interop.mqadmin_commands import (
     ALONE,
     COMMANDS,
+    ELSEWHERE,
     ENDLESS,
+    NEEDING,
     SAMPLED,
     SETTINGS,
     THROWN,
@@ -30,6 +32,7 @@ from interop.peers.process import PeerFailed, wait_until
 from interop.peers.servers import BROKER_NAME, CLUSTER_NAME, Cluster
 from interop.peers.toolchain import java_command
 from twisted_mq.broker.options import BrokerOptions
+from twisted_mq.cli.admin.registry import find_sub_command, sub_commands
 from twisted_mq.config.known_keys import known_keys
 from twisted_mq.config.options import option_fields
 
@@ -198,6 +201,21 @@ def test_output_has_apaches_shape(stage: Stage, cluster: Cluster, our_client_pro
     if cluster.kind == "apache":
         SHAPES_OF_APACHE[command] = shape
     assert shape == SHAPES_OF_APACHE.get(command, shape)
+
+
+@pytest.mark.parametrize("command", NEEDING)
+def test_what_needs_other_servers_fails_alike(stage: Stage, cluster: Cluster, command: str) -> None:
+    shape = shape_of(stage.run(command), stage.names)
+    if cluster.kind == "apache":
+        SHAPES_OF_APACHE[command] = shape
+    assert shape == SHAPES_OF_APACHE.get(command, shape)
+    found = find_sub_command(command.split()[0])
+    assert found is not None and found.needs in ("a controller", "a broker container")
+
+
+def test_no_subcommand_is_left_out() -> None:
+    run = {line.split()[0] for line in (*COMMANDS, *SAMPLED, *NEEDING)}
+    assert sorted(run | ENDLESS.keys() | ELSEWHERE.keys()) == sorted(command.name for command in sub_commands())
 
 
 @pytest.mark.parametrize("command", SAMPLED)
