@@ -44,9 +44,18 @@ def note_progress(query: StreamingQuery, path: Path, noted: int) -> int:
             if progress["batchId"] > noted and progress["numInputRows"]:
                 noted = progress["batchId"]
                 began = time_ms(progress["timestamp"])
-                line = noted, progress["sources"][0]["endOffset"], began + progress["durationMs"]["triggerExecution"]
+                line = (
+                    noted,
+                    offsets_of(progress["sources"][0]["endOffset"]),
+                    began + progress["durationMs"]["triggerExecution"],
+                )
                 file.write(json.dumps(line) + "\n")
     return noted
+
+
+def offsets_of(told: Any) -> Any:
+    """As a tree, which Spark gives as such or as JSON."""
+    return json.loads(told) if isinstance(told, str) else told
 
 
 def time_ms(text: str) -> int:

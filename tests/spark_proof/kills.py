@@ -22,7 +22,6 @@ import attrs
 from interop.peers.process import wait_until
 from tests.spark_proof.driver import FAILED, ROWS
 from tests.spark_proof.load import StreamUnderLoad
-from tests.spark_proof.processes import PLANNERS, TASKS
 from tests.spark_proof.producer import Place
 from twisted_mq.spark.session import local_session
 
@@ -110,7 +109,7 @@ def _kill_driver(load: StreamUnderLoad) -> None:
 
 
 def _kill_worker(load: StreamUnderLoad) -> None:
-    wait_until(lambda: load.driver.kill_worker((TASKS, PLANNERS)), "a worker runs")
+    wait_until(lambda: load.driver.kill_worker(planners=True), "a worker runs")
 
 
 def _kill_broker(load: StreamUnderLoad) -> None:

@@ -8,17 +8,16 @@ import os
 import random
 import signal
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import attrs
 
 from interop.peers.process import PeerFailed, Process, wait_until
 
-TASKS = "pyspark.daemon pyspark.worker"
-"""Of Spark's command lines, whose forks run tasks."""
-PLANNERS = "pyspark.daemon pyspark.sql.streaming.python_streaming_source_runner"
-"""Whose forks plan the batches of a stream."""
+TASKS = "-m pyspark.daemon pyspark.worker"
+"""The daemon whose forks run tasks, by the end of its command line."""
+PLANNER = "-m pyspark.sql.streaming.python_streaming_source_runner"
+"""What plans the batches of a stream, by the same."""
 ROOT = Path(__file__).parents[2]
 
 
@@ -35,7 +34,7 @@ def _entry(pid: int) -> Entry | None:
     """None where it has ended meanwhile."""
     try:
         status = Path(f"/proc/{pid}/stat").read_text()
-        command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
     except (FileNotFoundError, ProcessLookupError):
         return None
     return Entry(pid, int(status.rpartition(")")[2].split()[1]), command)
@@ -101,15 +100,16 @@ class Driver:
             lambda: not any(Path(f"/proc/{entry.pid}").exists() for entry in family), "the driver's processes end"
         )
 
-    def workers(self, modules: Sequence[str]) -> list[int]:
-        """Python workers that run one of these modules: what Spark's daemons forked."""
+    def workers(self, *, planners: bool = False) -> list[int]:
+        """Python workers that run tasks, and those that plan a stream's batches."""
         family = below(self.process.child.pid)
-        daemons = {entry.pid for entry in family if entry.command.strip().endswith(tuple(modules))}
-        return [entry.pid for entry in family if entry.parent in daemons]
+        daemons = {entry.pid for entry in family if entry.command.endswith(TASKS)}
+        found = [entry.pid for entry in family if entry.parent in daemons]
+        return found + [entry.pid for entry in family if planners and entry.command.endswith(PLANNER)]
 
-    def kill_worker(self, modules: Sequence[str] = (TASKS,)) -> bool:
-        """Any one of these; False where there is none just now."""
-        there = self.workers(modules)
+    def kill_worker(self, *, planners: bool = False) -> bool:
+        """Any one of them; False where there is none just now."""
+        there = self.workers(planners=planners)
         if there:
             end(self.random.choice(there))
         return bool(there)

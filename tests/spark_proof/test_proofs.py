@@ -1,4 +1,4 @@
-"""The proofs themselves: what they call a broken promise, how they find whom to kill, and a small run."""
+"""The proofs themselves: what they call a broken promise, how they find whom to kill: the processes below a driver."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from interop.peers.process import PeerFailed, Process, wait_until
 from tests.spark_proof import kills, latency, sink
-from tests.spark_proof.processes import Driver, below, end
+from tests.spark_proof.processes import PLANNER, TASKS, Driver, below, end
 
 PARENT = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(60)'])"
 
@@ -82,7 +82,21 @@ def test_a_driver_that_ends_by_itself_is_told_with_its_words(tmp_path: Path) -> 
         driver.check()
 
 
-def test_rows_are_what_was_acknowledged_after_a_kill_of_each(tmp_path: Path) -> None:
-    """In the middle of a backfill from the broker's own files, while the producer sends."""
-    seen = kills.run(tmp_path, len(kills.VICTIMS), 1, backfill=True)
-    assert (seen.broken_promises(), seen.kills.total(), len(seen.rows) >= len(seen.acknowledged) > 0) == ([], 3, True)
+def test_workers_are_forks_of_the_daemon_of_tasks_and_planners_where_they_are_wanted(tmp_path: Path) -> None:
+    sleeping = [sys.executable, "-c", "import time; time.sleep(60)"]
+    parts = [[sys.executable, "-c", PARENT, *TASKS.split()], [*sleeping, *PLANNER.split()], sleeping]
+    program = f"import subprocess; [one.wait() for one in [subprocess.Popen(part) for part in {parts}]]"
+    driver = Driver("stream", {}, tmp_path / "log", random.Random(1))
+    driver._process = Process.start([sys.executable, "-c", program], tmp_path / "log", tmp_path)
+    try:
+        wait_until(lambda: len(below(driver.process.child.pid)) == 4, "all have started")
+        (worker,) = driver.workers()
+        assert driver.kill_worker()
+        wait_until(lambda: worker not in {entry.pid for entry in below(driver.process.child.pid)}, "it has ended")
+        (planner,) = driver.workers(planners=True)
+        assert [one.command.endswith(PLANNER) for one in below(driver.process.child.pid) if one.pid == planner] == [
+            True
+        ]
+    finally:
+        driver.kill()
+    assert not driver.is_running
