@@ -1,4 +1,4 @@
-"""A standalone Spark cluster whose Python has nothing of this project but what `mq spark pack` wrote."""
+"""A standalone Spark cluster and a Connect server whose Python has nothing of this project but what `mq spark pack` wrote."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from interop.peers.spark_cluster import SparkHome, StandaloneCluster
+from interop.peers.spark_cluster import ConnectServer, SparkHome, StandaloneCluster
 from tests.docs.blocks import ROOT, blocks
 from tests.spark.live.brokers import Broker
 from tests.spark.stores import StoreWriter
@@ -23,12 +23,7 @@ PROGRAM = str(ROOT / "interop" / "peers" / "spark_program.py")
 PAGE = ROOT / "docs" / "how-to" / "run-spark-jobs.md"
 MESSAGES = 60
 BODIES = sorted(f"order {number}" for number in range(MESSAGES))
-SEEN = {
-    "stored": BODIES,
-    "sent": BODIES,
-    "entries": MESSAGES,
-    "streamed": 2 * MESSAGES,
-}
+SEEN = {"stored": BODIES, "sent": BODIES, "entries": MESSAGES}
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +79,7 @@ def test_workers_read_and_write_with_the_pack_alone(
     submit = ("spark-submit", "--master", cluster.url, "--py-files", pack)
     said = run(cluster.home, *submit, PROGRAM, store, name_server, str(tmp_path))
     check_tasks(said.pop("tasks"), cluster.home)
-    assert said == SEEN
+    assert said == {**SEEN, "streamed": 2 * MESSAGES}
 
 
 def test_the_lines_of_the_manual_run_a_job(cluster: StandaloneCluster, store: str) -> None:
@@ -101,3 +96,19 @@ def test_the_lines_of_the_manual_run_a_job(cluster: StandaloneCluster, store: st
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     said = run(cluster.home, "bash", "-c", f"set -e\n{ours}{lines}", PATH=path)
     assert (said["job"], said["figures"]["messages"]) == ("volume", MESSAGES)
+
+
+def test_a_connect_server_has_the_pack_from_its_client(
+    home: SparkHome, store: str, name_server: str, tmp_path: Path
+) -> None:
+    server = ConnectServer(home)
+    ours = {"SPARK_REMOTE": server.url, "PYTHONPATH": str(ROOT)}
+    try:
+        server.start()
+        said = run(home, sys.executable, PROGRAM, store, name_server, str(tmp_path), **ours)
+        check_tasks(said.pop("tasks"), home)
+        assert said == SEEN
+        job = run(home, sys.executable, "-m", "twisted_mq.cli.spark", "volume", store, "--json", **ours)
+        assert job["figures"]["messages"] == MESSAGES
+    finally:
+        server.stop()

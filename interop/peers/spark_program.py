@@ -3,8 +3,8 @@
 spark-submit --py-files rocketmq.zip spark_program.py STORE NAMESERVER FOLDER
 SPARK_REMOTE=sc://localhost:15002 python spark_program.py STORE NAMESERVER FOLDER
 
-Reads a store and live queues, both as batches and as streams, sends what the store has to the topic Copies, as batches and
-as a stream, and prints as JSON what it saw.
+Reads a store and live queues, sends what the store has to the topic Copies, and prints as JSON what it saw. All of it is done
+as batches, and with spark-submit as streams, too.
 """
 
 import json
@@ -50,14 +50,19 @@ def seen(session: SparkSession, store: str, name_server: str, folder: str) -> di
     sent = session.read.format("rocketmq").options(**live).load()
     found["sent"] = sorted(bytes(row.body).decode() for row in sent.collect())
     found["entries"] = session.read.format("rocketmq.consumequeue").load(store).count()
+    if "SPARK_REMOTE" not in os.environ:
+        found["streamed"] = streamed(session, store, live, folder)
+    return found
 
+
+def streamed(session: SparkSession, store: str, live: dict[str, str], folder: str) -> int:
+    """How many places of live queues a stream saw, behind one that sent what the store has."""
     copy = session.readStream.format("rocketmq").load(store).select("body", "tags").writeStream.format("rocketmq")
     run(copy.options(checkpointLocation=f"{folder}/copy", **live))
     copied = session.readStream.format("rocketmq").options(startingOffsets="earliest", **live).load()
     rows = copied.select("queueId", "queueOffset").writeStream.format("parquet").option("path", f"{folder}/rows")
     run(rows.option("checkpointLocation", f"{folder}/live"))
-    found["streamed"] = len(set(session.read.parquet(f"{folder}/rows").collect()))
-    return found
+    return len(set(session.read.parquet(f"{folder}/rows").collect()))
 
 
 def run(stream: DataStreamWriter) -> None:
