@@ -10,6 +10,7 @@ import construct
 import numpy as np
 import pyarrow as pa
 
+from twisted_mq.protocol.errors import BodyError
 from twisted_mq.protocol.layouts.derive import derive_dtype, field_table
 from twisted_mq.protocol.layouts.ha import HEADER_BYTES, TRANSFER_HEADER, TransferDecoder
 from twisted_mq.protocol.layouts.index import HEADER, INDEX_ENTRY
@@ -17,6 +18,7 @@ from twisted_mq.protocol.layouts.index_columns import entries_in
 from twisted_mq.protocol.layouts.queue_entry import QUEUE_ENTRY
 from twisted_mq.protocol.layouts.timer import LOG_UNIT_BYTES, TIMER_LOG_UNIT
 from twisted_mq.protocol.text.fastjson import dumps, loads
+from twisted_mq.spark.errors import StoreReadError
 from twisted_mq.spark.tables.layout_columns import camel_case, entry_columns, spark_type
 from twisted_mq.storage.files.files_at_rest import files_in
 from twisted_mq.storage.files.paths import StorePaths, file_offset
@@ -124,9 +126,16 @@ def config_files(store: str) -> list[str]:
 
 
 def config_entries(path: str) -> Iterator[Columns]:
-    """Each entry of each section, its value as JSON; a section that is no table is one entry without a key."""
-    with open(path, encoding="utf-8") as file:
-        sections = loads(file.read().encode())
+    """Each entry of each section, its value as JSON; a section that is no table is one entry without a key.
+
+    Raises StoreReadError for a file that is no JSON.
+    """
+    with open(path, "rb") as file:
+        data = file.read()
+    try:
+        sections = loads(data)
+    except BodyError as error:
+        raise StoreReadError(f"{path}: {error}") from error
     rows = [
         (path, section, key, dumps(value, True).decode())
         for section, entries in (sections.items() if isinstance(sections, dict) else ())

@@ -117,6 +117,14 @@ def test_configuration_entries_are_those_of_the_files(captured: Callable[[str], 
     assert topics == json.loads((Path(store) / "config" / "topics.json").read_text())["topicConfigTable"]
 
 
+@pytest.mark.parametrize("content", [b"", b'{"topicConfigTable": {"a": ', b"\xff"], ids=["empty", "cut", "no text"])
+def test_a_configuration_that_is_no_json_is_named(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "topics.json").write_bytes(content)
+    with pytest.raises(StoreReadError, match=r"config/topics\.json: JSON: "):
+        rows("rocketmq.config", str(tmp_path))
+
+
 def test_transfers_follow_each_other() -> None:
     found = rows("rocketmq.ha", str(CAPTURES / "ha" / "from_empty.m2s"))
     assert sum(12 + int(str(row["size"])) for row in found) == (CAPTURES / "ha" / "from_empty.m2s").stat().st_size
