@@ -1,6 +1,6 @@
 """Reads beside a live broker: each an exact prefix of what it acknowledged, and no damage that there is not.
 
-    .venv/bin/python -m tests.spark_proof.reads [--seconds 600] [--reads 500] [--rate 400] [--store DIR]
+    .venv/bin/python -m tests.spark_proof.reads [--seconds 600] [--reads 500] [--rate 400] [--store DIR] [--direct]
 
 A broker in a process of its own takes batches of 1 to 8 messages of 0 to 600 bytes in two queues, into log files of 16 MiB.
 Meanwhile Spark reads its store again and again, in turns as one writes it, in many tasks, and through the consume queues, with
@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import itertools
+import sys
 import tempfile
 import threading
 import time
@@ -27,9 +28,13 @@ from pyspark.sql import SparkSession
 from tests.spark.live.brokers import Broker
 from tests.support.embedded import EmbeddedProcess
 from twisted_mq.protocol.bodies import MessageQueue
+from twisted_mq.spark.columns.schema import arrow_schema
 from twisted_mq.spark.session import local_session
 from twisted_mq.spark.sink.columns import Outgoing
 from twisted_mq.spark.sink.frames import Frame
+from twisted_mq.spark.source.options import read_options
+from twisted_mq.spark.source.planning import log_ends
+from twisted_mq.spark.source.store_reader import StoreReader
 
 TOPIC = "Live"
 QUEUES = (0, 1)
@@ -115,12 +120,18 @@ def digest(offsets: np.ndarray) -> bytes:
     return hashlib.sha256(np.ascontiguousarray(offsets, np.int64).tobytes()).digest()
 
 
-def read(session: SparkSession, store: str, options: dict[str, str]) -> pa.Table:
+def read(session: SparkSession | None, store: str, options: dict[str, str]) -> pa.Table:
+    """By Spark, or without it what its driver and its tasks would read, here one after the other."""
     given = {"topic": TOPIC, "columns": COLUMNS, "failOnDamage": "true", **options}
-    return session.read.format("rocketmq").options(**given).load(store).toArrow()
+    if session is not None:
+        return session.read.format("rocketmq").options(**given).load(store).toArrow()
+    said = read_options({**given, "path": store})
+    reader = StoreReader(said, said.columns, log_ends(said))
+    batches = [batch for split in reader.partitions() for batch in reader.read(split)]
+    return pa.Table.from_batches(batches, arrow_schema(said.columns))
 
 
-def prove(session: SparkSession, server: EmbeddedProcess, seconds: float, reads: int, rate: float) -> str:
+def prove(session: SparkSession | None, server: EmbeddedProcess, seconds: float, reads: int, rate: float) -> str:
     """Raises AssertionError where a read is not what it should be."""
     broker = Broker(server.name_server, server.broker)
     broker.topic(len(QUEUES), TOPIC)
@@ -135,6 +146,7 @@ def prove(session: SparkSession, server: EmbeddedProcess, seconds: float, reads:
         for options in itertools.cycle(KINDS):
             before = [sender.acknowledged for sender in senders]
             checker.check(read(session, server.store, options), before)
+            print(f"\r{len(checker.reads)} reads", end="", file=sys.stderr, flush=True)
             due = began + seconds * len(checker.reads) / reads - time.monotonic()
             if len(checker.reads) >= reads and due <= 0:
                 break
@@ -164,14 +176,16 @@ def main() -> None:
     parser.add_argument("--reads", type=int, default=500, help="at least so many")
     parser.add_argument("--rate", type=float, default=400, help="messages a second")
     parser.add_argument("--store", help="where the store is made for the time of the run")
+    parser.add_argument("--direct", action="store_true", help="in this process, by what Spark's driver and tasks call")
     arguments = parser.parse_args()
-    session = local_session("reads", 2)
+    session = None if arguments.direct else local_session("reads", 2)
     with (
         tempfile.TemporaryDirectory(dir=arguments.store) as store,
         EmbeddedProcess(store, options=(f"mapped_file_size_commit_log={LOG_FILE_BYTES}",)) as server,
     ):
         print(prove(session, server, arguments.seconds, arguments.reads, arguments.rate))
-    session.stop()
+    if session is not None:
+        session.stop()
 
 
 if __name__ == "__main__":
