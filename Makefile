@@ -13,7 +13,7 @@
 # make simulate   N=1000 simulated clusters with faults, from seed FIRST=1 on; SEED=7 shows the history of one (LOG=INFO: all)
 # make simulate-mutants   which seed finds each fault that is put in on purpose (tests.simulation.run_mutants)
 # make order-cases  ordered groups under failures with sessions of 6 s, and without ZooKeeper for a minute
-# make spark-proof   Spark beside kill -9 of driver, worker, broker (KILLS=200) and of writing tasks (TASK_KILLS=50); latency, rates
+# make spark-proof   Spark beside kill -9 of driver, worker, broker (KILLS=200) and of writing tasks (TASK_KILLS=50); latency, rates, reads, scale
 # make bench   the project's own benchmarks
 # make count   instructions of the hot paths of broker and client (valgrind), beside those in docs/measurements
 #
@@ -117,6 +117,8 @@ spark-proof: setup
 	$(PYTHON) -m tests.spark_proof.sink --kills $(TASK_KILLS)
 	$(PYTHON) -m tests.spark_proof.latency
 	$(PYTHON) -m tests.spark_proof.pulls
+	$(PYTHON) -m tests.spark_proof.reads
+	$(PYTHON) -m tests.spark_proof.scale
 
 simulate-rules: export MQ_HISTORIES ?= 100000
 simulate-rules: setup
