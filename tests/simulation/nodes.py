@@ -180,7 +180,11 @@ class BrokerNode(Node):
 
     def _gone(self) -> None:
         super()._gone()
-        self.store._directory.close(clean=False)  # the system frees the locks of a process that ends
+        self.free_lock()
+
+    def free_lock(self) -> None:
+        """As the system does for a process that ends."""
+        self.store._directory.close(clean=False)
 
     def wipe(self) -> None:
         """Give a broker that does not run an empty disk."""

@@ -92,6 +92,9 @@ def simulate(seed: int, log_level: int = logging.ERROR) -> Outcome:
                 broken = f"{type(error).__name__}: {error}"
                 world.remark(traceback.format_exc())
             finally:
+                for broker in scenario.brokers:
+                    if broker.is_running:
+                        broker.free_lock()
                 globalLogPublisher.removeObserver(failures.unhandled)
                 ours.removeHandler(failures)
                 ours.setLevel(level_before)
