@@ -39,14 +39,15 @@ def audit(stores: Stores, limit: int, slave: Stores | None) -> Findings:
     """The log of each store against its queues and index; with `slave` the one store's log against its replica's."""
     if slave is not None and len(stores.ends) != 1:
         raise WrongOption("slave", str(len(stores.ends)), "one store is compared with one slave")
-    messages, entries, index = (
-        stores.messages(audit_job.COLUMNS),
-        stores.table("consumequeue"),
-        stores.table("index"),
-    )
-    begins = stores.begins()
+    messages, index, begins = stores.messages(audit_job.COLUMNS), stores.table("index"), stores.begins()
+    entries, batches = stores.table("consumequeue"), stores.table("batchconsumequeue")
+    batch_count = batches.count()
     queues = audit_job.against_queues(messages, entries, begins)
-    keys = audit_job.against_index(messages, index, _covered(index, begins))
+    keyed = messages, index
+    if batch_count:
+        queues = queues.unionByName(audit_job.against_batch_queues(messages, batches, begins))
+        keyed = audit_job.without_batches(messages, index)
+    keys = audit_job.against_index(*keyed, _covered(index, begins))
     tables = [
         first_rows("Queues", queues, _QUEUE_KINDS, list(_QUEUE_KINDS), limit, fault=True),
         first_rows("Index", keys, _INDEX_KINDS, list(_INDEX_KINDS), limit, fault=True),
@@ -58,7 +59,7 @@ def audit(stores: Stores, limit: int, slave: Stores | None) -> Findings:
     figures = (
         Figure("messages", count),
         Figure("bytes of messages", size or 0, Kind.BYTES),
-        Figure("queue entries", entries.count()),
+        Figure("queue entries", entries.count() + batch_count),
         Figure("index entries", index.count()),
         *(Figure(f"faults: {one.name.lower()}", one.total, fault=True) for one in tables),
     )

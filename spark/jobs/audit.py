@@ -5,7 +5,7 @@ Everything is joined by places, so each task has a part of each queue.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -40,22 +40,38 @@ def against_queues(messages: DataFrame, entries: DataFrame, first: DataFrame) ->
     no entry: no queue leads to the record; no record: an entry leads where none begins; leads elsewhere: the entry of a
     record's queue offset has another place or size. `entries` are the table `rocketmq.consumequeue`; of a queue offset
     that was given twice, as that of a topic made anew, the later record and entry count. Entries before the begin of the
-    log, which `first` has by store, and batch queues are left out; records of queues that are not there at all, too.
+    log, which `first` has by store, and records of queues that are not there at all are left out, and records of batches.
     """
     queued = messages.where(F.col("sysFlag").bitwiseAND(OUT_OF_QUEUES | _BATCHES) == 0)
-    place = F.struct("physicalOffset", F.col("storeSize").alias("size"))
-    records = queued.groupBy(*_PLACE).agg(F.max(place).alias("record"))
-    kept = entries.where(~F.col("topic").startswith(LMQ_PREFIX)).join(F.broadcast(first), "store")
-    kept = kept.where(F.col("physicalOffset") >= F.col("begin"))
-    led = kept.groupBy(*_PLACE).agg(F.max(F.struct("physicalOffset", "size")).alias("entry"))
+    records = queued.withColumnRenamed("storeSize", "size")
+    return _differing(records, entries.where(~F.col("topic").startswith(LMQ_PREFIX)), first, ("physicalOffset", "size"))
+
+
+def against_batch_queues(messages: DataFrame, entries: DataFrame, first: DataFrame) -> DataFrame:
+    """The same of the table `rocketmq.batchconsumequeue`, whose entries say how many messages are in their records, too."""
+    queued = messages.where(F.col("sysFlag").bitwiseAND(OUT_OF_QUEUES) == 0)
+    records = queued.groupBy("store", "topic", "queueId", "physicalOffset").agg(
+        F.min("queueOffset").alias("queueOffset"), F.max("storeSize").alias("size"), F.count("*").alias("messages")
+    )
+    renamed = entries.withColumnsRenamed({"msgBaseOffset": "queueOffset", "batchNum": "messages"})
+    return _differing(records, renamed, first, ("physicalOffset", "size", "messages"))
+
+
+def _differing(records: DataFrame, entries: DataFrame, first: DataFrame, names: Sequence[str]) -> DataFrame:
+    """Where what these columns say of a place in a queue differs, which the first of them orders."""
+    kept = entries.join(F.broadcast(first), "store").where(F.col("physicalOffset") >= F.col("begin"))
+    said = F.max(F.struct(*(F.col(name).cast("bigint").alias(name) for name in names)))
     known = kept.select("store", "topic", "queueId").distinct()
-    joined = records.join(F.broadcast(known), ["store", "topic", "queueId"]).join(led, list(_PLACE), "full")
+    inside = records.join(F.broadcast(known), ["store", "topic", "queueId"])
+    stored = inside.groupBy(*_PLACE).agg(said.alias("record"))
+    led = kept.groupBy(*_PLACE).agg(said.alias("entry"))
     kind = (
         F.when(F.col("entry").isNull(), NO_ENTRY)
         .when(F.col("record").isNull(), NO_RECORD)
         .when(F.col("entry") != F.col("record"), ELSEWHERE)
     )
     offset = F.coalesce("entry.physicalOffset", "record.physicalOffset").alias("physicalOffset")
+    joined = stored.join(led, list(_PLACE), "full")
     return joined.select(*_PLACE, offset, kind.alias("kind")).where("kind is not null")
 
 
@@ -75,6 +91,13 @@ def against_index(messages: DataFrame, entries: DataFrame, covered: DataFrame) -
     missing = inside[0].join(inside[1], list(_HASH), "left_anti").withColumn("kind", F.lit(NOT_INDEXED))
     odd = inside[1].join(inside[0], list(_HASH), "left_anti").withColumn("kind", F.lit(NO_KEY))
     return missing.unionByName(odd)
+
+
+def without_batches(messages: DataFrame, entries: DataFrame) -> tuple[DataFrame, DataFrame]:
+    """What `against_index` can compare: the index has the keys of a batch's record, and the rows those of its messages."""
+    is_batch = F.col("sysFlag").bitwiseAND(_BATCHES) != 0
+    batches = messages.where(is_batch).select("store", "physicalOffset").distinct()
+    return messages.where(~is_batch), entries.join(batches, ["store", "physicalOffset"], "left_anti")
 
 
 def _inside(frame: DataFrame, covered: DataFrame) -> DataFrame:

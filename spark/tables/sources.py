@@ -52,6 +52,12 @@ TABLES = {
     table.name: table
     for table in (
         Table("rocketmq.consumequeue", store_files.QUEUE_COLUMNS, store_files.queue_files, store_files.queue_entries),
+        Table(
+            "rocketmq.batchconsumequeue",
+            store_files.BATCH_QUEUE_COLUMNS,
+            store_files.batch_queue_files,
+            store_files.batch_queue_entries,
+        ),
         Table("rocketmq.index", store_files.INDEX_COLUMNS, store_files.index_files, store_files.index_entries),
         Table("rocketmq.timer", store_files.TIMER_COLUMNS, store_files.timer_files, store_files.timer_units),
         Table("rocketmq.config", store_files.CONFIG_COLUMNS, store_files.config_files, store_files.config_entries),
@@ -103,6 +109,12 @@ class ConsumeQueueSource(TableSource):
     table = "rocketmq.consumequeue"
 
 
+class BatchQueueSource(TableSource):
+    """Entries of the consume queues of topics with batches."""
+
+    table = "rocketmq.batchconsumequeue"
+
+
 class IndexSource(TableSource):
     """Entries of the key index."""
 
@@ -128,7 +140,7 @@ class ReplicationSource(TableSource):
 
 
 SOURCES = (
-    RocketMQDataSource, ConsumeQueueSource, IndexSource, TimerSource, ConfigSource, ReplicationSource,
+    RocketMQDataSource, ConsumeQueueSource, BatchQueueSource, IndexSource, TimerSource, ConfigSource, ReplicationSource,
     FrameSource,
 )  # fmt: skip
 _FOUND_BY_ITSELF = "DATA_SOURCE_ALREADY_EXISTS"

@@ -10,12 +10,13 @@ import construct
 import numpy as np
 import pyarrow as pa
 
+from twisted_mq.protocol.columns import Entries, Positions
 from twisted_mq.protocol.errors import BodyError
 from twisted_mq.protocol.layouts.derive import derive_dtype, field_table
 from twisted_mq.protocol.layouts.ha import HEADER_BYTES, TRANSFER_HEADER, TransferDecoder
 from twisted_mq.protocol.layouts.index import HEADER, INDEX_ENTRY
 from twisted_mq.protocol.layouts.index_columns import entries_in
-from twisted_mq.protocol.layouts.queue_entry import QUEUE_ENTRY
+from twisted_mq.protocol.layouts.queue_entry import BATCH_QUEUE_ENTRY, QUEUE_ENTRY
 from twisted_mq.protocol.layouts.timer import LOG_UNIT_BYTES, TIMER_LOG_UNIT
 from twisted_mq.protocol.text.fastjson import dumps, loads
 from twisted_mq.spark.errors import StoreReadError
@@ -33,6 +34,7 @@ def _declared(layout: construct.Struct) -> dict[str, str]:
 Columns = dict[str, pa.Array]
 
 QUEUE_COLUMNS = {"topic": "string", "queueId": "int", "queueOffset": "bigint", **_declared(QUEUE_ENTRY)}
+BATCH_QUEUE_COLUMNS = {"topic": "string", "queueId": "int", **_declared(BATCH_QUEUE_ENTRY)}
 INDEX_COLUMNS = {"file": "string", "entry": "int", **_declared(INDEX_ENTRY), "storeTime": "bigint"}
 TIMER_COLUMNS = {"file": "string", "position": "bigint", **_declared(TIMER_LOG_UNIT)}
 TRANSFER_COLUMNS = {"file": "string", "position": "bigint", **_declared(TRANSFER_HEADER), "body": "binary"}
@@ -47,17 +49,30 @@ def queue_files(store: str) -> list[str]:
 
 def queue_entries(path: str) -> Iterator[Columns]:
     """The entries that were written; offsets are counted from the queue's begin."""
-    folder, name = os.path.split(path)
-    topic_folder, queue_id = os.path.split(folder)
-    entries = np.fromfile(path, derive_dtype(QUEUE_ENTRY))
+    entries, written, place = _queue(path, QUEUE_ENTRY)
+    first = (file_offset(os.path.basename(path)) or 0) // entries.dtype.itemsize
+    yield {**place, "queueOffset": pa.array(first + written), **entry_columns(entries[written])}
+
+
+def batch_queue_files(store: str) -> list[str]:
+    """Those of the queues whose entries lead to batches."""
+    paths = StorePaths(store)
+    return [file.path for key in paths.batch_queue_directories() for file in files_in(paths.batch_queue(*key))]
+
+
+def batch_queue_entries(path: str) -> Iterator[Columns]:
+    """The entries that were written."""
+    entries, written, place = _queue(path, BATCH_QUEUE_ENTRY)
+    yield {**place, **entry_columns(entries[written])}
+
+
+def _queue(path: str, layout: construct.Struct) -> tuple[Entries, Positions, Columns]:
+    """All entries of a queue's file, the places of those that were written, and the queue of these as columns."""
+    topic_folder, queue_id = os.path.split(os.path.dirname(path))
+    entries = np.fromfile(path, derive_dtype(layout))
     written = np.flatnonzero(entries["size"] > 0)
-    first = (file_offset(name) or 0) // entries.dtype.itemsize
-    yield {
-        "topic": _repeated(os.path.basename(topic_folder), len(written)),
-        "queueId": pa.array(np.full(len(written), int(queue_id), np.int32)),
-        "queueOffset": pa.array(first + written),
-        **entry_columns(entries[written]),
-    }
+    topics = _repeated(os.path.basename(topic_folder), len(written))
+    return entries, written, {"topic": topics, "queueId": pa.array(np.full(len(written), int(queue_id), np.int32))}
 
 
 def index_files(store: str) -> list[str]:

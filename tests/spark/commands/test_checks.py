@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.storage.conftest import OpenFileStore
+from tests.storage.queues.test_batch_consume_queue import batch_store
+from tests.storage.test_batch_queue_contract import TOPIC
 from tests.support.ordered_stores import OrderedStores
-from twisted_mq.protocol.layouts.queue_entry import pack_entry
+from twisted_mq.protocol.layouts.queue_entry import BATCH_ENTRY_BYTES, pack_entry
 from twisted_mq.spark.commands.checks import audit, order, replicas
 from twisted_mq.spark.commands.stores import Stores
 from twisted_mq.spark.errors import WrongOption
@@ -62,6 +65,27 @@ def test_planted_faults_are_those_of_verify(
     assert totals(found)["Queues"] == said[QUEUE]
     assert (totals(found)["Index"] > 0) == (said[INDEX] > 0)
     assert not found.sound
+
+
+def test_batch_queues_are_audited(session: SparkSession, open_store: OpenFileStore, tmp_path: Path) -> None:
+    batch_store(open_store, tmp_path / "store").close()
+    store, said = str(tmp_path / "store"), verify(str(tmp_path / "store"))
+    found = audit(Stores.opened(session, [store]), 50, None)
+    assert said.sound and found.sound
+    assert [one.value for one in found.figures][:3] == [said.messages, said.message_bytes, said.entries]
+    path = tmp_path / "store" / "batchconsumequeue" / TOPIC / "0" / f"{0:020d}"
+    entries = bytearray(path.read_bytes())
+    entries[37] ^= 1  # how many messages the first entry's batch has
+    entries[2 * BATCH_ENTRY_BYTES + 7] ^= 1  # the place of the third entry's record
+    entries[3 * BATCH_ENTRY_BYTES + 35] ^= 64  # the queue offset of the fourth
+    path.write_bytes(entries)
+    (queues,) = (table for table in audit(Stores.opened(session, [store]), 50, None).tables if table.name == "Queues")
+    assert [(row[1], row[3], row[5]) for row in queues.rows] == [
+        (TOPIC, 0, "leads elsewhere"),
+        (TOPIC, 4, "leads elsewhere"),
+        (TOPIC, 7, "no entry"),
+        (TOPIC, 71, "no record"),
+    ]
 
 
 def test_a_slave_with_another_record(session: SparkSession, captured: Callable[[str], str], tmp_path: Path) -> None:
