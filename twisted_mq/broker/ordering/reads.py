@@ -60,7 +60,15 @@ class HandedOut:
         begin = self._begin(unit, queue_id, term)
         if offset < begin:
             return attrs.evolve(self._nothing(topic, queue_id, begin), status=GetStatus.OFFSET_RESET)
-        return self._held_by_both(topic, queue_id, offset, read())
+        found = read()
+        if offset > found.max_offset:
+            return self._back(found, topic, queue_id, consumer_group, begin)
+        return self._held_by_both(topic, queue_id, offset, found)
+
+    def _back(self, found: GetResult, topic: str, queue_id: int, consumer_group: str, begin: int) -> GetResult:
+        """The log lost its end. Apache's client forgets what it has pulled, and goes on where it is told."""
+        committed = self._offsets.query(consumer_group, topic, queue_id) or 0
+        return attrs.evolve(found, next_begin_offset=max(begin, min(committed, found.max_offset)))
 
     def begin(self, config: TopicConfig, queue_id: int) -> int:
         """See ordered_topics.OrderedReads: of the group's term that is or will be consumed here; 0 while no such is known.

@@ -207,10 +207,16 @@ class QueuePull(QueueLoop):
         )
 
     def _take(self, result: PullResult, subscription: SubscriptionData) -> float:
+        """Where the broker goes back, as one that lost its log's end, what waits here is pulled again, not passed over.
+
+        (Apache's client passes over it.)
+        """
+        asked, self.next_offset = self.next_offset, result.next_begin_offset
         self._broker_id = result.suggested_broker_id
-        self.next_offset = result.next_begin_offset
         self._end = result.max_offset
         if result.status is PullStatus.OFFSET_ILLEGAL:
+            if self.next_offset < asked and self.process_queue.count:
+                self.next_offset = min(self.next_offset, self.process_queue.min_offset)
             self.log.warn(
                 "offset illegal, corrected: topic={topic} queue={queue} offset={offset}",
                 topic=self.queue.topic, queue=self.queue.queue_id, offset=self.next_offset,

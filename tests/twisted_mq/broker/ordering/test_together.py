@@ -153,3 +153,14 @@ class ConsumerTests(TogetherCase):
                 "commitOffset": "0", "suspendTimeoutMillis": "0", "subVersion": "0", "subscription": "*"}  # fmt: skip
         master.answer(master.ask(RequestCode.PULL_MESSAGE, pull), 0.1)
         self.assertEqual(self.cluster.brokers[f"{self.first}-0"].controller.offsets.query("C", "T", 0), 1)
+
+    def test_reader_of_what_a_lost_end_had_goes_on_behind_what_its_group_committed(self) -> None:
+        """A consumer of Apache's has pulled more than it consumed, and goes on where it is told to."""
+        master = self.master(self.first)
+        for number in range(4):
+            master.sent(b"%d" % number)
+        self.cluster.run(0.1)
+        self.assertEqual(master.pulled(9)[:2], (ResponseCode.PULL_OFFSET_MOVED, 0))
+        master.commit(2)
+        self.assertEqual(master.pulled(9)[:2], (ResponseCode.PULL_OFFSET_MOVED, 2))
+        self.assertEqual(master.pulled(2)[2], [b"2", b"3"])

@@ -378,6 +378,38 @@ class Trouble(ConsumerCase):
         self.assertEqual(self.seen["c1"], [b"3", b"4"])
         self.assertEqual(consumer.consumed_offsets("T")[queue(0)], 5)
 
+    def test_what_waits_here_is_pulled_again_where_the_broker_lost_its_logs_end(self) -> None:
+        waiting: list[defer.Deferred[Any]] = []
+
+        def listen(messages: list[MessageExt], context: Any) -> Any:
+            self.seen.setdefault("c1", []).extend(message.body for message in messages)
+            waiting.append(defer.Deferred())
+            return waiting[-1]
+
+        self.broker.put("T", 0, *(b"%d" % one for one in range(5)))
+        consumer = self.consumer()
+        consumer.listen(listen)
+        self.run_to_end(consumer.start())
+        self.advance(2)
+        self.assertEqual(self.seen["c1"], [b"0", b"1", b"2", b"3", b"4"])
+        answer_now = self.broker._pull_now
+
+        def lost_its_end(request: RemotingCommand, header: PullMessageRequestHeader) -> RemotingCommand:
+            if header.queue_offset <= 4:
+                return answer_now(request, header)
+            there = PullMessageResponseHeader(
+                suggest_which_broker_id=0, next_begin_offset=4, min_offset=0, max_offset=4
+            )
+            return request.answer(ResponseCode.PULL_OFFSET_MOVED, None, encode_header(there))
+
+        del self.broker.queues[("T", 0)][4:]
+        self.broker._pull_now = lost_its_end
+        self.broker._wake()
+        self.seen.clear()
+        self.advance(5)
+        self.assertEqual(self.seen["c1"], [b"0", b"1", b"2", b"3"])
+        self.assertEqual(consumer.consumed_offsets("T")[queue(0)], 0)
+
     def test_too_many_unconsumed_messages_hold_pulling_back(self) -> None:
         waiting: list[defer.Deferred[Any]] = []
 
