@@ -19,7 +19,6 @@ from twisted_mq.broker.processors.send_checks import PROPERTIES_TOO_LONG, SendCh
 from twisted_mq.broker.processors.send_parts import SendParts
 from twisted_mq.broker.processors.send_postponed import UNUSUAL, UNUSUAL_IN_ORDER, PostponedSends
 from twisted_mq.broker.processors.send_retried import RetriedSends, undelayed
-from twisted_mq.broker.statistics.counters import Counter, TopicPuts
 from twisted_mq.broker.statistics.distributions import SIZE_LIMITS
 from twisted_mq.config.values import value_text
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
@@ -268,10 +267,10 @@ class SendMessageProcessor:
         unique_key = self._batches.inner_key(target, pattern)
         if unique_key is None:
             batch = self._batches.messages(command.body, pattern)
-            return self._stored(command, pattern, self._broker.store.put_messages(batch))
+            return self._batch_stored(command, pattern, self._broker.store.put_messages(batch))
         message = self._batches.inner(command.body, header.flag, pattern)
         sent = functools.partial(self._answers.sent, batch_uniq_id=unique_key)
-        return self._stored(command, message, self._timed_put.call(message), sent)
+        return self._batch_stored(command, message, self._timed_put.call(message), sent)
 
     def _send_ordered_batch(self, command: RemotingCommand, order_mode: str, pattern: InnerMessage) -> Answer:
         sends = self._broker.ordering.asked(pattern.topic).sends
@@ -298,8 +297,8 @@ class SendMessageProcessor:
         counter.times += 1
         counter.bytes += size
         self._statistics.put_messages += 1
-        if size > self._small or result.message_count != 1:
-            self._count_more(puts, counter, result, size)
+        if size > self._small:
+            puts.record(size, result.message_count)
         if self._has_to_wait and message.property_map.get("WAIT") != "false":
             return self._when_durable(command, message, result, sent or self._answers.sent)
         return (sent or self._answers.sent)(command, message, result, _SUCCESS)
@@ -308,12 +307,19 @@ class SendMessageProcessor:
         self._statistics.put_failed += 1
         return not_stored(self._broker.options, result)
 
-    def _count_more(self, puts: TopicPuts, counter: Counter, result: PutResult, size: int) -> None:
-        """What was counted as one small message are several, or one is large."""
-        more = result.message_count - 1
-        counter.more += more
-        self._statistics.put_messages += more
-        puts.record(size, result.message_count)
+    def _batch_stored(
+        self, command: RemotingCommand, message: InnerMessage, result: PutResult, sent: Sent | None = None
+    ) -> Answer:
+        """As `_stored`, which counts one message."""
+        count = result.message_count
+        if result.status is _PUT_OK and count > 1:
+            puts = self._puts[message.topic]
+            puts[message.queue_id].more += count - 1
+            self._statistics.put_messages += count - 1
+            size = result.end_offset - result.physical_offset
+            if size <= self._small:
+                puts.record(size, count)
+        return self._stored(command, message, result, sent)
 
     def _count(self, message: InnerMessage, result: PutResult) -> None:
         """Outside of the hottest path. Raises BrokerError for what was not put."""

@@ -33,7 +33,7 @@ TimeKey: TypeAlias = tuple[int, int, bool, str]
 
 
 EXACT = 100
-EVERY = 64
+EVERY = 256
 
 
 class RequestTimes:
