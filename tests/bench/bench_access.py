@@ -5,7 +5,7 @@
 Brokers run at the same time, and one virtual machine with Apache's client sends to one after the other, as in
 `bench_pair`: printed are medians over the rounds, and medians of the ratios to the last side. The side `asked` checks the
 signature of each send (authenticationEnabled) and its user's rights on the topic (authorizationEnabled); its client
-signs. Those with TLS show a certificate, and every connection is encrypted.
+signs. To the side `signed` a client signs for nothing. Those with TLS show a certificate, and every connection is encrypted.
 Needs a JDK and the peers' jars (python -m interop.peers.setup).
 """
 
@@ -39,7 +39,15 @@ ACCESS = {
 """A user who may send by a policy, as brokers keep it in config/access.json."""
 
 
-class AskedSide(Side):
+class SigningSide(Side):
+    """Its client signs, and nobody looks at that: what is left for the broker to take."""
+
+    @property
+    def place(self) -> str:
+        return f"{super().place}@{USER}@{SECRET}"
+
+
+class AskedSide(SigningSide):
     """Asks who sends, and whether he may."""
 
     def start(self) -> None:
@@ -50,10 +58,6 @@ class AskedSide(Side):
 
     def _broker_settings(self) -> dict[str, object]:
         return super()._broker_settings() | {"authenticationEnabled": "true", "authorizationEnabled": "true"}
-
-    @property
-    def place(self) -> str:
-        return f"{super().place}@{USER}@{SECRET}"
 
 
 @attrs.define(eq=False)
@@ -127,7 +131,11 @@ def main(given: Sequence[str] | None = None) -> None:
         classes = compiled(folder)
         print(HEAD)
         if "access" in arguments.only:
-            sides = {"asked": AskedSide("ours", folder / "asked"), "not asked": Side("ours", folder / "plain")}
+            sides = {
+                "asked": AskedSide("ours", folder / "asked"),
+                "signed": SigningSide("ours", folder / "signed"),
+                "not asked": Side("ours", folder / "plain"),
+            }
             compare("access", sides, classes, arguments)
         if "tls" in arguments.only:
             server, client = encryption(folder)

@@ -5,6 +5,8 @@ message_type is that of the topic (its attribute message.type), not of each mess
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
@@ -132,9 +134,11 @@ def _reserve_time(scrape: Scrape) -> Iterator[Row]:
         yield LOCAL_DISK, scrape.now_ms - earliest
 
 
-def _stored(scrape: Scrape) -> list[Row]:
-    store = scrape.broker.store
-    return [(LOCAL_DISK, store.max_physical_offset() - store.min_physical_offset())]
+def _stored(scrape: Scrape) -> Iterator[Row]:
+    """As in 5.3.3 what the whole disk holds, of whomever it is; nothing for a store in memory."""
+    folder = scrape.broker.options.store_path_root_dir
+    if os.path.isdir(folder):
+        yield LOCAL_DISK, shutil.disk_usage(folder).used
 
 
 def _not_flushed(scrape: Scrape) -> list[Row]:
@@ -208,7 +212,7 @@ FAMILIES: tuple[Family[Scrape], ...] = (
         "rocketmq_consumer_group_create_execution_time", "histogram", "Of requests that make or alter groups, in ms",
         ("invocation_status",), _group_creations, "milliseconds",
     ),
-    Family("rocketmq_storage_size", "gauge", "Bytes of the commit log", STORAGE, _stored, "bytes"),
+    Family("rocketmq_storage_size", "gauge", "Bytes taken of the disk that the store is on", STORAGE, _stored, "bytes"),
     Family("rocketmq_storage_flush_behind_bytes", "gauge", "Bytes that are not on disk yet", STORAGE, _not_flushed, "bytes"),
     Family(
         "rocketmq_storage_dispatch_behind_bytes", "gauge", "Bytes not in queues yet", STORAGE,
