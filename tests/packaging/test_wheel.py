@@ -86,6 +86,7 @@ def test_wheel_brings_its_licence_and_says_what_it_is(wheel):
         "opentelemetry",
         "spark",
         "lake",
+        "connect",
         "pcap",
         "all",
         "dev",
