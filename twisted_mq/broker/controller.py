@@ -8,6 +8,7 @@ from collections.abc import Callable
 import attrs
 from twisted.internet import defer, interfaces
 
+from twisted_mq.broker.clients.consumer_figures import ConsumerFigures
 from twisted_mq.broker.clients.consumer_manager import ConsumerManager
 from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
 from twisted_mq.broker.clients.producer_manager import ProducerManager
@@ -97,6 +98,7 @@ class BrokerController:
     locks: RebalanceLockManager = attrs.field(init=False)
     producers: ProducerManager = attrs.field(init=False)
     consumers: ConsumerManager = attrs.field(init=False)
+    consumer_figures: ConsumerFigures = attrs.field(init=False)
     routes: TopicRoutes = attrs.field(init=False)
     ha: HAService = attrs.field(init=False)
     durability: Durability = attrs.field(init=False)
@@ -129,6 +131,7 @@ class BrokerController:
             lambda conflict: self.statistics.conflicts[f"{conflict.topic}@{conflict.group}"].add(1, 0)
         )
         self.consumers.on_group_gone.append(lambda group: self.filters.unregister(group, self.now_ms()))
+        self.consumer_figures = ConsumerFigures(self.consumers, lambda topic: self.topics.get(topic) is not None)
         self.cold_reads = ColdReads(options, self.now_ms)
         self.routes = TopicRoutes(self.topics, options.broker_name, self.route_cache)
         self.ha = HAService(options, store, self.clock, self.late, self.ha_address)

@@ -18,6 +18,7 @@ from twisted.python import failure
 
 from twisted_mq.access.server_access import LOOK_SECONDS, NOBODY_IS_ASKED, ServerAccess, server_access
 from twisted_mq.broker.advertised_address import address_warning, advertised_ip
+from twisted_mq.broker.clients.consumer_figures import ASK_SECONDS
 from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
 from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
 from twisted_mq.broker.cold_reads import PERIOD_SECONDS
@@ -384,6 +385,8 @@ class BrokerService(service.Service):
         self._every(period, self.registration.register)
         self._every(HOLD_CHECK_SECONDS, lambda: controller.polling.answer_expired(self.now_ms()))
         self._every(EXPIRY_SCAN_SECONDS, controller.close_expired_clients)
+        if options.collects_figures:
+            self._every(ASK_SECONDS, controller.consumer_figures.ask)
         if self._access is not None and self._access.plain is not None:
             plain = self._access.plain
             self._every(LOOK_SECONDS, lambda: self._in_thread(plain.look))

@@ -1,7 +1,7 @@
-"""The figures of rocketmq-exporter that a broker knows by itself, so that its dashboards work without that process.
+"""The figures of rocketmq-exporter, so that its dashboards work without that process.
 
-Offsets and lags are those of this broker: where a topic lies on several, sum over `broker`. What the exporter asks of
-consumers (rocketmq_client_*) is not here, nor what it declares and never fills (rocketmq_group_consume_*).
+Offsets and lags are those of this broker: where a topic lies on several, sum over `broker`. What the exporter declares and
+never fills is not here (rocketmq_group_consume_*).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import shutil
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 
+from twisted_mq.broker.metrics import consumers
 from twisted_mq.broker.metrics.lag import age
 from twisted_mq.broker.metrics.scrape import Scrape
 from twisted_mq.metrics.family import Family, Row
@@ -266,4 +267,5 @@ FAMILIES: tuple[Family[Scrape], ...] = (
         )
         for index, name in enumerate(RANGES)
     ),
+    *consumers.FAMILIES,
 )

@@ -6,6 +6,7 @@ import functools
 from typing import TYPE_CHECKING
 
 from twisted_mq.broker.metrics.lag import Lag, lags
+from twisted_mq.protocol.bodies import ConsumeStatus
 from twisted_mq.turns import Work
 
 if TYPE_CHECKING:
@@ -35,6 +36,11 @@ class Scrape:
     def topics(self) -> list[str]:
         """All that have a queue."""
         return self.broker.store.topics()
+
+    @functools.cached_property
+    def told_by_consumers(self) -> list[tuple[tuple[str, str, str, str], ConsumeStatus]]:
+        """By address, client id, group and topic."""
+        return self.broker.consumer_figures.rows()
 
     @functools.cached_property
     def runtime(self) -> dict[str, str]:

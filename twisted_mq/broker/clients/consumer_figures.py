@@ -1,0 +1,124 @@
+"""What connected consumers say of their own work, asked of each in turns (307; rocketmq-exporter: ClientMetricTaskRunnable)."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+from twisted.internet import defer
+
+from twisted_mq.broker.clients.consumer_manager import ConsumerManager
+from twisted_mq.logs import Logger
+from twisted_mq.protocol.bodies import ConsumerRunningInfo, ConsumeStatus, decode_body
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.errors import BrokerError, ProtocolError
+from twisted_mq.protocol.headers import GetConsumerRunningInfoRequestHeader
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.header_codec import encode_header
+from twisted_mq.remoting.channel import Channel
+from twisted_mq.remoting.errors import RemotingError
+
+ASK_SECONDS = 15.0
+"""How often all are asked (rocketmq-exporter: 15 s, too)."""
+
+ANSWER_SECONDS = 2.0
+MOST_AT_ONCE = 16
+MOST_CONSUMERS = 500
+MOST_ROWS = 10_000
+"""Of all consumers together, one for each topic: about 5 MiB."""
+
+MOST_BODY_BYTES = 256 * 1024
+"""An answer of that size, of some 700 queues, takes 45 ms to read."""
+
+Member: TypeAlias = tuple[str, Channel, str]
+"""Group, connection, client id."""
+Told: TypeAlias = dict[tuple[Member, str], ConsumeStatus]
+"""By member and topic."""
+
+
+class ConsumerFigures:
+    """Rates of connected consumers by topic, as they told them in the last whole turn; nothing before the first.
+
+    Kept are topics for which `is_topic` holds. Who gives no figures has none, is named once, and is asked again.
+    """
+
+    log = Logger()
+
+    def __init__(self, consumers: ConsumerManager, is_topic: Callable[[str], bool]) -> None:
+        self._consumers = consumers
+        self._is_topic = is_topic
+        self._told: Told = {}
+        self._silent: set[Member] = set()
+        self._are_too_many = False
+
+    def rows(self) -> list[tuple[tuple[str, str, str, str], ConsumeStatus]]:
+        """Address, client id, group and topic, with the rates; only of those that are still connected."""
+        return [
+            ((channel.address, client_id, group, topic), status)
+            for ((group, channel, client_id), topic), status in self._told.items()
+            if self._is_connected((group, channel, client_id))
+        ]
+
+    async def ask(self) -> None:
+        """One turn: over when each has answered, or had its time."""
+        members = [
+            (info.group, channel, client.client_id)
+            for info in self._consumers.groups.values()
+            for channel, client in info.clients.items()
+        ]
+        told: Told = {}
+        silent: set[Member] = set()
+        to_ask = iter(members[:MOST_CONSUMERS])
+        askers = [defer.ensureDeferred(self._ask_some(to_ask, told, silent)) for _ in range(MOST_AT_ONCE)]
+        await defer.gatherResults(askers, consumeErrors=True)
+        self._told, self._silent = told, silent
+        self._note_bounds(len(members) > MOST_CONSUMERS or len(told) == MOST_ROWS)
+
+    async def _ask_some(self, to_ask: Iterator[Member], told: Told, silent: set[Member]) -> None:
+        """One after the other, of those that no other asker has taken."""
+        for member in to_ask:
+            try:
+                statuses = await _statuses(member)
+            except (RemotingError, ProtocolError) as error:
+                if self._is_connected(member):
+                    silent.add(member)
+                    self._note_silent(member, error)
+                continue
+            known = ((topic, status) for topic, status in statuses.items() if self._is_topic(topic))
+            told.update(((member, topic), status) for topic, status in itertools.islice(known, MOST_ROWS - len(told)))
+
+    def _is_connected(self, member: Member) -> bool:
+        group, channel, client_id = member
+        info = self._consumers.groups.get(group)
+        client = info.clients.get(channel) if info is not None else None
+        return client is not None and client.client_id == client_id
+
+    def _note_silent(self, member: Member, error: Exception) -> None:
+        if member not in self._silent:
+            group, channel, client_id = member
+            self.log.info(
+                "consumer gives no figures: group={group} client={client} peer={peer} {error}",
+                group=group, client=client_id, peer=channel.address, error=error,
+            )  # fmt: skip
+
+    def _note_bounds(self, are_too_many: bool) -> None:
+        if are_too_many and not self._are_too_many:
+            self.log.warn(
+                "figures only of the first {consumers} consumers and {rows} topics of theirs",
+                consumers=MOST_CONSUMERS, rows=MOST_ROWS,
+            )  # fmt: skip
+        self._are_too_many = are_too_many
+
+
+async def _statuses(member: Member) -> dict[str, ConsumeStatus]:
+    """By topic. Raises RemotingError, ProtocolError."""
+    group, channel, client_id = member
+    fields = encode_header(GetConsumerRunningInfoRequestHeader(consumer_group=group, client_id=client_id))
+    request = RemotingCommand.request(RequestCode.GET_CONSUMER_RUNNING_INFO, fields)
+    answer = await channel.send_request(request, ANSWER_SECONDS)
+    if answer.code != ResponseCode.SUCCESS:
+        raise BrokerError(answer.code, answer.remark or "")
+    if len(answer.body) > MOST_BODY_BYTES:
+        raise ProtocolError(f"an answer of {len(answer.body)} bytes")
+    return decode_body(ConsumerRunningInfo, answer.body).status_table

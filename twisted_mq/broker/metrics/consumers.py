@@ -1,0 +1,27 @@
+"""The figures that rocketmq-exporter asks of consumers: those of the last turn of `ConsumerFigures`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from twisted_mq.broker.metrics.scrape import Scrape
+from twisted_mq.metrics.family import Family, Row
+
+OF_CLIENT = ("clientAddr", "clientId", "group", "topic")
+
+
+def _told(rate: str) -> Callable[[Scrape], Iterator[Row]]:
+    return lambda scrape: ((labels, getattr(status, rate)) for labels, status in scrape.told_by_consumers)
+
+
+FAMILIES: tuple[Family[Scrape], ...] = tuple(
+    Family(f"rocketmq_client_{name}", "gauge", help, OF_CLIENT, _told(rate))
+    for name, rate, help in (
+        ("consume_fail_msg_count", "consume_failed_msgs", "Messages that a consumer failed on, of the last hour"),
+        ("consume_fail_msg_tps", "consume_failed_tps", "Messages a second that a consumer fails on"),
+        ("consume_ok_msg_tps", "consume_ok_tps", "Messages a second that a consumer is done with"),
+        ("consume_rt", "consume_rt", "Time a consumer takes for messages, ms"),
+        ("consumer_pull_rt", "pull_rt", "Time a pull takes a consumer, ms"),
+        ("consumer_pull_tps", "pull_tps", "Messages a second that a consumer pulls"),
+    )
+)
