@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -95,6 +96,17 @@ def test_what_consumers_tell_is_shown_when_each_has_answered() -> None:
     assert (over.called, shown(broker)) == (False, of_clients())
     answer(other)
     assert (over.called, shown(broker)) == (True, of_clients("one", "other"))
+
+
+def test_what_apaches_push_consumer_told_is_read() -> None:
+    """Recorded of 5.3.3's, which pulled four messages a second and refused none."""
+    broker = BrokerInMemory()
+    broker.controller.topics.update([TopicConfig("Orders")])
+    peer = consumer(broker, "java")
+    turn(broker)
+    answer(peer, Path(__file__).with_name("java_running_info.txt").read_bytes())
+    expected = dict(zip(TOLD, (0, 0.0, 4.0, 0.625, 856.1388888888889, 4.0), strict=True))
+    assert shown(broker) == {name: {(PEER, "java", "C", "Orders"): value} for name, value in expected.items()}
 
 
 NONSENSE = [
