@@ -28,7 +28,7 @@ def test_path_ends_in_success(path: CountedPath, tmp_path: Path) -> None:
 
 
 def test_paths_have_names_of_their_own_and_pieces_to_differ_in() -> None:
-    assert len({path.name for path in count_runs.ALL_PATHS}) == len(PATHS) + len(CLIENT_PATHS)
+    assert len({path.name for path in count_runs.ALL_PATHS}) == len(count_runs.BROKER_PATHS) + len(CLIENT_PATHS)
     assert all(0 < path.few < path.many for path in count_runs.ALL_PATHS)
     assert {path.messages for path in PATHS} == {1, BATCH, INDEX_STEP}
 
@@ -86,12 +86,12 @@ def test_counts_are_taken_in_pairs(few: int, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_table_is_read_as_it_was_written(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(count, "valgrind_version", lambda: "valgrind-3.19.0")
-    figures = {path.name: 1000.0 * number + 500_000 for number, path in enumerate(PATHS)}
+    figures = {path.name: 1000.0 * number + 500_000 for number, path in enumerate(count_runs.BROKER_PATHS)}
     assert count.read_figures(count.markdown("f.md", figures, 0.03)) == figures
 
 
 def test_stored_tables_have_all_paths() -> None:
-    assert list(count.read_figures(count.STORED.read_text())) == [path.name for path in PATHS]
+    assert list(count.read_figures(count.STORED.read_text())) == [path.name for path in count_runs.BROKER_PATHS]
     assert list(count.read_figures(count.CLIENT_STORED.read_text())) == [path.name for path in CLIENT_PATHS]
 
 
