@@ -62,6 +62,8 @@ class UnitSender:
         self._watch = UnitWatch(coordinator, self.topic, unit, self._changed)
         self._stopped = False
         self._standing: defer.Deferred[None] = defer.succeed(None)
+        self._last_term = -1
+        """Messages are numbered from 1 under each term, and so under none twice."""
         self._candidate = self._new_candidate()
 
     def start(self) -> None:
@@ -166,6 +168,10 @@ class UnitSender:
         )
 
     def _leads(self, term: int) -> None:
+        if term <= self._last_term:  # its place of before, which no coordinator could be asked to take away
+            self._stand_anew(STAND_AGAIN_SECONDS)
+            return
+        self._last_term = term
         self._aim()
         for queue in self._queues.values():
             queue.renew()

@@ -175,6 +175,21 @@ class Failover(ProducerCase):
             self.successResultOf(send)
         self.assertEqual(self.a.bodies("T", 0), ["1", "2", "3"])
 
+    def test_numbers_begin_anew_under_no_term_that_was_led_before(self) -> None:
+        """A place in the line that nobody could take away while the coordinator was gone is found again, and is no new one."""
+        self.head(self.a, 1)
+        producer = self.producer()
+        self.run_to_end(producer.lead("T", 0))
+        self.send(producer, "1")
+        self.advance(0.25)
+        (unit,) = producer._units.values()
+        unit._leads(self.a.marks[0].leader)
+        (send,) = self.send(producer, "2")
+        self.advance(3)
+        self.successResultOf(send)
+        self.assertEqual([mark.sequence for mark in self.a.marks], [1, 1])
+        self.assertGreater(self.a.marks[1].leader, self.a.marks[0].leader)
+
     def test_message_that_only_the_master_has_is_sent_again(self) -> None:
         self.head(self.a, 1)
         producer = self.producer()
