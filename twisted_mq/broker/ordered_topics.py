@@ -69,6 +69,12 @@ class Ordering:
         """What name servers are told; None for what the topics' configurations say."""
         return None if self.parts is None else self.parts.routes
 
+    def noted(self, config: TopicConfig, queue_id: int, consumer_group: str, offset: int) -> int:
+        """What is noted of an offset that a group commits: of an ordered topic see OrderedReads. Raises BrokerError."""
+        if not config.attributes or config.order_mode is None:
+            return offset
+        return self.asked(config.topic_name).reads.committed(config, queue_id, consumer_group, offset)
+
     def asked(self, topic: str) -> OrderedParts:
         """Who decides. Raises BrokerError where nobody can."""
         if self.parts is not None:

@@ -5,8 +5,6 @@ message_type is that of the topic (its attribute message.type), not of each mess
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
@@ -134,16 +132,13 @@ def _reserve_time(scrape: Scrape) -> Iterator[Row]:
         yield LOCAL_DISK, scrape.now_ms - earliest
 
 
-def _stored(scrape: Scrape) -> Iterator[Row]:
-    """As in 5.3.3 what the whole disk holds, of whomever it is; nothing for a store in memory."""
-    folder = scrape.broker.options.store_path_root_dir
-    if os.path.isdir(folder):
-        yield LOCAL_DISK, shutil.disk_usage(folder).used
+def _stored(scrape: Scrape) -> list[Row]:
+    """As in 5.3.3 what the whole disk holds, of whomever it is."""
+    return [(LOCAL_DISK, scrape.disk["used"])] if scrape.disk else []
 
 
 def _not_flushed(scrape: Scrape) -> list[Row]:
-    store = scrape.broker.store
-    return [(LOCAL_DISK, store.max_physical_offset() - store.flushed_offset())]
+    return [(LOCAL_DISK, scrape.not_flushed)]
 
 
 FAMILIES: tuple[Family[Scrape], ...] = (

@@ -6,9 +6,7 @@ never fills is not here (rocketmq_group_consume_*).
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 
@@ -186,16 +184,14 @@ def _runtime(key: str, index: int) -> Callable[[Scrape], Iterator[Row]]:
 
 def _disk(part: str) -> Callable[[Scrape], Iterator[Row]]:
     def rows(scrape: Scrape) -> Iterator[Row]:
-        folder = scrape.broker.options.store_path_root_dir
-        if os.path.isdir(folder):
-            yield _runtime_labels(scrape), getattr(shutil.disk_usage(folder), part)
+        if scrape.disk:
+            yield _runtime_labels(scrape), scrape.disk[part]
 
     return rows
 
 
 def _not_flushed(scrape: Scrape) -> Iterator[Row]:
-    store = scrape.broker.store
-    yield _runtime_labels(scrape), store.max_physical_offset() - store.flushed_offset()
+    yield _runtime_labels(scrape), scrape.not_flushed
 
 
 def _put_times(index: int) -> Callable[[Scrape], Iterator[Row]]:

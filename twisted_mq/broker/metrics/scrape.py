@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import os
+import shutil
 from typing import TYPE_CHECKING
 
 from twisted_mq.broker.metrics.lag import Lag, lags
@@ -31,6 +33,18 @@ class Scrape:
             self.lags.append(lag)
             if seen % GROUPS_A_SLICE == 0:
                 yield None
+
+    @functools.cached_property
+    def disk(self) -> dict[str, int]:
+        """Bytes of the disk that the store is on: total, used and free; nothing for a store in memory."""
+        folder = self.broker.options.store_path_root_dir
+        return shutil.disk_usage(folder)._asdict() if os.path.isdir(folder) else {}
+
+    @property
+    def not_flushed(self) -> int:
+        """Bytes of the log that are not on disk yet."""
+        store = self.broker.store
+        return store.max_physical_offset() - store.flushed_offset()
 
     @functools.cached_property
     def topics(self) -> list[str]:

@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 
+from twisted_mq.broker.metrics.builtin import LOCAL_DISK, STORAGE
 from twisted_mq.broker.metrics.lag import age
 from twisted_mq.broker.metrics.scrape import Scrape
 from twisted_mq.broker.schedule.timer_service import TimerService
 from twisted_mq.metrics.family import Family, Row, Spread
 from twisted_mq.protocol.names.system_topics import TIMER_TOPIC
 
-LOCAL_DISK = ("local", "disk")
-STORAGE = ("storage_type", "storage_medium")
 OF_TOPIC = (*STORAGE, "topic")
 BOUNDS_SECONDS = (5, 60, 300, 900, 3600, 14_400, 28_800, 86_400)
 """Apache: TimerMetrics.timerDist. Each counts from the one before it."""

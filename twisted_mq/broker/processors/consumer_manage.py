@@ -139,10 +139,7 @@ class ConsumerManageProcessor:
         self._check_room(header.consumer_group, header.topic, header.queue_id)
         if self._offsets.has_reset(header.consumer_group, header.topic, header.queue_id):
             return command.answer(remark="Offset has been previously reset")
-        offset = header.commit_offset
-        if config.order_mode is not None:
-            reads = self._ordering.asked(header.topic).reads
-            offset = reads.committed(config, header.queue_id, header.consumer_group, offset)
+        offset = self._ordering.noted(config, header.queue_id, header.consumer_group, header.commit_offset)
         self._offsets.commit(header.consumer_group, header.topic, header.queue_id, offset)
         return command.answer()
 

@@ -107,9 +107,8 @@ class PullMessageProcessor:
         return self._answer(command, header, group, topic, result, code)
 
     def _commit(self, header: PullMessageRequestHeader, topic: TopicConfig) -> None:
-        group, queue_id, offset = header.consumer_group, header.queue_id, header.commit_offset
-        if topic.attributes and topic.order_mode is not None:
-            offset = self._broker.ordering.asked(header.topic).reads.committed(topic, queue_id, group, offset)
+        group, queue_id = header.consumer_group, header.queue_id
+        offset = self._broker.ordering.noted(topic, queue_id, group, header.commit_offset)
         self._broker.offsets.commit(group, header.topic, queue_id, offset)
 
     def _read_queue(self, header: PullMessageRequestHeader, offset: int, wanted: Selection) -> GetResult:
