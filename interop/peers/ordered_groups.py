@@ -29,7 +29,7 @@ from interop.peers.servers import COMMANDS
 from interop.peers.zookeeper import ZooKeeperEnsemble, ZooKeeperServer
 from twisted_mq.ordering.documents import decode_lists
 from twisted_mq.ordering.lists import Lists
-from twisted_mq.ordering.paths import unit_path
+from twisted_mq.ordering.paths import member_path, unit_path
 from twisted_mq.protocol.names.routes import MASTER_ID
 
 MQ = [sys.executable, "-c", "from twisted_mq.cli.mq import main; main()"]
@@ -88,6 +88,7 @@ class OrderedGroups:
             self._servers.address,
             timeout=10,
             connection_retry={"max_tries": -1, "max_delay": 1},
+            command_retry={"max_tries": -1, "max_delay": 1, "deadline": PATIENCE_SECONDS},
             auth_data=[("digest", self.auth)] if self.auth else None,
         )
         self._kazoo.start(60)
@@ -180,7 +181,13 @@ class OrderedGroups:
     def lists(self, topic: str, unit: str = "0") -> Lists:
         assert self._kazoo is not None
         path = unit_path(topic, unit)
-        return decode_lists(path, self._kazoo.get(CHROOT + path)[0])
+        return decode_lists(path, self._kazoo.retry(self._kazoo.get, CHROOT + path)[0])
+
+    def sessions(self) -> list[int]:
+        """Of the brokers, in the order of `members`; raises NoNodeError where one has none."""
+        assert self._kazoo is not None
+        paths = [CHROOT + member_path(*member) for member in self.members]
+        return [self._kazoo.retry(self._kazoo.get, path)[1].ephemeralOwner for path in paths]
 
     def wait_lists(
         self, topic: str, units: Iterable[str], promise: Callable[[Lists], object], seconds: float = PATIENCE_SECONDS
@@ -311,6 +318,18 @@ class OrderedLoad:
 
     def acknowledged(self) -> dict[str, int]:
         return {key: count for sender in self.senders for key, count in sender.acknowledged().items()}
+
+    def wait_still(self, seconds: float) -> None:
+        """Return once nothing has been acknowledged for that long."""
+        counts, since = self.acknowledged(), now()
+
+        def still() -> bool:
+            nonlocal counts, since
+            if self.acknowledged() != counts:
+                counts, since = self.acknowledged(), now()
+            return now() - since >= seconds
+
+        wait_until(still, "no more acknowledgements")
 
     def check(self) -> None:
         """Each key's numbers came from 0 on without a gap or a swap, and none that was acknowledged is missing."""

@@ -109,8 +109,15 @@ class ZooKeeperEnsemble:
             server.wait_serving()
 
     def leader(self) -> ZooKeeperServer:
-        (leader,) = (server for server in self.servers if b"Mode: leader" in server.asked(b"srvr"))
-        return leader
+        """Who leads, once one does."""
+        leaders: list[ZooKeeperServer] = []
+
+        def leads() -> bool:
+            leaders[:] = [server for server in self.servers if b"Mode: leader" in server.asked(b"srvr")]
+            return bool(leaders)
+
+        wait_until(leads, "a leader is elected")
+        return leaders[0]
 
     def kill(self) -> None:
         for server in self.servers:
