@@ -175,6 +175,8 @@ class RouteCache:
         if changed:
             self._collect_brokers()
             self._changed(topic, route)
+        else:
+            self._brokers.update((one.broker_name, one) for one in route.broker_datas)
         return route
 
     def _tell(self, result: TopicRouteData | failure.Failure, topic: str) -> None:

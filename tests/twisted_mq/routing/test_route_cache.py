@@ -70,6 +70,15 @@ class Routes(ClientCase):
         self.run_to_end(self.routes.find("U"))
         self.assertEqual(self.routes.master_now("broker-a"), "new:1")
 
+    def test_newest_word_on_a_broker_counts_where_the_route_is_the_same_as_before(self) -> None:
+        """Another topic's route was asked for while the master was away, and its topic is gone since."""
+        self.cluster.routes["U"] = TopicRouteData(broker_datas=[BrokerData("c", "broker-a", {1: "slave:1"})])
+        self.run_to_end(self.routes.find("T"))
+        self.run_to_end(self.routes.find("U"))
+        self.assertIsNone(self.routes.master_now("broker-a"))
+        self.assertEqual(self.run_to_end(self.routes.master("broker-a", "T")), "10.0.1.1:10911")
+        self.assertEqual(self.changes, ["T", "U"])
+
     def test_master_that_is_unknown_is_asked_for_and_named_when_gone(self) -> None:
         self.assertEqual(self.run_to_end(self.routes.master("broker-a", "T")), "10.0.1.1:10911")
         error = self.run_to_failure(self.routes.master("broker-x", "T"), BrokerGone)
