@@ -91,12 +91,12 @@ class Daemon(service.MultiService):
         self._explained(super().privilegedStartService)
 
     def startService(self) -> None:
+        if self._reactor is not None:  # before a part says that it is ready
+            on_hang_up(self._reactor, self._log_file.reopen if self._log_file is not None else None)
         sys.setswitchinterval(SWITCH_SECONDS)
         self._explained(super().startService)
         if self._bind_address is not None:
             warn_if_open(self._bind_address)
-        if self._reactor is not None:
-            on_hang_up(self._reactor, self._log_file.reopen if self._log_file is not None else None)
         gc.collect()
         gc.freeze()  # modules, tables, what the store has: nothing of it becomes garbage
         gc.set_threshold(*COLLECT_AFTER)

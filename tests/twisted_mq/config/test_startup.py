@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from twisted.application import service
+from twisted.internet.task import Clock
 from twisted.logger import capturedLogs, formatEvent
 
 from twisted_mq.config.startup import COLLECT_AFTER, SWITCH_SECONDS, Daemon, DoesNotStart, print_reason
@@ -50,6 +51,15 @@ def test_parts_start_in_order():
     root.privilegedStartService()
     root.startService()
     assert notes == ["first started", "second started"]
+
+
+def test_a_part_that_says_it_is_ready_may_be_hung_up_on(monkeypatch):
+    notes: list[str] = []
+    monkeypatch.setattr("twisted_mq.config.startup.on_hang_up", lambda *_: notes.append("SIGHUP is heard"))
+    root = Daemon("mqthing", (Refused,), "127.0.0.1", reactor=Clock())
+    Part(notes, "part").setServiceParent(root)
+    root.startService()
+    assert notes == ["SIGHUP is heard", "part started"]
 
 
 @pytest.mark.parametrize(("address", "lines"), [("0.0.0.0", 1), ("::", 1), ("127.0.0.1", 0)])
