@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 import attrs
+from twisted.logger import globalLogBeginner
 
 from tests.simulation.simulate import Outcome, simulate
 
@@ -66,7 +67,9 @@ def _brief(seed: int) -> Outcome:
 
 
 def _quiet() -> None:
+    """Nothing is printed, nor kept by Twisted until somebody prints it: errors hold the worlds in which they were raised."""
     logging.basicConfig(level=logging.CRITICAL + 1)
+    globalLogBeginner.beginLoggingTo([lambda _: None], redirectStandardIO=False, discardBuffer=True)
 
 
 def show(outcome: Outcome, lines: int = HISTORY_LINES) -> None:

@@ -1,4 +1,4 @@
-"""Threads on virtual time: real ones, but only one runs at a time, and only while it is told to.
+"""Threads on virtual time: greenlets, so that only one runs at a time, and only while it is told to.
 
 A thread runs from one wait to the next; at each it gives control back to the world, whose clock decides when it goes on.
 So code for threads runs as it is, and the same seed gives the same order. Waits follow the world's clock, not the
@@ -7,10 +7,10 @@ host's, as those of a system's threads do.
 
 from __future__ import annotations
 
-import _thread
 from collections.abc import Callable
 from typing import Any
 
+from greenlet import getcurrent, greenlet
 from twisted.python import failure
 
 from twisted_mq.testing.virtual_network import VirtualHost
@@ -29,14 +29,11 @@ class VirtualThread:
         self.woken = False
         self._run_it = run
         self._alive = True
-        self._turn = _thread.allocate_lock()
-        self._turn.acquire()
         self._ended = VirtualEvent(owner)
         self._timer: Any = None
-        _thread.start_new_thread(self._run, ())
+        self._greenlet = greenlet(self._run)
 
     def _run(self) -> None:
-        self._turn.acquire()
         try:
             if not self.killed:
                 self._run_it()
@@ -47,7 +44,6 @@ class VirtualThread:
         self._alive = False
         if not self.killed:
             self._ended.set()
-        self.owner.back.release()
 
     def is_alive(self) -> bool:
         return self._alive
@@ -60,8 +56,8 @@ class VirtualThread:
             return
         self._cancel()
         before, owner.world.running = owner.world.running, self
-        self._turn.release()
-        owner.back.acquire()
+        self._greenlet.parent = getcurrent()
+        self._greenlet.switch()
         owner.world.running = before
 
     def resume_in(self, seconds: float) -> None:
@@ -78,8 +74,7 @@ class VirtualThread:
         self.woken = False
         if seconds is not None:
             self.resume_in(seconds)
-        self.owner.back.release()
-        self._turn.acquire()
+        self._greenlet.parent.switch()
         if self.killed:
             raise Killed
 
@@ -180,8 +175,6 @@ class VirtualThreads:
     def __init__(self, world: RunningThread, host: VirtualHost, coarse_seconds: float) -> None:
         self.world = world
         self.host = host
-        self.back = _thread.allocate_lock()
-        self.back.acquire()
         self.errors: list[failure.Failure] = []
         self._coarse_seconds = coarse_seconds
         self._threads: list[VirtualThread] = []
