@@ -15,6 +15,7 @@ import attrs
 
 from tests.simulation.given_back import given_back
 from tests.simulation.nodes import BrokerNode
+from tests.simulation.overwritten import Overwritten, first_difference
 from tests.simulation.world import Broken, World
 from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.layouts.message_id import decode_offset_message_id
@@ -76,6 +77,9 @@ class Observer:
         self._ends_before: dict[tuple[str, str, int], int] = defaultdict(int)
         self._lossy: set[str] = set()
         self._replaced: dict[str, float] = defaultdict(float)
+        self._overwritten = Overwritten()
+        self.to_be_emptied: set[str] = set()
+        """Slaves whose log is no part of their master's, which neither of the two can notice."""
 
     def _broken(self, text: str) -> None:
         """Kept for the next look: a client that is told something survives what that raises."""
@@ -180,6 +184,8 @@ class Observer:
 
     def before_power_cut(self, broker: BrokerNode) -> None:
         """Let go of what may be lost now: under asynchronous flush what was not flushed."""
+        if broker.is_running and not broker.is_slave:
+            self._overwritten.power_is_cut(broker)
         if broker.is_slave or broker.is_sync_flush or not broker.is_running:
             return
         flushed = broker.store.flushed_offset()
@@ -208,6 +214,7 @@ class Observer:
 
         In a copy of the slave's store that may be what was consumed before the slave had it, and nobody was told of.
         """
+        self._overwritten.started(broker, self._of(broker.broker_name))
         if broker.is_slave:
             return
         self._committed = {key: value for key, value in self._committed.items() if key[0] != broker.broker_name}
@@ -271,19 +278,20 @@ class Observer:
         if acknowledged <= self._compared[slave.name]:
             return
         at = max(self._compared[slave.name], slave.store.min_physical_offset(), master.store.min_physical_offset())
-        while at < acknowledged:
-            ours = bytes(master.store.read_log(at, acknowledged - at) or b"")
-            theirs = bytes(slave.store.read_log(at, acknowledged - at) or b"")
-            size = min(len(ours), len(theirs))
-            if not size or ours[:size] != theirs[:size]:
-                raise Broken(f"{slave.name} acknowledged {acknowledged}, and its log differs from {at} on")
-            at += size
-        self._compared[slave.name] = acknowledged
+        different = first_difference(master.store, slave.store, at, acknowledged)
+        if different is None:
+            self._compared[slave.name] = acknowledged
+        elif self._overwritten.explains(master, slave, different, acknowledged):
+            self.to_be_emptied.add(slave.name)
+        else:
+            raise Broken(f"{slave.name} acknowledged {acknowledged}, and its log differs from {different} on")
 
     def forget_comparison(self, slave: BrokerNode) -> None:
         """Its log is another one now; an acknowledgement of the old one may still be under way."""
         self._replaced[slave.name] = self._world.clock.now + 30.0
         self._compared[slave.name] = 0
+        self._overwritten.emptied(slave)
+        self.to_be_emptied.discard(slave.name)
 
     # the end
 
