@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from twisted_mq.spark.commands.stores import Stores
 from twisted_mq.spark.errors import WrongOption
-from twisted_mq.spark.findings.findings import Figure, Findings, Kind, Kinds, Table, first_rows
+from twisted_mq.spark.findings.findings import Figure, Findings, Kind, Kinds, Table, first_rows, named_bars
 from twisted_mq.spark.jobs import audit as audit_job
 from twisted_mq.spark.jobs import order as order_job
 from twisted_mq.spark.source.damage import damage_in_parallel
@@ -31,7 +31,7 @@ _TERM_KINDS: Kinds = {
 }  # fmt: skip
 _FAULT_KINDS: Kinds = {
     "topic": Kind.TEXT, "queueId": Kind.PLAIN, "kind": Kind.TEXT, "epoch": Kind.PLAIN, "leader": Kind.PLAIN,
-    "first": Kind.PLAIN, "last": Kind.PLAIN, "store": Kind.PLAIN, "physicalOffset": Kind.PLAIN,
+    "first": Kind.PLAIN, "last": Kind.PLAIN, "store": Kind.TEXT, "physicalOffset": Kind.PLAIN,
 }  # fmt: skip
 
 
@@ -49,8 +49,8 @@ def audit(stores: Stores, limit: int, slave: Stores | None) -> Findings:
         keyed = audit_job.without_batches(messages, index)
     keys = audit_job.against_index(*keyed, _covered(index, begins))
     tables = [
-        first_rows("Queues", queues, _QUEUE_KINDS, list(_QUEUE_KINDS), limit, fault=True),
-        first_rows("Index", keys, _INDEX_KINDS, list(_INDEX_KINDS), limit, fault=True),
+        _beside_log(stores, "Queues", queues, _QUEUE_KINDS, limit),
+        _beside_log(stores, "Index", keys, _INDEX_KINDS, limit),
         _damage(stores, limit),
     ]
     if slave is not None:
@@ -63,7 +63,8 @@ def audit(stores: Stores, limit: int, slave: Stores | None) -> Findings:
         Figure("index entries", index.count()),
         *(Figure(f"faults: {one.name.lower()}", one.total, fault=True) for one in tables),
     )
-    return Findings("audit", figures, tuple(tables))
+    picture = named_bars("Faults", ((one.name, one.total) for one in tables))
+    return Findings("audit", figures, tuple(tables), (picture,))
 
 
 def _covered(index: DataFrame, begins: DataFrame) -> DataFrame:
@@ -72,6 +73,14 @@ def _covered(index: DataFrame, begins: DataFrame) -> DataFrame:
     return begins.join(places, "store").select(
         "store", F.greatest("begin", "first").alias("begin"), (F.col("last") - 1).alias("end")
     )
+
+
+def _beside_log(stores: Stores, name: str, found: DataFrame, kinds: Kinds, limit: int) -> Table:
+    """What differs from the log, but for entries of records that a broker wrote since the job began."""
+    table = first_rows(name, found, kinds, list(kinds), limit, fault=True)
+    if not table.total:
+        return table
+    return first_rows(name, found.where(~stores.written_since()), kinds, list(kinds), limit, fault=True)
 
 
 def _damage(stores: Stores, limit: int) -> Table:
@@ -97,10 +106,14 @@ def replicas(master: Stores, slave: Stores, limit: int) -> Table:
 
 def order(stores: Stores, limit: int) -> Findings:
     """Epochs and sequences of strictly ordered queues, and whatever breaks their order."""
-    messages = order_job.load_stores(stores.session, [store.uri for store in stores.ends])
+    names = [store.name for store in stores.ends]
+    messages = order_job.numbered(stores.messages(order_job.COLUMNS), names)
     terms, faults = order_job.terms(messages), order_job.faults(messages)
+    named = faults.withColumn("store", F.element_at(F.array(*map(F.lit, names)), F.col("store") + 1))
     queue = ["topic", "queueId", "epoch"]
     by_term = first_rows("Terms", terms, _TERM_KINDS, [*queue, "leader"], limit)
-    broken = first_rows("Faults", faults, _FAULT_KINDS, [*queue, "physicalOffset"], limit, fault=True)
+    broken = first_rows("Faults", named, _FAULT_KINDS, [*queue, "physicalOffset"], limit, fault=True)
     queues = terms.select("topic", "queueId").distinct().count()
-    return Findings("order", (Figure("ordered queues", queues), Figure("faults", broken.total)), (by_term, broken))
+    picture = named_bars("Messages", ((f"{row[0]}/{row[1]} epoch {row[2]}", row[4]) for row in by_term.rows))
+    figures = (Figure("ordered queues", queues), Figure("faults", broken.total))
+    return Findings("order", figures, (by_term, broken), (picture,) if by_term.rows else ())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import functions as F
 
 from twisted_mq.spark.commands.stores import Stores
-from twisted_mq.spark.findings.findings import Bars, Figure, Findings, Kind, Kinds, bars, first_rows
+from twisted_mq.spark.findings.findings import Figure, Findings, Kind, Kinds, bars, first_rows, named_bars
 from twisted_mq.spark.jobs import dead_letters as dead_letters_job
 from twisted_mq.spark.jobs import half_messages as half_job
 from twisted_mq.spark.jobs import lag as lag_job
@@ -48,8 +48,7 @@ def lag(stores: Stores, limit: int, every: str) -> Findings:
         Figure("groups behind", len(behind)),
         Figure("messages not read", sum(row.lag for row in groups)),
     )
-    names = tuple(row.group for row in behind[:14])
-    picture = Bars("Messages not read", names, tuple(float(row.lag) for row in behind[:14]))
+    picture = named_bars("Messages not read", ((row.group, row.lag) for row in behind))
     return Findings("lag", figures, (by_queue, by_time), (picture,) if behind else ())
 
 
@@ -94,5 +93,7 @@ def unfinished(stores: Stores, limit: int, slack_ms: int) -> Findings:
         late,
     )
     figures = tuple(Figure(f"half messages {end}", ends.get(end, 0)) for end in _ENDS)
-    picture = (bars("p99 later than due", late, "topic", "p99"),) if late.rows else ()
-    return Findings("unfinished", figures, tables, picture)
+    pictures = [named_bars("Half messages", ends.items())] if ends else []
+    if late.rows:
+        pictures.append(bars("p99 later than due", late, "topic", "p99"))
+    return Findings("unfinished", figures, tables, tuple(pictures))

@@ -8,7 +8,7 @@ from pyspark.sql import Column, Row
 from pyspark.sql import functions as F
 
 from twisted_mq.spark.commands.stores import Stores
-from twisted_mq.spark.findings.findings import Bars, Figure, Findings, Kind, Kinds, Table, bars, first_rows
+from twisted_mq.spark.findings.findings import Figure, Findings, Kind, Kinds, Table, bars, first_rows, named_bars
 from twisted_mq.spark.jobs import duplicates as duplicates_job
 from twisted_mq.spark.jobs import gaps as gaps_job
 from twisted_mq.spark.jobs import lag as lag_job
@@ -23,7 +23,7 @@ _STEP_KINDS: Kinds = {"stored": Kind.TIME, **_AMOUNTS}
 _PART_KINDS = {"topic": Kind.TEXT, "hour": Kind.TIME, "host": Kind.TEXT}
 _LATENCY_KINDS: Kinds = {"messages": Kind.COUNT, **dict.fromkeys(("p50", "p90", "p99", "p999", "max"), Kind.SPAN)}
 _GAP_KINDS: Kinds = {
-    "topic": Kind.TEXT, "queueId": Kind.PLAIN, "firstMissing": Kind.PLAIN, "lastMissing": Kind.PLAIN,
+    "store": Kind.TEXT, "topic": Kind.TEXT, "queueId": Kind.PLAIN, "firstMissing": Kind.PLAIN, "lastMissing": Kind.PLAIN,
     "missing": Kind.COUNT, "afterPhysicalOffset": Kind.PLAIN, "beforePhysicalOffset": Kind.PLAIN,
 }  # fmt: skip
 _DUPLICATE_KINDS: Kinds = {
@@ -62,9 +62,12 @@ def latency(stores: Stores, limit: int, by: Sequence[str]) -> Findings:
 def gaps(stores: Stores, limit: int) -> Findings:
     """Queue offsets that are missing, store by store."""
     found = gaps_job.gaps(stores.messages(gaps_job.COLUMNS))
-    table = first_rows("Gaps", found, _GAP_KINDS, ["topic", "queueId", "firstMissing"], limit, fault=True)
-    missing = _sum(gaps_job.missing_by_queue(found).agg(F.sum("missing")).first())
-    return Findings("gaps", (Figure("gaps", table.total), Figure("missing offsets", missing)), (table,))
+    table = first_rows("Gaps", found, _GAP_KINDS, ["store", "topic", "queueId", "firstMissing"], limit, fault=True)
+    missing = gaps_job.missing_by_queue(found).groupBy("topic").agg(F.sum("missing").alias("missing"))
+    sums = missing.orderBy(F.desc("missing"), "topic").collect()
+    picture = named_bars("Missing offsets", ((row.topic, row.missing) for row in sums))
+    figures = (Figure("gaps", table.total), Figure("missing offsets", sum(row.missing for row in sums)))
+    return Findings("gaps", figures, (table,), (picture,) if sums else ())
 
 
 def duplicates(stores: Stores, limit: int) -> Findings:
@@ -72,9 +75,7 @@ def duplicates(stores: Stores, limit: int) -> Findings:
     found = duplicates_job.duplicates(stores.messages(duplicates_job.COLUMNS))
     table = first_rows("Duplicates", found, _DUPLICATE_KINDS, ["topic", "firstPhysicalOffset"], limit, fault=True)
     sums = duplicates_job.extra_by_topic(found).orderBy(F.desc("extra"), "topic").collect()
-    picture = Bars(
-        "Extra messages", tuple(row.topic for row in sums[:14]), tuple(float(row.extra) for row in sums[:14])
-    )
+    picture = named_bars("Extra messages", ((row.topic, row.extra) for row in sums))
     figures = (Figure("keys sent again", table.total), Figure("extra messages", sum(row.extra for row in sums)))
     return Findings("duplicates", figures, (table,), (picture,) if sums else ())
 
@@ -91,9 +92,9 @@ def retention(stores: Stores, limit: int, hours: Sequence[int], now_ms: int | No
         first_rows("Gone by topic", topics, _GONE_KINDS, ["hours", F.desc("bytes"), "topic"], limit),
         first_rows("Gone and not read", unread, _UNREAD_KINDS, ["hours", F.desc("unread"), "group", "topic"], limit),
     )
-    names = tuple(f"kept {row[0]} h" for row in tables[0].rows)
-    picture = Bars("Bytes free", names, tuple(float(row[3]) for row in tables[0].rows), Kind.BYTES)
-    return Findings("retention", (Figure("counted from", now, Kind.TIME),), tables, (picture,) if names else ())
+    picture = named_bars("Bytes free", ((f"kept {row[0]} h", row[3]) for row in tables[0].rows), Kind.BYTES)
+    figures = (Figure("counted from", now, Kind.TIME),)
+    return Findings("retention", figures, tables, (picture,) if tables[0].rows else ())
 
 
 def _sum(row: Row | None) -> int:

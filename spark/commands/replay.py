@@ -24,7 +24,7 @@ from twisted_mq.protocol.text.properties import (
 )
 from twisted_mq.spark.commands.slices import ProgressFile, Slice, nothing_done, slices, tag_of
 from twisted_mq.spark.commands.stores import Stores
-from twisted_mq.spark.findings.findings import Figure, Findings
+from twisted_mq.spark.findings.findings import Figure, Findings, Kind, Kinds, Table, bars
 from twisted_mq.spark.live.cluster import Cluster
 from twisted_mq.spark.sink.options import sink_options
 from twisted_mq.spark.source.data_source import FORMAT
@@ -39,6 +39,7 @@ NOT_SENT = RESERVED_PROPERTIES | BROKERS_PROPERTIES | {
     PROPERTY_TRANSACTION_ID,
 }  # fmt: skip
 """Properties that belong to the first life of a message."""
+_KINDS: Kinds = {"store": Kind.TEXT, "begin": Kind.PLAIN, "end": Kind.PLAIN, "messages": Kind.COUNT}
 
 
 @attrs.frozen
@@ -60,16 +61,16 @@ def replay(stores: Stores, limit: int, wanted: Replay, advance: Callable[[int], 
     queues = _queues(wanted)
     about = {"source": wanted.source, "target": wanted.target, **wanted.times}
     progress = None if wanted.state is None else ProgressFile(wanted.state, about)
-    sent = pieces = 0
+    rows = []
     for piece in slices(stores, nothing_done if progress is None else progress.done):
-        sent += _send(stores, piece, wanted, queues)
-        pieces += 1
+        rows.append((piece.store.name, piece.begin, piece.end, _send(stores, piece, wanted, queues)))
         if progress is not None:
             progress.reached(piece)
         advance(piece.end - piece.begin)
-    return Findings(
-        "replay", (Figure("messages sent", sent), Figure("slices of logs", pieces), Figure("queues", queues))
-    )
+    sent = Figure("messages sent", sum(row[-1] for row in rows))
+    table = Table("Slices", _KINDS, tuple(rows[:limit]), len(rows))
+    pictures = (bars("Messages sent", table, "begin", "messages"),) if rows else ()
+    return Findings("replay", (sent, Figure("slices of logs", len(rows)), Figure("queues", queues)), (table,), pictures)
 
 
 def _queues(wanted: Replay) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -21,7 +22,7 @@ from twisted_mq.protocol.names.system_topics import (
 from twisted_mq.protocol.text.properties import KEY_SEPARATOR
 from twisted_mq.spark.columns.makers import Origin, record_batches
 from twisted_mq.spark.commands.stores import Stores
-from twisted_mq.spark.findings.findings import Figure, Findings, Kind, Kinds, Table
+from twisted_mq.spark.findings.findings import Figure, Findings, Kind, Kinds, Table, named_bars
 from twisted_mq.spark.source.queue_reads import LAYOUTS
 from twisted_mq.spark.source.record_reads import records_at
 from twisted_mq.spark.source.stores import Store, directories_in
@@ -64,7 +65,8 @@ def search(stores: Stores, limit: int, key: str, topics: Sequence[str], scan: bo
         Figure("log files", len({(row["store"], row["file"]) for row in rows})),
         Figure("places that the index names", named),
     )
-    return Findings(f"key {key}", figures, (table,))
+    events = Counter(_event(row) for row in rows)
+    return Findings(f"key {key}", figures, (table,), (named_bars("Records", events.items()),) if rows else ())
 
 
 def _wanted(topic: str, topics: Sequence[str]) -> bool:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from twisted_mq.spark.source.data_source import FORMAT
@@ -54,3 +55,11 @@ class Stores:
         """store, begin: where each log begins."""
         rows = [(store.name, next((file.first_offset for file in list_log_files(store)), 0)) for store in self.ends]
         return self.session.createDataFrame(rows, "store string, begin bigint")
+
+    def written_since(self) -> Column:
+        """Of rows with store and physicalOffset: whether the log got there after the job began."""
+        grown = [F.lit(False)]
+        for store, end in self.ends.items():
+            if complete_end(store, list_log_files(store)) > end:
+                grown.append((F.col("store") == store.name) & (F.col("physicalOffset") >= end))
+        return functools.reduce(operator.or_, grown)

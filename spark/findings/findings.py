@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -29,6 +30,8 @@ _WORDS: Mapping[Kind, Callable[[Any], str]] = {
     Kind.SPAN: duration_text,
     Kind.TIME: lambda ms: time_text(ms).removesuffix(" UTC"),
 }
+_MOST = 14
+"""Bars of a picture of names."""
 Kinds = Mapping[str, Kind]
 """Columns of a table in their order."""
 
@@ -96,7 +99,13 @@ def first_rows(
     return Table(name, kinds, tuple(map(tuple, rows)), total, fault)
 
 
-def bars(title: str, table: Table, label: str, value: str, most: int = 14) -> Bars:
+def named_bars(title: str, pairs: Iterable[tuple[str, int | None]], kind: Kind = Kind.COUNT) -> Bars:
+    """A bar for each of the first pairs of a name and a value."""
+    first = list(itertools.islice(pairs, _MOST))
+    return Bars(title, tuple(name for name, _ in first), tuple(float(value or 0) for _, value in first), kind)
+
+
+def bars(title: str, table: Table, label: str, value: str) -> Bars:
     """Two columns of a table as a picture; of times all rows, of others the first ones."""
     names = list(table.kinds)
     label_kind, kind = table.kinds[label], table.kinds[value]
@@ -104,6 +113,7 @@ def bars(title: str, table: Table, label: str, value: str, most: int = 14) -> Ba
     pairs = [
         (row[names.index(label)], row[names.index(value)]) for row in table.rows if row[names.index(label)] is not None
     ]
-    pairs = pairs if of_times else pairs[:most]
+    if not of_times:
+        return named_bars(title, ((words(label_kind, one), size) for one, size in pairs), kind)
     labels, values = tuple(words(label_kind, one) for one, _ in pairs), tuple(float(one or 0) for _, one in pairs)
     return Bars(title, labels, values, kind, of_times)

@@ -4,6 +4,8 @@ A queue is the messages of its epochs one after the other, each in the order of 
 group's master and slave have the same messages; such copies count once. In that order each leader's sequences must
 count up by one. A message may come again in a later epoch (`resent`): it was stored before, but not acknowledged.
 What was deleted before the first message of a queue is not missed.
+
+Queues are gone through in stretches, many tasks a queue: what came before a stretch is said by summaries of the others.
 """
 
 from __future__ import annotations
@@ -11,30 +13,29 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 
-from pyspark.sql import Column, DataFrame, SparkSession, Window, WindowSpec
+from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 
 from twisted_mq.protocol.flags import OUT_OF_QUEUES
 from twisted_mq.protocol.messages.order_mark import FORM
 from twisted_mq.protocol.text.properties import PROPERTY_ORDERED
-from twisted_mq.spark.source.data_source import FORMAT
+from twisted_mq.spark.jobs.stretches import at_gaps, stretch_of
 
-COLUMNS = ("topic", "queueId", "queueOffset", "physicalOffset", "sysFlag", "properties")
+COLUMNS = ("topic", "queueId", "queueOffset", "physicalOffset", "sysFlag", "properties", "store")
 
 GAP, SWAP, REPEAT, STALE, FORK, UNMARKED = "gap", "swap", "repeat", "stale", "fork", "unmarked"
 
 _QUEUE = ("topic", "queueId")
 _PLACE = ("epoch", "queueOffset")
+_STRETCH = (*_QUEUE, "store", "line", "epoch", "stretch")
 _FORM = rf"\A{FORM}\z"
 _PLAIN = -1
 
 
-def load_stores(session: SparkSession, stores: Sequence[str]) -> DataFrame:
-    """The messages of these store directories, with `store`, which counts them from 0."""
-    numbers = [str(number) for number in range(len(stores))]
-    options = {"columns": ",".join((*COLUMNS, "brokerName")), "brokerName": ",".join(numbers)}
-    messages = session.read.format(FORMAT).options(**options).load(list(stores))
-    return messages.withColumn("store", F.col("brokerName").cast("int")).drop("brokerName")
+def numbered(messages: DataFrame, names: Sequence[str]) -> DataFrame:
+    """The messages of stores with these names in `store`, which then counts them from 0 in this order."""
+    place = F.array_position(F.array(*map(F.lit, names)), F.col("store"))
+    return messages.withColumn("store", (place - 1).cast("int"))
 
 
 def terms(messages: DataFrame) -> DataFrame:
@@ -44,8 +45,7 @@ def terms(messages: DataFrame) -> DataFrame:
     (sequences), firstOffset and lastOffset (of the queue), resent (messages of earlier epochs, come again).
     """
     return (
-        _judged(_marked(messages))
-        .where("place = 1")
+        _timed(_counted(_placed(_marked(messages))))
         .groupBy(*_QUEUE, "epoch", "leader")
         .agg(
             F.count("*").alias("messages"),
@@ -69,28 +69,24 @@ def faults(messages: DataFrame) -> DataFrame:
     later epoch or leader; fork: stores have different messages at one place; unmarked: without a mark of its queue.
     """
     marked = _marked(messages)
-    judged = _judged(marked)
-    rows = judged.where("place = 1")
-    behind = (F.col("sequence") < F.col("top")) & (F.col("time") == 1)
-    behind |= (F.col("sequence") < F.col("topInEpoch")) & (F.col("timeInEpoch") == 1)
-    stale = (F.col("leader") < F.col("topLeader")) | (F.col("epoch") < F.col("topEpoch"))
-    missing = F.col("sequence") > F.col("before") + 1
+    placed = _placed(marked)
+    rows = _counted(placed)
+    forks = placed.where((F.col("place") > 1) & ~F.col("isCopy"))
+    offset = F.col("queueOffset")
     return functools.reduce(
         DataFrame.unionByName,
         (
-            _kind(judged.where((F.col("place") > 1) & ~F.col("isCopy")), FORK),
-            _kind(rows.where(behind), SWAP),
-            _kind(rows.where(F.col("timeInEpoch") > 1), REPEAT),
-            _kind(rows.where(stale), STALE),
-            _kind(_with_previous(rows).where(missing), GAP, F.col("before") + 1, F.col("sequence") - 1),
-            _kind(_unmarked(marked), UNMARKED, F.col("queueOffset"), F.col("queueOffset")),
+            _found(_out_of_order(judged(messages)), F.col("kind")),
+            _found(forks, F.lit(FORK)),
+            _found(_missing(rows), F.lit(GAP), F.col("before") + 1, F.col("sequence") - 1),
+            _found(_unmarked(marked), F.lit(UNMARKED), offset, offset),
         ),
     )
 
 
-def _kind(frame: DataFrame, kind: str, first: Column | None = None, last: Column | None = None) -> DataFrame:
+def _found(frame: DataFrame, kind: Column, first: Column | None = None, last: Column | None = None) -> DataFrame:
     first, last = (F.col("sequence") if one is None else one for one in (first, last))
-    found = (F.lit(kind).alias("kind"), "epoch", F.expr(f"nullif(leader, {_PLAIN})").alias("leader"))
+    found = (kind.alias("kind"), "epoch", F.expr(f"nullif(leader, {_PLAIN})").alias("leader"))
     return frame.select(*_QUEUE, *found, first.alias("first"), last.alias("last"), "store", "physicalOffset")
 
 
@@ -114,8 +110,53 @@ def _marked(messages: DataFrame) -> DataFrame:
     )
 
 
-def _over(*groups: str, order: Sequence[str] = _PLACE) -> WindowSpec:
-    return Window.partitionBy(*_QUEUE, *groups).orderBy(*order)
+def _placed(marked: DataFrame) -> DataFrame:
+    """Marked messages with `place` (above 1: another one of its epoch and queue offset is counted instead) and `isCopy` of
+    that one."""
+    place = Window.partitionBy(*_QUEUE, *_PLACE).orderBy("store", "physicalOffset")
+    mark = F.struct("leader", "base", "sequence")
+    return marked.where("epoch is not null").select(
+        "*", F.row_number().over(place).alias("place"), (mark == F.first(mark).over(place)).alias("isCopy")
+    )
+
+
+def _counted(placed: DataFrame) -> DataFrame:
+    """The messages of queues, each once, with their `line`, in which sequences count up.
+
+    Sequences of plain producers begin anew in each epoch: each epoch is a line of its own, below all leaders.
+    """
+    line = F.when(F.col("leader") == _PLAIN, -1 - F.col("epoch")).otherwise(F.col("leader"))
+    return placed.where("place = 1").select("*", line.alias("line"), stretch_of("queueOffset").alias("stretch"))
+
+
+def _timed(rows: DataFrame) -> DataFrame:
+    """With `time` and `timeInEpoch`, which count messages of one sequence from 1."""
+    line = Window.partitionBy(*_QUEUE, "line", "sequence")
+    in_epoch = Window.partitionBy(*_QUEUE, "line", "sequence", "epoch")
+    times = {"time": line, "timeInEpoch": in_epoch}
+    return rows.withColumns({name: F.row_number().over(window.orderBy(*_PLACE)) for name, window in times.items()})
+
+
+def judged(messages: DataFrame) -> DataFrame:
+    """Messages of queues with the highest of what came before each: top (sequence of its line), topInEpoch, topLine, topEpoch.
+
+    A task has a stretch of a queue; what was before that is said by the stretches' summaries.
+    """
+    rows = _counted(_placed(_marked(messages)))
+    stretch = (*_QUEUE, "epoch", "stretch")
+    line = _before("sequence", Window.partitionBy(*stretch, "line").orderBy("queueOffset"))
+    earlier = rows.join(F.broadcast(_stretches(rows)), list(_STRETCH))
+    return _timed(earlier).withColumns(
+        {
+            "top": F.greatest("lineBefore", line),
+            "topInEpoch": F.greatest("inEpochBefore", line),
+            "topLine": F.greatest("linesBefore", _before("line", Window.partitionBy(*stretch).orderBy("queueOffset"))),
+            "topEpoch": F.greatest(
+                "epochsBefore",
+                _before("epoch", Window.partitionBy(*_QUEUE, "store", "stretch").orderBy("queueOffset", "epoch")),
+            ),
+        }
+    )
 
 
 def _before(column: str, window: WindowSpec) -> Column:
@@ -123,40 +164,59 @@ def _before(column: str, window: WindowSpec) -> Column:
     return F.max(column).over(window.rowsBetween(Window.unboundedPreceding, -1))
 
 
-def _judged(marked: DataFrame) -> DataFrame:
-    """Marked messages with `place` (above 1: another one of its epoch and queue offset is counted instead), `isCopy`
-    of that one, and for those at place 1 what came before them."""
-    place = _over(*_PLACE, order=("store", "physicalOffset"))
-    mark = F.struct("leader", "base", "sequence")
-    placed = marked.where("epoch is not null").select(
-        "*", F.row_number().over(place).alias("place"), (mark == F.first(mark).over(place)).alias("isCopy")
-    )
-    # sequences of plain producers begin anew in each epoch: each epoch is a line of its own, below all leaders
-    line = F.when(F.col("leader") == _PLAIN, -1 - F.col("epoch")).otherwise(F.col("leader"))
-    led = F.col("leader") != _PLAIN
-    one = placed.select("*", line.alias("line"), led.alias("led"), (F.col("place") > 1).alias("other"))
-    return one.select(
-        "*",
-        F.row_number().over(_over("other", "line", "sequence")).alias("time"),
-        F.row_number().over(_over("other", "line", "sequence", "epoch")).alias("timeInEpoch"),
-        _before("sequence", _over("other", "line")).alias("top"),
-        _before("sequence", _over("other", "line", "epoch")).alias("topInEpoch"),
-        _before("leader", _over("other", "led")).alias("topLeader"),
-        _before("epoch", _over("other", "store", order=("queueOffset", "epoch"))).alias("topEpoch"),
-        F.first("line").over(_over("other")).alias("firstLine"),
+def _stretches(rows: DataFrame) -> DataFrame:
+    """What each stretch has of an epoch and a line in a store: one row, with the highest of what is in stretches before."""
+    ends = rows.groupBy(*_STRETCH).agg(F.max("sequence").alias("highest"))
+    numbered = ends.withColumn("turn", F.dense_rank().over(Window.partitionBy(*_QUEUE).orderBy("epoch", "stretch")))
+    before = {
+        "lineBefore": ("highest", ("line",), "turn"),
+        "inEpochBefore": ("highest", ("line", "epoch"), "stretch"),
+        "linesBefore": ("line", (), "turn"),
+        "epochsBefore": ("epoch", ("store",), "stretch"),
+    }
+    return numbered.select(
+        *_STRETCH,
+        *(
+            F.max(of)
+            .over(Window.partitionBy(*_QUEUE, *group).orderBy(order).rangeBetween(Window.unboundedPreceding, -1))
+            .alias(name)
+            for name, (of, group, order) in before.items()
+        ),
     )
 
 
-def _with_previous(rows: DataFrame) -> DataFrame:
-    """First messages of each sequence with `before`, the sequence before it; null where anything may be missing."""
-    of_leaders = rows.where("led and time = 1")
-    previous = F.lag("sequence").over(_over("line", order=("sequence",)))
-    begin = F.when(F.col("line") != F.col("firstLine"), 0)
-    of_plain = rows.select("*", F.lag("queueOffset").over(_over("epoch", order=("queueOffset",))).alias("before"))
-    return of_leaders.select("*", F.coalesce(previous, begin).alias("before")).unionByName(of_plain.where("not led"))
+def _out_of_order(rows: DataFrame) -> DataFrame:
+    """The rows of `judged` that are at fault, each with one `kind` after the other."""
+    sequence = F.col("sequence")
+    behind = (sequence < F.col("top")) & (F.col("time") == 1)
+    behind |= (sequence < F.col("topInEpoch")) & (F.col("timeInEpoch") == 1)
+    older_leader = (F.col("leader") != _PLAIN) & (F.col("line") < F.col("topLine"))
+    stale = older_leader | (F.col("epoch") < F.col("topEpoch"))
+    kinds = {SWAP: behind, REPEAT: F.col("timeInEpoch") > 1, STALE: stale}
+    said = F.array_compact(F.array(*(F.when(is_so, kind) for kind, is_so in kinds.items())))
+    return rows.withColumn("kind", F.explode(said))
+
+
+def _missing(rows: DataFrame) -> DataFrame:
+    """The messages behind gaps, with `before`, the sequence before the gap.
+
+    Of leaders but a queue's first one sequences begin with 1; before others nothing is missed.
+    """
+    line = (*_QUEUE, "line")
+    first = F.min(F.struct(*_PLACE, "line")).over(Window.partitionBy(*line, "stretch"))
+    begun = rows.withColumn("stretch", stretch_of("sequence")).withColumn("first", first)
+    kept = at_gaps(begun, line, ("sequence", *_PLACE))
+    begin = F.when((F.col("line") >= 0) & (F.col("line") != F.col("firstLine")), 0)
+    return (
+        kept.withColumn("firstLine", F.min("first").over(Window.partitionBy(*_QUEUE))["line"])
+        .withColumn("before", F.coalesce("previous.sequence", begin))
+        .where(F.col("sequence") > F.col("before") + 1)
+    )
 
 
 def _unmarked(marked: DataFrame) -> DataFrame:
     """Messages without a mark behind one that has it in the same store."""
-    earlier = _before("epoch", _over("store", order=("physicalOffset",)))
-    return marked.select("*", earlier.alias("markedBefore")).where("epoch is null and markedBefore is not null")
+    queue = (*_QUEUE, "store")
+    first = marked.where("epoch is not null").groupBy(*queue).agg(F.min("physicalOffset").alias("firstMarked"))
+    plain = marked.where("epoch is null").join(F.broadcast(first), list(queue))
+    return plain.where(F.col("physicalOffset") > F.col("firstMarked"))

@@ -96,7 +96,7 @@ def _tiles(report: StoreReport) -> str:
 def _tables(report: StoreReport) -> Iterable[str]:
     yield table("Topics", _TOPIC_FIELDS, _topic_rows(report), "Latency is from born (producer's clock) to stored.")
     yield table("Queues", _QUEUE_FIELDS, _queue_rows(report))
-    gaps = [(gap.topic, gap.queueId, offsets_text(gap.firstMissing, gap.lastMissing), *gap[4:]) for gap in report.gaps]
+    gaps = [(gap.topic, gap.queueId, offsets_text(gap.firstMissing, gap.lastMissing), *gap[5:]) for gap in report.gaps]
     yield table("Gaps in queue offsets", _GAP_FIELDS, gaps, _cut(gaps, report.total("gaps")))
     duplicates = list(report.duplicates)
     note = _cut(duplicates, report.total("duplicate_keys"))

@@ -18,15 +18,15 @@ from twisted_mq.storage.columns.record_columns import intact_records
 from twisted_mq.storage.columns.walk import BATCH_ROWS
 from twisted_mq.storage.files.paths import StorePaths
 
-_CHAIN_BYTES = 1 << 18
-"""What is read of a run of records at a time."""
+PROBE_BYTES = 8 * 1024
+"""So many bytes say whether anything is written; longer runs of zeros inside bodies cost further reads."""
 
 
 def complete_end(store: Store, files: Sequence[LogFile]) -> int:
     """The physical offset behind the last whole record of these files; 0 without files."""
     for file in reversed(files):
         log = OpenLog(store, file)
-        if log.is_written(0, SEARCH_BYTES):
+        if log.is_written(0, PROBE_BYTES):
             return file.first_offset + _end_in(log)
     return files[0].first_offset if files else 0
 
@@ -57,9 +57,9 @@ def _end_in(log: OpenLog) -> int:
 def _written_end(log: OpenLog) -> int:
     """A position behind all but zero bytes; long runs of zeros inside a body can lead to a lower one."""
     low, high = 0, log.limit
-    while high - low > SEARCH_BYTES:
+    while high - low > PROBE_BYTES:
         middle = (low + high) // 2
-        if log.is_written(middle, SEARCH_BYTES):
+        if log.is_written(middle, PROBE_BYTES):
             low = middle
         else:
             high = middle
@@ -68,7 +68,7 @@ def _written_end(log: OpenLog) -> int:
 
 def _last_start(log: OpenLog, end: int) -> int:
     """Where a record begins not far before `end`; 0 where none does."""
-    step = 4 * SEARCH_BYTES
+    step = SEARCH_BYTES
     while step < 2 * end:
         start = next(log.records_from(max(0, end - step), end), None)
         if start is not None:
@@ -80,7 +80,7 @@ def _last_start(log: OpenLog, end: int) -> int:
 def _chain_end(log: OpenLog, position: int) -> int:
     """Where the run of whole records ends that begins there; a blank record ends its file."""
     while True:
-        window = log.window(position, _CHAIN_BYTES)
+        window = log.window(position, SEARCH_BYTES)
         records = intact_records(window, np.array(window.chained(0, window.size, BATCH_ROWS), np.int64))
         if len(records) and _has_end(window.data, int(records.properties[-1]), int(records.ends[-1])):
             position += int(records.ends[-1])

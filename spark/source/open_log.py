@@ -107,4 +107,4 @@ class OpenLog:
 
     def is_written(self, position: int, length: int) -> bool:
         """Whether any of these bytes is not zero."""
-        return bool(self.read(position, length).strip(b"\0"))
+        return bool(self.read_only(position, length).strip(b"\0"))

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+import attrs
 import pytest
 from pyspark.sql import SparkSession
 
@@ -104,7 +105,16 @@ def test_a_slave_with_another_record(session: SparkSession, captured: Callable[[
         audit(Stores.opened(session, [str(copy), captured("ha_master")]), 50, master)
 
 
-def test_the_order_of_queues(session: SparkSession, tmp_path: Path) -> None:
+def test_what_is_written_after_the_begin_is_no_fault(session: SparkSession, captured: Callable[[str], str]) -> None:
+    stores = Stores.opened(session, [captured("st")])
+    places = [row.physicalOffset for row in stores.messages(["physicalOffset"]).collect()]
+    earlier = attrs.evolve(stores, ends=dict.fromkeys(stores.ends, sorted(places)[len(places) // 2]))
+    found = audit(earlier, 50, None)
+    assert found.sound
+    assert found.figures[0].value == len([place for place in places if place < next(iter(earlier.ends.values()))])
+
+
+def test_the_order_of_queues(session: SparkSession, tmp_path: Path, captured: Callable[[str], str]) -> None:
     planted = OrderedStores(tmp_path)
     planted.send("a", 1, 0, [1, 2, 5])
     planted.send("b", 2, 0, [6], base=6)
@@ -115,4 +125,6 @@ def test_the_order_of_queues(session: SparkSession, tmp_path: Path) -> None:
     assert [(row[names.index("kind")], row[names.index("first")], row[names.index("last")]) for row in faults.rows] == [
         ("gap", 3, 4)
     ]
+    assert {row[names.index("store")] for row in faults.rows} == {str(tmp_path / "a")}
     assert not found.sound
+    assert totals(order(Stores.opened(session, [captured("st")]), 50)) == {"Terms": 0, "Faults": 0}

@@ -35,8 +35,8 @@ def test_text_json_page_and_exit_code(session: SparkSession, writer: StoreWriter
         "gaps\t1",
         "missing offsets\t2",
         "Gaps: 1",
-        "topic\tqueueId\tfirstMissing\tlastMissing\tmissing\tafterPhysicalOffset\tbeforePhysicalOffset",
-        f"Orders\t0\t2\t3\t2\t{writer.positions[1]}\t{writer.positions[2]}",
+        "store\ttopic\tqueueId\tfirstMissing\tlastMissing\tmissing\tafterPhysicalOffset\tbeforePhysicalOffset",
+        f"{store}\tOrders\t0\t2\t3\t2\t{writer.positions[1]}\t{writer.positions[2]}",
     ]
     assert store in html.read_text()
     done = CliRunner().invoke(mq, ["spark", "volume", store, "--json", "--limit", "1"])

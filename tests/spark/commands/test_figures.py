@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,11 @@ from twisted_mq.spark.commands import consumers, contents
 from twisted_mq.spark.commands.search import search
 from twisted_mq.spark.commands.stores import Stores
 from twisted_mq.spark.findings.findings import Findings
-from twisted_mq.spark.jobs import gaps as gaps_job
+from twisted_mq.spark.jobs import stretches
+from twisted_mq.spark.jobs.topics import TopicKind, topic_kind
+from twisted_mq.storage.files.paths import StorePaths
+from twisted_mq.storage.store_reader import StoreReader
+from twisted_mq.storage.tools.config_check import consumer_offsets
 from twisted_mq.storage.tools.sizes import measure
 
 HOUR_MS = BORN_MS - BORN_MS % 3_600_000
@@ -57,7 +62,7 @@ def test_volume_is_what_mq_store_sizes_says(session: SparkSession, captured: Cal
 
 
 def test_gaps_and_duplicates(stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gaps_job, "STRETCH_OFFSETS", 2)
+    monkeypatch.setattr(stretches, "STRETCH_OFFSETS", 2)
     found = contents.gaps(stores, 50)
     assert (figures(found), found.sound) == ({"gaps": 1, "missing offsets": 2}, False)
     assert rows(found, "Gaps", "topic", "queueId", "firstMissing", "lastMissing") == [("Orders", 0, 3, 4)]
@@ -135,6 +140,41 @@ def test_transactions_of_a_recorded_store(session: SparkSession, captured: Calla
     late = rows(found, "Timers", "topic", "delivered", "waiting")
     assert ("CapDelay", 3, 1) in late and ("%RETRY%CG_retry", 6, 0) in late
     assert found.sound
+
+
+def test_a_recorded_store_says_what_its_records_and_mq_store_sizes_say(
+    session: SparkSession, captured: Callable[[str], str]
+) -> None:
+    path = captured("st")
+    stores, said, messages = Stores.opened(session, [path]), measure(path), list(StoreReader(path).messages())
+    counts = {topic: one.messages for topic, one in said.topics.items() if one.messages}
+    assert dict(rows(contents.latency(stores, 50, ("topic",)), "By topic", "topic", "messages")) == counts
+    dead = consumers.dead_letters(stores, 50, "hour", 1000)
+    assert figures(dead) == {
+        "dead letters": counts["%DLQ%CG_retry"],
+        "retries": sum(count for topic, count in counts.items() if topic.startswith("%RETRY%")),
+        "storms": 0,
+    }
+    kept = contents.retention(stores, 50, (0,), None)
+    deletable = said.files[:-1]
+    assert rows(kept, "Gone", "files", "bytes") == [(len(deletable), sum(file.record_bytes for file in deletable))]
+    unread = {f"{topic}@{group}" for topic, group in rows(kept, "Gone and not read", "topic", "group")}
+    assert unread == set[str]().union(*(file.unread for file in deletable))
+    left = [
+        (key, queue)
+        for key, queues in consumer_offsets(StorePaths(path)).items()
+        for queue, offset in queues.items()
+        for one in messages
+        if (one.topic, one.queue_id) == (key.partition("@")[0], queue) and one.queue_offset >= offset
+    ]
+    assert figures(consumers.lag(stores, 50, "hour"))["messages not read"] == len(left) > 0
+    sends = {
+        (one.topic, one.unique_key, one.reconsume_times, one.queue_id, one.store_timestamp)
+        for one in messages
+        if one.unique_key and topic_kind(one.topic) is not TopicKind.SYSTEM
+    }
+    again = [key for key, times in Counter(send[:3] for send in sends).items() if times > 1]
+    assert figures(contents.duplicates(stores, 50))["keys sent again"] == len(again)
 
 
 def test_a_key_is_found_by_scanning_where_there_is_no_index(stores: Stores) -> None:

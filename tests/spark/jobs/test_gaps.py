@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -23,12 +24,22 @@ def test_a_gap_names_its_neighbours(session: SparkSession, writer: StoreWriter) 
     places = writer.positions
     store = writer.write()
     assert found(session, store) == [
-        ("Orders", 0, 7, 8, 2, places[1], places[2]),
-        ("Orders", 0, 11, 19, 9, places[3], places[4]),
+        (store, "Orders", 0, 7, 8, 2, places[1], places[2]),
+        (store, "Orders", 0, 11, 19, 9, places[3], places[4]),
     ]
     frame = session.read.format("rocketmq").load(store)
     sums = gaps.missing_by_queue(gaps.gaps(frame)).collect()
-    assert [tuple(row) for row in sums] == [("Orders", 0, 2, 11)]
+    assert [tuple(row) for row in sums] == [(store, "Orders", 0, 2, 11)]
+
+
+def test_queues_of_two_stores_are_two(session: SparkSession, writer: StoreWriter, tmp_path: Path) -> None:
+    other = StoreWriter(tmp_path / "other")
+    for one, offsets in ((writer, (0, 1, 4)), (other, (2, 3, 4))):
+        for offset in offsets:
+            one.append(queue_offset=offset)
+    stores = [one.write() for one in (writer, other)]
+    frame = session.read.format("rocketmq").load(stores)
+    assert [tuple(row)[:5] for row in gaps.gaps(frame).collect()] == [(stores[0], "Orders", 0, 2, 3)]
 
 
 def test_transactions_and_inner_batches_leave_no_gap(session: SparkSession, writer: StoreWriter) -> None:

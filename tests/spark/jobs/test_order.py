@@ -6,17 +6,27 @@ import random
 from pathlib import Path
 
 import attrs
-from pyspark.sql import SparkSession
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from tests.support.ordered_stores import OrderedStores
-from twisted_mq.spark.jobs import order
+from twisted_mq.spark.commands.stores import Stores
+from twisted_mq.spark.jobs import order, stretches
 from twisted_mq.storage.tools.order_audit import MEANINGS, OrderAudit, audit_order
 from twisted_mq.storage.tools.order_marks import read_marks
+
+WHOLE_QUEUES = 1 << 18
+
+
+def numbered(session: SparkSession, stores: list[str]) -> DataFrame:
+    opened = Stores.opened(session, stores)
+    return order.numbered(opened.messages(order.COLUMNS), [store.name for store in opened.ends])
 
 
 def judged(session: SparkSession, stores: list[str]) -> tuple[list[tuple[object, ...]], list[tuple[object, ...]]]:
     """Rows of terms and of faults."""
-    messages = order.load_stores(session, stores).cache()
+    messages = numbered(session, stores).cache()
     terms, faults = (sorted(map(tuple, job(messages).collect()), key=repr) for job in (order.terms, order.faults))
     messages.unpersist()
     return terms, faults
@@ -28,7 +38,11 @@ def expected(audit: OrderAudit, stores: list[str]) -> tuple[list[tuple[object, .
     return sorted(terms, key=repr), sorted(faults, key=repr)
 
 
-def test_a_sound_queue_and_each_planted_fault(session: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("offsets", [WHOLE_QUEUES, 2])
+def test_a_sound_queue_and_each_planted_fault(
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, offsets: int
+) -> None:
+    monkeypatch.setattr(stretches, "STRETCH_OFFSETS", offsets)
     stores = OrderedStores(tmp_path)
     stores.send("a", 1, 0, range(1, 6), topic="Sound")
     stores.send("b", 2, 0, range(4, 9), base=4, topic="Sound")
@@ -64,7 +78,8 @@ def test_a_sound_queue_and_each_planted_fault(session: SparkSession, tmp_path: P
     assert judged(session, paths) == expected(audit, paths)
 
 
-def test_random_stores(session: SparkSession, tmp_path: Path) -> None:
+def test_random_stores(session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stretches, "STRETCH_OFFSETS", 3)
     random_numbers = random.Random(7)
     stores = OrderedStores(tmp_path)
     for topic in range(40):
@@ -78,3 +93,29 @@ def test_random_stores(session: SparkSession, tmp_path: Path) -> None:
     audit = audit_order(read_marks(paths))
     assert {fault.kind for fault in audit.faults} == set(MEANINGS)
     assert judged(session, paths) == expected(audit, paths)
+
+
+def test_one_long_queue_is_many_tasks_and_faults_at_their_borders_are_found(
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sequences = [*range(1, 97)]
+    sequences[7:9] = [9, 8]  # swapped across the border of two stretches of eight
+    sequences[16] = 16  # again behind the border, in place of 17
+    del sequences[40:56]  # two whole stretches are missing
+    planted = OrderedStores(tmp_path)
+    planted.send("a", 1, 0, sequences)
+    planted.send("a", 3, 2, range(1, 25))
+    planted.send("a", 2, 1, [1])  # of an older epoch and leader, two stretches behind the newer ones' first
+    planted.put("a", {})
+    paths = planted.write()
+    monkeypatch.setattr(stretches, "STRETCH_OFFSETS", 8)
+    session.conf.set("spark.sql.adaptive.enabled", "false")
+    try:
+        tasks = order.judged(numbered(session, paths)).groupBy(F.spark_partition_id()).count().collect()
+        assert len(tasks) == 2 and min(task["count"] for task in tasks) > 0
+        audit = audit_order(read_marks(paths))
+        found = judged(session, paths)
+    finally:
+        session.conf.unset("spark.sql.adaptive.enabled")
+    assert {fault.kind for fault in audit.faults} == {"gap", "repeat", "stale", "swap", "unmarked"}
+    assert found == expected(audit, paths)

@@ -52,8 +52,8 @@ def test_gaps_duplicates_and_damage_are_listed() -> None:
         report(topic("Orders", duplicate_keys=70), damage=(damage,)),
         duplicates=(Row("Orders", "KEY", 0, 2, 1, 100, 900),),
     )
-    gap = Row("topic", "queueId", "firstMissing", "lastMissing", "missing", "after", "before")
-    text = page(attrs.evolve(full, gaps=(gap("Orders", 0, 5, 7, 3, 1000, 1200),)), "<svg></svg>")
+    gap = Row("store", "topic", "queueId", "firstMissing", "lastMissing", "missing", "after", "before")
+    text = page(attrs.evolve(full, gaps=(gap("/store", "Orders", 0, 5, 7, 3, 1000, 1200),)), "<svg></svg>")
     rows = Rows(text).rows
     assert ["Orders", "0", "5..7", "3", "1000", "1200"] in rows
     assert ["Orders", "KEY", "0", "2", "1", "100", "900"] in rows

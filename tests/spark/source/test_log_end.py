@@ -78,7 +78,7 @@ def test_few_bytes_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     read: list[int] = []
     monkeypatch.setattr(OpenLog, "_read", _counting(OpenLog._read, read))
     assert end_of(writer.write()) == writer.position
-    assert sum(read) < 2 << 20
+    assert sum(read) < 1 << 20
 
 
 def _counting(read, counts):  # type: ignore[no-untyped-def]
