@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.spark.java import SHORT_LIVED
 from tests.spark.live.brokers import Broker
 from tests.spark.read_counts import ReadCounts, read_counts
 from tests.spark.stores import StoreWriter
@@ -15,8 +16,6 @@ from tests.support.captures import unpack_store
 from tests.support.embedded import EmbeddedProcess
 from twisted_mq.spark.session import SETTINGS, local_session
 
-SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
-"""For a Java that ends before its best code would pay."""
 __all__ = ["ReadCounts", "read_counts"]
 
 

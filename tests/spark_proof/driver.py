@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
 
-from tests.spark.conftest import SHORT_LIVED
+from tests.spark.java import INTERPRETED, SHORT_LIVED
 from twisted_mq.spark.session import SETTINGS, local_session
 
 LOOK_SECONDS = 0.5
@@ -102,6 +102,7 @@ def main(job: str, text: str) -> None:
         "spark.driver.extraJavaOptions": f"{SETTINGS['spark.driver.extraJavaOptions']} {SHORT_LIVED}",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "100",
+        **INTERPRETED,
     }
     JOBS[job](local_session(f"proof-{job}", cores=f"2,{spec['tries']}", settings=settings), spec)
 

@@ -1,6 +1,6 @@
 """Reads beside a live broker: each an exact prefix of what it acknowledged, and no damage that there is not.
 
-    .venv/bin/python -m tests.spark_proof.reads [--seconds 600] [--reads 500] [--rate 400] [--store DIR] [--direct]
+    .venv/bin/python -m tests.spark_proof.reads [--seconds 600] [--reads 500] [--rate 400] [--store DIR] [--direct | --mixed]
 
 A broker in a process of its own takes batches of 1 to 8 messages of 0 to 600 bytes in two queues, into log files of 16 MiB.
 Meanwhile Spark reads its store again and again, in turns as one writes it, in many tasks, and through the consume queues, with
@@ -86,6 +86,8 @@ class Checker:
     senders: list[Sender]
     bodies: dict[int, list[bytes]] = attrs.field(factory=lambda: {queue: [] for queue in QUEUES})
     reads: list[tuple[int, bytes]] = attrs.field(factory=list)
+    inside: int = 0
+    """How many of them were Spark's."""
     last: np.ndarray | None = None
 
     def check(self, rows: pa.Table, before: list[int]) -> None:
@@ -131,8 +133,16 @@ def read(session: SparkSession | None, store: str, options: dict[str, str]) -> p
     return pa.Table.from_batches(batches, arrow_schema(said.columns))
 
 
-def prove(session: SparkSession | None, server: EmbeddedProcess, seconds: float, reads: int, rate: float) -> str:
-    """Raises AssertionError where a read is not what it should be."""
+def prove(
+    session: SparkSession | None,
+    server: EmbeddedProcess,
+    seconds: float,
+    reads: int,
+    rate: float,
+    *,
+    mixed: bool = False,
+) -> str:
+    """Raises AssertionError where a read is not what it should be. `mixed`: a read that is late is made without Spark."""
     broker = Broker(server.name_server, server.broker)
     broker.topic(len(QUEUES), TOPIC)
     senders = [Sender(broker, queue, rate / len(QUEUES)) for queue in QUEUES]
@@ -143,9 +153,13 @@ def prove(session: SparkSession | None, server: EmbeddedProcess, seconds: float,
     try:
         while not all(sender.acknowledged for sender in senders):
             time.sleep(0.01)
-        for options in itertools.cycle(KINDS):
+        kinds = {used: itertools.cycle(KINDS) for used in (session, None)}
+        while True:
+            late = began + seconds * (len(checker.reads) + 1) / reads < time.monotonic()
+            used = None if mixed and late else session
             before = [sender.acknowledged for sender in senders]
-            checker.check(read(session, server.store, options), before)
+            checker.check(read(used, server.store, next(kinds[used])), before)
+            checker.inside += used is not None
             print(f"\r{len(checker.reads)} reads", end="", file=sys.stderr, flush=True)
             due = began + seconds * len(checker.reads) / reads - time.monotonic()
             if len(checker.reads) >= reads and due <= 0:
@@ -165,8 +179,8 @@ def prove(session: SparkSession | None, server: EmbeddedProcess, seconds: float,
     size = int(checker.last[-1])
     grew = sum(one < two for (one, _), (two, _) in itertools.pairwise(checker.reads))
     return (
-        f"{len(checker.reads)} reads in {passed:.0f} s, {grew} of them longer than the one before, the last of "
-        f"{len(last):,} rows in {size / 1e6:.0f} MB of log: each a prefix of what was acknowledged, no damage"
+        f"{len(checker.reads)} reads in {passed:.0f} s, {checker.inside} inside Spark, {grew} of them longer than the one "
+        f"before, the last of {len(last):,} rows in {size / 1e6:.0f} MB of log: each a prefix of what was acknowledged, no damage"
     )
 
 
@@ -176,14 +190,16 @@ def main() -> None:
     parser.add_argument("--reads", type=int, default=500, help="at least so many")
     parser.add_argument("--rate", type=float, default=400, help="messages a second")
     parser.add_argument("--store", help="where the store is made for the time of the run")
-    parser.add_argument("--direct", action="store_true", help="in this process, by what Spark's driver and tasks call")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--direct", action="store_true", help="in this process, by what Spark's driver and tasks call")
+    how.add_argument("--mixed", action="store_true", help="inside Spark, and directly where one would come late")
     arguments = parser.parse_args()
     session = None if arguments.direct else local_session("reads", 2)
     with (
         tempfile.TemporaryDirectory(dir=arguments.store) as store,
         EmbeddedProcess(store, options=(f"mapped_file_size_commit_log={LOG_FILE_BYTES}",)) as server,
     ):
-        print(prove(session, server, arguments.seconds, arguments.reads, arguments.rate))
+        print(prove(session, server, arguments.seconds, arguments.reads, arguments.rate, mixed=arguments.mixed))
     if session is not None:
         session.stop()
 
