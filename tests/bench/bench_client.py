@@ -40,13 +40,16 @@ from tests.bench.client_sides import BATCH, BODY, SENDERS
 
 JAVA, CPP = "java", "cpp"
 PYTHON_SIDES = ("deferred", "aio", "uvloop", "blocking")
-SIDES = (JAVA, CPP, *PYTHON_SIDES)
+FUTURES = "futures"
+"""Plain calls again, of one thread that does not wait for each."""
+WAITING = (JAVA, CPP, *PYTHON_SIDES)
+SIDES = (*WAITING, FUTURES)
 LOADS: Mapping[str, tuple[str, ...]] = {
-    "one": SIDES,
+    "one": WAITING,
     "many": SIDES,
-    "window": (JAVA, CPP, "deferred", "aio", "uvloop"),
-    "batch": SIDES,
-    "listen": SIDES,
+    "window": (JAVA, CPP, "deferred", "aio", "uvloop", FUTURES),
+    "batch": WAITING,
+    "listen": WAITING,
     "iterate": ("aio", "uvloop", "blocking"),
 }
 """Load -> who has it."""

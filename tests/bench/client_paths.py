@@ -7,8 +7,10 @@ in every figure alike.
 from __future__ import annotations
 
 import asyncio
+import collections
 import socket
 from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
 from functools import partial
 from typing import Any
 
@@ -20,6 +22,7 @@ from twisted.python.failure import Failure
 from tests.bench.canned_broker import BATCH, BODY, TOPIC, CannedBroker
 from tests.bench.count_paths import CountedPath, Prepared
 from twisted_mq import aio, blocking, client
+from twisted_mq.blocking import loop_thread
 from twisted_mq.client import (
     ClientOptions,
     ConsumeFromWhere,
@@ -27,6 +30,7 @@ from twisted_mq.client import (
     ConsumeStatus,
     Message,
     ProducerOptions,
+    SendResult,
     SendStatus,
 )
 
@@ -143,13 +147,20 @@ def prepare_asyncio_sends(folder: str, count: int, senders: int) -> Prepared:
     return Prepared(call, range(count), close=close)
 
 
-def prepare_plain_sends(folder: str, count: int) -> Prepared:
-    """Calls of one thread."""
+def plain_producer() -> tuple[blocking.Producer, CannedBroker]:
+    """Started; its thread leaves the loop to who sends, however long valgrind makes that take."""
+    loop_thread.REST_SECONDS = 600.0
     broker = CannedBroker()
     producer = blocking.Producer(broker.address, group="g", options=SENDING, client_options=PATIENT)
     producer.start()
     loop = producer._reactor.loop
     loop.call_soon_threadsafe(broker.serve, loop.add_reader)
+    return producer, broker
+
+
+def prepare_plain_sends(folder: str, count: int) -> Prepared:
+    """Calls of one thread."""
+    producer, broker = plain_producer()
 
     def close() -> None:
         producer.stop()
@@ -157,6 +168,25 @@ def prepare_plain_sends(folder: str, count: int) -> Prepared:
 
     def call(_: int) -> int:
         return sum(producer.send(Message(TOPIC, BODY)).status is SendStatus.SEND_OK for _ in range(TURNS))
+
+    return Prepared(call, range(count), close=close)
+
+
+def prepare_futures(folder: str, count: int) -> Prepared:
+    """As many sends of one thread, which waits for the oldest of those that are under way."""
+    producer, broker = plain_producer()
+    sent: collections.deque[Future[SendResult]] = collections.deque()
+
+    def close() -> None:
+        producer.stop()
+        broker.close()
+
+    def send_one() -> bool:
+        sent.append(producer.send_async(Message(TOPIC, BODY)))
+        return len(sent) <= IN_FLIGHT or sent.popleft().result().status is SendStatus.SEND_OK
+
+    def call(_: int) -> int:
+        return sum(send_one() for _ in range(IN_FLIGHT * TURNS))
 
     return Prepared(call, range(count), close=close)
 
@@ -265,6 +295,7 @@ CLIENT_PATHS = (
     _sends("client: send, plain calls", prepare_plain_sends, 1),
     _sends("client: 64 sends, Deferreds", partial(prepare_deferred_sends, senders=IN_FLIGHT), IN_FLIGHT),
     _sends("client: 64 sends, asyncio", partial(prepare_asyncio_sends, senders=IN_FLIGHT), IN_FLIGHT),
+    _sends("client: 64 sends, futures", prepare_futures, IN_FLIGHT),
     _backlog("client: listener, 32 a call", partial(prepare_deferred_listener, messages_a_call=BATCH)),
     _backlog("client: listener, 1 a call", partial(prepare_deferred_listener, messages_a_call=1)),
     _backlog("client: iteration, asyncio", prepare_asyncio_iteration),

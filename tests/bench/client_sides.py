@@ -9,6 +9,7 @@ processor time of this process a message, from the first message on.
 from __future__ import annotations
 
 import asyncio
+import collections
 import itertools
 import json
 import resource
@@ -21,7 +22,7 @@ from typing import Any, cast
 import attrs
 from twisted.internet import defer
 
-from twisted_mq.client import ConsumeFromWhere, ConsumerOptions, ConsumeStatus, Message, ProducerOptions
+from twisted_mq.client import ConsumeFromWhere, ConsumerOptions, ConsumeStatus, Message, ProducerOptions, SendStatus
 
 BODY = b"x" * 128
 BATCH = 32
@@ -270,6 +271,24 @@ def blocking_send(namesrv: str, task: Task) -> dict[str, float]:
         return in_threads(SENDERS[task.load], repeated(task.seconds, work)).result()
 
 
+def send_by_futures(namesrv: str, task: Task) -> dict[str, float]:
+    """One thread, which waits for the oldest of so many."""
+    from twisted_mq.blocking import Producer
+
+    sent: collections.deque[Any] = collections.deque()
+    with Producer(namesrv, group=task.group, options=SENDING) as producer:
+        producer.send(Message(task.topic, BODY))
+        measure = Measure()
+        measure.begin()
+        while time.monotonic() < measure.began + task.seconds:
+            if len(sent) == SENDERS[task.load]:
+                sent.popleft().result()
+                measure.count += 1
+            sent.append(producer.send_async(Message(task.topic, BODY)))
+        measure.count += sum(one.result().status is SendStatus.SEND_OK for one in sent)
+        return measure.result()
+
+
 def blocking_consume(namesrv: str, task: Task) -> dict[str, float]:
     from twisted_mq.blocking import PushConsumer
 
@@ -300,6 +319,10 @@ def blocking_consume(namesrv: str, task: Task) -> dict[str, float]:
 
 def blocking(namesrv: str) -> None:
     serve(lambda task: (blocking_send if task.load in SENDERS else blocking_consume)(namesrv, task))
+
+
+def futures(namesrv: str) -> None:
+    serve(lambda task: send_by_futures(namesrv, task))
 
 
 def cpp(namesrv: str) -> None:
@@ -384,7 +407,7 @@ def serve(run: Callable[[Task], dict[str, float]]) -> None:
         answer(lambda line=line: run(Task.of(line)))  # type: ignore[misc]
 
 
-FACES = {"deferred": deferred, "aio": aio, "uvloop": uvloop, "blocking": blocking, "cpp": cpp}
+FACES = {"deferred": deferred, "aio": aio, "uvloop": uvloop, "blocking": blocking, "futures": futures, "cpp": cpp}
 
 
 if __name__ == "__main__":

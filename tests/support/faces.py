@@ -15,7 +15,8 @@ import pytest
 from twisted.internet import defer
 
 from twisted_mq.aio.loop_reactor import LoopReactor
-from twisted_mq.blocking.background import Call, LoopThread
+from twisted_mq.blocking.calls import Call
+from twisted_mq.blocking.loop_thread import LoopThread
 from twisted_mq.protocol.bodies import TopicConfig
 from twisted_mq.testing import EmbeddedCluster, OrderedCluster
 
@@ -31,7 +32,7 @@ class Served(Generic[Cluster]):
     """A cluster on a reactor of its own thread; `run` has a coroutine run there."""
 
     def __init__(self, make: Callable[[LoopReactor], Cluster]) -> None:
-        self.thread = LoopThread()
+        self.thread = LoopThread(stays=1)
         self.reactor = LoopReactor()
         self.do(self._enter)
         self.cluster = make(self.reactor)
@@ -52,7 +53,7 @@ class Served(Generic[Cluster]):
 
     def _call(self, work: Callable[[], defer.Deferred[Result]]) -> Result:
         """Also in a thread that runs a loop of its own, which stands still meanwhile."""
-        call: Call[Result] = Call(self.thread.soon)
+        call: Call[Result] = Call(self.thread)
         call.begin(work)
         return call.wait(SECONDS)
 

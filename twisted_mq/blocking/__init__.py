@@ -8,14 +8,15 @@ with PushConsumer("127.0.0.1:9876", group="audit", topics={"Orders": "*"}) as co
     for message in consumer.messages(timeout=10):
         message.ack()  # or message.retry(delay_level=3)
 
-One thread in the background does the work of all; it lives while something is started. Calls may come from any thread. They
-raise ClientStateError in a thread that runs an event loop, which they would stop: there twisted_mq.aio belongs.
+Whoever waits does the work of all meanwhile, else a thread in the background does, which lives while something is started.
+Calls may come from any thread. They raise ClientStateError in a thread that runs an event loop, which they would stop: there
+twisted_mq.aio belongs.
 """
 
 import importlib
 from typing import TYPE_CHECKING
 
-from twisted_mq.blocking.background import CallTimedOut
+from twisted_mq.blocking.calls import CallTimedOut
 from twisted_mq.blocking.lite_pull_consumer import LitePullConsumer
 from twisted_mq.blocking.mq_client import MQClient
 from twisted_mq.blocking.producer import Producer, TransactionProducer

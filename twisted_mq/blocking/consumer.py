@@ -27,7 +27,6 @@ class Iterates(Member, Generic[MessageT]):
 
     _finish_seconds = 5.0
     _failed = False
-    _listens = False
     _stopper = threading.main_thread()
 
     @abc.abstractmethod
@@ -55,7 +54,7 @@ class Iterates(Member, Generic[MessageT]):
 
     def _check_iterated(self) -> None:
         self._check_begun()
-        if self._listens:
+        if self.listens:
             raise ClientStateError("this consumer has a listener: its messages go there, there is nothing to iterate")
 
 
@@ -82,7 +81,7 @@ class Consumer(Iterates[MessageT]):
     def listen_to_queues(self, listener: QueuesChanged | None) -> None:
         """Have (topic, all its queues, those that are ours now) told whenever ours change.
 
-        It is called on the background thread and must not block; what it raises is logged.
+        It is called where the client runs just then and must not block; what it raises is logged.
         """
         self._do(lambda: self._core.listen_to_queues(listener))
 

@@ -12,7 +12,9 @@ from twisted.internet import defer
 from twisted.python.failure import Failure
 
 from twisted_mq.aio.loop_reactor import LoopReactor
-from twisted_mq.blocking.background import Call, LoopThread, background
+from twisted_mq.blocking.background import background
+from twisted_mq.blocking.calls import Call
+from twisted_mq.blocking.loop_thread import LoopThread
 from twisted_mq.client.consuming.deliveries import Act
 from twisted_mq.client.core import mq_client
 from twisted_mq.client.core.client_options import ClientOptions
@@ -52,6 +54,8 @@ class Member(abc.ABC):
     """The life of a producer or consumer: `with`, or `start` and `stop`. Its calls may come from any thread."""
 
     _finish_seconds = 3.0
+    listens = False
+    """Whether messages go to a listener."""
 
     def __init__(self, client: MQClient | None) -> None:
         self._reactor = client.reactor if client is not None else LoopReactor()
@@ -62,18 +66,20 @@ class Member(abc.ABC):
 
     @abc.abstractmethod
     def _start(self) -> defer.Deferred[None]:
-        """Of the core, on the background thread."""
+        """Of the core, in the loop."""
 
     @abc.abstractmethod
     def _stop(self, finish_seconds: float) -> defer.Deferred[None]:
-        """Of the core, on the background thread."""
+        """Of the core, in the loop."""
 
     def start(self, timeout: float | None = None) -> None:
         """Begin. A start that fails or takes longer than `timeout` seconds (CallTimedOut) leaves nothing behind."""
         with self._life:
             thread = background().enter(self)
             try:
-                thread.begin(self._enter).wait(timeout)
+                call: Call[None] = Call(thread)
+                call.begin(self._enter)
+                call.wait(timeout)
             except BaseException:
                 background().leave(self)
                 raise
@@ -98,7 +104,10 @@ class Member(abc.ABC):
                 return
             seconds = self._finish_seconds if finish_seconds is None else finish_seconds
             try:
-                thread.begin(lambda: self._stop(seconds).addBoth(self._left)).wait_to_its_end()
+                thread.check_caller()
+                call: Call[None] = Call(thread)
+                call.begin(lambda: self._stop(seconds).addBoth(self._left))
+                call.wait_to_its_end()
             finally:
                 self._thread = None
                 background().leave(self)
@@ -117,7 +126,7 @@ class Member(abc.ABC):
         self.stop()
 
     def _checked(self) -> LoopThread:
-        """The background thread. Raises ClientStateError where this is not running, or the calling thread runs a loop."""
+        """The loop. Raises ClientStateError where this is not running, or the calling thread runs a loop."""
         thread = self._thread
         if thread is None:
             raise ClientStateError(f"this {type(self).__name__} is not running: `with` or start() comes first")
@@ -125,7 +134,7 @@ class Member(abc.ABC):
         return thread
 
     def _new_call(self) -> Call[Any]:
-        return Call(self._checked().soon)
+        return Call(self._checked())
 
     def _act(self) -> Act:
         return self._checked().soon
@@ -141,7 +150,7 @@ class Member(abc.ABC):
         return self._call(work, None if timeout is None else timeout + ANSWER_SECONDS)
 
     def _do(self, function: Callable[[], Result]) -> Result:
-        """What the function returns: called on the background thread, or here before the start."""
+        """What the function returns: called in the loop, or here before the start."""
         if self._thread is None:
             return function()
         return self._call(lambda: defer.execute(function))

@@ -132,7 +132,7 @@ class OrderedConsumer(Iterates[ReceivedMessage]):
             self._reactor, group, namesrv, coordinator=coordinator, client=self._shared, options=options,
             client_options=client_options, instance_name=instance_name, ip=ip,
         )  # fmt: skip
-        self._listens = False
+        self.listens = False
         self._deliveries: AnyDeliveries = Deliveries(
             self._reactor, group, ORDERED, limit=math.inf, timeout_seconds=core.options.consume_timeout_seconds
         )
@@ -155,7 +155,7 @@ class OrderedConsumer(Iterates[ReceivedMessage]):
         """
         threads = self._threads
         self._core.listen(lambda messages, context: threads.call(listener, messages, context))
-        self._listens = True
+        self.listens = True
 
     def on_lead(self, listener: Told) -> None:
         """Call `listener(topic, unit, leads)` when this consumer becomes the active one of a unit or is it no longer.
@@ -170,7 +170,7 @@ class OrderedConsumer(Iterates[ReceivedMessage]):
         return self._received.messages(timeout)
 
     def _start(self) -> defer.Deferred[None]:
-        if not self._listens:
+        if not self.listens:
             core = self._core
             core.options = one_by_one(core.options)
             core.listen(self._deliveries.listener)

@@ -9,12 +9,14 @@ with Producer("127.0.0.1:9876", group="orders") as producer:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
 from typing import TypeVar
 
 from twisted.internet import defer
 
-from twisted_mq.blocking.background import Call
+from twisted_mq.blocking.calls import Call
 from twisted_mq.blocking.mq_client import Member, MQClient
+from twisted_mq.blocking.pending import Pending, Window
 from twisted_mq.client.core.client_metrics import ProducerMetrics
 from twisted_mq.client.core.client_options import ClientOptions
 from twisted_mq.client.producing import producer, transaction_producer
@@ -56,6 +58,7 @@ class Producer(Member):
             self._reactor, group, namesrv, client=self._shared, options=options,
             client_options=client_options, namespace=namespace, instance_name=instance_name, ip=ip,
         )  # fmt: skip
+        self._window = Window(self._core.options.max_in_flight)
 
     @property
     def group(self) -> str:
@@ -81,6 +84,22 @@ class Producer(Member):
         """
         return self._ask(lambda: self._core.send(message, queue, timeout_seconds=timeout), timeout)
 
+    def send_async(
+        self, message: Message, queue: MessageQueue | None = None, *, timeout: float | None = None
+    ) -> Future[SendResult]:
+        """As `send`, without waiting for the answer: many messages of one thread are under way at the same time.
+
+        The future's `result()` is what `send` returns, or raises. The message must stay as it is until the future is done,
+        and nobody takes it back: `cancel()` does nothing. Waits only while more are under way than `max_in_flight` says.
+        Functions of `add_done_callback` are called where the client runs just then, and must not block. A producer that stops
+        lets them end as it does all sends.
+        """
+        thread = self._checked()
+        pending: Pending[SendResult] = Pending(thread)
+        thread.soon(pending.begin, lambda: self._core.send(message, queue, timeout_seconds=timeout))
+        self._window.add(pending)
+        return pending
+
     def send_by_key(
         self,
         message: Message,
@@ -91,7 +110,7 @@ class Producer(Member):
     ) -> SendResult:
         """Send to the queue the selector takes for `key`: messages of one key stay in order in one queue.
 
-        The selector is called on the background thread.
+        The selector is called where the client runs just then, and must not block.
         """
         return self._ask(lambda: self._core.send_by_key(message, key, selector, timeout_seconds=timeout), timeout)
 
@@ -175,6 +194,7 @@ class TransactionProducer(Producer):
             client=self._shared, options=options,
             client_options=client_options, namespace=namespace, instance_name=instance_name, ip=ip,
         )  # fmt: skip
+        self._window = Window(self._core.options.max_in_flight)
 
     def send_in_transaction(
         self,

@@ -74,7 +74,7 @@ class PushConsumer(Consumer[ReceivedMessage]):
             self._reactor, group, namesrv, client=self._shared, options=options,
             client_options=client_options, namespace=namespace, instance_name=instance_name, ip=ip,
         )  # fmt: skip
-        self._listens = False
+        self.listens = False
         self._orderly = orderly
         self._deliveries: AnyDeliveries = Deliveries(
             self._reactor, core.group, ORDERLY if orderly else CONCURRENTLY, limit=core.options.concurrency,
@@ -91,7 +91,7 @@ class PushConsumer(Consumer[ReceivedMessage]):
         A call that takes longer than the consume timeout goes on, and its messages come again. Nothing is iterated then.
         """
         self._core.listen(listener)
-        self._listens = True
+        self.listens = True
 
     def listen_orderly(self, listener: OrderlyListener) -> None:
         """As `listen`, with each queue's messages one call after the other, and by one member of the group only.
@@ -99,7 +99,7 @@ class PushConsumer(Consumer[ReceivedMessage]):
         The listener answers ConsumeOrderlyStatus. What it refuses is repeated, and holds its queue back meanwhile.
         """
         self._core.listen_orderly(listener)
-        self._listens = True
+        self.listens = True
 
     def messages(self, timeout: float | None = None) -> Iterator[ReceivedMessage]:
         """The messages as they come; the end when none came for `timeout` seconds, or at `stop`.
@@ -111,8 +111,8 @@ class PushConsumer(Consumer[ReceivedMessage]):
 
     def _start(self) -> defer.Deferred[None]:
         core = self._core
-        core.options = attrs.evolve(core.options, blocking_listener=self._listens)
-        if not self._listens:
+        core.options = attrs.evolve(core.options, blocking_listener=self.listens)
+        if not self.listens:
             core.options = one_by_one(core.options)
             listen = core.listen_orderly if self._orderly else core.listen
             listen(self._deliveries.listener)

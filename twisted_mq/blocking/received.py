@@ -25,7 +25,7 @@ _fields: Callable[[MessageExt], tuple[Any, ...]] = attrgetter(*(field.name for f
 
 
 class Background(Protocol):
-    """A member's way to the background thread."""
+    """A member's way to the loop."""
 
     def _call(self, work: Callable[[], defer.Deferred[Result]], timeout: float | None = None) -> Result:
         """What the work comes to."""

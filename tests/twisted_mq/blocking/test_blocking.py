@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import queue
 import threading
 import time
+from concurrent.futures import as_completed
 from typing import Any
 
 import pytest
@@ -25,11 +27,13 @@ from twisted_mq.blocking import (
     MQClient,
     NameServerUnreachable,
     Producer,
+    ProducerOptions,
     PushConsumer,
     SendStatus,
     TransactionProducer,
     TransactionState,
 )
+from twisted_mq.blocking.pending import Pending
 
 FACES = [Producer, PushConsumer, LitePullConsumer]
 FIRST = ConsumerOptions(consume_from_where=ConsumeFromWhere.FIRST_OFFSET)
@@ -95,6 +99,43 @@ def test_threads_share_a_producer(cluster: ServedCluster, group: str) -> None:
 
         in_threads(4, work)
     assert sorted(offsets) == list(range(100))
+
+
+def test_many_messages_of_one_thread_are_under_way_together(cluster: ServedCluster, group: str) -> None:
+    topic = cluster.topic()
+    options = ProducerOptions(max_in_flight=64)
+    told: queue.SimpleQueue[int] = queue.SimpleQueue()
+    with Producer(cluster.namesrv, group=group, options=options) as producer:
+        producer.send(Message(topic, b"first"))
+        sent = [producer.send_async(Message(topic, b"%d" % number)) for number in range(200)]
+        sent[-1].add_done_callback(lambda future: told.put(future.result().queue_offset))
+        assert sorted(one.result().queue_offset for one in sent) == list(range(1, 201))
+        assert told.get(timeout=60) in range(1, 201)
+        later = [producer.send_async(Message(topic, b"x")) for _ in range(8)]
+        assert [one.exception() for one in as_completed(later, timeout=60)] == [None] * 8
+
+
+def test_futures_have_the_errors_of_the_client(cluster: ServedCluster, group: str) -> None:
+    with Producer(cluster.namesrv, group=group) as producer:
+        refused = producer.send_async(Message("T", b""))
+        assert isinstance(refused.exception(), MessageIllegal)
+        with pytest.raises(MessageIllegal, match="the body is empty"):
+            refused.result()
+        assert (refused.cancel(), refused.cancelled(), refused.running()) == (False, False, False)
+        waits = Pending[None](producer._checked())
+        producer._act()(waits.begin, never)
+        with pytest.raises(TimeoutError):
+            waits.result(timeout=0.01)
+        assert waits.running()
+    with pytest.raises(ClientStateError, match="not running"):
+        producer.send_async(Message("T", b"x"))
+
+
+def test_a_producer_that_stops_lets_its_futures_end(cluster: ServedCluster, group: str) -> None:
+    topic = cluster.topic()
+    with Producer(cluster.namesrv, group=group) as producer:
+        sent = [producer.send_async(Message(topic, b"x")) for _ in range(100)]
+    assert sorted(one.result(timeout=0).queue_offset for one in sent) == list(range(100))
 
 
 def test_errors_are_those_of_the_client(cluster: ServedCluster, group: str) -> None:

@@ -1,0 +1,117 @@
+"""One plain call: its work runs in the loop, whoever runs that, and its caller waits."""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+import attrs
+from twisted.internet import defer
+from twisted.python.failure import Failure
+
+from twisted_mq.blocking.loop_thread import LoopThread, Waits
+from twisted_mq.client.core.errors import ClientError
+
+Result = TypeVar("Result")
+Answer = TypeVar("Answer")
+
+CANCEL_SECONDS = 10.0
+"""How long a call that was cancelled may take to end: a consumer's start tells brokers that it is gone."""
+
+
+class CallTimedOut(ClientError, TimeoutError):
+    """A call took longer than its `timeout`; it was given up, and may have had its effect."""
+
+
+@attrs.frozen
+class InCaller:
+    """A function that a call wants run in its caller's thread, which waits for the call anyway."""
+
+    function: Callable[[], object]
+    done: defer.Deferred[Any]
+
+
+class Call(Waits, Generic[Result]):
+    """`begin` and `wait` are for the caller's thread, in which the loop may run while it waits; the rest is for the loop."""
+
+    def __init__(self, thread: LoopThread) -> None:
+        super().__init__()
+        self._thread = thread
+        self._running: defer.Deferred[None] | None = None
+
+    def begin(self, work: Callable[[], defer.Deferred[Result]]) -> None:
+        """Have the loop begin."""
+        self._thread.soon(self._begin, work)
+
+    def _begin(self, work: Callable[[], defer.Deferred[Result]]) -> None:
+        try:
+            self._running = work().addBoth(self.tell)
+        except Exception:
+            self.tell(Failure())
+
+    def tell(self, outcome: Result | Failure | InCaller) -> None:
+        """Let the caller have it."""
+        self._thread.tell(self, outcome)
+
+    def in_caller(self, function: Callable[[], Answer]) -> defer.Deferred[Answer]:
+        """Have the caller's thread call a function."""
+        done: defer.Deferred[Any] = defer.Deferred()
+        self.tell(InCaller(function, done))
+        return done
+
+    def wait(self, timeout: float | None) -> Result:
+        """The result; raises what the work failed with, or CallTimedOut."""
+        try:
+            outcome = self._outcome(timeout)
+        except queue.Empty:
+            outcome = self._cancelled()
+            if isinstance(outcome, Failure):
+                raise CallTimedOut(f"no result within {timeout:g} s") from outcome.value
+        except BaseException:  # Ctrl-C
+            self._cancelled()
+            raise
+        if isinstance(outcome, Failure):
+            outcome.raiseException()
+        return outcome
+
+    def wait_to_its_end(self) -> Result:
+        """As `wait`, for work that must not be left half done: Ctrl-C is raised when it has ended, a second one at once."""
+        try:
+            outcome = self._outcome(None)
+        except BaseException:
+            self._outcome(None)
+            raise
+        if isinstance(outcome, Failure):
+            outcome.raiseException()
+        return outcome
+
+    def _outcome(self, timeout: float | None) -> Result | Failure:
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            outcome: Result | Failure | InCaller = self._thread.next_outcome(self, deadline)
+            if not isinstance(outcome, InCaller):
+                return outcome
+            self._run(outcome)
+
+    def _run(self, asked: InCaller) -> None:
+        soon = self._thread.soon
+        try:
+            result = asked.function()
+        except Exception:
+            soon(asked.done.errback, Failure())
+        else:
+            soon(asked.done.callback, result)
+
+    def _cancelled(self) -> Result | Failure:
+        """Cancel the work; how it ended all the same."""
+        self._thread.soon(self._cancel)
+        try:
+            return self._outcome(CANCEL_SECONDS)
+        except queue.Empty:
+            return Failure(defer.CancelledError())
+
+    def _cancel(self) -> None:
+        if self._running is not None:
+            self._running.cancel()

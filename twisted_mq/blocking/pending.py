@@ -1,0 +1,89 @@
+"""What a call that nobody waits for yet comes to."""
+
+from __future__ import annotations
+
+import collections
+import concurrent.futures
+import queue
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from twisted.internet import defer
+from twisted.python.failure import Failure
+
+from twisted_mq.blocking.loop_thread import LoopThread, Waits
+
+Result = TypeVar("Result")
+
+
+class Pending(concurrent.futures.Future[Result]):
+    """A future of the standard library's kind. Who waits for it by `result` runs the loop meanwhile, as callers do.
+
+    It can't be cancelled: what has begun may have had its effect.
+    """
+
+    def __init__(self, thread: LoopThread) -> None:
+        super().__init__()
+        self._thread = thread
+        self._is_done = False
+
+    def cancel(self) -> bool:
+        return False
+
+    def running(self) -> bool:
+        return not self._is_done
+
+    def begin(self, work: Callable[[], defer.Deferred[Result]]) -> None:
+        """In the loop."""
+        try:
+            work().addBoth(self._settle)
+        except Exception:
+            self._settle(Failure())
+
+    def _settle(self, result: Result | Failure) -> None:
+        if isinstance(result, Failure):
+            self.set_exception(result.value)
+        else:
+            self.set_result(result)
+        self._is_done = True
+
+    def result(self, timeout: float | None = None) -> Result:
+        self.wait(timeout)
+        return super().result(0)
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        self.wait(timeout)
+        return super().exception(0)
+
+    def wait(self, timeout: float | None = None) -> None:
+        """Until it is done, or the time is over. Raises ClientStateError, ForkedProcess, where it can't be done before."""
+        if (
+            self._is_done or self.done()
+        ):  # the first is quick, the second already holds for what is called when it is done
+            return
+        self._thread.check_caller()
+        call, deadline = Waits(), None if timeout is None else time.monotonic() + timeout
+        self.add_done_callback(lambda _: self._thread.tell(call, None))
+        try:
+            self._thread.next_outcome(call, deadline)
+        except queue.Empty:
+            return
+
+
+class Window:
+    """Of the calls that were begun so many are not done at a time: who begins one more waits for the oldest."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._begun: collections.deque[Pending[Any]] = collections.deque()
+
+    def add(self, pending: Pending[Any]) -> None:
+        """It has begun."""
+        self._begun.append(pending)
+        while len(self._begun) > self._size:
+            try:
+                oldest = self._begun.popleft()
+            except IndexError:  # in another thread
+                break
+            oldest.wait()
