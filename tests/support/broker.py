@@ -44,6 +44,7 @@ class MemoryTable:
     counts: dict[str, Any] = attrs.field(factory=dict)
     queues: dict[str, Any] = attrs.field(factory=dict)
     data_version: DataVersion = attrs.field(factory=DataVersion)
+    log_offset: int | None = 0
     saved: int = 0
 
     def save(self) -> bool:

@@ -40,6 +40,7 @@ from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import encode_header
 from twisted_mq.reactor_threads import InThread
 from twisted_mq.remoting.errors import RemotingConnectError, RemotingError
+from twisted_mq.storage.interfaces import IMessageStore
 from twisted_mq.storage.tables.config_tables import TOPIC_GROUP_SEPARATOR
 from twisted_mq.storage.tables.delay_offset_table import DelayOffsetTable
 
@@ -66,6 +67,7 @@ class SlaveParts(Protocol):
     groups: SubscriptionGroupManager
     offsets: ConsumerOffsetManager
     tables: BrokerTables
+    store: IMessageStore
     in_thread: InThread
 
     @property
@@ -110,7 +112,7 @@ class SlaveSynchronize:
         ]
         sync = self._sync
         results += [
-            await sync(RequestCode.GET_ALL_DELAY_OFFSET, _DELAYS, self._take_delays),
+            await sync(RequestCode.GET_ALL_DELAY_OFFSET, _DELAYS, self._take_delays(self.broker.store)),
             await sync(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, _GROUPS, self._take_groups),
             await sync(RequestCode.GET_ALL_MESSAGE_REQUEST_MODE, _MODES, self._take_modes),
         ]
@@ -171,10 +173,17 @@ class SlaveSynchronize:
             self.broker.groups.replace_all(theirs.subscription_group_table, theirs.data_version)
             self.log.info("groups copied from master: groups={n}", n=len(theirs.subscription_group_table))
 
-    def _take_delays(self, theirs: DelayOffsetSerializeWrapper) -> None:
-        self.delays.offsets = dict(theirs.offset_table)
-        self.delays.data_version = theirs.data_version or self.delays.data_version
-        self.delays.save()
+    def _take_delays(self, store: IMessageStore) -> Callable[[DelayOffsetSerializeWrapper], None]:
+        """What the master delivers after its answer lies behind what is here now, before it is asked."""
+        end = store.max_physical_offset()
+
+        def take(theirs: DelayOffsetSerializeWrapper) -> None:
+            if theirs.offset_table != self.delays.offsets:
+                self.delays.offsets, self.delays.log_offset = dict(theirs.offset_table), end
+            self.delays.data_version = theirs.data_version or self.delays.data_version
+            self.delays.save()
+
+        return take
 
     def _take_modes(self, theirs: MessageRequestModeSerializeWrapper) -> None:
         self.broker.tables.request_modes.modes = {

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
+from twisted_mq.broker.places_in_log import first_behind
 from twisted_mq.broker.stored_message import StoredMessage
 from twisted_mq.protocol.errors import RecordError
 from twisted_mq.protocol.text.properties import (
@@ -49,10 +50,15 @@ def identity(message: StoredMessage, rolls: str | None) -> int:
 
 
 class DeliveredCopies:
-    """The copies in the log as it was when this was made. Queues are read when they are first asked about."""
+    """The copies in the log as it was when this was made. Queues are read when they are first asked about.
 
-    def __init__(self, store: IMessageStore) -> None:
+    They lie behind their messages, and at or behind `log_offset` where that is given; else they are looked for by their
+    times, which are right as long as no clock was set back.
+    """
+
+    def __init__(self, store: IMessageStore, log_offset: int | None = None) -> None:
         self._store = store
+        self._log_offset = log_offset
         self.end_of_log = store.max_physical_offset()
         self._read_from: dict[tuple[str, int], int] = {}
         self._copies: dict[tuple[str, int], Counter[int]] = {}
@@ -60,18 +66,23 @@ class DeliveredCopies:
     def take(self, message: StoredMessage, topic: str, queue_id: int, since_ms: int, rolls: str | None = None) -> bool:
         """Whether that queue holds a copy of the message, stored from `since_ms` on; each copy counts for one message."""
         key = topic, queue_id
-        self._read(key, since_ms - _SLACK_MS)
+        self._read(key, self._first(key, message.head.physical_offset, since_ms - _SLACK_MS))
         copies, wanted = self._copies[key], identity(message, rolls)
         if not copies[wanted]:
             return False
         copies[wanted] -= 1
         return True
 
-    def _read(self, key: tuple[str, int], since_ms: int) -> None:
+    def _first(self, key: tuple[str, int], physical_offset: int, since_ms: int) -> int:
+        if self._log_offset is None:
+            return self._store.offset_by_time(*key, since_ms, Boundary.LOWER)
+        return first_behind(self._store, *key, max(self._log_offset, physical_offset))
+
+    def _read(self, key: tuple[str, int], first: int) -> None:
         store = self._store
         copies = self._copies.setdefault(key, Counter())
         end = self._read_from.get(key, store.max_offset_in_queue(*key))
-        first = offset = min(end, store.offset_by_time(*key, since_ms, Boundary.LOWER))
+        first = offset = min(end, first)
         self._read_from[key] = first
         while offset < end:
             result = store.get_message(*key, offset, min(_READ_COUNT, end - offset), _READ_BYTES, None)

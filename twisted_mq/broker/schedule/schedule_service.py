@@ -63,7 +63,7 @@ class ScheduleMessageService:
 
     def start(self) -> None:
         """Bring the offsets into the queues' range, and past what the log shows as delivered already."""
-        copies = DeliveredCopies(self._store)
+        copies = DeliveredCopies(self._store, self._table.log_offset)
         for level in self.levels:
             offset = self.offsets.get(level)
             queue_min = self._store.min_offset_in_queue(SCHEDULE_TOPIC, level - 1)
@@ -90,7 +90,7 @@ class ScheduleMessageService:
             if message is None:
                 continue
             now, due_ms = self._now_ms(), self._due_ms(level, message.head.store_timestamp)
-            if self._waits(level, due_ms, now):
+            if self._table.log_offset is None and self._waits(level, due_ms, now):
                 return False
             since_ms = due_ms if due_ms <= now else min(due_ms, message.head.born_timestamp)
             if not self._was_delivered(message, copies, since_ms):
@@ -238,10 +238,10 @@ class ScheduleMessageService:
 
         An offset on disk says that copies need not be made, so it must not get there before them.
         """
-        offsets, version = dict(self.offsets), self.data_version
+        offsets, version, end = dict(self.offsets), self.data_version, self._store.max_physical_offset()
 
         def save() -> None:
-            self._table.offsets, self._table.data_version = offsets, version
+            self._table.offsets, self._table.data_version, self._table.log_offset = offsets, version, end
             self._table.save()
 
         return save

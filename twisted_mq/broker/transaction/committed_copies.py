@@ -7,6 +7,7 @@ be committed again by a late answer. (5.3.3 asks, and delivers twice.)
 
 from __future__ import annotations
 
+from twisted_mq.broker.places_in_log import first_behind
 from twisted_mq.broker.stored_message import Place, StoredMessage
 from twisted_mq.protocol.errors import RecordError
 from twisted_mq.protocol.flags import MessageSysFlag
@@ -22,7 +23,6 @@ _KIND = MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
 class CommittedCopies:
     """A queue is read from behind the half message that is first asked about, and on to its end at each further question.
 
-    Places in the log tell what lies behind it; store times do not, as a clock that is set back makes later ones smaller.
     A copy names its half message by its place in the log; one that was put again since is known by its unique key.
     """
 
@@ -43,22 +43,11 @@ class CommittedCopies:
 
     def _read_from(self, place: Place, physical_offset: int) -> None:
         end = self._store.max_offset_in_queue(*place)
-        first = self._first_behind(place, physical_offset, end)
+        first = first_behind(self._store, *place, physical_offset)
         low, high = self._read.get(place, (first, first))
         self._read_range(place, first, low)
         self._read_range(place, high, end)
         self._read[place] = min(first, low), end
-
-    def _first_behind(self, place: Place, physical_offset: int, end: int) -> int:
-        low, high = min(end, self._store.min_offset_in_queue(*place)), end
-        while low < high:
-            middle = (low + high) // 2
-            entries = self._store.queue_entries(*place, middle, 1)
-            if entries and entries[0][0] < physical_offset:
-                low = middle + 1
-            else:
-                high = middle
-        return low
 
     def _read_range(self, place: Place, offset: int, end: int) -> None:
         while offset < end:

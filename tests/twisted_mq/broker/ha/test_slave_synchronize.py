@@ -82,6 +82,7 @@ class CopyTests(SynchronizeCase):
         self.master.controller.tables.request_modes.modes = {"Orders": {}}
         self.sync()
         self.assertEqual((self.delays.offsets, self.delays.saved), ({1: 5, 2: 6}, 1))
+        self.assertEqual(self.delays.log_offset, self.slave.store.max_physical_offset())
         self.assertEqual(self.slave.controller.tables.request_modes.modes, {"Orders": {}})
         self.assertEqual(len(self.metrics), 1)
 

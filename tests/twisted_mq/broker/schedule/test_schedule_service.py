@@ -338,6 +338,28 @@ def test_clock_that_went_back_brings_nothing_twice_over_a_kill(delivered_first: 
     assert store.max_offset_in_queue("T", 0) == 1
 
 
+@pytest.mark.parametrize("saved_first", [True, False])
+@pytest.mark.parametrize("level", [1, 3])
+def test_copies_are_found_over_a_kill_among_times_that_went_back(level: int, saved_first: bool) -> None:
+    """Behind the copy lie messages of a clock that was set back by less than the message's delay, or by more."""
+    store, clock = memory_store()
+    table = MemoryTable()
+    waiting(store, level, b"w")
+    first = ScheduleMessageService(store, table, LEVELS, clock, 200)
+    if saved_first:
+        first.snapshot()()
+    waiting(store, level, b"x")
+    clock.now += 10_000
+    first.turn()
+    for _ in range(3):
+        clock.now -= 2_000
+        put_plain(store)
+    second = ScheduleMessageService(store, table, LEVELS, clock, 200)
+    second.start()
+    assert second.offsets == {level: 2}
+    assert table.log_offset == (0 if not saved_first else store.queue_entries(SCHEDULE, level - 1, 1, 1)[0][0])
+
+
 @pytest.mark.parametrize("with_table", [True, False], ids=["delayOffset.json", "without it"])
 def test_store_of_apaches_broker_goes_on_where_that_stopped(tmp_path: Path, with_table: bool) -> None:
     root = unpack_store("st", tmp_path)
@@ -401,6 +423,11 @@ def waiting(
     text = "".join(f"{name}\x01{value}\x02" for name, value in properties.items()).encode()
     result = store.put_message(InnerMessage(SCHEDULE, level - 1, body, text, properties, 0))
     assert result.status is PutStatus.PUT_OK
+    store.dispatch()
+
+
+def put_plain(store: MemoryMessageStore) -> None:
+    assert store.put_message(InnerMessage("T", 0, b"plain", b"", {}, 0)).status is PutStatus.PUT_OK
     store.dispatch()
 
 
