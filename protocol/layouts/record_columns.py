@@ -65,7 +65,7 @@ def hosts_at(data: Buffer, starts: Positions, heads: Heads, name: str) -> list[t
     found = []
     for flags in np.unique(kinds).tolist():
         rows = np.flatnonzero(kinds == flags)
-        packed = np.ascontiguousarray(_of_kind(data, starts[rows], flags)[name])
+        packed = np.ascontiguousarray(_of_kind(data, starts[rows], flags)[name] if flags else heads[name][rows])
         found.append((rows, packed.view(np.uint8).reshape(len(rows), -1)))
     return found
 

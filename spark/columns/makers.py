@@ -124,7 +124,7 @@ def _property(name: str, batch: Batch) -> pa.Array:
 
 
 def _properties(batch: Batch) -> pa.Array:
-    return parse_properties(batch.properties.texts).as_map()
+    return parse_properties(batch.properties).as_map()
 
 
 def _crc_ok(batch: Batch) -> pa.Array:

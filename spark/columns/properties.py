@@ -34,23 +34,31 @@ class PropertyTexts:
         self.texts = texts
 
     @functools.cached_property
-    def _split(self) -> tuple[Rows, npt.NDArray[np.uint8]]:
+    def split(self) -> tuple[Rows, npt.NDArray[np.uint8]]:
+        """Where the texts begin, and at last end, in the bytes of all."""
         return split_buffers(self.texts)
 
     @functools.cached_property
-    def _name_ends(self) -> Rows:
-        return np.flatnonzero(self._split[1] == _NAME_END)
+    def name_ends(self) -> Rows:
+        """Where the bytes 0x01 are."""
+        return np.flatnonzero(self.split[1] == _NAME_END)
 
     @functools.cached_property
-    def _value_ends(self) -> Rows:
-        return np.flatnonzero(self._split[1] == _VALUE_END)
+    def value_ends(self) -> Rows:
+        """Where the bytes 0x02 are."""
+        return np.flatnonzero(self.split[1] == _VALUE_END)
+
+    def without(self, rows: list[int]) -> PropertyTexts:
+        """These rows' texts empty."""
+        emptied = replace_rows(self.texts, np.array(rows, np.int64), [b""] * len(rows))
+        return PropertyTexts(emptied) if rows else self
 
     def value_of(self, name: str) -> pa.StringArray:
         """One property's value a row, null where the row has none."""
-        offsets, data = self._split
+        offsets, data = self.split
         marks, rows = self._ends_of(name.encode())
-        following = np.searchsorted(self._value_ends, marks)
-        value_ends = np.minimum(np.append(self._value_ends, len(data))[following], offsets[rows + 1])
+        following = np.searchsorted(self.value_ends, marks)
+        value_ends = np.minimum(np.append(self.value_ends, len(data))[following], offsets[rows + 1])
         filled = value_ends > marks + 1
         if not filled.all():
             marks, rows, value_ends = marks[filled], rows[filled], value_ends[filled]
@@ -65,8 +73,8 @@ class PropertyTexts:
 
     def _ends_of(self, name: bytes) -> tuple[Rows, Rows]:
         """Where this name ends, behind its bytes, which begin a text or follow a value; and in which rows."""
-        offsets, data = self._split
-        ends = self._name_ends
+        offsets, data = self.split
+        ends = self.name_ends
         for back, byte in enumerate(reversed(name), 1):
             ends = ends[data[ends - back] == byte]
             ends = ends[ends >= back]
@@ -88,18 +96,14 @@ class Properties:
         return pa.MapArray.from_arrays(pa.array(self.offsets), self.names, self.values, type=MAP_TYPE)
 
 
-def parse_properties(texts: pa.BinaryArray) -> Properties:
-    """The properties of a batch of stored texts; an entry of `texts` is one record's properties field."""
-    odd = {row: texts[row].as_py() for row in invalid_utf8_rows(texts).tolist()}
-    rest = _without(texts, list(odd))
+def parse_properties(stored: PropertyTexts) -> Properties:
+    """All properties of a batch; each of `stored` is one record's properties field."""
+    odd = {row: stored.texts[row].as_py() for row in invalid_utf8_rows(stored.texts).tolist()}
+    rest = stored.without(list(odd))
     while not isinstance(parsed := _parse(rest), Properties):
-        odd |= {row: texts[row].as_py() for row in parsed.tolist()}
-        rest = _without(rest, parsed.tolist())
+        odd |= {row: stored.texts[row].as_py() for row in parsed.tolist()}
+        rest = rest.without(parsed.tolist())
     return _with_odd_rows(parsed, {row: decode_property_bytes(odd[row]) for row in sorted(odd)}) if odd else parsed
-
-
-def _without(texts: pa.BinaryArray, rows: list[int]) -> pa.BinaryArray:
-    return replace_rows(texts, np.array(rows, np.int64), [b""] * len(rows))
 
 
 def _with_odd_rows(parsed: Properties, odd: dict[int, dict[str, str]]) -> Properties:
@@ -123,11 +127,10 @@ def _with_odd_rows(parsed: Properties, odd: dict[int, dict[str, str]]) -> Proper
     return Properties(offsets, names, values)
 
 
-def _parse(texts: pa.BinaryArray) -> Properties | Rows:
+def _parse(texts: PropertyTexts) -> Properties | Rows:
     """The parsed batch, or rows for which its rules are not enough."""
-    offsets, data = split_buffers(texts)
-    name_ends = np.flatnonzero(data == _NAME_END)
-    begins, value_ends, lasts = _items(offsets, data)
+    (offsets, data), name_ends = texts.split, texts.name_ends
+    begins, value_ends, lasts = _items(offsets, data, texts.value_ends)
     odd = _uneven_rows(offsets, name_ends, lasts)
     if len(odd):
         return odd
@@ -150,9 +153,8 @@ class _Items(NamedTuple):
     lasts: Rows
 
 
-def _items(offsets: Rows, data: npt.NDArray[np.uint8]) -> _Items:
+def _items(offsets: Rows, data: npt.NDArray[np.uint8], separators: Rows) -> _Items:
     """The properties as the 0x02 separators cut them. A text's end stands for a last separator left out."""
-    separators = np.flatnonzero(data == _VALUE_END)
     text_ends = offsets[1:][offsets[1:] > offsets[:-1]]
     unclosed = text_ends[data[text_ends - 1] != _VALUE_END]
     if not len(unclosed):

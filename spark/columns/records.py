@@ -6,15 +6,13 @@ Which records are intact is storage.columns.record_columns' to say. Variable fie
 
 from __future__ import annotations
 
-import functools
-
 import attrs
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from twisted_mq.protocol.columns import Numbers, Positions
-from twisted_mq.protocol.layouts.record_columns import Heads, heads_at, hosts_at
+from twisted_mq.protocol.layouts.record_columns import hosts_at
 from twisted_mq.storage.columns.record_columns import RecordColumns
 from twisted_mq.storage.files.mapped_log import LogBytes
 
@@ -28,10 +26,7 @@ class Hosts:
 
 
 class Records:
-    """Intact records of one file, in order, a row each: where they and their parts lie, and their leading fields.
-
-    Fields are copied out when they are first asked for, all others are never touched.
-    """
+    """Intact records of one file, in order, a row each: where they and their parts lie, and their leading fields."""
 
     def __init__(self, spans: RecordColumns) -> None:
         self.spans = spans
@@ -39,18 +34,14 @@ class Records:
     def __len__(self) -> int:
         return len(self.spans)
 
-    @functools.cached_property
-    def _heads(self) -> Heads:
-        return heads_at(self.spans.log.data, self.spans.starts)
-
     def numbers(self, name: str) -> Numbers:
         """A field in the machine's byte order."""
-        column = self._heads[name]
+        column = self.spans.heads[name]
         return column.astype(column.dtype.newbyteorder("="))
 
     def hosts(self, name: str) -> list[Hosts]:
         """A host field, by the length of its addresses."""
-        return [Hosts(*found) for found in hosts_at(self.spans.log.data, self.spans.starts, self._heads, name)]
+        return [Hosts(*found) for found in hosts_at(self.spans.log.data, self.spans.starts, self.spans.heads, name)]
 
     def select(self, rows: Positions) -> Records:
         """The records of these rows, which must be in ascending order."""

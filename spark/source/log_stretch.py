@@ -19,8 +19,8 @@ from twisted_mq.storage.columns.record_columns import RecordColumns, intact_reco
 from twisted_mq.storage.columns.walk import BATCH_ROWS
 from twisted_mq.storage.files.mapped_log import LogBytes
 
-WINDOW_BYTES = 8 << 20
-"""What is read at a time; a larger record is read whole."""
+WINDOW_BYTES = 4 << 20
+"""What is read at a time; a larger record is read whole. Buffers of 8 MiB the system takes back and clears anew each time."""
 
 
 @attrs.frozen

@@ -9,7 +9,7 @@ import numpy as np
 
 from twisted_mq.protocol.columns import Bytes, Mask, Numbers, Positions, window
 from twisted_mq.protocol.layouts.record import CRC_MASK, MAGIC_V1, MAGIC_V2, SMALLEST_RECORD
-from twisted_mq.protocol.layouts.record_columns import heads_at, spans_at
+from twisted_mq.protocol.layouts.record_columns import Heads, heads_at, spans_at
 from twisted_mq.storage.files.mapped_log import LogBytes
 
 _FIELDS = ("body_crc", "queue_id", "queue_offset", "sys_flag", "born_timestamp", "store_timestamp")
@@ -20,6 +20,7 @@ class RecordColumns:
     """Intact records of one file, in order, a row each. Positions count from the file's start."""
 
     log: LogBytes
+    heads: Heads
     starts: Positions
     ends: Positions
     body_crc: Numbers
@@ -95,6 +96,7 @@ def intact_records(log: LogBytes, starts: Positions, *, in_place: bool = True) -
     fields = {name: heads[name][:count].astype(heads.dtype[name].newbyteorder("=")) for name in _FIELDS}
     return RecordColumns(
         log,
+        heads[:count],
         starts[:count],
         ends,
         **fields,

@@ -15,7 +15,7 @@ TEXTS = st.lists(st.lists(PIECES, max_size=9).map(b"".join), max_size=8)
 
 
 def maps(texts: list[bytes]) -> list[dict[str, str]]:
-    array = parse_properties(pa.array(texts, pa.binary())).as_map()
+    array = parse_properties(PropertyTexts(pa.array(texts, pa.binary()))).as_map()
     array.validate(full=True)
     assert array.type == MAP_TYPE
     return [dict(row) for row in array.to_pylist()]
