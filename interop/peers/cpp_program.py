@@ -11,6 +11,8 @@ from typing import Any
 import rocketmq.client as cpp
 
 Record = dict[str, Any]
+SEND_MS = 15_000
+"""What a send may take; a busy machine may need more than the three seconds of the default."""
 _output = threading.Lock()
 _started: dict[str, Any] = {}
 
@@ -26,7 +28,7 @@ def text(value: bytes | None) -> str | None:
 
 
 def start_producer(arguments: Record) -> str:
-    producer = cpp.Producer(arguments["group"])
+    producer = cpp.Producer(arguments["group"], timeout=SEND_MS)
     producer.set_namesrv_addr(arguments["name_server"])
     producer.start()
     _started[arguments["name"]] = producer

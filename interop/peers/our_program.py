@@ -46,6 +46,8 @@ from twisted_mq.remoting.errors import RemotingError
 
 Record = dict[str, Any]
 MAX_LINE_BYTES = 4 * 1024 * 1024
+SEND_SECONDS = 15.0
+"""What a send may take; a busy machine may need more than the three seconds of the default."""
 
 
 def made(fields: Record) -> Message:
@@ -147,8 +149,8 @@ class Program(LineOnlyReceiver):
         limits = SendLimits(compress_type=CompressionType[arguments.get("compress", "ZLIB")])
         gathering = AutoBatch() if arguments.get("auto_batch") else None
         options = ProducerOptions(
-            batch_unique_key=arguments.get("batch_unique_key", False), limits=limits, auto_batch=gathering,
-            **tracing(arguments),
+            send_timeout_seconds=SEND_SECONDS, batch_unique_key=arguments.get("batch_unique_key", False),
+            limits=limits, auto_batch=gathering, **tracing(arguments),
         )  # fmt: skip
         producer = Producer(
             reactor, arguments["group"], arguments["name_server"], options=options,
@@ -159,8 +161,9 @@ class Program(LineOnlyReceiver):
     async def do_transaction_producer(self, arguments: Record) -> str:
         name = arguments["name"]
         producer = TransactionProducer(
-            reactor, arguments["group"], arguments["name_server"], check=lambda message: self._checked(name, message)
-        )
+            reactor, arguments["group"], arguments["name_server"], check=lambda message: self._checked(name, message),
+            options=ProducerOptions(send_timeout_seconds=SEND_SECONDS),
+        )  # fmt: skip
         return await self._start(arguments, producer)
 
     def _checked(self, name: str, message: MessageExt) -> TransactionState:

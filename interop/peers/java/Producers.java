@@ -18,6 +18,8 @@ import org.apache.rocketmq.common.message.MessageQueue;
 /** Sends in every form the client has. */
 final class Producers {
     private static final Map<String, DefaultMQProducer> PRODUCERS = new ConcurrentHashMap<>();
+    /** What a send may take where a test says nothing; a busy machine may need more than the three seconds of the default. */
+    static final int PATIENCE_MS = 15_000;
 
     private Producers() {
     }
@@ -35,7 +37,7 @@ final class Producers {
         commands.put("recall", arguments -> of(arguments).recallMessage(arguments.getString("topic"), arguments.getString("handle")));
     }
 
-    /** Arguments: name, name_server, group; timeout_ms (3 s); large_bodies lifts the client's own size check; auto_batch. */
+    /** Arguments: name, name_server, group; timeout_ms; large_bodies lifts the client's own size check; auto_batch. */
     private static Object start(JSONObject arguments) throws Exception {
         String name = arguments.getString("name");
         DefaultMQProducer producer = new DefaultMQProducer(arguments.getString("group"), Credentials.of(arguments));
@@ -45,9 +47,7 @@ final class Producers {
         producer.setRetryTimesWhenSendFailed(arguments.getIntValue("retries"));
         producer.setVipChannelEnabled(arguments.getBooleanValue("vip_channel"));
         producer.setAutoBatch(arguments.getBooleanValue("auto_batch"));
-        if (arguments.containsKey("timeout_ms")) {
-            producer.setSendMsgTimeout(arguments.getIntValue("timeout_ms"));
-        }
+        producer.setSendMsgTimeout(arguments.containsKey("timeout_ms") ? arguments.getIntValue("timeout_ms") : PATIENCE_MS);
         if (arguments.getBooleanValue("large_bodies")) {
             producer.setMaxMessageSize(Integer.MAX_VALUE);
             producer.setCompressMsgBodyOverHowmuch(Integer.MAX_VALUE);

@@ -27,6 +27,7 @@ final class Transactions {
         TransactionMQProducer producer = new TransactionMQProducer(arguments.getString("group"));
         producer.setNamesrvAddr(arguments.getString("name_server"));
         producer.setInstanceName(name);
+        producer.setSendMsgTimeout(Producers.PATIENCE_MS);
         producer.setTransactionListener(new TransactionListener() {
             @Override
             public LocalTransactionState executeLocalTransaction(Message message, Object argument) {
