@@ -18,7 +18,7 @@ from selenium.webdriver import Chrome, ChromeOptions, ChromeService, Keys
 from selenium.webdriver.common.action_chains import ActionChains
 
 FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--lang=en-US")
-WAIT_SECONDS = 30.0
+WAIT_SECONDS = 60.0
 MOST_TABS = 120
 AXE = """
 const done = arguments[0];

@@ -14,7 +14,7 @@ from pathlib import Path
 import attrs
 
 POLL_SECONDS = 0.05
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 120
 """How long something may take that works: on a busy machine Apache's client can skip a heartbeat and wait for its
 next one, 30 s later."""
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 TWISTD = "from twisted.scripts.twistd import run; run()"
-LOG_SECONDS = 20
+LOG_SECONDS = 60
 
 
 def twistd_command(python: str, *words: str) -> list[str]:
