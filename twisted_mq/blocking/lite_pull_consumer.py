@@ -7,6 +7,7 @@ with LitePullConsumer("127.0.0.1:9876", group="report", topics={"Orders": "*"}) 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from twisted.internet import defer
@@ -15,7 +16,9 @@ from twisted_mq.blocking.consumer import Consumer
 from twisted_mq.blocking.mq_client import MQClient
 from twisted_mq.client.consuming import lite_pull_consumer
 from twisted_mq.client.consuming.consumer_options import ConsumerOptions
+from twisted_mq.client.consuming.process_queue import ProcessQueue
 from twisted_mq.client.core.client_options import ClientOptions
+from twisted_mq.client.core.errors import ClientStateError
 from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.messages.message import MessageExt
 
@@ -66,12 +69,31 @@ class LitePullConsumer(Consumer[MessageExt]):
     def messages(self, timeout: float | None = None) -> Iterator[MessageExt]:
         """The messages one by one; the end when none came for `timeout` seconds, or at `stop`."""
         self._check_begun()
+        seconds = LONG_SECONDS if timeout is None else timeout
         while self._thread is not None:
-            polled = self.poll(LONG_SECONDS if timeout is None else timeout, 1)
-            if polled:
-                yield polled[0]
+            pulled = self._call(lambda: self._core.poll_ahead(seconds))
+            if pulled is not None:
+                yield from self._one_by_one(*pulled)
             elif timeout is not None:
                 return
+
+    def _one_by_one(
+        self, pulled: Sequence[MessageExt], process_queue: ProcessQueue, queue: MessageQueue
+    ) -> Iterator[MessageExt]:
+        """What was pulled together, while the queue is ours; the rest goes back."""
+        handed_out = 0
+        try:
+            for named, message in zip(self._core.named(pulled), pulled, strict=True):
+                if process_queue.dropped or self._thread is None:
+                    return
+                self._act()(self._core.handed_out, message, process_queue, queue)
+                handed_out += 1
+                yield named
+        finally:
+            thread = self._thread
+            if handed_out < len(pulled) and thread is not None and thread.is_ours:
+                with contextlib.suppress(ClientStateError):  # it was stopped meanwhile
+                    thread.soon(self._core.put_back, (pulled[handed_out:], process_queue, queue))
 
     # queues
 

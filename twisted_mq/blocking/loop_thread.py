@@ -120,15 +120,11 @@ class LoopThread:
 
         Calls that come before the loop sleeps do not wake it, those that come before it is awake wake it once.
         """
-        self.some_time(function, *arguments)
-        if self._selector.asleep:
-            self._wake()
-
-    def some_time(self, function: Callable[..., object], *arguments: object) -> None:
-        """As `soon`, when the loop is awake for anything else: before that has its turn."""
         self._due.append((contextvars.copy_context(), function, arguments))
         if self._stopped:  # else it is called: the end of the loop comes behind it
             raise ClientStateError("this was stopped in another thread meanwhile")
+        if self._selector.asleep:
+            self._wake()
 
     def _wake(self) -> None:
         try:

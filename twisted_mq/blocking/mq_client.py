@@ -11,10 +11,10 @@ from typing import Any, Self, TypeVar
 from twisted.internet import defer
 from twisted.python.failure import Failure
 
-from twisted_mq.aio.loop_reactor import LoopReactor
 from twisted_mq.blocking.background import background
 from twisted_mq.blocking.calls import Call
 from twisted_mq.blocking.loop_thread import LoopThread
+from twisted_mq.blocking.thread_reactor import ThreadReactor
 from twisted_mq.client.consuming.deliveries import Act
 from twisted_mq.client.core import mq_client
 from twisted_mq.client.core.client_options import ClientOptions
@@ -41,7 +41,7 @@ class MQClient:
         instance_name: str | None = None,
         ip: str | None = None,
     ) -> None:
-        self.reactor = LoopReactor()
+        self.reactor = ThreadReactor()
         self.core = mq_client.MQClient(self.reactor, namesrv or (), options=options, instance_name=instance_name, ip=ip)
 
     @property
@@ -58,7 +58,7 @@ class Member(abc.ABC):
     """Whether messages go to a listener."""
 
     def __init__(self, client: MQClient | None) -> None:
-        self._reactor = client.reactor if client is not None else LoopReactor()
+        self._reactor = client.reactor if client is not None else ThreadReactor()
         self._shared = client.core if client is not None else None
         self._thread: LoopThread | None = None
         self._life = threading.Lock()
@@ -78,15 +78,15 @@ class Member(abc.ABC):
             thread = background().enter(self)
             try:
                 call: Call[None] = Call(thread)
-                call.begin(self._enter)
+                call.begin(lambda: self._enter(thread))
                 call.wait(timeout)
             except BaseException:
                 background().leave(self)
                 raise
             self._thread = thread
 
-    def _enter(self) -> defer.Deferred[None]:
-        self._reactor.enter()
+    def _enter(self, thread: LoopThread) -> defer.Deferred[None]:
+        self._reactor.enter_in(thread)
         return self._start().addErrback(self._not_started)
 
     def _not_started(self, reason: Failure) -> Failure:

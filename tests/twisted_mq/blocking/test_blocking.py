@@ -456,3 +456,35 @@ def test_an_iteration_that_fails_does_not_commit_its_last_message(cluster: Serve
             if message.body == b"2":
                 raise ValueError(message.body)
     assert cluster.committed(group, topic) == 1
+
+
+def test_only_what_was_iterated_counts_as_consumed(cluster: ServedCluster, group: str) -> None:
+    """However many were pulled, and handed to the thread that iterates, together."""
+    topic = filled(cluster, *(b"%d" % number for number in range(8)))
+    with polling(cluster, group, topic) as polled:
+        messages = polled.messages()
+        seen = [next(messages).body for _ in range(3)]
+    assert (seen, polled.metrics.consumed, cluster.committed(group, topic)) == ([b"0", b"1", b"2"], 3, 3)
+
+
+def test_a_poll_goes_on_behind_an_iteration_that_was_left(cluster: ServedCluster, group: str) -> None:
+    topic = filled(cluster, *(b"%d" % number for number in range(8)))
+    with polling(cluster, group, topic, auto_commit=False) as polled:
+        for message in polled.messages():
+            if message.body == b"4":
+                break
+        del message
+        assert [one.body for one in polled.poll()] == [b"5", b"6", b"7"]
+        polled.commit()
+        assert cluster.committed(group, topic) == 8
+
+
+def test_a_seek_ends_what_was_pulled_before_it(cluster: ServedCluster, group: str) -> None:
+    topic = filled(cluster, *(b"%d" % number for number in range(4)))
+    with polling(cluster, group, topic) as polled:
+        messages = polled.messages(timeout=60)
+        seen = [next(messages).body, next(messages).body]
+        polled.seek(polled.queues[0], 0)
+        seen += [next(messages).body for _ in range(4)]
+    assert seen == [b"0", b"1", b"0", b"1", b"2", b"3"]
+    assert cluster.committed(group, topic) == 4

@@ -24,7 +24,7 @@ from twisted.internet import defer, interfaces
 from twisted_mq.client.consuming.consumer import Consumer
 from twisted_mq.client.consuming.consumer_options import ConsumerOptions
 from twisted_mq.client.consuming.process_queue import ProcessQueue
-from twisted_mq.client.consuming.pulled_messages import PulledMessages
+from twisted_mq.client.consuming.pulled_messages import Pulled, PulledMessages
 from twisted_mq.client.consuming.rebalance import Rebalance
 from twisted_mq.client.core.client_options import ClientOptions
 from twisted_mq.client.core.errors import ClientStateError
@@ -131,22 +131,61 @@ class LitePullConsumer(Consumer):
 
     def take(self, max_messages: int | None = None) -> list[MessageExt]:
         """As a poll that does not wait. Raises ClientStateError where the consumer does not run."""
+        self._check_runs()
+        self._note_asked()
+        return self._take(max_messages)
+
+    def _check_runs(self) -> None:
         if self._state not in ("STARTING", "RUNNING"):
             raise ClientStateError(f"consumer {self.group} is not running; start() comes first")
+
+    def _note_asked(self) -> None:
+        """More is asked for: what was polled is consumed."""
         if self.auto_commit:
             self._note_polled()
-        return self._take(max_messages)
 
     def _take(self, max_messages: int | None) -> list[MessageExt]:
         pulled = self.consume_service.take(max_messages)
         if pulled is None:
             return []
-        messages, process_queue, queue = pulled
+        self._count_polled(*pulled)
+        return self.named(pulled[0])
+
+    def _count_polled(self, messages: Sequence[MessageExt], process_queue: ProcessQueue, queue: MessageQueue) -> None:
         self.metrics.consumed += len(messages)
         self._polled[queue] = process_queue, process_queue.remove(messages)
+
+    def named(self, messages: Sequence[MessageExt]) -> list[MessageExt]:
+        """Under their topics' names without the namespace, as a poll returns them."""
         if not self.namespace:
             return list(messages)
         return [attrs.evolve(one, topic=without_namespace(self.namespace, one.topic)) for one in messages]
+
+    # messages that are handed out one by one
+
+    def poll_ahead(self, timeout_seconds: float) -> defer.Deferred[Pulled | None]:
+        """As `poll`, for who hands them out: each counts as polled when `handed_out` says so, the others when they are put
+        back and come again. None where none came in time."""
+        return defer.Deferred.fromCoroutine(self._poll_ahead(timeout_seconds))
+
+    async def _poll_ahead(self, timeout_seconds: float) -> Pulled | None:
+        self._check_runs()
+        self._note_asked()
+        deadline = self._clock.seconds() + timeout_seconds
+        pulled = self.consume_service.take()
+        while pulled is None and self._clock.seconds() < deadline and self._state != "STOPPED":
+            await self.wait(deadline - self._clock.seconds())
+            pulled = self.consume_service.take()
+        return pulled
+
+    def handed_out(self, message: MessageExt, process_queue: ProcessQueue, queue: MessageQueue) -> None:
+        """It counts as polled, and the one before it as consumed."""
+        self._note_asked()
+        self._count_polled((message,), process_queue, queue)
+
+    def put_back(self, pulled: Pulled) -> None:
+        """What was not handed out comes next."""
+        self.consume_service.put_back(pulled)
 
     # offsets
 

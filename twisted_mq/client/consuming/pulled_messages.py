@@ -16,18 +16,22 @@ from twisted_mq.protocol.messages.message import MessageExt
 Result = TypeVar("Result")
 
 
+Pulled = tuple[Sequence[MessageExt], ProcessQueue, MessageQueue]
+"""What is left of a pull, of this queue."""
+
+
 class PulledMessages:
     """What was pulled and not yet polled, in the order it came. One poll waits at a time."""
 
     def __init__(self) -> None:
-        self._pulled: collections.deque[tuple[Sequence[MessageExt], ProcessQueue, MessageQueue]] = collections.deque()
+        self._pulled: collections.deque[Pulled] = collections.deque()
         self._waiting: defer.Deferred[None] | None = None
 
     def submit(self, messages: Sequence[MessageExt], process_queue: ProcessQueue, queue: MessageQueue) -> None:
         self._pulled.append((messages, process_queue, queue))
         self._wake()
 
-    def take(self, most: int | None = None) -> tuple[Sequence[MessageExt], ProcessQueue, MessageQueue] | None:
+    def take(self, most: int | None = None) -> Pulled | None:
         """The messages of the pull that came first, of a queue that is still ours; None where there are none.
 
         Past `most` they stay, and come next.
@@ -41,6 +45,11 @@ class PulledMessages:
                 messages = messages[:most]
             return messages, process_queue, queue
         return None
+
+    def put_back(self, pulled: Pulled) -> None:
+        """It comes next."""
+        self._pulled.appendleft(pulled)
+        self._wake()
 
     def wait(self) -> defer.Deferred[None]:
         """Fires when there may be something to take. Raises ClientStateError while another poll waits."""
