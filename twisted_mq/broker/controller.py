@@ -109,6 +109,7 @@ class BrokerController:
     pop: PopService = attrs.field(init=False)
     _flushes: FlushAnswers = attrs.field(init=False)
     _awaits_flush: bool = False
+    _closes: bool = False
     _hides_unflushed: bool = attrs.field(init=False)
     log = Logger()
 
@@ -123,7 +124,7 @@ class BrokerController:
         self.turns = Turns(self.clock)
         self.long_answers = LongAnswers(self.turns, self.in_thread)
         self.bodies = RequestBodies(self.turns, self.in_thread)
-        self._flushes = FlushAnswers(store, self.call_from_thread, self.late, self.dispatch)
+        self._flushes = FlushAnswers(store, self.call_from_thread, self.late, self._show_flushed)
         self.locks = RebalanceLockManager(options.rebalance_lock_max_live_time)
         self.producers = ProducerManager(options.channel_expired_timeout)
         self.consumers = ConsumerManager(self.notify_consumer_ids_changed, options.channel_expired_timeout)
@@ -185,7 +186,15 @@ class BrokerController:
     def _flushed_more(self, done: bool) -> None:
         self._awaits_flush = False
         if done:
+            self._show_flushed()
+
+    def _show_flushed(self) -> None:
+        if not self._closes:
             self.dispatch()
+
+    def close_begins(self) -> None:
+        """What is flushed from now on is made visible by the store's close, in its thread."""
+        self._closes = True
 
     def flushed(self, offset: int) -> defer.Deferred[bool]:
         """Fires when the log is on disk up to `offset` (True) or that took too long (False); then it becomes visible."""

@@ -509,6 +509,7 @@ class BrokerService(service.Service):
         )
 
     def _close_store(self) -> defer.Deferred[None]:
+        self.controller.close_begins()
         return self._in_thread(self._store.close)
 
 

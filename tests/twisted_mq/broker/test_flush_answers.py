@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 
+from tests.support.broker import BrokerInMemory
 from twisted_mq.broker.flush_answers import FlushAnswers
 from twisted_mq.remoting.late_answers import LateAnswers
 
@@ -53,3 +54,20 @@ def test_who_is_told_later_is_answered_by_another_call() -> None:
     assert (heard, len(desk.calls)) == ([True], 1)
     desk.calls.pop()()
     assert (heard, desk.events) == ([True, False], ["dispatch", "dispatch"])
+
+
+def test_what_is_flushed_while_the_store_is_closed_is_left_to_that() -> None:
+    """A disk that takes longer than the stop: by then the store is closed, in a thread, or about to be."""
+    broker = BrokerInMemory(flush_disk_type="SYNC_FLUSH")
+    waiting: list[Callable[[bool], None]] = []
+    shown: list[object] = []
+    broker.store.flushed_offset = lambda: -1
+    broker.store.when_flushed = lambda offset, callback: waiting.append(callback)
+    broker.controller.dispatch()
+    heard: list[bool] = []
+    broker.controller.flushed(0).addCallback(heard.append)
+    broker.store.dispatch = shown.append
+    broker.controller.close_begins()
+    for tell in tuple(waiting):
+        tell(True)
+    assert (len(waiting), heard, shown) == (2, [True], [])
