@@ -476,7 +476,7 @@ def test_a_poll_goes_on_behind_an_iteration_that_was_left(cluster: ServedCluster
         del message
         assert [one.body for one in polled.poll()] == [b"5", b"6", b"7"]
         polled.commit()
-        assert cluster.committed(group, topic) == 8
+    assert cluster.committed(group, topic) == 8
 
 
 def test_a_seek_ends_what_was_pulled_before_it(cluster: ServedCluster, group: str) -> None:

@@ -22,6 +22,7 @@ from twisted_mq.client.consuming.rebalance_timer import RebalanceTimer
 from twisted_mq.client.consuming.running_info import running_info
 from twisted_mq.client.core.client_metrics import ConsumerMetrics
 from twisted_mq.client.core.client_options import ClientOptions
+from twisted_mq.client.core.consume_rates import ConsumeRates
 from twisted_mq.client.core.errors import ClientStateError
 from twisted_mq.client.core.mq_client import MQClient
 from twisted_mq.client.core.name_checks import check_group, check_topic
@@ -92,6 +93,7 @@ class Consumer(abc.ABC):
         )  # fmt: skip
         self.subscriptions: dict[str, SubscriptionData] = {}
         self.metrics = ConsumerMetrics()
+        self.rates = ConsumeRates()
         self._queues_listener: QueuesChanged | None = None
         self._all_paused = False
         self._paused: set[MessageQueue] = set()
@@ -286,6 +288,7 @@ class Consumer(abc.ABC):
         )
 
     async def persist_offsets(self) -> None:
+        self.rates.sample(self._clock.seconds())
         await self.offsets.persist(list(self._rebalance.pulls))
 
     async def reset_offsets(self, topic: str, offsets: Mapping[MessageQueue, int]) -> None:
@@ -306,7 +309,9 @@ class Consumer(abc.ABC):
             "PROP_NAMESERVER_ADDR": ";".join(self.client.name_servers.addresses),
             "consumerGroup": self.group,
         }
-        return running_info(properties, self.subscriptions, self._held(), self.offsets.all())
+        return running_info(
+            properties, self.subscriptions, self._held(), self.offsets.all(), self.rates, self._clock.seconds()
+        )
 
     async def consume_directly(self, message: MessageExt, broker_name: str | None) -> ConsumeMessageDirectlyResult:
         raise BrokerError(ResponseCode.SYSTEM_ERROR, f"consumer {self.group} has no listener to call")

@@ -22,6 +22,7 @@ from twisted_mq.client.consuming.consume_hooks import CallOutcome, ConsumeCall, 
 from twisted_mq.client.consuming.consumer_options import ConsumeContext, ConsumeOrderlyContext
 from twisted_mq.client.consuming.listener_threads import ListenerThreads
 from twisted_mq.client.core.client_metrics import ConsumerMetrics
+from twisted_mq.client.core.consume_rates import ConsumeRates
 from twisted_mq.client.producing.message_trace import TraceDispatcher
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.messages.message import MessageExt
@@ -53,6 +54,7 @@ class ListenerCalls(Generic[Context, Status]):
     threads: ListenerThreads | None = None
     """Where the listener is called; None for the reactor's thread."""
     stopped: bool = False
+    rates: ConsumeRates = attrs.Factory(ConsumeRates)
 
     def delivered(self, messages: Sequence[MessageExt]) -> list[MessageExt]:
         """Messages as the listener sees them: those of the retry topic under the topic they were sent to."""
@@ -123,6 +125,7 @@ class ListenerCalls(Generic[Context, Status]):
         """The listener's answer, or the refusal in its place, now or later. Fails with CancelledError only once `stopped`."""
         count = len(messages)
         self.metrics.in_flight += count
+        topic, began = context.queue.topic, self.clock.seconds()
         try:
             if self.traces is None and self.hooks is None:
                 outcome = self._outcome(messages, context)
@@ -132,18 +135,23 @@ class ListenerCalls(Generic[Context, Status]):
             self.metrics.in_flight -= count
             raise
         if isinstance(outcome, tuple):
-            return self._counted(outcome, count)
-        return outcome.addBoth(self._counted, count)
+            return self._counted(outcome, count, topic, began)
+        return outcome.addBoth(self._counted, count, topic, began)
 
-    def _counted(self, outcome: tuple[Status, CallOutcome] | failure.Failure, count: int) -> Status:
+    def _counted(
+        self, outcome: tuple[Status, CallOutcome] | failure.Failure, count: int, topic: str, began: float
+    ) -> Status:
         metrics = self.metrics
         metrics.in_flight -= count
         if isinstance(outcome, failure.Failure):
             outcome.raiseException()
+        seconds = self.clock.seconds() - began
         if outcome[1] is CallOutcome.SUCCESS:
             metrics.consumed += count
+            self.rates.called(topic, count, 0, seconds)
         else:
             metrics.failed += count
+            self.rates.called(topic, 0, count, seconds)
         return outcome[0]
 
     async def _watched(self, messages: Sequence[MessageExt], context: Context) -> tuple[Status, CallOutcome]:

@@ -153,6 +153,7 @@ class LitePullConsumer(Consumer):
 
     def _count_polled(self, messages: Sequence[MessageExt], process_queue: ProcessQueue, queue: MessageQueue) -> None:
         self.metrics.consumed += len(messages)
+        self.rates.counts[queue.topic].consumed += len(messages)
         self._polled[queue] = process_queue, process_queue.remove(messages)
 
     def named(self, messages: Sequence[MessageExt]) -> list[MessageExt]:

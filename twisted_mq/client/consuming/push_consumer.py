@@ -181,6 +181,7 @@ class PushConsumer(Consumer):
             hooks,
             self.metrics,
             threads,
+            rates=self.rates,
         )
 
     def _running(self) -> None:

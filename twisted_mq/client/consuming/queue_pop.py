@@ -102,4 +102,8 @@ class QueuePop(QueueLoop):
             exp=subscription.sub_string,
             bname=queue.broker_name,
         )
-        return await client.calls.pop(address, header, TIMEOUT_SECONDS)
+        began = self._clock.seconds()
+        result = await client.calls.pop(address, header, TIMEOUT_SECONDS)
+        if result.messages:
+            owner.rates.found(queue.topic, len(result.messages), self._clock.seconds() - began)
+        return result

@@ -15,6 +15,7 @@ from twisted_mq.client.consuming.queue_loop import (
     PAUSED_SECONDS,
     QueueLoop,
 )
+from twisted_mq.client.core.consume_rates import ConsumeRates
 from twisted_mq.client.core.errors import EXPECTED_ERRORS, BrokerGone
 from twisted_mq.client.core.mq_client import MQClient
 from twisted_mq.client.core.pull_result import PullResult, PullStatus
@@ -55,6 +56,7 @@ class QueueOwner(Protocol):
     client: MQClient
     options: ConsumerOptions
     subscriptions: dict[str, SubscriptionData]
+    rates: ConsumeRates
 
     def is_paused(self, queue: MessageQueue) -> bool:
         """Whether the queue is not to be asked for now."""
@@ -177,7 +179,10 @@ class QueuePull(QueueLoop):
             raise BrokerGone(self.queue.broker_name, client.name_servers.addresses)
         address, broker_id = found
         header = self._header(subscription, from_master=broker_id == MASTER_ID)
+        began = self._clock.seconds()
         result = await client.calls.pull(address, header, TIMEOUT_SECONDS, lite=self._owner.lite)
+        if result.status is PullStatus.FOUND:
+            self._owner.rates.found(self.queue.topic, len(result.messages), self._clock.seconds() - began)
         return result if result.offset_delta is None else result.of_logical(self.queue.queue_id)
 
     def _header(self, subscription: SubscriptionData, *, from_master: bool) -> PullMessageRequestHeader:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from twisted_mq.client.consuming.process_queue import PopProcessQueue, ProcessQueue
+from twisted_mq.client.core.consume_rates import ConsumeRates
 from twisted_mq.protocol.bodies import (
     ConsumerRunningInfo,
     MessageQueue,
@@ -19,8 +20,10 @@ def running_info(
     subscriptions: Mapping[str, SubscriptionData],
     held: Mapping[MessageQueue, ProcessQueue],
     offsets: Mapping[MessageQueue, int],
+    rates: ConsumeRates,
+    now_seconds: float,
 ) -> ConsumerRunningInfo:
-    """Its settings, its subscriptions by topic, and for each of its queues what is held and where it stands."""
+    """Its settings, its subscriptions and what it did by topic, and for each of its queues what is held and where it stands."""
     return ConsumerRunningInfo(
         properties=dict(properties),
         subscription_set=[subscriptions[topic] for topic in sorted(subscriptions)],
@@ -30,6 +33,7 @@ def running_info(
             if not isinstance(one, PopProcessQueue)
         },
         mq_pop_table={queue: _pop_info(one) for queue, one in held.items() if isinstance(one, PopProcessQueue)},
+        status_table={topic: rates.status(topic, now_seconds) for topic in sorted(subscriptions)},
     )
 
 

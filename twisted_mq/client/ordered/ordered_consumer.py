@@ -30,6 +30,7 @@ from twisted_mq.client.consuming.consumer_options import (
 from twisted_mq.client.consuming.listener_calls import ListenerCalls
 from twisted_mq.client.consuming.running_info import running_info
 from twisted_mq.client.core.client_options import ClientOptions
+from twisted_mq.client.core.consume_rates import ConsumeRates
 from twisted_mq.client.core.errors import ClientStateError
 from twisted_mq.client.core.mq_client import MQClient
 from twisted_mq.client.core.name_checks import check_group, check_topic
@@ -97,6 +98,7 @@ class OrderedConsumer:
         self._calls: ListenerCalls[ConsumeOrderlyContext, ConsumeOrderlyStatus] | None = None
         self._state = "CREATED"
         self._started_ms = 0
+        self.rates = ConsumeRates()
 
     # what users call
 
@@ -146,7 +148,7 @@ class OrderedConsumer:
             raise ClientStateError(f"ordered consumer {self.group} has no {missing} before start()")
         refusal = ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
         self._calls = ListenerCalls(
-            self._clock, self._listener, self.group, self.options.consume_timeout_seconds, refusal
+            self._clock, self._listener, self.group, self.options.consume_timeout_seconds, refusal, rates=self.rates
         )
         self._state, self._started_ms = "RUNNING", self.client.now_ms()
         try:
@@ -219,6 +221,7 @@ class OrderedConsumer:
         )
 
     async def persist_offsets(self) -> None:
+        self.rates.sample(self._clock.seconds())
         for unit in self._units:
             for consumption in unit.consumed():
                 consumption.commit()
@@ -242,7 +245,7 @@ class OrderedConsumer:
         offsets = {
             queue: offset for topic in self.subscriptions for queue, offset in self.consumed_offsets(topic).items()
         }
-        return running_info(properties, self.subscriptions, {}, offsets)
+        return running_info(properties, self.subscriptions, {}, offsets, self.rates, self._clock.seconds())
 
     async def consume_directly(self, message: MessageExt, broker_name: str | None) -> ConsumeMessageDirectlyResult:
         raise BrokerError(ResponseCode.NO_PERMISSION, f"consumer {self.group} consumes in order alone")

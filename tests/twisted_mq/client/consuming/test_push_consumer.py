@@ -539,6 +539,23 @@ class AskedByServers(ConsumerCase):
         self.assertEqual([one.topic for one in info.subscription_set], ["%RETRY%g", "T"])
         self.assertEqual(info.properties["PROP_CONSUME_TYPE"], "CONSUME_PASSIVELY")
 
+    def test_running_info_tells_what_was_done_by_topic(self) -> None:
+        consumer = self.started()
+        for body, self.answer in ((b"a0", OK), (b"a1", LATER)):
+            for _ in range(2):
+                self.advance(5)
+            self.broker.put("T", 0, body)
+            self.advance(5)
+        answer = self.ask(
+            RequestCode.GET_CONSUMER_RUNNING_INFO, {"consumerGroup": "g", "clientId": consumer.client.client_id}
+        )
+        table = decode_body(ConsumerRunningInfo, answer.body).status_table
+        self.assertEqual(list(table), ["%RETRY%g", "T"])
+        found = table["T"]
+        self.assertTrue(found.pull_tps > 0 and found.consume_ok_tps > 0 and found.consume_failed_tps > 0, found)
+        self.assertEqual(found.pull_tps, found.consume_ok_tps + found.consume_failed_tps)
+        self.assertEqual(found.consume_failed_msgs, 1)
+
     def test_unknown_group_is_answered_as_apache_does(self) -> None:
         self.started()
         answer = self.ask(RequestCode.GET_CONSUMER_RUNNING_INFO, {"consumerGroup": "other", "clientId": "c"})
