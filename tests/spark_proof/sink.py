@@ -1,6 +1,7 @@
 """Tasks of the sink killed with kill -9, and nothing lost: `python -m tests.spark_proof.sink --kills 50`.
 
-Batches of numbered rows are written while Python workers die. Every row has to be in the topic then, as Apache's Java client
+Batches of numbered rows are written while Python workers die, each after messages came in since the last one died, so that
+tasks have sent some of their rows. Every row has to be in the topic then, as Apache's Java client
 reads it; rows that a task sent twice have the id of the first time.
 """
 
@@ -11,20 +12,23 @@ import random
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import attrs
 
 from interop.peers.clients import Clients, JavaPeer, unique
+from tests.spark.live.brokers import Broker
 from tests.spark_proof.load import PATIENCE_SECONDS, QUEUES, started_servers
 from tests.spark_proof.processes import Driver
+from twisted_mq.spark.live.queue_offsets import next_offsets
 
-ROWS, TASKS = 10_000, 100
+ROWS, TASKS = 10_000, 40
 SECONDS_A_ROW = 0.004
-PAUSES_SECONDS = (0.2, 0.8)
+PAUSES_SECONDS = (0.05, 0.4)
 MOST_TRIES = 1000
 BATCH = "10"
-"""Rows of a send: a task that dies has sent some of its hundred."""
+"""Rows of a send: a task that dies has sent some of its rows."""
 
 
 @attrs.define
@@ -64,7 +68,7 @@ def run(directory: Path, kills: int, seed: int) -> Outcome:
         while killed < kills:
             spec = {"options": options, "first": written, "rows": ROWS, **paces}
             driver = Driver("sink", spec, directory / "driver.log", random.Random(seed + written))
-            killed += _written_under_kills(driver, kills - killed)
+            killed += _written_under_kills(driver, kills - killed, lambda: _stored(broker, topic))
             written += ROWS
         seconds = time.monotonic() - began
         count = sum(map(len, broker.read(topic)))
@@ -73,15 +77,23 @@ def run(directory: Path, kills: int, seed: int) -> Outcome:
         servers.stop()
 
 
-def _written_under_kills(driver: Driver, most: int) -> int:
+def _stored(broker: Broker, topic: str) -> int:
+    """How many messages the topic holds."""
+    cluster = broker.cluster()
+    found = sum(next_offsets(cluster, cluster.readable_queues(topic)).values())
+    cluster.close()
+    return found
+
+
+def _written_under_kills(driver: Driver, most: int, stored: Callable[[], int]) -> int:
     """How many workers were killed, `most` at the most, until all rows of a batch were written. Raises PeerFailed."""
-    killed = 0
+    killed, seen = 0, stored()
     driver.start()
     try:
         while driver.is_running:
             time.sleep(driver.random.uniform(*PAUSES_SECONDS))
-            if killed < most and driver.kill_worker():
-                killed += 1
+            if killed < most and stored() > seen and driver.kill_worker():
+                killed, seen = killed + 1, stored()
                 print(".", end="", file=sys.stderr, flush=True)
         if driver.process.child.returncode:
             driver.check()

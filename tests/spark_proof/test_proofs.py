@@ -6,6 +6,7 @@ import random
 import sys
 from pathlib import Path
 
+import attrs
 import pytest
 
 from interop.peers.process import PeerFailed, Process, wait_until
@@ -52,6 +53,34 @@ def test_a_sink_may_repeat_rows_under_their_id_alone() -> None:
         "1 rows lost: ['1']",
         "1 rows twice under another id",
     ]
+
+
+@attrs.define
+class Rounds(Driver):
+    """Runs until somebody has asked so often whether it does, and always has a worker."""
+
+    left: int = 6
+
+    @property
+    def is_running(self) -> bool:
+        self.left -= 1
+        return self.left >= 0
+
+    def kill_worker(self, *, planners: bool = False) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("counts", "killed"), [((0, 0, 0, 0, 0, 0), 0), ((0, 0, 5, 5, 5, 9, 9, 9), 2)])
+def test_tasks_are_killed_after_some_of_their_rows_came_in(
+    counts: tuple[int, ...], killed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sink, "PAUSES_SECONDS", (0.0, 0.0))
+    monkeypatch.setattr(Driver, "start", lambda driver: None)
+    driver = Rounds("sink", {}, tmp_path / "log", random.Random(1))
+    driver._process = Process.start([sys.executable, "-c", ""], tmp_path / "log", tmp_path)
+    assert driver.process.child.wait(60) == 0
+    stored = iter([*counts, *counts[-1:] * 9])
+    assert sink._written_under_kills(driver, 3, lambda: next(stored)) == killed
 
 
 def test_times_are_of_the_messages_behind_the_first_batch() -> None:
