@@ -73,6 +73,7 @@ class Observer:
         self._gone: set[tuple[Place, str]] = set()
         self._in_order: dict[tuple[str, str, int], int] = defaultdict(int)
         self._committed: dict[tuple[str, str, int], int] = {}
+        self._consumed_again: dict[tuple[str, str, int], int] = {}
         self._compared: dict[str, int] = defaultdict(int)
         self._ends_before: dict[tuple[str, str, int], int] = defaultdict(int)
         self._lossy: set[str] = set()
@@ -142,7 +143,7 @@ class Observer:
         broker, topic, queue_id, offset = place
         committed = (broker, f"{topic}@{group}", queue_id)
         if offset < self._committed.get(committed, 0) and any(one.is_slave for one in self._of(broker)):
-            self._committed[committed] = offset
+            self._consumed_again.setdefault(committed, offset)
 
     def _of(self, broker_name: str) -> list[BrokerNode]:
         return [broker for broker in self._brokers if broker.broker_name == broker_name]
@@ -216,6 +217,7 @@ class Observer:
         """
         self._overwritten.started(broker, self._of(broker.broker_name))
         if broker.is_slave:
+            self._note_what_readers_lose(broker)
             return
         self._committed = {key: value for key, value in self._committed.items() if key[0] != broker.broker_name}
         ends: dict[tuple[str, int], int] = {}
@@ -226,6 +228,14 @@ class Observer:
             end = ends.setdefault((topic, queue_id), broker.store.max_offset_in_queue(topic, queue_id))
             if offset >= end:
                 self._is_gone(place, name, may_be_consumed=is_copy or not broker.is_sync_flush)
+
+    def _note_what_readers_lose(self, slave: BrokerNode) -> None:
+        """Who reads at a slave that lost its log's end is told of the new one, and goes on there."""
+        for key, offset in self._committed.items():
+            topic = key[1].rpartition("@")[0]
+            end = slave.store.max_offset_in_queue(topic, key[2]) if key[0] == slave.broker_name else offset
+            if end < offset:
+                self._consumed_again.setdefault(key, end)
 
     def _is_gone(self, place: Place, name: str, *, may_be_consumed: bool) -> None:
         sent = self.sent[name]
@@ -262,8 +272,9 @@ class Observer:
         for key, queues in broker.service.controller.offsets.offsets.items():
             for queue_id, offset in queues.items():
                 place = (broker.broker_name, key, queue_id)
-                before = self._committed.get(place, 0)
-                if offset < before and self._may_not_go_back(key) and broker.broker_name not in self._lossy:
+                before = self._committed.get(place, offset)
+                lowest = before if offset == before else self._consumed_again.pop(place, before)
+                if offset < lowest and self._may_not_go_back(key) and broker.broker_name not in self._lossy:
                     raise Broken(f"the offset of {place} went back from {before} to {offset}")
                 self._committed[place] = offset
 

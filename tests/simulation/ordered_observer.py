@@ -153,14 +153,14 @@ class OrderedObserver(Observer):
         if not broker.is_running:
             return
         self._replaced[broker.name] = self._world.clock.now + LATE_ANSWER_SECONDS
+        on_disk, end = broker.store.flushed_offset(), broker.store.max_physical_offset()
+        if on_disk < end:
+            self._lossy.add(broker.broker_name)
         if broker.is_sync_flush and not broker.is_slave:
             return
         partner = next(one for one in self._group(broker.broker_name) if one is not broker)
         held = self._left_in_the_dark.get(partner.name, partner.store.max_physical_offset())
-        on_disk, end = broker.store.flushed_offset(), broker.store.max_physical_offset()
         self._left_in_the_dark[broker.name] = on_disk
-        if on_disk < end:
-            self._lossy.add(broker.broker_name)
         kept = max(held, on_disk)
         self._may_lose(broker.broker_name, kept)
         self._places = {place: name for place, name in self._places.items() if self.sent[name].owed}
@@ -172,7 +172,8 @@ class OrderedObserver(Observer):
 
     def after_start(self, broker: BrokerNode, *, is_copy: bool = False) -> None:
         """What one broker lost the other one has."""
-        self._committed = {key: value for key, value in self._committed.items() if key[0] != broker.broker_name}
+        if not broker.is_slave:
+            self._committed = {key: value for key, value in self._committed.items() if key[0] != broker.broker_name}
         self._left_in_the_dark.pop(broker.name, None)
         self._began_with[broker.name] = broker.store.max_physical_offset()
 

@@ -57,6 +57,53 @@ def test_offset_goes_back_where_members_may_not_know_of_each_other_and_nowhere_e
         observer.look()
 
 
+def test_offset_goes_back_once_where_a_slave_was_consumed_again(world: World) -> None:
+    """To what was consumed there again at the least, and also when the master is back meanwhile."""
+    master = broker(store=log_of(*[b"x"] * 8))
+    observer = Observer(world, [master, broker(name="a-1", is_slave=True)], Counter(push=1))
+    observer.look()
+    for offset in (4, 5):
+        observer.sends(f"p-{offset}", "Plain")
+        message: Any = SimpleNamespace(body=b"p-%d ." % offset, properties={}, queue_offset=offset)
+        observer.was_consumed("push", MessageQueue("Plain", "a", 0), message, "c")
+    observer.after_start(master)
+    offsets = master.service.controller.offsets.offsets["Plain@push"]
+    for offsets[0] in (7, 5, 7):
+        observer.look()
+    offsets[0] = 6
+    with pytest.raises(Broken, match="went back from 7 to 6"):
+        observer.look()
+
+
+def test_offset_goes_back_to_the_end_of_a_slave_that_lost_more(world: World) -> None:
+    slave = broker(name="a-1", is_slave=True, store=log_of(*[b"x"] * 6))
+    master = broker()
+    observer = Observer(world, [master, slave], Counter(push=1))
+    offsets = master.service.controller.offsets.offsets["Plain@push"]
+    observer.look()
+    observer.after_start(slave)
+    for offsets[0] in (6, 7):
+        observer.look()
+    offsets[0] = 5
+    with pytest.raises(Broken, match="went back from 7 to 5"):
+        observer.look()
+
+
+@pytest.mark.parametrize("flushed", [400, 1000])
+def test_offset_goes_back_where_a_power_cut_took_what_was_not_acknowledged(world: World, flushed: int) -> None:
+    one = broker(is_sync_flush=True)
+    one.store.flushed_offset = lambda: flushed
+    observer = ordered(world, one, broker(name="a-1", is_slave=True))
+    observer._look_at_offsets(one)
+    observer.before_power_cut(one)
+    one.service.controller.offsets.offsets["Plain@push"][0] = 5
+    if flushed < 1000:
+        observer._look_at_offsets(one)
+    else:
+        with pytest.raises(Broken, match="went back from 7 to 5"):
+            observer._look_at_offsets(one)
+
+
 def ordered(world: World, *brokers: Any, members: Counter[str] | None = None) -> OrderedObserver:
     both = list(brokers) or [broker(), broker(name="a-1", is_slave=True)]
     return OrderedObserver(world, both, members or Counter(audit=1), CoordinatorNode(world, "10.0.8.1"), [TOPIC])
