@@ -13,16 +13,23 @@ import pytest
 
 from interop.peers.spark_cluster import ConnectServer, SparkHome, StandaloneCluster
 from tests.docs.blocks import ROOT, blocks
+from tests.spark.commands.planted import plant
 from tests.spark.live.brokers import Broker
 from tests.spark.stores import StoreWriter
+from tests.support.captures import unpack_store
 from tests.support.embedded import EmbeddedProcess
+from twisted_mq.cli.spark.commands import spark
 from twisted_mq.spark.pack import write_pack
+from twisted_mq.storage.tools.verify import verify
 
 pytestmark = pytest.mark.peer
 PROGRAM = str(ROOT / "interop" / "peers" / "spark_program.py")
+JOBS = str(ROOT / "interop" / "peers" / "spark_jobs.py")
 PAGE = ROOT / "docs" / "how-to" / "run-spark-jobs.md"
 MESSAGES = 60
 BODIES = sorted(f"order {number}" for number in range(MESSAGES))
+ALL_JOBS_SECONDS = 1500
+"""Thirteen jobs of several queries each, many times what they take where nothing else runs."""
 SEEN = {"stored": BODIES, "sent": BODIES, "entries": MESSAGES}
 
 
@@ -60,9 +67,14 @@ def name_server(tmp_path: Path) -> Iterator[str]:
 
 def run(home: SparkHome, *line: str, **environment: str) -> Any:
     """What a program prints last, which is JSON."""
-    done = home.run(line, **environment)
+    return run_lines(home, *line, **environment)[-1]
+
+
+def run_lines(home: SparkHome, *line: str, **environment: str) -> list[Any]:
+    """The lines of JSON that a program prints."""
+    done = home.run(line, ALL_JOBS_SECONDS, **environment)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
-    return json.loads(done.stdout.splitlines()[-1])
+    return [json.loads(text) for text in done.stdout.splitlines() if text.startswith(("{", "["))]
 
 
 def check_tasks(tasks: list[list[str]], home: SparkHome) -> None:
@@ -110,5 +122,31 @@ def test_a_connect_server_has_the_pack_from_its_client(
         assert said == SEEN
         job = run(home, sys.executable, "-m", "twisted_mq.cli.spark", "volume", store, "--json", **ours)
         assert job["figures"]["messages"] == MESSAGES
+        planted, recorded = plant(tmp_path / "planted"), str(unpack_store("st", tmp_path))
+        jobs = run_lines(home, sys.executable, JOBS, planted, recorded, name_server, str(tmp_path), **ours)
+        check_jobs({name: (code, figures) for name, code, figures in jobs}, recorded)
     finally:
         server.stop()
+
+
+def check_jobs(said: dict[str, tuple[int, dict[str, int]]], recorded: str) -> None:
+    """Every job there is, with what a local session says of the same stores."""
+    assert set(said) == {name for name in spark.commands if name != "pack"}
+    sound = verify(recorded)
+    expected = {
+        "export": (0, {"messages": 13}),
+        "replay": (0, {"messages sent": 7}),
+        "audit": (0, {"messages": sound.messages, "bytes of messages": sound.message_bytes}),
+        "search": (0, {"records": 15, "places that the index names": 15}),
+        "dead-letters": (0, {"dead letters": 1, "retries": 2, "storms": 0}),
+        "unfinished": (1, {"half messages committed": 1, "half messages open": 2}),
+        "lag": (0, {"groups": 2, "groups behind": 1, "messages not read": 5}),
+        "latency": (0, {}),
+        "gaps": (1, {"gaps": 1, "missing offsets": 2}),
+        "duplicates": (1, {"keys sent again": 1, "extra messages": 1}),
+        "volume": (0, {"messages": 22}),
+        "retention": (0, {}),
+        "order": (0, {"ordered queues": 0, "faults": 0}),
+    }
+    found = {name: (code, {key: figures[key] for key in expected[name][1]}) for name, (code, figures) in said.items()}
+    assert found == expected

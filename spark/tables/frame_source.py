@@ -18,6 +18,7 @@ from twisted_mq.spark.errors import WrongOption
 from twisted_mq.spark.named_options import Parsers, named, take, text
 from twisted_mq.spark.tables.frame_files import PART_BYTES, parts_of, seen_in
 from twisted_mq.spark.tables.frames import COLUMNS, rows
+from twisted_mq.spark.tables.given_schema import check_schema
 from twisted_mq.spark.tables.task_groups import grouped
 
 ROWS = 1024
@@ -79,4 +80,5 @@ class FrameSource(DataSource):
         if "path" not in known:
             raise WrongOption("path", "", "a path is needed: load(path)")
         taken = take(known, _PARSERS)
+        check_schema(COLUMNS, schema)
         return FrameReader(taken.pop("path").removeprefix("file://"), **taken)

@@ -25,6 +25,7 @@ from twisted_mq.spark import option_values as values
 from twisted_mq.spark.errors import StoreReadError, WrongOption
 from twisted_mq.spark.named_options import Parsers, named, take, text
 from twisted_mq.spark.source.stores import local_path, locate
+from twisted_mq.spark.tables.given_schema import check_schema
 from twisted_mq.spark.tables.layout_columns import arrow_type, spark_type
 from twisted_mq.spark.tables.task_groups import BYTES_A_TASK, grouped
 
@@ -165,13 +166,18 @@ class LayoutSource(DataSource):
         return cls.format
 
     def schema(self) -> str:
-        declared = (f"`{field.name}` {spark_type(field)}" for field in all_fields(self.runs))
-        return ", ".join((f"{_FILE} string", f"{_POSITION} bigint", *declared))
+        return ", ".join(f"`{name}` {kind}" for name, kind in self._columns().items())
+
+    @classmethod
+    def _columns(cls) -> dict[str, str]:
+        declared = {field.name: spark_type(field) for field in all_fields(cls.runs)}
+        return {_FILE: "string", _POSITION: "bigint", **declared}
 
     def reader(self, schema: StructType) -> DataSourceReader:
         taken = take(named(self.options, tuple(_PARSERS)), _PARSERS)
         if "path" not in taken:
             raise WrongOption("path", "", "a path is needed: load(path)")
+        check_schema(self._columns(), schema)
         return LayoutReader(self.runs, **taken)
 
 

@@ -24,6 +24,7 @@ from twisted_mq.spark.named_options import named
 from twisted_mq.spark.source.data_source import RocketMQDataSource
 from twisted_mq.spark.tables import store_files
 from twisted_mq.spark.tables.frame_source import FrameSource
+from twisted_mq.spark.tables.given_schema import check_schema
 from twisted_mq.spark.tables.task_groups import grouped
 
 
@@ -100,6 +101,7 @@ class TableSource(DataSource):
         path = named(self.options, ("path",)).get("path")
         if path is None:
             raise WrongOption("path", "", "a path is needed: load(path)")
+        check_schema(TABLES[self.table].columns, schema)
         return TableReader(self.table, path.removeprefix("file://"))
 
 

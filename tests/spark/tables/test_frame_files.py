@@ -8,12 +8,13 @@ from pathlib import Path
 
 import dpkt
 import pytest
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from tests.support.captures import CAPTURES, frame_index, frames
 from twisted_mq.protocol.layouts.recording import MAGIC
 from twisted_mq.spark.errors import StoreReadError, WrongOption
 from twisted_mq.spark.tables.frame_files import parts_of, seen_in
-from twisted_mq.spark.tables.frame_source import FrameReader, FrameSource
+from twisted_mq.spark.tables.frame_source import SCHEMA, FrameReader, FrameSource
 from twisted_mq.spark.tables.frames import FROM_CLIENT, TO_CLIENT
 from twisted_mq.spark.tables.packets import packet_frames
 from twisted_mq.storage.recording import SegmentWriter
@@ -146,7 +147,8 @@ def test_secrets_are_kept_on_request() -> None:
     assert {one["Signature"] for one in hidden if "Signature" in one} == {"***"}
     signed = [one for one in kept if "Signature" in one]
     assert signed and all(one["Signature"] != "***" and one["AccessKey"] != "***" for one in signed)
-    reader = FrameSource({"path": "x", "keepSecrets": "true", "maxPartitionBytes": "1m"}).reader(None)  # type: ignore[arg-type]
+    options = {"path": "x", "keepSecrets": "true", "maxPartitionBytes": "1m"}
+    reader = FrameSource(options).reader(from_arrow_schema(SCHEMA))
     assert (reader.path, reader.keep_secrets, reader.part_bytes) == ("x", True, 1 << 20)
     with pytest.raises(WrongOption, match="true or false is needed"):
         FrameSource({"path": "x", "keepSecrets": "1"}).reader(None)  # type: ignore[arg-type]

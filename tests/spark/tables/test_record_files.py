@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
 
 from tests.spark.tables.test_tables import READING
 from twisted_mq.protocol.layouts.derive import LayoutError, derive_runs
@@ -131,3 +132,5 @@ def test_its_options(tmp_path: Path) -> None:
         Points({}).reader(None)  # type: ignore[arg-type]
     with pytest.raises(WrongOption, match="no such option, is maxPartitionBytes meant"):
         Points({"path": str(tmp_path), "maxPartitionByte": "1"}).reader(None)  # type: ignore[arg-type]
+    with pytest.raises(WrongOption, match="choose among them with select"):
+        Points({"path": str(tmp_path)}).reader(StructType().add("file", "string"))

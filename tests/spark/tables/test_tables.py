@@ -13,6 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource
+from pyspark.sql.types import StructType
 
 from tests.support.captures import CAPTURES, SCENARIOS, expected_messages, frame_index
 from twisted_mq.protocol.layouts.derive import LayoutError, LengthError, derive_runs
@@ -23,7 +25,7 @@ from twisted_mq.spark.errors import StoreReadError, WrongOption
 from twisted_mq.spark.tables import from_frames, register
 from twisted_mq.spark.tables.frame_columns import struct_maker
 from twisted_mq.spark.tables.frame_source import FrameReader, FrameSource
-from twisted_mq.spark.tables.sources import TABLES, TableReader
+from twisted_mq.spark.tables.sources import TABLES, IndexSource, TableReader
 
 READING = construct.Struct(
     "sensor" / construct.Int32ub,
@@ -142,6 +144,13 @@ def test_a_table_needs_a_path_and_nothing_else() -> None:
         FrameSource({}).reader(None)  # type: ignore[arg-type]
     with pytest.raises(WrongOption, match="no such option"):
         FrameSource({"split": "1"}).reader(None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("source", [FrameSource, IndexSource])
+def test_a_schema_of_others_is_refused(source: type[DataSource]) -> None:
+    schema = StructType().add("keyHash", "string")
+    with pytest.raises(WrongOption, match="choose among them with select"):
+        source({"path": "p"}).reader(schema)
 
 
 def test_tables_and_declared_bodies_in_spark(session: SparkSession) -> None:
