@@ -93,6 +93,7 @@ class Call(Waits, Generic[Result]):
             outcome: Result | Failure | InCaller = self._thread.next_outcome(self, deadline)
             if not isinstance(outcome, InCaller):
                 return outcome
+            self.outcomes.popleft()
             self._run(outcome)
 
     def _run(self, asked: InCaller) -> None:

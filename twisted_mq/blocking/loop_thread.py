@@ -29,20 +29,19 @@ Due: TypeAlias = tuple[contextvars.Context, Callable[..., object], tuple[object,
 REST_SECONDS = 0.005
 """After so long without a caller the thread runs the loop: longer than most programs take from one call to the next."""
 
-YOUR_TURN = object()
-"""In place of an outcome: the thread has stepped aside."""
-
 CALLS_ALONE = 4
 """After so many calls of which each waited alone the thread steps aside."""
 
 
 class Waits:
-    """Of one call: what its caller is told."""
+    """Of one call: what its caller is told. It is taken out by who has seen it: a signal's handler may raise where it is got."""
 
-    __slots__ = ("outcomes",)
+    __slots__ = ("outcomes", "wake")
 
     def __init__(self) -> None:
-        self.outcomes: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self.outcomes: collections.deque[Any] = collections.deque()
+        self.wake: queue.SimpleQueue[None] = queue.SimpleQueue()
+        """An item where the caller has to look: for an outcome, or for the loop that has become free."""
 
 
 class DueSelector(selectors.DefaultSelector):
@@ -148,22 +147,23 @@ class LoopThread:
 
     def tell(self, call: Waits, outcome: object) -> None:
         """Let the caller have it. Called in the loop."""
-        call.outcomes.put(outcome)
+        call.outcomes.append(outcome)
+        call.wake.put(None)
         if self._runs_for is call:
             self._loop.stop()
 
     def next_outcome(self, call: Waits, deadline: float | None) -> Any:
         """What the call is told next, at the latest at the deadline on the clock time.monotonic(): then raises queue.Empty."""
-        outcomes, outcome = call.outcomes, YOUR_TURN
-        while outcome is YOUR_TURN:
-            while outcomes.empty() and not self.stays and self._run_in_caller(call, deadline):
-                if deadline is not None and time.monotonic() >= deadline:
-                    return outcomes.get_nowait()
-            try:
-                outcome = outcomes.get(timeout=None if deadline is None else max(0.0, deadline - time.monotonic()))
-            finally:
-                self._waiting.pop(call, None)
-        return outcome
+        outcomes = call.outcomes
+        while not outcomes:
+            if self.stays or not self._run_in_caller(call, deadline):
+                try:
+                    call.wake.get(timeout=None if deadline is None else max(0.0, deadline - time.monotonic()))
+                finally:
+                    self._waiting.pop(call, None)
+            elif deadline is not None and time.monotonic() >= deadline and not outcomes:
+                raise queue.Empty
+        return outcomes[0]
 
     def _run_in_caller(self, call: Waits, deadline: float | None) -> bool:
         """Whether the loop was free, and ran here until something was told; if not, the call counts as waiting."""
@@ -211,7 +211,7 @@ class LoopThread:
             after, self._next = self._next, None
             self._running.release()
             if after is not None:
-                after.outcomes.put(YOUR_TURN)
+                after.wake.put(None)
             elif self._waiting:
                 self._call_back()
 

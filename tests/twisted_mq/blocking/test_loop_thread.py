@@ -7,7 +7,7 @@ import queue
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -188,6 +188,31 @@ def test_a_stop_ends_a_thread_that_rests(resting: LoopThread) -> None:
     resting.stop()
     assert (seen.get_nowait(), resting._thread.is_alive()) == (1, False)
     resting.__init__()  # type: ignore[misc]  # for the fixture, which stops it
+
+
+def test_an_outcome_is_not_lost_to_a_signal_that_comes_with_it(thread: LoopThread) -> None:
+    thread.stay()
+    call: Call[str] = Call(thread)
+    done: defer.Deferred[str] = defer.Deferred()
+    call.wake = InterruptedQueue(lambda: thread.soon(done.callback, "result"))  # type: ignore[assignment]
+    call.begin(lambda: done)
+    with pytest.raises(KeyboardInterrupt):
+        call._outcome(PATIENCE_SECONDS)
+    assert call._cancelled() == "result"
+
+
+class InterruptedQueue:
+    """A handler raises when what was waited for has come."""
+
+    def __init__(self, waits: Callable[[], None]) -> None:
+        self._waits = waits
+        self._came: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self.put = self._came.put
+
+    def get(self, timeout: float) -> None:
+        self._waits()
+        self._came.get(timeout=timeout)
+        raise KeyboardInterrupt
 
 
 def test_handlers_of_signals_run_when_the_loop_was_left(resting: LoopThread) -> None:
