@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
+import attrs
 from twisted.internet import defer, error, interfaces, protocol
 from twisted.python import failure
 
@@ -39,6 +40,14 @@ MISMATCHES_UNTIL_STOP = 3
 
 READ_BYTES = 256 * 1024
 """How much is taken out of the socket at once (Twisted: 64 KiB): each turn of the reactor costs as much as 20 KiB."""
+
+
+@attrs.frozen(eq=False)
+class Following:
+    """A connection, and how many transfers, each a continuation of this log, came over it so far."""
+
+    link: object
+    taken: int
 
 
 class HAClient:
@@ -179,6 +188,14 @@ class HAClient:
                 self._behind.soon(grown)
         if grown:
             self.report()
+        if self._link is not None:
+            self._link.taken += len(transfers)
+
+    @property
+    def following(self) -> Following | None:
+        """The connection over which this log follows the master's; None where there is none."""
+        link = self._link
+        return Following(link, link.taken) if link is not None and link.taken else None
 
     def report(self) -> None:
         """Report this log's end, under synchronous flush once it is on disk."""
@@ -219,6 +236,7 @@ class HALink(protocol.Protocol):
         self._decoder = TransferDecoder()
         self._reported = -1
         self._open = False
+        self.taken = 0
         secret = options.ha_shared_secret
         self._handshake = SlaveHandshake(secret, os.urandom(NONCE_BYTES)) if secret else None
         self._silence = IdleTimer(client._clock, options.ha_housekeeping_interval / 1000, self._silent)

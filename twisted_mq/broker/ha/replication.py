@@ -71,7 +71,9 @@ class Replication:
         self._checkpoint_path = os.path.join(folder, "timercheck")
         self._metrics = TimerMetrics(os.path.join(folder, "timermetrics"))
         delays = DelayOffsetTable(os.path.join(folder, "delayOffset.json"))
-        self.synchronize = SlaveSynchronize(broker, remoting.invoke, delays, self._metrics.save, self._save_checkpoint)
+        self.synchronize = SlaveSynchronize(
+            broker, remoting.invoke, delays, self._metrics.save, self._save_checkpoint, lambda: self.client.following
+        )
         self.client = HAClient(
             broker.options,
             broker.store,
@@ -112,6 +114,7 @@ class Replication:
     async def _sync(self) -> None:
         if self.synchronize.master_address is None:
             return
+        self.synchronize.settle_delays()
         now = self._broker.clock.seconds()
         if self._last_sync is None or now - self._last_sync >= SYNC_SECONDS or self.lacks_topic():
             self._last_sync = now

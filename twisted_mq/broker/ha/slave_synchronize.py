@@ -18,6 +18,8 @@ from twisted.internet import defer
 
 from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
 from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
+from twisted_mq.broker.ha.client import Following
+from twisted_mq.broker.ha.master_delays import MasterDelays, end_of_log
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.tables import BrokerTables
 from twisted_mq.broker.topics.static_topics import StaticTopics
@@ -78,7 +80,8 @@ class SlaveParts(Protocol):
 class SlaveSynchronize:
     """Copies tables from `master_address`, host:port; nothing happens while that is None.
 
-    `delays` is the table of delay offsets, `save_metrics` and `save_checkpoint` write the timer's files.
+    `delays` is the table of delay offsets, `save_metrics` and `save_checkpoint` write the timer's files; `following` is
+    HAClient's.
     """
 
     broker: SlaveParts
@@ -86,14 +89,17 @@ class SlaveSynchronize:
     delays: DelayOffsetTable
     save_metrics: Callable[[TimerMetricsSerializeWrapper], object]
     save_checkpoint: Callable[[bytes], object]
+    following: Callable[[], Following | None]
     master_address: str | None = None
     _synced_offsets: Offsets = attrs.field(factory=dict)
     _ahead: list[tuple[str, int, int]] = attrs.field(factory=list)
     _failed: set[int] = attrs.field(factory=set)
     _refused: set[str] = attrs.field(factory=set)
+    _master_delays: MasterDelays = attrs.field(init=False)
     log = Logger()
 
     def __attrs_post_init__(self) -> None:
+        self._master_delays = MasterDelays(self.delays)
         self._note_offsets()
 
     def set_master_address(self, address: str | None) -> None:
@@ -112,7 +118,7 @@ class SlaveSynchronize:
         ]
         sync = self._sync
         results += [
-            await sync(RequestCode.GET_ALL_DELAY_OFFSET, _DELAYS, self._take_delays(self.broker.store)),
+            await self._sync_delays(),
             await sync(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, _GROUPS, self._take_groups),
             await sync(RequestCode.GET_ALL_MESSAGE_REQUEST_MODE, _MODES, self._take_modes),
         ]
@@ -135,6 +141,24 @@ class SlaveSynchronize:
             if not answers:
                 self._not_handed_back(key, queue_id)
         return done
+
+    def settle_delays(self) -> None:
+        """Take what the master last said of delayed messages, if this log has it now."""
+        self._master_delays.settle(self.following(), self.broker.store.flushed_offset())
+
+    async def _sync_delays(self) -> bool:
+        """Ask how far the master delivered, unless its last answer still waits."""
+        delays = self._master_delays
+        self.settle_delays()
+        if delays.waits:
+            return True
+        end = self.broker.store.max_physical_offset()
+        came = await self._sync(RequestCode.GET_ALL_DELAY_OFFSET, _DELAYS, lambda theirs: delays.hold(theirs, end))
+        if delays.waits and self.following() is not None:
+            came = await self._sync(
+                RequestCode.GET_BROKER_RUNTIME_INFO, end_of_log, lambda end: delays.told_end(end, self.following())
+            )
+        return came
 
     async def sync_timer_checkpoint(self) -> bool:
         """Copy how far the master's timer came; asked for more often than the rest."""
@@ -172,18 +196,6 @@ class SlaveSynchronize:
         if theirs.data_version != self.broker.groups.data_version:
             self.broker.groups.replace_all(theirs.subscription_group_table, theirs.data_version)
             self.log.info("groups copied from master: groups={n}", n=len(theirs.subscription_group_table))
-
-    def _take_delays(self, store: IMessageStore) -> Callable[[DelayOffsetSerializeWrapper], None]:
-        """What the master delivers after its answer lies behind what is here now, before it is asked."""
-        end = store.max_physical_offset()
-
-        def take(theirs: DelayOffsetSerializeWrapper) -> None:
-            if theirs.offset_table != self.delays.offsets:
-                self.delays.offsets, self.delays.log_offset = dict(theirs.offset_table), end
-            self.delays.data_version = theirs.data_version or self.delays.data_version
-            self.delays.save()
-
-        return take
 
     def _take_modes(self, theirs: MessageRequestModeSerializeWrapper) -> None:
         self.broker.tables.request_modes.modes = {

@@ -10,20 +10,29 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from tests.support.broker import BrokerInMemory, MemoryTable
 from tests.support.captures import frame_index, frames
+from twisted_mq.broker.ha.client import Following
 from twisted_mq.broker.ha.slave_synchronize import SlaveSynchronize
 from twisted_mq.protocol.bodies import DataVersion, SubscriptionGroupConfig, TopicConfig
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.framing import FrameDecoder
 from twisted_mq.remoting.errors import RemotingConnectError
+from twisted_mq.storage.interfaces import InnerMessage, PutStatus
 
 MASTER = "127.0.0.9:30911"
+DELAYS_AND_END = (RequestCode.GET_ALL_DELAY_OFFSET, RequestCode.GET_BROKER_RUNTIME_INFO)
+
+
+def put(broker: BrokerInMemory, body: bytes) -> None:
+    """Into its log alone."""
+    assert broker.store.put_message(InnerMessage("T", 0, body, b"", {}, 0)).status is PutStatus.PUT_OK
 
 
 class SynchronizeCase(SynchronousTestCase):
-    """`asked` are the codes the slave asked for; `down` lets its calls fail."""
+    """`asked` are the codes the slave asked for; `down` lets its calls fail; `following` is its connection to the master."""
 
     def setUp(self) -> None:
+        self.following: Following | None = Following("first connection", 1)
         self.master = BrokerInMemory()
         self.slave = BrokerInMemory(broker_role="SLAVE", broker_id=1)
         self.asked: list[int] = []
@@ -33,8 +42,9 @@ class SynchronizeCase(SynchronousTestCase):
         self.metrics: list[Any] = []
         self.checkpoints: list[bytes] = []
         self.synchronize = SlaveSynchronize(
-            self.slave.controller, self.invoke, self.delays, self.metrics.append, self.checkpoints.append
-        )
+            self.slave.controller, self.invoke, self.delays, self.metrics.append, self.checkpoints.append,
+            lambda: self.following,
+        )  # fmt: skip
         self.synchronize.set_master_address(MASTER)
 
     def invoke(self, address: str, command: RemotingCommand, seconds: float) -> defer.Deferred[RemotingCommand]:
@@ -77,14 +87,74 @@ class CopyTests(SynchronizeCase):
         self.sync()
         self.assertEqual({name: self.slave.tables[name].saved for name in ("topics", "groups")}, saved)
 
+    def hear(self) -> None:
+        """The master sends something."""
+        assert self.following is not None
+        self.following = Following(self.following.link, self.following.taken + 1)
+        self.synchronize.settle_delays()
+
     def test_delays_and_modes_are_copied(self) -> None:
         self.master.controller.waiting.schedule.offsets = {1: 5, 2: 6}
         self.master.controller.tables.request_modes.modes = {"Orders": {}}
         self.sync()
+        self.hear()
         self.assertEqual((self.delays.offsets, self.delays.saved), ({1: 5, 2: 6}, 1))
         self.assertEqual(self.delays.log_offset, self.slave.store.max_physical_offset())
         self.assertEqual(self.slave.controller.tables.request_modes.modes, {"Orders": {}})
         self.assertEqual(len(self.metrics), 1)
+
+    def deliver(self, offset: int) -> None:
+        put(self.master, b"copy")
+        self.master.controller.waiting.schedule.offsets = {1: offset}
+
+    def test_delays_wait_until_this_log_has_what_the_master_delivered(self) -> None:
+        """A store whose table is ahead of its log would never deliver what lies between."""
+        self.deliver(1)
+        self.assertTrue(self.sync())
+        self.hear()
+        self.assertEqual((self.delays.offsets, self.delays.saved), ({}, 0))
+        self.deliver(2)
+        self.assertTrue(self.sync())
+        self.assertEqual([self.asked.count(code) for code in DELAYS_AND_END], [1, 1])
+        put(self.slave, b"copy")
+        self.synchronize.settle_delays()
+        self.assertEqual((self.delays.offsets, self.delays.log_offset), ({1: 1}, 0))
+
+    def test_delays_wait_until_the_master_goes_on_over_the_same_connection(self) -> None:
+        """It may have lost its log's end, and this log be as long, without what was delivered since."""
+        self.deliver(1)
+        put(self.slave, b"copy")
+        self.assertTrue(self.sync())
+        self.synchronize.settle_delays()
+        self.assertEqual(self.delays.offsets, {})
+        self.following = Following("second connection", 9)
+        self.hear()
+        self.assertEqual((self.delays.offsets, self.delays.saved), ({}, 0))
+        self.assertTrue(self.sync())
+        self.hear()
+        self.assertEqual(self.delays.offsets, {1: 1})
+        self.assertEqual([self.asked.count(code) for code in DELAYS_AND_END], [2, 2])
+
+    def test_delays_of_a_master_that_this_log_does_not_follow_are_let_go_of(self) -> None:
+        self.deliver(1)
+        put(self.slave, b"what the master lost")
+        self.following = None
+        self.assertTrue(self.sync())
+        self.following = Following("first connection", 1)
+        self.hear()
+        self.assertEqual(self.delays.offsets, {})
+
+    def test_delays_of_a_master_whose_logs_end_is_not_known_are_asked_for_again(self) -> None:
+        self.deliver(1)
+        put(self.slave, b"copy")
+        self.down_from = RequestCode.GET_BROKER_RUNTIME_INFO
+        self.assertFalse(self.sync())
+        self.hear()
+        self.assertEqual(self.delays.offsets, {})
+        self.down_from = None
+        self.assertTrue(self.sync())
+        self.hear()
+        self.assertEqual(self.delays.offsets, {1: 1})
 
     def test_long_tables_are_read_in_a_thread(self) -> None:
         """Offsets have bare numbers as keys, and are read at a MiB a second."""
