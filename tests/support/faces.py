@@ -32,7 +32,7 @@ class Served(Generic[Cluster]):
     """A cluster on a reactor of its own thread; `run` has a coroutine run there."""
 
     def __init__(self, make: Callable[[LoopReactor], Cluster]) -> None:
-        self.thread = LoopThread(stays=1)
+        self.thread = LoopThread()
         self.reactor = LoopReactor()
         self.do(self._enter)
         self.cluster = make(self.reactor)

@@ -20,10 +20,6 @@ EXIT_SECONDS = 1.0
 class Stops(Protocol):
     """What is started, and stopped at the interpreter's end where its user does not."""
 
-    @property
-    def listens(self) -> bool:
-        """Whether the loop's thread must run it at all times."""
-
     def stop(self, finish_seconds: float | None = None) -> None:
         """Harmless twice."""
 
@@ -43,8 +39,6 @@ class Background:
             if self._thread is None:
                 self._thread = LoopThread()
             self._members.append(member)
-            if member.listens:
-                self._thread.stay()
             return self._thread
 
     def leave(self, member: Stops) -> None:
@@ -54,8 +48,6 @@ class Background:
             thread = self._thread
             if thread is None:
                 return
-            if member.listens:
-                thread.part()
             if not self._members:
                 self._thread = None
                 thread.stop()

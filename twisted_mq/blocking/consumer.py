@@ -81,7 +81,7 @@ class Consumer(Iterates[MessageT]):
     def listen_to_queues(self, listener: QueuesChanged | None) -> None:
         """Have (topic, all its queues, those that are ours now) told whenever ours change.
 
-        It is called where the client runs just then and must not block; what it raises is logged.
+        It is called in the background thread and must not block; what it raises is logged.
         """
         self._do(lambda: self._core.listen_to_queues(listener))
 

@@ -18,7 +18,7 @@ Result = TypeVar("Result")
 
 
 class Pending(concurrent.futures.Future[Result]):
-    """A future of the standard library's kind. Who waits for it by `result` runs the loop meanwhile, as callers do.
+    """A future of the standard library's kind.
 
     It can't be cancelled: what has begun may have had its effect.
     """

@@ -91,7 +91,7 @@ class Producer(Member):
 
         The future's `result()` is what `send` returns, or raises. The message must stay as it is until the future is done,
         and nobody takes it back: `cancel()` does nothing. Waits only while more are under way than `max_in_flight` says.
-        Functions of `add_done_callback` are called where the client runs just then, and must not block. A producer that stops
+        Functions of `add_done_callback` are called in the background thread, and must not block. A producer that stops
         lets them end as it does all sends.
         """
         thread = self._checked()
@@ -110,7 +110,7 @@ class Producer(Member):
     ) -> SendResult:
         """Send to the queue the selector takes for `key`: messages of one key stay in order in one queue.
 
-        The selector is called where the client runs just then, and must not block.
+        The selector is called in the background thread, and must not block.
         """
         return self._ask(lambda: self._core.send_by_key(message, key, selector, timeout_seconds=timeout), timeout)
 
