@@ -228,4 +228,5 @@ def test_encrypted_servers_answer_in_a_program_whose_default_reactor_never_runs(
     files = authority.issue("server")
     command = [sys.executable, "-c", ENCRYPTED, files.certificate, files.key, authority.path]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert (done.stdout, done.stderr) == ("SEND_OK False\n", "")
+    complaints = [line for line in done.stderr.splitlines() if not line.startswith("long turn: ")]  # of a slow machine
+    assert (done.stdout, complaints) == ("SEND_OK False\n", [])
