@@ -8,9 +8,8 @@ with PushConsumer("127.0.0.1:9876", group="audit", topics={"Orders": "*"}) as co
     for message in consumer.messages(timeout=10):
         message.ack()  # or message.retry(delay_level=3)
 
-Whoever waits does the work of all meanwhile, else a thread in the background does, which lives while something is started.
-Calls may come from any thread. They raise ClientStateError in a thread that runs an event loop, which they would stop: there
-twisted_mq.aio belongs.
+One thread in the background does the work of all; it lives while something is started. Calls may come from any thread. They
+raise ClientStateError in a thread that runs an event loop, which they would stop: there twisted_mq.aio belongs.
 """
 
 import importlib

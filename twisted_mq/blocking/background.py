@@ -45,12 +45,10 @@ class Background:
         """A member has ended; with the last one the loop ends."""
         with self._lock:
             self._members.remove(member)
-            thread = self._thread
-            if thread is None:
+            if self._members or self._thread is None:
                 return
-            if not self._members:
-                self._thread = None
-                thread.stop()
+            thread, self._thread = self._thread, None
+            thread.stop()
 
     def stop_all(self) -> None:
         """The interpreter ends: what is started stops."""

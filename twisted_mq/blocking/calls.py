@@ -1,4 +1,4 @@
-"""One plain call: its work runs in the loop, whoever runs that, and its caller waits."""
+"""One plain call: its work runs in the loop, and its caller waits."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class InCaller:
 
 
 class Call(Waits, Generic[Result]):
-    """`begin` and `wait` are for the caller's thread, in which the loop may run while it waits; the rest is for the loop."""
+    """`begin` and `wait` are for the caller's thread, the rest is for the loop's."""
 
     def __init__(self, thread: LoopThread) -> None:
         super().__init__()
