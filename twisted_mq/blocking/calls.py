@@ -51,10 +51,6 @@ class Call(Waits, Generic[Result]):
         except Exception:
             self.tell(Failure())
 
-    def tell(self, outcome: Result | Failure | InCaller) -> None:
-        """Let the caller have it."""
-        self._thread.tell(self, outcome)
-
     def in_caller(self, function: Callable[[], Answer]) -> defer.Deferred[Answer]:
         """Have the caller's thread call a function."""
         done: defer.Deferred[Any] = defer.Deferred()
@@ -90,7 +86,7 @@ class Call(Waits, Generic[Result]):
     def _outcome(self, timeout: float | None) -> Result | Failure:
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
-            outcome: Result | Failure | InCaller = self._thread.next_outcome(self, deadline)
+            outcome: Result | Failure | InCaller = self.next_outcome(deadline)
             if not isinstance(outcome, InCaller):
                 return outcome
             self.outcomes.popleft()

@@ -29,6 +29,17 @@ class Waits:
         self.wake: queue.SimpleQueue[None] = queue.SimpleQueue()
         """An item for each outcome."""
 
+    def tell(self, outcome: object) -> None:
+        """Let the caller have it. Called in the loop."""
+        self.outcomes.append(outcome)
+        self.wake.put(None)
+
+    def next_outcome(self, deadline: float | None) -> Any:
+        """What the call is told next, at the latest at the deadline on the clock time.monotonic(): then raises queue.Empty."""
+        while not self.outcomes:
+            self.wake.get(timeout=None if deadline is None else max(0.0, deadline - time.monotonic()))
+        return self.outcomes[0]
+
 
 class DueSelector(selectors.DefaultSelector):
     """The selector of a loop's thread: before the loop sleeps, it looks whether any thread has a function to be called.
@@ -107,20 +118,6 @@ class LoopThread:
                 context.run(function, *arguments)
             except Exception as error:
                 self._loop.call_exception_handler({"message": f"{function} failed", "exception": error})
-
-    # a caller that waits
-
-    def tell(self, call: Waits, outcome: object) -> None:
-        """Let the caller have it. Called in the loop."""
-        call.outcomes.append(outcome)
-        call.wake.put(None)
-
-    def next_outcome(self, call: Waits, deadline: float | None) -> Any:
-        """What the call is told next, at the latest at the deadline on the clock time.monotonic(): then raises queue.Empty."""
-        outcomes = call.outcomes
-        while not outcomes:
-            call.wake.get(timeout=None if deadline is None else max(0.0, deadline - time.monotonic()))
-        return outcomes[0]
 
     def stop(self) -> None:
         """End the thread, after all that was to be called; what ran in its loop has ended before."""

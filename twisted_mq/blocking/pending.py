@@ -64,9 +64,9 @@ class Pending(concurrent.futures.Future[Result]):
             return
         self._thread.check_caller()
         call, deadline = Waits(), None if timeout is None else time.monotonic() + timeout
-        self.add_done_callback(lambda _: self._thread.tell(call, None))
+        self.add_done_callback(lambda _: call.tell(None))
         try:
-            self._thread.next_outcome(call, deadline)
+            call.next_outcome(deadline)
         except queue.Empty:
             return
 
