@@ -69,18 +69,29 @@ class Disk:
         self._recorder.close()
 
 
+BLOCKS = 4_000_000
+"""Of a simulated disk, at 4 KiB; a quarter is used."""
+
+
 @contextmanager
-def syncing(find: Callable[[str], Disk | None]) -> Iterator[None]:
-    """Meanwhile os.fsync and os.fdatasync are those of the simulated disks; `find` says whose a path is."""
+def in_place_of_real_ones(find: Callable[[str], Disk | None]) -> Iterator[None]:
+    """Meanwhile os.fsync, os.fdatasync and os.statvfs are those of the simulated disks; `find` says whose a path is."""
 
     def sync(descriptor: int) -> None:
         disk = find(os.readlink(f"/proc/self/fd/{descriptor}"))
         if disk is not None:
             disk.sync(descriptor)
 
-    before = os.fsync, os.fdatasync
+    def space(path: str) -> os.statvfs_result:
+        if find(path) is None:
+            return statvfs(path)
+        free = BLOCKS * 3 // 4
+        return os.statvfs_result((4096, 4096, BLOCKS, free, free, BLOCKS, free, free, 0, 255))
+
+    fsync, fdatasync, statvfs = os.fsync, os.fdatasync, os.statvfs
     os.fsync = os.fdatasync = sync
+    os.statvfs = space
     try:
         yield
     finally:
-        os.fsync, os.fdatasync = before
+        os.fsync, os.fdatasync, os.statvfs = fsync, fdatasync, statvfs
