@@ -20,7 +20,7 @@ from twisted_mq.protocol.messages.compression import CompressionError, plain_bod
 from twisted_mq.protocol.text.properties import PROPERTY_KEYS, PROPERTY_TAGS, PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX
 from twisted_mq.spark.columns.arrow_texts import as_text, replace_rows
 from twisted_mq.spark.columns.inner_batches import holds_messages, with_messages_of_batches
-from twisted_mq.spark.columns.properties import PropertyTexts, parse_properties
+from twisted_mq.spark.columns.properties import Properties, PropertyTexts, parse_properties
 from twisted_mq.spark.columns.records import Records, gather
 from twisted_mq.spark.columns.schema import COLUMNS, TIMESTAMP_TYPE, arrow_schema
 from twisted_mq.spark.columns.selection import EVERYTHING, Selection
@@ -29,6 +29,7 @@ from twisted_mq.storage.columns.record_columns import RecordColumns
 MAX_BATCH_BODY_BYTES = 32 * 1024 * 1024
 """A batch whose bodies decompress to more is cut in halves, down to single records: a worker has little memory."""
 _TAGS_COLUMN = "tags"
+_PROPERTIES_COLUMN = "properties"
 _FIRST_MS = -62_135_596_800_000
 _LAST_MS = 253_402_300_799_999
 """The years 1 to 9999, which Python's datetime knows; what lies outside is no time that a producer meant."""
@@ -52,25 +53,33 @@ UNKNOWN = Origin()
 class Batch:
     """Records with what several columns share, made at first use."""
 
-    def __init__(self, records: Records, origin: Origin) -> None:
+    def __init__(self, records: Records, origin: Origin, *, takes_apart: bool) -> None:
+        """`takes_apart`: all properties are wanted, so single ones are not searched for."""
         self.records = records
         self.spans = records.spans
         self.origin = origin
+        self.takes_apart = takes_apart
 
     def __len__(self) -> int:
         return len(self.records)
 
     def only(self, wanted: Mask) -> Batch:
         """The records of the rows that are wanted."""
-        return self if wanted.all() else Batch(self.records.select(np.flatnonzero(wanted)), self.origin)
+        if wanted.all():
+            return self
+        return Batch(self.records.select(np.flatnonzero(wanted)), self.origin, takes_apart=self.takes_apart)
 
     @functools.cached_property
     def topics(self) -> pa.StringArray:
         return as_text(gather(self.spans.log, self.spans.topic, self.spans.topic_end))
 
     @functools.cached_property
-    def properties(self) -> PropertyTexts:
+    def property_texts(self) -> PropertyTexts:
         return PropertyTexts(gather(self.spans.log, self.spans.properties, self.spans.ends))
+
+    @functools.cached_property
+    def properties(self) -> Properties:
+        return parse_properties(self.property_texts)
 
 
 def _number(field: str, batch: Batch) -> pa.Array:
@@ -120,11 +129,11 @@ def _repeated(batch: Batch, text: str | None) -> pa.Array:
 
 
 def _property(name: str, batch: Batch) -> pa.Array:
-    return batch.properties.value_of(name)
+    return (batch.properties if batch.takes_apart else batch.property_texts).value_of(name)
 
 
 def _properties(batch: Batch) -> pa.Array:
-    return parse_properties(batch.properties).as_map()
+    return batch.properties.as_map()
 
 
 def _crc_ok(batch: Batch) -> pa.Array:
@@ -193,7 +202,7 @@ def record_batches(
 
     A row is a message: an inner batch has as many as it has messages.
     """
-    batch = Batch(records, origin).only(selection.by_numbers(records.spans))
+    batch = Batch(records, origin, takes_apart=_PROPERTIES_COLUMN in names).only(selection.by_numbers(records.spans))
     if selection.names_topics:
         batch = batch.only(selection.by_topics(batch.topics))
     if selection.tags:
@@ -204,7 +213,7 @@ def record_batches(
 
 def _may_have_tags(batch: Batch, selection: Selection) -> Mask:
     """The records with wanted tags, and those whose messages have tags of their own."""
-    found = selection.by_tags(batch.properties.value_of(PROPERTY_TAGS))
+    found = selection.by_tags(batch.property_texts.value_of(PROPERTY_TAGS))
     found[holds_messages(batch.spans)] = True
     return found
 

@@ -62,14 +62,7 @@ class PropertyTexts:
         filled = value_ends > marks + 1
         if not filled.all():
             marks, rows, value_ends = marks[filled], rows[filled], value_ends[filled]
-        values = as_text(spans(data, marks + 1, value_ends, pa.binary()))
-        if len(rows) == len(self.texts) and (rows[1:] > rows[:-1]).all():
-            return values
-        where = np.zeros(len(self.texts), np.int64)
-        absent = np.ones(len(self.texts), np.bool_)
-        where[rows] = np.arange(len(rows))  # of equal names the last counts
-        absent[rows] = False
-        return values.take(pa.array(where, mask=absent))
+        return _a_row_each(as_text(spans(data, marks + 1, value_ends, pa.binary())), rows, len(self.texts))
 
     def _ends_of(self, name: bytes) -> tuple[Rows, Rows]:
         """Where this name ends, behind its bytes, which begin a text or follow a value; and in which rows."""
@@ -86,14 +79,22 @@ class PropertyTexts:
 class Properties:
     """The properties of a batch: names and values of all rows in a line; row i's begin at offsets[i]."""
 
-    def __init__(self, offsets: Rows, names: pa.StringArray, values: pa.StringArray) -> None:
+    def __init__(self, offsets: Rows, names: pa.StringArray, values: pa.StringArray, codes: pa.DictionaryArray) -> None:
+        """`codes` are the names as a dictionary. No row has a name twice."""
         self.offsets = offsets.astype(np.int32)
         self.names = names
         self.values = values
+        self.codes = codes
 
     def as_map(self) -> pa.MapArray:
         """One map a row; a record without properties has an empty one."""
         return pa.MapArray.from_arrays(pa.array(self.offsets), self.names, self.values, type=MAP_TYPE)
+
+    def value_of(self, name: str) -> pa.StringArray:
+        """One property's value a row, null where the row has none: as all are known, without a search."""
+        code = self.codes.dictionary.index(pa.scalar(name, pa.string())).as_py()
+        items = np.flatnonzero(np.asarray(self.codes.indices) == code)
+        return _a_row_each(self.values.take(pa.array(items)), _rows_of(self.offsets, items), len(self.offsets) - 1)
 
 
 def parse_properties(stored: PropertyTexts) -> Properties:
@@ -124,7 +125,7 @@ def _with_odd_rows(parsed: Properties, odd: dict[int, dict[str, str]]) -> Proper
     more_values = pa.array([value for properties in odd.values() for value in properties.values()], pa.string())
     names = pa.concat_arrays([parsed.names, more_names]).take(where)
     values = pa.concat_arrays([parsed.values, more_values]).take(where)
-    return Properties(offsets, names, values)
+    return Properties(offsets, names, values, names.dictionary_encode())
 
 
 def _parse(texts: PropertyTexts) -> Properties | Rows:
@@ -142,7 +143,7 @@ def _parse(texts: PropertyTexts) -> Properties | Rows:
     codes = names.dictionary_encode()
     firsts = np.searchsorted(begins, offsets)
     odd = _rows_with_equal_names(firsts, codes)
-    return odd if len(odd) else Properties(firsts, names, values)
+    return odd if len(odd) else Properties(firsts, names, values, codes)
 
 
 class _Items(NamedTuple):
@@ -167,6 +168,17 @@ def _items(offsets: Rows, data: npt.NDArray[np.uint8], separators: Rows) -> _Ite
 
 def _rows_of(offsets: npt.NDArray[np.integer], positions: Rows) -> Rows:
     return np.searchsorted(offsets, positions, "right") - 1
+
+
+def _a_row_each(values: pa.StringArray, rows: Rows, count: int) -> pa.StringArray:
+    """The values of these ascending rows, null in all others; of several of one row the last."""
+    if len(rows) == count and (rows[1:] > rows[:-1]).all():
+        return values
+    where = np.zeros(count, np.int64)
+    absent = np.ones(count, np.bool_)
+    where[rows] = np.arange(len(rows))
+    absent[rows] = False
+    return values.take(pa.array(where, mask=absent))
 
 
 def _uneven_rows(offsets: Rows, name_ends: Rows, lasts: Rows) -> Rows:

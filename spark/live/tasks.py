@@ -14,6 +14,7 @@ from twisted_mq.spark.live.options import LiveOptions
 from twisted_mq.spark.live.pulled_bodies import pulled_bodies
 from twisted_mq.spark.live.pulling import Stretch, StretchPull
 from twisted_mq.spark.live.rows import RowMaker
+from twisted_mq.spark.worker import keep_what_is_loaded
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +38,7 @@ def read_split(
     """The rows of one split, in the queue's order: out of files what they hold. Raises LiveError."""
     if not isinstance(split, LiveSplit):
         return  # what Spark hands out where there are no splits
+    keep_what_is_loaded()
     stretch = split.stretch
     maker = RowMaker(stretch, columns, options.selection)
     cluster = Cluster(options.access)

@@ -20,6 +20,7 @@ from twisted_mq.spark.live.cluster import Cluster
 from twisted_mq.spark.sink.columns import RowReader
 from twisted_mq.spark.sink.options import SinkOptions
 from twisted_mq.spark.sink.sending import PartitionSender
+from twisted_mq.spark.worker import keep_what_is_loaded
 
 QUERY_PROPERTY = "sql.streaming.queryId"
 BATCH_PROPERTY = "streaming.sql.batchId"
@@ -40,6 +41,7 @@ def write_partition(
     batches: Iterator[pa.RecordBatch], options: SinkOptions, query: str, batch: int, partition: int
 ) -> Written:
     """Send all rows. Raises SinkError, LiveError."""
+    keep_what_is_loaded()
     cluster = Cluster(options.access)
     reader = RowReader(options.topic, f"{query}-{batch}-{partition}", partition, options.compression)
     sender = PartitionSender(cluster, options.group, partition, partition + batch, options.limits, _now_ms)

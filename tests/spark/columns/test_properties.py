@@ -28,8 +28,10 @@ def test_maps_equal_the_protocols_decoder(texts: list[bytes]) -> None:
 
 @given(TEXTS, st.sampled_from(["TAGS", "a", "é", "absent"]))
 def test_one_property_of_each_row(texts: list[bytes], name: str) -> None:
-    values = PropertyTexts(pa.array(texts, pa.binary())).value_of(name).to_pylist()
-    assert values == [decode_property_bytes(text).get(name) for text in texts]
+    stored = PropertyTexts(pa.array(texts, pa.binary()))
+    values = [decode_property_bytes(text).get(name) for text in texts]
+    assert stored.value_of(name).to_pylist() == values
+    assert parse_properties(stored).value_of(name).to_pylist() == values
 
 
 @pytest.mark.parametrize(
