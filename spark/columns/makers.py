@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from twisted_mq.protocol.columns import Mask
+from twisted_mq.protocol.columns import Bytes, Mask
 from twisted_mq.protocol.flags import MessageSysFlag
 from twisted_mq.protocol.layouts.host import host_text
 from twisted_mq.protocol.messages.compression import CompressionError, plain_body
@@ -95,17 +95,21 @@ def _timestamp(field: str, batch: Batch) -> pa.Array:
 
 def _host(field: str, batch: Batch) -> pa.Array:
     """Addresses are few: each different one is made into text once."""
-    rows, texts = [], []
-    for hosts in batch.records.hosts(field):
-        width = hosts.packed.shape[1]
-        packed = pa.Array.from_buffers(pa.binary(width), len(hosts.rows), [None, pa.py_buffer(hosts.packed)])
-        different = packed.dictionary_encode()
-        names = pa.array([host_text(host) for host in different.dictionary.to_pylist()], pa.string())
-        rows.append(hosts.rows)
-        texts.append(names.take(different.indices))
+    kinds = batch.records.hosts(field)
+    texts = [_host_texts(hosts.packed) for hosts in kinds]
     if len(texts) == 1:
         return texts[0]
-    return pa.concat_arrays(texts).take(pa.array(np.argsort(np.concatenate(rows))))
+    return pa.concat_arrays(texts).take(pa.array(np.argsort(np.concatenate([hosts.rows for hosts in kinds]))))
+
+
+def _host_texts(packed: Bytes) -> pa.StringArray:
+    """Of hosts of one length, a row each."""
+    count, width = packed.shape
+    first = packed[0].tobytes()
+    if packed.tobytes() == first * count:
+        return _repeated(host_text(first), count)
+    different = pa.Array.from_buffers(pa.binary(width), count, [None, pa.py_buffer(packed)]).dictionary_encode()
+    return pa.array([host_text(host) for host in different.dictionary.to_pylist()], pa.string()).take(different.indices)
 
 
 def _topic(batch: Batch) -> pa.Array:
@@ -113,19 +117,19 @@ def _topic(batch: Batch) -> pa.Array:
 
 
 def _file(batch: Batch) -> pa.Array:
-    return _repeated(batch, batch.spans.log.name or None)
+    return _repeated(batch.spans.log.name or None, len(batch))
 
 
 def _store(batch: Batch) -> pa.Array:
-    return _repeated(batch, batch.origin.store)
+    return _repeated(batch.origin.store, len(batch))
 
 
 def _broker_name(batch: Batch) -> pa.Array:
-    return _repeated(batch, batch.origin.broker_name)
+    return _repeated(batch.origin.broker_name, len(batch))
 
 
-def _repeated(batch: Batch, text: str | None) -> pa.Array:
-    return pa.repeat(pa.scalar(text, pa.string()), len(batch))
+def _repeated(text: str | None, count: int) -> pa.StringArray:
+    return pa.repeat(pa.scalar(text, pa.string()), count)
 
 
 def _property(name: str, batch: Batch) -> pa.Array:
