@@ -71,6 +71,7 @@ class LoopThread:
         self._due: collections.deque[Due] = collections.deque()
         self._selector = DueSelector(self._due, lambda: self._loop.call_soon(self._run_due))
         self._loop = asyncio.SelectorEventLoop(self._selector)
+        self.lock_of_futures = threading.Condition()
         self._pid = os.getpid()
         self._stopped = False
         self._thread = threading.Thread(target=self._loop.run_forever, name="rocketmq", daemon=True)

@@ -24,9 +24,16 @@ class Pending(concurrent.futures.Future[Result]):
     """
 
     def __init__(self, thread: LoopThread) -> None:
-        super().__init__()
+        # as Future.__init__, but for the condition, which is dear: none waits on it here, so that all share it as their lock
+        self._condition = thread.lock_of_futures
+        self._state = "PENDING"
+        self._result = None
+        self._exception = None
+        self._waiters: list[Any] = []
+        self._done_callbacks: list[Callable[[Any], object]] = []
         self._thread = thread
         self._is_done = False
+        self._waiting: list[Waits] = []
 
     def cancel(self) -> bool:
         return False
@@ -47,9 +54,14 @@ class Pending(concurrent.futures.Future[Result]):
         else:
             self.set_result(result)
         self._is_done = True
+        for call in self._waiting:  # who comes now sees that it is done
+            call.tell(None)
 
     def result(self, timeout: float | None = None) -> Result:
-        self.wait(timeout)
+        if not self._is_done:
+            self.wait(timeout)
+        elif self._exception is None:
+            return self._result  # type: ignore[return-value]
         return super().result(0)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
@@ -64,7 +76,9 @@ class Pending(concurrent.futures.Future[Result]):
             return
         self._thread.check_caller()
         call, deadline = Waits(), None if timeout is None else time.monotonic() + timeout
-        self.add_done_callback(lambda _: call.tell(None))
+        self._waiting.append(call)
+        if self.done():  # else it is told when it is
+            return
         try:
             call.next_outcome(deadline)
         except queue.Empty:
