@@ -143,3 +143,28 @@ def test_an_illegal_topic_name_is_refused(admin: Any, cluster: Cluster) -> None:
     printed = admin("updateTopic", "-b", cluster.broker, "-t", name)
     assert any("illegal characters" in line for line in printed)
     assert name not in admin("topicList")
+
+
+@pytest.mark.parametrize("clients", ["java_clients", "our_clients"])
+def test_consumer_status_has_either_clients_subscription_offsets_and_rates(
+    admin: Any, request: pytest.FixtureRequest, clients: str, topic: str, group: str
+) -> None:
+    of_one_kind: Clients = request.getfixturevalue(clients)
+    consumer = of_one_kind.push_consumer(group, topic)
+    bodies = [f"status {number}" for number in range(8)]
+    of_one_kind.producer().send_all(topic, bodies)
+    consumer.wait_bodies(set(bodies))
+    (client,) = re.findall(r"\d+\.\d+\.\d+\.\d+@\S+", "\n".join(admin("consumerConnection", "-g", group)))
+
+    listed = admin("consumerStatus", "-g", group)
+    assert listed[0] == "#Index #ClientId #Version #ConsumerRunningInfoFile"
+    assert re.fullmatch(rf"1 {re.escape(client)} V5_3_3 \d+/{re.escape(client)}", listed[1])
+    assert {"Same subscription in the same group of consumer", "Rebalance OK"} <= set(listed)
+
+    sections = "\n".join(admin("consumerStatus", "-g", group, "-i", client)).split("\n#")
+    told = {heading.rstrip("#"): text for heading, _, text in (section.partition("\n") for section in sections)}
+    assert rf" Topic: {topic} ClassFilter: false SubExpression: *" in told["Consumer Subscription"]
+    queues = sorted(re.findall(rf"^{topic} {BROKER_NAME} (\d) (\d+)$", told["Consumer Offset"], re.MULTILINE))
+    assert queues == [(str(queue_id), "2") for queue_id in range(4)]
+    rates = rf"^{topic} \d+\.\d\d \d+\.\d\d \d+\.\d\d \d+\.\d\d 0\.00 0$"
+    assert re.search(rates, told["Consumer RT&TPS"], re.MULTILINE), told["Consumer RT&TPS"]

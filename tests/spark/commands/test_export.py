@@ -17,6 +17,8 @@ from twisted_mq.spark.commands.export import COLUMNS, Wanted, export
 from twisted_mq.spark.commands.stores import Stores
 from twisted_mq.spark.commands.targets import TARGETS
 from twisted_mq.spark.errors import StoreReadError, WrongOption
+from twisted_mq.spark.jobs.topics import TopicKind, topic_kind
+from twisted_mq.storage.store_reader import StoreReader
 
 DAY_MS = 86_400_000
 
@@ -95,6 +97,21 @@ def test_a_killed_export_goes_on_without_gap_or_repeat(
     assert set(COLUMNS) <= set(found[0])
     with pytest.raises(StoreReadError, match="it cannot go on with"):
         export(Stores.opened(session, [store]), 50, str(out), kind, Wanted(("Orders",)))
+
+
+def test_a_recorded_store_is_exported_whole(
+    session: SparkSession, captured: Callable[[str], str], tmp_path: Path
+) -> None:
+    path = captured("st")
+    wanted = [
+        (one.physical_offset, one.topic, one.queue_id, one.queue_offset, one.unique_key, one.tags, one.body)
+        for one in StoreReader(path).messages()
+        if topic_kind(one.topic) is not TopicKind.SYSTEM
+    ]
+    assert exported(session, path, tmp_path / "out", "parquet") == len(wanted) > 300
+    names = ("physicalOffset", "topic", "queueId", "queueOffset", "uniqKey", "tags", "body")
+    found = parquet(str(tmp_path / "out")).sort_by("physicalOffset").to_pylist()
+    assert [tuple(row[name] for name in names) for row in found] == wanted
 
 
 def test_what_is_not_wanted(session: SparkSession, writer: StoreWriter, tmp_path: Path) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 from tests.spark.live.brokers import Broker
@@ -11,6 +13,7 @@ from tests.spark.stores import StoreWriter
 from twisted_mq.protocol.flags import MessageSysFlag
 from twisted_mq.spark.commands.replay import Replay, replay
 from twisted_mq.spark.commands.stores import Stores
+from twisted_mq.storage.store_reader import StoreReader
 
 MESSAGES = 60
 
@@ -40,3 +43,24 @@ def test_a_topic_is_sent_again(session: SparkSession, broker: Broker, writer: St
         }
     again = replay(Stores.opened(session, [store]), 50, wanted)
     assert [one.value for one in again.figures] == [0, 0, 2]
+
+
+@pytest.mark.parametrize("topic", ["CapMany", "CapTx", "CapBatch", "CapOrder"])
+def test_a_topic_of_a_recorded_store_is_sent_again(
+    session: SparkSession, broker: Broker, captured: Callable[[str], str], topic: str
+) -> None:
+    path = captured("st")
+    stored = [one for one in StoreReader(path).messages() if one.topic == topic]
+    wanted = Replay(topic, broker.topic(2), {"nameServer": broker.name_server})
+    found = replay(Stores.opened(session, [path]), 50, wanted)
+    assert found.figures[0].value == len(stored) > 4
+    queues = broker.read(wanted.target)
+    ids = [[message.unique_key for message in queue] for queue in queues]
+    for source in {one.queue_id for one in stored}:
+        sources = [one for one in stored if one.queue_id == source]
+        (queue,) = [queue for queue, keys in zip(queues, ids, strict=True) if sources[0].unique_key in keys]
+        keys = {one.unique_key for one in sources}
+        sent = [one for one in queue if one.unique_key in keys]
+        assert [(one.unique_key, one.tags, one.keys, one.body) for one in sent] == [
+            (one.unique_key, one.tags, one.keys, one.body) for one in sources
+        ]
