@@ -161,8 +161,10 @@ def test_consumer_status_has_either_clients_subscription_offsets_and_rates(
     assert re.fullmatch(rf"1 {re.escape(client)} V5_3_3 \d+/{re.escape(client)}", listed[1])
     assert {"Same subscription in the same group of consumer", "Rebalance OK"} <= set(listed)
 
-    sections = "\n".join(admin("consumerStatus", "-g", group, "-i", client)).split("\n#")
-    told = {heading.rstrip("#"): text for heading, _, text in (section.partition("\n") for section in sections)}
+    parts = re.split(
+        r"^#(Consumer [^#]+)#\n", "\n".join(admin("consumerStatus", "-g", group, "-i", client)), flags=re.M
+    )
+    told = dict(zip(parts[1::2], parts[2::2], strict=True))
     assert rf" Topic: {topic} ClassFilter: false SubExpression: *" in told["Consumer Subscription"]
     queues = sorted(re.findall(rf"^{topic} {BROKER_NAME} (\d) (\d+)$", told["Consumer Offset"], re.MULTILINE))
     assert queues == [(str(queue_id), "2") for queue_id in range(4)]
