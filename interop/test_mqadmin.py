@@ -161,12 +161,17 @@ def test_consumer_status_has_either_clients_subscription_offsets_and_rates(
     assert re.fullmatch(rf"1 {re.escape(client)} V5_3_3 \d+/{re.escape(client)}", listed[1])
     assert {"Same subscription in the same group of consumer", "Rebalance OK"} <= set(listed)
 
-    parts = re.split(
-        r"^#(Consumer [^#]+)#\n", "\n".join(admin("consumerStatus", "-g", group, "-i", client)), flags=re.M
-    )
-    told = dict(zip(parts[1::2], parts[2::2], strict=True))
+    def sections() -> dict[str, str]:
+        printed = "\n".join(admin("consumerStatus", "-g", group, "-i", client))
+        parts = re.split(r"^#(Consumer [^#]+)#\n", printed, flags=re.MULTILINE)
+        return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+    def offsets() -> list[tuple[str, str]]:
+        found = re.findall(rf"^{topic} {BROKER_NAME} (\d) (\d+)$", sections()["Consumer Offset"], re.MULTILINE)
+        return sorted(found)
+
+    wait_until(lambda: offsets() == [(str(queue_id), "2") for queue_id in range(4)], "all is consumed")
+    told = sections()
     assert rf" Topic: {topic} ClassFilter: false SubExpression: *" in told["Consumer Subscription"]
-    queues = sorted(re.findall(rf"^{topic} {BROKER_NAME} (\d) (\d+)$", told["Consumer Offset"], re.MULTILINE))
-    assert queues == [(str(queue_id), "2") for queue_id in range(4)]
     rates = rf"^{topic} \d+\.\d\d \d+\.\d\d \d+\.\d\d \d+\.\d\d 0\.00 0$"
     assert re.search(rates, told["Consumer RT&TPS"], re.MULTILINE), told["Consumer RT&TPS"]
