@@ -57,22 +57,27 @@ class Pending(concurrent.futures.Future[Result]):
         for call in self._waiting:  # who comes now sees that it is done
             call.tell(None)
 
+    def done(self) -> bool:
+        return self._is_done or super().done()
+
     def result(self, timeout: float | None = None) -> Result:
-        if not self._is_done:
-            self.wait(timeout)
-        elif self._exception is None:
+        error = self.exception(timeout)
+        if error is None:
             return self._result  # type: ignore[return-value]
-        return super().result(0)
+        try:
+            raise error
+        finally:
+            del error, self  # else the error's traceback has both, and they have the error
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
+        if self._is_done:  # without the lock: in a child of this process it may be held for ever
+            return self._exception
         self.wait(timeout)
         return super().exception(0)
 
     def wait(self, timeout: float | None = None) -> None:
         """Until it is done, or the time is over. Raises ClientStateError, ForkedProcess, where it can't be done before."""
-        if (
-            self._is_done or self.done()
-        ):  # the first is quick, the second already holds for what is called when it is done
+        if self._thread.is_ours and self.done():  # in what is called when it is done, too
             return
         self._thread.check_caller()
         call, deadline = Waits(), None if timeout is None else time.monotonic() + timeout

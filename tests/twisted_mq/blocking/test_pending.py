@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import concurrent.futures
+import os
+import signal
 import threading
 from collections.abc import Iterator
 
@@ -11,6 +13,7 @@ from twisted.internet import defer
 
 from twisted_mq.blocking.loop_thread import LoopThread
 from twisted_mq.blocking.pending import Pending
+from twisted_mq.client import ForkedProcess
 
 PATIENCE_SECONDS = 60.0
 
@@ -59,3 +62,48 @@ def test_what_fails_is_raised_and_told(thread: LoopThread) -> None:
     with pytest.raises(ValueError, match="refused"):
         pending.result(PATIENCE_SECONDS)
     assert isinstance(pending.exception(0), ValueError)
+
+
+def test_a_child_of_a_fork_waits_for_no_lock(thread: LoopThread) -> None:
+    never, done, failed = (Pending[str](thread) for _ in range(3))
+    thread.soon(never.begin, defer.Deferred)
+    thread.soon(done.begin, lambda: defer.succeed("result"))
+    thread.soon(failed.begin, lambda: defer.fail(ValueError("refused")))
+    concurrent.futures.wait((done, failed), PATIENCE_SECONDS)
+    settled, held, end = threading.Event(), threading.Event(), threading.Event()
+    thread.soon(settled.set)
+    assert settled.wait(PATIENCE_SECONDS)
+
+    def hold() -> None:
+        with thread.lock_of_futures:
+            held.set()
+            end.wait(PATIENCE_SECONDS)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait(PATIENCE_SECONDS)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(int(PATIENCE_SECONDS))
+        code = 9
+        try:
+            code = of_a_child(never, done, failed)
+        finally:
+            os._exit(code)
+    end.set()
+    holder.join()
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def of_a_child(never: Pending[str], done: Pending[str], failed: Pending[str]) -> int:
+    """0 where all is as it should be."""
+    try:
+        failed.result()
+        return 1
+    except ValueError:
+        pass
+    try:
+        never.result()
+        return 2
+    except ForkedProcess:
+        return 0 if done.result() == "result" and done.done() else 3
