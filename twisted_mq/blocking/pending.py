@@ -7,6 +7,7 @@ import concurrent.futures
 import queue
 import time
 from collections.abc import Callable
+from concurrent.futures._base import FINISHED, PENDING
 from typing import Any, TypeVar
 
 from twisted.internet import defer
@@ -26,20 +27,19 @@ class Pending(concurrent.futures.Future[Result]):
     def __init__(self, thread: LoopThread) -> None:
         # as Future.__init__, but for the condition, which is dear: none waits on it here, so that all share it as their lock
         self._condition = thread.lock_of_futures
-        self._state = "PENDING"
+        self._state = PENDING
         self._result = None
         self._exception = None
         self._waiters: list[Any] = []
         self._done_callbacks: list[Callable[[Any], object]] = []
         self._thread = thread
-        self._is_done = False
         self._waiting: list[Waits] = []
 
     def cancel(self) -> bool:
         return False
 
     def running(self) -> bool:
-        return not self._is_done
+        return not self.done()
 
     def begin(self, work: Callable[[], defer.Deferred[Result]]) -> None:
         """In the loop."""
@@ -53,12 +53,12 @@ class Pending(concurrent.futures.Future[Result]):
             self.set_exception(result.value)
         else:
             self.set_result(result)
-        self._is_done = True
         for call in self._waiting:  # who comes now sees that it is done
             call.tell(None)
 
     def done(self) -> bool:
-        return self._is_done or super().done()
+        # without the lock, which in a child of this process may be held for ever; what it comes to is there before
+        return self._state == FINISHED
 
     def result(self, timeout: float | None = None) -> Result:
         error = self.exception(timeout)
@@ -70,14 +70,14 @@ class Pending(concurrent.futures.Future[Result]):
             del error, self  # else the error's traceback has both, and they have the error
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        if self._is_done:  # without the lock: in a child of this process it may be held for ever
-            return self._exception
         self.wait(timeout)
-        return super().exception(0)
+        if not self.done():
+            raise TimeoutError
+        return self._exception
 
     def wait(self, timeout: float | None = None) -> None:
         """Until it is done, or the time is over. Raises ClientStateError, ForkedProcess, where it can't be done before."""
-        if self._thread.is_ours and self.done():  # in what is called when it is done, too
+        if self.done():
             return
         self._thread.check_caller()
         call, deadline = Waits(), None if timeout is None else time.monotonic() + timeout

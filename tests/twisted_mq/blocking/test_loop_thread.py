@@ -6,7 +6,7 @@ import contextvars
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -18,13 +18,6 @@ from twisted_mq.client import ClientStateError
 
 PATIENCE_SECONDS = 60.0
 caller = contextvars.ContextVar("caller", default=-1)
-
-
-@pytest.fixture
-def thread() -> Iterator[LoopThread]:
-    running = LoopThread()
-    yield running
-    running.stop()
 
 
 def held(thread: LoopThread) -> threading.Event:

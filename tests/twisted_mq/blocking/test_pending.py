@@ -6,7 +6,6 @@ import concurrent.futures
 import os
 import signal
 import threading
-from collections.abc import Iterator
 
 import pytest
 from twisted.internet import defer
@@ -18,17 +17,8 @@ from twisted_mq.client import ForkedProcess
 PATIENCE_SECONDS = 60.0
 
 
-@pytest.fixture
-def thread() -> Iterator[LoopThread]:
-    running = LoopThread()
-    yield running
-    running.stop()
-
-
 def test_they_have_what_this_python_gives_its_own(thread: LoopThread) -> None:
-    mine = {
-        name: value for name, value in vars(Pending(thread)).items() if name not in ("_thread", "_is_done", "_waiting")
-    }
+    mine = {name: value for name, value in vars(Pending(thread)).items() if name not in ("_thread", "_waiting")}
     plain = vars(concurrent.futures.Future())
     assert {name: type(value) for name, value in mine.items()} == {name: type(value) for name, value in plain.items()}
     assert mine["_state"] == plain["_state"]
