@@ -22,6 +22,8 @@ Heads = npt.NDArray[np.void]
 
 _DTYPES = {flags: derive_dtype(MESSAGE, sys_flag=flags) for flags in HEADS}
 """By the two IPv6 bits of sys_flag."""
+SIZE_DTYPE = _DTYPES[0]["size"]
+"""Of the number that a record begins with: how long it is."""
 HOST_FIELDS = ("born_host", "store_host")
 NUMBER_FIELDS = tuple(name for name in _DTYPES[0].names or () if name not in HOST_FIELDS)
 _MOVED_FIELDS = NUMBER_FIELDS[NUMBER_FIELDS.index("store_timestamp") :]

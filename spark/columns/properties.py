@@ -132,12 +132,12 @@ def _parse(texts: PropertyTexts) -> Properties | Rows:
     """The parsed batch, or rows for which its rules are not enough."""
     (offsets, data), name_ends = texts.split, texts.name_ends
     begins, value_ends, lasts = _items(offsets, data, texts.value_ends)
-    odd = _uneven_rows(offsets, name_ends, lasts)
-    if len(odd):
-        return odd
+    if len(name_ends) != len(lasts):
+        return _uneven_rows(offsets, name_ends, lasts)
     misplaced = (name_ends <= begins) | (name_ends + 1 >= value_ends)
     if misplaced.any():
-        return np.unique(_rows_of(offsets, lasts[misplaced]))
+        odd = _uneven_rows(offsets, name_ends, lasts)
+        return odd if len(odd) else np.unique(_rows_of(offsets, lasts[misplaced]))
     names = spans(data, begins, name_ends, pa.string())
     values = spans(data, name_ends + 1, value_ends, pa.string())
     codes = names.dictionary_encode()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -23,6 +22,7 @@ from twisted_mq.protocol.text.properties import (
 from twisted_mq.spark.columns.makers import record_batches
 from twisted_mq.spark.columns.records import Records
 from twisted_mq.spark.columns.schema import ARROW_TYPES, columns_named
+from twisted_mq.storage.columns.chain import chained
 from twisted_mq.storage.columns.record_columns import intact_records
 from twisted_mq.storage.files.mapped_log import LogBytes
 
@@ -100,8 +100,8 @@ def _pulled(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for file, offset, body in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             log = LogBytes(body, file, 0)
-            starts = np.array(log.chained(0, len(body), len(body)), np.int64)
-            for found in record_batches(Records(intact_records(log, starts, in_place=False)), _RECORD_COLUMNS):
+            records = intact_records(log, chained(log, 0, log.size), in_place=False)
+            for found in record_batches(Records(records), _RECORD_COLUMNS):
                 place = [pa.repeat(pa.scalar(one), found.num_rows) for one in (file, offset)]
                 yield pa.RecordBatch.from_arrays([*place, *found.columns], schema=_SCHEMA)
 

@@ -8,6 +8,7 @@ from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.spark.live.cluster import Cluster
 from twisted_mq.spark.live.pulling import Selection, pull_request
+from twisted_mq.storage.columns.chain import chained
 from twisted_mq.storage.files.mapped_log import LogBytes
 
 SAMPLE_MESSAGES = 32
@@ -24,6 +25,6 @@ def mean_sizes(cluster: Cluster, offsets: Mapping[MessageQueue, int], group: str
     sizes: dict[MessageQueue, float] = {}
     for queue, answer, _ in cluster.ask_about(list(offsets), request):
         log = LogBytes(answer.body, "", 0)
-        count = len(log.chained(0, log.size, log.size))
+        count = len(chained(log, 0, log.size))
         sizes[queue] = log.size / count if count else UNKNOWN_BYTES
     return sizes

@@ -15,6 +15,7 @@ from twisted_mq.spark.columns.records import Records
 from twisted_mq.spark.columns.selection import Selection as Wanted
 from twisted_mq.spark.live.errors import LiveError
 from twisted_mq.spark.live.pulling import Selection, Stretch
+from twisted_mq.storage.columns.chain import chained
 from twisted_mq.storage.columns.record_columns import intact_records
 from twisted_mq.storage.files.mapped_log import LogBytes
 
@@ -53,8 +54,7 @@ class RowMaker:
 
     def _decoded(self, data: bytes) -> Records:
         log = LogBytes(data, "", 0)
-        starts = np.array(log.chained(0, log.size, log.size), np.int64)
-        records = intact_records(log, starts, in_place=False)
+        records = intact_records(log, chained(log, 0, log.size), in_place=False)
         read = int(records.ends[-1]) if len(records) else 0
         if read < log.size:
             raise LiveError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Iterator, Sequence
 
@@ -14,7 +15,7 @@ from twisted_mq.spark.live.options import LiveOptions
 from twisted_mq.spark.live.pulled_bodies import pulled_bodies
 from twisted_mq.spark.live.pulling import Stretch, StretchPull
 from twisted_mq.spark.live.rows import RowMaker
-from twisted_mq.spark.worker import keep_what_is_loaded
+from twisted_mq.spark.worker import settled
 
 log = logging.getLogger(__name__)
 
@@ -38,18 +39,14 @@ def read_split(
     """The rows of one split, in the queue's order: out of files what they hold. Raises LiveError."""
     if not isinstance(split, LiveSplit):
         return  # what Spark hands out where there are no splits
-    keep_what_is_loaded()
     stretch = split.stretch
     maker = RowMaker(stretch, columns, options.selection)
-    cluster = Cluster(options.access)
-    try:
+    with settled(), contextlib.closing(Cluster(options.access)) as cluster:
         for piece in (stretch,) if held is None else held.pieces(stretch, options.selection):
             if isinstance(piece, Stretch):
                 yield from _pulled(cluster, piece, options, maker)
             else:
                 yield from maker.rows(piece.records, piece.origin)
-    finally:
-        cluster.close()
 
 
 def _pulled(cluster: Cluster, stretch: Stretch, options: LiveOptions, maker: RowMaker) -> Iterator[pa.RecordBatch]:

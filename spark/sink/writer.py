@@ -6,6 +6,7 @@ have the same id, made of the query, the batch, the partition and the row (prope
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 import uuid
@@ -20,7 +21,7 @@ from twisted_mq.spark.live.cluster import Cluster
 from twisted_mq.spark.sink.columns import RowReader
 from twisted_mq.spark.sink.options import SinkOptions
 from twisted_mq.spark.sink.sending import PartitionSender
-from twisted_mq.spark.worker import keep_what_is_loaded
+from twisted_mq.spark.worker import settled
 
 QUERY_PROPERTY = "sql.streaming.queryId"
 BATCH_PROPERTY = "streaming.sql.batchId"
@@ -41,17 +42,13 @@ def write_partition(
     batches: Iterator[pa.RecordBatch], options: SinkOptions, query: str, batch: int, partition: int
 ) -> Written:
     """Send all rows. Raises SinkError, LiveError."""
-    keep_what_is_loaded()
-    cluster = Cluster(options.access)
-    reader = RowReader(options.topic, f"{query}-{batch}-{partition}", partition, options.compression)
-    sender = PartitionSender(cluster, options.group, partition, partition + batch, options.limits, _now_ms)
-    try:
+    with settled(), contextlib.closing(Cluster(options.access)) as cluster:
+        reader = RowReader(options.topic, f"{query}-{batch}-{partition}", partition, options.compression)
+        sender = PartitionSender(cluster, options.group, partition, partition + batch, options.limits, _now_ms)
         for rows in batches:
             for message in reader.messages(rows):
                 sender.add(message)
         sender.flush()
-    finally:
-        cluster.close()
     return Written(sender.sent, sender.doubtful)
 
 

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from twisted_mq.protocol.columns import Buffer
 from twisted_mq.protocol.layouts.checkpoint import CHECKPOINT_STRUCT
 from twisted_mq.spark.source.open_log import SEARCH_BYTES, OpenLog
 from twisted_mq.spark.source.stores import LogFile, Store, locate
+from twisted_mq.storage.columns.chain import chained
 from twisted_mq.storage.columns.record_columns import intact_records
-from twisted_mq.storage.columns.walk import BATCH_ROWS
 from twisted_mq.storage.files.paths import StorePaths
 
 PROBE_BYTES = 8 * 1024
@@ -81,7 +79,7 @@ def _chain_end(log: OpenLog, position: int) -> int:
     """Where the run of whole records ends that begins there; a blank record ends its file."""
     while True:
         window = log.window(position, SEARCH_BYTES)
-        records = intact_records(window, np.array(window.chained(0, window.size, BATCH_ROWS), np.int64))
+        records = intact_records(window, chained(window, 0, window.size))
         if len(records) and _has_end(window.data, int(records.properties[-1]), int(records.ends[-1])):
             position += int(records.ends[-1])
         elif len(records) > 1:

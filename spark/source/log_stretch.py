@@ -15,8 +15,8 @@ from twisted_mq.spark.errors import LogFileGone
 from twisted_mq.spark.source.open_log import OpenLog
 from twisted_mq.spark.source.splits import StoreRange
 from twisted_mq.spark.source.stores import Store, list_log_files
+from twisted_mq.storage.columns.chain import chained
 from twisted_mq.storage.columns.record_columns import RecordColumns, intact_records
-from twisted_mq.storage.columns.walk import BATCH_ROWS
 from twisted_mq.storage.files.mapped_log import LogBytes
 
 WINDOW_BYTES = 4 << 20
@@ -108,8 +108,7 @@ def _batches(window: LogBytes, end: int) -> Iterator[RecordColumns]:
     """The records that begin before `end` and are whole in the window, up to where their chain breaks."""
     position = 0
     while True:
-        starts = window.chained(position, min(end, window.size), BATCH_ROWS)
-        batch = intact_records(window, np.array(starts, np.int64))
+        batch = intact_records(window, chained(window, position, end))
         if not len(batch):
             return
         yield batch

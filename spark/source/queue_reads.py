@@ -17,6 +17,7 @@ from pyspark.sql.datasource import InputPartition
 from twisted_mq.protocol.columns import Entries, Numbers, Positions
 from twisted_mq.protocol.layouts.derive import derive_dtype
 from twisted_mq.protocol.layouts.queue_entry import BATCH_QUEUE_ENTRY, FILLER_SIZE, QUEUE_ENTRY
+from twisted_mq.protocol.layouts.record import SMALLEST_RECORD
 from twisted_mq.protocol.names.system_topics import SCHEDULE_TOPIC
 from twisted_mq.protocol.text.java import tags_code
 from twisted_mq.spark.columns.records import Records
@@ -27,7 +28,6 @@ from twisted_mq.spark.source.open_log import OpenLog
 from twisted_mq.spark.source.splits import StoreRange
 from twisted_mq.spark.source.stores import LogFile, Store, directories_in, files_below, files_in, locate
 from twisted_mq.storage.columns.record_columns import intact_records
-from twisted_mq.storage.columns.walk import BATCH_ROWS
 from twisted_mq.storage.files.mapped_log import LogBytes
 from twisted_mq.storage.files.paths import StorePaths, is_topic_name, queue_id_of
 
@@ -36,6 +36,7 @@ _NEAR_BYTES = 4096
 SMALLEST_TAGS_CODE = -(1 << 31)
 """Lower ones lead to a queue's extension."""
 _QUEUES_ASKED = 8
+_MOST_ROWS = WINDOW_BYTES // SMALLEST_RECORD
 ENTRIES_A_TASK = 1 << 18
 
 
@@ -161,7 +162,7 @@ def records_of(log: OpenLog, positions: Positions, sizes: Numbers) -> Iterator[R
     """The records at these positions; what is none there is damage."""
     begin = 0
     while begin < len(positions):
-        room = np.searchsorted(np.cumsum(sizes[begin : begin + BATCH_ROWS]), WINDOW_BYTES)
+        room = np.searchsorted(np.cumsum(sizes[begin : begin + _MOST_ROWS]), WINDOW_BYTES)
         end = begin + max(1, int(room))
         data, starts = _gathered(log, positions[begin:end], sizes[begin:end])
         records = Records(intact_records(data, starts, in_place=False))

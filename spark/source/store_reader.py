@@ -21,7 +21,7 @@ from twisted_mq.spark.source.quarantine import put_aside
 from twisted_mq.spark.source.queue_reads import QueueSplit, plan_queues, read_queue
 from twisted_mq.spark.source.splits import LogSplit, plan_splits
 from twisted_mq.spark.source.stores import Store
-from twisted_mq.spark.worker import keep_what_is_loaded
+from twisted_mq.spark.worker import settled
 
 log = logging.getLogger(__name__)
 
@@ -66,15 +66,15 @@ def as_batches(
     store: Store, pieces: Iterable[Records | Damage | Missing], columns: Sequence[str], options: ReadOptions
 ) -> Iterator[pa.RecordBatch]:
     """These columns of what is wanted of a store. Raises DataLost, DamagedLog as the options say."""
-    keep_what_is_loaded()
     origin = Origin(store.name, store.broker_name)
-    for piece in pieces:
-        if isinstance(piece, Damage):
-            _report_damage(store, piece, options)
-        elif isinstance(piece, Missing):
-            report_missing(piece, options.fail_on_data_loss)
-        else:
-            yield from record_batches(piece, columns, options.selection, origin)
+    with settled():
+        for piece in pieces:
+            if isinstance(piece, Damage):
+                _report_damage(store, piece, options)
+            elif isinstance(piece, Missing):
+                report_missing(piece, options.fail_on_data_loss)
+            else:
+                yield from record_batches(piece, columns, options.selection, origin)
 
 
 def _report_damage(store: Store, damage: Damage, options: ReadOptions) -> None:

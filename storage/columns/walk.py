@@ -1,8 +1,8 @@
 """The walk over a whole log: batches of proved records, and the gaps between them; of one stretch of it, for Spark's tasks.
 
-Record sizes chain the records of a file, so finding them is sequential: `struct` reads each size, numpy then proves
-whole batches. Where the chain breaks, the walk goes on at the next record that proves itself by magic, lengths and own
-offset; with `check_bodies` by its body's CRC too. Files are mapped one at a time and only read.
+Record sizes chain the records of a file; numpy proves whole batches. Where the chain breaks, the walk goes on at the next
+record that proves itself by magic, lengths and own offset; with `check_bodies` by its body's CRC too. Files are mapped one
+at a time and only read.
 """
 
 from __future__ import annotations
@@ -13,18 +13,17 @@ import os
 from collections.abc import Iterator, Sequence
 
 import attrs
-import numpy as np
 
 from twisted_mq.protocol.layouts.record import BLANK_BYTES
+from twisted_mq.storage.columns.chain import chained
 from twisted_mq.storage.columns.record_columns import RecordColumns, intact_records
 from twisted_mq.storage.errors import NoStore
 from twisted_mq.storage.files.files_at_rest import FileAtRest, files_in
 from twisted_mq.storage.files.mapped_log import LogBytes, MappedLog
 from twisted_mq.storage.files.paths import StorePaths, file_name
 
-BATCH_ROWS = 16384
-BATCH_BYTES = 16 << 20
-"""A batch ends with the record that reaches either."""
+BATCH_BYTES = 4 << 20
+"""A batch ends with the record that reaches it."""
 DEFAULT_FILE_BYTES = 1 << 30
 _PAGE = 4096
 
@@ -164,8 +163,7 @@ def walk_stretch(log: LogBytes, start: int, end: int) -> Iterator[RecordColumns 
     position: int | None = start
     end = min(end, log.size)
     while position is not None and position < end:
-        chained = log.chained(position, min(end, position + BATCH_BYTES), BATCH_ROWS)
-        batch = intact_records(log, np.array(chained, np.int64))
+        batch = intact_records(log, chained(log, position, min(end, position + BATCH_BYTES)))
         if len(batch):
             yield batch
             position = int(batch.ends[-1])

@@ -18,16 +18,14 @@ from twisted_mq.protocol.layouts.record import (
     MAGIC_POSITION,
     MAGIC_V1,
     MAGICS,
-    SMALLEST_RECORD,
     RecordHead,
     read_head,
     read_mark,
     read_spans,
-    unpack_size,
 )
 from twisted_mq.storage.files.system_calls import data_ranges
 
-_MAGIC_PREFIX = MAGICS[MAGIC_V1][:-1]
+MAGIC_PREFIX = MAGICS[MAGIC_V1][:-1]
 """What both versions' magic codes begin with: they differ in the last byte only."""
 _CHUNK_BYTES = 1 << 20
 
@@ -79,24 +77,9 @@ class LogBytes:
         """
         return next((place for place in self.marks(position, end) if self.is_record(place)), None)
 
-    def chained(self, position: int, end: int, most: int) -> list[int]:
-        """Where at most `most` records should begin before `end` by their sizes alone; nothing is proved yet."""
-        starts: list[int] = []
-        append, data, unpack = starts.append, self.data, unpack_size
-        end = min(end, self.size - SMALLEST_RECORD + 1)
-        for _ in range(most):
-            if position >= end:
-                break
-            (size,) = unpack(data, position)
-            if size < SMALLEST_RECORD:
-                break
-            append(position)
-            position += size
-        return starts
-
     def marks(self, position: int, end: int) -> Iterator[int]:
         """Where in [position, end) a record may begin, because its magic follows there; nothing is proved."""
-        for magic in self._places_of(_MAGIC_PREFIX, position + MAGIC_POSITION, end + MAGIC_POSITION):
+        for magic in self._places_of(MAGIC_PREFIX, position + MAGIC_POSITION, end + MAGIC_POSITION):
             yield magic - MAGIC_POSITION
 
     def _places_of(self, pattern: bytes, position: int, end: int) -> Iterator[int]:

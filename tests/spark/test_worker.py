@@ -1,13 +1,16 @@
-"""A worker's garbage is looked for among what tasks made, not among modules."""
+"""A worker's garbage is looked for among what tasks made, not among modules; what it frees it has for the next window."""
 
 from __future__ import annotations
 
+import platform
 import subprocess
 import sys
 
-ASKED = """
+import pytest
+
+KEPT = """
 import gc
-from pathlib import Path
+from twisted_mq.spark.worker import settled
 import twisted_mq.spark.source.store_reader as reader
 from twisted_mq.spark.source.options import read_options
 from twisted_mq.spark.source.stores import Store
@@ -19,9 +22,36 @@ for _ in range(2):
     kept.append(gc.get_freeze_count())
 print(loaded, len(gc.get_objects()), *kept)
 """
+FREED = """
+import resource
+from twisted_mq.spark.worker import settled
+
+def faults():
+    for _ in range(20):
+        windows = [b"x" * (4 << 20) for _ in range(3)]
+        del windows
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+begun = faults()
+before = faults() - begun
+with settled():
+    faults()
+    settled_at = faults()
+    print(before, faults() - settled_at)
+"""
+
+
+def told(script: str) -> list[int]:
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return list(map(int, run.stdout.split()))
 
 
 def test_modules_are_kept_out_of_garbage_collection_once() -> None:
-    run = subprocess.run([sys.executable, "-c", ASKED], capture_output=True, text=True, check=True)
-    loaded, left, *kept = map(int, run.stdout.split())
+    loaded, left, *kept = told(KEPT)
     assert kept[0] == kept[1] >= loaded > 100 * left
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc can be told what to keep")
+def test_freed_windows_are_not_cleared_anew_by_the_system() -> None:
+    before, after = told(FREED)
+    assert before > 20_000 > 1_000 > after

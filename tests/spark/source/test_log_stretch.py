@@ -102,11 +102,10 @@ def test_a_stretch_ends_with_the_record_that_begins_in_it(writer: StoreWriter) -
 
 
 def test_batches_end_at_their_limits(writer: StoreWriter, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stretch_module, "BATCH_ROWS", 3)
     for _ in range(8):
         writer.append()
     log = opened(writer.write())
-    assert lengths(read_stretch(log, 0, log.size)) == [3, 3, 2]
+    assert lengths(read_stretch(log, 0, log.size)) == [8]
     monkeypatch.setattr(stretch_module, "WINDOW_BYTES", 2 * writer.positions[1] + 50)
     assert lengths(read_stretch(log, 0, log.size)) == [2, 2, 2, 2]
 
