@@ -1,6 +1,6 @@
 """Large stores: what planning costs, which files and bytes are read, how much memory a worker takes.
 
-    .venv/bin/python -m tests.spark_proof.scale [--files 100000] [--megabytes 1024] [--dir /dev/shm] [planning hour topic memory]
+    .venv/bin/python -m tests.spark_proof.scale [--files 100000] [--megabytes 1024] [--dir /dev/shm] [planning hour topic ...]
 
 Large files are sparse: a record at the begin, or none, and holes behind. Times are this machine's, bytes and files are not.
 """
@@ -20,7 +20,7 @@ from pathlib import Path
 import attrs
 from pyspark.sql import SparkSession
 
-from tests.bench.bench_spark import into_noop, run
+from tests.bench.bench_spark import into_noop, run, write_log
 from twisted_mq.protocol.layouts.host import pack_host
 from twisted_mq.protocol.layouts.queue_entry import pack_entry
 from twisted_mq.protocol.layouts.record import encode_blank
@@ -181,6 +181,20 @@ def memory(session: SparkSession, folder: str, arguments: argparse.Namespace) ->
     yield f"one task of {position >> 20} MiB, {number:,} rows of all columns: a worker's largest size {largest >> 10} MiB"
 
 
+def stream(session: SparkSession, folder: str, arguments: argparse.Namespace) -> Iterator[str]:
+    """A stream over a log until it has all of it; the first run, in which Java and the workers get warm, is left out."""
+    rows = write_log(Path(folder, "store", "commitlog", f"{0:020d}"), arguments.megabytes << 20, 128)
+    frame = session.readStream.format("rocketmq").option("startingOffsets", "earliest").load(str(Path(folder, "store")))
+    for name in ("warm", "timed"):
+        began = time.perf_counter()
+        writer = frame.writeStream.format("noop").option("checkpointLocation", str(Path(folder, name)))
+        query = writer.trigger(availableNow=True).start()
+        query.awaitTermination()
+        seconds = time.perf_counter() - began
+        assert sum(progress["numInputRows"] for progress in query.recentProgress) == rows
+    yield f"a stream of {rows:,} rows of default columns, AvailableNow: {seconds:.2f} s, {rows / seconds:,.0f} rows a second"
+
+
 def peaks() -> Iterator[int]:
     """The largest resident size in KiB of each Python process below Java's."""
     for path in Path("/proc").glob("[0-9]*"):
@@ -201,7 +215,7 @@ def is_ours(pid: int) -> bool:
     return pid == os.getpid()
 
 
-PROOFS = {one.__name__: one for one in (planning, hour, topic, memory)}
+PROOFS = {one.__name__: one for one in (planning, hour, topic, memory, stream)}
 
 
 def main() -> None:
