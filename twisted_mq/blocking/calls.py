@@ -11,7 +11,8 @@ import attrs
 from twisted.internet import defer
 from twisted.python.failure import Failure
 
-from twisted_mq.blocking.loop_thread import LoopThread, Waits
+from twisted_mq.blocking.callers import Caller
+from twisted_mq.blocking.loop_thread import LoopThread
 from twisted_mq.client.core.errors import ClientError
 
 Result = TypeVar("Result")
@@ -33,11 +34,11 @@ class InCaller:
     done: defer.Deferred[Any]
 
 
-class Call(Waits, Generic[Result]):
+class Call(Caller, Generic[Result]):
     """`begin` and `wait` are for the caller's thread, the rest is for the loop's."""
 
     def __init__(self, thread: LoopThread) -> None:
-        super().__init__()
+        super().__init__(thread)
         self._thread = thread
         self._running: defer.Deferred[None] | None = None
 

@@ -6,39 +6,17 @@ import asyncio
 import collections
 import contextvars
 import os
-import queue
 import selectors
+import socket
 import threading
-import time
 from collections.abc import Callable, Sized
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
+from twisted_mq.blocking.callers import Row
 from twisted_mq.client.core.errors import ClientStateError, ForkedProcess
 
 Due: TypeAlias = tuple[contextvars.Context, Callable[..., object], tuple[object, ...]]
 """To be called: in these contextvars, this function, with these arguments."""
-
-
-class Waits:
-    """Of one call: what its caller is told. It is taken out by who has seen it: a signal's handler may raise where it is got."""
-
-    __slots__ = ("outcomes", "wake")
-
-    def __init__(self) -> None:
-        self.outcomes: collections.deque[Any] = collections.deque()
-        self.wake: queue.SimpleQueue[None] = queue.SimpleQueue()
-        """An item for each outcome."""
-
-    def tell(self, outcome: object) -> None:
-        """Let the caller have it. Called in the loop."""
-        self.outcomes.append(outcome)
-        self.wake.put(None)
-
-    def next_outcome(self, deadline: float | None) -> Any:
-        """What the call is told next, at the latest at the deadline on the clock time.monotonic(): then raises queue.Empty."""
-        while not self.outcomes:
-            self.wake.get(timeout=None if deadline is None else max(0.0, deadline - time.monotonic()))
-        return self.outcomes[0]
 
 
 class DueSelector(selectors.DefaultSelector):
@@ -47,21 +25,51 @@ class DueSelector(selectors.DefaultSelector):
     So threads wake the loop while it sleeps, and only then.
     """
 
-    def __init__(self, due: Sized, awake: Callable[[], object]) -> None:
-        """`awake` is called where something is due after a sleep, unless whoever ended it sees to that."""
+    def __init__(self, due: Sized, row: Row, awake: Callable[[], object]) -> None:
+        """`awake` is called where something is due after a sleep."""
         super().__init__()
         self._due = due
+        self._row = row
         self._awake = awake
+        self._ear, self._bell = socket.socketpair()
+        self._ear.setblocking(False)
+        self._bell.setblocking(False)
         self.asleep = False
+        self.register(self._ear, selectors.EVENT_READ)
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        self.asleep = True  # before the look: who adds something after it finds this set
-        events = super().select(0 if self._due else timeout)
-        if self.asleep:  # nobody has woken it, who sees to what is due
-            self.asleep = False
-            if self._due:
-                self._awake()
+        again = self._row.look()
+        self.asleep = True  # before the look at what is due: who adds something after it finds this set
+        if again is not None:
+            timeout = again if timeout is None else min(again, timeout)
+        elif self._due:
+            timeout = 0
+        events = super().select(timeout)
+        self.asleep = False
+        for place, (key, _) in enumerate(events):
+            if key.fileobj is self._ear:
+                self._ear.recv(64)
+                del events[place]
+                break
+        if self._due:
+            self._awake()
         return events
+
+    def ring(self) -> None:
+        """Wake the loop, in another thread."""
+        try:
+            self.asleep = False
+            self._bell.send(b"\0")
+        except OSError:  # closed
+            pass
+        except BaseException:  # Ctrl-C: the next call wakes it
+            self.asleep = True
+            raise
+
+    def close(self) -> None:
+        super().close()
+        self._ear.close()
+        self._bell.close()
 
 
 class LoopThread:
@@ -69,13 +77,18 @@ class LoopThread:
 
     def __init__(self) -> None:
         self._due: collections.deque[Due] = collections.deque()
-        self._selector = DueSelector(self._due, lambda: self._loop.call_soon(self._run_due))
+        self.row = Row()
+        self._selector = DueSelector(self._due, self.row, lambda: self._loop.call_soon(self._run_due))
         self._loop = asyncio.SelectorEventLoop(self._selector)
         self.lock_of_futures = threading.Condition()
         self._pid = os.getpid()
         self._stopped = False
-        self._thread = threading.Thread(target=self._loop.run_forever, name="rocketmq", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="rocketmq", daemon=True)
         self._thread.start()
+
+    def _run(self) -> None:
+        self._loop.run_forever()
+        self.row.wake_all()
 
     @property
     def is_ours(self) -> bool:
@@ -99,17 +112,13 @@ class LoopThread:
         self._due.append((contextvars.copy_context(), function, arguments))
         if self._stopped:  # else it is called: the end of the loop comes behind it
             raise ClientStateError("this was stopped in another thread meanwhile")
-        if self._selector.asleep:
-            self._wake()
+        if self._selector.asleep and not self.row.moves:
+            self._selector.ring()
 
-    def _wake(self) -> None:
-        try:
-            self._selector.asleep = False
-            self._loop.call_soon_threadsafe(self._run_due)
-        except BaseException as error:  # Ctrl-C: the next call wakes it
-            self._selector.asleep = True
-            if not isinstance(error, RuntimeError) or not self._loop.is_closed():  # else all was called before
-                raise
+    def pass_on(self) -> None:
+        """In a caller who is about to wait: wake the next who was told something, behind the last the loop."""
+        if self.row.pass_on() and self._due and self._selector.asleep:
+            self._selector.ring()
 
     def _run_due(self) -> None:
         due = self._due

@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 from twisted.internet import defer
 from twisted.python.failure import Failure
 
-from twisted_mq.blocking.loop_thread import LoopThread, Waits
+from twisted_mq.blocking.callers import Caller
+from twisted_mq.blocking.loop_thread import LoopThread
 
 Result = TypeVar("Result")
 
@@ -33,7 +34,7 @@ class Pending(concurrent.futures.Future[Result]):
         self._waiters: list[Any] = []
         self._done_callbacks: list[Callable[[Any], object]] = []
         self._thread = thread
-        self._waiting: list[Waits] = []
+        self._waiting: list[Caller] = []
 
     def cancel(self) -> bool:
         return False
@@ -53,8 +54,8 @@ class Pending(concurrent.futures.Future[Result]):
             self.set_exception(result.value)
         else:
             self.set_result(result)
-        for call in self._waiting:  # who comes now sees that it is done
-            call.tell(None)
+        for caller in self._waiting:  # who comes now sees that it is done
+            caller.tell(None)
 
     def done(self) -> bool:
         # without the lock, which in a child of this process may be held for ever; what it comes to is there before
@@ -80,12 +81,12 @@ class Pending(concurrent.futures.Future[Result]):
         if self.done():
             return
         self._thread.check_caller()
-        call, deadline = Waits(), None if timeout is None else time.monotonic() + timeout
-        self._waiting.append(call)
+        caller, deadline = Caller(self._thread), None if timeout is None else time.monotonic() + timeout
+        self._waiting.append(caller)
         if self.done():  # else it is told when it is
             return
         try:
-            call.next_outcome(deadline)
+            caller.next_outcome(deadline)
         except queue.Empty:
             return
 

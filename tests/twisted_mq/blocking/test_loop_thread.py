@@ -49,9 +49,9 @@ def test_a_call_that_raises_is_told_and_stops_none_behind_it(thread: LoopThread)
 def test_calls_that_come_while_the_loop_is_busy_do_not_wake_it(
     thread: LoopThread, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wakes, seen, wake = [], queue.SimpleQueue[int](), thread._loop.call_soon_threadsafe
+    wakes, seen, ring = [], queue.SimpleQueue[int](), thread._selector.ring
     end = held(thread)
-    monkeypatch.setattr(thread._loop, "call_soon_threadsafe", lambda *call: wakes.append(call) or wake(*call))
+    monkeypatch.setattr(thread._selector, "ring", lambda: wakes.append(1) or ring())
     for number in range(5):
         thread.soon(seen.put, number)
     assert wakes == []
@@ -65,15 +65,18 @@ def test_a_wake_that_is_interrupted_is_left_to_the_next_call(
     seen: queue.SimpleQueue[int] = queue.SimpleQueue()
     asleep(thread)
     with monkeypatch.context() as interrupted:
-        interrupted.setattr(thread._loop, "call_soon_threadsafe", interrupt)
+        interrupted.setattr(thread._selector, "_bell", InterruptedBell())
         with pytest.raises(KeyboardInterrupt):
             thread.soon(seen.put, 1)
     thread.soon(seen.put, 2)
     assert [seen.get(timeout=PATIENCE_SECONDS) for _ in range(2)] == [1, 2]
 
 
-def interrupt(*call: object) -> None:
-    raise KeyboardInterrupt
+class InterruptedBell:
+    """Ctrl-C comes before the byte is sent."""
+
+    def send(self, data: bytes) -> None:
+        raise KeyboardInterrupt
 
 
 def asleep(thread: LoopThread) -> None:
