@@ -31,17 +31,18 @@ class Row:
 
     def look(self) -> float | None:
         """Wake whom nobody else will wake; in how many seconds to look again, None: when the loop is awake. In the loop."""
+        if not self.moves and not self._callers:
+            return None
         now = time.monotonic()
         if self.moves and now - self._moved < PATIENCE_SECONDS:
             return PATIENCE_SECONDS
         if self.moves or len(self._callers) == 1:
             self.moves = False
             self.wake_all()
-        elif self._callers:
-            self.moves, self._moved = True, now
-            self._wake_next()
-            return PATIENCE_SECONDS
-        return None
+            return None
+        self.moves, self._moved = True, now
+        self._wake_next()
+        return PATIENCE_SECONDS
 
     def pass_on(self) -> bool:
         """A caller is about to wait: wake the next. Whether he was the last of a row. In his thread."""
@@ -57,9 +58,11 @@ class Row:
             pass
 
     def _wake_next(self) -> bool:
+        if not self._callers:
+            return False
         try:
             caller = self._callers.popleft()
-        except IndexError:
+        except IndexError:  # another thread was faster
             return False
         caller.wake.put(None)
         return True
