@@ -77,5 +77,15 @@ def test_a_client_that_fails_ends_or_is_silent_is_told(program: str, reason: str
 
 
 def test_all_sides_and_loads_are_measured_unless_said_otherwise() -> None:
-    assert parse([]).sides == ["java", "cpp", "deferred", "aio", "uvloop", "blocking", "futures"]
+    assert parse([]).sides == [
+        "java",
+        "cpp",
+        "deferred",
+        "aio",
+        "uvloop",
+        "blocking",
+        "blocking-1",
+        "futures",
+        "futures-1",
+    ]
     assert parse(["--only", "many,listen"]).only == ["many", "listen"]

@@ -4,12 +4,13 @@
     [--only many,listen] [--sides java,deferred]
 
 Every client is a process that lives through the run; they take turns, a moment each, so that a machine whose speed changes by
-the minute meets all alike. Loads: `one` send after the other, `many` (64 in flight), `window` (1,000 in flight), `batch` (4 times
-32 messages), `listen` (a backlog to a listener, up to 32 messages a call; the wheel has one a call) and `iterate` (a backlog
-message by message, each acknowledged). Bodies have 128 bytes. Printed are medians over the rounds: messages a second, and the
-processor time of the client's process a message; with each its ratio to Java's, and the rate's to the wheel's. A first round
-warms up. What is not done after `--minutes` is left out. Java's side needs a JDK and the peers' jars
-(python -m interop.peers.setup), the wheel `rocketmq`; a side that is missing is named and left out.
+the minute meets all alike. `blocking-1` and `futures-1` are plain calls in a process that has one core. Loads: `one` send after
+the other, `many` (64 in flight), `window` (1,000 in flight), `batch` (4 times 32 messages), `listen` (a backlog to a listener, up
+to 32 messages a call; the wheel has one a call) and `iterate` (a backlog message by message, each acknowledged). Bodies have 128
+bytes. Printed are medians over the rounds: messages a second, and the processor time of the client's process a message; with
+each its ratio to Java's, and the rate's to the wheel's. A first round warms up. What is not done after `--minutes` is left out.
+Java's side needs a JDK and the peers' jars (python -m interop.peers.setup), the wheel `rocketmq`; a side that is missing is
+named and left out.
 """
 
 from __future__ import annotations
@@ -42,15 +43,17 @@ JAVA, CPP = "java", "cpp"
 PYTHON_SIDES = ("deferred", "aio", "uvloop", "blocking")
 FUTURES = "futures"
 """Plain calls again, of one thread that does not wait for each."""
-WAITING = (JAVA, CPP, *PYTHON_SIDES)
-SIDES = (*WAITING, FUTURES)
+ONE_CORE = "-1"
+"""Behind the name of a side: its process has one core, so that its threads' data is in one cache."""
+WAITING = (JAVA, CPP, *PYTHON_SIDES, "blocking-1")
+SIDES = (*WAITING, FUTURES, "futures-1")
 LOADS: Mapping[str, tuple[str, ...]] = {
     "one": WAITING,
     "many": SIDES,
-    "window": (JAVA, CPP, "deferred", "aio", "uvloop", FUTURES),
+    "window": (JAVA, CPP, "deferred", "aio", "uvloop", FUTURES, "futures-1"),
     "batch": WAITING,
     "listen": WAITING,
-    "iterate": ("aio", "uvloop", "blocking"),
+    "iterate": ("aio", "uvloop", "blocking", "blocking-1"),
 }
 """Load -> who has it."""
 BACKLOG_TOPIC = "Backlog"
@@ -58,7 +61,7 @@ WARM_SECONDS = 2.0
 """What a virtual machine needs at the least to compile a load."""
 ANSWER_SECONDS = 60.0
 """How long a client may take for one moment, its start included."""
-HEAD = f"{'load':8} {'client':9} {'messages/s':>11} {'of Java':>8} {'of C++':>7} {'us each':>8} {'of Java':>8}"
+HEAD = f"{'load':8} {'client':10} {'messages/s':>11} {'of Java':>8} {'of C++':>7} {'us each':>8} {'of Java':>8}"
 Found = dict[str, float]
 
 
@@ -123,15 +126,18 @@ def missing_sides(wanted: list[str]) -> Iterator[tuple[str, str]]:
 
 def started(name: str, namesrv: str, root: Path, classes: Path | None) -> Client:
     """The side's process, with a home of its own for logs and offsets."""
+    face = name.removesuffix(ONE_CORE)
     home = root / name
     home.mkdir(exist_ok=True)
-    command = [sys.executable, "-m", "tests.bench.client_sides", name, namesrv]
+    command = [sys.executable, "-m", "tests.bench.client_sides", face, namesrv]
     if name == JAVA:
         command = java_command(home, "1g", "ClientLoad", namesrv, classes=classes)
     with (home / "errors.log").open("wb") as errors:
         child = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, env={**os.environ, "HOME": str(home)}
         )
+    if name != face:
+        os.sched_setaffinity(child.pid, {max(os.sched_getaffinity(0))})
     return Client(name, child)
 
 
@@ -204,7 +210,7 @@ def table(median: Callable[[str, str, str], float], loads: list[str]) -> Iterato
                 cost / median(load, JAVA, "cpu_us"),
             )  # fmt: skip
             of_java, of_cpp, each, cost_of_java = ("-" if one != one else f"{one:.2f}" for one in cells)
-            yield f"{load:8} {name:9} {rate:11,.0f} {of_java:>8} {of_cpp:>7} {each:>8} {cost_of_java:>8}"
+            yield f"{load:8} {name:10} {rate:11,.0f} {of_java:>8} {of_cpp:>7} {each:>8} {cost_of_java:>8}"
 
 
 def compare(arguments: argparse.Namespace, names: list[str], root: Path) -> None:

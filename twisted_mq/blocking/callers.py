@@ -9,10 +9,12 @@ from typing import Any, Protocol
 
 PATIENCE_SECONDS = 0.001
 """How long a caller who was woken may take until he waits again, before the loop wakes those behind him."""
+_AWAKE = 2
+"""So many are awake at a time: one comes from his sleep while the other one runs."""
 
 
 class Row:
-    """Callers that were told something: the loop wakes the first, and each of them wakes the next before he waits again.
+    """Callers that were told something: the loop wakes the first two, and each wakes one more before he waits again.
 
     Woken all at once they would stand in line for the interpreter's lock, and the loop with them. The loop looks after the
     row, at the least every PATIENCE_SECONDS while it moves: one that has stood still for so long is woken as a whole,
@@ -36,12 +38,13 @@ class Row:
         now = time.monotonic()
         if self.moves and now - self._moved < PATIENCE_SECONDS:
             return PATIENCE_SECONDS
-        if self.moves or len(self._callers) == 1:
+        if self.moves or len(self._callers) <= _AWAKE:
             self.moves = False
             self.wake_all()
             return None
         self.moves, self._moved = True, now
-        self._wake_next()
+        for _ in range(_AWAKE):
+            self._wake_next()
         return PATIENCE_SECONDS
 
     def pass_on(self) -> bool:

@@ -48,50 +48,51 @@ def awake(callers: list[Caller]) -> list[bool]:
     return [not caller.wake.empty() for caller in callers]
 
 
-def test_each_wakes_the_next_before_he_waits_again(now: Callable[[float], None]) -> None:
+def test_each_wakes_one_more_before_he_waits_again(now: Callable[[float], None]) -> None:
     rows = Rows()
-    waiting = told(rows, 3)
-    assert awake(waiting) == [False, False, False]
+    waiting = told(rows, 4)
+    assert awake(waiting) == [False] * 4
     assert rows.row.look() == PATIENCE_SECONDS
-    assert awake(waiting) == [True, False, False]
+    assert awake(waiting) == [True, True, False, False]
     assert rows.row.moves and rows.row.look() == PATIENCE_SECONDS
     assert not rows.row.pass_on()
-    assert awake(waiting) == [True, True, False]
+    assert awake(waiting) == [True, True, True, False]
     assert not rows.row.pass_on()
-    assert awake(waiting) == [True, True, True]
+    assert awake(waiting) == [True] * 4
     assert rows.row.moves and rows.row.pass_on() and not rows.row.moves
     assert rows.row.look() is None and not rows.row.pass_on()
 
 
-def test_one_alone_makes_no_row(now: Callable[[float], None]) -> None:
+@pytest.mark.parametrize("count", [1, 2])
+def test_so_few_make_no_row(now: Callable[[float], None], count: int) -> None:
     rows = Rows()
-    waiting = told(rows, 1)
+    waiting = told(rows, count)
     assert rows.row.look() is None
-    assert awake(waiting) == [True] and not rows.row.moves
+    assert awake(waiting) == [True] * count and not rows.row.moves
 
 
 def test_a_row_that_stands_still_is_woken_as_a_whole(now: Callable[[float], None]) -> None:
     rows = Rows()
-    waiting = told(rows, 4)
+    waiting = told(rows, 5)
     rows.row.look()
     now(PATIENCE_SECONDS * 0.9)
     rows.row.pass_on()
     now(PATIENCE_SECONDS * 1.8)
     assert rows.row.look() == PATIENCE_SECONDS
-    assert awake(waiting) == [True, True, False, False]
+    assert awake(waiting) == [True, True, True, False, False]
     now(PATIENCE_SECONDS * 2)
     assert rows.row.look() is None
-    assert awake(waiting) == [True] * 4 and not rows.row.moves
+    assert awake(waiting) == [True] * 5 and not rows.row.moves
 
 
 def test_who_comes_while_a_row_moves_stands_at_its_end(now: Callable[[float], None]) -> None:
     rows = Rows()
-    first = told(rows, 2)
+    first = told(rows, 3)
     rows.row.look()
     more = told(rows, 1)
     rows.row.look()
     rows.row.pass_on()
-    assert awake(first + more) == [True, True, False]
+    assert awake(first + more) == [True, True, True, False]
     rows.row.pass_on()
     assert awake(more) == [True]
 
@@ -120,9 +121,9 @@ def joined(threads: list[threading.Thread]) -> None:
 
 
 def test_nobody_waits_for_a_caller_who_has_other_things_to_do(thread: LoopThread) -> None:
-    """The first of a row comes back only when the last has got what he was told."""
-    waiting: list[defer.Deferred[int]] = [defer.Deferred() for _ in range(3)]
-    got = [threading.Event() for _ in range(3)]
+    """The first ones of a row come back only when the last has got what he was told."""
+    waiting: list[defer.Deferred[int]] = [defer.Deferred() for _ in range(5)]
+    got = [threading.Event() for _ in range(5)]
     others = threading.Event()
 
     def work(number: int) -> None:
@@ -130,7 +131,7 @@ def test_nobody_waits_for_a_caller_who_has_other_things_to_do(thread: LoopThread
         call.begin(lambda: waiting[number])
         assert call.wait(None) == number
         got[number].set()
-        if number == 0:
+        if number < 3:
             assert all(event.wait(WAIT_SECONDS) for event in got) and others.wait(WAIT_SECONDS)
 
     def tell() -> None:
@@ -138,7 +139,7 @@ def test_nobody_waits_for_a_caller_who_has_other_things_to_do(thread: LoopThread
             one.callback(number)
         told_at.set()
 
-    threads, told_at = in_threads(3, work), threading.Event()
+    threads, told_at = in_threads(5, work), threading.Event()
     while len(thread._due) or not thread._selector.asleep:
         pass
     thread.soon(tell)
