@@ -54,4 +54,4 @@ def test_modules_are_kept_out_of_garbage_collection_once() -> None:
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc can be told what to keep")
 def test_freed_windows_are_not_cleared_anew_by_the_system() -> None:
     before, after = told(FREED)
-    assert before > 20_000 > 1_000 > after
+    assert before > 100 + 10 * after

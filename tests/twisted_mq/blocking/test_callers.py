@@ -122,30 +122,36 @@ def joined(threads: list[threading.Thread]) -> None:
 
 def test_nobody_waits_for_a_caller_who_has_other_things_to_do(thread: LoopThread) -> None:
     """The first ones of a row come back only when the last has got what he was told."""
-    waiting: list[defer.Deferred[int]] = [defer.Deferred() for _ in range(5)]
+    waiting: list[defer.Deferred[int]] = []
     got = [threading.Event() for _ in range(5)]
-    others = threading.Event()
+    all_wait, others = threading.Event(), threading.Event()
+    results: list[int] = []
 
-    def work(number: int) -> None:
-        call: Call[int] = Call(thread)
-        call.begin(lambda: waiting[number])
-        assert call.wait(None) == number
-        got[number].set()
-        if number < 3:
-            assert all(event.wait(WAIT_SECONDS) for event in got) and others.wait(WAIT_SECONDS)
+    def begin() -> defer.Deferred[int]:
+        waiting.append(defer.Deferred())
+        if len(waiting) == len(got):
+            all_wait.set()
+        return waiting[-1]
 
     def tell() -> None:
         for number, one in enumerate(waiting):
             one.callback(number)
-        told_at.set()
 
-    threads, told_at = in_threads(5, work), threading.Event()
-    while len(thread._due) or not thread._selector.asleep:
-        pass
+    def work(_: int) -> None:
+        call: Call[int] = Call(thread)
+        call.begin(begin)
+        number = call.wait(None)
+        got[number].set()
+        if number >= 3 or (all(event.wait(WAIT_SECONDS) for event in got) and others.wait(WAIT_SECONDS)):
+            results.append(number)
+
+    threads = in_threads(len(got), work)
+    assert all_wait.wait(WAIT_SECONDS)
     thread.soon(tell)
-    assert told_at.wait(WAIT_SECONDS)
+    assert got[0].wait(WAIT_SECONDS)
     thread.soon(others.set)
     joined(threads)
+    assert sorted(results) == [0, 1, 2, 3, 4]
 
 
 @pytest.fixture
@@ -161,6 +167,7 @@ def switching() -> Iterator[None]:
 def test_every_call_ends_however_threads_change(thread: LoopThread, switching: None, count: int) -> None:
     """Some answers come at once, some together in a later turn, some callers dawdle."""
     later: list[defer.Deferred[int]] = []
+    results: list[int] = []
 
     def answer_all() -> None:
         waiting, later[:] = later[:], []
@@ -179,10 +186,11 @@ def test_every_call_ends_however_threads_change(thread: LoopThread, switching: N
         for number in range(first, first + 300):
             call: Call[int] = Call(thread)
             call.begin(lambda number=number: begin(number))
-            assert call.wait(WAIT_SECONDS) == 7
+            results.append(call.wait(WAIT_SECONDS))
             if number % 7 == 0:
                 thread.soon(lambda: None)
             if number % 50 == 0:
                 threading.Event().wait(0.002)
 
     joined(in_threads(count, work))
+    assert results == [7] * 300 * count
