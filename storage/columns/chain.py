@@ -71,7 +71,10 @@ def _side_by_side(log: LogBytes, begins: Positions, end: int) -> tuple[Positions
     while (places < ends).any():
         for _ in range(_STEPS_AT_ONCE):
             steps.append(places)
-            places = np.minimum(places + np.maximum(sizes[places], SMALLEST_RECORD), last)
+            found = sizes[places]
+            places = np.minimum(
+                np.where(found < SMALLEST_RECORD, last, places + found), last
+            )  # a wrong size ends the walk
     walks = np.stack((*steps, places), axis=1)
     arrived = (walks[:-1] == ends[:-1, None]).any(axis=1)
     if not arrived.all():

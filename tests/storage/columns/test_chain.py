@@ -121,3 +121,14 @@ def test_one_walk_and_many_find_the_same(bodies: list[bytes], repeated: int, dat
     position = data.draw(st.sampled_from(starts[:50]))
     end = data.draw(st.integers(position, log.size))
     assert chained(log, position, end).tolist() == [start for start in starts if position <= start < end]
+
+
+def test_zeros_behind_the_records_are_not_walked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file is made at full size; the walk into its empty rest took a step for each 91 bytes."""
+    log, starts = log_of([b"x" * 100] * 2000)
+    sparse = LogBytes(log.data + bytes(4 << 20), "log", 0)
+    taken = []
+    minimum = np.minimum
+    monkeypatch.setattr(chain.np, "minimum", lambda *of: taken.append(1) or minimum(*of))
+    assert chained(sparse, 0, sparse.size)[:2000].tolist() == starts
+    assert len(taken) < 300
