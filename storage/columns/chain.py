@@ -71,7 +71,7 @@ def _side_by_side(log: LogBytes, begins: Positions, end: int) -> tuple[Positions
     while (places < ends).any():
         for _ in range(_STEPS_AT_ONCE):
             steps.append(places)
-            found = sizes[places]
+            found = sizes[places].astype(np.int64)
             places = np.minimum(
                 np.where(found < SMALLEST_RECORD, last, places + found), last
             )  # a wrong size ends the walk
