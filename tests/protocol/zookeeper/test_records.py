@@ -48,7 +48,8 @@ STAT_NAMES = (
     "created_by", "changed_by", "created_ms", "changed_ms", "version", "children_version", "acl_version", "session",
     "data_length", "child_count", "children_changed_by",
 )  # fmt: skip
-STATS = st.tuples(LONGS, LONGS, LONGS, LONGS, INTS, INTS, INTS, LONGS, INTS, INTS, LONGS)
+STATS = st.tuples(LONGS.filter((-1).__ne__), LONGS, LONGS, LONGS, INTS, INTS, INTS, LONGS, INTS, INTS, LONGS)
+"""No change has the number -1: kazoo reads that as "there is none"."""
 
 
 def header(xid: int, code: int) -> bytes:
