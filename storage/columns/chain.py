@@ -8,8 +8,8 @@ shows that the next began inside a body, which held a magic: from there on the w
 
 from __future__ import annotations
 
-import itertools
 import math
+import sys
 
 import numpy as np
 
@@ -39,11 +39,11 @@ def chained(log: LogBytes, position: int, end: int) -> Positions:
     return np.concatenate((np.array(starts, np.int64), many, np.array(rest, np.int64)))
 
 
-def _one_by_one(log: LogBytes, position: int, end: int, most: int | None = None) -> tuple[list[int], int]:
+def _one_by_one(log: LogBytes, position: int, end: int, most: int = sys.maxsize) -> tuple[list[int], int]:
     """At most `most` places, and the one behind the last."""
     starts: list[int] = []
     append, data, unpack = starts.append, log.data, unpack_size
-    for _ in itertools.repeat(None) if most is None else itertools.repeat(None, most):
+    for _ in range(most):
         if position >= end:
             break
         (size,) = unpack(data, position)
@@ -57,7 +57,7 @@ def _one_by_one(log: LogBytes, position: int, end: int, most: int | None = None)
 def _places_to_begin(log: LogBytes, position: int, end: int, count: int) -> Positions:
     """`position`, and some `count` marks of records behind it; nothing is searched twice."""
     step = (end - position) // count
-    find, shift = log.data.find, MAGIC_POSITION
+    find, shift = log.data.find, MAGIC_POSITION  # not log.marks, which copies what it looks through
     magics = [find(MAGIC_PREFIX, cut + shift, cut + step + shift) for cut in range(position + step, end - step, step)]
     return np.array([position, *(magic - shift for magic in magics if magic >= 0)], np.int64)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterable
 
 import attrs
 import numpy as np
@@ -61,11 +62,13 @@ class RecordColumns:
         """The properties of these records as they are stored."""
         return self.texts(self.properties[rows], self.ends[rows])
 
-    def wrong_bodies(self) -> Positions:
-        """The rows whose body has another CRC than the record says; empty bodies are not checked, as in Apache."""
-        with memoryview(self.log.data) as view:
-            spans = zip(self.body.tolist(), self.body_end.tolist(), strict=True)
-            found = np.array([zlib.crc32(view[begin:end]) for begin, end in spans], np.uint32)
+    def wrong_bodies(self, bodies: Iterable[bytes] | None = None) -> Positions:
+        """The rows whose body has another CRC than the record says; empty bodies are not checked, as in Apache.
+
+        `bodies` are theirs, where they were copied already.
+        """
+        copies = self.texts(self.body, self.body_end) if bodies is None else bodies
+        found = np.fromiter(map(zlib.crc32, copies), np.uint32, len(self))
         wrong = (found & CRC_MASK) != self.body_crc
         return np.flatnonzero(wrong & (self.body_end > self.body))
 

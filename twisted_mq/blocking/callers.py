@@ -5,7 +5,8 @@ from __future__ import annotations
 import collections
 import queue
 import time
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
 PATIENCE_SECONDS = 0.001
 """How long a caller who was woken may take until he waits again, before the loop wakes those behind him."""
@@ -21,7 +22,9 @@ class Row:
     because a caller has other things to do than to wait again. So nobody hangs, whatever becomes of a caller.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, ended: Callable[[], object]) -> None:
+        """`ended` is called by the last of a row, in his thread."""
+        self._ended = ended
         self._callers: collections.deque[Caller] = collections.deque()
         self._moved = 0.0
         self.moves = False
@@ -47,13 +50,13 @@ class Row:
             self._wake_next()
         return PATIENCE_SECONDS
 
-    def pass_on(self) -> bool:
-        """A caller is about to wait: wake the next. Whether he was the last of a row. In his thread."""
+    def pass_on(self) -> None:
+        """A caller is about to wait: wake the next. In his thread."""
         if self._wake_next():
             self._moved = time.monotonic()
-            return False
-        ended, self.moves = self.moves, False
-        return ended
+        elif self.moves:
+            self.moves = False
+            self._ended()
 
     def wake_all(self) -> None:
         """In the loop."""
@@ -71,25 +74,16 @@ class Row:
         return True
 
 
-class HasRow(Protocol):
-    """A loop's thread."""
-
-    row: Row
-
-    def pass_on(self) -> None:
-        """A caller is about to wait."""
-
-
 class Caller:
     """Who waits for one call, and what he is told.
 
     It is taken out by who has seen it: a signal's handler may raise where it is got.
     """
 
-    __slots__ = ("_told_by", "outcomes", "wake")
+    __slots__ = ("_row", "outcomes", "wake")
 
-    def __init__(self, thread: HasRow) -> None:
-        self._told_by = thread
+    def __init__(self, row: Row) -> None:
+        self._row = row
         self.outcomes: collections.deque[Any] = collections.deque()
         self.wake: queue.SimpleQueue[None] = queue.SimpleQueue()
         """An item for each outcome."""
@@ -97,11 +91,11 @@ class Caller:
     def tell(self, outcome: object) -> None:
         """Let him have it. In the loop."""
         self.outcomes.append(outcome)
-        self._told_by.row.add(self)
+        self._row.add(self)
 
     def next_outcome(self, deadline: float | None) -> Any:
         """What he is told next, at the latest at the deadline on the clock time.monotonic(): then raises queue.Empty."""
         while not self.outcomes:
-            self._told_by.pass_on()
+            self._row.pass_on()
             self.wake.get(timeout=None if deadline is None else max(0.0, deadline - time.monotonic()))
         return self.outcomes[0]

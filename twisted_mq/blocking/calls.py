@@ -38,7 +38,7 @@ class Call(Caller, Generic[Result]):
     """`begin` and `wait` are for the caller's thread, the rest is for the loop's."""
 
     def __init__(self, thread: LoopThread) -> None:
-        super().__init__(thread)
+        super().__init__(thread.row)
         self._thread = thread
         self._running: defer.Deferred[None] | None = None
 

@@ -77,7 +77,7 @@ class LoopThread:
 
     def __init__(self) -> None:
         self._due: collections.deque[Due] = collections.deque()
-        self.row = Row()
+        self.row = Row(self._wake_for_due)
         self._selector = DueSelector(self._due, self.row, lambda: self._loop.call_soon(self._run_due))
         self._loop = asyncio.SelectorEventLoop(self._selector)
         self.lock_of_futures = threading.Condition()
@@ -115,9 +115,8 @@ class LoopThread:
         if self._selector.asleep and not self.row.moves:
             self._selector.ring()
 
-    def pass_on(self) -> None:
-        """In a caller who is about to wait: wake the next who was told something, behind the last the loop."""
-        if self.row.pass_on() and self._due and self._selector.asleep:
+    def _wake_for_due(self) -> None:
+        if self._due and self._selector.asleep:
             self._selector.ring()
 
     def _run_due(self) -> None:

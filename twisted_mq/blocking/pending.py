@@ -81,7 +81,7 @@ class Pending(concurrent.futures.Future[Result]):
         if self.done():
             return
         self._thread.check_caller()
-        caller, deadline = Caller(self._thread), None if timeout is None else time.monotonic() + timeout
+        caller, deadline = Caller(self._thread.row), None if timeout is None else time.monotonic() + timeout
         self._waiting.append(caller)
         if self.done():  # else it is told when it is
             return

@@ -18,15 +18,20 @@ WAIT_SECONDS = 60.0
 
 
 class Rows:
-    """What a caller sees of a loop's thread."""
+    """A row, and how often it came to its end."""
 
     def __init__(self) -> None:
-        self.row = Row()
-        self.passed = 0
+        self.row = Row(self._count)
+        self.ended = 0
 
-    def pass_on(self) -> None:
-        self.passed += 1
+    def _count(self) -> None:
+        self.ended += 1
+
+    def passed_on(self) -> bool:
+        """Whether that was the row's end."""
+        before = self.ended
         self.row.pass_on()
+        return self.ended > before
 
 
 @pytest.fixture
@@ -38,7 +43,7 @@ def now(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
 
 
 def told(rows: Rows, count: int) -> list[Caller]:
-    found = [Caller(rows) for _ in range(count)]
+    found = [Caller(rows.row) for _ in range(count)]
     for number, caller in enumerate(found):
         caller.tell(number)
     return found
@@ -55,12 +60,12 @@ def test_each_wakes_one_more_before_he_waits_again(now: Callable[[float], None])
     assert rows.row.look() == PATIENCE_SECONDS
     assert awake(waiting) == [True, True, False, False]
     assert rows.row.moves and rows.row.look() == PATIENCE_SECONDS
-    assert not rows.row.pass_on()
+    assert not rows.passed_on()
     assert awake(waiting) == [True, True, True, False]
-    assert not rows.row.pass_on()
+    assert not rows.passed_on()
     assert awake(waiting) == [True] * 4
-    assert rows.row.moves and rows.row.pass_on() and not rows.row.moves
-    assert rows.row.look() is None and not rows.row.pass_on()
+    assert rows.row.moves and rows.passed_on() and not rows.row.moves
+    assert rows.row.look() is None and not rows.passed_on()
 
 
 @pytest.mark.parametrize("count", [1, 2])
@@ -99,9 +104,10 @@ def test_who_comes_while_a_row_moves_stands_at_its_end(now: Callable[[float], No
 
 def test_what_is_there_already_is_not_waited_for() -> None:
     rows = Rows()
-    caller = Caller(rows)
-    caller.tell("outcome")
-    assert (caller.next_outcome(None), rows.passed) == ("outcome", 0)
+    caller, other = told(rows, 1)[0], Caller(rows.row)
+    other.tell("outcome")
+    assert other.next_outcome(None) == "outcome"
+    assert awake([caller, other]) == [False, False]  # nobody was about to wait
 
 
 # in threads
