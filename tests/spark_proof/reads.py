@@ -161,17 +161,16 @@ def prove(
             checker.check(read(used, server.store, next(kinds[used])), before)
             checker.inside += used is not None
             print(f"\r{len(checker.reads)} reads", end="", file=sys.stderr, flush=True)
-            due = began + seconds * len(checker.reads) / reads - time.monotonic()
-            if len(checker.reads) >= reads and due <= 0:
+            passed = time.monotonic() - began
+            if len(checker.reads) >= reads and passed >= seconds:
                 break
-            time.sleep(max(0.0, due))
+            time.sleep(max(0.0, seconds * len(checker.reads) / reads - passed))
     finally:
         for sender in senders:
             sender.stopped.set()
         for thread in threads:
             thread.join(30)
     assert not any(thread.is_alive() for thread in threads), "a sender hangs"
-    passed = time.monotonic() - began
     last = read(session, server.store, {})
     checker.check(last, [sender.acknowledged for sender in senders])
     checker.last = places(last)
