@@ -39,6 +39,22 @@ with settled():
     settled_at = faults()
     print(before, faults() - settled_at)
 """
+SENT = """
+import socket
+from twisted_mq.spark.worker import settled
+
+listener = socket.create_server(("127.0.0.1", 0))
+tcp, (one, other) = socket.create_connection(listener.getsockname()), socket.socketpair()
+udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+def waits(): return tcp.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+before = waits()
+with settled():
+    print(before, waits())
+one.sendall(b"x")
+peer, _ = listener.accept()
+tcp.sendall(b"y")
+print(len(other.recv(9)), len(peer.recv(9)), int(udp.fileno() > 0))
+"""
 
 
 def told(script: str) -> list[int]:
@@ -55,3 +71,10 @@ def test_modules_are_kept_out_of_garbage_collection_once() -> None:
 def test_freed_windows_are_not_cleared_anew_by_the_system() -> None:
     before, after = told(FREED)
     assert before > 100 + 10 * after
+
+
+def test_a_tcp_connection_sends_at_once_and_other_sockets_stay_as_they_are() -> None:
+    before, after, *received = told(SENT)
+    assert not before
+    assert after
+    assert received == [1, 1, 1]
