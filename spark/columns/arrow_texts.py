@@ -8,14 +8,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from twisted_mq.protocol.columns import Positions
 from twisted_mq.protocol.text.java import from_utf8, utf8
+from twisted_mq.storage.files.mapped_log import LogBytes
 
 _FIRST_NON_ASCII = 0x80
 
-Rows = npt.NDArray[np.int64]
 
-
-def split_buffers(array: pa.Array) -> tuple[Rows, npt.NDArray[np.uint8]]:
+def split_buffers(array: pa.Array) -> tuple[Positions, npt.NDArray[np.uint8]]:
     """Offsets (one more than rows, the first 0) and bytes of a binary or text array without nulls."""
     if not len(array):
         return np.zeros(1, np.int64), np.empty(0, np.uint8)
@@ -26,7 +26,7 @@ def split_buffers(array: pa.Array) -> tuple[Rows, npt.NDArray[np.uint8]]:
     return offsets.astype(np.int64) - first, data
 
 
-def spans(data: npt.NDArray[np.uint8], begins: Rows, ends: Rows, kind: pa.DataType) -> pa.Array:
+def spans(data: npt.NDArray[np.uint8] | pa.Buffer, begins: Positions, ends: Positions, kind: pa.DataType) -> pa.Array:
     """The bytes of each span. Spans must ascend, not overlap and lie in `data`: Arrow checks nothing here."""
     count = len(begins)
     if not count:
@@ -38,7 +38,15 @@ def spans(data: npt.NDArray[np.uint8], begins: Rows, ends: Rows, kind: pa.DataTy
     return both.take(pa.array(np.arange(0, 2 * count, 2, dtype=np.int32)))
 
 
-def replace_rows(array: pa.Array, rows: Rows, values: Sequence[object]) -> pa.Array:
+def gather(log: LogBytes, begins: Positions, ends: Positions) -> pa.BinaryArray:
+    """The bytes of each span of a log, copied back to back. Spans must ascend and not overlap: Arrow checks nothing here."""
+    if not len(begins):
+        return pa.array([], pa.binary())
+    base = int(begins[0])
+    return spans(pa.py_buffer(log.data).slice(base, int(ends[-1]) - base), begins - base, ends - base, pa.binary())
+
+
+def replace_rows(array: pa.Array, rows: Positions, values: Sequence[object]) -> pa.Array:
     """The array with these rows' values replaced."""
     if not len(rows):
         return array
@@ -47,7 +55,7 @@ def replace_rows(array: pa.Array, rows: Rows, values: Sequence[object]) -> pa.Ar
     return pa.concat_arrays([array, pa.array(values, array.type)]).take(pa.array(where))
 
 
-def invalid_utf8_rows(array: pa.BinaryArray) -> Rows:
+def invalid_utf8_rows(array: pa.BinaryArray) -> Positions:
     """The rows that are not UTF-8."""
     offsets, data = split_buffers(array)
     if not len(data) or data.max() < _FIRST_NON_ASCII:

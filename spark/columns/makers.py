@@ -16,12 +16,12 @@ import pyarrow as pa
 from twisted_mq.protocol.columns import Bytes, Mask
 from twisted_mq.protocol.flags import MessageSysFlag
 from twisted_mq.protocol.layouts.host import host_text
+from twisted_mq.protocol.layouts.record_columns import hosts_at
 from twisted_mq.protocol.messages.compression import CompressionError, plain_body
 from twisted_mq.protocol.text.properties import PROPERTY_KEYS, PROPERTY_TAGS, PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX
-from twisted_mq.spark.columns.arrow_texts import as_text, replace_rows
+from twisted_mq.spark.columns.arrow_texts import as_text, gather, replace_rows
 from twisted_mq.spark.columns.inner_batches import holds_messages, with_messages_of_batches
 from twisted_mq.spark.columns.properties import Properties, PropertyTexts, parse_properties
-from twisted_mq.spark.columns.records import Records, gather
 from twisted_mq.spark.columns.schema import COLUMNS, TIMESTAMP_TYPE, arrow_schema
 from twisted_mq.spark.columns.selection import EVERYTHING, Selection
 from twisted_mq.storage.columns.record_columns import RecordColumns
@@ -53,10 +53,9 @@ UNKNOWN = Origin()
 class Batch:
     """Records with what several columns share, made at first use."""
 
-    def __init__(self, records: Records, origin: Origin, *, takes_apart: bool) -> None:
+    def __init__(self, records: RecordColumns, origin: Origin, *, takes_apart: bool) -> None:
         """`takes_apart`: all properties are wanted, so single ones are not searched for."""
         self.records = records
-        self.spans = records.spans
         self.origin = origin
         self.takes_apart = takes_apart
 
@@ -67,19 +66,19 @@ class Batch:
         """The records of the rows that are wanted."""
         if wanted.all():
             return self
-        return Batch(self.records.select(np.flatnonzero(wanted)), self.origin, takes_apart=self.takes_apart)
+        return Batch(self.records.rows(np.flatnonzero(wanted)), self.origin, takes_apart=self.takes_apart)
 
     @functools.cached_property
     def topics(self) -> pa.StringArray:
-        return as_text(gather(self.spans.log, self.spans.topic, self.spans.topic_end))
+        return as_text(gather(self.records.log, self.records.topic, self.records.topic_end))
 
     @functools.cached_property
     def stored_bodies(self) -> pa.BinaryArray:
-        return gather(self.spans.log, self.spans.body, self.spans.body_end)
+        return gather(self.records.log, self.records.body, self.records.body_end)
 
     @functools.cached_property
     def property_texts(self) -> PropertyTexts:
-        return PropertyTexts(gather(self.spans.log, self.spans.properties, self.spans.ends))
+        return PropertyTexts(gather(self.records.log, self.records.properties, self.records.ends))
 
     @functools.cached_property
     def properties(self) -> Properties:
@@ -99,11 +98,12 @@ def _timestamp(field: str, batch: Batch) -> pa.Array:
 
 def _host(field: str, batch: Batch) -> pa.Array:
     """Addresses are few: each different one is made into text once."""
-    kinds = batch.records.hosts(field)
-    texts = [_host_texts(hosts.packed) for hosts in kinds]
+    records = batch.records
+    kinds = hosts_at(records.log.data, records.starts, records.heads, field)
+    texts = [_host_texts(packed) for _, packed in kinds]
     if len(texts) == 1:
         return texts[0]
-    return pa.concat_arrays(texts).take(pa.array(np.argsort(np.concatenate([hosts.rows for hosts in kinds]))))
+    return pa.concat_arrays(texts).take(pa.array(np.argsort(np.concatenate([rows for rows, _ in kinds]))))
 
 
 def _host_texts(packed: Bytes) -> pa.StringArray:
@@ -121,7 +121,7 @@ def _topic(batch: Batch) -> pa.Array:
 
 
 def _file(batch: Batch) -> pa.Array:
-    return _repeated(batch.spans.log.name or None, len(batch))
+    return _repeated(batch.records.log.name or None, len(batch))
 
 
 def _store(batch: Batch) -> pa.Array:
@@ -146,30 +146,29 @@ def _properties(batch: Batch) -> pa.Array:
 
 def _crc_ok(batch: Batch) -> pa.Array:
     right = np.ones(len(batch), np.bool_)
-    right[batch.spans.wrong_bodies(batch.stored_bodies.to_pylist())] = False
+    right[batch.records.wrong_bodies(batch.stored_bodies.to_pylist())] = False
     return pa.array(right)
 
 
 def _body(batch: Batch) -> pa.Array:
-    spans = batch.spans
-    compressed = np.flatnonzero(spans.sys_flag & MessageSysFlag.COMPRESSED_FLAG)
-    return replace_rows(batch.stored_bodies, compressed, _decompressed(spans, compressed.tolist()))
+    compressed = np.flatnonzero(batch.records.sys_flag & MessageSysFlag.COMPRESSED_FLAG)
+    return replace_rows(batch.stored_bodies, compressed, _decompressed(batch.records, compressed.tolist()))
 
 
-def _decompressed(spans: RecordColumns, rows: list[int]) -> list[bytes | None]:
+def _decompressed(records: RecordColumns, rows: list[int]) -> list[bytes | None]:
     """The plain bodies of these rows. Raises BodiesTooLarge unless there is one row only."""
-    view = memoryview(spans.log.data)
+    view = memoryview(records.log.data)
     bodies: list[bytes | None] = []
     total = 0
     for row in rows:
         try:
-            body = plain_body(view[spans.body[row] : spans.body_end[row]], int(spans.sys_flag[row]))
+            body = plain_body(view[records.body[row] : records.body_end[row]], int(records.sys_flag[row]))
         except CompressionError:
             bodies.append(None)
             continue
         bodies.append(body)
         total += len(body)
-        if total > MAX_BATCH_BODY_BYTES and len(spans) > 1:
+        if total > MAX_BATCH_BODY_BYTES and len(records) > 1:
             raise BodiesTooLarge
     return bodies
 
@@ -203,13 +202,13 @@ COLUMN_MAKERS: dict[str, ColumnMaker] = {
 
 
 def record_batches(
-    records: Records, names: Sequence[str], selection: Selection = EVERYTHING, origin: Origin = UNKNOWN
+    records: RecordColumns, names: Sequence[str], selection: Selection = EVERYTHING, origin: Origin = UNKNOWN
 ) -> Iterator[pa.RecordBatch]:
     """These columns of the messages that are wanted; mostly one batch, none without rows.
 
     A row is a message: an inner batch has as many as it has messages.
     """
-    batch = Batch(records, origin, takes_apart=_PROPERTIES_COLUMN in names).only(selection.by_numbers(records.spans))
+    batch = Batch(records, origin, takes_apart=_PROPERTIES_COLUMN in names).only(selection.by_numbers(records))
     if selection.names_topics:
         batch = batch.only(selection.by_topics(batch.topics))
     if selection.tags:
@@ -221,13 +220,13 @@ def record_batches(
 def _may_have_tags(batch: Batch, selection: Selection) -> Mask:
     """The records with wanted tags, and those whose messages have tags of their own."""
     found = selection.by_tags(batch.property_texts.value_of(PROPERTY_TAGS))
-    found[holds_messages(batch.spans)] = True
+    found[holds_messages(batch.records)] = True
     return found
 
 
 def _arrow_batches(batch: Batch, names: Sequence[str], selection: Selection) -> Iterator[pa.RecordBatch]:
     """All columns of a batch; of its halves where its bodies are too large."""
-    inner = len(holds_messages(batch.spans))
+    inner = len(holds_messages(batch.records))
     made = (*names, _TAGS_COLUMN) if inner and selection.tags and _TAGS_COLUMN not in names else names
     try:
         arrays = [COLUMN_MAKERS[name](batch) for name in made]
@@ -238,7 +237,7 @@ def _arrow_batches(batch: Batch, names: Sequence[str], selection: Selection) -> 
         return
     found = pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(made))
     if inner:
-        found = with_messages_of_batches(found, batch.spans)
+        found = with_messages_of_batches(found, batch.records)
         if selection.tags:
             found = found.filter(pa.array(selection.by_tags(found[_TAGS_COLUMN]))).select(list(names))
     if found.num_rows:

@@ -17,8 +17,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from twisted_mq.protocol.columns import Positions
 from twisted_mq.protocol.text.properties import decode_property_bytes
-from twisted_mq.spark.columns.arrow_texts import Rows, as_text, invalid_utf8_rows, replace_rows, spans, split_buffers
+from twisted_mq.spark.columns.arrow_texts import as_text, invalid_utf8_rows, replace_rows, spans, split_buffers
 
 MAP_TYPE = pa.map_(pa.string(), pa.string())
 _NAME_END = 1
@@ -34,17 +35,17 @@ class PropertyTexts:
         self.texts = texts
 
     @functools.cached_property
-    def split(self) -> tuple[Rows, npt.NDArray[np.uint8]]:
+    def split(self) -> tuple[Positions, npt.NDArray[np.uint8]]:
         """Where the texts begin, and at last end, in the bytes of all."""
         return split_buffers(self.texts)
 
     @functools.cached_property
-    def name_ends(self) -> Rows:
+    def name_ends(self) -> Positions:
         """Where the bytes 0x01 are."""
         return np.flatnonzero(self.split[1] == _NAME_END)
 
     @functools.cached_property
-    def value_ends(self) -> Rows:
+    def value_ends(self) -> Positions:
         """Where the bytes 0x02 are."""
         return np.flatnonzero(self.split[1] == _VALUE_END)
 
@@ -64,7 +65,7 @@ class PropertyTexts:
             marks, rows, value_ends = marks[filled], rows[filled], value_ends[filled]
         return _a_row_each(as_text(spans(data, marks + 1, value_ends, pa.binary())), rows, len(self.texts))
 
-    def _ends_of(self, name: bytes) -> tuple[Rows, Rows]:
+    def _ends_of(self, name: bytes) -> tuple[Positions, Positions]:
         """Where this name ends, behind its bytes, which begin a text or follow a value; and in which rows."""
         offsets, data = self.split
         ends = self.name_ends
@@ -79,7 +80,7 @@ class PropertyTexts:
 class Properties:
     """The properties of a batch: names and values of all rows in a line; row i's begin at offsets[i]."""
 
-    def __init__(self, offsets: Rows, names: pa.StringArray, values: pa.StringArray, codes: pa.DictionaryArray) -> None:
+    def __init__(self, offsets: Positions, names: pa.StringArray, values: pa.StringArray, codes: pa.DictionaryArray) -> None:
         """`codes` are the names as a dictionary. No row has a name twice."""
         self.offsets = offsets.astype(np.int32)
         self.names = names
@@ -128,7 +129,7 @@ def _with_odd_rows(parsed: Properties, odd: dict[int, dict[str, str]]) -> Proper
     return Properties(offsets, names, values, names.dictionary_encode())
 
 
-def _parse(texts: PropertyTexts) -> Properties | Rows:
+def _parse(texts: PropertyTexts) -> Properties | Positions:
     """The parsed batch, or rows for which its rules are not enough."""
     (offsets, data), name_ends = texts.split, texts.name_ends
     begins, value_ends, lasts = _items(offsets, data, texts.value_ends)
@@ -149,12 +150,12 @@ def _parse(texts: PropertyTexts) -> Properties | Rows:
 class _Items(NamedTuple):
     """Where properties lie in a batch's texts: `lasts` is each one's last byte, the separator where there is one."""
 
-    begins: Rows
-    value_ends: Rows
-    lasts: Rows
+    begins: Positions
+    value_ends: Positions
+    lasts: Positions
 
 
-def _items(offsets: Rows, data: npt.NDArray[np.uint8], separators: Rows) -> _Items:
+def _items(offsets: Positions, data: npt.NDArray[np.uint8], separators: Positions) -> _Items:
     """The properties as the 0x02 separators cut them. A text's end stands for a last separator left out."""
     text_ends = offsets[1:][offsets[1:] > offsets[:-1]]
     unclosed = text_ends[data[text_ends - 1] != _VALUE_END]
@@ -166,11 +167,11 @@ def _items(offsets: Rows, data: npt.NDArray[np.uint8], separators: Rows) -> _Ite
     return _Items(np.append(0, value_ends + separator)[:-1], value_ends, value_ends + separator - 1)
 
 
-def _rows_of(offsets: npt.NDArray[np.integer], positions: Rows) -> Rows:
+def _rows_of(offsets: npt.NDArray[np.integer], positions: Positions) -> Positions:
     return np.searchsorted(offsets, positions, "right") - 1
 
 
-def _a_row_each(values: pa.StringArray, rows: Rows, count: int) -> pa.StringArray:
+def _a_row_each(values: pa.StringArray, rows: Positions, count: int) -> pa.StringArray:
     """The values of these ascending rows, null in all others; of several of one row the last."""
     if len(rows) == count and (rows[1:] > rows[:-1]).all():
         return values
@@ -181,14 +182,14 @@ def _a_row_each(values: pa.StringArray, rows: Rows, count: int) -> pa.StringArra
     return values.take(pa.array(where, mask=absent))
 
 
-def _uneven_rows(offsets: Rows, name_ends: Rows, lasts: Rows) -> Rows:
+def _uneven_rows(offsets: Positions, name_ends: Positions, lasts: Positions) -> Positions:
     """Rows with more or fewer 0x01 than properties."""
     names = np.diff(np.searchsorted(name_ends, offsets))
     return np.flatnonzero(names != np.diff(np.searchsorted(lasts, offsets)))
 
 
-def _rows_with_equal_names(firsts: Rows, codes: pa.DictionaryArray) -> Rows:
-    """Rows in which a name comes twice."""
+def _rows_with_equal_names(firsts: Positions, codes: pa.DictionaryArray) -> Positions:
+    """Positions in which a name comes twice."""
     indices = np.asarray(codes.indices)
     filled = np.flatnonzero(firsts[1:] > firsts[:-1])
     if not len(filled):
@@ -198,9 +199,9 @@ def _rows_with_equal_names(firsts: Rows, codes: pa.DictionaryArray) -> Rows:
         bits = np.left_shift(np.int64(1), indices)
         begins = firsts[filled]
         twice = np.add.reduceat(bits, begins) != np.bitwise_or.reduceat(bits, begins)
-        rows: Rows = filled[twice]
+        rows: Positions = filled[twice]
         return rows
     row_of = np.repeat(np.arange(len(firsts) - 1), np.diff(firsts))
     pairs = np.sort(row_of * different + indices)
-    twice_rows: Rows = np.unique(pairs[1:][pairs[1:] == pairs[:-1]] // different)
+    twice_rows: Positions = np.unique(pairs[1:][pairs[1:] == pairs[:-1]] // different)
     return twice_rows

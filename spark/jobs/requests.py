@@ -20,7 +20,6 @@ from twisted_mq.protocol.text.properties import (
     decode_properties,
 )
 from twisted_mq.spark.columns.makers import record_batches
-from twisted_mq.spark.columns.records import Records
 from twisted_mq.spark.columns.schema import ARROW_TYPES, columns_named
 from twisted_mq.storage.columns.chain import chained
 from twisted_mq.storage.columns.record_columns import intact_records
@@ -101,7 +100,7 @@ def _pulled(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for file, offset, body in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             log = LogBytes(body, file, 0)
             records = intact_records(log, chained(log, 0, log.size), in_place=False)
-            for found in record_batches(Records(records), _RECORD_COLUMNS):
+            for found in record_batches(records, _RECORD_COLUMNS):
                 place = [pa.repeat(pa.scalar(one), found.num_rows) for one in (file, offset)]
                 yield pa.RecordBatch.from_arrays([*place, *found.columns], schema=_SCHEMA)
 

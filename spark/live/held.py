@@ -7,16 +7,16 @@ from typing import NamedTuple, Protocol
 
 from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.spark.columns.makers import Origin
-from twisted_mq.spark.columns.records import Records
 from twisted_mq.spark.live.cluster import Cluster
 from twisted_mq.spark.live.pulling import Selection, Stretch
 from twisted_mq.spark.live.queue_offsets import Offsets, first_offsets, offsets_at
+from twisted_mq.storage.columns.record_columns import RecordColumns
 
 
 class HeldRecords(NamedTuple):
     """Messages of one queue, in its order, out of a file."""
 
-    records: Records
+    records: RecordColumns
     origin: Origin
 
 

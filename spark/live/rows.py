@@ -11,12 +11,11 @@ import pyarrow as pa
 from twisted_mq.protocol.columns import Mask
 from twisted_mq.protocol.messages.subscription import is_tag_type, split_tags
 from twisted_mq.spark.columns.makers import Origin, record_batches
-from twisted_mq.spark.columns.records import Records
 from twisted_mq.spark.columns.selection import Selection as Wanted
 from twisted_mq.spark.live.errors import LiveError
 from twisted_mq.spark.live.pulling import Selection, Stretch
 from twisted_mq.storage.columns.chain import chained
-from twisted_mq.storage.columns.record_columns import intact_records
+from twisted_mq.storage.columns.record_columns import RecordColumns, intact_records
 from twisted_mq.storage.files.mapped_log import LogBytes
 
 BATCH_BYTES = 4 << 20
@@ -42,7 +41,7 @@ class RowMaker:
         for data in _joined(bodies):
             yield from self.rows(self._decoded(data), origin)
 
-    def rows(self, records: Records, origin: Origin) -> Iterator[pa.RecordBatch]:
+    def rows(self, records: RecordColumns, origin: Origin) -> Iterator[pa.RecordBatch]:
         """Of records in the queue's order."""
         names = [*self.columns, *({_OFFSET} - set(self.columns))]
         for batch in record_batches(records, names, _exact_tags(self.selection), origin):
@@ -52,7 +51,7 @@ class RowMaker:
             if rows.num_rows:
                 yield rows.select(list(self.columns))
 
-    def _decoded(self, data: bytes) -> Records:
+    def _decoded(self, data: bytes) -> RecordColumns:
         log = LogBytes(data, "", 0)
         records = intact_records(log, chained(log, 0, log.size), in_place=False)
         read = int(records.ends[-1]) if len(records) else 0
@@ -60,7 +59,7 @@ class RowMaker:
             raise LiveError(
                 f"{self.stretch}: {log.size - read} bytes of an answer are no records: {log.fault_at(read)}"
             )
-        return Records(records)
+        return records
 
     def _new(self, offsets: np.ndarray) -> Mask:
         """Those that lie in the stretch and behind all before them."""

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 import attrs
 import numpy as np
 
-from twisted_mq.spark.columns.records import Records
 from twisted_mq.spark.errors import LogFileGone
 from twisted_mq.spark.source.open_log import OpenLog
 from twisted_mq.spark.source.splits import StoreRange
@@ -61,7 +60,7 @@ def gone(store: Store, path: str, begin: int, end: int) -> Missing:
     return Missing(store, path, begin, end, left[0].first_offset if left else None)
 
 
-def read_part(part: StoreRange) -> Iterator[Records | Damage | Missing]:
+def read_part(part: StoreRange) -> Iterator[RecordColumns | Damage | Missing]:
     """Everything of a part in physical order; its last record may reach beyond its end."""
     for file, begin, end in part.pieces():
         try:
@@ -80,13 +79,13 @@ def _from_cut(log: OpenLog, offset: int, given: bool) -> int:
     return log.first_record(position)
 
 
-def read_stretch(log: OpenLog, position: int, end: int) -> Iterator[Records | Damage]:
+def read_stretch(log: OpenLog, position: int, end: int) -> Iterator[RecordColumns | Damage]:
     """Everything that begins in [position, end) of a file."""
     while position < end:
         window = log.window(position, WINDOW_BYTES)
         following = position
         for batch in _batches(window, end - position):
-            yield Records(batch)
+            yield batch
             following = position + int(batch.ends[-1])
         if following > position:
             position = following
@@ -94,7 +93,7 @@ def read_stretch(log: OpenLog, position: int, end: int) -> Iterator[Records | Da
             return
         elif window.size < (size := log.record_size(position)):
             window = log.window(position, size)
-            yield Records(intact_records(window, np.zeros(1, np.int64)))
+            yield intact_records(window, np.zeros(1, np.int64))
             position += size
         else:
             following = next(log.records_from(position + 1, end), end)

@@ -20,14 +20,13 @@ from twisted_mq.protocol.layouts.queue_entry import BATCH_QUEUE_ENTRY, FILLER_SI
 from twisted_mq.protocol.layouts.record import SMALLEST_RECORD
 from twisted_mq.protocol.names.system_topics import SCHEDULE_TOPIC
 from twisted_mq.protocol.text.java import tags_code
-from twisted_mq.spark.columns.records import Records
 from twisted_mq.spark.columns.selection import Selection
 from twisted_mq.spark.errors import LogFileGone, WrongOption
 from twisted_mq.spark.source.log_stretch import WINDOW_BYTES, Damage, Missing, gone
 from twisted_mq.spark.source.open_log import OpenLog
 from twisted_mq.spark.source.splits import StoreRange
 from twisted_mq.spark.source.stores import LogFile, Store, directories_in, files_below, files_in, locate
-from twisted_mq.storage.columns.record_columns import intact_records
+from twisted_mq.storage.columns.record_columns import RecordColumns, intact_records
 from twisted_mq.storage.files.mapped_log import LogBytes
 from twisted_mq.storage.files.paths import StorePaths, is_topic_name, queue_id_of
 
@@ -127,7 +126,7 @@ def entries_at(file: pa.NativeFile, layout: Layout, begin: int, count: int) -> E
     return np.frombuffer(file.read_at(count * size, begin * size), layout.entry)
 
 
-def read_queue(part: QueuePart) -> Iterator[Records | Damage | Missing]:
+def read_queue(part: QueuePart) -> Iterator[RecordColumns | Damage | Missing]:
     """The records that the entries lead to, in the queue's order."""
     try:
         with locate(part.log.store.uri)[0].open_input_file(part.path) as file:
@@ -158,18 +157,18 @@ def _followed(part: QueuePart, entries: Entries) -> tuple[Positions, Numbers]:
     return offsets[kept][order], sizes[kept][order]
 
 
-def records_of(log: OpenLog, positions: Positions, sizes: Numbers) -> Iterator[Records | Damage]:
+def records_of(log: OpenLog, positions: Positions, sizes: Numbers) -> Iterator[RecordColumns | Damage]:
     """The records at these positions; what is none there is damage."""
     begin = 0
     while begin < len(positions):
         room = np.searchsorted(np.cumsum(sizes[begin : begin + _MOST_ROWS]), WINDOW_BYTES)
         end = begin + max(1, int(room))
         data, starts = _gathered(log, positions[begin:end], sizes[begin:end])
-        records = Records(intact_records(data, starts, in_place=False))
+        records = intact_records(data, starts, in_place=False)
         right = records.numbers("physical_offset") == log.first_offset + positions[begin : begin + len(records)]
         count = len(records) if right.all() else int(right.argmin())
         if count:
-            yield records if count == len(records) else records.select(np.arange(count))
+            yield records if count == len(records) else records.rows(slice(count))
         begin += count
         if begin < end:
             position, size = int(positions[begin]), int(sizes[begin])

@@ -6,13 +6,12 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from twisted_mq.spark.columns.records import Records
 from twisted_mq.spark.source.open_log import OpenLog
 from twisted_mq.spark.source.stores import Store, list_log_files
-from twisted_mq.storage.columns.record_columns import intact_records
+from twisted_mq.storage.columns.record_columns import RecordColumns, intact_records
 
 
-def records_at(store: Store, offsets: Iterable[int]) -> Iterator[Records]:
+def records_at(store: Store, offsets: Iterable[int]) -> Iterator[RecordColumns]:
     """The records that begin at these places, in order; where none proves itself, none is yielded. Raises LogFileGone."""
     wanted = sorted(set(offsets))
     for file in list_log_files(store):
@@ -22,4 +21,4 @@ def records_at(store: Store, offsets: Iterable[int]) -> Iterator[Records]:
             for position in inside:
                 size = log.record_size(position)
                 if size:
-                    yield Records(intact_records(log.window(position, size), np.zeros(1, np.int64)))
+                    yield intact_records(log.window(position, size), np.zeros(1, np.int64))

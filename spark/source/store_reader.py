@@ -10,7 +10,6 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
 from twisted_mq.spark.columns.makers import Origin, record_batches
-from twisted_mq.spark.columns.records import Records
 from twisted_mq.spark.errors import DamagedLog
 from twisted_mq.spark.source.log_stretch import Damage, Missing, read_part
 from twisted_mq.spark.source.losses import check_range, report_missing
@@ -22,6 +21,7 @@ from twisted_mq.spark.source.queue_reads import QueueSplit, plan_queues, read_qu
 from twisted_mq.spark.source.splits import LogSplit, plan_splits
 from twisted_mq.spark.source.stores import Store
 from twisted_mq.spark.worker import settled
+from twisted_mq.storage.columns.record_columns import RecordColumns
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ class StoreReader(DataSourceReader):
 
 
 def as_batches(
-    store: Store, pieces: Iterable[Records | Damage | Missing], columns: Sequence[str], options: ReadOptions
+    store: Store, pieces: Iterable[RecordColumns | Damage | Missing], columns: Sequence[str], options: ReadOptions
 ) -> Iterator[pa.RecordBatch]:
     """These columns of what is wanted of a store. Raises DataLost, DamagedLog as the options say."""
     origin = Origin(store.name, store.broker_name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import zlib
 from collections.abc import Iterable
 
@@ -13,23 +14,18 @@ from twisted_mq.protocol.layouts.record import CRC_MASK, MAGIC_V1, MAGIC_V2, SMA
 from twisted_mq.protocol.layouts.record_columns import Heads, heads_at, spans_at
 from twisted_mq.storage.files.mapped_log import LogBytes
 
-_FIELDS = ("body_crc", "queue_id", "queue_offset", "sys_flag", "born_timestamp", "store_timestamp")
-
 
 @attrs.frozen(eq=False)
 class RecordColumns:
-    """Intact records of one file, in order, a row each. Positions count from the file's start."""
+    """Intact records of one file, in order, a row each. Positions count from the file's start.
+
+    Of the numbers in their heads, each column is made when it is first asked for.
+    """
 
     log: LogBytes
     heads: Heads
     starts: Positions
     ends: Positions
-    body_crc: Numbers
-    queue_id: Numbers
-    queue_offset: Numbers
-    sys_flag: Numbers
-    born_timestamp: Numbers
-    store_timestamp: Numbers
     body: Positions
     body_end: Positions
     topic: Positions
@@ -38,6 +34,31 @@ class RecordColumns:
 
     def __len__(self) -> int:
         return len(self.starts)
+
+    def numbers(self, name: str) -> Numbers:
+        """A field of the heads, in the machine's byte order."""
+        column = self.heads[name]
+        return column.astype(column.dtype.newbyteorder("="))
+
+    @functools.cached_property
+    def body_crc(self) -> Numbers:
+        return self.numbers("body_crc")
+
+    @functools.cached_property
+    def queue_id(self) -> Numbers:
+        return self.numbers("queue_id")
+
+    @functools.cached_property
+    def queue_offset(self) -> Numbers:
+        return self.numbers("queue_offset")
+
+    @functools.cached_property
+    def sys_flag(self) -> Numbers:
+        return self.numbers("sys_flag")
+
+    @functools.cached_property
+    def store_timestamp(self) -> Numbers:
+        return self.numbers("store_timestamp")
 
     @property
     def physical_offsets(self) -> Positions:
@@ -96,16 +117,4 @@ def intact_records(log: LogBytes, starts: Positions, *, in_place: bool = True) -
         sound &= heads["physical_offset"] == starts + log.first_offset
     count = len(sound) if sound.all() else int(sound.argmin())
     body, body_end, topic, topic_end, properties, ends = (column[:count] for column in spans)
-    fields = {name: heads[name][:count].astype(heads.dtype[name].newbyteorder("=")) for name in _FIELDS}
-    return RecordColumns(
-        log,
-        heads[:count],
-        starts[:count],
-        ends,
-        **fields,
-        body=body,
-        body_end=body_end,
-        topic=topic,
-        topic_end=topic_end,
-        properties=properties,
-    )
+    return RecordColumns(log, heads[:count], starts[:count], ends, body, body_end, topic, topic_end, properties)

@@ -13,11 +13,11 @@ from twisted_mq.protocol.layouts.record import encode_blank
 from twisted_mq.protocol.layouts.record_codec import encode_record
 from twisted_mq.protocol.text.java import tags_code
 from twisted_mq.protocol.text.properties import decode_property_bytes, encode_properties
-from twisted_mq.spark.columns.records import Records
 from twisted_mq.spark.source.log_stretch import Damage, Missing, read_part
 from twisted_mq.spark.source.open_log import OpenLog
 from twisted_mq.spark.source.splits import StoreRange
 from twisted_mq.spark.source.stores import Store, list_log_files
+from twisted_mq.storage.columns.record_columns import RecordColumns
 
 BORN_MS = 1_795_216_734_968
 IPV4_BORN = pack_host("10.0.0.7", 49084)
@@ -113,7 +113,7 @@ class StoreWriter:
         return str(self.root)
 
 
-def everything(root: str) -> Iterator[Records | Damage | Missing]:
+def everything(root: str) -> Iterator[RecordColumns | Damage | Missing]:
     """All of a store's log as a task reads it, also what lies behind its last whole record."""
     files = list_log_files(Store(root))
     end = files[-1].end if files else 0

@@ -19,10 +19,10 @@ from twisted_mq.protocol.messages.compression import CompressionType
 from twisted_mq.protocol.messages.message import MessageExt
 from twisted_mq.spark.columns import makers as columns_module
 from twisted_mq.spark.columns.makers import Origin, record_batches
-from twisted_mq.spark.columns.records import Records
 from twisted_mq.spark.columns.schema import COLUMN_NAMES, arrow_schema
 from twisted_mq.spark.columns.selection import Selection
 from twisted_mq.spark.source.stores import Store, list_log_files
+from twisted_mq.storage.columns.record_columns import RecordColumns
 from twisted_mq.storage.files.mapped_log import MappedLog
 
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -32,7 +32,7 @@ def batches(
     store: str, names: tuple[str, ...] = COLUMN_NAMES, topics: tuple[str, ...] = ()
 ) -> Iterator[pa.RecordBatch]:
     for piece in everything(store):
-        if isinstance(piece, Records):
+        if isinstance(piece, RecordColumns):
             yield from record_batches(piece, names, Selection(topics), Origin("/a/store", "broker-a"))
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 
 from tests.spark.stores import IPV6_BORN, IPV6_STORE, StoreWriter
 from twisted_mq.protocol.layouts.record import read_head, read_spans
-from twisted_mq.protocol.layouts.record_columns import HOST_FIELDS, NUMBER_FIELDS
-from twisted_mq.spark.columns.records import Records, gather
+from twisted_mq.protocol.layouts.record_columns import HOST_FIELDS, NUMBER_FIELDS, hosts_at
+from twisted_mq.spark.columns.arrow_texts import gather
 from twisted_mq.spark.source.stores import Store, list_log_files
-from twisted_mq.storage.columns.record_columns import intact_records
+from twisted_mq.storage.columns.record_columns import RecordColumns, intact_records
 from twisted_mq.storage.files.mapped_log import MappedLog
 
 
@@ -30,38 +32,36 @@ def mixed_store(writer: StoreWriter) -> MappedLog:
 
 def test_fields_and_spans_equal_the_protocols_reader(writer: StoreWriter) -> None:
     log = mixed_store(writer)
-    spans = intact_records(log, np.array(writer.positions))
-    assert spans.starts.tolist() == writer.positions
-    records = Records(spans)
+    records = intact_records(log, np.array(writer.positions))
+    assert records.starts.tolist() == writer.positions
     assert len(records) == 8
-    hosts = {name: dict(_host_rows(groups)) for name in HOST_FIELDS for groups in [records.hosts(name)]}
+    hosts = {name: dict(_host_rows(records, name)) for name in HOST_FIELDS}
     for row, start in enumerate(writer.positions):
         head = read_head(log.data, start)
         found = {name: records.numbers(name)[row].item() for name in NUMBER_FIELDS}
         found |= {name: rows[row] for name, rows in hosts.items()}
         assert found == head._asdict()
-        columns = (spans.body, spans.body_end, spans.topic, spans.topic_end, spans.properties, spans.ends)
-        assert [int(column[row]) for column in columns] == list(read_spans(log.data, start, head))
+        spans = (records.body, records.body_end, records.topic, records.topic_end, records.properties, records.ends)
+        assert [int(column[row]) for column in spans] == list(read_spans(log.data, start, head))
 
 
-def _host_rows(groups):  # type: ignore[no-untyped-def]
-    return [
-        (int(row), packed.tobytes()) for group in groups for row, packed in zip(group.rows, group.packed, strict=True)
-    ]
+def _host_rows(records: RecordColumns, name: str) -> Iterator[tuple[int, bytes]]:
+    for rows, packed in hosts_at(records.log.data, records.starts, records.heads, name):
+        yield from zip(rows.tolist(), map(bytes, packed), strict=True)
 
 
 def test_selected_rows(writer: StoreWriter) -> None:
     log = mixed_store(writer)
-    records = Records(intact_records(log, np.array(writer.positions))).select(np.array([1, 6]))
-    assert records.spans.starts.tolist() == [writer.positions[1], writer.positions[6]]
+    records = intact_records(log, np.array(writer.positions)).rows(np.array([1, 6]))
+    assert records.starts.tolist() == [writer.positions[1], writer.positions[6]]
     assert records.numbers("flag").tolist() == [-1, 0]
-    assert gather(log, records.spans.topic, records.spans.topic_end).to_pylist() == [b"Orders", b"long" * 40]
+    assert gather(log, records.topic, records.topic_end).to_pylist() == [b"Orders", b"long" * 40]
 
 
 def test_nothing_to_load(writer: StoreWriter) -> None:
     log = mixed_store(writer)
     none = np.array([], np.int64)
-    assert len(Records(intact_records(log, none))) == 0
+    assert len(intact_records(log, none)) == 0
     assert gather(log, none, none).to_pylist() == []
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from tests.spark.stores import BORN_MS, StoreWriter, everything
 from twisted_mq.spark.columns.makers import record_batches
-from twisted_mq.spark.columns.records import Records
 from twisted_mq.spark.columns.selection import Selection
+from twisted_mq.storage.columns.record_columns import RecordColumns
 
 ROWS = [
     (topic, queue, tags) for topic in ("Orders", "Payments", "Odd") for queue in (0, 1) for tags in ("a", "b", None)
@@ -33,7 +33,7 @@ ROWS = [
 def test_rows_that_are_left(writer: StoreWriter, selection: Selection, wanted) -> None:  # type: ignore[no-untyped-def]
     for topic, queue, tags in ROWS:
         writer.append(topic, b"body", {"TAGS": tags} if tags else b"", queue)
-    pieces = [piece for piece in everything(writer.write()) if isinstance(piece, Records)]
+    pieces = [piece for piece in everything(writer.write()) if isinstance(piece, RecordColumns)]
     found = [
         (row["topic"], row["queueId"], row["tags"])
         for piece in pieces

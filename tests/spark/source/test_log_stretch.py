@@ -11,19 +11,19 @@ from hypothesis import strategies as st
 
 from tests.spark.stores import StoreWriter, everything, opened
 from tests.support.captures import STORES, expected_messages
-from twisted_mq.spark.columns.records import Records
 from twisted_mq.spark.source import log_stretch as stretch_module
 from twisted_mq.spark.source.log_stretch import Damage, Missing, read_part, read_stretch
 from twisted_mq.spark.source.open_log import OpenLog
 from twisted_mq.spark.source.splits import StoreRange
 from twisted_mq.spark.source.stores import Store, list_log_files
+from twisted_mq.storage.columns.record_columns import RecordColumns
 
 
 def walked(store: str) -> tuple[list[int], list[Damage]]:
     """Physical offsets of all records, and all damage."""
     pieces = list(everything(store))
-    records = [piece for piece in pieces if isinstance(piece, Records)]
-    offsets = [offset for piece in records for offset in piece.spans.physical_offsets.tolist()]
+    records = [piece for piece in pieces if isinstance(piece, RecordColumns)]
+    offsets = [offset for piece in records for offset in piece.physical_offsets.tolist()]
     return offsets, [piece for piece in pieces if isinstance(piece, Damage)]
 
 
@@ -88,15 +88,15 @@ def test_a_file_cut_short_in_its_last_record(writer: StoreWriter) -> None:
         assert [found.physical_offset for found in damage] in ([cut], [])
 
 
-def lengths(pieces: Iterator[Records | Damage]) -> list[int]:
-    return [len(piece) for piece in pieces if isinstance(piece, Records)]
+def lengths(pieces: Iterator[RecordColumns | Damage]) -> list[int]:
+    return [len(piece) for piece in pieces if isinstance(piece, RecordColumns)]
 
 
 def test_a_stretch_ends_with_the_record_that_begins_in_it(writer: StoreWriter) -> None:
     for _ in range(4):
         writer.append()
     pieces = list(read_stretch(opened(writer.write()), writer.positions[1], writer.positions[2] + 1))
-    assert [piece.spans.physical_offsets.tolist() for piece in pieces if isinstance(piece, Records)] == [
+    assert [piece.physical_offsets.tolist() for piece in pieces if isinstance(piece, RecordColumns)] == [
         writer.positions[1:3]
     ]
 

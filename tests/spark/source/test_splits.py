@@ -32,7 +32,7 @@ def offsets_of(splits: list[LogSplit]) -> list[list[int]]:
     found = []
     for split in splits:
         pieces = [piece for piece in read_part(split.part) if not isinstance(piece, Damage | Missing)]
-        found.append([offset for piece in pieces for offset in piece.spans.physical_offsets.tolist()])
+        found.append([offset for piece in pieces for offset in piece.physical_offsets.tolist()])
     return found
 
 
