@@ -17,13 +17,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from twisted_mq.protocol.columns import Positions
+from twisted_mq.protocol.columns import Positions, window
 from twisted_mq.protocol.text.properties import decode_property_bytes
 from twisted_mq.spark.columns.arrow_texts import as_text, invalid_utf8_rows, replace_rows, spans, split_buffers
 
 MAP_TYPE = pa.map_(pa.string(), pa.string())
 _NAME_END = 1
 _VALUE_END = 2
+_TAIL = np.dtype(np.uint64)
+_TAIL_BYTES = _TAIL.itemsize
 _MASK_BITS = 62
 """So many different names fit as bits of a signed 64-bit number."""
 
@@ -57,30 +59,61 @@ class PropertyTexts:
     def value_of(self, name: str) -> pa.StringArray:
         """One property's value a row, null where the row has none."""
         offsets, data = self.split
-        marks, rows = self._ends_of(name.encode())
-        following = np.searchsorted(self.value_ends, marks)
-        value_ends = np.minimum(np.append(self.value_ends, len(data))[following], offsets[rows + 1])
+        found, rows = self._named(name.encode())
+        marks = self.name_ends[found]
+        value_ends = np.minimum(self._ends_behind(found), offsets[rows + 1])
         filled = value_ends > marks + 1
         if not filled.all():
             marks, rows, value_ends = marks[filled], rows[filled], value_ends[filled]
         return _a_row_each(as_text(spans(data, marks + 1, value_ends, pa.binary())), rows, len(self.texts))
 
-    def _ends_of(self, name: bytes) -> tuple[Positions, Positions]:
-        """Where this name ends, behind its bytes, which begin a text or follow a value; and in which rows."""
+    def _named(self, name: bytes) -> tuple[Positions, Positions]:
+        """Which of `name_ends` end this name, whose bytes begin a text or follow a value; and in which rows."""
         offsets, data = self.split
-        ends = self.name_ends
-        for back, byte in enumerate(reversed(name), 1):
-            ends = ends[data[ends - back] == byte]
-            ends = ends[ends >= back]
+        mask, wanted = _as_number(b"\xff" * len(name)), _as_number(name)
+        found = np.flatnonzero(self._tails & mask == wanted)
+        ends = self.name_ends[found]
+        for back, byte in enumerate(reversed(name[:-_TAIL_BYTES]), _TAIL_BYTES + 1):
+            same = (data[ends - back] == byte) & (ends >= back)
+            found, ends = found[same], ends[same]
         begins, rows = ends - len(name), _rows_of(offsets, ends)
         whole = (begins == offsets[rows]) | ((data[begins - 1] == _VALUE_END) & (begins > offsets[rows]))
-        return (ends, rows) if whole.all() else (ends[whole], rows[whole])
+        return (found, rows) if whole.all() else (found[whole], rows[whole])
+
+    @functools.cached_property
+    def _tails(self) -> npt.NDArray[np.uint64]:
+        """Of each name the last eight bytes, or with what is before it, as a number; zeros are before the first text."""
+        data, ends = self.split[1], self.name_ends
+        few = int(np.searchsorted(ends, _TAIL_BYTES))
+        head = np.concatenate((np.zeros(_TAIL_BYTES, np.uint8), data[:_TAIL_BYTES]))
+        first, rest = window(head, _TAIL)[ends[:few]], window(data, _TAIL)[ends[few:] - _TAIL_BYTES]
+        return np.concatenate((first, rest))
+
+    def _ends_behind(self, found: Positions) -> Positions:
+        """Where the values of these names end, if in their texts; mostly names and values take turns."""
+        if self._take_turns:
+            return self.value_ends[found]
+        following = np.searchsorted(self.value_ends, self.name_ends[found])
+        return np.append(self.value_ends, len(self.split[1]))[following]
+
+    @functools.cached_property
+    def _take_turns(self) -> bool:
+        names, values = self.name_ends, self.value_ends
+        return len(names) == len(values) and bool((names < values).all() and (values[:-1] < names[1:]).all())
+
+
+def _as_number(tail: bytes) -> np.uint64:
+    """Its last eight bytes, where they are in a tail."""
+    number: np.uint64 = np.frombuffer(tail[-_TAIL_BYTES:].rjust(_TAIL_BYTES, b"\0"), _TAIL)[0]
+    return number
 
 
 class Properties:
     """The properties of a batch: names and values of all rows in a line; row i's begin at offsets[i]."""
 
-    def __init__(self, offsets: Positions, names: pa.StringArray, values: pa.StringArray, codes: pa.DictionaryArray) -> None:
+    def __init__(
+        self, offsets: Positions, names: pa.StringArray, values: pa.StringArray, codes: pa.DictionaryArray
+    ) -> None:
         """`codes` are the names as a dictionary. No row has a name twice."""
         self.offsets = offsets.astype(np.int32)
         self.names = names
@@ -168,6 +201,9 @@ def _items(offsets: Positions, data: npt.NDArray[np.uint8], separators: Position
 
 
 def _rows_of(offsets: npt.NDArray[np.integer], positions: Positions) -> Positions:
+    """The row of each place."""
+    if len(positions) == len(offsets) - 1 and (positions >= offsets[:-1]).all() and (positions < offsets[1:]).all():
+        return np.arange(len(positions))
     return np.searchsorted(offsets, positions, "right") - 1
 
 

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from twisted_mq.protocol.text.properties import decode_property_bytes
 from twisted_mq.spark.columns.properties import MAP_TYPE, PropertyTexts, parse_properties
 
-PIECES = st.sampled_from([b"\x01", b"\x02", b"a", b"b", b"TAGS", b"KEYS", "é".encode(), b"\xff", b"UNIQ_KEY", b" "])
+PIECES = st.sampled_from(
+    [b"\x01", b"\x02", b"a", b"b", b"TAGS", b"KEYS", "é".encode(), b"\xff", b"UNIQ_KEY", b" ", b"long name"]
+)
 TEXTS = st.lists(st.lists(PIECES, max_size=9).map(b"".join), max_size=8)
 
 
@@ -26,7 +28,7 @@ def test_maps_equal_the_protocols_decoder(texts: list[bytes]) -> None:
     assert maps(texts) == [decode_property_bytes(text) for text in texts]
 
 
-@given(TEXTS, st.sampled_from(["TAGS", "a", "é", "absent"]))
+@given(TEXTS, st.sampled_from(["TAGS", "a", "é", "UNIQ_KEY", "long name", "a long name", "absent"]))
 def test_one_property_of_each_row(texts: list[bytes], name: str) -> None:
     stored = PropertyTexts(pa.array(texts, pa.binary()))
     values = [decode_property_bytes(text).get(name) for text in texts]
