@@ -53,12 +53,14 @@ def forge(random: Random, path: Path) -> None:
 def forge_record(random: Random, data: bytearray, size: int) -> None:
     at = random.randrange(max(1, len(data) // size)) * size
     place = random.choice((0, at, at - size, at + size, -1, 2**62))
+    if len(data) < at + size:  # a forgery before this one cut it short
+        return
     if size == LOG_UNIT_BYTES:
         delay, offset = random.choice((0, 5000, -(2**31), 2**31 - 1)), random.choice((0, 100, -1, 2**62))
         LOG_UNIT.pack_into(
             data, at, size, place, random.randrange(1, 16), NOW, delay, offset, random.choice((1, -1)), 7, 0
         )
-    elif len(data) >= at + size:
+    else:
         time = random.choice((NOW // 1000 + random.randrange(9), 0, -1, *NUMBERS[:13]))
         WHEEL_SLOT.pack_into(data, at, time, place, place, random.choice((0, 1, -1, 2**31 - 1)), 0)
 

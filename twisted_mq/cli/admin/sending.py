@@ -11,6 +11,7 @@ from twisted_mq.cli.admin.java_format import fixed, hash_order
 from twisted_mq.cli.admin.java_text import fields_text, queue_text
 from twisted_mq.cli.admin.tables import Table
 from twisted_mq.client.core.errors import ClientError
+from twisted_mq.client.producing.message_checks import SendLimits
 from twisted_mq.client.producing.producer import Producer
 from twisted_mq.client.producing.send_result import SendResult
 from twisted_mq.protocol.bodies import MessageQueue
@@ -64,14 +65,22 @@ async def send_message(admin: AdminContext, line: CommandLine) -> None:
 
 
 async def send_msg_status(admin: AdminContext, line: CommandLine) -> None:
-    topic = line.value("b")
+    topic, size = line.value("b"), body_size(line)
     async with started_producer(admin, "PID_SMSC") as producer:
         await producer.send(Message(topic, greeting(16)))
         for _ in range(line.number("c", 50)):
             began_ms = admin.now_ms()
-            result = await producer.send(Message(topic, greeting(line.number("s", 128))))
+            result = await producer.send(Message(topic, greeting(size)))
             took_ms = admin.now_ms() - began_ms
             admin.say(f"rt={took_ms}ms, SendResult={send_result_text(result)}", rtMs=took_ms, msgId=result.msg_id)
+
+
+def body_size(line: CommandLine) -> int:
+    """How many bytes a message is to have. Raises UsageError for more than a producer sends."""
+    size, most = line.number("s", 128), SendLimits().max_message_size
+    if not 0 <= size <= most:
+        raise UsageError(f"Option -s needs 0 to {most} bytes, got {size}")
+    return size
 
 
 def greeting(size: int) -> bytes:
@@ -81,7 +90,7 @@ def greeting(size: int) -> bytes:
 
 async def check_msg_send_rt(admin: AdminContext, line: CommandLine) -> None:
     topic, amount = line.value("t"), line.number("a", 100)
-    message = Message(topic, b"a" * line.number("s", 128))
+    message = Message(topic, b"a" * body_size(line))
     queues = await _writable_queues(admin, topic)
     admin.say(TIMES.head)
     elapsed_ms = 0
@@ -144,7 +153,7 @@ async def _one_broker(
 ) -> None:
     """Send to the topic that each broker has of its own name."""
     amount = line.number("a", 100)
-    message = Message(broker_name, b"a" * line.number("s", 128))
+    message = Message(broker_name, b"a" * body_size(line))
     timed = [await _timed(admin, producer, message) for _ in range(amount)]
     failed = sum(failure is not None for _, failure in timed)
     average = sum(took_ms for took_ms, _ in timed[1:]) / max(1, amount - 1)
