@@ -89,14 +89,18 @@ def read_contexts(path: str, settings: Container[str]) -> Contexts:
 
 
 def write_contexts(path: str, contexts: Contexts) -> None:
-    """Replace the file in one step. Raises OSError."""
+    """Replace the file in one step. Raises OSError, or CliError for a value that is not UTF-8."""
     from twisted_mq.storage.files.replace_file import replace_file
 
     value = _File(contexts.in_use, {name: dict(kept) for name, kept in contexts.by_name.items()})
+    try:
+        encoded = msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        raise CliError("a value has bytes that are not UTF-8", "give it as text") from None
     before = os.umask(NOBODY_ELSE)
     try:
         if os.path.exists(path):
             os.chmod(path, MODE)
-        replace_file(path, msgspec.json.format(msgspec.json.encode(value)) + b"\n")
+        replace_file(path, msgspec.json.format(encoded) + b"\n")
     finally:
         os.umask(before)

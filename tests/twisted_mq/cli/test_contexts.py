@@ -162,3 +162,10 @@ def test_words_are_completed(monkeypatch: pytest.MonkeyPatch, words: str, found:
     environ = {"_MQ_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
     done = CliRunner().invoke(mq, [], prog_name="mq", env=environ)
     assert f"plain,{found}" in done.output.splitlines()
+
+
+def test_a_value_that_no_file_can_keep_is_refused_and_not_shown(tmp_path: Path) -> None:
+    path = str(tmp_path / "contexts.json")
+    with pytest.raises(CliError, match="a value has bytes that are not UTF-8"):
+        write_contexts(path, Contexts("prod", {"prod": {"secret-key": "planted\udc80"}}))
+    assert not os.path.exists(path)
