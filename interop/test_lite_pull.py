@@ -6,7 +6,7 @@ import pytest
 
 from interop.peers.clients import Clients, bodies
 from interop.peers.process import wait_until
-from interop.peers.servers import BROKER_NAME
+from interop.peers.servers import BROKER_NAME, Cluster, consumer_offset
 from interop.peers.waiting import ALL_QUEUES
 
 pytestmark = pytest.mark.peer
@@ -26,7 +26,7 @@ def fill(java_clients: Clients, topic: str, queue_id: int, count: int) -> list[s
 
 
 def test_a_subscriber_takes_what_it_subscribed_and_its_group_goes_on_behind_its_commit(
-    java_clients: Clients, topic: str, group: str
+    java_clients: Clients, cluster: Cluster, topic: str, group: str
 ) -> None:
     texts = [text for queue_id in (0, 3) for text in fill(java_clients, topic, queue_id, 6)]
     even = {text for text in texts if int(text.split()[-1]) % 2 == 0}
@@ -35,8 +35,12 @@ def test_a_subscriber_takes_what_it_subscribed_and_its_group_goes_on_behind_its_
     assert first.command("lite_assigned") == ALL_QUEUES
     first.command("commit")
     for queue_id in (0, 3):
-        wait_until(lambda one=queue_id: first.command("lite_offsets", one)["committed"] == 5, "the commit arrived")
+        wait_until(lambda one=queue_id: first.command("lite_offsets", one)["committed"] == 5, "it knows its commit")
     first.stop()
+    for queue_id in (0, 3):
+        wait_until(
+            lambda one=queue_id: consumer_offset(cluster.broker_port, group, topic, one) == 5, "the commit arrived"
+        )
     new = fill(java_clients, topic, 1, 2)[0]
     second = java_clients.lite_pull_consumer(group, topic, tags="even")
     assert bodies(second.poll_bodies({new})) == [new]

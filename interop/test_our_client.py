@@ -8,10 +8,10 @@ import string
 
 import pytest
 
-from interop.peers.clients import Clients, JavaPeer, LitePullConsumer, bodies, flat, unique
+from interop.peers.clients import Clients, JavaPeer, bodies, flat, unique
 from interop.peers.line_peer import PeerError
 from interop.peers.process import wait_until
-from interop.peers.servers import CLUSTER_NAME, MAX_MESSAGE_BYTES, Cluster
+from interop.peers.servers import CLUSTER_NAME, MAX_MESSAGE_BYTES, Cluster, consumer_offset
 from interop.peers.waiting import ALL_QUEUES, stored, wait_split
 
 pytestmark = pytest.mark.peer
@@ -205,7 +205,7 @@ def test_our_orderly_consumer_and_apaches_keep_one_order(
 
 
 def test_our_lite_pull_consumer_goes_on_where_apaches_stopped_and_the_other_way_round(
-    our_clients: Clients, java_clients: Clients, topic: str, group: str
+    our_clients: Clients, java_clients: Clients, cluster: Cluster, topic: str, group: str
 ) -> None:
     producer = java_clients.producer()
     for number, clients in enumerate((java_clients, our_clients, java_clients)):
@@ -215,17 +215,15 @@ def test_our_lite_pull_consumer_goes_on_where_apaches_stopped_and_the_other_way_
         consumer = clients.lite_pull_consumer(group, topic, tags="TagA")
         assert sorted(bodies(consumer.poll_bodies(set(texts)))) == texts
         consumer.command("commit")
-        wait_committed(consumer, 3 * number + 2)
         consumer.stop()
+        wait_committed(cluster, group, topic, 3 * number + 2)
 
 
-def wait_committed(consumer: LitePullConsumer, least: int) -> None:
+def wait_committed(cluster: Cluster, group: str, topic: str, least: int) -> None:
     """Return once every queue's offset at the broker is that high; whether a last message not wanted counts is open."""
-    offsets = [-1]
 
     def committed() -> bool:
-        offsets[:] = [consumer.command("lite_offsets", one)["committed"] for one in ALL_QUEUES]
-        return min(offsets) >= least
+        return all(consumer_offset(cluster.broker_port, group, topic, one) >= least for one in ALL_QUEUES)
 
     wait_until(committed, f"all queues are committed to {least}")
 

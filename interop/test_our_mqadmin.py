@@ -18,8 +18,8 @@ from twisted_mq.cli.admin.registry import SubCommand, sub_commands
 pytestmark = pytest.mark.peer
 
 OURS = [sys.executable, "-c", "from twisted_mq.cli.mqadmin import main; main()"]
-MOVING_FIGURE = re.compile(r" *-?\d+\.\d\d\b| *\d+-\d+\([\d.]+w, [\d.]+, [\d.]+\) *")
-"""Rates, ages and the timer's state in clusterList, which move on between two commands."""
+MOVING_FIGURE = re.compile(r" *-?\d+\.\d\d(?:\d\d)?\b| *\d+-\d+\([\d.]+w, [\d.]+, [\d.]+\) *")
+"""Rates, ages, the disk's use and the timer's state in clusterList, which move on between two commands."""
 
 OPTION = re.compile(r"^ (?:-(\w+),|   )--([\w ]+?)(?: <arg>| {2}|$)", re.MULTILINE)
 """A line of Apache's help: the letters of an option and its long name, some with a blank inside or at the end."""

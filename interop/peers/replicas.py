@@ -17,14 +17,15 @@ from interop.peers.servers import (
     COMMANDS,
     GET_BROKER_CLUSTER_INFO,
     UPDATE_BROKER_CONFIG,
+    answer_fields,
     ask,
+    consumer_offset,
 )
 from twisted_mq.protocol.layouts.queue_entry import ENTRY_BYTES
 from twisted_mq.storage.store_reader import StoreReader
 
 GET_BROKER_HA_STATUS = 907
 GET_MAX_OFFSET = 30
-QUERY_CONSUMER_OFFSET = 14
 PROXY_HOST = "127.0.0.2"
 LOG_FILE_BYTES = 4 * 1024 * 1024
 """Small, so that files roll under test."""
@@ -92,18 +93,11 @@ class Member:
 
     def max_offset(self, topic: str, queue_id: int) -> int:
         """The end of a queue."""
-        return int(self._fields(GET_MAX_OFFSET, topic=topic, queueId=str(queue_id))["offset"])
+        return int(answer_fields(self.port, GET_MAX_OFFSET, topic=topic, queueId=str(queue_id))["offset"])
 
     def consumer_offset(self, group: str, topic: str, queue_id: int) -> int:
         """Where a group goes on in a queue; -1 where it did not commit yet."""
-        fields = self._fields(QUERY_CONSUMER_OFFSET, consumerGroup=group, topic=topic, queueId=str(queue_id))
-        return int(fields.get("offset", -1))
-
-    def _fields(self, code: int, **fields: str) -> dict[str, str]:
-        answer = ask(self.port, code, fields)
-        (mark,) = struct.unpack_from(">I", answer)
-        header = json.loads(answer[4 : 4 + (mark & 0xFFFFFF)])
-        return header.get("extFields") or {}
+        return consumer_offset(self.port, group, topic, queue_id)
 
     def ha_status(self) -> Any:
         """The body of GET_BROKER_HA_STATUS."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import struct
 import sys
@@ -17,6 +18,7 @@ from interop.peers.toolchain import java_command
 CLUSTER_NAME = "DefaultCluster"
 BROKER_NAME = "broker-a"
 MAX_MESSAGE_BYTES = 128 * 1024
+QUERY_CONSUMER_OFFSET = 14
 UPDATE_BROKER_CONFIG = 25
 GET_ROUTEINFO_BY_TOPIC = 105
 GET_BROKER_CLUSTER_INFO = 106
@@ -153,7 +155,8 @@ class Cluster:
     def _launch(self, which: int, name: str, port: int) -> Process:
         files = (self.directory / "namesrv.conf", self.directory / "broker.conf")
         command = COMMANDS[self.kind](self.directory / "home", *files)[which]
-        process = Process.start(command, self.directory / f"{name}.log", self.directory)
+        environment = os.environ | {"HOME": str(self.directory / "home")}
+        process = Process.start(command, self.directory / f"{name}.log", self.directory, env=environment)
         process.wait_listening(port)
         return process
 
@@ -170,3 +173,19 @@ def ask(port: int, code: int, fields: dict[str, str] | None = None, body: bytes 
         stream = connection.makefile("rb")
         (length,) = struct.unpack(">I", stream.read(4))
         return stream.read(length)
+
+
+def answer_fields(port: int, code: int, **fields: str) -> dict[str, str]:
+    """The header fields of a loopback server's answer, none where it refuses."""
+    answer = ask(port, code, fields)
+    (mark,) = struct.unpack_from(">I", answer)
+    return json.loads(answer[4 : 4 + (mark & 0xFFFFFF)]).get("extFields") or {}
+
+
+def consumer_offset(port: int, group: str, topic: str, queue_id: int) -> int:
+    """Where a group goes on in a queue; -1 where it did not commit yet.
+
+    Clients tell their last commit by a one-way request as they stop: who comes right after may ask before it arrives.
+    """
+    fields = answer_fields(port, QUERY_CONSUMER_OFFSET, consumerGroup=group, topic=topic, queueId=str(queue_id))
+    return int(fields.get("offset", -1))

@@ -32,8 +32,9 @@ ODD = (
     "", " ", "-", "--", "---", "=", "-x", "--no-such", "0", "-1", "1", "\u00b2", "\u0663", "9" * 30, "9" * 5000, "1e9", "nan",
     "inf", "a:b", ":", "1:2", "2:1", "\u00b2:1", "2026-11-21T08:00:00", "0001-01-01T00:00:00+23:59",
     "9999-12-31T23:59:59-23:59", "Orders", "a/b", "%", "\x01", "\udc80", "\u4e2d" * 300, "x" * 5000, "k=v", "=v",
-    "127.0.0.1:1", "127.0.0.1:99999", ";;", "[::1]:1", "no such host:1", "*", "A || B", "/", "/nowhere", "~", "true", "all",
+    "127.0.0.1:1", "127.0.0.1:99999", ";;", "[::1]:1", "no such host:1", "*", "A || B", ".", "..", "nowhere", "~", "true", "all",
 )  # fmt: skip
+"""No path leads out of the test's own folder: command lines write where they are told to."""
 FINE = {0, 1, 2}
 SAID = ("not exist", "problem", "first difference")
 """What tells in the output itself why the code is not 0."""
@@ -42,20 +43,21 @@ SAID = ("not exist", "problem", "first difference")
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The place where command lines run: a home with a store, a file, and no network."""
-    store = FileMessageStore(small_config(tmp_path / "store"), lambda: START_MS)
+    home = tmp_path / "home"
+    store = FileMessageStore(small_config(home / "store"), lambda: START_MS)
     store.start()
     for number in range(5):
         store.put_message(InnerMessage("T", 0, b"%d" % number, b"", {}, 0, born_timestamp=START_MS))
     store.close()
-    (tmp_path / "file").write_bytes(b"line\n\xff\n")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    (home / "file").write_bytes(b"line\n\xff\n")
+    monkeypatch.chdir(home)
+    for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
+        monkeypatch.setenv(name, str(home))
     monkeypatch.setattr(run_module, "run_under_reactor", without_network)
     monkeypatch.setattr(mqadmin, "run_under_reactor", as_far_as_the_network)
     monkeypatch.setattr(frame, "session", without_spark)
     monkeypatch.setattr("os.umask", lambda mask: 0)
-    return tmp_path
+    return home
 
 
 def without_network(main: object) -> None:

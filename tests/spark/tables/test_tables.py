@@ -134,9 +134,9 @@ def test_transfers_follow_each_other() -> None:
 
 
 @pytest.mark.parametrize("table", sorted([*TABLES, "rocketmq.frames"]))
-def test_a_path_that_there_is_not_is_named(table: str) -> None:
+def test_a_path_that_there_is_not_is_named(tmp_path: Path, table: str) -> None:
     with pytest.raises(StoreReadError, match="/nowhere: no such file or directory"):
-        rows(table, "/nowhere")
+        rows(table, str(tmp_path / "nowhere"))
 
 
 def test_a_table_needs_a_path_and_nothing_else() -> None:
