@@ -9,8 +9,6 @@ await cluster.stop()
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Mapping
 from typing import Any, TypeAlias, TypeVar
 
@@ -25,6 +23,7 @@ from twisted_mq.namesrv.options import NamesrvOptions
 from twisted_mq.namesrv.service import NamesrvService
 from twisted_mq.reactor_threads import threads_of
 from twisted_mq.testing.memory import KeptInMemory
+from twisted_mq.testing.temporary_folder import TemporaryFolder
 
 LOOPBACK = "127.0.0.1"
 
@@ -41,9 +40,9 @@ Server = TypeVar("Server", NamesrvService, BrokerService)
 class EmbeddedCluster:
     """One name server and one broker; port 0 takes a free port, which is known after `start`.
 
-    Without `store_path` the store lies in a temporary folder, which `stop` removes; with `in_memory` that folder holds
-    topics, groups and offsets alone, and messages go with this object. `machine` is what the servers run on. The options
-    are attributes of BrokerOptions and NamesrvOptions and win over what is set here.
+    Without `store_path` the store lies in a temporary folder, which `stop` removes, or the process as it ends; with
+    `in_memory` that folder holds topics, groups and offsets alone, and messages go with this object. `machine` is what
+    the servers run on. The options are attributes of BrokerOptions and NamesrvOptions and win over what is set here.
     """
 
     def __init__(
@@ -62,8 +61,8 @@ class EmbeddedCluster:
         self._reactor = reactor
         machine = machine or Machine()
         self._machine = attrs.evolve(machine, open_in_memory=KeptInMemory()) if in_memory else machine
-        self._temporary = store_path is None
         self._path = store_path
+        self._temporary = TemporaryFolder("mq-store-")
         self._address = address
         self._ports = (namesrv_port, broker_port)
         self._broker_options = dict(broker_options or {})
@@ -75,9 +74,7 @@ class EmbeddedCluster:
     @property
     def store_path(self) -> str:
         """The store's directory; a temporary one is made at the first look."""
-        if self._path is None:
-            self._path = tempfile.mkdtemp(prefix="mq-store-")
-        return self._path
+        return self._temporary.path if self._path is None else self._path
 
     @property
     def name_server(self) -> str:
@@ -115,9 +112,8 @@ class EmbeddedCluster:
         finally:
             if self._running:
                 await self.stop()
-            elif self._temporary and self._path is not None:
-                path, self._path = self._path, None
-                await threads_of(self._reactor)(shutil.rmtree, path, True)
+            elif self._temporary.is_made:
+                await threads_of(self._reactor)(self._temporary.remove)
 
     async def restart_broker(self) -> None:
         """Stop the broker and start another one on the same store and ports."""
@@ -156,7 +152,7 @@ class EmbeddedCluster:
             namesrv_addr=self.name_server,
             store_path_root_dir=self.store_path,
         )
-        if self._temporary:
+        if self._path is None:
             options.mapped_file_size_commit_log = SMALL_LOG_FILE_BYTES
         if self._address == self._reachable:
             options.broker_ip1 = self._address

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import shutil
-import tempfile
 from collections.abc import Sequence
 from typing import Any
 
@@ -45,6 +43,7 @@ from twisted_mq.protocol.wire.header_codec import encode_header
 from twisted_mq.reactor_threads import threads_of
 from twisted_mq.remoting.client import RemotingClient
 from twisted_mq.testing.cluster import LOOPBACK, SMALL_LOG_FILE_BYTES, Settings
+from twisted_mq.testing.temporary_folder import TemporaryFolder
 
 LOOK_SECONDS = 0.1
 
@@ -72,7 +71,7 @@ class OrderedCluster:
         self.ensemble = MemoryEnsemble(reactor, monotonic=boot_seconds)
         self.namesrv: NamesrvService
         self._reactor = reactor
-        self._path: str | None = None
+        self._temporary = TemporaryFolder("mq-ordered-")
         self._served = CoordinationService(self.ensemble, reactor)  # type: ignore[arg-type]  # it has sockets, too
         self._namesrv_port = namesrv_port
         self._session_seconds = session_seconds
@@ -82,10 +81,8 @@ class OrderedCluster:
 
     @property
     def store_path(self) -> str:
-        """The folder with a store for each broker, made at the first look and removed by `stop`."""
-        if self._path is None:
-            self._path = tempfile.mkdtemp(prefix="mq-ordered-")
-        return self._path
+        """The folder with a store for each broker, made at the first look and removed by `stop`, or as the process ends."""
+        return self._temporary.path
 
     @property
     def name_server(self) -> str:
@@ -144,9 +141,8 @@ class OrderedCluster:
             await _all([maybeDeferred(self.brokers.pop(key).stopService) for key in stopping])
         while self._servers:
             await maybeDeferred(self._servers.pop().stopService)
-        if self._path is not None:
-            path, self._path = self._path, None
-            await threads_of(self._reactor)(shutil.rmtree, path, True)
+        if self._temporary.is_made:
+            await threads_of(self._reactor)(self._temporary.remove)
 
     async def stop_broker(self, group: str, broker_id: int) -> None:
         """One down, as for its maintenance."""

@@ -209,18 +209,29 @@ def test_what_is_no_kind_of_store_is_named() -> None:
 
 
 ALONE = """
+import os
 import sys
 from twisted_mq.testing import EmbeddedServer
 server = EmbeddedServer(store=sys.argv[1]).start()
 assert "twisted.internet.reactor" not in sys.modules
-print(server.namesrv, server.broker)
+print(server.namesrv, server.broker, flush=True)
+child = os.fork()
+if child:
+    os.waitpid(child, 0)
+    print(os.path.isdir(server.store_path))
 """
 
 
 @pytest.mark.parametrize("store", ["file", "memory"])
-def test_a_process_ends_whose_server_was_not_stopped_and_chose_no_reactor(store: str) -> None:
-    done = subprocess.run([sys.executable, "-c", ALONE, store], capture_output=True, text=True, timeout=60)
+def test_a_process_ends_whose_server_was_not_stopped_and_chose_no_reactor(tmp_path: Path, store: str) -> None:
+    """Its files go with it, not with a child that ends before it."""
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", ALONE, store], capture_output=True, text=True, timeout=60, env=environment
+    )
     assert (done.returncode, done.stdout.count("127.0.0.1:")) == (0, 2), done.stderr
+    assert done.stdout.endswith("True\n")
+    assert os.listdir(tmp_path) == []
 
 
 def test_encrypted_servers_answer_in_a_program_whose_default_reactor_never_runs(tmp_path: Path) -> None:

@@ -1,0 +1,47 @@
+"""Where a test's servers keep their files: removed as they stop, at the latest as their process ends."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+
+import attrs
+
+_left: dict[str, int] = {}
+"""Folders that are not removed yet -> the process that made them; its forked children leave them alone."""
+
+
+@attrs.define(eq=False)
+class TemporaryFolder:
+    """A folder that is made at the first look."""
+
+    prefix: str
+    _path: str | None = None
+
+    @property
+    def path(self) -> str:
+        """Where it lies. Raises OSError where none can be made."""
+        if self._path is None:
+            self._path = tempfile.mkdtemp(prefix=self.prefix)
+            _left[self._path] = os.getpid()
+        return self._path
+
+    @property
+    def is_made(self) -> bool:
+        """Whether there is something to remove."""
+        return self._path is not None
+
+    def remove(self) -> None:
+        """Remove it with all that it has, as far as that can be done. The next look makes another one."""
+        path, self._path = self.path, None
+        shutil.rmtree(path, True)
+        del _left[path]
+
+
+@atexit.register
+def _remove_what_is_left() -> None:
+    for path, process in _left.items():
+        if process == os.getpid():
+            shutil.rmtree(path, True)
