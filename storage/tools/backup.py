@@ -12,6 +12,7 @@ its log files (transientStorePoolEnable writes them later).
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -28,6 +29,7 @@ from twisted_mq.storage.files.paths import StorePaths
 from twisted_mq.storage.log.log_scan import LogScan
 from twisted_mq.storage.tools.index_rebuild import IndexRebuild, usual_sizes
 from twisted_mq.storage.tools.index_tools import index_files
+from twisted_mq.storage.tools.json_files import json_bytes
 from twisted_mq.storage.tools.queue_check import LIGHT_QUEUES
 from twisted_mq.storage.tools.rebuild import QueueRebuild
 from twisted_mq.storage.tools.verify import VerifyReport, verify
@@ -175,7 +177,7 @@ def back_up(
             os.path.abspath(root), now_ms, found.min_offset, end_offset, found.messages, dict(_sums(made))
         )
         with open(os.path.join(made, MANIFEST), "wb") as file:
-            file.write(msgspec.json.format(msgspec.json.encode(manifest)) + b"\n")
+            file.write(json_bytes(msgspec.structs.asdict(manifest)))
     return BackupReport(target, manifest, found, copier.linked, copier.copied_bytes)
 
 
@@ -202,8 +204,8 @@ def read_manifest(backup: str) -> BackupManifest:
     path = os.path.join(backup, MANIFEST)
     try:
         with open(path, "rb") as file:
-            manifest = msgspec.json.decode(file.read(), type=BackupManifest)
-    except (OSError, msgspec.DecodeError, UnicodeError) as error:
+            manifest = msgspec.convert(json.loads(file.read()), BackupManifest)
+    except (OSError, ValueError, RecursionError) as error:  # ValueError: no JSON, no UTF-8, no manifest
         raise NoBackup(path, f"no backup of `mq backup`: {error}") from None
     strange = [name for name in manifest.files if os.path.isabs(name) or ".." in name.split("/")]
     if strange:

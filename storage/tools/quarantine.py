@@ -7,7 +7,6 @@ this folder that has them, and why it was taken. It is on disk before the store 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Iterator
 from typing import BinaryIO
@@ -18,6 +17,7 @@ from twisted_mq.storage.errors import StoreUnwritable
 from twisted_mq.storage.files import system_calls
 from twisted_mq.storage.files.directory import sync_directory
 from twisted_mq.storage.files.paths import StorePaths
+from twisted_mq.storage.tools.json_files import json_bytes
 
 MANIFEST = "manifest.json"
 _CHUNK = 1 << 20
@@ -83,8 +83,8 @@ class Quarantine:
         path = os.path.join(self.directory, MANIFEST)
         content = {"command": self.command, "store": self.paths.root, "pieces": self.pieces, **more}
         try:
-            with open(path + ".tmp", "w", encoding="utf-8") as file:
-                json.dump(content, file, indent=1, ensure_ascii=False)
+            with open(path + ".tmp", "wb") as file:
+                file.write(json_bytes(content))
                 file.flush()
                 system_calls.fsync(file.fileno())
             os.replace(path + ".tmp", path)

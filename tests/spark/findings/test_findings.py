@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
+from pathlib import Path
 
 from tests.spark.stores import BORN_MS
+from twisted_mq.cli.spark.frame import write_page
 from twisted_mq.spark.findings.findings import Bars, Figure, Findings, Kind, Table, bars, words
 from twisted_mq.spark.findings.page import page
 
@@ -44,3 +47,8 @@ def test_the_page_has_all_of_it_and_loads_nothing() -> None:
     assert "The first 1 of 7." in text and text.count("<p class=faint>none</p>") == 1
     assert text.count("<svg") == 1 and "no messages" in text
     assert not re.search(r"<(link|script|img|iframe)|@import|url\((?!#)", text)
+
+
+def test_a_page_names_a_path_whose_bytes_are_not_utf8(tmp_path: Path) -> None:
+    write_page(Findings("volume"), os.fsdecode(b"/data/\xff"), str(tmp_path / "page.html"))
+    assert r"/data/\udcff" in (tmp_path / "page.html").read_text()

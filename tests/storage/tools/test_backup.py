@@ -170,6 +170,7 @@ def test_a_place_that_is_taken_is_left_alone(tmp_path: Path) -> None:
     [
         "{",
         "{}",
+        "[" * 100_000,
         '{"source":"","made_ms":1,"min_offset":0,"end_offset":0,"messages":0,"files":{"../x":""}}',
         '{"source":"","made_ms":1,"min_offset":0,"end_offset":0,"messages":0,"files":{"/etc/passwd":""}}',
     ],
@@ -178,6 +179,16 @@ def test_what_is_no_backup_is_said(tmp_path: Path, text: str) -> None:
     (tmp_path / MANIFEST).write_text(text)
     with pytest.raises(NoBackup, match=MANIFEST):
         restore(str(tmp_path), str(tmp_path / "again"))
+
+
+def test_names_may_have_bytes_that_are_not_utf8(tmp_path: Path) -> None:
+    odd = os.fsdecode(b"\xff")
+    root = written(tmp_path / odd)
+    (root / odd).write_bytes(b"kept")
+    made = back_up(str(root), str(tmp_path / "copy"), None, START_MS)
+    assert (made.manifest.source, odd in made.manifest.files) == (str(root), True)
+    restored = restore(str(tmp_path / "copy"), str(tmp_path / "again"))
+    assert (restored.manifest, (tmp_path / "again" / odd).read_bytes()) == (made.manifest, b"kept")
 
 
 def test_holes_stay_holes(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -160,6 +161,14 @@ def test_damaged_bytes_are_kept_with_a_manifest(closed: ClosedStore) -> None:
     assert piece["sha256"] == hashlib.sha256(damaged).hexdigest()
     assert manifest["pieces"][1]["savedAs"] == "consumequeue"
     assert closed.problems() == []
+
+
+def test_a_manifest_names_a_folder_whose_name_is_not_utf8(closed: ClosedStore, tmp_path: Path) -> None:
+    flip_body(closed)
+    root = str(closed.root.rename(tmp_path / os.fsdecode(b"\xff")))
+    plan = repair(root, name="now")
+    assert plan.kept_in is not None
+    assert json.loads((Path(plan.kept_in) / "manifest.json").read_bytes())["store"] == root
 
 
 def test_consumer_offsets_behind_their_queue_are_set_to_its_end(closed: ClosedStore) -> None:

@@ -107,11 +107,11 @@ def session(cores: int | None) -> Iterator[SparkSession]:
 
 
 def write_page(findings: Findings, about: str, path: str) -> None:
-    """The page with tables and pictures."""
+    """The page with tables and pictures. Bytes of a path that are not UTF-8 are escaped."""
     from twisted_mq.spark.findings.page import page
 
     text = page(findings, about)
-    with open(path, "w", encoding="utf-8") as file:
+    with open(path, "w", encoding="utf-8", errors="backslashreplace") as file:
         file.write(text)
 
 
