@@ -67,8 +67,11 @@ def host_text(packed: bytes | memoryview) -> str:
 
 
 def parse_host_text(text: str) -> tuple[str, int]:
-    """(address, port) of what `host_text` writes; ValueError where there is no port or it is no number."""
-    host, separator, port = text.rpartition(":")
-    if not separator:
-        raise ValueError(f"{text!r} has no port")
+    """Host, address or name, and port of `host:port`; IPv6 hosts may stand in brackets.
+
+    ValueError where there is no host, or no port from 0 to 65535.
+    """
+    host, _, port = text.rpartition(":")
+    if not host or not (port.isascii() and port.isdigit() and len(port) < 6 and int(port) < 65536):
+        raise ValueError(f"{text!r} is not an address of the form host:port")
     return host.removeprefix("[").removesuffix("]"), int(port)

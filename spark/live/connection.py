@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 import attrs
 
 from twisted_mq.protocol.errors import FrameError
+from twisted_mq.protocol.layouts.host import parse_host_text
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.framing import FrameDecoder, encode_frame
 from twisted_mq.protocol.wire.signature import Credentials, sign
@@ -60,10 +61,10 @@ class Dialling:
 
 def split_address(address: str) -> tuple[str, int]:
     """Host and port of "host:port"; IPv6 hosts may stand in brackets. Raises PeerSilent."""
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdigit():
-        raise PeerSilent(address, "is not an address of the form host:port")
-    return host.strip("[]"), int(port)
+    try:
+        return parse_host_text(address)
+    except ValueError:
+        raise PeerSilent(address, "is not an address of the form host:port") from None
 
 
 class Connection:

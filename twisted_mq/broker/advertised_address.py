@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import socket
 from collections.abc import Callable, Sequence
+
+from twisted_mq.protocol.layouts.host import parse_host_text
 
 WILDCARDS = frozenset({"0.0.0.0", "::", "*"})
 
@@ -27,9 +30,9 @@ def advertised_ip(
     if given:
         return given
     for address in name_servers:
-        host, _, port = address.rpartition(":")
-        if host and port.isdigit():
-            return towards(host, int(port))
+        with contextlib.suppress(ValueError):
+            host, port = parse_host_text(address)
+            return towards(host, port)
     return "127.0.0.1"
 
 

@@ -41,9 +41,14 @@ async def begin_of(reader: QueueReader, queue: MessageQueue, beginning: str) -> 
         return await reader.min_offset(queue)
     if beginning == "latest":
         return await reader.max_offset(queue)
-    if beginning.isascii() and beginning.isdigit():
+    if is_offset(beginning):
         return int(beginning)
     return await reader.offset_at(queue, time_ms_of(beginning, "--from"))
+
+
+def is_offset(text: str) -> bool:
+    """Whether it means a queue offset: up to 18 digits."""
+    return text.isascii() and text.isdigit() and len(text) < 19
 
 
 def time_ms_of(text: str, option: str) -> int:

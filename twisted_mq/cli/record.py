@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from twisted_mq.cli.errors import CliError
+from twisted_mq.protocol.layouts.host import parse_host_text
 
 if TYPE_CHECKING:
     from twisted.internet.interfaces import IReactorTime
@@ -41,12 +42,13 @@ def record(directory: str, server: str, port: int, follow: bool) -> None:
     from twisted_mq.cli.run import Interrupted, run_under_reactor
     from twisted_mq.storage.recording import SegmentWriter
 
-    host, colon, number = server.rpartition(":")
-    if not colon or not host or not number.isascii() or not number.isdigit() or int(number) > 65535:
-        raise CliError(f"--to {server!r} is no address", "give HOST:PORT, as 127.0.0.1:9876")
+    try:
+        target = parse_host_text(server)
+    except ValueError:
+        raise CliError(f"--to {server!r} is no address", "give HOST:PORT, as 127.0.0.1:9876") from None
     writer = SegmentWriter(directory)
     try:
-        run_under_reactor(lambda reactor: _serve(reactor, (host.strip("[]"), int(number)), port, follow, writer))
+        run_under_reactor(lambda reactor: _serve(reactor, target, port, follow, writer))
     except Interrupted:
         click.echo(f"{writer.frames} frames in {directory}")
     finally:

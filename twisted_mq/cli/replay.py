@@ -10,7 +10,7 @@ import attrs
 import click
 
 from twisted_mq.admin.anew import own_properties
-from twisted_mq.cli.asking import BEGINNINGS, ask, begin_of, time_ms_of
+from twisted_mq.cli.asking import BEGINNINGS, ask, begin_of, is_offset, time_ms_of
 from twisted_mq.cli.errors import CliError
 from twisted_mq.cli.output import json_line, print_table, progress
 from twisted_mq.cli.server_options import reaches_servers
@@ -138,8 +138,8 @@ def _place(text: str | None, time_ms: int, offset: int) -> tuple[int, int]:
         return time_ms, offset
     if text == "latest":
         raise CliError("a store has no end to begin at", f"give {BEGINNINGS}")
-    if text.isascii() and text.isdigit():
-        return time_ms, min(int(text), EVERYTHING)
+    if is_offset(text):
+        return time_ms, int(text)
     return time_ms_of(text, "--from"), offset
 
 

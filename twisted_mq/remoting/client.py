@@ -11,6 +11,7 @@ from twisted.internet.endpoints import TCP4ClientEndpoint
 from twisted.internet.error import ConnectError
 from twisted.python import failure
 
+from twisted_mq.protocol.layouts.host import parse_host_text
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.framing import MAX_FRAME_BYTES
 from twisted_mq.protocol.wire.namespace import add_namespace
@@ -27,10 +28,10 @@ Connect = Callable[[str, int], interfaces.IStreamClientEndpoint]
 
 def split_address(address: str) -> tuple[str, int]:
     """Host and port of "host:port"; IPv6 hosts may stand in brackets. Raises RemotingConnectError."""
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdigit():
-        raise RemotingConnectError(f"{address!r} is not an address of the form host:port")
-    return host.strip("[]"), int(port)
+    try:
+        return parse_host_text(address)
+    except ValueError as error:
+        raise RemotingConnectError(str(error)) from None
 
 
 def tcp_endpoint(reactor: interfaces.IReactorTime, connect_timeout_seconds: float) -> Connect:

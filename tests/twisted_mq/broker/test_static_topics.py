@@ -224,6 +224,12 @@ class StaticTopicsTests(SynchronousTestCase):
         self.assertEqual(self.pair.ask("b", RequestCode.GET_MAX_OFFSET, queueId="2", lo="false"), (0, {"offset": "1"}))
         self.assertEqual(self.pair.ask("a", RequestCode.GET_MAX_OFFSET, lo="false"), (0, {"offset": "0"}))
 
+    def test_a_queue_id_that_is_none_is_named(self) -> None:
+        for wrong in ("--5", "\u0663", "9" * 5000, "x", ""):
+            answer = self.pair.peers["b"].ask(RequestCode.GET_MAX_OFFSET, {"topic": "T", "queueId": wrong})
+            self.assertEqual(answer.code, ResponseCode.SYSTEM_ERROR)
+            self.assertIn(f"queueId: not of type int, -2^31 to 2^31-1, got {wrong!r}"[:60], answer.remark or "")
+
     def test_what_another_broker_does_not_answer_is_said(self) -> None:
         alone = BrokerInMemory(broker_name="b")
         alone.controller.static_topics.update(

@@ -165,7 +165,12 @@ class Closing(ClientCase):
         self.assertTrue(channel.transport.aborted)
 
 
-class Addresses(SynchronousTestCase):
+class Addresses(ClientCase):
     def test_host_and_port_of_an_address(self) -> None:
         self.assertEqual(split_address("broker.example:10911"), ("broker.example", 10911))
         self.assertEqual(split_address("[::1]:10911"), ("::1", 10911))
+
+    def test_what_is_no_address_is_refused_as_it_is_called(self) -> None:
+        for port in ("", "x", "65536", "-1", "\u00b2", "9" * 5000):
+            calling = self.client.invoke(f"broker:{port}", RemotingCommand(0))
+            self.assertIn("is not an address", str(self.failureResultOf(calling, RemotingConnectError).value))

@@ -43,6 +43,7 @@ from twisted_mq.protocol.headers import (
     SearchOffsetResponseHeader,
     UpdateConsumerOffsetRequestHeader,
 )
+from twisted_mq.protocol.text.java import parse_int
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.framing import FrameDecoder
 from twisted_mq.protocol.wire.header_codec import decode_header, encode_header
@@ -127,9 +128,11 @@ class MappedRequests:
         names = NAMES_OF_NEWER_SENDS if command.code in OF_NEWER_SENDS else NAMES
         topic, number = (command.ext_fields.get(name, "") for name in names)
         mapping = self._static.get(topic)
-        if mapping is None or command.ext_fields.get("lo", "").lower() == "false" or not number.lstrip("-").isdecimal():
+        if mapping is None or command.ext_fields.get("lo", "").lower() == "false":
             return None
-        queue_id = int(number)
+        queue_id = parse_int(number)
+        if queue_id is None:  # the processor says what is wrong
+            return None
         if queue_id < 0 and command.code in SENDS:
             queue_id = min((one for one in mapping.hosted_queues if self._static.led(topic, one)), default=queue_id)
         pieces = self._static.led(topic, queue_id)
