@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import click
 
 from twisted_mq.cli.errors import CliError
-from twisted_mq.protocol.layouts.host import parse_host_text
 
 if TYPE_CHECKING:
     from twisted.internet.interfaces import IReactorTime
@@ -40,6 +39,7 @@ def record(directory: str, server: str, port: int, follow: bool) -> None:
       mq consume Orders --group audit --namesrv 127.0.0.1:19876    in another terminal
     """
     from twisted_mq.cli.run import Interrupted, run_under_reactor
+    from twisted_mq.protocol.layouts.host import parse_host_text
     from twisted_mq.storage.recording import SegmentWriter
 
     try:
