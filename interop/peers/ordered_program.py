@@ -7,6 +7,7 @@ consumer tells what it is handed, with the time of a clock that all processes of
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Awaitable, Callable
@@ -81,7 +82,9 @@ class Program(LineOnlyReceiver):
             self._write({"id": request["id"], "error": error})
 
     def _write(self, record: Record) -> None:
-        self.sendLine(json.dumps(record).encode())
+        """At once: what a process that is killed has committed, it has told."""
+        sys.stdout.write(json.dumps(record) + "\n")
+        sys.stdout.flush()
 
     def _event(self, kind: str, name: str, message: Record) -> None:
         self._write({"event": kind, "consumer": name, "message": {**message, "at": time.monotonic()}})
@@ -174,7 +177,7 @@ async def _one_after_the_other(send: Send, queue: int, until: float) -> int:
 async def main(reactor: Any) -> None:
     finished: defer.Deferred[None] = defer.Deferred()
     program = Program(finished)
-    stdio.StandardIO(program)
+    stdio.StandardIO(program, stdout=os.open(os.devnull, os.O_WRONLY))
     await finished
     await program.stop_all()
 
