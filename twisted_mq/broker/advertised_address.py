@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import ipaddress
 import socket
 from collections.abc import Callable, Sequence
@@ -30,9 +29,11 @@ def advertised_ip(
     if given:
         return given
     for address in name_servers:
-        with contextlib.suppress(ValueError):
+        try:
             host, port = parse_host_text(address)
-            return towards(host, port)
+        except ValueError:
+            continue
+        return towards(host, port)
     return "127.0.0.1"
 
 

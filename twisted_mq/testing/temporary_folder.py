@@ -42,6 +42,6 @@ class TemporaryFolder:
 
 @atexit.register
 def _remove_what_is_left() -> None:
-    for path, process in _left.items():
+    for path, process in list(_left.items()):  # a loop's thread may still be at it
         if process == os.getpid():
             shutil.rmtree(path, True)
