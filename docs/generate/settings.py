@@ -109,7 +109,10 @@ def _type(metadata: dict[str, object]) -> str:
     kind = metadata["type"]
     if isinstance(kind, type) and issubclass(kind, enum.Enum):
         return ", ".join(code(one.value) for one in kind)
-    low, high = metadata["low"], metadata["high"]
+    bounds = metadata["limits"]
+    if bounds.choices:
+        return f"{kind}: {', '.join(map(code, map(str, bounds.choices)))}"
+    low, high = bounds.low, bounds.high
     limits = {(True, True): "", (False, True): f", at least {low}", (True, False): f", at most {high}"}
     return f"{kind}{limits.get((low is None, high is None), f', {low} to {high}')}"
 

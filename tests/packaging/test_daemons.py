@@ -137,7 +137,11 @@ def test_unwritable_store_is_one_line_and_status_1(tmp_path):
         ("mqbroker", ["start"], "'start' is no option; see --help"),
         ("mqbroker", ["--bogus"], "option --bogus not recognized"),
         ("mqnamesrv", ["--set", "brokerName"], "--set brokerName: KEY=VALUE is needed"),
-        ("mqnamesrv", ["--set", "listenPrt=x"], "listenPrt=x: no RocketMQ knows this key, is listenPort meant?"),
+        (
+            "mqnamesrv",
+            ["--strict", "--set", "listenPrt=x"],
+            "listenPrt=x: no RocketMQ knows this key, is listenPort meant?; --strict refuses it",
+        ),
     ],
 )
 def test_wrong_configuration_is_one_line_and_status_1(tmp_path, daemon, words, message):

@@ -13,6 +13,7 @@ import os
 import attrs
 
 from twisted_mq.config.environment import in_home, local_host_name, name_servers_of_environment
+from twisted_mq.config.limits import PORT, Limits
 from twisted_mq.config.metrics_options import MetricsOptions
 from twisted_mq.config.options import option
 
@@ -69,10 +70,8 @@ class BrokerOptions(MetricsOptions):
     # where it listens and what it announces
 
     bind_address: str = option("bindAddress", "0.0.0.0", "address that the sockets are bound to")
-    listen_port: int = option(
-        "listenPort", LISTEN_PORT, "port for clients; the fast port is two below", low=0, high=65535
-    )
-    ha_listen_port: int = option("haListenPort", 0, "port for slaves; 0: listenPort + 1", low=0, high=65535)
+    listen_port: int = option("listenPort", LISTEN_PORT, "port for clients; the fast port is two below", limits=PORT)
+    ha_listen_port: int = option("haListenPort", 0, "port for slaves; 0: listenPort + 1", limits=PORT)
     broker_ip1: str | None = option(
         "brokerIP1", None, "address told to clients; unset: the interface that reaches the name server", type="string"
     )
@@ -470,14 +469,16 @@ class BrokerOptions(MetricsOptions):
         "mappedFileSizeCommitLog", 1073741824, "bytes of one commit log file", low=1024
     )
     mapped_file_size_consume_queue: int = option(
-        "mappedFileSizeConsumeQueue", 6000000, "bytes of one queue file, rounded up to entries of 20", low=20, step=20
+        "mappedFileSizeConsumeQueue",
+        6000000,
+        "bytes of one queue file, rounded up to entries of 20",
+        limits=Limits(low=20, step=20),
     )
     mapper_file_size_batch_consume_queue: int = option(
         "mapperFileSizeBatchConsumeQueue",
         13800000,
         "bytes of one file of a batch queue, rounded up to entries of 46",
-        low=46,
-        step=46,
+        limits=Limits(low=46, step=46),
     )
     message_index_enable: bool = option("messageIndexEnable", True, "messages are indexed by their keys")
     message_index_safe: bool = option(
@@ -503,7 +504,12 @@ class BrokerOptions(MetricsOptions):
         "delayOffsetUpdateVersionStep", 200, "deliveries of delayed messages per data version", type="long", low=1
     )
     timer_wheel_enable: bool = option("timerWheelEnable", True, "messages for any time are served")
-    timer_precision_ms: int = option("timerPrecisionMs", 1000, "ms of one tick of the timer", low=1)
+    timer_precision_ms: int = option(
+        "timerPrecisionMs",
+        1000,
+        "ms of one tick of the timer",
+        limits=Limits(low=100, high=1000, choices=(100, 200, 500, 1000)),
+    )
     timer_max_delay_sec: int = option(
         "timerMaxDelaySec", 259200, "s from now that a message may be timed for at most", low=1, remote=True
     )

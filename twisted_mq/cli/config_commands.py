@@ -44,11 +44,13 @@ def _options_class(daemon: str) -> type:
     "--json", "as_json", is_flag=True, help="One JSON object a line of the file, also of those that are well."
 )
 def check(file: str, daemon: str, everything: bool, as_json: bool) -> None:
-    """Name the lines of FILE that nobody knows, that have a wrong value, that would prevent the start, or do nothing here.
+    """Name the lines of FILE that prevent the start, do nothing here, or hold a value that is clamped.
 
-    The exit code is 1 where a daemon would not start with FILE.
+    The exit code is 1 where there is such a line. A daemon starts with all but the first kind, and warns; with --strict it
+    refuses them as well.
     """
-    from twisted_mq.config.checks import Effect, check_file
+    from twisted_mq.config.checks import check_file
+    from twisted_mq.config.findings import Effect
 
     found = check_file(_options_class(daemon), file)
     if as_json:
@@ -60,6 +62,9 @@ def check(file: str, daemon: str, everything: bool, as_json: bool) -> None:
     wrong = sum(one.effect.prevents_start for one in found)
     if wrong:
         raise CliError(f"{file}: {wrong} of {len(found)} keys prevent the start", "mend or remove them")
+    idle = sum(not one.effect.is_as_written for one in found)
+    if idle:
+        raise CliError(f"{file}: {idle} of {len(found)} keys do not do what is written", "mend or remove them")
     if not as_json and sys.stdout.isatty():
         click.echo(f"{file}: a {daemon} starts with its {len(found)} keys")
 

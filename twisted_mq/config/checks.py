@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Iterator
 
 import attrs
 
 from twisted_mq.config.errors import ConfigError
-from twisted_mq.config.known_keys import known_keys
+from twisted_mq.config.findings import Effect
 from twisted_mq.config.options import option_fields, read_options
 from twisted_mq.config.properties import Entry, read_properties
 from twisted_mq.config.unserved import PROMISES, broken_promises
-
-
-class Effect(enum.StrEnum):
-    """What becomes of a line at a start. With the last two there is none."""
-
-    USED = "used"
-    OVERRIDDEN = "overridden"
-    NO_EFFECT = "no effect"
-    NOT_SERVED = "not served"
-    WRONG = "wrong"
-
-    @property
-    def prevents_start(self) -> bool:
-        return self in (Effect.NOT_SERVED, Effect.WRONG)
 
 
 @attrs.frozen
@@ -51,7 +36,7 @@ def _checked(cls: type, entries: list[Entry], path: str) -> Iterator[LineCheck]:
     for entry in entries:
         line = entry.line or 0
         try:
-            _, ignored = read_options(cls, [entry], path)
+            _, findings = read_options(cls, [entry], path)
         except ConfigError as error:
             yield LineCheck(line, entry.key, Effect.WRONG, _reason(error))
             continue
@@ -60,8 +45,8 @@ def _checked(cls: type, entries: list[Entry], path: str) -> Iterator[LineCheck]:
         elif entry in broken:
             promise = PROMISES[entry.key]
             yield LineCheck(line, entry.key, Effect.NOT_SERVED, f"{promise.broken}; remove it and {promise.instead}")
-        elif ignored:
-            yield LineCheck(line, entry.key, Effect.NO_EFFECT, idle_reason(cls, entry.key))
+        elif findings:
+            yield LineCheck(line, entry.key, findings[0].effect, findings[0].remark)
         else:
             yield LineCheck(line, entry.key, Effect.USED, str(fields[entry.key].metadata["doc"]))
 
@@ -70,12 +55,3 @@ def _reason(error: ConfigError) -> str:
     """Without the place, which has columns of its own; the value stays out where it is a secret."""
     value = "" if error.value is None else f"{error.value}: "
     return f"{value}{error.reason}"
-
-
-def idle_reason(cls: type, key: str) -> str:
-    """Why a key that is known does nothing here."""
-    field = option_fields(cls).get(key)
-    if field is not None:
-        return f"checked only: {field.metadata['doc']}"
-    forms = known_keys().get(key)
-    return f"of Apache's {forms[0].classes[0]}" if forms else "read from system properties by Apache's"

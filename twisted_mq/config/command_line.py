@@ -36,6 +36,7 @@ class DaemonOptions(usage.Options, Generic[Settings]):
 
     optFlags: ClassVar[list[list[str | None]]] = [
         ["ignore-unsupported", None, "start although a key that promises safety is on and not served"],
+        ["strict", None, "refuse a key that is unknown or has no effect here, and a value that would be clamped"],
     ]
 
     def __init__(self) -> None:
@@ -83,7 +84,11 @@ class DaemonOptions(usage.Options, Generic[Settings]):
     def postOptions(self) -> None:
         log_to_twisted()
         self.settings = load_options(
-            self.settings_class, self["config"], self.overrides(), ignore_unsupported=bool(self["ignore-unsupported"])
+            self.settings_class,
+            self["config"],
+            self.overrides(),
+            ignore_unsupported=bool(self["ignore-unsupported"]),
+            strict=bool(self["strict"]),
         )
 
     def overrides(self) -> dict[str, str]:

@@ -58,6 +58,33 @@ def fault_of_value(key: str, value: str) -> str | None:
     return faults[0]
 
 
+OLD_NAMES = {
+    "mapedFileSizeCommitLog": "mappedFileSizeCommitLog",
+    "mapedFileSizeConsumeQueue": "mappedFileSizeConsumeQueue",
+    "haSlaveFallbehindMax": "haMaxGapNotInSync",
+}
+"""Names of 4.x (MessageStoreConfig of 4.2.0 and 4.9.4) -> of 5.3.3."""
+
+NEVER_KEYS = {
+    "storePathConsumeQueue": "the consume queues are in storePathRootDir/consumequeue",
+    "storePathIndex": "the index is in storePathRootDir/index",
+    "storeCheckpoint": "the checkpoint is in storePathRootDir",
+    "abortFile": "the abort file is in storePathRootDir",
+    "namesrv.addr": "write namesrvAddr",
+    "rocketmq.namesrv.addr": "write namesrvAddr",
+}
+"""Keys that many published files have and no RocketMQ reads -> what is true, or what to write."""
+
+
+def unknown_reason(key: str, own: list[str]) -> str:
+    """What to tell of a key that no class has: the fact behind it, or the nearest key."""
+    hint = NEVER_KEYS.get(key)
+    if hint is None:
+        similar = similar_key(key, own)
+        hint = f"is {similar} meant?" if similar else None
+    return "no RocketMQ knows this key" + (f", {hint}" if hint else "")
+
+
 def similar_key(key: str, own: list[str]) -> str | None:
     """The known key that was probably meant; those the daemon uses come first."""
     import difflib

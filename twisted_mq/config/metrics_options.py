@@ -6,6 +6,7 @@ import enum
 
 import attrs
 
+from twisted_mq.config.limits import PORT
 from twisted_mq.config.options import option
 from twisted_mq.config.tls_options import TlsOptions
 
@@ -47,7 +48,7 @@ class MetricsOptions(TlsOptions):
         "metricsPromExporterHost", "", "address of the page; empty: brokerIP1, of a name server bindAddress"
     )
     metrics_prom_exporter_port: int = option(
-        "metricsPromExporterPort", 5557, "port of the page; 0: any free one", low=0, high=65535
+        "metricsPromExporterPort", 5557, "port of the page; 0: any free one", limits=PORT
     )
     metrics_grpc_exporter_target: str = option(
         "metricsGrpcExporterTarget",

@@ -1,8 +1,9 @@
 """Options classes: attrs fields that carry their Java key, type, doc and limits; files, command lines and remote
 updates are read through them.
 
-Rules for a file: a key of the class sets its field; a key that Apache knows and that has no effect here is accepted
-and named once in the log; any other key, or a value of the wrong type, is a ConfigError with its line.
+Rules for a file: a key of the class sets its field, under its name of 4.x too; a value outside its limits is clamped; a key that
+has no effect here, or that no RocketMQ knows, is passed over. Each of these but the old name is one warning. A value of the wrong
+type is a ConfigError with its line. A strict start refuses all of these.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from typing import TypeVar
 import attrs
 
 from twisted_mq.config.errors import ConfigError, KeyNotAllowed
-from twisted_mq.config.known_keys import fault_of_value, known_keys, similar_key
+from twisted_mq.config.findings import Effect, Finding
+from twisted_mq.config.known_keys import OLD_NAMES, fault_of_value, known_keys, unknown_reason
+from twisted_mq.config.limits import Limits
 from twisted_mq.config.properties import Entry, read_properties
 from twisted_mq.config.unserved import PROMISES, TLS_SETTINGS, broken_promises, refusal
 from twisted_mq.config.values import PARSERS, Value, enum_parser, value_text
@@ -36,7 +39,7 @@ def option(
     type: str | type[enum.StrEnum] | None = None,
     low: float | None = None,
     high: float | None = None,
-    step: int = 1,
+    limits: Limits | None = None,
     remote: bool = False,
     secret: bool = False,
     has_effect: bool = True,
@@ -44,11 +47,11 @@ def option(
     """A field of an options class.
 
     `default` is a value or, where it depends on the machine, an attrs.Factory; `type` is Java's ("long", or "string"
-    where the default is None) or an enumeration, where the default does not say it. Numbers
-    are rounded up to a multiple of `step`. `remote` puts the key on the allow-list of what peers may change while
-    the daemon runs. A `secret` is never shown. Without `has_effect` nothing depends on the value yet: it is
-    checked, and named in the log as unused.
+    where the default is None) or an enumeration, where the default does not say it. `limits` say more than `low` and `high` can.
+    `remote` puts the key on the allow-list of what peers may change while the daemon runs. A `secret` is never shown. Without
+    `has_effect` nothing depends on the value yet: it is checked, and named in the log as unused.
     """
+    limits = limits or Limits(low, high)
     kind = type or _TYPES[default.__class__]
     parse = PARSERS[kind] if isinstance(kind, str) else enum_parser(kind)
     if default is None and kind == "string":
@@ -57,9 +60,8 @@ def option(
         "key": key,
         "doc": doc,
         "type": kind,
-        "parse": _limited(parse, low, high, step),
-        "low": low,
-        "high": high,
+        "parse": parse,
+        "limits": limits,
         "remote": remote,
         "secret": secret,
         "has_effect": has_effect,
@@ -70,23 +72,6 @@ def option(
 def _text_or_none(text: str) -> str | None:
     """An empty value of a key without default means that it is not set."""
     return text.strip() or None
-
-
-def _limited(parse: Callable[[str], Value], low: float | None, high: float | None, step: int) -> Callable[[str], Value]:
-    if low is None and high is None:
-        return parse
-
-    def parse_limited(text: str) -> Value:
-        value = parse(text)
-        if not isinstance(value, int | float):
-            return value
-        if low is not None and value < low:
-            raise ValueError(f"at least {low} is needed")
-        if high is not None and value > high:
-            raise ValueError(f"at most {high} is allowed")
-        return value if step == 1 else -(-value // step) * step
-
-    return parse_limited
 
 
 def option_fields(cls: type) -> dict[str, attrs.Attribute[object]]:
@@ -100,49 +85,99 @@ def load_options(
     overrides: Mapping[str, str] | None = None,
     *,
     ignore_unsupported: bool = False,
+    strict: bool = False,
 ) -> OptionsT:
     """Options from a properties file (None: the defaults) with the command line's values (Java key -> text) on top.
 
-    Logs each known key that means nothing here, on a line of its own. Raises ConfigError, also for what promises safety and is
-    not served, unless that is to be ignored: then it is logged.
+    Logs a warning for each finding. Raises ConfigError, also for what promises safety and is not served, unless that is to be
+    ignored: then it is logged. A `strict` start raises it for the first finding and names the number of the others.
     """
     entries = [*(read_properties(path) if path else []), *(Entry(*pair) for pair in (overrides or {}).items())]
-    options, ignored = read_options(cls, entries, path)
-    for key in ignored:
-        log.info("{place}: {key} has no effect here", place=_place(entries, key, path), key=key)
+    options, findings = read_options(cls, entries, path)
     broken = broken_promises(
         entries, [key for key, field in option_fields(cls).items() if field.metadata["has_effect"]]
     )
     if broken and not ignore_unsupported:
         raise refusal(path, broken)
+    findings = [one for one in findings if one.entry not in broken]
+    not_as_written = [one for one in findings if not one.effect.is_as_written]
+    if strict and not_as_written:
+        raise _strict_refusal(cls, path, not_as_written)
     for entry in broken:
         log.warn("{key}={value} is ignored: {what}", key=entry.key, value=entry.value, what=PROMISES[entry.key].broken)
+    for finding in findings:
+        tell = log.info if finding.effect.is_as_written else log.warn
+        place = _place(finding.entry, path)
+        tell("{place}: {key}: {remark}", place=place, key=finding.entry.key, remark=finding.remark)
     return options
 
 
-def _place(entries: Iterable[Entry], key: str, path: str | None) -> str:
-    """Where a key stands that counts."""
-    line = [entry.line for entry in entries if entry.key == key][-1]
-    return "command line" if line is None else f"{path} line {line}"
+def _place(entry: Entry, path: str | None) -> str:
+    return "command line" if entry.line is None else f"{path} line {entry.line}"
 
 
-def read_options(cls: type[OptionsT], entries: Iterable[Entry], path: str | None = None) -> tuple[OptionsT, list[str]]:
-    """The options that these entries make, and the known keys that have no effect here. Raises ConfigError.
+def _strict_refusal(cls: type, path: str | None, findings: list[Finding]) -> ConfigError:
+    """The error of the first finding; it says how many more there are."""
+    first = findings[0]
+    more = f"; {len(findings) - 1} more such keys" if len(findings) > 1 else ""
+    return ConfigError(
+        f"{first.remark}{more}; --strict refuses it",
+        path=path if first.entry.line else None,
+        line=first.entry.line,
+        key=first.entry.key,
+        value=_shown(option_fields(cls).get(first.entry.key), first.entry.value),
+    )
 
-    Later entries override earlier ones; those with a line stand in the file at `path`.
+
+def read_options(
+    cls: type[OptionsT], entries: Iterable[Entry], path: str | None = None
+) -> tuple[OptionsT, list[Finding]]:
+    """The options that these entries make, and one finding for each key that does not simply set its field. Raises ConfigError.
+
+    Later entries override earlier ones, and the present name of a key its name of 4.x. Entries with a line are in the file at
+    `path`.
     """
     fields = option_fields(cls)
     values: dict[str, Value] = {}
-    ignored: dict[str, None] = {}
-    for entry in entries:
-        if entry.key in fields:
+    findings: dict[str, Finding] = {}
+    for entry in sorted(entries, key=lambda one: one.key not in OLD_NAMES):
+        field = fields.get(OLD_NAMES.get(entry.key, entry.key))
+        finding = _without_field(entry, path, list(fields)) if field is None else None
+        if field is not None:
+            value = _parse(field, entry.value, path if entry.line else None, entry.line)
+            values[_argument(field)] = kept = field.metadata["limits"].kept(value)
+            finding = _with_field(field, entry, value, kept)
+        findings.pop(entry.key, None)
+        if finding is not None:
+            findings[entry.key] = finding
+    return cls(**values), sorted(findings.values(), key=lambda one: (one.entry.line is None, one.entry.line))
+
+
+def _with_field(field: attrs.Attribute[object], entry: Entry, value: Value, kept: Value) -> Finding | None:
+    """What is to be told of an entry whose value was taken."""
+    fault = field.metadata["limits"].fault(value)
+    if not field.metadata["has_effect"]:
+        return Finding(entry, Effect.NO_EFFECT, f"no effect here: {field.metadata['doc']}")
+    if fault is not None:
+        return Finding(
+            entry, Effect.CLAMPED, f"{fault}, so {value_text(kept)} counts in place of {_shown(field, entry.value)}"
+        )
+    if entry.key in OLD_NAMES:
+        return Finding(entry, Effect.OLD_NAME, f"read as {OLD_NAMES[entry.key]}, the present name")
+    return None
+
+
+def _without_field(entry: Entry, path: str | None, own: list[str]) -> Finding:
+    """What is to be told of a key that no field has. Raises ConfigError for a value that no class of Apache's takes."""
+    if entry.key in known_keys():
+        fault = fault_of_value(entry.key, entry.value)
+        if fault is not None:
             place = path if entry.line else None
-            values[_argument(fields[entry.key])] = _parse(fields[entry.key], entry.value, place, entry.line)
-        else:
-            _check_unused(entry, path, list(fields))
-        if entry.key not in fields or not fields[entry.key].metadata["has_effect"]:
-            ignored[entry.key] = None
-    return cls(**values), list(ignored)
+            raise ConfigError(fault, path=place, line=entry.line, key=entry.key, value=entry.value)
+        return Finding(entry, Effect.NO_EFFECT, f"no effect here: of Apache's {known_keys()[entry.key][0].classes[0]}")
+    if entry.key in TLS_SETTINGS:
+        return Finding(entry, Effect.NO_EFFECT, "no effect here: Apache's reads it from system properties")
+    return Finding(entry, Effect.UNKNOWN, unknown_reason(entry.key, own))
 
 
 def parse_updates(cls: type, entries: Iterable[Entry]) -> dict[str, Value]:
@@ -157,7 +192,11 @@ def parse_updates(cls: type, entries: Iterable[Entry]) -> dict[str, Value]:
         if field is None:
             reason = f"cannot be changed while it runs; these can: {', '.join(allowed)}"
             raise KeyNotAllowed(reason, key=entry.key, value=entry.value)
-        changes[field.name] = _parse(field, entry.value, None, None)
+        value = _parse(field, entry.value, None, None)
+        fault = field.metadata["limits"].fault(value)
+        if fault is not None:
+            raise ConfigError(fault, key=entry.key, value=_shown(field, entry.value))
+        changes[field.name] = field.metadata["limits"].kept(value)
     return changes
 
 
@@ -180,23 +219,20 @@ def _argument(field: attrs.Attribute[object]) -> str:
     return field.alias or field.name
 
 
+def _shown(field: attrs.Attribute[object] | None, text: str) -> str:
+    return "(secret)" if field is not None and field.metadata["secret"] else text
+
+
 def _parse(field: attrs.Attribute[object], text: str, path: str | None, line: int | None) -> Value:
+    """The value, also one that limits will clamp. Raises ConfigError for another type, and outside limits that are refused."""
+    limits: Limits = field.metadata["limits"]
+    parse: Callable[[str], Value] = field.metadata["parse"]
     try:
-        parse: Callable[[str], Value] = field.metadata["parse"]
-        return parse(text)
+        value = parse(text)
+        fault = limits.fault(value) if limits.refused else None
+        if fault is not None:
+            raise ValueError(fault)
     except ValueError as error:
-        shown = "(secret)" if field.metadata["secret"] else text
-        raise ConfigError(str(error), path=path, line=line, key=field.metadata["key"], value=shown) from None
-
-
-def _check_unused(entry: Entry, path: str | None, own: list[str]) -> None:
-    """Pass a key that only other parts of Apache's use; raise ConfigError for the rest."""
-    reason: str | None = None
-    if entry.key in known_keys():
-        reason = fault_of_value(entry.key, entry.value)
-    elif entry.key not in TLS_SETTINGS:
-        similar = similar_key(entry.key, own)
-        reason = "no RocketMQ knows this key" + (f", is {similar} meant?" if similar else "")
-    if reason is not None:
-        place = path if entry.line else None
-        raise ConfigError(reason, path=place, line=entry.line, key=entry.key, value=entry.value)
+        key = field.metadata["key"]
+        raise ConfigError(str(error), path=path, line=line, key=key, value=_shown(field, text)) from None
+    return value

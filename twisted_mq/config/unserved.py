@@ -17,11 +17,21 @@ IGNORE = "--ignore-unsupported"
 
 @attrs.frozen
 class Promise:
-    """What would not be kept, what to do, and the values that ask for nothing (in lower case)."""
+    """What would not be kept, what to do, and the values that ask for nothing (in lower case).
+
+    With `mark` only values that contain it ask for the promise; the key itself may be served.
+    """
 
     broken: str
     instead: str
     off: frozenset[str] = frozenset({"", "false"})
+    mark: str = ""
+
+    def is_asked_for(self, value: str, *, served: bool) -> bool:
+        """Whether a value asks for what is not kept."""
+        if self.mark:
+            return self.mark in value
+        return not served and value.strip().lower() not in self.off
 
 
 _FAILOVER = Promise(
@@ -47,6 +57,11 @@ PROMISES: dict[str, Promise] = {
     "readOnlyCommitLogStorePaths": attrs.evolve(
         _PLACE, broken="messages of these folders would not be found", instead="move their files to storePathCommitLog"
     ),
+    "storePathCommitLog": Promise(
+        "messages would lie in one folder of this name, not in several",
+        "name one folder (a volume over several disks)",
+        mark=",",
+    ),
     "messageStorePlugIn": Promise(
         "old files would be deleted without another copy (fileReservedTime)", "raise fileReservedTime"
     ),
@@ -61,8 +76,8 @@ TLS_SETTINGS = frozenset({"tls.ciphers", "tls.protocols"})
 
 def broken_promises(entries: Iterable[Entry], served: Collection[str]) -> list[Entry]:
     """Those that are on and not served; the last entry of a key counts."""
-    given = {entry.key: entry for entry in entries if entry.key in PROMISES and entry.key not in served}
-    return [entry for entry in given.values() if entry.value.strip().lower() not in PROMISES[entry.key].off]
+    given = {entry.key: entry for entry in entries if entry.key in PROMISES}
+    return [entry for key, entry in given.items() if PROMISES[key].is_asked_for(entry.value, served=key in served)]
 
 
 def refusal(path: str | None, broken: list[Entry]) -> ConfigError:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import attrs
 
 from twisted_mq.config.environment import in_home
+from twisted_mq.config.limits import PORT
 from twisted_mq.config.metrics_options import MetricsOptions
 from twisted_mq.config.options import option
 
@@ -18,7 +19,7 @@ class NamesrvOptions(MetricsOptions):
     """Settings of one name server. Mutable: the configuration requests change what is on the allow-list."""
 
     bind_address: str = option("bindAddress", "0.0.0.0", "address that the socket is bound to")
-    listen_port: int = option("listenPort", LISTEN_PORT, "port for brokers and clients", low=0, high=65535)
+    listen_port: int = option("listenPort", LISTEN_PORT, "port for brokers and clients", limits=PORT)
     server_channel_max_idle_time_seconds: int = option(
         "serverChannelMaxIdleTimeSeconds", 120, "silence in s after which a connection is closed", low=1
     )

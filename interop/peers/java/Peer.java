@@ -49,6 +49,7 @@ public final class Peer {
         Soak.register(COMMANDS);
         Keys.register(COMMANDS);
         Allocations.register(COMMANDS);
+        Configurations.register(COMMANDS);
         COMMANDS.put("stop", Peer::stop);
         System.setOut(System.err);
         new DefaultMQProducer("logging");  // its logger prints how it was configured: not into a command's output

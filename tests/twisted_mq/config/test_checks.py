@@ -11,7 +11,8 @@ from click.testing import CliRunner
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.cli.errors import CliError
 from twisted_mq.cli.mq import mq
-from twisted_mq.config.checks import Effect, LineCheck, check_file
+from twisted_mq.config.checks import LineCheck, check_file
+from twisted_mq.config.findings import Effect
 from twisted_mq.config.options import load_options, option_fields
 from twisted_mq.config.template import FIRST_KEYS, SET, template
 from twisted_mq.namesrv.options import NamesrvOptions
@@ -41,7 +42,7 @@ def test_each_line_with_its_effect(path: str) -> None:
     assert [(one.line, one.key, one.effect) for one in found] == [
         (2, "listenPort", Effect.OVERRIDDEN),
         (3, "listenPort", Effect.WRONG),
-        (4, "brokerNmae", Effect.WRONG),
+        (4, "brokerNmae", Effect.UNKNOWN),
         (5, "fileReservedTime", Effect.OVERRIDDEN),
         (6, "fileReservedTime", Effect.USED),
         (7, "brokerFastFailureEnable", Effect.NO_EFFECT),
@@ -51,10 +52,10 @@ def test_each_line_with_its_effect(path: str) -> None:
         (11, "tls.ciphers", Effect.NO_EFFECT),
     ]
     remarks = [one.remark for one in found]
-    assert remarks[1:3] == ["ten: a whole number is needed", "a: no RocketMQ knows this key, is brokerName meant?"]
+    assert remarks[1:3] == ["ten: a whole number is needed", "no RocketMQ knows this key, is brokerName meant?"]
     assert remarks[3] == "line 6 counts"
-    assert remarks[5] == "checked only: requests that waited too long are refused"
-    assert remarks[6] == "of Apache's BrokerConfig"
+    assert remarks[5] == "no effect here: requests that waited too long are refused"
+    assert remarks[6] == "no effect here: of Apache's BrokerConfig"
     assert "no other broker would take over" in remarks[7]
     assert not any("planted" in remark for remark in remarks)
 
@@ -70,7 +71,7 @@ def test_a_secret_of_a_wrong_form_is_not_shown(tmp_path: Path) -> None:
 def test_the_command_names_what_is_not_well_and_fails(path: str) -> None:
     done = CliRunner().invoke(mq, ["config", "check", path])
     assert isinstance(done.exception, CliError)
-    assert str(done.exception) == f"{path}: 3 of 10 keys prevent the start; mend or remove them"
+    assert str(done.exception) == f"{path}: 2 of 10 keys prevent the start; mend or remove them"
     assert done.output.splitlines()[1] == "2\tlistenPort\toverridden\tline 3 counts"
     lines = CliRunner().invoke(mq, ["config", "check", path, "--json"]).output.splitlines()
     assert len(lines) == 10 and json.loads(lines[4])["effect"] == "used"

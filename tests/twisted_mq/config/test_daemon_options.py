@@ -121,8 +121,8 @@ UNUSED_OF_SHIPPED = [
 
 
 def test_shipped_broker_file_works_as_it_is():
-    options, ignored = read_options(BrokerOptions, parse_properties(SHIPPED["broker.conf"]))
-    assert ignored == UNUSED_OF_SHIPPED
+    options, findings = read_options(BrokerOptions, parse_properties(SHIPPED["broker.conf"]))
+    assert [one.entry.key for one in findings] == UNUSED_OF_SHIPPED
     expected = BrokerOptions(
         broker_name="broker-a",
         file_reserved_time=48,
@@ -133,16 +133,16 @@ def test_shipped_broker_file_works_as_it_is():
 
 
 def test_shipped_cluster_files_name_what_has_no_effect():
-    assert read_options(BrokerOptions, parse_properties(SHIPPED["dledger"]))[1] == [
+    assert [one.entry.key for one in read_options(BrokerOptions, parse_properties(SHIPPED["dledger"]))[1]] == [
         "enableDLegerCommitLog",
         "dLegerGroup",
         "dLegerPeers",
         "dLegerSelfId",
         "sendMessageThreadPoolNums",
     ]
-    options, ignored = read_options(BrokerOptions, parse_properties(SHIPPED["controller"]))
+    options, findings = read_options(BrokerOptions, parse_properties(SHIPPED["controller"]))
     assert (options.broker_id, options.broker_role) == (-1, BrokerRole.SLAVE)
-    assert ignored[-2:] == ["enableControllerMode", "controllerAddr"]
+    assert [one.entry.key for one in findings][-2:] == ["enableControllerMode", "controllerAddr"]
 
 
 def test_refused_keys_of_the_name_server_hold_whatever_the_list_says():

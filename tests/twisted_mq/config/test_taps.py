@@ -93,7 +93,11 @@ def test_name_server_keeps_updates_in_the_file_given(tmp_path):
     ("words", "message"),
     [
         (["--set", "brokerName"], "--set brokerName: KEY=VALUE is needed"),
-        (["--set", "brokerNam=a"], "brokerNam=a: no RocketMQ knows this key, is brokerName meant?"),
+        (
+            ["--strict", "--set", "brokerNam=a"],
+            "brokerNam=a: no RocketMQ knows this key, is brokerName meant?; --strict",
+        ),
+        (["--strict", "--set", "diskMaxUsedSpaceRatio=98"], "diskMaxUsedSpaceRatio=98: at most 95 is allowed"),
         (["--set", "orderMessageEnable=maybe"], "orderMessageEnable=maybe: true or false is needed"),
         (
             ["--set", "duplicationEnable=true"],

@@ -1,0 +1,52 @@
+"""The range that a number of the configuration may have, and the value that counts where a file names one outside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+
+from twisted_mq.config.values import Value
+
+
+@attrs.frozen
+class Limits:
+    """A number from `low` to `high`, both included; None: no such end.
+
+    `choices` are the only values that count, in ascending order. Rounding up to a multiple of `step` is no fault.
+    Outside limits that are `refused` nothing sensible is near: a port of 70000 is no other port.
+    """
+
+    low: float | None = None
+    high: float | None = None
+    step: int = 1
+    choices: Sequence[int] = ()
+    refused: bool = False
+
+    def fault(self, value: Value) -> str | None:
+        """The reason why a value is outside; None where it is inside, or no number."""
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return None
+        if self.low is not None and value < self.low:
+            return f"at least {self.low} is needed"
+        if self.high is not None and value > self.high:
+            return f"at most {self.high} is allowed"
+        if self.choices and value not in self.choices:
+            return f"one of {', '.join(map(str, self.choices))} is needed"
+        return None
+
+    def kept(self, value: Value) -> Value:
+        """The value that counts: the nearest end, the next lower choice, the next multiple of `step`."""
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return value
+        inside: int | float = value
+        if self.low is not None and inside < self.low:
+            inside = type(value)(self.low)
+        if self.high is not None and inside > self.high:
+            inside = type(value)(self.high)
+        if self.choices:
+            inside = max((one for one in self.choices if one <= inside), default=self.choices[0])
+        return inside if self.step == 1 else -(-inside // self.step) * self.step
+
+
+PORT = Limits(0, 65535, refused=True)
