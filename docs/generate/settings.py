@@ -105,7 +105,7 @@ def _row(field: Option, *, remote: bool = False) -> list[str | None]:
     return [code(metadata["key"]), _type(metadata), _default(field), while_it_runs, doc]
 
 
-def _type(metadata: dict[str, object]) -> str:
+def _type(metadata: dict[str, Any]) -> str:
     kind = metadata["type"]
     if isinstance(kind, type) and issubclass(kind, enum.Enum):
         return ", ".join(code(one.value) for one in kind)
