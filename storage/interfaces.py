@@ -11,7 +11,7 @@ flushing happens elsewhere, see `IMessageStore.when_flushed`.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 
 import attrs
 from zope.interface import Interface
@@ -246,7 +246,14 @@ class IMessageStore(Interface):
         """Store time of the queue's first readable message in ms; -1 where it has none."""
 
     def look_message(physical_offset: int) -> bytes | None:
-        """The stored record that begins there; None where none does."""
+        """The stored record that begins there; None where none is proved to.
+
+        Proof is the entry of the record's queue, or that the record was just put. Bytes in a body that look like a
+        record and name their own place are none. A record that no queue has is found by `walk_to_message` alone.
+        """
+
+    def walk_to_message(physical_offset: int) -> Generator[None, None, bytes | None]:
+        """The same by a walk from record to record, in steps of a few ms; the generator returns the record or None."""
 
     def query_message(topic: str, key: str, max_count: int, begin: int, end: int) -> QueryResult:
         """The newest visible records of a topic with a key, stored from `begin` to `end` ms (Apache: queryMessage).

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator
 
 from zope.interface import implementer
 
@@ -43,6 +43,7 @@ from twisted_mq.storage.interfaces import (
 from twisted_mq.storage.log.log_scan import LogScan
 from twisted_mq.storage.log.log_setup import make_commit_log
 from twisted_mq.storage.log.transient_pool import BufferedCommitLog
+from twisted_mq.storage.proved_records import ProvedRecords
 from twisted_mq.storage.queues.batch_queue_reader import BatchQueueReader
 from twisted_mq.storage.queues.queue_extension import BitMapOf, describe
 from twisted_mq.storage.queues.queue_table import QueueTable
@@ -112,6 +113,7 @@ class FileMessageStore:
         self._queues = QueueTable(config, self._allocate, self._described, self._is_batch_topic)
         self._checkpoint = Checkpoint(self._paths.checkpoint)
         self._reader = BatchQueueReader(config, self._log, self._monotonic)
+        self._records = ProvedRecords(self._log, self._queues, self._dispatcher)
         index = IndexService(self._paths.index, config.index_sizes, self._now_ms, self._allocate)
         self._index = IndexBuilder(self._log, index, enabled=config.message_index_enable)
         self.gate = Gate(Shut.NOT_STARTED)
@@ -379,8 +381,13 @@ class FileMessageStore:
         return self._reader.store_timestamp(queue, queue.min_offset) if queue is not None else -1
 
     def look_message(self, physical_offset: int) -> bytes | None:
-        """A copy of the record that begins there."""
-        record = self._log.record_at(physical_offset)
+        """A copy of the record that is proved to begin there."""
+        record = self._records.at(physical_offset)
+        return None if record is None else bytes(record)
+
+    def walk_to_message(self, physical_offset: int) -> Generator[None, None, bytes | None]:
+        """A copy of the record that the walk over its file reaches there."""
+        record = yield from self._records.walk_to(physical_offset)
         return None if record is None else bytes(record)
 
     def query_message(self, topic: str, key: str, max_count: int, begin: int, end: int) -> QueryResult:

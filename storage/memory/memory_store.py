@@ -7,7 +7,7 @@ Everything appended counts as flushed at once, or when `flush` is called if `hol
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 
 import attrs
 from zope.interface import implementer
@@ -420,7 +420,12 @@ class MemoryMessageStore:
         return self.store_timestamp(topic, queue_id, 0)
 
     def look_message(self, physical_offset: int) -> bytes | None:
-        """The record that begins there."""
+        """The record that begins there: nothing but a record has a place here."""
+        return self._records.get(physical_offset)
+
+    def walk_to_message(self, physical_offset: int) -> Generator[None, None, bytes | None]:
+        """The same."""
+        yield
         return self._records.get(physical_offset)
 
     def query_message(self, topic: str, key: str, max_count: int, begin: int, end: int) -> QueryResult:

@@ -1,0 +1,112 @@
+"""Proves that a record begins at a physical offset that a peer, or a file beside the log, names.
+
+A body may hold bytes that look like a record and name their own place. Such a place is no record's: no queue entry
+names it, and the walk over the file's records, each of which says where the next one begins, passes it by.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Generator
+from mmap import mmap
+
+from twisted_mq.protocol.errors import RecordError
+from twisted_mq.protocol.layouts.ordinary_records import pass_records
+from twisted_mq.protocol.layouts.queue_entry import ENTRY_FIELDS
+from twisted_mq.protocol.layouts.record import MAGICS, SMALLEST_RECORD, read_head, read_spans, unpack_place
+from twisted_mq.protocol.text.java import from_utf8
+from twisted_mq.storage.appending.dispatch import Dispatcher
+from twisted_mq.storage.files.mapped_file import MappedFile
+from twisted_mq.storage.log.commit_log import CommitLog
+from twisted_mq.storage.queues.queue_table import QueueTable
+
+STEP_BYTES = 2 << 20
+"""How much of the log one step of a walk passes: at most 8 ms, with the smallest records."""
+MOST_FILES_KNOWN = 64
+"""Files whose passed places are kept: where a walk came to, each `STEP_BYTES`."""
+
+
+class ProvedRecords:
+    """Finds records of one open store."""
+
+    def __init__(self, log: CommitLog, queues: QueueTable, dispatcher: Dispatcher) -> None:
+        self._log = log
+        self._queues = queues
+        self._dispatcher = dispatcher
+        self._passed: dict[int, list[int]] = {}
+
+    def at(self, offset: int) -> memoryview | None:
+        """The record at `offset`, where its queue's entry names this place or it waits to become visible; else None.
+
+        The log's first record and the first of a file need no entry. The cost is one entry, however long the log is.
+        """
+        record = self._log.record_at(offset)
+        if record is None or offset % self._log.file_size == 0 or offset == self._log.min_offset:
+            return record
+        return record if self._is_named(record, offset) or self._is_pending(offset) else None
+
+    def _is_named(self, record: memoryview, offset: int) -> bool:
+        try:
+            head = read_head(record)
+            spans = read_spans(record, 0, head)
+        except RecordError:
+            return False
+        queue = self._queues.get(from_utf8(record[spans.topic : spans.topic_end]), head.queue_id)
+        entry = queue.entry(head.queue_offset) if queue is not None else None
+        return entry is not None and entry[0] == offset
+
+    def _is_pending(self, offset: int) -> bool:
+        pending = self._dispatcher.pending
+        index = bisect_right(pending, offset, key=lambda one: one[1]) - 1
+        if index < 0:
+            return False
+        _, first, _, tags_code, _ = pending[index]
+        return offset == first or (isinstance(tags_code, list) and offset in tags_code[::ENTRY_FIELDS])
+
+    def walk_to(self, offset: int) -> Generator[None, None, memoryview | None]:
+        """Walk from the file's start to `offset`, with a pause after each step; returns the record, None if there is none.
+
+        For records that no queue has: those of a deleted topic, half messages of 3.x. A later walk begins where an
+        earlier one came to.
+        """
+        record = self.at(offset)
+        if record is not None or self._log.record_at(offset) is None:
+            return record
+        position = self._nearest_passed(offset)
+        while position < offset:
+            file = self._log.files.find(offset)
+            behind = position if file is None else _pass(file, position, offset)
+            if behind == position:
+                return None
+            position = behind
+            self._note(position)
+            yield
+        return self._log.record_at(offset)
+
+    def _nearest_passed(self, offset: int) -> int:
+        """The last place before `offset` that a walk is known to pass."""
+        first = offset - offset % self._log.file_size
+        passed = self._passed.setdefault(first, [first])
+        while passed[-1] > self._log.max_offset:
+            passed.pop()
+        while len(self._passed) > MOST_FILES_KNOWN:
+            del self._passed[next(iter(self._passed))]
+        return passed[bisect_right(passed, offset) - 1]
+
+    def _note(self, position: int) -> None:
+        passed = self._passed.get(position - position % self._log.file_size)
+        if passed is not None and position >= passed[-1] + STEP_BYTES // 2:
+            passed.append(position)
+
+
+def _pass(file: MappedFile, position: int, offset: int) -> int:
+    """Behind the records from `position` on, some `STEP_BYTES` of them, none beyond `offset`; `position` where none fits."""
+    base, data = file.first_offset, file.readable.obj
+    assert isinstance(data, mmap)
+    end = min(offset, position + STEP_BYTES) - base
+    behind = base + pass_records(data, base, position - base, end)
+    if behind > position:
+        return behind
+    size, magic, own_offset = unpack_place(data, position - base)
+    fits = magic in MAGICS and own_offset == position and SMALLEST_RECORD <= size <= offset - position
+    return position + size if fits else position
