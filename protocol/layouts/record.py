@@ -49,6 +49,7 @@ from twisted_mq.protocol.layouts.derive import (
     least_bytes,
 )
 from twisted_mq.protocol.layouts.host import IPV4_HOST_BYTES, IPV6_HOST_BYTES
+from twisted_mq.protocol.text.java import from_utf8
 
 MAGIC_V1 = -626843481
 MAGIC_V2 = -626843477
@@ -238,6 +239,15 @@ def read_spans(buffer: Buffer, offset: int, head: RecordHead) -> RecordSpans:
     return RecordSpans._make(
         span_values(buffer, offset, head.size, magic=head.magic, sys_flag=head.sys_flag, body_length=head.body_length)
     )
+
+
+def topic_of(record: Buffer) -> str | None:
+    """The topic of the record that begins the buffer; None where none does."""
+    try:
+        spans = read_spans(record, 0, read_head(record))
+    except RecordError:
+        return None
+    return from_utf8(record[spans.topic : spans.topic_end])
 
 
 def span_values(buffer: Buffer, offset: int, size: int, *, magic: int, sys_flag: int, body_length: int) -> list[int]:

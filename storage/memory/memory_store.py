@@ -424,8 +424,8 @@ class MemoryMessageStore:
         return self._records.get(physical_offset)
 
     def walk_to_message(self, physical_offset: int) -> Generator[None, None, bytes | None]:
-        """The same."""
-        yield
+        """The same, at once."""
+        yield from ()
         return self._records.get(physical_offset)
 
     def query_message(self, topic: str, key: str, max_count: int, begin: int, end: int) -> QueryResult:

@@ -122,10 +122,11 @@ def asked(
 ) -> Prepared:
     """A broker's channel for these reads, `before` already read. With `figures` as where they are shown (PROM)."""
     broker: Any = counted_broker(folder)
+    broker.access = access
     if figures:
         broker.statistics.measure(broker.clock.seconds)
     channel, transport = (
-        Channel(Traffic(request_table(broker, access), broker.clock, end_of_read=broker.dispatch)),
+        Channel(Traffic(request_table(broker), broker.clock, end_of_read=broker.dispatch)),
         LastWrite(),
     )
     channel.makeConnection(transport)  # type: ignore[no-untyped-call]

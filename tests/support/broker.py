@@ -108,7 +108,8 @@ class BrokerInMemory:
         )
         topics.add_startup_topics(self.options)
         groups.add_built_in_groups()
-        more: dict[str, Any] = {"advertised_ip": "127.0.0.2", "port": 20911, **(parts or {})}
+        access = access or NOBODY_IS_ASKED
+        more: dict[str, Any] = {"access": access, "advertised_ip": "127.0.0.2", "port": 20911, **(parts or {})}
         self.controller = BrokerController(
             options=self.options,
             clock=self.clock,
@@ -123,7 +124,7 @@ class BrokerInMemory:
             unique_keys=UniqueKeyMaker(pack_ip("127.0.0.2"), 7, self.now_ms),
             **more,
         )
-        self.processors = request_table(self.controller, access or NOBODY_IS_ASKED)
+        self.processors = request_table(self.controller)
         self.traffic = Traffic(
             self.processors,
             self.clock,
@@ -136,17 +137,17 @@ class BrokerInMemory:
     def now_ms(self) -> int:
         return int(self.clock.seconds() * 1000)
 
-    def connect(self) -> Peer:
-        """A client's connection."""
-        return Peer(self.traffic)
+    def connect(self, port: int = 52174) -> Peer:
+        """A client's connection, from that port of 127.0.0.1."""
+        return Peer(self.traffic, port)
 
 
 class Peer:
-    """A client at 127.0.0.1:52174 that sends frames by hand."""
+    """A client at 127.0.0.1 that sends frames by hand."""
 
-    def __init__(self, traffic: Traffic) -> None:
+    def __init__(self, traffic: Traffic, port: int) -> None:
         self.channel = Channel(traffic)
-        self.transport = StringTransport(peerAddress=_Address("127.0.0.1", 52174))
+        self.transport = StringTransport(peerAddress=_Address("127.0.0.1", port))
         self.channel.makeConnection(self.transport)
         self._decoder = FrameDecoder()
         self._opaque = 0
@@ -164,9 +165,13 @@ class Peer:
         self.transport.clear()
         return self._decoder.receive_data(data)
 
+    def ask_later(self, code: int, fields: dict[str, str] | None = None, body: bytes = b"", **more: Any) -> None:
+        """Send a request, whose answer is to be taken from `received`."""
+        self.send(RemotingCommand(code, body=body, language="JAVA", ext_fields=fields or {}, **more))
+
     def ask(self, code: int, fields: dict[str, str] | None = None, body: bytes = b"", **more: Any) -> RemotingCommand:
         """The answer to a request that is answered at once."""
-        self.send(RemotingCommand(code, body=body, language="JAVA", ext_fields=fields or {}, **more))
+        self.ask_later(code, fields, body, **more)
         (answer,) = self.received()
         return answer
 

@@ -12,7 +12,8 @@ from typing import Final, Protocol, TypeAlias
 
 from twisted.internet import defer
 
-from twisted_mq.protocol.requests.rights import BY_CODE
+from twisted_mq.access.resources import Resource
+from twisted_mq.protocol.requests.rights import BY_CODE, Action
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.signature import ACCESS_KEY, is_signed
 from twisted_mq.remoting.channel import Answer, Channel, Processor
@@ -53,6 +54,13 @@ class Check(Protocol):
 
     def secret(self, channel: Channel, command: RemotingCommand) -> str | None:
         """What the sender of a request that is allowed had to sign with; None for one that nobody has to sign."""
+
+    def check_resource(
+        self, channel: Channel, account: str | None, code: int, actions: tuple[Action, ...], resource: Resource
+    ) -> None:
+        """Raises BrokerError unless an account whose signature was checked may do one of `actions` with a resource that
+        the request of this code does not name itself.
+        """
 
 
 class Allowed(dict[Asked, object]):

@@ -50,7 +50,7 @@ class PlainAccess:
 
     def secret(self, channel: Channel, command: RemotingCommand) -> str | None:
         """The key of who asks; None for a listed address."""
-        account = self._account(channel.remote_address[0], command)
+        account = self._account(channel.remote_address[0], command.ext_fields.get(ACCESS_KEY))
         return None if account is None else account.secret_key
 
     def check(self, channel: Channel, command: RemotingCommand) -> defer.Deferred[None] | None:
@@ -63,8 +63,16 @@ class PlainAccess:
             )
             raise
 
+    def check_resource(
+        self, channel: Channel, account: str | None, code: int, actions: tuple[Action, ...], resource: Resource
+    ) -> None:
+        """Raises BrokerError (SYSTEM_ERROR)."""
+        found = self._account(channel.remote_address[0], account)
+        if found is not None and not found.admin:
+            _check_all(found, code, Rights(actions), [resource])
+
     def _check(self, source_ip: str, command: RemotingCommand) -> defer.Deferred[None] | None:
-        account = self._account(source_ip, command)
+        account = self._account(source_ip, command.ext_fields.get(ACCESS_KEY))
         if account is None:
             return None
         if not is_signed(command, account.secret_key):
@@ -73,12 +81,11 @@ class PlainAccess:
             return None
         return self.names.check_all(command, lambda rights, named: _check_all(account, command.code, rights, named))
 
-    def _account(self, source_ip: str, command: RemotingCommand) -> PlainAccount | None:
+    def _account(self, source_ip: str, access_key: str | None) -> PlainAccount | None:
         """Whose signature and permissions count; None for a listed address."""
         known = self.files.accounts
         if known.white_list and is_listed(source_ip, known.white_list):
             return None
-        access_key = command.ext_fields.get(ACCESS_KEY)
         if access_key is None:
             raise refused("No accessKey is configured")
         account = known.accounts.get(access_key)

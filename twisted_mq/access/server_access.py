@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import attrs
 
+from twisted_mq.access import resources
 from twisted_mq.access.accounts import Accounts
 from twisted_mq.access.guard import Check
 from twisted_mq.access.migration import migrate
@@ -15,6 +16,7 @@ from twisted_mq.access.plain_access import PlainAccess
 from twisted_mq.access.plain_files import LOOK_SECONDS as LOOK_SECONDS
 from twisted_mq.access.plain_files import PlainFiles
 from twisted_mq.access.requests import AccountRequests
+from twisted_mq.access.resources import Resource
 from twisted_mq.access.secrets import first_user, inner_credentials
 from twisted_mq.access.user_access import Remembered, UserAccess
 from twisted_mq.config.access_options import AccessOptions
@@ -23,9 +25,12 @@ from twisted_mq.extras import require
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import UserInfo
 from twisted_mq.protocol.codes import RequestCode
-from twisted_mq.protocol.wire.signature import Credentials
+from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.requests.rights import Action
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.signature import ACCESS_KEY, Credentials
 from twisted_mq.reactor_threads import InThread
-from twisted_mq.remoting.channel import Processor
+from twisted_mq.remoting.channel import Channel, Processor
 from twisted_mq.storage.tables.access_table import AccessTable
 
 log = Logger()
@@ -78,6 +83,30 @@ class ServerAccess:
     accounts: Accounts | None = None
     plain: PlainFiles | None = None
     credentials: Credentials | None = None
+
+    def check_topic(self, channel: Channel, command: RemotingCommand, actions: tuple[Action, ...], topic: str) -> None:
+        """Raises BrokerError unless who sent the request may do one of `actions` with a topic that it does not name."""
+        self._check(channel, command.ext_fields.get(ACCESS_KEY), command.code, actions, resources.topic(topic))
+
+    def check_group(self, channel: Channel, command: RemotingCommand, actions: tuple[Action, ...], group: str) -> None:
+        """The same for a group."""
+        self._check(channel, command.ext_fields.get(ACCESS_KEY), command.code, actions, resources.group(group))
+
+    def may_publish(self, channel: Channel, account: str | None, *named: Resource) -> bool:
+        """Whether a client that was connected with that account's signature may publish to all of these, by the rights of
+        now."""
+        try:
+            for resource in named:
+                self._check(channel, account, RequestCode.END_TRANSACTION, (Action.PUB,), resource)
+        except BrokerError:
+            return False
+        return True
+
+    def _check(
+        self, channel: Channel, account: str | None, code: int, actions: tuple[Action, ...], resource: Resource
+    ) -> None:
+        for check in self.checks:
+            check.check_resource(channel, account, code, actions, resource)
 
     @property
     def processors(self) -> dict[RequestCode, Processor]:

@@ -19,7 +19,7 @@ from twisted_mq.access.resources import Resource
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import UserInfo
 from twisted_mq.protocol.errors import BrokerError, ProtocolError
-from twisted_mq.protocol.requests.rights import Rights
+from twisted_mq.protocol.requests.rights import Action, Rights
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.signature import ACCESS_KEY, is_signed
 from twisted_mq.remoting.channel import Channel
@@ -108,6 +108,16 @@ class UserAccess:
             if isinstance(error, BrokerError):
                 raise
             raise refused("parse authorization context error.") from error
+
+    def check_resource(
+        self, channel: Channel, account: str | None, code: int, actions: tuple[Action, ...], resource: Resource
+    ) -> None:
+        """Raises BrokerError (NO_PERMISSION)."""
+        if not self.authorizes or code in self.not_authorized:
+            return
+        name = account or ""
+        if self._user(name).user_type != SUPER:
+            self._authorize(channel, name, Rights(actions), [resource])
 
     def _authenticate(self, channel: Channel, command: RemotingCommand, name: str) -> None:
         try:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import attrs
 from twisted.internet import defer, interfaces
 
+from twisted_mq.access.server_access import NOBODY_IS_ASKED, ServerAccess
 from twisted_mq.broker.clients.consumer_figures import ConsumerFigures
 from twisted_mq.broker.clients.consumer_manager import ConsumerManager
 from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
@@ -74,6 +75,7 @@ class BrokerController:
     advertised_ip: str
     port: int
     unique_keys: UniqueKeyMaker
+    access: ServerAccess = NOBODY_IS_ASKED
     ha_address: str = ""
     route_cache: RouteCache | None = None
     clean: bool = False

@@ -165,6 +165,24 @@ class BrokerOptions(MetricsOptions):
     auto_message_version_on_topic_len: bool = option(
         "autoMessageVersionOnTopicLen", True, "longer topic names are stored as message version 2", has_effect=False
     )
+    transaction_members_only: bool = option(
+        "transactionMembersOnly",
+        True,
+        "a transaction is ended by the connection that sent its half message, or by one that is registered as a producer"
+        " of its group; ours",
+    )
+    producer_group_rights_enable: bool = option(
+        "producerGroupRightsEnable",
+        True,
+        "under access control only those who may publish as a producer group (Pub on Group:NAME) are asked about"
+        " transactions that another connection began, and end them; ours",
+    )
+    record_rights_enable: bool = option(
+        "recordRightsEnable",
+        True,
+        "under access control a request that names a message by its place in the log needs the right on the message's own"
+        " topic; ours",
+    )
     reject_transaction_message: bool = option(
         "rejectTransactionMessage", False, "transactional sends are refused", remote=True
     )

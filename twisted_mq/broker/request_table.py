@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Protocol
 
 from twisted_mq.access.guard import guarded
-from twisted_mq.access.server_access import NOBODY_IS_ASKED, ServerAccess
 from twisted_mq.broker.controller import BrokerController
 from twisted_mq.broker.ha.slave_refusals import refuse_on_slave
+from twisted_mq.broker.named_records import NamedRecords
 from twisted_mq.broker.processors.admin_absent_parts import AdminAbsentPartsProcessor
 from twisted_mq.broker.processors.admin_cleaning import AdminCleaningProcessor
 from twisted_mq.broker.processors.admin_clients import AdminClientsProcessor
@@ -51,8 +51,9 @@ class RequestProcessor(Protocol):
     def processors(self) -> Mapping[RequestCode, Processor]: ...
 
 
-def request_table(broker: BrokerController, access: ServerAccess = NOBODY_IS_ASKED) -> dict[int, Processor]:
+def request_table(broker: BrokerController) -> dict[int, Processor]:
     """All requests that a broker serves, by their codes, each behind what it is asked first. The broker is complete."""
+    access = broker.access
     table = serving_table("broker", *(one.processors for one in _processors(broker)), access.processors)
     table = broker.statistics.creations.timed(table, broker.clock.seconds)
     if broker.is_slave:
@@ -74,11 +75,12 @@ def _processors(broker: BrokerController) -> Iterator[RequestProcessor]:
     options, store, topics, groups, offsets = broker.options, broker.store, broker.topics, broker.groups, broker.offsets
     consumers, producers = broker.consumers, broker.producers
     checks = SendChecks(options, broker.now_ms, topics, broker.advertised_ip, broker.known)
+    records = NamedRecords(broker)
     answers = SendAnswers(broker.store_host, options.region_id, trace_on=options.trace_on)
     yield SendMessageProcessor(broker, checks, answers)
-    yield SendBackProcessor(broker)
+    yield SendBackProcessor(broker, records)
     yield RecallMessageProcessor(broker)
-    yield EndTransactionProcessor(options, broker.now_ms, broker.transactions, broker.durability, broker.statistics)
+    yield EndTransactionProcessor(broker)
     yield ReplyMessageProcessor(broker, checks, answers)
     yield PullMessageProcessor(broker)
     yield PopMessageProcessor(broker, broker.pop.reader)
@@ -137,7 +139,7 @@ def _processors(broker: BrokerController) -> Iterator[RequestProcessor]:
         broker.address,
         broker.long_answers,
     )
-    yield AdminClientsProcessor(options, store, topics, groups, consumers, producers)
+    yield AdminClientsProcessor(options, topics, groups, consumers, producers, records)
     yield AdminOffsetsProcessor(options, store, topics, groups, offsets, consumers, broker.polling, broker.long_answers)
     yield AdminConfigProcessor(
         options, broker.now_ms, broker.configure_store, topics, groups, broker.advertised_ip, broker.port, broker.ha
@@ -146,6 +148,6 @@ def _processors(broker: BrokerController) -> Iterator[RequestProcessor]:
     yield AdminColdDataProcessor(broker.cold_reads, options, broker.configure_store)
     yield AdminCleaningProcessor(store, topics, broker.turns)
     yield BrokerStatsProcessor(options, broker.statistics)
-    yield QueryMessagesProcessor(options, store, consumers)
+    yield QueryMessagesProcessor(options, store, consumers, records)
     yield RuntimeInfoProcessor(broker)
     yield ReplicationProcessor(options, broker.waiting, broker.tables.request_modes, broker.ha, broker.address)

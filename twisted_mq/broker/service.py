@@ -16,7 +16,7 @@ from twisted.application import service
 from twisted.internet import defer, interfaces, protocol, threads
 from twisted.python import failure
 
-from twisted_mq.access.server_access import LOOK_SECONDS, NOBODY_IS_ASKED, ServerAccess, server_access
+from twisted_mq.access.server_access import LOOK_SECONDS, ServerAccess, server_access
 from twisted_mq.broker.advertised_address import address_warning, advertised_ip
 from twisted_mq.broker.clients.consumer_figures import ASK_SECONDS
 from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
@@ -230,6 +230,7 @@ class BrokerService(service.Service):
             tables=BrokerTables.load(folder),
             advertised_ip=ip,
             port=self.port,
+            access=access,
             unique_keys=UniqueKeyMaker(pack_ip(ip), self._machine.process_id(), now_ms),
             ha_address=ha_address,
             route_cache=cache,
@@ -281,7 +282,7 @@ class BrokerService(service.Service):
 
     def _listen(self, undo: contextlib.ExitStack) -> None:
         controller = self.controller
-        self.processors = request_table(controller, self._access or NOBODY_IS_ASKED)
+        self.processors = request_table(controller)
         traffic = Traffic(
             self.processors,
             self._reactor,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
+
 import attrs
 
 from twisted_mq.remoting.channel import Channel
@@ -19,6 +22,8 @@ class ClientChannelInfo:
     language: str
     version: int
     last_update_ms: int
+    account: str | None = None
+    """Whose signature the last heartbeat had."""
 
 
 class ProducerManager:
@@ -61,11 +66,19 @@ class ProducerManager:
         """The connection of a client's producers (Apache: findChannel)."""
         return self._by_client_id.get(client_id)
 
-    def available_channel(self, group: str) -> Channel | None:
-        """A connection of the group, each time the next one (Apache: getAvailableChannel)."""
-        channels = [channel for channel in self.groups.get(group, ()) if channel.connected_now]
+    def is_member(self, group: str, channel: Channel) -> bool:
+        """Whether a connection is registered as a producer of the group."""
+        return channel in self.groups.get(group, ())
+
+    def available_channel(
+        self, group: str, may: Callable[[ClientChannelInfo], bool] = lambda client: True
+    ) -> Channel | None:
+        """A connection of the group that may be asked, each time the next one (Apache: getAvailableChannel)."""
+        clients = [client for client in self.groups.get(group, {}).values() if client.channel.connected_now]
         self._asked += 1
-        return channels[self._asked % len(channels)] if channels else None
+        first = self._asked % len(clients) if clients else 0
+        in_turn = itertools.chain(clients[first:], clients[:first])
+        return next((client.channel for client in in_turn if may(client)), None)
 
     def _drop(self, group: str, channel: Channel) -> None:
         clients = self.groups.get(group)

@@ -13,6 +13,7 @@ from twisted_mq.broker.clients.client_requests import call_consumer, consumer_st
 from twisted_mq.broker.clients.consumer_manager import ConsumerManager
 from twisted_mq.broker.clients.producer_manager import ClientChannelInfo, ProducerManager
 from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
+from twisted_mq.broker.named_records import NamedRecords
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.protocol.bodies import (
@@ -34,10 +35,10 @@ from twisted_mq.protocol.headers import (
     GetProducerConnectionListRequestHeader,
 )
 from twisted_mq.protocol.layouts.message_id import MessageIdError, decode_offset_message_id
+from twisted_mq.protocol.requests.rights import Action
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header
 from twisted_mq.remoting.channel import Answer, Channel
-from twisted_mq.storage.interfaces import IMessageStore
 
 
 class AdminClientsProcessor:
@@ -46,18 +47,18 @@ class AdminClientsProcessor:
     def __init__(
         self,
         options: BrokerOptions,
-        store: IMessageStore,
         topics: TopicConfigManager,
         groups: SubscriptionGroupManager,
         consumers: ConsumerManager,
         producers: ProducerManager,
+        records: NamedRecords,
     ) -> None:
         self._options = options
-        self._store = store
         self._topics = topics
         self._groups = groups
         self._consumers = consumers
         self._producers = producers
+        self._records = records
         self.processors = {
             RequestCode.GET_CONSUMER_CONNECTION_LIST: self.consumer_connections,
             RequestCode.GET_PRODUCER_CONNECTION_LIST: self.producer_connections,
@@ -120,6 +121,17 @@ class AdminClientsProcessor:
         """Have a consumer consume one stored message now; its answer says how that went."""
         header = decode_header(ConsumeMessageDirectlyResultRequestHeader, command)
         online_client(self._consumers, header.consumer_group, header.client_id)
+        try:
+            offset = decode_offset_message_id(header.msg_id or "")[2]
+        except MessageIdError as error:
+            raise BrokerError(ResponseCode.SYSTEM_ERROR, f"msgId: {error}") from error
+        return self._records.answer(
+            channel, command, offset, lambda record, _: self._hand_on(command, header, record), actions=(Action.SUB,)
+        )
+
+    def _hand_on(
+        self, command: RemotingCommand, header: ConsumeMessageDirectlyResultRequestHeader, record: bytes
+    ) -> Answer:
         fields = {**command.ext_fields, "brokerName": self._options.broker_name}
         topic = self._topics.get(header.topic) if header.topic else None
         if topic is not None:
@@ -127,20 +139,9 @@ class AdminClientsProcessor:
         group = self._groups.find(header.consumer_group)
         if group is not None:
             fields["groupSysFlag"] = str(group.group_sys_flag)
-        passed_on = RemotingCommand.request(command.code, fields, self._record(header.msg_id))
+        passed_on = RemotingCommand.request(command.code, fields, record)
         passed_on.opaque, passed_on.serialize_type = command.opaque, command.serialize_type
         return defer.ensureDeferred(call_consumer(self._consumers, passed_on, header.consumer_group, header.client_id))
-
-    def _record(self, message_id: str | None) -> bytes:
-        """The stored message of an offset id. Raises BrokerError."""
-        try:
-            offset = decode_offset_message_id(message_id or "")[2]
-        except MessageIdError as error:
-            raise BrokerError(ResponseCode.SYSTEM_ERROR, f"msgId: {error}") from error
-        record = self._store.look_message(offset)
-        if record is None:
-            raise BrokerError(ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {offset}")
-        return record
 
 
 def connections(clients: Iterable[ClientChannelInfo]) -> list[Connection]:

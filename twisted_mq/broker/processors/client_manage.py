@@ -28,6 +28,7 @@ from twisted_mq.protocol.messages.subscription import is_tag_type
 from twisted_mq.protocol.names.validation import retry_topic
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header
+from twisted_mq.protocol.wire.signature import ACCESS_KEY
 from twisted_mq.remoting.channel import Answer, Channel
 from twisted_mq.turns import Turns, Work
 
@@ -78,7 +79,8 @@ class ClientManageProcessor:
         return self._bodies.read(HeartbeatData, command, lambda data: self._heartbeat(channel, command, data))
 
     def _heartbeat(self, channel: Channel, command: RemotingCommand, data: HeartbeatData) -> Answer:
-        client = ClientChannelInfo(channel, data.client_id, command.language, command.version, self._now_ms())
+        account = command.ext_fields.get(ACCESS_KEY)
+        client = ClientChannelInfo(channel, data.client_id, command.language, command.version, self._now_ms(), account)
         answer: RemotingCommand | Deferred[RemotingCommand]
         answer = self._turns.run(("heartbeat", channel), self._registered(command, data, client))
         return answer

@@ -6,12 +6,13 @@ Apache: EndTransactionProcessor, AdminBrokerProcessor.resumeCheckHalfMessage.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 from twisted_mq.broker.ha.durability import Durability
-from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
 from twisted_mq.broker.stored_message import StoredMessage
 from twisted_mq.broker.transaction.half_messages import has_immunity, immunity_ms
+from twisted_mq.broker.transaction.members import MemberParts, TransactionMembers
 from twisted_mq.broker.transaction.transaction_service import TransactionService
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
@@ -19,10 +20,20 @@ from twisted_mq.protocol.errors import BrokerError, ProtocolError
 from twisted_mq.protocol.flags import MessageSysFlag
 from twisted_mq.protocol.headers import EndTransactionRequestHeader, ResumeCheckHalfMessageRequestHeader
 from twisted_mq.protocol.layouts.message_id import decode_offset_message_id
+from twisted_mq.protocol.requests.rights import Action
 from twisted_mq.protocol.text.properties import PROPERTY_PRODUCER_GROUP, PROPERTY_REAL_TOPIC
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header, fast_header
 from twisted_mq.remoting.channel import Answer, Channel
+
+
+class EndParts(MemberParts, Protocol):
+    """The broker whose transactions are ended."""
+
+    now_ms: Callable[[], int]
+    transactions: TransactionService
+    durability: Durability
+    statistics: BrokerStatistics
 
 
 class EndTransactionProcessor:
@@ -30,19 +41,14 @@ class EndTransactionProcessor:
 
     log = Logger()
 
-    def __init__(
-        self,
-        options: BrokerOptions,
-        now_ms: Callable[[], int],
-        transactions: TransactionService,
-        durability: Durability,
-        statistics: BrokerStatistics,
-    ) -> None:
-        self._options = options
-        self._now_ms = now_ms
-        self._transactions = transactions
-        self._durability = durability
-        self._statistics = statistics
+    def __init__(self, broker: EndParts) -> None:
+        self._broker = broker
+        self._options = broker.options
+        self._now_ms = broker.now_ms
+        self._transactions = broker.transactions
+        self._durability = broker.durability
+        self._statistics = broker.statistics
+        self._members = TransactionMembers(broker)
         self._read = fast_header(EndTransactionRequestHeader)
         self.processors = {
             RequestCode.END_TRANSACTION: self.end_transaction,
@@ -62,8 +68,9 @@ class EndTransactionProcessor:
             return None
         transactions = self._transactions
         half = transactions.find(header.commit_log_offset)
-        self._check_time(header, half)
         self._check_identity(header, half)
+        self._members.check(channel, command, half)
+        self._check_time(header, half)
         topic = half.properties.get(PROPERTY_REAL_TOPIC, "")
         if header.commit_or_rollback == MessageSysFlag.TRANSACTION_COMMIT_TYPE:
             transactions.commit(half)
@@ -99,5 +106,9 @@ class EndTransactionProcessor:
             offset = decode_offset_message_id(header.msg_id or "")[2]
         except ProtocolError as error:
             raise BrokerError(ResponseCode.SYSTEM_ERROR, f"msgId {header.msg_id!r} is no offset id") from error
-        self._transactions.resume(offset)
+        half = self._transactions.given_up(offset)
+        if self._options.record_rights_enable:
+            topic = half.properties.get(PROPERTY_REAL_TOPIC, "")
+            self._broker.access.check_topic(channel, command, (Action.UPDATE,), topic)
+        self._transactions.resume(half)
         return self._durability.acknowledged(command.answer())

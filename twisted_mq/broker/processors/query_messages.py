@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from twisted_mq.broker.clients.consumer_manager import ConsumerManager
+from twisted_mq.broker.named_records import NamedRecords
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.protocol.bodies import ConsumeQueueData, QueryConsumeQueueResponseBody, encode_body
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
@@ -13,6 +14,7 @@ from twisted_mq.protocol.headers import (
     QueryMessageResponseHeader,
     ViewMessageRequestHeader,
 )
+from twisted_mq.protocol.layouts.record import topic_of
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header, encode_header
 from twisted_mq.remoting.channel import Answer, Channel
@@ -28,10 +30,13 @@ MOST_ENTRIES = 10_000
 class QueryMessagesProcessor:
     """Reads single records and entries; changes nothing."""
 
-    def __init__(self, options: BrokerOptions, store: IMessageStore, consumers: ConsumerManager) -> None:
+    def __init__(
+        self, options: BrokerOptions, store: IMessageStore, consumers: ConsumerManager, records: NamedRecords
+    ) -> None:
         self._options = options
         self._store = store
         self._consumers = consumers
+        self._records = records
         self.processors = {
             RequestCode.QUERY_MESSAGE: self.query_message,
             RequestCode.VIEW_MESSAGE_BY_ID: self.view_message,
@@ -41,8 +46,8 @@ class QueryMessagesProcessor:
     def query_message(self, channel: Channel, command: RemotingCommand) -> Answer:
         """The records of a key, back to back; QUERY_NOT_FOUND without one.
 
-        A search by unique key asks for no number of its own: the store's default counts. Records whose key only has
-        the same hash are among them; clients leave those out.
+        A search by unique key asks for no number of its own: the store's default counts. Records of the topic whose key
+        only has the same hash are among them; clients leave those out. Records of other topics are never among them.
         """
         header = decode_header(QueryMessageRequestHeader, command)
         most = header.max_num
@@ -55,17 +60,17 @@ class QueryMessagesProcessor:
                 index_last_update_phyoffset=found.index_last_update_physical_offset,
             )
         )
-        if not found.records:
+        records = [record for record in found.records if topic_of(record) == header.topic]
+        if not records:
             return command.answer(ResponseCode.QUERY_NOT_FOUND, NOT_FOUND, fields)
-        return command.answer(ext_fields=fields, body=b"".join(found.records))
+        return command.answer(ext_fields=fields, body=b"".join(records))
 
     def view_message(self, channel: Channel, command: RemotingCommand) -> Answer:
         """The stored record at a physical offset; SYSTEM_ERROR where none begins there."""
         offset = decode_header(ViewMessageRequestHeader, command).offset
-        record = self._store.look_message(offset)
-        if record is None:
-            raise BrokerError(ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {offset}")
-        return command.answer(body=record)
+        return self._records.answer(
+            channel, command, offset, lambda record, _: command.answer(body=record), brokers_own=True
+        )
 
     def consume_queue(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Entries of a queue from an offset on; where a group is named, also what it subscribed to."""

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
 from twisted_mq.broker.ha.durability import Durability
+from twisted_mq.broker.named_records import NamedRecords
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.schedule.postpone import Postponement, PostponeRefused
 from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
@@ -19,11 +20,12 @@ from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import SubscriptionGroupConfig
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
-from twisted_mq.protocol.errors import BrokerError, RecordError
+from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.flags import PERM_WRITE
 from twisted_mq.protocol.headers import ConsumerSendMsgBackRequestHeader
 from twisted_mq.protocol.names.validation import retry_topic
 from twisted_mq.protocol.remarks import REJECTED
+from twisted_mq.protocol.requests.rights import Action
 from twisted_mq.protocol.text.properties import (
     PROPERTY_DELAY_TIME_LEVEL,
     PROPERTY_ORIGIN_MESSAGE_ID,
@@ -58,8 +60,9 @@ class SendBackProcessor:
 
     log = Logger()
 
-    def __init__(self, broker: SendBackParts) -> None:
+    def __init__(self, broker: SendBackParts, records: NamedRecords) -> None:
         self._broker = broker
+        self._records = records
         self.processors = {RequestCode.CONSUMER_SEND_MSG_BACK: self.send_back}
 
     def send_back(self, channel: Channel, command: RemotingCommand) -> Answer:
@@ -73,7 +76,23 @@ class SendBackProcessor:
         if group.retry_queue_nums <= 0:
             return command.answer()
         topic = self._retry_topic(header, group)
-        stored = self._stored(header.offset)
+        return self._records.answer(
+            channel,
+            command,
+            header.offset,
+            lambda _, stored: self._give_back(command, header, group, topic, stored),
+            actions=(Action.SUB,),
+            missing="look message by offset failed",
+        )
+
+    def _give_back(
+        self,
+        command: RemotingCommand,
+        header: ConsumerSendMsgBackRequestHeader,
+        group: SubscriptionGroupConfig,
+        topic: str,
+        stored: StoredMessage,
+    ) -> Answer:
         reconsumed = stored.head.reconsume_times
         dead = reconsumed >= most_times(group, command.version, header.max_reconsume_times) or header.delay_level < 0
         if dead:
@@ -103,17 +122,6 @@ class SendBackProcessor:
         if not config.perm & PERM_WRITE:
             raise BrokerError(ResponseCode.NO_PERMISSION, f"the topic[{topic}] sending message is forbidden")
         return topic
-
-    def _stored(self, offset: int) -> StoredMessage:
-        record = self._broker.store.look_message(offset)
-        try:
-            if record is not None:
-                return StoredMessage.read(record)
-        except RecordError as error:
-            self.log.error(
-                "message given back cannot be read: offset={offset} error={error}", offset=offset, error=error
-            )
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, f"look message by offset failed, {offset}")
 
     @staticmethod
     def _again(stored: StoredMessage, topic: str, queue_id: int, *, level: int) -> InnerMessage:

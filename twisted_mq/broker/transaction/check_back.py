@@ -5,9 +5,9 @@ Apache: AbstractTransactionalMessageCheckListener, Broker2Client.
 
 from __future__ import annotations
 
-from twisted_mq.broker.clients.producer_manager import ProducerManager
 from twisted_mq.broker.stored_message import StoredMessage
 from twisted_mq.broker.transaction.half_messages import check_body
+from twisted_mq.broker.transaction.members import TransactionMembers
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.headers import CheckTransactionStateRequestHeader
@@ -21,17 +21,17 @@ from twisted_mq.storage.interfaces import PutResult
 _log = Logger()
 
 
-def check_back(producers: ProducerManager, broker_name: str, half: StoredMessage, renewed: PutResult) -> bool:
-    """Ask one live producer of the message's group, each time the next; False where there is none.
+def check_back(members: TransactionMembers, broker_name: str, half: StoredMessage, renewed: PutResult) -> bool:
+    """Ask one live producer that may know of the message, each time the next; False where there is none.
 
     `renewed` is where the half message is now; a producer answers with these offsets.
     """
     group = half.properties.get(PROPERTY_PRODUCER_GROUP, "")
     unique_key = half.properties.get(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX)
-    channel = producers.available_channel(group)
+    channel = members.to_ask(half)
     if channel is None:
         _log.warn(
-            "transaction not asked about, no producer of its group is there: group={group} key={key}",
+            "transaction not asked about, no producer of its group that may be asked is connected: group={group} key={key}",
             group=group, key=unique_key,
         )  # fmt: skip
         return False

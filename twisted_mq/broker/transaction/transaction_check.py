@@ -13,8 +13,6 @@ from typing import Protocol
 from twisted.internet import defer
 
 from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
-from twisted_mq.broker.clients.producer_manager import ProducerManager
-from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.stored_message import StoredMessage
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.broker.transaction.check_back import check_back
@@ -28,6 +26,7 @@ from twisted_mq.broker.transaction.half_messages import (
     left_in_peace,
 )
 from twisted_mq.broker.transaction.half_queue import HalfQueue
+from twisted_mq.broker.transaction.members import MemberParts, TransactionMembers
 from twisted_mq.broker.transaction.operations import OperationError, listed_halves
 from twisted_mq.broker.transaction.transaction_metrics import TransactionMetrics
 from twisted_mq.logs import Logger
@@ -42,15 +41,13 @@ _END = (GetStatus.NO_MESSAGE_IN_QUEUE, GetStatus.OFFSET_OVERFLOW_ONE)
 _HOUR_MS = 3_600_000
 
 
-class CheckParts(Protocol):
+class CheckParts(MemberParts, Protocol):
     """The broker whose half messages are checked."""
 
-    options: BrokerOptions
     now_ms: Callable[[], int]
     store: IMessageStore
     topics: TopicConfigManager
     offsets: ConsumerOffsetManager
-    producers: ProducerManager
 
     def flushed(self, offset: int) -> defer.Deferred[bool]: ...
 
@@ -67,6 +64,7 @@ class TransactionCheck:
         self._broker = broker
         self._metrics = metrics
         self._ended = ended
+        self._members = TransactionMembers(broker)
         self.queues: dict[int, HalfQueue] = {}
 
     def queue(self, queue_id: int) -> HalfQueue:
@@ -167,7 +165,7 @@ class TransactionCheck:
             return False
         renewed = self._renew(queue, head.queue_offset, checked_again(half))
         if renewed is not None:
-            check_back(self._broker.producers, options.broker_name, half, renewed)
+            check_back(self._members, options.broker_name, half, renewed)
         return renewed is not None
 
     def _renew(self, queue: HalfQueue, offset: int, message: InnerMessage) -> PutResult | None:

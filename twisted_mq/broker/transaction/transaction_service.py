@@ -137,11 +137,15 @@ class TransactionService:
         self._operations.add(queue.queue_id, queue.end(half.head.queue_offset))
         self.metrics.add(half.properties.get(PROPERTY_REAL_TOPIC, ""), -1)
 
-    def resume(self, physical_offset: int) -> None:
-        """Check a message that was given up from the beginning. Raises BrokerError."""
+    def given_up(self, physical_offset: int) -> StoredMessage:
+        """The message at a place in the log that was given up. Raises BrokerError where there is none."""
         half = self._look(physical_offset)
         if half is None or half.topic != CHECK_MAX_TIME_TOPIC:
             raise BrokerError(ResponseCode.SYSTEM_ERROR, f"no message of {CHECK_MAX_TIME_TOPIC} has this id")
+        return half
+
+    def resume(self, half: StoredMessage) -> None:
+        """Check a message that was given up from the beginning. Raises BrokerError."""
         half.properties[PROPERTY_TRANSACTION_CHECK_TIMES] = "0"
         message = half.copy_to(HALF_TOPIC, 0)
         if self._broker.store.put_message(message).status is not PutStatus.PUT_OK:

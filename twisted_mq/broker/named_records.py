@@ -1,0 +1,102 @@
+"""Finds the stored record that a request names by its place, and asks for the right on the record's own topic.
+
+The place is proved first: see `IMessageStore.look_message`. What the request says of the topic counts for nothing here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from twisted.internet import defer
+
+from twisted_mq.access.server_access import ServerAccess
+from twisted_mq.broker.options import BrokerOptions
+from twisted_mq.broker.stored_message import StoredMessage
+from twisted_mq.logs import Logger
+from twisted_mq.protocol.codes import ResponseCode
+from twisted_mq.protocol.errors import BrokerError, RecordError
+from twisted_mq.protocol.names.system_topics import is_brokers_own
+from twisted_mq.protocol.requests.rights import Action
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.remoting.channel import Answer, Channel
+from twisted_mq.storage.interfaces import IMessageStore
+from twisted_mq.turns import Turns
+
+READ = (Action.SUB, Action.GET)
+"""One of them is needed to see a message."""
+
+Make = Callable[[bytes, StoredMessage], Answer]
+"""Makes the answer from a record and its parts."""
+
+
+class RecordParts(Protocol):
+    """The broker whose records are named."""
+
+    options: BrokerOptions
+    store: IMessageStore
+    turns: Turns
+    access: ServerAccess
+
+    def dispatch(self) -> bool: ...
+
+
+class NamedRecords:
+    """Serves the requests of one broker that name a record. A walk through the log is one at a time."""
+
+    log = Logger()
+
+    def __init__(self, broker: RecordParts) -> None:
+        self._broker = broker
+
+    def answer(
+        self,
+        channel: Channel,
+        command: RemotingCommand,
+        physical_offset: int,
+        make: Make,
+        *,
+        actions: tuple[Action, ...] = READ,
+        missing: str = "can not find message by the offset",
+        brokers_own: bool = False,
+    ) -> Answer:
+        """What `make` answers, now or when a walk has found the record. Raises, or fails with, BrokerError.
+
+        One of `actions` is needed on the record's topic; messages of the broker's own topics need `brokers_own`.
+        """
+
+        def decide(record: bytes | None) -> Answer:
+            stored = self._read(record, physical_offset)
+            if record is None or stored is None:
+                raise BrokerError(ResponseCode.SYSTEM_ERROR, f"{missing}, {physical_offset}")
+            if not brokers_own and is_brokers_own(stored.topic):
+                remark = f"offset {physical_offset}: messages of topic {stored.topic} are for the broker alone"
+                raise BrokerError(ResponseCode.NO_PERMISSION, remark)
+            if self._broker.options.record_rights_enable:
+                self._broker.access.check_topic(channel, command, actions, stored.topic)
+            return make(record, stored)
+
+        found = self._find(physical_offset)
+        if not isinstance(found, defer.Deferred):
+            return decide(found)
+        later: defer.Deferred[object] = found.addCallback(decide).addCallback(self._shown)
+        return later  # type: ignore[return-value]  # what `decide` answers, now inside a Deferred
+
+    def _shown(self, answer: object) -> object:
+        """Behind a walk no end of a read follows that makes visible what was stored."""
+        self._broker.dispatch()
+        return answer
+
+    def _find(self, physical_offset: int) -> bytes | defer.Deferred[bytes | None] | None:
+        store = self._broker.store
+        record = store.look_message(physical_offset)
+        if record is not None:
+            return record
+        return self._broker.turns.run("walk to a record", store.walk_to_message(physical_offset))
+
+    def _read(self, record: bytes | None, physical_offset: int) -> StoredMessage | None:
+        try:
+            return None if record is None else StoredMessage.read(record)
+        except RecordError as error:
+            self.log.error("record cannot be read: offset={offset} error={e}", offset=physical_offset, e=error)
+            return None

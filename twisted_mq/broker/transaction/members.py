@@ -1,0 +1,77 @@
+"""Who may end a transaction, and who is asked about it: the connection that sent the half message, and its group's members.
+
+A half message tells the address that it was sent from. Anybody may register as a producer of any group, so that under
+access control a member needs the right to publish to the message's topic, and as its group.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from twisted_mq.access import resources
+from twisted_mq.access.server_access import ServerAccess
+from twisted_mq.broker.clients.producer_manager import ClientChannelInfo, ProducerManager
+from twisted_mq.broker.options import BrokerOptions
+from twisted_mq.broker.stored_message import StoredMessage
+from twisted_mq.protocol.codes import ResponseCode
+from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.requests.rights import Action
+from twisted_mq.protocol.text.properties import PROPERTY_PRODUCER_GROUP, PROPERTY_REAL_TOPIC
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.remoting.channel import Channel
+
+PUBLISH = (Action.PUB,)
+
+
+class MemberParts(Protocol):
+    """The broker whose transactions these are."""
+
+    options: BrokerOptions
+    access: ServerAccess
+    producers: ProducerManager
+
+
+class TransactionMembers:
+    """The members of one broker's transactions."""
+
+    def __init__(self, broker: MemberParts) -> None:
+        self._broker = broker
+
+    def check(self, channel: Channel, command: RemotingCommand, half: StoredMessage) -> None:
+        """Raises BrokerError (NO_PERMISSION, or access control's code) unless the connection may end the transaction."""
+        options, access, group = self._broker.options, self._broker.access, _group_of(half)
+        if not _sent(channel, half):
+            if options.transaction_members_only and not self._broker.producers.is_member(group, channel):
+                remark = (
+                    f"producerGroup {group}: /{channel.address} has not sent the message, nor registered as a producer"
+                )
+                raise BrokerError(ResponseCode.NO_PERMISSION, remark)
+            if options.producer_group_rights_enable:
+                access.check_group(channel, command, PUBLISH, group)
+        if options.record_rights_enable:
+            access.check_topic(channel, command, PUBLISH, _topic_of(half))
+
+    def to_ask(self, half: StoredMessage) -> Channel | None:
+        """A connection that may be asked about the half message, each time the next one; None without any."""
+        group = _group_of(half)
+        return self._broker.producers.available_channel(group, lambda client: self._may_be_asked(client, half, group))
+
+    def _may_be_asked(self, client: ClientChannelInfo, half: StoredMessage, group: str) -> bool:
+        options = self._broker.options
+        needed = [resources.topic(_topic_of(half))] if options.record_rights_enable else []
+        if options.producer_group_rights_enable and not _sent(client.channel, half):
+            needed.append(resources.group(group))
+        return self._broker.access.may_publish(client.channel, client.account, *needed)
+
+
+def _sent(channel: Channel, half: StoredMessage) -> bool:
+    """Whether the half message came by this connection."""
+    return channel.packed_address == half.head.born_host
+
+
+def _group_of(half: StoredMessage) -> str:
+    return half.properties.get(PROPERTY_PRODUCER_GROUP, "")
+
+
+def _topic_of(half: StoredMessage) -> str:
+    return half.properties.get(PROPERTY_REAL_TOPIC, "")
