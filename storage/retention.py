@@ -49,30 +49,10 @@ class Space(enum.Enum):
 
 @attrs.frozen
 class DiskUsage:
-    """How much of the log's and of the queues' disk is used, 0.0 to 1.0; -1.0 where that cannot be told."""
+    """How much of the log's and of the queues' disk is used, 0.0 to 1.0; NOT_KNOWN (-1.0) where that cannot be told."""
 
     log: float
     queues: float
-
-
-def used_ratio(total: int, free: int, available: int) -> float:
-    """Used space by what an ordinary user may use, in whole percent rounded up (UtilAll.getDiskPartitionSpaceUsedPercent).
-
-    Of 1000 blocks, 250 free and 200 of them available: 750 of 950 are used, 0.79.
-    """
-    used = total - free
-    entire = used + available
-    return -(-used * 100 // entire) / 100 if entire > 0 else -1.0
-
-
-def measure(path: str) -> float:
-    """The used ratio of a path's disk; -1.0 where the system does not tell. May take long on a network disk."""
-    try:
-        found = os.statvfs(path)
-    except OSError as error:
-        logger.error("disk usage not known: path=%s error=%s", path, error)
-        return -1.0
-    return used_ratio(found.f_blocks, found.f_bfree, found.f_bavail)
 
 
 def space(config: StoreConfig, usage: DiskUsage) -> Space:

@@ -29,7 +29,7 @@ FIGURES = {
     *(family.shown_name for module in (builtin, timer, pops, exporter, own, process) for family in module.FAMILIES),
     *("up", "process_open_fds", "process_max_fds", "process_cpu_seconds_total", "process_resident_memory_bytes"),
 }
-LANGUAGE = {"sum", "by", "max", "rate", "increase", "topk", "and", "unless", "on"}
+LANGUAGE = {"sum", "by", "max", "rate", "increase", "topk", "and", "or", "unless", "on"}
 """Words of PromQL that are no figures."""
 
 

@@ -21,27 +21,12 @@ from twisted_mq.storage.retention import (
     Space,
     expired_count,
     is_hour_to_delete,
-    measure,
     remove_file,
     space,
-    used_ratio,
 )
 
 EMPTY = DiskUsage(0.1, 0.1)
 NEVER = {"delete_when": ""}
-
-
-@pytest.mark.parametrize(
-    ("blocks", "ratio"),
-    [((1000, 250, 200), 0.79), ((1000, 1000, 900), 0.0), ((1000, 0, 0), 1.0), ((0, 0, 0), -1.0), ((100, 99, 99), 0.01)],
-)
-def test_used_ratio_is_whole_percent_rounded_up(blocks: tuple[int, int, int], ratio: float) -> None:
-    assert used_ratio(*blocks) == ratio
-
-
-def test_disk_that_cannot_be_measured_is_unknown(tmp_path: Path) -> None:
-    assert 0 <= measure(str(tmp_path)) <= 1
-    assert measure(str(tmp_path / "missing")) == -1.0
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,9 @@ from twisted.python import failure
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.logs import Logger
 from twisted_mq.reactor_threads import InThread
+from twisted_mq.storage.files.disk_space import used_ratio
 from twisted_mq.storage.message_store import FileMessageStore
-from twisted_mq.storage.retention import DiskUsage, measure, remove_file
+from twisted_mq.storage.retention import DiskUsage, remove_file
 
 
 def local_hour(now_ms: int) -> int:
@@ -37,7 +38,7 @@ class RetentionService:
         now_ms: Callable[[], int],
         in_thread: InThread,
         *,
-        measure: Callable[[str], float] = measure,
+        measure: Callable[[str], float] = used_ratio,
         remove: Callable[[str], None] = remove_file,
         hour: Callable[[int], int] = local_hour,
     ) -> None:

@@ -134,7 +134,7 @@ def _reserve_time(scrape: Scrape) -> Iterator[Row]:
 
 def _stored(scrape: Scrape) -> list[Row]:
     """As in 5.3.3 what the whole disk holds, of whomever it is."""
-    return [(LOCAL_DISK, scrape.disk["used"])] if scrape.disk else []
+    return [] if scrape.disk is None else [(LOCAL_DISK, scrape.disk.used)]
 
 
 def _not_flushed(scrape: Scrape) -> list[Row]:

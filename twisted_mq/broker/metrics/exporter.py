@@ -184,8 +184,8 @@ def _runtime(key: str, index: int) -> Callable[[Scrape], Iterator[Row]]:
 
 def _disk(part: str) -> Callable[[Scrape], Iterator[Row]]:
     def rows(scrape: Scrape) -> Iterator[Row]:
-        if scrape.disk:
-            yield _runtime_labels(scrape), scrape.disk[part]
+        if scrape.disk is not None:
+            yield _runtime_labels(scrape), getattr(scrape.disk, part)
 
     return rows
 
@@ -247,8 +247,15 @@ FAMILIES: tuple[Family[Scrape], ...] = (
     _gauge("broker_tps", "Messages stored a second", OF_BROKER, _of_broker("putTps")),
     _gauge("broker_qps", "Messages handed out a second", OF_BROKER, _of_broker("getTransferredTps")),
     _gauge("broker_commitlog_diff", "Bytes that the last slave is behind", OF_BROKER, _commit_log_diff),
-    _gauge("brokeruntime_commitlogdir_capacity_total", "Bytes of the disk", OF_RUNTIME, _disk("total")),
-    _gauge("brokeruntime_commitlogdir_capacity_free", "Bytes that are free on it", OF_RUNTIME, _disk("free")),
+    _gauge(
+        "brokeruntime_commitlogdir_capacity_total", "Bytes of the disk of the commit log", OF_RUNTIME, _disk("total")
+    ),
+    _gauge(
+        "brokeruntime_commitlogdir_capacity_free",
+        "Bytes of it that can still be written",
+        OF_RUNTIME,
+        _disk("available"),
+    ),
     _gauge("brokeruntime_remain_howmanydata_toflush", "Bytes that are not on disk yet", OF_RUNTIME, _not_flushed),
     *(
         _gauge(f"brokeruntime_{name}", f"{key} of the runtime info", OF_RUNTIME, _runtime(key, index))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 import os
-import shutil
 from typing import TYPE_CHECKING
 
 from twisted_mq.broker.metrics.lag import Lag, lags
 from twisted_mq.protocol.bodies import ConsumeStatus
+from twisted_mq.storage.files.disk_space import DiskSpace, disk_space
 from twisted_mq.turns import Work
 
 if TYPE_CHECKING:
@@ -35,10 +35,10 @@ class Scrape:
                 yield None
 
     @functools.cached_property
-    def disk(self) -> dict[str, int]:
-        """Bytes of the disk that the store is on: total, used and free; nothing for a store in memory."""
-        folder = self.broker.options.store_path_root_dir
-        return shutil.disk_usage(folder)._asdict() if os.path.isdir(folder) else {}
+    def disk(self) -> DiskSpace | None:
+        """The disk that the commit log is on; None for a store in memory."""
+        folder = self.broker.options.commit_log_path
+        return disk_space(folder) if os.path.isdir(folder) else None
 
     @property
     def not_flushed(self) -> int:

@@ -8,7 +8,6 @@ not have, are rows of their own.
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable
 from typing import Protocol
 
@@ -32,6 +31,8 @@ from twisted_mq.protocol.names.system_topics import TIMER_TOPIC
 from twisted_mq.protocol.wire.command import CURRENT_VERSION, RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header
 from twisted_mq.remoting.channel import Answer, Channel
+from twisted_mq.storage.files.disk_space import disk_space
+from twisted_mq.storage.files.paths import StorePaths
 from twisted_mq.storage.interfaces import GetResult, IMessageStore, InnerMessage, PutResult
 from twisted_mq.storage.log.log_scan import first_store_timestamp
 
@@ -149,14 +150,7 @@ class RuntimeInfoProcessor:
             "remainTransientStoreBufferNumbs": str(NO_TRANSIENT_POOL),
         }
         if os.path.isdir(folder):
-            usage = shutil.disk_usage(folder)
-            ratio = str(1 - usage.free / usage.total)
-            table |= {
-                "commitLogDiskRatio": ratio,
-                f"commitLogDiskRatio_{broker.options.commit_log_path}": ratio,
-                "consumeQueueDiskRatio": ratio,
-                "commitLogDirCapacity": f"Total : {human_bytes(usage.total)}, Free : {human_bytes(usage.free)}.",
-            }
+            table |= _disks(StorePaths(folder, broker.options.commit_log_path))
         return table
 
     def _timer(self) -> dict[str, str]:
@@ -193,3 +187,15 @@ class RuntimeInfoProcessor:
             table[f"{name}ThreadPoolQueueSize"] = str(size)
             table[f"{name}ThreadPoolQueueHeadWaitTimeMills"] = "0"
         return table
+
+
+def _disks(paths: StorePaths) -> dict[str, str]:
+    """How full the disks of the log and of the queues are, by the measure that retention goes by."""
+    log = disk_space(paths.commit_log if os.path.isdir(paths.commit_log) else paths.root)
+    queues = disk_space(paths.consume_queues if os.path.isdir(paths.consume_queues) else paths.root)
+    return {
+        "commitLogDiskRatio": str(log.used_ratio),
+        f"commitLogDiskRatio_{paths.commit_log}": str(log.used_ratio),
+        "consumeQueueDiskRatio": str(queues.used_ratio),
+        "commitLogDirCapacity": f"Total : {human_bytes(log.total)}, Free : {human_bytes(log.available)}.",
+    }

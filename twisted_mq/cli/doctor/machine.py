@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import resource
-import shutil
 import stat
 from collections.abc import Iterator, Sequence
 
@@ -12,6 +11,7 @@ from twisted_mq.cli.doctor.checks import Check, Result, graded
 from twisted_mq.cli.doctor.figures import DISK_FULL, DISK_SHORT
 from twisted_mq.config.errors import ConfigError
 from twisted_mq.storage.files.directory import is_locked
+from twisted_mq.storage.files.disk_space import disk_space
 from twisted_mq.storage.files.paths import StorePaths
 
 FEW_FILES = 65536
@@ -88,13 +88,13 @@ def check_machine() -> Iterator[Check]:
 
 
 def _disk(path: str) -> Check:
-    usage = shutil.disk_usage(path)
-    used = 1 - usage.free / usage.total
+    disk = disk_space(path)
+    used = disk.used_ratio
     remedy = "make room: `mq store sizes` says which topics take it"
     return graded(
         "disk",
         path,
-        f"{used:.0%} used, {usage.free / 2**30:.1f} GiB free",
+        f"{used:.0%} used, {disk.available / 2**30:.1f} GiB free",
         (used >= DISK_FULL, Result.PROBLEM, f"a broker refuses sends past {DISK_FULL:.0%}; {remedy}"),
         (used >= DISK_SHORT, Result.WARNING, f"old files go at any hour past {DISK_SHORT:.0%}; {remedy}"),
     )
