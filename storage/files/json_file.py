@@ -100,7 +100,7 @@ class JsonFile(Generic[Value]):
             file.write(data)
             file.flush()
             fsync(file.fileno())
-        self._keep_previous()
+        self.back_up()
         os.replace(self.path + _NEW, self.path)
         sync_directory(os.path.dirname(self.path))
         self._on_disk = data
@@ -109,8 +109,8 @@ class JsonFile(Generic[Value]):
     def _open(self, path: str, flags: int) -> int:
         return os.open(path, flags, self._mode)
 
-    def _keep_previous(self) -> None:
-        """Give the present file its second name; at every moment one of the names has a whole file."""
+    def back_up(self) -> None:
+        """Make the present file the backup; at every moment one of the names has a whole file. Raises OSError."""
         link = self.path + BACKUP + _NEW
         with contextlib.suppress(FileNotFoundError):
             os.unlink(link)

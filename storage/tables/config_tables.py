@@ -55,6 +55,11 @@ class ConfigTable(abc.ABC, Generic[Body]):
         """Write the file if it would differ. Raises OSError; then the file is as it was."""
         return self._file.save(self._text(self._body()))
 
+    def save_with_backup(self) -> None:
+        """Write the file and its backup: what both held before is wrong. Raises OSError."""
+        self.save()
+        self._file.back_up()
+
     def snapshot(self) -> Callable[[], bool]:
         """What writes the table as it is now, in any thread but never two at a time; raises OSError as `save`."""
         body = self._body()

@@ -66,9 +66,13 @@ class TimerFiles:
 
     # at start
 
-    def open(self, *, clean: bool, end_of_commit_log: int) -> None:
-        """Read everything, cut the log where its messages are lost, fill the wheel if need be. Raises OSError."""
+    def open(self, *, clean: bool, end_of_commit_log: int, end_of_queue: int) -> None:
+        """Read everything, cut the log where its messages are lost, fill the wheel if need be. Raises OSError.
+
+        `end_of_queue` is the offset behind the last message of the timer's topic.
+        """
         self.checkpoint = TimerCheckpoint.load(self._checkpoint_path)
+        self._bound(end_of_queue)
         self.metrics.load()
         odd = self.log.load()
         half_built = self.checkpoint.last_timer_log_flush_position == 0 < self.checkpoint.last_timer_queue_offset
@@ -84,6 +88,14 @@ class TimerFiles:
         if not (clean and known and self._agrees()):
             self._replay(end_of_commit_log)
         self._flushed = self.log.end
+
+    def _bound(self, end_of_queue: int) -> None:
+        """Bring the checkpoint back, on disk too, where the topic lost its end: other messages will have those offsets."""
+        offset = self.checkpoint.last_timer_queue_offset
+        if offset > end_of_queue:
+            logger.warning("timer offset lowered to the end of its queue: from=%d to=%d", offset, end_of_queue)
+            self.checkpoint = attrs.evolve(self.checkpoint, last_timer_queue_offset=end_of_queue)
+            self.checkpoint.save(self._checkpoint_path, self._sync)
 
     def _begin_anew(self) -> None:
         """An empty wheel; and a mark on disk, position 0, that the log does not hold what the checkpoint says."""

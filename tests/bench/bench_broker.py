@@ -73,7 +73,7 @@ def make_broker(
     offset_table = ConsumerOffsetTable(os.path.join(config, "consumerOffset.json"))
     topics = TopicConfigManager(topic_table, now_ms, lambda changed: None, topic_table.save)
     groups = SubscriptionGroupManager(group_table, now_ms, group_table.save, auto_create=True)
-    offsets = ConsumerOffsetManager(offset_table, offset_table.save)
+    offsets = ConsumerOffsetManager(offset_table, offset_table.save, store.max_offset_in_queue)
     topics.add_startup_topics(options)
     return BrokerController(
         options=options,

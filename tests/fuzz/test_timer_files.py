@@ -25,7 +25,7 @@ def write(random: Random, root: Path) -> None:
     """A timer that some messages wait in, stopped cleanly."""
     (root / "config").mkdir(parents=True)
     timer = files(root)
-    timer.open(clean=True, end_of_commit_log=0)
+    timer.open(clean=True, end_of_commit_log=0, end_of_queue=1 << 62)
     for number in range(random.randrange(1, 70)):
         timer.add(NOW + random.randrange(9) * 1000, NOW, random.choice((1, 1, 1, 3, 5)), number * RECORD, RECORD, 7)
     timer.write(timer.progress(NOW, 70, NOW))
@@ -78,7 +78,9 @@ def test_forged_timer_files_end_every_chain_and_take_the_next_message(tmp_path: 
             for _ in range(random.choice((1, 1, 3))):
                 forge(random, random.choice(forged_paths(root)))
             timer = files(root)
-            timer.open(clean=random.random() < 0.7, end_of_commit_log=random.choice((0, 1000, 7000)))
+            timer.open(
+                clean=random.random() < 0.7, end_of_commit_log=random.choice((0, 1000, 7000)), end_of_queue=1 << 62
+            )
             for second in range(-3, 12):
                 positions, recalls = timer.positions(NOW + second * 1000)
                 assert len(positions) <= MOST and set(recalls) <= set(positions)

@@ -51,6 +51,14 @@ class MemoryTable:
         self.saved += 1
         return True
 
+    def save_with_backup(self) -> None:
+        self.save()
+
+
+def anywhere(topic: str, queue_id: int) -> int:
+    """No bound of committed offsets: for a broker whose messages do not matter."""
+    return 2**63 - 1
+
 
 def _call_now(function: Callable[..., object], *arguments: Any, **named: Any) -> None:
     function(*arguments, **named)
@@ -60,7 +68,8 @@ class BrokerInMemory:
     """A broker at 127.0.0.2:20911 on a virtual clock. Keyword arguments are broker options; `store` is an open one.
 
     `restarted` is a broker whose clock, store and tables this one goes on with; `tables` are instead of its own, `parts`
-    further arguments of the controller, `clock` is one that others share, `access` what it asks first.
+    further arguments of the controller, `clock` is one that others share, `access` what it asks first. `queue_end` bounds
+    committed offsets in place of the store: see `anywhere`.
     """
 
     def __init__(
@@ -72,6 +81,7 @@ class BrokerInMemory:
         tables: Mapping[str, Any] | None = None,
         parts: Mapping[str, Any] | None = None,
         clock: Any = None,
+        queue_end: Callable[[str, int], int] | None = None,
         access: ServerAccess | None = None,
         **options: Any,
     ) -> None:
@@ -118,7 +128,9 @@ class BrokerInMemory:
             store=self.store,
             topics=topics,
             groups=groups,
-            offsets=ConsumerOffsetManager(self.tables["offsets"], self.tables["offsets"].save),
+            offsets=ConsumerOffsetManager(
+                self.tables["offsets"], self.tables["offsets"].save, queue_end or self.store.max_offset_in_queue
+            ),
             filters=consumer_filters(self.options, self.tables["filters"]),
             tables=BrokerTables(*(self.tables[name] for name in ("modes", "metrics", "orders", "delays"))),
             unique_keys=UniqueKeyMaker(pack_ip("127.0.0.2"), 7, self.now_ms),

@@ -53,6 +53,7 @@ from twisted_mq.protocol.headers import (
 from twisted_mq.protocol.layouts.batch_entry import iterate_batch
 from twisted_mq.protocol.layouts.host import pack_host
 from twisted_mq.protocol.layouts.record_codec import encode_record
+from twisted_mq.protocol.messages.order_mark import ORDER_TERM
 from twisted_mq.protocol.text.properties import decode_properties
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header, encode_header
@@ -68,6 +69,7 @@ class _FakeServer:
     def __init__(self, network: MemoryNetwork, address: str, processors: dict[int, Callable[..., Any]]) -> None:
         self.address = address
         self.asked: list[tuple[RequestCode, Any]] = []
+        self.terms_committed: list[str | None] = []
         self.refuse: dict[int, BrokerError] = {}
         self.silent: set[int] = set()
         served = {code: self._guarded(code, processor) for code, processor in processors.items()}
@@ -307,6 +309,7 @@ class FakeBroker(_FakeServer):
     def _update_offset(self, channel: Channel, request: RemotingCommand) -> RemotingCommand:
         header = self.note(request, UpdateConsumerOffsetRequestHeader)
         self.offsets[(header.consumer_group, header.topic, header.queue_id)] = header.commit_offset
+        self.terms_committed.append(request.ext_fields.get(ORDER_TERM))
         return request.answer()
 
     def _max_offset(self, channel: Channel, request: RemotingCommand) -> RemotingCommand:

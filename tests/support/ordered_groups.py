@@ -272,10 +272,12 @@ class Client:
         assert answer is not None
         return answer.code, int(answer.ext_fields["nextBeginOffset"]), bodies(answer)
 
-    def commit(self, offset: int, *, queue_id: int = 0, group: str = "C") -> None:
-        fields = {"consumerGroup": group, "topic": "T", "queueId": str(queue_id), "commitOffset": str(offset)}
+    def commit(self, offset: int, *, queue_id: int = 0, group: str = "C", **more: str) -> int:
+        """The answer's code; `more` are further fields of the request."""
+        fields = {"consumerGroup": group, "topic": "T", "queueId": str(queue_id), "commitOffset": str(offset), **more}
         answer = self.answer(self.ask(RequestCode.UPDATE_CONSUMER_OFFSET, fields))
-        assert answer is not None and answer.code == ResponseCode.SUCCESS
+        assert answer is not None and (more or answer.code == ResponseCode.SUCCESS)
+        return answer.code
 
     def committed(self, *, queue_id: int = 0, group: str = "C") -> int:
         fields = {"consumerGroup": group, "topic": "T", "queueId": str(queue_id)}

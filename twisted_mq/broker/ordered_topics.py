@@ -5,7 +5,7 @@ The parts that need a coordinator are put in by `ordering.agent`, once the broke
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 import attrs
@@ -13,8 +13,12 @@ import attrs
 from twisted_mq.protocol.bodies import TopicConfig
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.messages.order_mark import ORDER_TERM
 from twisted_mq.remoting.channel import Answer
 from twisted_mq.storage.interfaces import GetResult, InnerBatch, InnerMessage, PutResult
+
+MOST_DIGITS = 18
+"""Of an epoch."""
 
 Sent = Callable[[PutResult, int], bytes]
 """The answer to a send, of where it is and the code of how durable."""
@@ -41,8 +45,10 @@ class OrderedReads(Protocol):
     def begin(self, config: TopicConfig, queue_id: int) -> int:
         """The offset of the first message that a group without an offset is to be handed."""
 
-    def committed(self, config: TopicConfig, queue_id: int, consumer_group: str, offset: int) -> int:
-        """A group committed an offset: from now on the group counts. What is to be noted: nothing before `begin`."""
+    def committed(self, config: TopicConfig, queue_id: int, consumer_group: str, offset: int, epoch: int | None) -> int:
+        """A group committed an offset: from now on the group counts. What is to be noted: nothing before `begin`, and of a
+        consumer that says in which epoch the messages were which it consumed, nothing of a later epoch.
+        """
 
 
 class OrderedRoutes(Protocol):
@@ -69,11 +75,20 @@ class Ordering:
         """What name servers are told; None for what the topics' configurations say."""
         return None if self.parts is None else self.parts.routes
 
-    def noted(self, config: TopicConfig, queue_id: int, consumer_group: str, offset: int) -> int:
-        """What is noted of an offset that a group commits: of an ordered topic see OrderedReads. Raises BrokerError."""
+    def noted(
+        self, config: TopicConfig, queue_id: int, consumer_group: str, offset: int, fields: Mapping[str, str]
+    ) -> int:
+        """What is noted of an offset that a group commits: of an ordered topic see OrderedReads. Raises BrokerError.
+
+        `fields` are all those of the request.
+        """
         if not config.attributes or config.order_mode is None:
             return offset
-        return self.asked(config.topic_name).reads.committed(config, queue_id, consumer_group, offset)
+        text = fields.get(ORDER_TERM)
+        if text is not None and not (text.isascii() and text.isdecimal() and len(text) <= MOST_DIGITS):
+            raise BrokerError(ResponseCode.INVALID_PARAMETER, f"{ORDER_TERM} is the number of an epoch, got {text!r}")
+        epoch = None if text is None else int(text)
+        return self.asked(config.topic_name).reads.committed(config, queue_id, consumer_group, offset, epoch)
 
     def asked(self, topic: str) -> OrderedParts:
         """Who decides. Raises BrokerError where nobody can."""

@@ -194,6 +194,7 @@ class BrokerService(service.Service):
             group_table, now_ms, self._saved(group_table, undo), auto_create=options.auto_create_subscription_group
         )
         offset_table = loaded(ConsumerOffsetTable, folder, "consumerOffset.json")
+        offsets = ConsumerOffsetManager(offset_table, self._saved(offset_table, undo), store.max_offset_in_queue)
         topics.add_startup_topics(options)
         groups.add_built_in_groups()
         access = self._access = self._access or broker_access(options, self._reactor.seconds, self._in_thread)
@@ -225,7 +226,7 @@ class BrokerService(service.Service):
             store=store,
             topics=topics,
             groups=groups,
-            offsets=ConsumerOffsetManager(offset_table, self._saved(offset_table, undo)),
+            offsets=offsets,
             filters=filters,
             tables=BrokerTables.load(folder),
             advertised_ip=ip,

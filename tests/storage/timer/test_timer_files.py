@@ -228,7 +228,7 @@ def files(root: Path, **options: object) -> TimerFiles:
 
 def test_chain_of_a_tick_is_read_first_to_last(tmp_path: Path) -> None:
     timer = files(tmp_path)
-    timer.open(clean=True, end_of_commit_log=0)
+    timer.open(clean=True, end_of_commit_log=0, end_of_queue=1 << 62)
     assert (timer.rebuilt, list(timer.positions(NOW)[0]), timer.count(NOW), timer.last_physical_offset()) == (
         True, [], 0, None,
     )  # fmt: skip
@@ -243,7 +243,7 @@ def test_chain_of_a_tick_is_read_first_to_last(tmp_path: Path) -> None:
 @pytest.mark.parametrize("clean", [True, False])
 def test_wheel_is_filled_from_the_log_where_it_is_not_to_be_trusted(tmp_path: Path, clean: bool) -> None:
     timer = files(tmp_path)
-    timer.open(clean=True, end_of_commit_log=0)
+    timer.open(clean=True, end_of_commit_log=0, end_of_queue=1 << 62)
     for number in range(9):
         timer.add(NOW + 1000 * (number % 2), NOW, 1, number, 1, 7)
     timer.write(timer.progress(NOW + 1000, 9, NOW))
@@ -251,7 +251,7 @@ def test_wheel_is_filled_from_the_log_where_it_is_not_to_be_trusted(tmp_path: Pa
     timer.close()
     timer.close()
     again = files(tmp_path)
-    again.open(clean=clean, end_of_commit_log=100)
+    again.open(clean=clean, end_of_commit_log=100, end_of_queue=1 << 62)
     assert again.checkpoint == TimerCheckpoint(NOW + 1000, again.log.end, 9, 9, 0, NOW, 1)
     assert [again.count(NOW + 1000 * second) for second in (0, 1, 5)] == ([5, 4, 99] if clean else [0, 4, 0])
     assert again.rebuilt is False
@@ -259,25 +259,40 @@ def test_wheel_is_filled_from_the_log_where_it_is_not_to_be_trusted(tmp_path: Pa
 
 def test_log_that_was_given_up_is_marked_until_it_is_as_far_as_it_was(tmp_path: Path) -> None:
     timer = files(tmp_path)
-    timer.open(clean=True, end_of_commit_log=0)
+    timer.open(clean=True, end_of_commit_log=0, end_of_queue=1 << 62)
     for number in range(9):
         timer.add(NOW, NOW, 1, number, 1, 7)
     timer.write(timer.progress(NOW, 9, NOW))
     timer.close()
     (tmp_path / "timerlog" / "00000000000000000000").write_bytes(b"short")
     again = files(tmp_path)
-    again.open(clean=True, end_of_commit_log=100)
+    again.open(clean=True, end_of_commit_log=100, end_of_queue=1 << 62)
     assert (again.rebuilt, again.log.end, again.count(NOW)) == (True, 0, 0)
     again.add(NOW, NOW, 1, 0, 1, 7)
     again.write(again.progress(NOW, 5, NOW))
     third = files(tmp_path)
-    third.open(clean=False, end_of_commit_log=100)
+    third.open(clean=False, end_of_commit_log=100, end_of_queue=1 << 62)
     assert (third.rebuilt, third.log.end) == (True, 0)
     third.add(NOW, NOW, 1, 0, 1, 7)
     third.write(third.progress(NOW, 9, NOW))
     last = files(tmp_path)
-    last.open(clean=False, end_of_commit_log=100)
+    last.open(clean=False, end_of_commit_log=100, end_of_queue=1 << 62)
     assert (last.rebuilt, last.count(NOW)) == (False, 1)
+
+
+def test_checkpoint_names_no_message_that_the_topic_lost(tmp_path: Path) -> None:
+    timer = files(tmp_path)
+    timer.open(clean=True, end_of_commit_log=0, end_of_queue=9)
+    for number in range(9):
+        timer.add(NOW, NOW, 1, number, 1, 7)
+    timer.write(timer.progress(NOW, 9, NOW))
+    timer.close()
+    shorter = files(tmp_path)
+    shorter.open(clean=False, end_of_commit_log=5, end_of_queue=5)
+    shorter.close()
+    again = files(tmp_path)
+    again.open(clean=False, end_of_commit_log=100, end_of_queue=9)
+    assert (again.checkpoint.last_timer_queue_offset, again.count(NOW)) == (5, 5)
 
 
 def test_magic_says_what_a_unit_is() -> None:
@@ -288,7 +303,7 @@ def test_magic_says_what_a_unit_is() -> None:
 @pytest.mark.parametrize("previous", [52, 104, 60, -2], ids=["itself", "forward", "between units", "before the log"])
 def test_damaged_chain_ends_where_it_is_damaged(tmp_path: Path, previous: int) -> None:
     timer = files(tmp_path)
-    timer.open(clean=True, end_of_commit_log=0)
+    timer.open(clean=True, end_of_commit_log=0, end_of_queue=1 << 62)
     for number in range(3):
         timer.add(NOW, NOW, 1, number, 1, 7)
     path = tmp_path / "timerlog" / "00000000000000000000"
@@ -301,12 +316,12 @@ def test_damaged_chain_ends_where_it_is_damaged(tmp_path: Path, previous: int) -
 def test_log_that_ends_with_the_last_unit_of_a_file_is_opened_again(tmp_path: Path) -> None:
     (tmp_path / "config").mkdir()
     timer = TimerFiles(str(tmp_path), 1000, 6 * 52 + 16, 10)
-    timer.open(clean=True, end_of_commit_log=0)
+    timer.open(clean=True, end_of_commit_log=0, end_of_queue=1 << 62)
     for number in range(6):
         timer.add(NOW, NOW, 1, number, 1, 7)
     timer.write(timer.progress(NOW, 6, NOW))
     timer.close()
-    timer.open(clean=True, end_of_commit_log=6)
+    timer.open(clean=True, end_of_commit_log=6, end_of_queue=1 << 62)
     assert [timer.log.end, *timer.positions(NOW)[0]] == [312, *range(0, 312, 52)]
 
 
@@ -314,6 +329,6 @@ def test_log_whose_only_file_is_too_short_is_made_anew(tmp_path: Path) -> None:
     (tmp_path / "timerlog").mkdir()
     (tmp_path / "timerlog" / "00000000000000000000").write_bytes(bytes(99))
     timer = files(tmp_path)
-    timer.open(clean=True, end_of_commit_log=0)
+    timer.open(clean=True, end_of_commit_log=0, end_of_queue=1 << 62)
     timer.add(NOW, NOW, 1, 0, 1, 7)
     assert (timer.rebuilt, list(timer.positions(NOW)[0])) == (True, [0])

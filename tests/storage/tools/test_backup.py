@@ -207,7 +207,7 @@ def test_messages_that_wait_for_their_time_wait_in_the_copy_too(tmp_path: Path) 
     """The log goes on behind what the checkpoint knows, and the wheel is in use: the copy makes its own from the log."""
     root = written(tmp_path / "live")
     timer = timer_files(root)
-    timer.open(clean=True, end_of_commit_log=0)
+    timer.open(clean=True, end_of_commit_log=0, end_of_queue=1 << 62)
     for number in range(9):
         if number == 5:
             timer.write(timer.progress(START_MS, 5, START_MS))
@@ -216,7 +216,7 @@ def test_messages_that_wait_for_their_time_wait_in_the_copy_too(tmp_path: Path) 
     timer.close()
     restored = restore(str(tmp_path / "copy"), str(tmp_path / "again"))
     again = timer_files(tmp_path / "again")
-    again.open(clean=True, end_of_commit_log=restored.manifest.end_offset)
+    again.open(clean=True, end_of_commit_log=restored.manifest.end_offset, end_of_queue=1 << 62)
     assert again.count(START_MS + 5000) == 9
     places = [again.log.unit(position) for position in again.positions(START_MS + 5000)[0]]
     assert [place.physical_offset for place in places if place is not None] == list(range(9))

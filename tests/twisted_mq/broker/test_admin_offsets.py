@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.broker import BrokerInMemory, Peer
+from tests.support.broker import BrokerInMemory, Peer, anywhere
 from tests.support.heartbeat import heartbeat
 from tests.twisted_mq.broker.test_pull import pull
 from tests.twisted_mq.broker.test_send import send
@@ -175,7 +175,7 @@ def test_correction_is_the_lowest_offset_of_the_others() -> None:
 
 
 def test_all_offsets_are_exported() -> None:
-    broker, peer = broker_with_messages()
+    broker, peer = broker_with_messages(queue_end=anywhere)
     broker.controller.offsets.commit("C", "T", 2, 7)
     body = decode_body(ConsumerOffsetSerializeWrapper, peer.ask(RequestCode.GET_ALL_CONSUMER_OFFSET).body)
     assert body.offset_table == {"T@C": {2: 7}}

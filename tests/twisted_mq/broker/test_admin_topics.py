@@ -7,7 +7,7 @@ import json
 import pytest
 from twisted.internet import defer
 
-from tests.support.broker import BrokerInMemory, Peer
+from tests.support.broker import BrokerInMemory, Peer, anywhere
 from twisted_mq.protocol.bodies import (
     DataVersion,
     MessageQueue,
@@ -141,7 +141,7 @@ def test_topics_of_mixed_messages_and_system_topics_are_altered_where_that_is_al
 
 
 def test_deleted_topic_takes_its_offsets_and_queues_along() -> None:
-    broker = BrokerInMemory()
+    broker = BrokerInMemory(queue_end=anywhere)
     update(broker)
     put(broker, "T", 0)
     broker.controller.offsets.commit("G", "T", 0, 1)
@@ -226,7 +226,7 @@ def put_group(peer: Peer, group: SubscriptionGroupConfig) -> tuple[int, str | No
 
 
 def test_group_is_made_altered_listed_and_deleted() -> None:
-    broker = BrokerInMemory()
+    broker = BrokerInMemory(queue_end=anywhere)
     peer = broker.connect()
     group = SubscriptionGroupConfig(group_name="G", retry_max_times=3, retry_queue_nums=2)
     assert put_group(peer, group) == (0, None)
@@ -262,7 +262,7 @@ def test_retry_queues_of_a_table_from_elsewhere_are_bounded() -> None:
 
 
 def test_offsets_go_with_the_group_where_that_is_asked_for() -> None:
-    broker = BrokerInMemory()
+    broker = BrokerInMemory(queue_end=anywhere)
     for group in ("G", "OtherG"):
         broker.controller.offsets.commit(group, "T", 0, 1)
     peer = broker.connect()

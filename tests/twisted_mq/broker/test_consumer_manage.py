@@ -112,7 +112,7 @@ class FullDisk(MemoryTable):
 
 def test_a_table_that_could_not_be_written_is_tried_again() -> None:
     table = FullDisk()
-    offsets = ConsumerOffsetManager(table, table.save)
+    offsets = ConsumerOffsetManager(table, table.save, lambda topic, queue_id: 1)
     offsets.commit("G", "T", 0, 1)
     with pytest.raises(OSError, match="disk full"):
         offsets.save()

@@ -197,6 +197,8 @@ class StaticTopicsTests(SynchronousTestCase):
         self.assertEqual(self.pair.ask("a", code, commitOffset="1"), (0, {}))
         self.assertEqual(self.pair.ask("a", query), (0, {"offset": "1"}))
         self.pair.move()
+        self.pair.send("b", b"two")
+        self.pair.send("b", b"three")
         self.assertEqual(self.pair.ask("b", query), (0, {"offset": "1"}))
         self.assertEqual(self.pair.ask("b", code, commitOffset="10002"), (0, {}))
         self.assertEqual(self.pair.ask("b", query), (0, {"offset": "10002"}))

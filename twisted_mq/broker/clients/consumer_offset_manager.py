@@ -1,4 +1,9 @@
-"""How far each group has consumed each queue (Apache: ConsumerOffsetManager). Saved on the broker's schedule and at its stop."""
+"""How far each group has consumed each queue (Apache: ConsumerOffsetManager). Saved on the broker's schedule and at its stop.
+
+No offset is behind the end of its queue. A log can lose its end, and the queue offsets that were lost are used again: an
+offset that outlived them would pass over the messages that take them. So what is loaded, committed, reset, cloned or copied
+from a master is bounded by the queue's end (Apache bounds none of these).
+"""
 
 from __future__ import annotations
 
@@ -8,19 +13,32 @@ from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import DataVersion
 from twisted_mq.storage.tables.config_tables import TOPIC_GROUP_SEPARATOR, ConsumerOffsetTable
 
+Offsets = dict[str, dict[int, int]]
+
 
 class ConsumerOffsetManager:
     """Offsets by "topic@group" and queue id, over the table that keeps them on disk."""
 
     log = Logger()
 
-    def __init__(self, table: ConsumerOffsetTable, save: Callable[[], object]) -> None:
-        """`save` has the table written, at once or soon."""
+    def __init__(
+        self, table: ConsumerOffsetTable, save: Callable[[], object], end_of: Callable[[str, int], int]
+    ) -> None:
+        """`save` has the table written, at once or soon; `end_of` is the offset behind the last message of a topic's queue.
+
+        Offsets behind the end of their queue are lowered, and the table is on disk before anything can be appended: afterwards
+        nothing tells such an offset from a good one. Raises OSError.
+        """
         self._table = table
         self._write = save
+        self._end_of = end_of
         self._dirty = False
         self._pulled: dict[str, dict[int, int]] = {}
         self.resets: dict[str, dict[int, int]] = {}
+        lowered = self._bounded(self.offsets)
+        if lowered:
+            self.offsets.update(lowered)
+            table.save_with_backup()
 
     @property
     def offsets(self) -> dict[str, dict[int, int]]:
@@ -32,8 +50,31 @@ class ConsumerOffsetManager:
         """The version that a slave took over; a master's stays as it was made, as in Apache."""
         return self._table.data_version
 
+    def _bounded(self, offsets: Mapping[str, Mapping[int, int]]) -> Offsets:
+        """The rows in which an offset was lowered."""
+        lowered: Offsets = {}
+        for key, queues in offsets.items():
+            topic, _, group = key.partition(TOPIC_GROUP_SEPARATOR)
+            row = {queue_id: self._reached(group, topic, queue_id, offset) for queue_id, offset in queues.items()}
+            if row != queues:
+                lowered[key] = row
+        return lowered
+
+    def _reached(self, group: str, topic: str, queue_id: int, offset: int) -> int:
+        """The offset, or the queue's end where that is lower."""
+        end = self._end_of(topic, queue_id)
+        if offset <= end:
+            return offset
+        if self.query(group, topic, queue_id) != end:
+            self.log.warn(
+                "consumer offset lowered to the end of its queue: group={g} topic={t} queue={q} from={b} to={o}",
+                g=group, t=topic, q=queue_id, b=offset, o=end,
+            )  # fmt: skip
+        return end
+
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         """Note an offset; going backwards is allowed (a reset) and logged."""
+        offset = self._reached(group, topic, queue_id, offset)
         queues = self.offsets.setdefault(f"{topic}{TOPIC_GROUP_SEPARATOR}{group}", {})
         before = queues.get(queue_id)
         if before == offset:
@@ -66,7 +107,8 @@ class ConsumerOffsetManager:
     def reset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         """Give a group another offset; until its next pull of the queue nothing that it commits there counts."""
         self.commit(group, topic, queue_id, offset)
-        self.resets.setdefault(f"{topic}{TOPIC_GROUP_SEPARATOR}{group}", {})[queue_id] = offset
+        key = f"{topic}{TOPIC_GROUP_SEPARATOR}{group}"
+        self.resets.setdefault(key, {})[queue_id] = self.offsets[key][queue_id]
 
     def has_reset(self, group: str, topic: str, queue_id: int) -> bool:
         """Whether the group has yet to be told of a reset."""
@@ -109,11 +151,16 @@ class ConsumerOffsetManager:
         """Forget a group's offsets on all topics."""
         self._remove(lambda key: key.endswith(TOPIC_GROUP_SEPARATOR + group))
 
-    def merge(self, offsets: Mapping[str, Mapping[int, int]], version: DataVersion | None) -> None:
-        """Take over another broker's offsets, group by group, and save them; groups that it does not have stay."""
-        self.offsets.update({key: dict(queues) for key, queues in offsets.items()})
+    def merge(self, offsets: Mapping[str, Mapping[int, int]], version: DataVersion | None) -> bool:
+        """Take over another broker's offsets, group by group, and save them; groups that it does not have stay.
+
+        Whether all were taken as they are: the log here may not have come as far as the other broker's yet.
+        """
+        lowered = self._bounded(offsets)
+        self.offsets.update({key: lowered.get(key) or dict(queues) for key, queues in offsets.items()})
         self._table.data_version = version or self._table.data_version
         self._write()
+        return not lowered
 
     def save(self) -> None:
         """Write the table if it changed since it was last written. Raises OSError; then the next call tries again."""

@@ -2,7 +2,8 @@
 
 Schedule (Apache: BrokerController.initializeBrokerScheduledTasks): tables each 60 s and as soon as the master is known,
 where Apache waits the first 60 s too; the timer's checkpoint each 3 s; who is in the group each syncBrokerMemberGroupPeriod.
-Offsets that consumers committed here are handed to the master within 3 s.
+Offsets that consumers committed here are handed to the master within 3 s, and those that the log here lagged behind are copied
+again.
 """
 
 from __future__ import annotations
@@ -119,7 +120,7 @@ class Replication:
         if self._last_sync is None or now - self._last_sync >= SYNC_SECONDS or self.lacks_topic():
             self._last_sync = now
             await self.synchronize.sync_all()
-        elif self.synchronize.has_own_offsets:
+        elif self.synchronize.wants_offsets:
             await self.synchronize.sync_offsets()
         if self._broker.options.timer_wheel_enable:
             await self.synchronize.sync_timer_checkpoint()

@@ -3,6 +3,9 @@
 Topics and groups are taken over when the master's data version differs, with that version; offsets and the rest each
 time. One table that cannot be had does not hold up the others.
 
+Offsets are taken as far as the log here has come: those that were lowered are asked for again, soon, until the log has
+what they name. A slave's store that takes its master's place has no offset behind its own log's end.
+
 What consumers committed here while the master was away is handed back to it: only offsets that are ahead of the
 master's, and only those that were committed at this slave. Apache forgets them.
 """
@@ -93,6 +96,8 @@ class SlaveSynchronize:
     master_address: str | None = None
     _synced_offsets: Offsets = attrs.field(factory=dict)
     _ahead: list[tuple[str, int, int]] = attrs.field(factory=list)
+    _lags: bool = False
+    """Whether the last copy of the offsets named messages that the log here did not have yet."""
     _failed: set[int] = attrs.field(factory=set)
     _refused: set[str] = attrs.field(factory=set)
     _master_delays: MasterDelays = attrs.field(init=False)
@@ -125,6 +130,11 @@ class SlaveSynchronize:
         if self.broker.options.timer_wheel_enable:
             results.append(await sync(RequestCode.GET_TIMER_METRICS, _METRICS, self.save_metrics))
         return all(results)
+
+    @property
+    def wants_offsets(self) -> bool:
+        """Whether the offsets are to be copied before all else is: some here are not the master's."""
+        return self._lags or self.has_own_offsets
 
     @property
     def has_own_offsets(self) -> bool:
@@ -210,7 +220,7 @@ class SlaveSynchronize:
         merged = {key: dict(queues) for key, queues in theirs.offset_table.items()}
         for key, queue_id, offset in ahead:
             merged.setdefault(key, {})[queue_id] = offset
-        self.broker.offsets.merge(merged, theirs.data_version)
+        self._lags = not self.broker.offsets.merge(merged, theirs.data_version)
         self._note_offsets()
         self._ahead = ahead
 

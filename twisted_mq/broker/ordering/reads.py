@@ -79,15 +79,22 @@ class HandedOut:
         term = unit.term_of(self._units.group)
         return 0 if term is None else self._begin(unit, queue_id, term)
 
-    def committed(self, config: TopicConfig, queue_id: int, consumer_group: str, offset: int) -> int:
-        """See ordered_topics.OrderedReads: a member may still have in mind what others of its group consumed elsewhere."""
+    def committed(self, config: TopicConfig, queue_id: int, consumer_group: str, offset: int, epoch: int | None) -> int:
+        """See ordered_topics.OrderedReads: a member may still have in mind what others of its group consumed elsewhere.
+
+        Or it consumed messages that this group's log lost, and whose queue offsets a later term used again.
+        """
         for unit in self._units:
             if unit.topic == config.topic_name and consumer_group not in unit.consumer_groups:
                 self._groups.note(unit, consumer_group)
         unit = self._unit(config, queue_id)
         term = unit.term_of(self._units.group)
+        if epoch is not None:
+            offset = self._terms.bounded(config.topic_name, queue_id, offset, epoch)
+        if term is None or (epoch is not None and epoch < term.epoch):
+            offset = max(offset, self._offsets.query(consumer_group, config.topic_name, queue_id) or 0)
         if term is None:
-            return max(offset, self._offsets.query(consumer_group, config.topic_name, queue_id) or 0)
+            return offset
         return max(offset, self._begin(unit, queue_id, term))
 
     def _unit(self, config: TopicConfig, queue_id: int) -> BrokerUnit:

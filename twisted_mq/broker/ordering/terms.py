@@ -30,6 +30,21 @@ class Terms:
         known = self._begins.get((topic, queue_id))
         if known is not None and known[0] == epoch:
             return known[1]
+        low, end = self._search(topic, queue_id, epoch)
+        if low < end:
+            self._begins[topic, queue_id] = epoch, low
+        return low
+
+    def bounded(self, topic: str, queue_id: int, offset: int, epoch: int) -> int:
+        """The offset, or that of the first message of a later epoch, or the queue's end, whichever is lowest."""
+        offset = min(offset, self._store.max_offset_in_queue(topic, queue_id))
+        first = self._store.min_offset_in_queue(topic, queue_id)
+        if self._epoch_before(topic, queue_id, first, offset - 1) <= epoch:
+            return offset
+        return self._search(topic, queue_id, epoch + 1)[0]
+
+    def _search(self, topic: str, queue_id: int, epoch: int) -> tuple[int, int]:
+        """As `begin`, and the queue's end."""
         first, end = self._store.min_offset_in_queue(topic, queue_id), self._store.max_offset_in_queue(topic, queue_id)
         low, high = first, end
         while low < high:
@@ -38,9 +53,7 @@ class Terms:
                 low = middle + 1
             else:
                 high = middle
-        if low < end:
-            self._begins[topic, queue_id] = epoch, low
-        return low
+        return low, end
 
     def _epoch_before(self, topic: str, queue_id: int, low: int, offset: int) -> int:
         """Of the message at an offset, or the last before it that has one, down to `low`; 0 where none has."""

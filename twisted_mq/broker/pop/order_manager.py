@@ -44,10 +44,30 @@ class ConsumerOrderManager:
         self._freed = freed
         self._timers: dict[tuple[str, str, int], interfaces.IDelayedCall] = {}
         self._table = table
+        self._bound()
         for key, queues in table.queues.items():
             topic, _, group = key.rpartition("@")
             for queue_id, info in queues.items():
                 self._free_later(topic, group, queue_id, info)
+
+    def _bound(self) -> None:
+        """Forget messages behind the end of their queue, on disk too: other messages will have their offsets. Raises OSError.
+
+        The pop itself is kept, so that an acknowledgement of what it took is refused.
+        """
+        lost = 0
+        for key, queues in self._table.queues.items():
+            topic, _, group = key.rpartition("@")
+            for queue_id, info in queues.items():
+                end = self._broker.store.max_offset_in_queue(topic, queue_id)
+                if max(info.queue_offsets, default=-1) >= end:
+                    self.log.warn(
+                        "popped messages are lost, the group pops again: group={g} topic={t} queue={q} from={b} to={o}",
+                        g=group, t=topic, q=queue_id, b=max(info.queue_offsets) + 1, o=end,
+                    )  # fmt: skip
+                    info.offsets, info.committed, lost = [], 0, lost + 1
+        if lost:
+            self._table.save_with_backup()
 
     def blocks(self, attempt_id: str | None, topic: str, group: str, queue_id: int, invisible_time: int) -> bool:
         """Whether messages of the queue are still invisible; never to the attempt that popped them."""

@@ -139,7 +139,9 @@ class ConsumerManageProcessor:
         self._check_room(header.consumer_group, header.topic, header.queue_id)
         if self._offsets.has_reset(header.consumer_group, header.topic, header.queue_id):
             return command.answer(remark="Offset has been previously reset")
-        offset = self._ordering.noted(config, header.queue_id, header.consumer_group, header.commit_offset)
+        offset = self._ordering.noted(
+            config, header.queue_id, header.consumer_group, header.commit_offset, command.ext_fields
+        )
         self._offsets.commit(header.consumer_group, header.topic, header.queue_id, offset)
         return command.answer()
 

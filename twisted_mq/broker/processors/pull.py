@@ -101,14 +101,14 @@ class PullMessageProcessor:
             self._count_cold(header.consumer_group, result)
         code = self._code(header.queue_offset, result, topic)
         if header.sys_flag & FLAG_COMMIT_OFFSET:
-            self._commit(header, topic)
+            self._commit(header, topic, command)
         if code == _NOT_FOUND and header.sys_flag & FLAG_SUSPEND:
             return self._hold(channel, command, header, group, topic, wanted)
         return self._answer(command, header, group, topic, result, code)
 
-    def _commit(self, header: PullMessageRequestHeader, topic: TopicConfig) -> None:
+    def _commit(self, header: PullMessageRequestHeader, topic: TopicConfig, command: RemotingCommand) -> None:
         group, queue_id = header.consumer_group, header.queue_id
-        offset = self._broker.ordering.noted(topic, queue_id, group, header.commit_offset)
+        offset = self._broker.ordering.noted(topic, queue_id, group, header.commit_offset, command.ext_fields)
         self._broker.offsets.commit(group, header.topic, queue_id, offset)
 
     def _read_queue(self, header: PullMessageRequestHeader, offset: int, wanted: Selection) -> GetResult:

@@ -62,7 +62,8 @@ class ScheduleMessageService:
     # at start
 
     def start(self) -> None:
-        """Bring the offsets into the queues' range, and past what the log shows as delivered already."""
+        """Bring the offsets into the queues' range, and past what the log shows as delivered already. Raises OSError."""
+        self._bound()
         copies = DeliveredCopies(self._store, self._table.log_offset)
         for level in self.levels:
             offset = self.offsets.get(level)
@@ -80,6 +81,18 @@ class ScheduleMessageService:
                     delay_level=level,
                     n=passed,
                 )
+
+    def _bound(self) -> None:
+        """Lower the offsets behind the end of their queue, on disk too: other messages will have what was lost behind it."""
+        ends = {level: self._store.max_offset_in_queue(SCHEDULE_TOPIC, level - 1) for level in self.offsets}
+        lowered = {level: ends[level] for level, offset in self.offsets.items() if offset > ends[level]}
+        for level, end in lowered.items():
+            self._corrected(level, self.offsets[level], end)
+        if lowered:
+            table, log_end = self._table, self._store.max_physical_offset()
+            table.offsets = {**table.offsets, **lowered}
+            table.log_offset = None if table.log_offset is None else min(table.log_offset, log_end)
+            table.save_with_backup()
 
     def _pass_delivered(self, level: int, copies: DeliveredCopies) -> bool:
         """Move past the level's next messages as far as they were delivered; True where more may follow."""

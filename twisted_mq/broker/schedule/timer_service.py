@@ -79,13 +79,13 @@ class TimerService:
         """Go on where the log and the files say that it ended. Raises OSError."""
         store, files = self._store, self.files
         self._delivery = TimerDelivery(store, files, self._now_ms, self._delivered, self.counts.take)
-        files.open(clean=clean, end_of_commit_log=store.max_physical_offset())
+        low, high = store.min_offset_in_queue(TIMER_TOPIC, 0), store.max_offset_in_queue(TIMER_TOPIC, 0)
+        files.open(clean=clean, end_of_commit_log=store.max_physical_offset(), end_of_queue=high)
         checkpoint = files.checkpoint
         self._known_offset = checkpoint.last_timer_queue_offset
         self._known_read_ms = checkpoint.last_read_time_ms
         self.read_ms = self._floor(checkpoint.last_read_time_ms or self._first_tick())
         self.queue_offset = 0 if files.rebuilt else self._next_queue_offset()
-        low, high = store.min_offset_in_queue(TIMER_TOPIC, 0), store.max_offset_in_queue(TIMER_TOPIC, 0)
         self.queue_offset = max(low, min(self.queue_offset, high))
         if high:
             self.log.info(

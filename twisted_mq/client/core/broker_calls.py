@@ -5,7 +5,7 @@ Every method is a coroutine that raises RemotingError (no answer) or BrokerError
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
 import attrs
@@ -111,10 +111,12 @@ class BrokerCalls:
             raise
         return decode_header(QueryConsumerOffsetResponseHeader, answer).offset
 
-    async def update_consumer_offset(self, address: str, group: str, queue: MessageQueue, offset: int) -> None:
-        """Commit, one-way as Apache's client does: the next commit repairs a lost one."""
+    async def update_consumer_offset(
+        self, address: str, group: str, queue: MessageQueue, offset: int, more: Mapping[str, str] | None = None
+    ) -> None:
+        """Commit, one-way as Apache's client does: the next commit repairs a lost one. `more` are further fields."""
         header = UpdateConsumerOffsetRequestHeader(consumer_group=group, commit_offset=offset, **_queue_fields(queue))
-        request = RemotingCommand.request(RequestCode.UPDATE_CONSUMER_OFFSET, encode_header(header))
+        request = RemotingCommand.request(RequestCode.UPDATE_CONSUMER_OFFSET, {**encode_header(header), **(more or {})})
         await self._remoting.invoke_one_way(address, request)
 
     async def max_offset(self, address: str, queue: MessageQueue) -> int:

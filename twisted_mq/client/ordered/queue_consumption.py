@@ -23,7 +23,7 @@ from twisted_mq.protocol.bodies import MessageQueue, SubscriptionData
 from twisted_mq.protocol.flags import build_pull_sys_flag
 from twisted_mq.protocol.headers import PullMessageRequestHeader
 from twisted_mq.protocol.messages.message import MessageExt
-from twisted_mq.protocol.messages.order_mark import OrderMark
+from twisted_mq.protocol.messages.order_mark import ORDER_TERM, OrderMark
 from twisted_mq.protocol.messages.subscription import selects
 from twisted_mq.protocol.text.properties import PROPERTY_ORDERED
 
@@ -107,7 +107,8 @@ class QueueConsumption:
             self._commit_call = None
         if self._offset is not None and self._address and self._unit.leads:
             calls = self._unit.client.calls
-            committing = calls.update_consumer_offset(self._address, self._unit.group, self.queue, self._offset)
+            term = {ORDER_TERM: str(self._term.epoch)}
+            committing = calls.update_consumer_offset(self._address, self._unit.group, self.queue, self._offset, term)
             defer.Deferred.fromCoroutine(committing).addErrback(self._not_committed)
 
     # the loop

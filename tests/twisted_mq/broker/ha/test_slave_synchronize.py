@@ -8,7 +8,7 @@ from typing import Any
 from twisted.internet import defer
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.support.broker import BrokerInMemory, MemoryTable
+from tests.support.broker import BrokerInMemory, MemoryTable, anywhere
 from tests.support.captures import frame_index, frames
 from twisted_mq.broker.ha.client import Following
 from twisted_mq.broker.ha.slave_synchronize import SlaveSynchronize
@@ -33,8 +33,11 @@ class SynchronizeCase(SynchronousTestCase):
 
     def setUp(self) -> None:
         self.following: Following | None = Following("first connection", 1)
-        self.master = BrokerInMemory()
-        self.slave = BrokerInMemory(broker_role="SLAVE", broker_id=1)
+        self.slave_ends: Callable[[str, int], int] = anywhere
+        self.master = BrokerInMemory(queue_end=anywhere)
+        self.slave = BrokerInMemory(
+            broker_role="SLAVE", broker_id=1, queue_end=lambda topic, queue_id: self.slave_ends(topic, queue_id)
+        )
         self.asked: list[int] = []
         self.down = False
         self.down_from: int | None = None
@@ -199,6 +202,18 @@ class OffsetTests(SynchronizeCase):
         self.sync()
         self.assertEqual(self.slave.controller.offsets.query("G", "T", 0), 4)
 
+    def test_offset_of_what_this_log_has_not_got_yet_is_taken_as_far_as_it_has_come(self) -> None:
+        """A store that takes the master's place must not say that messages are consumed which come into its log later."""
+        self.slave_ends = lambda topic, queue_id: 7
+        self.master.controller.offsets.commit("G", "T", 0, 10)
+        self.master.controller.offsets.commit("G", "T", 1, 6)
+        self.sync()
+        offsets = self.slave.controller.offsets
+        self.assertEqual((offsets.offsets, self.synchronize.wants_offsets), ({"T@G": {0: 7, 1: 6}}, True))
+        self.slave_ends = lambda topic, queue_id: 12
+        self.sync_offsets()
+        self.assertEqual((offsets.offsets, self.synchronize.wants_offsets), ({"T@G": {0: 10, 1: 6}}, False))
+
     def test_offsets_committed_here_are_handed_back_once(self) -> None:
         """The master was away; the group went on at the slave, and must not begin anew at the master."""
         for topic in ("SELF_TEST_TOPIC", "BenchmarkTest"):
@@ -219,7 +234,7 @@ class OffsetTests(SynchronizeCase):
         self.assertEqual(offsets.query("G", "SELF_TEST_TOPIC", 0), 3)
 
     def test_group_that_came_into_being_here_is_made_at_the_master(self) -> None:
-        self.master = BrokerInMemory(auto_create_subscription_group=False)
+        self.master = BrokerInMemory(auto_create_subscription_group=False, queue_end=anywhere)
         self.sync()
         self.slave.controller.groups.update(SubscriptionGroupConfig(group_name="New", retry_max_times=3))
         self.slave.controller.offsets.commit("New", "SELF_TEST_TOPIC", 0, 25)

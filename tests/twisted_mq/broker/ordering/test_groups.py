@@ -287,6 +287,28 @@ class BothLostTests(OrderedCase):
                 self.cluster.brokers[alone.name].kill()
                 self.cluster.run(7)
 
+    def test_consumer_of_messages_that_both_lost_passes_over_none_of_those_in_their_place(self) -> None:
+        """Power cuts of both took the second message. The consumer that has it commits late, in the group's next term."""
+        self.lose_both()
+        for broker_id in (0, 1):
+            self.cluster.brokers[f"{self.first}-{broker_id}"].restart(lost=1)
+        self.cluster.run(7)
+        master = self.master(self.first)
+        self.assertEqual(self.consume(master), [b"1"])
+        self.cluster.until(lambda: self.first in self.cluster.lists().send)
+        for broker_id in (0, 1):
+            self.cluster.brokers[f"{self.second}-{broker_id}"].kill()
+        self.cluster.until_taken(self.first)
+        epoch = self.cluster.lists().epoch
+        self.send(self.first, 4, base=4, epoch=epoch)
+        self.assertEqual(master.commit(2, orderTerm="1"), ResponseCode.SUCCESS)
+        self.assertEqual(master.committed(), 1)
+        self.assertEqual(master.commit(2, orderTerm=str(epoch)), ResponseCode.SUCCESS)
+        self.assertEqual(master.committed(), 2)
+        self.assertEqual(master.commit(1, orderTerm="1"), ResponseCode.SUCCESS)
+        self.assertEqual(master.committed(), 2)
+        self.assertEqual(master.commit(2, orderTerm="-1"), ResponseCode.INVALID_PARAMETER)
+
     def test_nobody_is_told_to_begin_behind_what_is_there_by_a_broker_that_knows_no_lists_yet(self) -> None:
         """They would commit that, and nobody would ever get what lies before."""
         self.lose_both()

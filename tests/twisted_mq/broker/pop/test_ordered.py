@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.ordered_groups import shortened
 from tests.support.pop import PopDesk, bits, bodies, messages
 from twisted_mq.broker.pop.order_info import NOT_POPPED, NOTHING_TO_COMMIT, ConsumerOrderInfoTable, OrderInfo
 from twisted_mq.protocol.bodies import BatchAck
@@ -165,6 +166,30 @@ def test_what_is_held_lasts_over_a_restart(desk: PopDesk, tmp_path: Path) -> Non
     again.pass_time(10.1)
     (answer,) = consumer.received()
     assert (bodies(answer), second.queue_offset) == (["b", "c"], 1)
+
+
+def test_popped_messages_that_the_log_lost_hold_and_acknowledge_nothing_of_those_in_their_place(
+    desk: PopDesk, tmp_path: Path
+) -> None:
+    table = ConsumerOrderInfoTable(str(tmp_path / "consumerOrderInfo.json"))
+    desk.stop()
+    desk = PopDesk(tmp_path, restarted=desk, tables={"orders": table})
+    *_, last = pop(desk, 4)
+    desk.controller.pop.orders.save()
+    desk.stop()
+    desk.broker.store = shortened(desk.broker.store, 3)
+    for name in ("consumerOrderInfo.json", "consumerOrderInfo.json.bak"):
+        table = ConsumerOrderInfoTable(str(tmp_path / name))
+        table.load()
+        again = PopDesk(tmp_path, restarted=desk, tables={"orders": table})
+        again.stop()
+        table.load()
+        assert [(row.offsets, row.pop_time) for row in table.queues["T@G"].values()] == [([], desk.now)]
+    again = PopDesk(tmp_path, restarted=desk, tables={"orders": table})
+    again.send("x", "y", "z")
+    again.ack(last)
+    assert again.committed() == 0
+    assert texts(pop(again, 9)) == ["a", "x", "y", "z"]
 
 
 @pytest.mark.parametrize(

@@ -215,6 +215,21 @@ def test_offsets_outside_their_queue_are_brought_into_it() -> None:
     assert service.offsets == {1: 1, 3: 0}
 
 
+def test_offsets_of_what_a_log_lost_are_lowered_on_disk_before_anything_takes_its_place(tmp_path: Path) -> None:
+    path = str(tmp_path / "delayOffset.json")
+    table = DelayOffsetTable(path)
+    for offset in (8, 9):
+        table.offsets, table.log_offset = {1: offset, 2: 0}, 1 << 40
+        table.save()
+    store, clock = memory_store()
+    waiting(store, 1, b"x")
+    ScheduleMessageService(store, table, LEVELS, clock, 200).start()
+    for present in (path, path + ".bak"):
+        found = DelayOffsetTable(present)
+        found.load()
+        assert (found.offsets, found.log_offset) == ({1: 1, 2: 0}, store.max_physical_offset())
+
+
 def test_levels_of_an_earlier_configuration_are_delivered_after_the_longest_delay() -> None:
     store, clock = memory_store()
     waiting(store, 7, b"x")

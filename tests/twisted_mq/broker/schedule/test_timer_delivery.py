@@ -36,7 +36,7 @@ def test_tick_without_messages_is_none_and_lost_messages_are_passed_over(tmp_pat
     store = MemoryMessageStore(StoreConfig(store_path_root_dir="/nowhere"), lambda: NOW)
     store.start()
     files = TimerFiles(str(tmp_path), 1000, 400, 10)
-    files.open(clean=True, end_of_commit_log=0)
+    files.open(clean=True, end_of_commit_log=0, end_of_queue=1 << 62)
     delivery = TimerDelivery(store, files, lambda: NOW)
     assert delivery.tick(NOW) is None
     text = b"REAL_TOPIC\x01T\x02REAL_QID\x011\x02UNIQ_KEY\x01K\x02"

@@ -145,6 +145,7 @@ class Consuming(ConsumerCase):
         waits.callback(OK)
         self.settle()
         self.assertEqual(self.commits(self.a), [1, 2])
+        self.assertEqual(self.a.terms_committed, ["1", "1"])
 
     def test_goes_on_from_the_committed_offset(self) -> None:
         self.a.take(1, "1", "2", "3")
