@@ -67,7 +67,7 @@ class TopicState:
     def blocks(self, unit: UnitState) -> list[str]:
         """What stands still, why, and what would free it."""
         if unit.problem is not None:
-            return [f"blocked: {unit.problem}; put the node right by hand"]
+            return [f"blocked: {unit.problem}"]
         lists, found = unit.lists, []
         if lists.head is None:
             declared = (self.groups[group] for group in self.declared.groups)
@@ -119,7 +119,7 @@ async def _read_unit(coordinator: ICoordinator, topic: str, unit: str) -> UnitSt
         else:
             lists = decode_lists(path, node.data)
     except DocumentFault as fault:
-        problem = str(fault)
+        problem = f"{fault}; {fault.remedy}"
     producers = await _producers(coordinator, topic, unit)
     consumers = await _consumer_groups(coordinator, topic, unit)
     return UnitState(unit, lists, problem, producers, consumers)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from twisted_mq.cli.order_audit import audit
-from twisted_mq.cli.ordered.commands import create, delete, move, restore, retire, show
+from twisted_mq.cli.ordered.commands import create, delete, move, repair, restore, retire, show
 
 
 @click.group(short_help="Strictly ordered topics: declare, show, hand over; prove their order.")
@@ -23,5 +23,5 @@ def order() -> None:
     """
 
 
-for _command in (create, show, move, retire, restore, delete, audit):
+for _command in (create, show, move, retire, restore, repair, delete, audit):
     order.add_command(_command)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from twisted_mq.coordination.interfaces import Check, Conflict, Create, Delete, ICoordinator, Operation, Put
-from twisted_mq.ordering.documents import decode_lists, encode_lists
+from twisted_mq.ordering.documents import decode_lists, encode_lists, read_lists
 from twisted_mq.ordering.health import MASTER, SLAVE
 from twisted_mq.ordering.lists import Lists
 from twisted_mq.ordering.paths import member_path, unit_path
-from twisted_mq.ordering.rules import Event, Fault, Ready, apply
+from twisted_mq.ordering.rules import Event, Fault, Ready, Reported, apply
 
 ATTEMPTS = 8
 
@@ -27,11 +27,12 @@ async def change(
     whether they were written; the same event again does no harm.
     """
     path = unit_path(topic, unit)
+    decode = read_lists if isinstance(event, Reported) else decode_lists
     for attempt in range(ATTEMPTS):
         node = await coordinator.read(path)
         if node is None:
             raise Conflict(f"{path} is missing: declare the topic with mq order create")
-        before = decode_lists(path, node.data)
+        before = decode(path, node.data)
         after = apply(before, event, fault)
         if after is before:
             return before

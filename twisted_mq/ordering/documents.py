@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from twisted_mq.ordering.lists import Lists, OrderedTopic, Term
+from twisted_mq.ordering.lists import Lists, OrderedTopic, StoreMark, Term
 from twisted_mq.ordering.rules import fault_of
 
 MOST_QUEUES = 65535
@@ -24,6 +24,27 @@ class DocumentFault(Exception):
         self.field = field
         self.value = value
         self.reason = reason
+
+    @property
+    def remedy(self) -> str:
+        """What an operator can do about it."""
+        return "put the node right by hand"
+
+
+class Overtaken(DocumentFault):
+    """Lists that are older than what a group's store holds: the coordinator was restored from an older state."""
+
+    def __init__(self, path: str, lists: Lists, mark: StoreMark) -> None:
+        reason = (
+            f"the coordinator went back: the store of {mark.group} has messages of epoch {mark.epoch}, which these lists do"
+            " not know"
+        )
+        super().__init__(path, "epoch", lists.epoch, reason)
+        self.lists = lists
+
+    @property
+    def remedy(self) -> str:
+        return f"mq order repair {self.path.split('/')[-2]} shows and writes the lists that fit the stores"
 
 
 @attrs.frozen
@@ -56,7 +77,12 @@ def encode_topic(topic: OrderedTopic) -> bytes:
 def encode_lists(lists: Lists) -> bytes:
     """The lists at `unit_path`."""
     consume = [[term.group, term.epoch] for term in lists.consume]
-    return _encode({"epoch": lists.epoch, "send": lists.send, "consume": consume})
+    document = {"epoch": lists.epoch, "send": lists.send, "consume": consume}
+    if lists.forks:
+        document["forks"] = [[term.group, term.epoch] for term in lists.forks]
+    if lists.stores:
+        document["stores"] = [[mark.group, mark.epoch, mark.leader] for mark in lists.stores]
+    return _encode(document)
 
 
 def encode_group(wish: GroupWish) -> bytes:
@@ -86,12 +112,25 @@ def decode_topic(path: str, data: bytes) -> OrderedTopic:
 
 
 def decode_lists(path: str, data: bytes) -> Lists:
-    """Raises DocumentFault, also for lists that no event leads to."""
+    """Raises DocumentFault, also for lists that no event leads to, and Overtaken."""
+    lists = read_lists(path, data)
+    mark = lists.overtaken_by
+    if mark is not None:
+        raise Overtaken(path, lists, mark)
+    return lists
+
+
+def read_lists(path: str, data: bytes) -> Lists:
+    """The lists, overtaken ones too. Raises DocumentFault for any other fault."""
     document = _Document(path, data)
     epoch = document.take("epoch", _is_number(0), "a number from 0 on")
     send = document.take("send", _is_texts, "a list of broker names")
     consume = document.take("consume", _is_terms, "a list of [broker name, epoch]")
-    lists = Lists(epoch, tuple(send), tuple(Term(*term) for term in consume))
+    stores = document.take("stores", _is_marks, "a list of [broker name, epoch, leader]", default=[])
+    forks = document.take("forks", _is_terms, "a list of [broker name, epoch]", default=[])
+    marks = tuple(StoreMark(*mark) for mark in stores)
+    terms = tuple(Term(*term) for term in consume)
+    lists = Lists(epoch, tuple(send), terms, marks, tuple(Term(*term) for term in forks))
     fault = fault_of(lists)
     if fault is not None:
         raise DocumentFault(path, fault[0], document.values[fault[0]], fault[1])
@@ -123,11 +162,11 @@ class _Document:
         if not isinstance(self.values, dict):
             raise DocumentFault(path, "", self.values, "no JSON object")
 
-    def take(self, field: str, fits: Callable[[Any], bool], wanted: str) -> Any:
-        """A field's value. Raises DocumentFault where it is missing or does not fit."""
-        if field not in self.values:
+    def take(self, field: str, fits: Callable[[Any], bool], wanted: str, default: object = None) -> Any:
+        """A field's value. Raises DocumentFault where it does not fit, or is missing without a default."""
+        if field not in self.values and default is None:
             raise DocumentFault(self.path, field, None, f"is missing, {wanted} is needed")
-        value = self.values[field]
+        value = self.values.get(field, default)
         if not fits(value):
             raise DocumentFault(self.path, field, value, f"{wanted} is needed")
         return value
@@ -153,8 +192,16 @@ def _is_names(value: Any) -> bool:
     return _is_texts(value) and len(value) == len(set(value)) > 0
 
 
-def _is_terms(value: Any) -> bool:
+def _are_rows(numbers: int) -> Callable[[Any], bool]:
+    """Lists of a broker name and so many numbers."""
     whole = _is_number(0)
-    return isinstance(value, list) and all(
-        isinstance(term, list) and len(term) == 2 and _is_text(term[0]) and whole(term[1]) for term in value
+    return lambda value: (
+        isinstance(value, list)
+        and all(
+            isinstance(row, list) and len(row) == 1 + numbers and _is_text(row[0]) and all(map(whole, row[1:]))
+            for row in value
+        )
     )
+
+
+_is_terms, _is_marks = _are_rows(1), _are_rows(2)

@@ -21,12 +21,27 @@ class Term:
 
 
 @attrs.frozen
+class StoreMark:
+    """The newest message of a unit in a group's store: its epoch and its leader's term, 0 where there is none."""
+
+    group: str
+    epoch: int
+    leader: int = 0
+
+
+@attrs.frozen
 class Lists:
-    """Of one unit: a queue, or a whole topic. `epoch` counts heads of the send list from 1; 0 before the first."""
+    """The two lists of a unit: a queue, or a whole topic. `epoch` counts heads of the send list; it is 0 before the first.
+
+    `stores` is empty unless a group's store holds messages that are newer than the lists. It then has a mark of each group.
+    `forks` are terms in whose epoch another group took messages, too, because the coordinator went back; a repair notes them.
+    """
 
     epoch: int = 0
     send: tuple[str, ...] = ()
     consume: tuple[Term, ...] = ()
+    stores: tuple[StoreMark, ...] = ()
+    forks: tuple[Term, ...] = ()
 
     @property
     def head(self) -> str | None:
@@ -37,6 +52,18 @@ class Lists:
     def consumed(self) -> Term | None:
         """The group to consume from; None where nothing is left anywhere and nobody takes sends."""
         return self.consume[0] if self.consume else None
+
+    @property
+    def overtaken_by(self) -> StoreMark | None:
+        """The newest mark of a store that the lists do not explain: the coordinator went back. None where they are sound."""
+        return max(filter(self.is_behind, self.stores), key=lambda mark: mark.epoch, default=None)
+
+    def is_behind(self, mark: StoreMark) -> bool:
+        """Whether the group's newest message was taken in an epoch that the lists do not know, or know as another group's."""
+        if mark.epoch > self.epoch:
+            return True
+        owners = {term.group for term in self.consume if term.epoch == mark.epoch}
+        return bool(owners) and mark.group not in owners and Term(mark.group, mark.epoch) not in self.forks
 
     def has_backlog(self, group: str) -> bool:
         """Whether a group may hold messages that are not consumed."""

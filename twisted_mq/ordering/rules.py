@@ -8,6 +8,7 @@
 | a group that is consumed and takes no sends leaves the consume list's head | Drained | as it was | its head leaves it |
 | (planned maintenance) | Retired | the group leaves it | as it was |
 | (planned hand-over) | Moved | the group is its head, the old head leaves it | as it was |
+| (the coordinator lost changes) | Reported | as it was, blocked until an operator repairs it | as it was |
 
 Each row that leaves the send list with another head promotes that, in the same change: whoever reads who takes sends, reads
 too that this group is consumed after all before it.
@@ -21,7 +22,7 @@ from typing import Any
 
 import attrs
 
-from twisted_mq.ordering.lists import Lists, Term
+from twisted_mq.ordering.lists import Lists, StoreMark, Term
 
 Fault = Callable[[str], str | None]
 """Why a group must not take sends, in words (a broker is missing, it is retired, ...); None for one that is well."""
@@ -92,7 +93,14 @@ class Moved:
     group: str
 
 
-Event = Lost | Ready | Drained | Retired | Moved
+@attrs.frozen
+class Reported:
+    """A group says what its store holds, because the lists are older than that, or another group said so."""
+
+    mark: StoreMark
+
+
+Event = Lost | Ready | Drained | Retired | Moved | Reported
 
 
 def apply(lists: Lists, event: Event, fault: Fault) -> Lists:
@@ -140,6 +148,33 @@ def _moved(lists: Lists, event: Moved, fault: Fault) -> Lists:
     return _promoted(lists, (group, *(one for one in lists.send[1:] if one != group)), fault)
 
 
+def _reported(lists: Lists, event: Reported, fault: Fault) -> Lists:
+    mark = event.mark
+    if not lists.stores and not lists.is_behind(mark):
+        return lists
+    known = {one.group: one for one in lists.stores}
+    if mark.group in known:
+        other = known[mark.group]
+        mark = StoreMark(mark.group, max(mark.epoch, other.epoch), max(mark.leader, other.leader))
+        if mark == other:
+            return lists
+    known[mark.group] = mark
+    return attrs.evolve(lists, stores=tuple(known[group] for group in sorted(known)))
+
+
+def repaired(lists: Lists) -> Lists:
+    """The lists after a repair: with all that the stores hold to be consumed, in the order of its epochs, and nobody sending.
+
+    What was drained after the lists' time joins again, and is drained at once. Where two groups took messages in one epoch,
+    the one that the lists do not know took them first.
+    """
+    behind = {mark.group: Term(mark.group, mark.epoch) for mark in lists.stores if lists.is_behind(mark)}
+    terms = [*behind.values(), *(term for term in lists.consume if term.group not in behind)]
+    epochs = [term.epoch for term in terms]
+    forks = tuple(term for term in behind.values() if epochs.count(term.epoch) > 1)
+    return Lists(max(lists.epoch, *epochs) + 1, (), tuple(sorted(terms, key=lambda term: term.epoch)), (), forks)
+
+
 def _check_well(group: str, fault: Fault) -> None:
     reason = fault(group)
     if reason is not None:
@@ -151,14 +186,15 @@ def _promoted(lists: Lists, candidates: Sequence[str], fault: Fault) -> Lists:
     for place, group in enumerate(candidates):
         if fault(group) is None:
             epoch = lists.epoch + 1
-            return Lists(epoch, tuple(candidates[place:]), (*lists.consume, Term(group, epoch)))
+            consume = (*lists.consume, Term(group, epoch))
+            return attrs.evolve(lists, epoch=epoch, send=tuple(candidates[place:]), consume=consume)
     return attrs.evolve(lists, send=())
 
 
 Transition = Callable[[Lists, Any, Fault], Lists]
 
 TRANSITIONS: Mapping[type, Transition] = MappingProxyType(
-    {Lost: _left, Ready: _ready, Drained: _drained, Retired: _left, Moved: _moved}
+    {Lost: _left, Ready: _ready, Drained: _drained, Retired: _left, Moved: _moved, Reported: _reported}
 )
 
 
@@ -170,7 +206,7 @@ def fault_of(lists: Lists) -> tuple[str, str] | None:
     rows = (
         ("send", len(set(lists.send)) < len(lists.send), "names a group twice"),
         ("consume", len(set(groups)) < len(groups), "names a group twice"),
-        ("consume", sorted(set(epochs)) != epochs, "has epochs that do not rise"),
+        ("consume", sorted(epochs) != epochs, "has epochs that go down"),
         ("consume", any(not 1 <= epoch <= lists.epoch for epoch in epochs), "has an epoch that is not one of 1 to epoch"),
         ("consume", lists.head is not None and last != Term(lists.head, lists.epoch), "does not end with the send list's head"),
         ("send", not set(lists.send[1:]).isdisjoint(groups), "has a group behind its head that is still to be consumed"),

@@ -20,6 +20,7 @@ from twisted_mq.ordering.documents import (
     DocumentFault,
     GroupWish,
     Member,
+    Overtaken,
     decode_group,
     decode_lists,
     decode_member,
@@ -106,6 +107,8 @@ class OrderView:
         self.units: dict[UnitKey, Lists] = {}
         self.members: dict[str, dict[int, Member]] = {}
         self.wishes: dict[str, GroupWish] = {}
+        self.overtaken: dict[UnitKey, Lists] = {}
+        """Lists that do not count, because a store holds something newer."""
         self.problems: dict[str, str] = {}
         """Path -> why what is there does not count."""
         self._read_last: dict[UnitKey, tuple[int, int]] = {}
@@ -129,6 +132,7 @@ class OrderView:
     def forget(self) -> None:
         """The session is over: what was read in it counts no longer, all is read again in the next."""
         self.units.clear()
+        self.overtaken.clear()
         for followed in self._followed.values():
             followed.is_told = False
         self._unread = len(self._followed)
@@ -195,7 +199,12 @@ class OrderView:
         try:
             document = decode(path, node.data)
         except DocumentFault as fault:
-            self._note_problem(path, str(fault))
+            if isinstance(fault, Overtaken):
+                _, _, topic, unit = path.split("/")
+                self.overtaken[topic, unit] = fault.lists
+                self._note_problem(path, f"{fault}; {fault.remedy}")
+            else:
+                self._note_problem(path, str(fault))
             return None
         self._note_problem(path, None)
         return document
@@ -235,19 +244,21 @@ class OrderView:
 
     def _forget_topic(self, topic: str, but: Collection[str] = ()) -> None:
         self.topics.pop(topic, None)
-        for key in [key for key in self.units if key[0] == topic and key[1] not in but]:
-            del self.units[key]
+        for known in (self.units, self.overtaken):
+            for key in [key for key in known if key[0] == topic and key[1] not in but]:
+                del known[key]
         prefix = f"{topic_path(topic)}/"
         for path in [one for one in self._followed if one.startswith(prefix) and one[len(prefix) :] not in but]:
             self._leave(path)
 
     def _unit_told(self, topic: str, unit: str, node: Node | None) -> None:
         path, key = unit_path(topic, unit), (topic, unit)
+        overtaken = self.overtaken.pop(key, None)
         lists = None if node is None else self._not_taken_back(key, path, node)
-        if lists == self.units.get(key):
+        if lists == self.units.get(key) and overtaken == self.overtaken.get(key):
             return
         if lists is None:
-            del self.units[key]
+            self.units.pop(key, None)
         else:
             self.units[key] = lists
             self._follow_groups([*lists.send, *(term.group for term in lists.consume)])

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
 from twisted.internet import defer
 from twisted.trial.unittest import TestCase
 
 from tests.support.ordered_cluster import TOPIC, OrderedClusterCase
 from twisted_mq.admin.ordered_topics import read_state
 from twisted_mq.cli.errors import CliError
-from twisted_mq.cli.ordered import declare, groups
+from twisted_mq.cli.ordered import declare, groups, repair
 from twisted_mq.cli.ordered.session import Connection, coordinator_address, settings_of
 from twisted_mq.cli.ordered.state import group_row, state_json, unit_row
 from twisted_mq.client import OrderedTopicUnknown
-from twisted_mq.coordination.interfaces import Delete, Put
-from twisted_mq.ordering.lists import OrderedTopic
-from twisted_mq.ordering.paths import topic_path, unit_path
+from twisted_mq.coordination.interfaces import Create, Delete, Put
+from twisted_mq.ordering.documents import encode_lists
+from twisted_mq.ordering.lists import OrderedTopic, StoreMark, Term
+from twisted_mq.ordering.paths import consumer_group_path, producers_path, topic_path, unit_path
 from twisted_mq.protocol.errors import BrokerError
 
 
@@ -110,6 +112,36 @@ class Commands(OrderedClusterCase):
         self.assertIn(
             "group broker-b has no slaves registered", await self.refused(declare.create(self.session, alone))
         )
+
+    async def test_repair_waits_for_each_group_and_brings_back_what_the_coordinator_forgot(self) -> None:
+        await self.started()
+        await self.declared()
+        consumer = await self.consumer()
+        await defer.gatherResults(self.send(await self.producer(), 0, 5))
+        await self.consumed(5)
+        await consumer.stop()
+        for broker_id in (0, 1):
+            await self.cluster.stop_broker("broker-b", broker_id)
+        coordinator = self.session.coordinator
+        gone = StoreMark("broker-a", 40, 60)
+        older = attrs.evolve((await read_state(self.session, TOPIC)).units[0].lists, stores=(gone,))
+        node = consumer_group_path("audit", TOPIC, "0")
+        await coordinator.commit([Put(unit_path(TOPIC, "0"), encode_lists(older), None), Delete(node)])
+
+        state = await read_state(self.session, TOPIC)
+        (blocked,) = state.blocks(state.units[0])
+        self.assertIn("mq order repair Orders shows and writes", blocked)
+        said = await self.refused(repair.find_repairs(self.session, TOPIC, ()))
+        self.assertIn("queue 0: it is not known what the stores of broker-b hold", said)
+        (found,) = await repair.find_repairs(self.session, TOPIC, ("broker-b",))
+        self.assertEqual((found.after.epoch, found.after.consume), (41, (Term("broker-a", 40),)))
+        await repair.write_repairs(self.session, TOPIC, [found])
+        said = await self.refused(repair.write_repairs(self.session, TOPIC, [found]))
+        self.assertEqual(said, "queue 0: its lists changed meanwhile; look again, then repair it")
+        self.assertEqual(await repair.find_repairs(self.session, TOPIC, ()), [])
+        self.assertIsNotNone(await coordinator.read(node), "its backlog counts again")
+        leader = await coordinator.commit([Create(f"{producers_path(TOPIC, '0')}/n-", sequential=True)])
+        self.assertGreater(int(leader[0][-10:]), 60)
 
     async def test_slaves_that_are_not_read_are_refused(self) -> None:
         await self.started(broker_options={"slave_read_enable": False})

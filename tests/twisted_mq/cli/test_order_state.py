@@ -36,8 +36,8 @@ def blocks(lists: Lists, a: dict[int, Member] | GroupState, *consumers: Leader, 
         (blocks(B, WELL, ACTIVE), []),
         (blocks(B, {1: SLAVE}, ACTIVE), []),
         (
-            blocks(Lists(), WELL, problem="/topics/T/0: no JSON"),
-            ["blocked: /topics/T/0: no JSON; put the node right by hand"],
+            blocks(Lists(), WELL, problem="/topics/T/0: no JSON; put it right"),
+            ["blocked: /topics/T/0: no JSON; put it right"],
         ),
         (
             blocks(NOTHING, {0: MASTER}),

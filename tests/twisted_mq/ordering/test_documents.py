@@ -10,6 +10,7 @@ from twisted_mq.ordering.documents import (
     DocumentFault,
     GroupWish,
     Member,
+    Overtaken,
     decode_group,
     decode_lists,
     decode_member,
@@ -18,8 +19,9 @@ from twisted_mq.ordering.documents import (
     encode_lists,
     encode_member,
     encode_topic,
+    read_lists,
 )
-from twisted_mq.ordering.lists import Lists, OrderedTopic, Term
+from twisted_mq.ordering.lists import Lists, OrderedTopic, StoreMark, Term
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
 
@@ -29,6 +31,20 @@ def test_lists_as_they_are_written():
     data = b'{"epoch":7,"send":["b"],"consume":[["a",5],["b",7]]}'
     assert encode_lists(lists) == data
     assert decode_lists("/topics/T/0", data) == lists
+
+
+def test_lists_that_a_store_has_overtaken_are_read_only_for_a_repair():
+    lists = Lists(3, (), (Term("b", 2), Term("a", 2)), (StoreMark("c", 5, 7),), (Term("b", 2),))
+    data = b'{"epoch":3,"send":[],"consume":[["b",2],["a",2]],"forks":[["b",2]],"stores":[["c",5,7]]}'
+    assert encode_lists(lists) == data
+    assert read_lists("/topics/T/0", data) == lists
+    with pytest.raises(Overtaken) as caught:
+        decode_lists("/topics/T/0", data)
+    assert str(caught.value) == (
+        "/topics/T/0: epoch: the coordinator went back: the store of c has messages of epoch 5, which these lists do not"
+        " know, got 3"
+    )
+    assert caught.value.remedy == "mq order repair T shows and writes the lists that fit the stores"
 
 
 @given(st.integers(1, 65535), st.lists(NAMES, min_size=1, unique=True), st.booleans())
@@ -55,6 +71,7 @@ FAULTS = [
     (decode_lists, b'{"epoch":0,"send":"a","consume":[]}', "send", "a list of broker names"),
     (decode_lists, b'{"epoch":0,"send":[1],"consume":[]}', "send", "a list of broker names"),
     (decode_lists, b'{"epoch":1,"send":[],"consume":[["a"]]}', "consume", "a list of"),
+    (decode_lists, b'{"epoch":1,"send":[],"consume":[],"stores":[["a",1]]}', "stores", "a list of"),
     (decode_lists, b'{"epoch":1,"send":["a"],"consume":[["b",1]]}', "consume", "does not end with the send list's head"),
     (decode_topic, b'{"queues":0,"groups":["a"],"together":false}', "queues", "1 to 65535"),
     (decode_topic, b'{"queues":1,"groups":[],"together":false}', "groups", "at least one"),

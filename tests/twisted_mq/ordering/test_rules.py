@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twisted_mq.ordering.lists import Lists, Term
+from twisted_mq.ordering.lists import Lists, StoreMark, Term
 from twisted_mq.ordering.rules import (
     TRANSITIONS,
     Drained,
@@ -19,10 +20,12 @@ from twisted_mq.ordering.rules import (
     NotWell,
     Ready,
     Refused,
+    Reported,
     Retired,
     TakesSends,
     apply,
     fault_of,
+    repaired,
 )
 
 A1, B2, C3 = Term("a", 1), Term("b", 2), Term("c", 3)
@@ -59,6 +62,21 @@ ROWS = [
     # then it may come back to the send list's end
     (Lists(2, ("b", "c"), (B2,)), Ready("a"), well, Lists(2, ("b", "c", "a"), (B2,))),
     (Lists(1, (), ()), Ready("a"), well, Lists(2, ("a",), (Term("a", 2),))),
+    # the coordinator went back: a store is newer than the lists, then each group says what it holds
+    (Lists(1, ("a",), (A1,)), Reported(StoreMark("b", 2, 7)), well, Lists(1, ("a",), (A1,), (StoreMark("b", 2, 7),))),
+    (Lists(1, (), (A1,)), Reported(StoreMark("b", 1, 7)), well, Lists(1, (), (A1,), (StoreMark("b", 1, 7),))),
+    (
+        Lists(1, (), (A1,), (StoreMark("b", 2, 7),)),
+        Reported(StoreMark("a", 1, 6)),
+        well,
+        Lists(1, (), (A1,), (StoreMark("a", 1, 6), StoreMark("b", 2, 7))),
+    ),
+    (
+        Lists(1, (), (A1,), (StoreMark("b", 2, 7),)),
+        Reported(StoreMark("b", 1, 9)),
+        well,
+        Lists(1, (), (A1,), (StoreMark("b", 2, 9),)),
+    ),
     # operators
     (Lists(1, ("a", "b"), (A1,)), Retired("a"), well, Lists(2, ("b",), (A1, B2))),
     (Lists(1, ("a", "b", "c"), (A1,)), Moved("c"), well, Lists(2, ("c", "b"), (A1, Term("c", 2)))),
@@ -79,6 +97,11 @@ NOTHING = [
     (Lists(1, ("a", "b"), (A1,)), Ready("b")),
     (Lists(2, ("b",), (B2,)), Drained("a", 1)),
     (Lists(1, ("a",), (A1,)), Moved("a")),
+    (Lists(1, ("a", "b"), (A1,)), Reported(StoreMark("a", 1, 7))),
+    (Lists(2, ("b",), (B2,)), Reported(StoreMark("a", 1, 7))),
+    (Lists(1, (), (A1,), (StoreMark("b", 2, 7),)), Reported(StoreMark("b", 1, 7))),
+    (Lists(3, (), (B2, Term("a", 2)), (), (B2,)), Reported(StoreMark("b", 2, 7))),
+    (Lists(3, (), (Term("a", 2),), (), (B2,)), Reported(StoreMark("b", 2, 7))),
 ]
 
 
@@ -110,7 +133,7 @@ def test_refusal_names_the_group_and_the_reason(lists, event, fault, kind):
 IMPOSSIBLE = [
     (Lists(1, ("a", "b", "b"), (A1,)), ("send", "names a group twice")),
     (Lists(2, ("a",), (A1, Term("a", 2))), ("consume", "names a group twice")),
-    (Lists(2, ("a",), (B2, A1)), ("consume", "has epochs that do not rise")),
+    (Lists(2, ("a",), (B2, A1)), ("consume", "has epochs that go down")),
     (Lists(1, (), (B2,)), ("consume", "has an epoch that is not one of 1 to epoch")),
     (Lists(1, (), (Term("a", 0),)), ("consume", "has an epoch that is not one of 1 to epoch")),
     (Lists(2, ("a",), (A1,)), ("consume", "does not end with the send list's head")),
@@ -122,6 +145,25 @@ IMPOSSIBLE = [
 @pytest.mark.parametrize(("lists", "fault"), IMPOSSIBLE)
 def test_lists_that_no_event_leads_to_are_found(lists, fault):
     assert fault_of(lists) == fault
+
+
+OLD = Lists(3, ("a",), (B2, Term("a", 3)))
+REPAIRS = [
+    # what the lists do not know is consumed behind what they know
+    (OLD, (StoreMark("a", 3), StoreMark("b", 2), StoreMark("c", 4)), (B2, Term("a", 3), Term("c", 4)), ()),
+    (OLD, (StoreMark("a", 6), StoreMark("b", 5), StoreMark("c", 0)), (Term("b", 5), Term("a", 6)), ()),
+    # an epoch that was given twice: what the lists do not know was sent before they went back
+    (OLD, (StoreMark("a", 3), StoreMark("b", 2), StoreMark("c", 3)), (B2, C3, Term("a", 3)), (C3,)),
+]
+
+
+@pytest.mark.parametrize(("lists", "stores", "consume", "forks"), REPAIRS)
+def test_repair_has_all_consumed_that_stores_hold_and_raises_the_epoch(lists, stores, consume, forks):
+    after = repaired(attrs.evolve(lists, stores=stores))
+    newest = max(lists.epoch, *(mark.epoch for mark in stores))
+    assert after == Lists(newest + 1, (), consume, (), forks)
+    assert fault_of(after) is None
+    assert [mark for mark in stores if after.is_behind(mark)] == []
 
 
 GROUPS = st.sampled_from("abcd")

@@ -41,9 +41,9 @@ from twisted_mq.logs import Logger
 from twisted_mq.ordering.changes import catch_up, change, is_absent
 from twisted_mq.ordering.documents import DocumentFault, Member
 from twisted_mq.ordering.health import MASTER
-from twisted_mq.ordering.lists import OrderedTopic, Term
+from twisted_mq.ordering.lists import OrderedTopic, StoreMark, Term
 from twisted_mq.ordering.paths import KEEPER, ROOTS, member_path
-from twisted_mq.ordering.rules import Drained, Event, Lost, Ready, Refused
+from twisted_mq.ordering.rules import Drained, Event, Lost, Ready, Refused, Reported, apply
 from twisted_mq.ordering.view import OrderView
 from twisted_mq.periodic import PeriodicJob
 from twisted_mq.protocol.bodies import TopicConfig
@@ -243,7 +243,13 @@ class OrderAgent:
         lists = self.view.units.get((unit.topic, unit.name))
         if not self._fresh or (lists is None and not self.view.is_complete):
             return
-        self.units.learn(unit, lists, None if lists is not None else self.view.problem_of(unit.topic, unit.name))
+        problem = self.view.problem_of(unit.topic, unit.name)
+        if lists is not None and self.is_master and lists.is_behind(self._mark(unit)):
+            lists, problem = (
+                None,
+                f"{unit.topic} {unit.name}: {self.group} holds messages of an epoch that the lists do not know",
+            )
+        self.units.learn(unit, lists, problem)
         if unit.lists.consumed != before:
             self._offer(unit)
 
@@ -323,9 +329,26 @@ class OrderAgent:
         if again:
             self._do_duty(unit)
 
-    def _duty(self, unit: BrokerUnit) -> Event | None:
-        if not self._running or not self._fresh or not self.view.is_complete or unit.problem is not None:
+    def _mark(self, unit: BrokerUnit) -> StoreMark:
+        marks = [self._terms.newest(unit.topic, queue_id) for queue_id in self._queues(unit)]
+        epochs, leaders = zip(*marks, strict=True) if marks else ((0,), (0,))
+        return StoreMark(self.group, max(epochs), max(leaders))
+
+    def _report(self, unit: BrokerUnit) -> Reported | None:
+        """What the own store holds, where the lists are older, or those of another group said so."""
+        key = unit.topic, unit.name
+        lists = self.view.overtaken.get(key) or self.view.units.get(key)
+        if lists is None or unit.epoch:
             return None
+        report = Reported(self._mark(unit))
+        return None if apply(lists, report, self._fault_of) is lists else report
+
+    def _duty(self, unit: BrokerUnit) -> Event | None:
+        if not self._running or not self._fresh or not self.view.is_complete:
+            return None
+        report = self._report(unit)
+        if report is not None or unit.problem is not None:
+            return report
         declared = self.view.topics.get(unit.topic)
         who = Standpoint(
             group=self.group,

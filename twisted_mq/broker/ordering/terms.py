@@ -24,6 +24,7 @@ class Terms:
         self._store = store
         self.confirmed = confirmed
         self._begins: dict[tuple[str, int], tuple[int, int]] = {}
+        self._newest: dict[tuple[str, int], tuple[int, tuple[int, int]]] = {}
 
     def begin(self, topic: str, queue_id: int, epoch: int) -> int:
         """The offset of the first message of that epoch or a later one; the queue's end where there is none yet."""
@@ -63,14 +64,34 @@ class Terms:
         return next((epoch for epoch in found if epoch is not None), 0)
 
     def _epoch(self, topic: str, queue_id: int, offset: int) -> int | None:
-        """That of the message at an offset; None for one without."""
+        """The epoch of the message at an offset; None for one without."""
+        mark = self._mark(topic, queue_id, offset)
+        return None if mark is None else mark.epoch
+
+    def _mark(self, topic: str, queue_id: int, offset: int) -> OrderMark | None:
         entries = self._store.queue_entries(topic, queue_id, offset, 1)
         record = self._store.look_message(entries[0][0]) if entries else None
         try:
             text = None if record is None else StoredMessage.read(record).properties.get(PROPERTY_ORDERED)
-            return None if text is None else OrderMark.decode(text).epoch
+            return None if text is None else OrderMark.decode(text)
         except (RecordError, ValueError):
             return None
+
+    def newest(self, topic: str, queue_id: int) -> tuple[int, int]:
+        """Epoch and leader's term of the last message that is marked, read from the log; zeros without one.
+
+        Marks of a queue only rise. What was looked at before is not looked at again, unless the queue is shorter now.
+        """
+        key = topic, queue_id
+        end = self._store.max_offset_in_queue(topic, queue_id)
+        looked, newest = self._newest.get(key, (0, (0, 0)))
+        if looked > end:
+            looked, newest = 0, (0, 0)
+        first = max(looked, self._store.min_offset_in_queue(topic, queue_id))
+        marks = (self._mark(topic, queue_id, offset) for offset in range(end - 1, first - 1, -1))
+        mark = next((mark for mark in marks if mark is not None), None)
+        self._newest[key] = end, newest if mark is None else (mark.epoch, mark.leader)
+        return self._newest[key][1]
 
     def end(self, topic: str, queue_id: int) -> int:
         """The offset behind the last message that may be handed out."""

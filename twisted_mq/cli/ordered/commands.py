@@ -194,6 +194,35 @@ def move(connection: Connection, topic: str, queue: str, group: str, as_json: bo
     run_session(connection, work)
 
 
+@click.command(short_help="Repair lists that are older than the stores.")
+@click.argument("topic")
+@click.option("--yes", is_flag=True, help="Write the lists; without it they are only shown.")
+@click.option("--without", multiple=True, metavar="GROUP", help="A group whose stores are lost. May be given again.")
+@connected
+def repair(connection: Connection, topic: str, yes: bool, without: tuple[str, ...], as_json: bool) -> None:
+    """Show, and with --yes write, lists of TOPIC that fit what the brokers' stores hold.
+
+    For queues that are blocked because ZooKeeper was restored from an older snapshot. All that the stores hold and that is
+    not consumed is consumed next, in the order of its epochs.
+    """
+    from twisted_mq.cli.ordered import repair as repairing
+    from twisted_mq.cli.ordered.session import run_session
+
+    async def work(session: OrderSession) -> None:
+        found = await repairing.find_repairs(session, topic, without)
+        if found and yes:
+            await repairing.write_repairs(session, topic, found)
+        if as_json:
+            rows: list[Any] = [one.as_json() for one in found]
+            click.echo(json_line({"topic": topic, "repairs": rows, "written": yes}), nl=False)
+            return
+        print_table(repairing.COLUMNS, [one.row() for one in found])
+        ending = "written" if yes else "not written yet: add --yes"
+        click.echo(f"{len(found)} queues to repair, {ending}" if found else f"{topic} needs no repair")
+
+    run_session(connection, work)
+
+
 @click.command(short_help="Take a declaration back.")
 @click.argument("topic")
 @connected

@@ -15,6 +15,7 @@ from twisted_mq.client.ordered.topic_units import read_topic
 from twisted_mq.coordination.interfaces import ICoordinator
 from twisted_mq.ordering import declaring
 from twisted_mq.ordering.documents import MOST_QUEUES
+from twisted_mq.ordering.health import MASTER, SLAVE
 from twisted_mq.ordering.lists import OrderedTopic
 from twisted_mq.protocol.bodies import BrokerData, ClusterInfo, TopicConfig, TopicConfigAndQueueMapping, decode_body
 from twisted_mq.protocol.bodies.topic_config import ORDER, ORDER_QUEUES, ORDER_TOGETHER
@@ -163,11 +164,17 @@ async def _delete_at_brokers(session: OrderSession, declared: OrderedTopic) -> N
     cluster = await session.admin.cluster_info()
     brokers = cluster.broker_addr_table or {}
     for group in declared.groups:
-        master = brokers[group].broker_addrs.get(MASTER_ID) if group in brokers else None
-        if master is None:
-            session.admin.warn(f"the master of {group} is not there: delete the topic there with mqadmin deleteTopic")
-            continue
-        await _unless_missing(session, master, declared.topic)
+        addresses = brokers[group].broker_addrs if group in brokers else {}
+        for broker_id in (MASTER, SLAVE):
+            if (
+                broker_id in addresses
+            ):  # a slave that kept the queues would take the messages of a new topic for old ones
+                await _unless_missing(session, addresses[broker_id], declared.topic)
+            else:
+                what = f"broker {broker_id} of {group} is not there"
+                session.admin.warn(
+                    f"{what}: delete the topic there with mqadmin deleteTopic before it is declared again"
+                )
     for name in _clusters(cluster, declared.groups):
         for server in session.admin.name_servers:
             await session.admin.delete_route(server, name, declared.topic)

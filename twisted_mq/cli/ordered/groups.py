@@ -94,7 +94,7 @@ async def move(session: OrderSession, topic: str, queue: str, group: str) -> Lis
     except Refused as error:
         raise CliError(f"not moved: {error}", f"mq order show {topic} shows the lists") from error
     except DocumentFault as fault:
-        raise CliError(f"topic {topic} queue {queue} is blocked: {fault}", "put the node right by hand") from fault
+        raise CliError(f"topic {topic} queue {queue} is blocked: {fault}", fault.remedy) from fault
     except Conflict as error:
         raise CliError(
             f"not moved: {error}", "a broker of the group is not there, or others changed the lists: try again"

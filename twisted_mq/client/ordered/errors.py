@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from twisted_mq.client.core.errors import ClientError
+from twisted_mq.ordering.documents import DocumentFault
 
 
 class OrderedError(ClientError):
@@ -48,11 +49,13 @@ class QueueUnknown(OrderedError, ValueError):
 
 
 class QueueBlocked(OrderedError):
-    """What the coordinator has of a queue makes no sense (edited by hand?): nobody sends or consumes until it is put right."""
+    """The coordinator's lists of a queue make no sense, or are older than a store: nobody sends or consumes until an operator
+    repairs them.
+    """
 
-    def __init__(self, topic: str, unit: str, fault: object) -> None:
+    def __init__(self, topic: str, unit: str, fault: DocumentFault) -> None:
         super().__init__(
-            f"topic {topic} queue {unit} is blocked, its lists make no sense: {fault}. Put the node right by hand; "
+            f"topic {topic} queue {unit} is blocked, its lists make no sense: {fault}. What frees it: {fault.remedy}; "
             f"mq order show {topic} says what is wrong"
         )
         self.topic = topic

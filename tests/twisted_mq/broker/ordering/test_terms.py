@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,32 @@ def test_offset_of_a_term_ends_with_its_last_message(store, offset, epoch, count
     """What this log lost of the term has other messages in its place, of a later one."""
     put(store, 1, 1, 4, None, 4, 9)
     assert terms(store).bounded("T", 0, offset, epoch) == counts
+
+
+def test_newest_mark_is_that_of_the_last_marked_message(store):
+    found = terms(store)
+    assert found.newest("T", 0) == (0, 0)
+    put(store, 1, 4, None)
+    assert found.newest("T", 0) == (4, 0)
+    put(store, None)
+    assert found.newest("T", 0) == (4, 0)
+    put(store, 9, None)
+    assert found.newest("T", 0) == (9, 0)
+
+
+def test_newest_mark_is_known_from_the_log_after_the_queues_files_are_gone(tmp_path):
+    settings = small_config(tmp_path, flush_disk_type=FlushDiskType.ASYNC_FLUSH)
+    store = FileMessageStore(settings, lambda: 1_795_217_217_000)
+    store.start()
+    put(store, 3, 5, None, 5)
+    store.close()
+    shutil.rmtree(tmp_path / "consumequeue")
+    again = FileMessageStore(settings, lambda: 1_795_217_217_000)
+    again.start()
+    try:
+        assert terms(again).newest("T", 0) == (5, 0)
+    finally:
+        again.close()
 
 
 def test_end_is_where_both_brokers_hold_everything(store):
