@@ -7,6 +7,7 @@
 # make docs    the pages in docs/, as HTML in build/docs
 # make crash   thousands of kills and power cuts, every byte of the damage matrix; MQ_CRASH_ROUNDS says how many kills
 # make fuzz    a million generated frames, expressions, files, command lines; MQ_FUZZ_FRAMES, _SEED, _ROUND: how many, which, from where
+# make record-apache   the recorded answers of Apache's programs anew (interop/captures/answers)
 # make soak    20 minutes of strangers and a full disk beside an honest load of Apache's client; SOAK_SECONDS says how many
 # make soak-client   20 minutes of load through each face of the client beside restarts (SOAK_SECONDS), 1,000 lives of each
 # make simulate-rules  10^5 histories of ordered broker groups made of their rules alone; MQ_HISTORIES says how many
@@ -32,7 +33,7 @@ CONSTRAINTS ?= constraints.txt
 PIP := $(PYTHON) -m pip --quiet --disable-pip-version-check
 EXTRAS = $$($(BASE_PYTHON) -c "import configparser as c; p = c.ConfigParser(); p.read('setup.cfg'); print(','.join(p['options.extras_require']))")
 
-.PHONY: help setup java lock demo test check crash fuzz soak soak-client spark-proof order-cases bench count docs simulate simulate-mutants simulate-rules
+.PHONY: help setup java lock demo test record-apache check crash fuzz soak soak-client spark-proof order-cases bench count docs simulate simulate-mutants simulate-rules
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -79,6 +80,11 @@ demo: setup
 test: setup
 	$(PYTHON) -m interop.peers.setup
 	$(PYTHON) -m tests.side_by_side
+
+record-apache: setup
+	$(PYTHON) -m interop.peers.setup
+	MQ_RECORD_APACHE=$$(date +%F) $(PYTHON) -m pytest -k "[apache" interop/test_bad_requests.py interop/test_settings.py \
+	  interop/test_access.py interop/test_mqadmin_all.py
 
 check: $(INSTALLED) docs
 	$(PYTHON) -m ruff format --check .

@@ -15,6 +15,7 @@ from interop.peers.line_peer import PeerError
 from interop.peers.process import wait_until
 from interop.peers.requirements import require_java
 from interop.peers.servers import CLUSTER_NAME, COMMANDS, Cluster
+from interop.recorded import Recording
 from twisted_mq.protocol.codes import ResponseCode
 
 pytestmark = pytest.mark.peer
@@ -33,8 +34,8 @@ SETTINGS = {
     "innerClientAuthenticationCredentials": json.dumps({"accessKey": "inner", "secretKey": "planted-of-inner"}),
 }
 PASSWORD = re.compile(r"(null|planted-of-\w+) +(?=Super|Normal)")
-OF_APACHE: dict[int, list[str]] = {}
-"""What each of the command lines printed against Apache's broker."""
+RECORDED = Recording.named("access")
+"""What each of the command lines prints against Apache's broker."""
 THROWN = re.compile(r"^(org|java)\.\S+Exception")
 """How Apache's tool begins to tell a failure."""
 
@@ -109,6 +110,11 @@ listUser -b BROKER
 """.strip().splitlines()
 
 
+def question(number: int) -> str:
+    """A command line under its number: some come twice, with another answer."""
+    return f"{number:02} {ADMINISTRATION[number]}"
+
+
 def lines_of(printed: str, cluster: Cluster) -> list[str]:
     """What was printed, without addresses, stacks and passwords: Apache's broker shows them, ours does not."""
     text = PASSWORD.sub("PASSWORD ", printed.replace(cluster.broker, "BROKER"))
@@ -119,12 +125,13 @@ def lines_of(printed: str, cluster: Cluster) -> list[str]:
 def test_users_and_policies_are_administered_with_apaches_mqadmin(asking: Cluster, java: JavaPeer) -> None:
     for number, line in enumerate(ADMINISTRATION):
         printed = java.mqadmin(*line.replace("BROKER", asking.broker).split(), **ROOT)
+        assert asking.kind == "apache" or "planted" not in printed, line
         lines = lines_of(printed, asking)
-        if asking.kind == "apache":
-            OF_APACHE[number] = lines
-        else:
-            assert "planted" not in printed, line
-            assert lines == OF_APACHE.get(number, lines), line
+        assert lines == RECORDED.apaches(question(number), lines, asking.kind), line
+
+
+def test_the_recording_has_each_line_of_the_administration_and_no_other() -> None:
+    assert RECORDED.questions() == set(map(question, range(len(ADMINISTRATION))))
 
 
 def keep_credentials(home: Path) -> None:

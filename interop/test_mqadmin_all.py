@@ -1,7 +1,4 @@
-"""Every daily mqadmin command, Apache's tool against both clusters: outputs of the same shape.
-
-The shapes of Apache's cluster, whose tests run first, are what those of this project's are compared with.
-"""
+"""Every daily mqadmin command, Apache's tool against both clusters: outputs of the shapes that are recorded of Apache's."""
 
 from __future__ import annotations
 
@@ -29,8 +26,11 @@ from interop.mqadmin_commands import (
 )
 from interop.peers.clients import Clients, JavaPeer, OurPeer, Producer, PushConsumer, unique
 from interop.peers.process import PeerFailed, wait_until
+from interop.peers.requirements import require_java
 from interop.peers.servers import BROKER_NAME, CLUSTER_NAME, Cluster
+from interop.peers.servers import COMMANDS as SERVERS
 from interop.peers.toolchain import java_command
+from interop.recorded import Recording
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.cli.admin.registry import find_sub_command, sub_commands
 from twisted_mq.config.known_keys import known_keys
@@ -39,7 +39,10 @@ from twisted_mq.config.options import option_fields
 pytestmark = pytest.mark.peer
 
 MQADMIN_CLASS = "org.apache.rocketmq.tools.command.MQAdminStartup"
-SHAPES_OF_APACHE: dict[str, list[str]] = {}
+RECORDED = Recording.named("mqadmin")
+"""The shape of what each command prints about Apache's cluster."""
+
+KEYS_OF_STATUS = "keys of brokerStatus"
 BODIES = [f"body {number}" for number in range(8)]
 
 
@@ -181,6 +184,19 @@ def queue_of(number: int) -> dict[str, object]:
     return {"broker_name": BROKER_NAME, "queue_id": number % 4}
 
 
+@pytest.fixture(scope="module", params=list(SERVERS))
+def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Servers of their own: outputs are to show nothing that other tests left behind."""
+    if request.param == "apache":
+        require_java()
+    servers = Cluster(request.param, tmp_path_factory.mktemp(request.param))
+    try:
+        servers.start()
+        yield servers
+    finally:
+        servers.stop()
+
+
 @pytest.fixture(scope="module")
 def stage(java: JavaPeer, cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     stage = Stage.make(java, cluster, tmp_path_factory.mktemp("stage"))
@@ -198,19 +214,19 @@ def test_output_has_apaches_shape(stage: Stage, cluster: Cluster, our_client_pro
     else:
         shape = shape_of(printed, stage.names)
         _compare_ours(stage, our_client_process, command, printed, shape)
-    if cluster.kind == "apache":
-        SHAPES_OF_APACHE[command] = shape
-    assert shape == SHAPES_OF_APACHE.get(command, shape)
+    assert shape == RECORDED.apaches(command, shape, cluster.kind)
 
 
 @pytest.mark.parametrize("command", NEEDING)
 def test_what_needs_other_servers_fails_alike(stage: Stage, cluster: Cluster, command: str) -> None:
     shape = shape_of(stage.run(command), stage.names)
-    if cluster.kind == "apache":
-        SHAPES_OF_APACHE[command] = shape
-    assert shape == SHAPES_OF_APACHE.get(command, shape)
+    assert shape == RECORDED.apaches(command, shape, cluster.kind)
     found = find_sub_command(command.split()[0])
     assert found is not None and found.needs in ("a controller", "a broker container")
+
+
+def test_the_recording_has_each_command_and_no_other() -> None:
+    assert RECORDED.questions() == {*COMMANDS, *SAMPLED, *NEEDING, KEYS_OF_STATUS}
 
 
 def test_no_subcommand_is_left_out() -> None:
@@ -232,9 +248,7 @@ def test_rates_have_apaches_shape(stage: Stage, cluster: Cluster, our_client_pro
 def test_runtime_info_has_apaches_keys(stage: Stage, cluster: Cluster, our_client_process: OurPeer) -> None:
     keys = sorted(keys_of(stage.run("brokerStatus -b BROKER")))
     assert sorted(keys_of(stage.run_ours(our_client_process, "brokerStatus -b BROKER")["out"])) == keys
-    if cluster.kind == "apache":
-        SHAPES_OF_APACHE["keys of brokerStatus"] = keys
-    assert keys == SHAPES_OF_APACHE.get("keys of brokerStatus", keys)
+    assert keys == RECORDED.apaches(KEYS_OF_STATUS, keys, cluster.kind)
 
 
 def test_one_round_of_start_monitoring(stage: Stage, cluster: Cluster, our_client_process: OurPeer) -> None:

@@ -4,19 +4,26 @@ python -m tests.side_by_side
 
 The output of the first comes as it is made, that of the others when the first have ended. Ends with 1 where anything failed.
 
-Apache's programs have deadlines of their own, which a machine that is slow and full at once breaks. So up to `MOST_AGAIN` tests
-with them that failed run once more when nothing else does, and are named with both results; only the second counts. The project's
-own tests have no such second time.
+Apache's programs have deadlines of their own, which a slow and full machine breaks. If all tests with them that failed are in
+`MAY_RUN_AGAIN`, these run once more when nothing else does, and count as passed if they pass then. Any other failure counts. Each
+second run is told at the end, with the text of the first failure.
 """
 
 from __future__ import annotations
 
-import json
+import os
 import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+
+import attrs
+
+from interop.recorded import DATE_OF_RECORDING
+from tests.outcomes import FAILED, PASSED, SKIPPED, Outcome, read
 
 PYTEST = [sys.executable, "-m", "pytest"]
 OWN = {
@@ -26,49 +33,100 @@ OWN = {
 }
 SOME_FAILED = 1
 """What pytest ends with then; an error of another kind is another number."""
-MOST_AGAIN = 4
+MAY_RUN_AGAIN: dict[str, str] = {}
+"""Tests by id without parameters, each with the deadline of Apache's that it depends on and that no setting moves."""
 
 
+@attrs.frozen
+class Again:
+    """A second run of a test: why it was allowed, how the first one failed, how the second one ended."""
+
+    test: str
+    reason: str
+    first: Outcome
+    second: Outcome
+
+    def __str__(self) -> str:
+        return f"ran again, {self.second.word} then: {self.test}\n  allowed: {self.reason}\n  first failure:\n{self.first.text}"
+
+
+@attrs.define
 class WithPeers:
-    """The tests in `tests`; what failed is noted in `folder`."""
+    """The tests in `tests` below `root`, of which some may run again; how they end is noted in `folder`."""
 
-    def __init__(self, folder: Path, tests: str = "interop") -> None:
-        self._command = [*PYTEST, "-o", "addopts=-q --strict-markers", "-o", f"cache_dir={folder}", tests]
-        self._failed = folder / "v" / "cache" / "lastfailed"
+    folder: Path
+    root: Path = Path(__file__).parents[1]
+    tests: str = "interop"
+    may_run_again: Mapping[str, str] = attrs.field(factory=lambda: MAY_RUN_AGAIN)
+    again: list[Again] = attrs.field(factory=list)
+    """The second runs that there were."""
+
+    @property
+    def outcomes(self) -> dict[str, Outcome]:
+        return read(self.folder / "first.json")
 
     def start(self, log: Path) -> subprocess.Popen[bytes]:
         with log.open("wb") as output:
-            return subprocess.Popen(self._command, stdout=output, stderr=output)
+            return subprocess.Popen(self._command("first", [self.tests]), cwd=self.root, stdout=output, stderr=output)
 
-    def again(self) -> int:
-        """The exit code of those that failed, alone now; as before where they are too many."""
-        failed = sorted(json.loads(self._failed.read_text()))
-        if len(failed) > MOST_AGAIN:
-            return SOME_FAILED
-        code = subprocess.run([*self._command, "--last-failed"]).returncode
-        for test in failed:
-            print(f"failed beside the others, {'passed' if code == 0 else 'not all passed'} alone: {test}", flush=True)
-        return code
+    def final_code(self, code: int) -> int:
+        """The exit code that counts, after second runs where they are allowed."""
+        if code != SOME_FAILED:
+            return code
+        failed = {test: outcome for test, outcome in self.outcomes.items() if outcome.word == FAILED}
+        reasons = {test: self.may_run_again.get(test.partition("[")[0]) for test in failed}
+        if not failed or None in reasons.values():
+            return code
+        second_code = subprocess.run(self._command("second", list(failed)), cwd=self.root).returncode
+        second = read(self.folder / "second.json")
+        missing = Outcome("not run")
+        self.again += [Again(test, str(reasons[test]), failed[test], second.get(test, missing)) for test in failed]
+        return second_code or int(any(one.second.word != PASSED for one in self.again))
+
+    def _command(self, which: str, tests: Sequence[str]) -> list[str]:
+        return [*PYTEST, "-p", "tests.outcomes", "--outcomes", str(self.folder / f"{which}.json"), *tests]
+
+
+def skips(outcomes: Mapping[str, Outcome]) -> Iterator[str]:
+    """A line for each reason for which tests were skipped."""
+    counted = Counter(outcome.text for outcome in outcomes.values() if outcome.word == SKIPPED)
+    for reason, count in counted.items():
+        yield f"skipped {count}: {reason}"
+
+
+def run(own: Mapping[str, Sequence[str]], with_peers: WithPeers, log: Path) -> dict[str, int]:
+    """Exit codes by name."""
+    with with_peers.start(log) as beside:
+        try:
+            codes = {name: subprocess.run(command).returncode for name, command in own.items()}
+            code = beside.wait()
+        except BaseException:
+            beside.terminate()
+            raise
+    print(f"with peers:\n{log.read_text(errors='replace')}", flush=True)
+    return codes | {"with peers": with_peers.final_code(code)}
 
 
 def main() -> int:
     """The exit code."""
+    if DATE_OF_RECORDING in os.environ:
+        print(f"FAILED: {DATE_OF_RECORDING} is set: tests would write down what they are to compare with")
+        return 1
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        with_peers, log = WithPeers(Path(folder)), Path(folder) / "log"
-        with with_peers.start(log) as beside:
-            try:
-                codes = {name: subprocess.run(command).returncode for name, command in OWN.items()}
-                codes["with peers"] = beside.wait()
-            except BaseException:
-                beside.terminate()
-                raise
-        print(f"with peers:\n{log.read_text(errors='replace')}", flush=True)
-        if codes["with peers"] == SOME_FAILED:
-            codes["with peers"] = with_peers.again()
+        with_peers = WithPeers(Path(folder))
+        codes = run(OWN, with_peers, Path(folder) / "log")
+        told = [*skips(with_peers.outcomes), *map(str, with_peers.again)] if codes["with peers"] in (0, 1) else []
     failed = any(codes.values())
-    told = ", ".join(f"{name} {code}" for name, code in codes.items())
-    print(f"{'FAILED' if failed else 'passed'} after {(time.monotonic() - began) / 60:.0f} minutes: {told}")
+    results = ", ".join(f"{name} {code}" for name, code in codes.items())
+    print(
+        "\n".join(
+            [
+                *told,
+                f"{'FAILED' if failed else 'passed'} after {(time.monotonic() - began) / 60:.0f} minutes: {results}",
+            ]
+        )
+    )
     return int(failed)
 
 
