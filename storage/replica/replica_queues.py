@@ -77,8 +77,9 @@ class ReplicaQueues:
             )  # fmt: skip
             return
         if fields.queue_offset != queue.max_offset:
-            logger.info(
-                "replica queue moves: topic=%s queue=%d from=%d to=%d",
+            logger.log(
+                logging.WARNING if queue.max_offset > queue.min_offset else logging.INFO,
+                "replica queue moves, the log has no message in between: topic=%s queue=%d from=%d to=%d",
                 queue.topic, queue.queue_id, queue.max_offset, fields.queue_offset,
             )  # fmt: skip
         queue.append_at(fields.queue_offset, *queue.wanted(fields))

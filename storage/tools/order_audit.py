@@ -8,12 +8,14 @@ What was deleted before the first message of a queue is not missed.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 
 import attrs
 import numpy as np
 
 from twisted_mq.protocol.columns import Mask, Numbers
+from twisted_mq.storage.tables.passed_over_table import PASSED_OVER_FILE, decode_rows
 from twisted_mq.storage.tools.order_marks import PLAIN, Queue, Rows, StoredMarks
 
 GAP, SWAP, REPEAT, STALE, FORK, UNMARKED = "gap", "swap", "repeat", "stale", "fork", "unmarked"
@@ -61,11 +63,26 @@ class OrderTerm:
 
 
 @attrs.frozen
+class PassedOver:
+    """What a consumer group went on behind without having consumed it there, as the broker of `store` noted it."""
+
+    topic: str
+    queue: int
+    group: str
+    epoch: int
+    first_offset: int
+    count: int
+    reason: str
+    store: str
+
+
+@attrs.frozen
 class OrderAudit:
-    """Terms in the order in which they are consumed; faults by queue, epoch and place."""
+    """Terms in the order in which they are consumed; faults by queue, epoch and place; what brokers noted of groups."""
 
     terms: tuple[OrderTerm, ...]
     faults: tuple[OrderFault, ...]
+    passed_over: tuple[PassedOver, ...] = ()
 
 
 def audit_order(marks: StoredMarks) -> OrderAudit:
@@ -79,7 +96,21 @@ def audit_order(marks: StoredMarks) -> OrderAudit:
     for one in marks.unmarked:
         place = one.offset, one.offset, marks.stores[one.store], one.physical
         faults.append(OrderFault(one.topic, one.queue, UNMARKED, None, None, *place))
-    return OrderAudit(tuple(terms), tuple(sorted(faults, key=_place)))
+    return OrderAudit(tuple(terms), tuple(sorted(faults, key=_place)), tuple(_passed_over(marks.stores)))
+
+
+def _passed_over(stores: Sequence[str]) -> Iterator[PassedOver]:
+    """What the brokers of these stores noted."""
+    for store in stores:
+        try:
+            with open(os.path.join(store, "config", PASSED_OVER_FILE), "rb") as file:
+                rows = decode_rows(file.read())
+        except FileNotFoundError:
+            continue
+        for row in rows:
+            yield PassedOver(
+                row.topic, row.queue_id, row.group, row.epoch, row.first_offset, row.count, row.reason, store
+            )
 
 
 def _place(fault: OrderFault) -> tuple[str | int, ...]:

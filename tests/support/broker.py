@@ -44,6 +44,7 @@ class MemoryTable:
     counts: dict[str, Any] = attrs.field(factory=dict)
     queues: dict[str, Any] = attrs.field(factory=dict)
     data_version: DataVersion = attrs.field(factory=DataVersion)
+    passed_over: list[Any] = attrs.field(factory=list)
     log_offset: int | None = 0
     saved: int = 0
 
@@ -99,7 +100,7 @@ class BrokerInMemory:
             flush_disk_type=FlushDiskType(self.options.flush_disk_type),
         )
         self.registered: list[Any] = []
-        names = ("topics", "groups", "offsets", "delays", "modes", "metrics", "orders", "filters")
+        names = ("topics", "groups", "offsets", "delays", "modes", "metrics", "orders", "filters", "passed")
         fresh = {name: MemoryTable() for name in names}
         self.tables: dict[str, Any] = {**(restarted.tables if restarted else fresh), **(tables or {})}
         topics = TopicConfigManager(
@@ -132,7 +133,7 @@ class BrokerInMemory:
                 self.tables["offsets"], self.tables["offsets"].save, queue_end or self.store.max_offset_in_queue
             ),
             filters=consumer_filters(self.options, self.tables["filters"]),
-            tables=BrokerTables(*(self.tables[name] for name in ("modes", "metrics", "orders", "delays"))),
+            tables=BrokerTables(*(self.tables[name] for name in ("modes", "metrics", "orders", "delays", "passed"))),
             unique_keys=UniqueKeyMaker(pack_ip("127.0.0.2"), 7, self.now_ms),
             **more,
         )

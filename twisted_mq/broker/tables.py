@@ -8,6 +8,7 @@ import attrs
 
 from twisted_mq.broker.pop.order_info import ConsumerOrderInfoTable
 from twisted_mq.storage.tables.delay_offset_table import DelayOffsetTable
+from twisted_mq.storage.tables.passed_over_table import PASSED_OVER_FILE, PassedOverTable
 from twisted_mq.storage.tables.request_mode_table import MessageRequestModeTable
 from twisted_mq.storage.tables.transaction_metrics_table import TransactionMetricsTable
 
@@ -20,6 +21,7 @@ class BrokerTables:
     transaction_metrics: TransactionMetricsTable
     orders: ConsumerOrderInfoTable
     delays: DelayOffsetTable
+    passed_over: PassedOverTable
 
     @classmethod
     def load(cls, folder: str) -> BrokerTables:
@@ -29,7 +31,8 @@ class BrokerTables:
             TransactionMetricsTable(os.path.join(folder, "transactionMetrics")),
             ConsumerOrderInfoTable(os.path.join(folder, "consumerOrderInfo.json")),
             DelayOffsetTable(os.path.join(folder, "delayOffset.json")),
+            PassedOverTable(os.path.join(folder, PASSED_OVER_FILE)),
         )
-        for table in (tables.request_modes, tables.transaction_metrics, tables.orders, tables.delays):
+        for table in attrs.astuple(tables, recurse=False):
             table.load()
         return tables

@@ -15,10 +15,12 @@ from twisted_mq.cli.store_options import LONGEST_LIST, json_option, require_nump
 from twisted_mq.protocol.text.json_value import Json
 
 if TYPE_CHECKING:
-    from twisted_mq.storage.tools.order_audit import OrderAudit, OrderFault, OrderTerm
+    from twisted_mq.storage.tools.order_audit import OrderAudit, OrderFault, OrderTerm, PassedOver
 
 TERM_COLUMNS = ("topic", "queue", "epoch", "leader", "messages", "sequences", "offsets", "resent", "stores")
 FAULT_COLUMNS = ("topic", "queue", "fault", "epoch", "leader", "sequences", "store", "physicalOffset", "what")
+
+PASSED_COLUMNS = ("topic", "queue", "epoch", "group", "passed over", "offsets", "reason", "store")
 
 _JSON_NAMES = {"first_offset": "firstOffset", "last_offset": "lastOffset", "physical": "physicalOffset"}
 
@@ -30,7 +32,8 @@ def audit(stores: tuple[str, ...], as_json: bool) -> None:
     """Prove the order of all ordered queues in the stores (storePathRootDir) of all groups, of masters or slaves.
 
     A line says what one leader sent in one epoch; "resent" counts messages that came again in a later epoch, because
-    they were stored and not acknowledged before it. Lines without a leader are plain producers' messages. With any
+    they were stored and not acknowledged before it. Lines without a leader are plain producers' messages. A second list
+    has what brokers noted of consumer groups that went on behind messages which they had not consumed there. With any
     gap, swap or repeat, or where a log can't be read, the exit code is 1. Brokers may be running.
 
     \b
@@ -46,7 +49,8 @@ def audit(stores: tuple[str, ...], as_json: bool) -> None:
         marks = read_marks(stores, advance)
     found = audit_order(marks)
     if as_json:
-        sys.stdout.write(json_line({"terms": _objects(found.terms), "faults": _objects(found.faults)}))
+        terms, faults, passed_over = _objects(found.terms), _objects(found.faults), _objects(found.passed_over)
+        sys.stdout.write(json_line({"terms": terms, "faults": faults, "passedOver": passed_over}))
     else:
         _print(found)
     for problem in marks.problems:
@@ -55,7 +59,7 @@ def audit(stores: tuple[str, ...], as_json: bool) -> None:
         raise SystemExit(1)
 
 
-def _objects(rows: Sequence[OrderTerm | OrderFault]) -> list[Json]:
+def _objects(rows: Sequence[OrderTerm | OrderFault | PassedOver]) -> list[Json]:
     return [{_JSON_NAMES.get(name, name): value for name, value in attrs.asdict(row).items()} for row in rows]
 
 
@@ -65,6 +69,9 @@ def _print(found: OrderAudit) -> None:
         print_table(FAULT_COLUMNS, map(fault_row, found.faults[:LONGEST_LIST]))
     if len(found.faults) > LONGEST_LIST:
         print(f"and {len(found.faults) - LONGEST_LIST} more; --json prints all")
+    if found.passed_over:
+        print("Messages that a consumer group went on behind, without having consumed them there:")
+        print_table(PASSED_COLUMNS, map(passed_row, found.passed_over[-LONGEST_LIST:]))
     queues = len({(term.topic, term.queue) for term in found.terms})
     print(f"{queues} ordered queues: " + (f"{len(found.faults)} faults" if found.faults else "all in order"))
 
@@ -83,6 +90,12 @@ def fault_row(fault: OrderFault) -> Row:
 
     place = fault.topic, fault.queue, fault.kind, fault.epoch, fault.leader
     return (*place, _span(fault.first, fault.last), fault.store, fault.physical, MEANINGS[fault.kind])
+
+
+def passed_row(one: PassedOver) -> Row:
+    """A PassedOver under PASSED_COLUMNS."""
+    offsets = _span(one.first_offset, one.first_offset + one.count - 1)
+    return one.topic, one.queue, one.epoch, one.group, one.count, offsets, one.reason, one.store
 
 
 def _span(first: int, last: int) -> str:

@@ -9,6 +9,7 @@ from click.testing import CliRunner, Result
 
 from tests.support.ordered_stores import OrderedStores
 from twisted_mq.cli.order import order
+from twisted_mq.storage.tables.passed_over_table import PASSED_OVER_FILE, PassedOverTable, PassOver
 
 
 def audit(*arguments: str) -> Result:
@@ -59,7 +60,29 @@ def test_json(tmp_path: Path) -> None:
     place = {"topic": "Orders", "queue": 0, "epoch": 1, "leader": 0, "first": 1, "last": 1}
     term = {**place, "stores": [path], "messages": 2, "firstOffset": 0, "lastOffset": 1, "resent": 0}
     fault = {**place, "kind": "repeat", "store": path, "physicalOffset": stores.writers["a"].positions[1]}
-    assert (result.exit_code, json.loads(result.stdout)) == (1, {"terms": [term], "faults": [fault]})
+    assert (result.exit_code, json.loads(result.stdout)) == (1, {"terms": [term], "faults": [fault], "passedOver": []})
+
+
+def test_what_groups_passed_over_is_shown(tmp_path: Path) -> None:
+    stores = OrderedStores(tmp_path)
+    stores.send("a", 1, 0, [1, 2, 3])
+    (path,) = stores.write()
+    table = PassedOverTable(f"{path}/config/{PASSED_OVER_FILE}")
+    table.passed_over = [PassOver("Orders", 0, "G", 1, 1, 2, "never acknowledged", 1_795_217_217_000)]
+    table.save()
+    result = audit(path)
+    assert (result.exit_code, result.stdout.splitlines()[2:]) == (
+        0,
+        [
+            "Messages that a consumer group went on behind, without having consumed them there:",
+            "topic\tqueue\tepoch\tgroup\tpassed over\toffsets\treason\tstore",
+            f"Orders\t0\t1\tG\t2\t1..2\tnever acknowledged\t{path}",
+            "1 ordered queues: all in order",
+        ],
+    )
+    (row,) = json.loads(audit(path, "--json").stdout)["passedOver"]
+    assert row == {"topic": "Orders", "queue": 0, "group": "G", "epoch": 1, "firstOffset": 1, "count": 2,
+                   "reason": "never acknowledged", "store": path}  # fmt: skip
 
 
 def test_damage_is_named_and_fails(tmp_path: Path) -> None:

@@ -21,11 +21,13 @@ from twisted_mq.broker.ordering.counted_groups import CountedGroups
 from twisted_mq.broker.ordering.duties import Standpoint, duty
 from twisted_mq.broker.ordering.member_node import MemberNode
 from twisted_mq.broker.ordering.own_health import HealthParts, Invoke, MasterHealth, SlaveHealth
+from twisted_mq.broker.ordering.passed_over import PassedOver
 from twisted_mq.broker.ordering.reads import HandedOut, ReadingParts
 from twisted_mq.broker.ordering.routes import ShownRoutes
 from twisted_mq.broker.ordering.sends import SendingParts, TakenSends
 from twisted_mq.broker.ordering.terms import Terms
 from twisted_mq.broker.ordering.units import BrokerUnit, Units
+from twisted_mq.broker.tables import BrokerTables
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.coordination.election import Candidate
 from twisted_mq.coordination.interfaces import (
@@ -74,6 +76,8 @@ class AgentParts(SendingParts, ReadingParts, BacklogParts, HealthParts, Protocol
     polling: LongPolling
     topics: TopicConfigManager
     ordering: Ordering
+    tables: BrokerTables
+    now_ms: Callable[[], int]
     min_broker_id: int
 
     @property
@@ -106,9 +110,10 @@ class OrderAgent:
         self._health = MasterHealth(broker, monotonic) if self.is_master else SlaveHealth(broker, invoke, self._master)
         self._fault: str | None = None
         self._terms = Terms(broker.store, self._confirmed)
-        self._backlog = Backlog(broker, self._terms)
+        passed_over = PassedOver(broker.tables.passed_over, self._terms, broker.now_ms)
+        self._backlog = Backlog(broker, self._terms, passed_over)
         self._groups = CountedGroups(coordinator, self._offer)
-        self._reads = HandedOut(broker, self.units, self._terms, self._groups)
+        self._reads = HandedOut(broker, self.units, self._terms, self._groups, passed_over)
         self._routes = ShownRoutes(self.units, is_master=self.is_master, changed=changed)
         self._sends = TakenSends(broker, self.units, coordinator)
         self._node = MemberNode(coordinator, self.group, options.broker_id)

@@ -6,10 +6,13 @@ from collections.abc import Collection, Iterable
 from typing import Protocol
 
 from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
+from twisted_mq.broker.ordering.passed_over import PassedOver
 from twisted_mq.broker.ordering.terms import Terms
-from twisted_mq.logs import Logger
 from twisted_mq.ordering.lists import Term
 from twisted_mq.storage.interfaces import IMessageStore
+
+NOT_CONSUMED = "consumed elsewhere, or never acknowledged"
+"""Why a group goes on behind what is stored when its brokers come back into the send list."""
 
 
 class BacklogParts(Protocol):
@@ -22,13 +25,12 @@ class BacklogParts(Protocol):
 
 
 class Backlog:
-    """Of one broker."""
+    """The backlog of one broker's queues."""
 
-    log = Logger()
-
-    def __init__(self, broker: BacklogParts, terms: Terms) -> None:
+    def __init__(self, broker: BacklogParts, terms: Terms, passed_over: PassedOver) -> None:
         self._broker = broker
         self._terms = terms
+        self._passed_over = passed_over
 
     def is_consumed(self, topic: str, queues: Iterable[int], term: Term, groups: Collection[str]) -> bool:
         """Whether each group committed the end of each queue that has messages of the term; without groups, whether none has."""
@@ -49,12 +51,7 @@ class Backlog:
         self._broker.dispatch()
         ends = {queue_id: store.max_offset_in_queue(topic, queue_id) for queue_id in queues}
         for group in sorted({*groups, *offsets.groups_of(topic)}):
-            passed = 0
             for queue_id, end in ends.items():
-                passed += end - (offsets.query(group, topic, queue_id) or 0)
+                begin = offsets.query(group, topic, queue_id) or 0
+                self._passed_over.tell(group, topic, queue_id, begin, end, NOT_CONSUMED)
                 offsets.commit(group, topic, queue_id, end)
-            if passed:
-                self.log.info(
-                    "group goes on behind what was consumed elsewhere or never acknowledged: topic={t} group={g} messages={n}",
-                    t=topic, g=group, n=passed,
-                )  # fmt: skip

@@ -15,6 +15,7 @@ import attrs
 from twisted_mq.broker.clients.consumer_manager import ConsumerManager
 from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
 from twisted_mq.broker.ordering.counted_groups import CountedGroups
+from twisted_mq.broker.ordering.passed_over import PassedOver
 from twisted_mq.broker.ordering.terms import Terms
 from twisted_mq.broker.ordering.units import BrokerUnit, Units
 from twisted_mq.ordering.lists import Term
@@ -24,6 +25,9 @@ from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.layouts.record import read_head
 from twisted_mq.storage.interfaces import GetResult, GetStatus, IMessageStore
+
+EARLIER_TERM = "of an earlier term, which is over"
+"""Why a read of a group that committed less is sent to the beginning of the term that is consumed now."""
 
 
 class ReadingParts(Protocol):
@@ -37,13 +41,16 @@ class ReadingParts(Protocol):
 class HandedOut:
     """Of one broker; see ordered_topics.OrderedReads."""
 
-    def __init__(self, broker: ReadingParts, units: Units, terms: Terms, groups: CountedGroups) -> None:
+    def __init__(
+        self, broker: ReadingParts, units: Units, terms: Terms, groups: CountedGroups, passed_over: PassedOver
+    ) -> None:
         self._store = broker.store
         self._consumers = broker.consumers
         self._offsets = broker.offsets
         self._units = units
         self._terms = terms
         self._groups = groups
+        self._passed_over = passed_over
         self.held_back: dict[tuple[str, int], None] = {}
         """Queues of which something was wanted that the slave did not hold yet."""
 
@@ -59,6 +66,9 @@ class HandedOut:
             return self._nothing(topic, queue_id, offset)
         begin = self._begin(unit, queue_id, term)
         if offset < begin:
+            committed = self._offsets.query(consumer_group, topic, queue_id)
+            if committed is not None:
+                self._passed_over.tell(consumer_group, topic, queue_id, max(offset, committed), begin, EARLIER_TERM)
             return attrs.evolve(self._nothing(topic, queue_id, begin), status=GetStatus.OFFSET_RESET)
         found = read()
         if offset > found.max_offset:

@@ -44,6 +44,21 @@ class Terms:
             return offset
         return self._search(topic, queue_id, epoch + 1)[0]
 
+    def stretches(self, topic: str, queue_id: int, begin: int, end: int, most: int) -> list[tuple[int, int, int]]:
+        """(epoch, first offset, count) of each epoch's messages between two offsets; the last of `most` has the rest."""
+        found: list[tuple[int, int, int]] = []
+        at = max(begin, self._store.min_offset_in_queue(topic, queue_id))
+        end = min(end, self._store.max_offset_in_queue(topic, queue_id))
+        while at < end:
+            places = range(at, min(end, at + MOST_UNMARKED))
+            epoch = next((one for one in (self._epoch(topic, queue_id, place) for place in places) if one), None)
+            if epoch is None:
+                break
+            behind = end if len(found) == most - 1 else min(end, self._search(topic, queue_id, epoch + 1)[0])
+            found.append((epoch, at, behind - at))
+            at = behind
+        return found
+
     def _search(self, topic: str, queue_id: int, epoch: int) -> tuple[int, int]:
         """As `begin`, and the queue's end."""
         first, end = self._store.min_offset_in_queue(topic, queue_id), self._store.max_offset_in_queue(topic, queue_id)

@@ -15,7 +15,7 @@ from twisted_mq.client.consuming.listener_calls import ListenerCalls
 from twisted_mq.client.consuming.queue_pull import SUSPEND_SECONDS, TIMEOUT_SECONDS
 from twisted_mq.client.core.errors import EXPECTED_ERRORS
 from twisted_mq.client.core.mq_client import MQClient
-from twisted_mq.client.core.pull_result import PullResult
+from twisted_mq.client.core.pull_result import PullResult, PullStatus
 from twisted_mq.client.ordered.consumer_options import OrderedConsumerOptions
 from twisted_mq.logs import Logger
 from twisted_mq.ordering.lists import Term
@@ -191,10 +191,21 @@ class QueueConsumption:
             await self._rest(LONGEST_PAUSE_SECONDS)
             return
         if result.next_begin_offset != self._offset:
+            self._tell_of_passed(result)
             self._offset = result.next_begin_offset
             self._commit_later()
         if self._commit_call is not None and self._offset >= result.max_offset:
             self.commit()
+
+    def _tell_of_passed(self, result: PullResult) -> None:
+        """The broker sends this consumer on: messages that were there once are passed over. What no tag matches is not told."""
+        passed = result.next_begin_offset - (self._offset or 0)
+        if result.status is PullStatus.OFFSET_ILLEGAL and passed > 0:
+            self.log.warn(
+                "messages passed over: topic={topic} queue={queue} group={group} epoch={epoch} firstOffset={first} count={n}",
+                topic=self.queue.topic, queue=self.queue.queue_id, group=self._term.group, epoch=self._term.epoch,
+                first=self._offset, n=passed,
+            )  # fmt: skip
 
     def _portions(self, messages: Sequence[MessageExt]) -> list[list[MessageExt]]:
         """Those of the term that are subscribed to, as many as one call of the listener gets."""

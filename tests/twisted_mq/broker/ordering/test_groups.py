@@ -215,6 +215,11 @@ class MasterLostTests(OrderedCase):
         self.cluster.until(lambda: self.cluster.lists().consumed == Term(self.first, 3))
         self.cluster.run(0.1)
         self.assertEqual(self.consume(self.master(self.first)), [b"3"])
+        table = self.cluster.brokers[f"{self.first}-0"].memory.tables["passed"]
+        told = [
+            (row.topic, row.queue_id, row.group, row.epoch, row.first_offset, row.count) for row in table.passed_over
+        ]
+        self.assertEqual((told, table.saved), ([("T", 0, "C", 1, 1, 1)], 1))
 
     def test_restarted_master_takes_no_sends_by_what_an_earlier_process_was(self) -> None:
         """It may have lost the end of its log, and its session may still seem to live."""

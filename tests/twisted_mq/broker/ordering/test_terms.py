@@ -116,6 +116,15 @@ def test_newest_mark_is_known_from_the_log_after_the_queues_files_are_gone(tmp_p
         again.close()
 
 
+def test_stretches_count_the_messages_of_each_epoch(store):
+    put(store, 1, 1, 4, None, 4, 9)
+    found = terms(store)
+    assert found.stretches("T", 0, 0, 6, 9) == [(1, 0, 2), (4, 2, 3), (9, 5, 1)]
+    assert found.stretches("T", 0, 1, 4, 9) == [(1, 1, 1), (4, 2, 2)]
+    assert found.stretches("T", 0, 0, 99, 2) == [(1, 0, 2), (4, 2, 4)]
+    assert found.stretches("T", 0, 6, 6, 9) == []
+
+
 def test_end_is_where_both_brokers_hold_everything(store):
     ends = put(store, *([1] * (3 * STEP)))
     for count in (0, 1, STEP - 1, STEP, STEP + 1, 2 * STEP, 3 * STEP - 1, 3 * STEP):

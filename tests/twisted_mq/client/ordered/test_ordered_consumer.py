@@ -158,8 +158,11 @@ class Consuming(ConsumerCase):
         self.a.take(1, "1", "2", "3")
         self.a.min_offsets["T", 0] = 1
         self.head(self.a, 1)
-        self.started()
+        with self.assertLogs("twisted_mq", "WARNING") as told:
+            self.started()
         self.assertEqual(self.seen, ["2", "3"])
+        expected = "messages passed over: topic=T queue=0 group=a epoch=1 firstOffset=0 count=1"
+        self.assertEqual([one.getMessage() for one in told.records], [expected])
 
 
 class Moving(ConsumerCase):
