@@ -86,6 +86,7 @@ class BrokerInMemory:
         access: ServerAccess | None = None,
         **options: Any,
     ) -> None:
+        self.jumped_ms = 0
         self.clock: Clock = clock or (restarted.clock if restarted else Clock())
         if not restarted and clock is None:
             self.clock.advance(START_SECONDS)
@@ -108,7 +109,7 @@ class BrokerInMemory:
         )
         store = restarted.store if restarted else store
         self.store: Any = store or MemoryMessageStore(
-            config, self.now_ms, is_batch_topic=topics.is_batch_topic, hold_flushes=hold_flushes
+            config, self.wall_ms, is_batch_topic=topics.is_batch_topic, hold_flushes=hold_flushes
         )
         self.store.start()
         groups = SubscriptionGroupManager(
@@ -126,6 +127,7 @@ class BrokerInMemory:
             clock=self.clock,
             call_from_thread=_call_now,
             now_ms=self.now_ms,
+            wall_ms=self.wall_ms,
             store=self.store,
             topics=topics,
             groups=groups,
@@ -149,6 +151,10 @@ class BrokerInMemory:
 
     def now_ms(self) -> int:
         return int(self.clock.seconds() * 1000)
+
+    def wall_ms(self) -> int:
+        """The time of day: the clock's, and all that it was set by."""
+        return self.now_ms() + self.jumped_ms
 
     def connect(self, port: int = 52174) -> Peer:
         """A client's connection, from that port of 127.0.0.1."""

@@ -19,6 +19,7 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from twisted_mq.client.core.errors import ClientStateError, ForkedProcess
+from twisted_mq.clocks import steady
 
 Result = TypeVar("Result")
 
@@ -101,6 +102,7 @@ class LoopReactor(AsyncioSelectorReactor):
         self._members = 0
         self._pid = os.getpid()
         super().__init__(eventloop=_NO_LOOP)
+        self.seconds = steady()
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:

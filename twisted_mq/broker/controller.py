@@ -37,6 +37,7 @@ from twisted_mq.broker.topics.static_topics import StaticTopics
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.broker.topics.topic_routes import TopicRoutes
 from twisted_mq.broker.transaction.transaction_service import TransactionService
+from twisted_mq.clocks import ClockSteps
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.headers import NotifyConsumerIdsChangedRequestHeader
@@ -55,6 +56,8 @@ from twisted_mq.turns import Turns
 @attrs.define(eq=False, kw_only=True)
 class BrokerController:
     """One broker's state. `call_from_thread` hands a call to the reactor's thread; times are ms.
+
+    `now_ms` is what timers follow, and for everything that waits; `wall_ms` is the time of day that messages are stamped with.
 
     The store is open, topics and groups are those to start with. `clean` says that the last broker stopped properly.
     `ha_address` is what slaves are told; `route_cache` asks the name servers, where there are any. `in_thread` runs what
@@ -80,6 +83,7 @@ class BrokerController:
     route_cache: RouteCache | None = None
     clean: bool = False
     in_thread: InThread = at_once
+    wall_ms: Callable[[], int] = attrs.Factory(lambda broker: broker.now_ms, takes_self=True)
     registered: Callable[[], defer.Deferred[None]] = lambda: defer.succeed(None)
     known: Callable[[], defer.Deferred[None]] = lambda: defer.succeed(None)
     random: random.Random = attrs.field(factory=random.Random)
@@ -89,6 +93,9 @@ class BrokerController:
         default=attrs.Factory(lambda broker: StaticTopics(broker.options.broker_name, broker.now_ms), takes_self=True)
     )
     others: OtherBrokers = attrs.field(factory=OtherBrokers)
+    steps: ClockSteps = attrs.field(
+        init=False, default=attrs.Factory(lambda broker: ClockSteps(broker.now_ms, broker.wall_ms), takes_self=True)
+    )
     cold_reads: ColdReads = attrs.field(init=False)
     statistics: BrokerStatistics = attrs.field(init=False)
     timed_put: TimedCall[[InnerMessage], PutResult] = attrs.field(init=False)
@@ -142,7 +149,7 @@ class BrokerController:
             self.ha.accept.recovered()
         self.durability = Durability(self)
         self.waiting = WaitingMessages(self, self.tables.delays, clean=self.clean, in_thread=self.in_thread)
-        self.postponement = Postponement(options, self.now_ms, self.random, self.waiting.crowd)
+        self.postponement = Postponement(options, self.now_ms, self.random, self.waiting.crowd, self.steps.ms)
         self.transactions = TransactionService(self)
         self.pop = PopService(self, self.tables.orders)
         self.ordering = Ordering(options.order_coordinator is not None)

@@ -74,7 +74,7 @@ def request_table(broker: BrokerController) -> dict[int, Processor]:
 def _processors(broker: BrokerController) -> Iterator[RequestProcessor]:
     options, store, topics, groups, offsets = broker.options, broker.store, broker.topics, broker.groups, broker.offsets
     consumers, producers = broker.consumers, broker.producers
-    checks = SendChecks(options, broker.now_ms, topics, broker.advertised_ip, broker.known)
+    checks = SendChecks(options, broker.wall_ms, topics, broker.advertised_ip, broker.known)
     records = NamedRecords(broker)
     answers = SendAnswers(broker.store_host, options.region_id, trace_on=options.trace_on)
     yield SendMessageProcessor(broker, checks, answers)
@@ -91,6 +91,7 @@ def _processors(broker: BrokerController) -> Iterator[RequestProcessor]:
     yield ClientManageProcessor(
         options,
         broker.now_ms,
+        broker.steps.latest_ms,
         topics,
         groups,
         consumers,
@@ -129,7 +130,7 @@ def _processors(broker: BrokerController) -> Iterator[RequestProcessor]:
     yield AdminListsProcessor(options, topics, groups, broker.registered, broker.bodies)
     yield AdminConsumersProcessor(
         options,
-        broker.now_ms,
+        broker.wall_ms,
         store,
         topics,
         groups,

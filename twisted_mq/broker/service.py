@@ -43,6 +43,7 @@ from twisted_mq.broker.topics.other_brokers import OtherBrokers
 from twisted_mq.broker.topics.static_topics import StaticTopics
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.broker.waiting_requests import Kind
+from twisted_mq.clocks import time_of_day, wall_ms
 from twisted_mq.config.descriptors import most_connections
 from twisted_mq.encryption.servers import ServerEncryption, server_encryption
 from twisted_mq.extras import require
@@ -129,6 +130,7 @@ class BrokerService(service.Service):
         self.controller: BrokerController
         self.registration: Registration
         self._reactor = reactor
+        self.wall_ms = wall_ms(reactor)
         self._threads = interfaces.IReactorThreads(reactor)
         # mypy-zope takes the argument `callable` for the interface's self
         self._call_from_thread: CallFromThread = self._threads.callFromThread  # type: ignore[assignment]
@@ -149,7 +151,7 @@ class BrokerService(service.Service):
         self._pusher: Pusher | None = None
 
     def now_ms(self) -> int:
-        """The reactor's clock in ms since the epoch."""
+        """What timers follow, in ms."""
         return int(self._reactor.seconds() * 1000)
 
     # start
@@ -198,7 +200,7 @@ class BrokerService(service.Service):
         topics.add_startup_topics(options)
         groups.add_built_in_groups()
         access = self._access = self._access or broker_access(options, self._reactor.seconds, self._in_thread)
-        self._encryption = server_encryption(options, self._reactor.seconds, self._reactor)
+        self._encryption = server_encryption(options, time_of_day(self._reactor), self._reactor)
         connect = tcp_endpoint(self._reactor, CONNECT_SECONDS)
         self._client = RemotingClient(
             self._reactor,
@@ -223,6 +225,7 @@ class BrokerService(service.Service):
             clock=self._reactor,
             call_from_thread=self._call_from_thread,
             now_ms=now_ms,
+            wall_ms=self.wall_ms,
             store=store,
             topics=topics,
             groups=groups,
@@ -232,7 +235,7 @@ class BrokerService(service.Service):
             advertised_ip=ip,
             port=self.port,
             access=access,
-            unique_keys=UniqueKeyMaker(pack_ip(ip), self._machine.process_id(), now_ms),
+            unique_keys=UniqueKeyMaker(pack_ip(ip), self._machine.process_id(), self.wall_ms),
             ha_address=ha_address,
             route_cache=cache,
             clean=store.recovery_report.clean,
@@ -268,10 +271,10 @@ class BrokerService(service.Service):
         """Raises StoreError."""
         options, config = self.options, store_config(self.options, store_host)
         if self._machine.open_in_memory is not None:
-            return self._machine.open_in_memory(config, self.now_ms, topics.is_batch_topic)
+            return self._machine.open_in_memory(config, self.wall_ms, topics.is_batch_topic)
         store = FileMessageStore(
             config,
-            self.now_ms,
+            self.wall_ms,
             is_batch_topic=topics.is_batch_topic,
             bit_map_of=functools.partial(filter_bit_map, filters) if options.enable_calc_filter_bit_map else None,
             committed=lambda: self._call_from_thread(lambda: self.controller.dispatch()),
@@ -339,7 +342,7 @@ class BrokerService(service.Service):
 
         service = {"service.name": "rocketmq-broker", "service.instance.id": options.broker_name}
         collect = figures_of(controller, self._factory)
-        pusher = self._pusher = Pusher(options, collect, service, self._in_thread, self.now_ms)
+        pusher = self._pusher = Pusher(options, collect, service, self._in_thread, self.wall_ms)
         self._every(options.metric_grpc_exporter_interval_in_mills / 1000, pusher.push)
 
     def _listen_fast(self) -> None:
@@ -395,7 +398,7 @@ class BrokerService(service.Service):
         if self._encryption is not None:
             self._every(LOOK_SECONDS, self._encryption.look)
         self._every(SNAPSHOT_SECONDS, controller.take_snapshot)
-        self._every(SAMPLE_SECONDS, lambda: controller.statistics.sample(self._reactor.seconds()))
+        self._every(SAMPLE_SECONDS, lambda: controller.statistics.sample(self._reactor.seconds(), self.wall_ms()))
         self._every(PERIOD_SECONDS, controller.cold_reads.begin_period)
         self._every(options.flush_consumer_offset_interval / 1000, controller.offsets.save)
         self._every(options.load_balance_poll_name_server_interval / 1000, controller.routes.refresh)
@@ -414,7 +417,7 @@ class BrokerService(service.Service):
         """What a store in memory has no need of."""
         options = self.options
         self._every(INDEX_SECONDS, lambda: store.build_index(INDEX_STEP_BYTES))
-        self._retention = RetentionService(store, options, self._reactor, self.now_ms, self._in_thread)
+        self._retention = RetentionService(store, options, self._reactor, self.wall_ms, self._in_thread)
         self._every(options.clean_resource_interval / 1000, self._retention.turn)
 
     def _link(self) -> Connect | None:

@@ -13,6 +13,7 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.logger import ILogObserver
 from twisted.python.components import Componentized
 
+from twisted_mq.clocks import follow_monotonic_time
 from twisted_mq.config.daemon_log import DaemonLog, daemon_log, observer
 from twisted_mq.config.hang_up import on_hang_up
 from twisted_mq.config.json_log import JsonLog
@@ -70,6 +71,8 @@ class Daemon(service.MultiService):
         self._name = name
         self._expected = expected
         self._bind_address = bind_address
+        if reactor is not None:
+            follow_monotonic_time(reactor)
 
     def setServiceParent(self, parent: service.IServiceCollection) -> None:
         super().setServiceParent(parent)

@@ -17,6 +17,7 @@ from twisted.web.server import Site
 
 from twisted_mq.admin.calls import Admin
 from twisted_mq.client.core.client_options import ClientOptions
+from twisted_mq.clocks import time_of_day, wall_ms
 from twisted_mq.console.app import ConsoleApp
 from twisted_mq.console.login import Login
 from twisted_mq.console.sessions import Attempts, OneTimeToken, Secret, Sessions, new_secret
@@ -36,7 +37,9 @@ def _encrypted(options: ClientOptions, reactor: interfaces.IReactorTime) -> Conn
     """Raises ConfigError for certificates that cannot be read, MissingExtra."""
     if options.tls is None:
         return None
-    return encrypted(tcp_endpoint(reactor, options.connect_timeout_seconds), options.tls, reactor.seconds(), reactor)
+    return encrypted(
+        tcp_endpoint(reactor, options.connect_timeout_seconds), options.tls, time_of_day(reactor)(), reactor
+    )
 
 
 class ConsoleRequest(PageRequest):
@@ -82,7 +85,7 @@ def _served(
     from twisted_mq.encryption.contexts import Place, encrypted_from_the_start
 
     places = Place(TLS_CERT, certificate.path), Place(TLS_KEY, certificate.key_path)
-    return encrypted_from_the_start(site, *places, certificate.key_password, reactor.seconds(), reactor)
+    return encrypted_from_the_start(site, *places, certificate.key_password, time_of_day(reactor)(), reactor)
 
 
 class ConsoleService(Service):
@@ -131,7 +134,7 @@ class ConsoleService(Service):
         return Admin(
             client=RemotingClient(reactor, connect=self._connect, credentials=credentials),
             name_servers=list(self.settings.name_servers),
-            now_ms=lambda: int(reactor.seconds() * 1000),
+            now_ms=wall_ms(reactor),
             sleep=lambda seconds: deferLater(reactor, seconds),
             reactor=reactor,
             credentials=credentials,

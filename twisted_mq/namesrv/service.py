@@ -10,6 +10,7 @@ from twisted.internet import defer, interfaces
 
 from twisted_mq.access.guard import guarded
 from twisted_mq.access.server_access import LOOK_SECONDS, ServerAccess, server_access
+from twisted_mq.clocks import time_of_day, wall_ms
 from twisted_mq.config.descriptors import most_connections
 from twisted_mq.encryption.servers import ServerEncryption, server_encryption
 from twisted_mq.extras import require
@@ -130,7 +131,7 @@ class NamesrvService(service.Service):
             figures_of(self._state, self.factory),
             service,
             in_thread,
-            lambda: int(self._reactor.seconds() * 1000),
+            wall_ms(self._reactor),
         )
         self._pusher = pusher
         seconds = options.metric_grpc_exporter_interval_in_mills / 1000
@@ -150,7 +151,7 @@ class NamesrvService(service.Service):
             self._looks.append(
                 PeriodicJob("look at accounts", self._reactor, LOOK_SECONDS, lambda: in_thread(plain.look))
             )
-        encryption = self._encryption = server_encryption(options, self._reactor.seconds, self._reactor)
+        encryption = self._encryption = server_encryption(options, time_of_day(self._reactor), self._reactor)
         if encryption is not None:
             self.factory.expect = encryption.expect
             self._looks.append(PeriodicJob("look at certificates", self._reactor, LOOK_SECONDS, encryption.look))

@@ -15,6 +15,8 @@ from typing import Any, TypeVar, cast
 from twisted.internet import interfaces, threads
 from twisted.internet.base import ReactorBase
 
+from twisted_mq.clocks import follow_monotonic_time
+
 Result = TypeVar("Result")
 
 
@@ -35,6 +37,7 @@ class ReactorThread:
     def __init__(self) -> None:
         self._base = make_reactor()
         self.reactor = cast(interfaces.IReactorTime, self._base)
+        follow_monotonic_time(self.reactor)
         self.process_id = os.getpid()
         pool = self._base.getThreadPool()
         pool.threadFactory = functools.partial(threading.Thread, daemon=True)  # type: ignore[assignment]

@@ -136,6 +136,7 @@ class VirtualHost:
         self._next_port = FIRST_EPHEMERAL_PORT
         self._shown = self._since = float(network.clock.seconds())
         self._rate = 1.0
+        self._jumped = 0.0
         self._timers = Timers(self.seconds)
         self._wake: interfaces.IDelayedCall | None = None
         self._wake_time = NEVER
@@ -143,7 +144,12 @@ class VirtualHost:
     # IReactorTime
 
     def seconds(self) -> float:
+        """What timers follow: monotonic time, with the drift of this host's clock."""
         return self._shown + (float(self.network.clock.seconds()) - self._since) * self._rate
+
+    def time_of_day(self) -> float:
+        """What messages are stamped with: `seconds`, and all that the clock was set by."""
+        return self.seconds() + self._jumped
 
     def callLater(self, delay: float, callable: Callable[..., Any], *args: object, **kwargs: object) -> VirtualCall:
         made = self._timers.add(max(delay, self.slack) if delay > SLACK_ABOVE else delay, callable, *args, **kwargs)
@@ -170,8 +176,9 @@ class VirtualHost:
         self._wake_up()
 
     def set_clock(self, jump: float = 0.0, rate: float = 1.0) -> None:
-        """Change what time it is here, and how fast it goes on."""
-        self._shown = self.seconds() + jump
+        """Set the time of day by `jump` seconds, and change how fast the clock advances."""
+        self._jumped += jump
+        self._shown = self.seconds()
         self._since = float(self.network.clock.seconds())
         self._rate = rate
         self._wake_up()

@@ -15,6 +15,7 @@ from twisted_mq.broker.filter.consumer_filter_manager import ConsumerFilterManag
 from twisted_mq.broker.filter.errors import ExpressionError
 from twisted_mq.broker.filter.message_filter import MessageFilter, request_filter
 from twisted_mq.broker.options import BrokerOptions
+from twisted_mq.clocks import ClockSteps
 from twisted_mq.protocol.bodies import SubscriptionData
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError, RecordError
@@ -33,6 +34,8 @@ class FilterParts(Protocol):
 
     options: BrokerOptions
     now_ms: Callable[[], int]
+    wall_ms: Callable[[], int]
+    steps: ClockSteps
     filters: ConsumerFilterManager
 
 

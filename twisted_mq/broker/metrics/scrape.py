@@ -25,7 +25,8 @@ class Scrape:
         self.broker = broker
         self.server = server
         self.lags: list[Lag] = []
-        self.now_ms = broker.now_ms()
+        self.now_ms = broker.wall_ms()
+        self.timers_ms = broker.now_ms()
 
     def prepare(self) -> Work[None]:
         """Work out the lags, some groups in each slice."""

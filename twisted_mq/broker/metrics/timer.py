@@ -51,7 +51,7 @@ def _first_waits(scrape: Scrape, timer: TimerService) -> int:
 
 
 def _late(scrape: Scrape, timer: TimerService) -> int:
-    return max(0, scrape.now_ms - timer.read_ms) if timer.read_ms else 0
+    return max(0, scrape.timers_ms - timer.read_ms) if timer.read_ms else 0
 
 
 def _waiting(timer: TimerService) -> Counter[str]:
@@ -62,7 +62,7 @@ def _spread(scrape: Scrape) -> Iterator[Row]:
     for timer in _timer(scrape):
         start = 0
         for bound in BOUNDS_SECONDS:
-            first, end = (scrape.now_ms + seconds * 1000 for seconds in (start, bound))
+            first, end = (scrape.timers_ms + seconds * 1000 for seconds in (start, bound))
             yield (*LOCAL_DISK, str(bound)), timer.files.count_between(first, end)
             start = bound
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Protocol, TypeVar
 
+from twisted_mq.broker.long_polling import MOST_WAIT_MS
 from twisted_mq.broker.pop.parts import ReadParts
 from twisted_mq.broker.pop.revive_log import ReviveLog
 from twisted_mq.protocol.bodies import TopicConfig
@@ -129,14 +130,19 @@ def refused_with(fields: Mapping[str, str], answer: Processor) -> Processor:
 
 
 def header_and_born_time(
-    header_class: type[Polling], read: Callable[[RemotingCommand], Polling], command: RemotingCommand, now_ms: int
+    header_class: type[Polling], read: Callable[[RemotingCommand], Polling], command: RemotingCommand, broker: ReadParts
 ) -> tuple[Polling, int]:
-    """The header, and when its client made it: now, where the client does not say. Raises HeaderError."""
+    """Return the header, and when its client made it, as timers count. Raises HeaderError.
+
+    That is now where the client does not say, or where its clock cannot be right.
+    """
+    wall_ms = broker.wall_ms()
     try:
         header = read(command)
     except HeaderError as error:
         if error.field != BORN_TIME or error.value is not None:
             raise
-        fields = {**command.ext_fields, BORN_TIME: str(now_ms)}
+        fields = {**command.ext_fields, BORN_TIME: str(wall_ms)}
         header = decode_header(header_class, RemotingCommand(command.code, ext_fields=fields))
-    return header, header.born_time or now_ms
+    age_ms = wall_ms - (header.born_time or wall_ms)
+    return header, broker.now_ms() - (age_ms if 0 <= age_ms <= MOST_WAIT_MS else 0)

@@ -16,8 +16,9 @@ class InFlightMessages:
         """Messages of a queue that a group holds; `topic` is the retry topic where they were retried."""
         return self._counts.get((topic, group), {}).get(queue_id, 0)
 
-    def handed_out(self, topic: str, group: str, queue_id: int, messages: int) -> None:
-        """A pop took messages."""
+    def handed_out(self, topic: str, group: str, queue_id: int, pop_time: int, messages: int) -> None:
+        """Count what a pop took."""
+        self.started_ms = min(self.started_ms, pop_time)  # else a clock that is set back lets nothing be settled
         queues = self._counts.setdefault((topic, group), {})
         queues[queue_id] = queues.get(queue_id, 0) + messages
 

@@ -43,6 +43,8 @@ class ConsumerOrderManager:
         self._broker = broker
         self._freed = freed
         self._timers: dict[tuple[str, str, int], interfaces.IDelayedCall] = {}
+        self._steps: dict[tuple[str, str, int], int] = {}
+        """By what the time of day had been set when a queue was popped: its times are of that clock."""
         self._table = table
         self._bound()
         for key, queues in table.queues.items():
@@ -74,7 +76,7 @@ class ConsumerOrderManager:
         info = self._find(topic, group, queue_id)
         if info is None or (attempt_id is not None and info.attempt_id == attempt_id):
             return False
-        return info.visible_again_ms(self._broker.now_ms(), invisible_time) is not None
+        return info.visible_again_ms(self._now_ms((topic, group, queue_id)), invisible_time) is not None
 
     def popped(
         self, header: OrderedPop, topic: str, queue_id: int, pop_time: int, queue_offsets: Sequence[int]
@@ -83,12 +85,13 @@ class ConsumerOrderManager:
         group = header.consumer_group
         queues = self._table.queues.setdefault(f"{topic}@{group}", {})
         info = OrderInfo.of_pop(
-            header.attempt_id, self._broker.now_ms(), pop_time, header.invisible_time, queue_offsets
+            header.attempt_id, self._broker.wall_ms(), pop_time, header.invisible_time, queue_offsets
         )
         before = queues.get(queue_id)
         if before is not None:
             info.count_times(before)
         queues[queue_id] = info
+        self._steps[topic, group, queue_id] = self._broker.steps.ms()
         self._free_later(topic, group, queue_id, info)
         counts = info.times_consumed or {}
         least = min(counts.values(), default=0) if len(counts) == len(queue_offsets) else 0
@@ -108,7 +111,7 @@ class ConsumerOrderManager:
     def change_visible_time(
         self, topic: str, group: str, queue_id: int, queue_offset: int, pop_time: int, visible_ms: int
     ) -> None:
-        """Another time at which a message comes back; nothing for messages that are not those popped then."""
+        """Set the time of day at which a message comes back; nothing for messages that are not those popped then."""
         info = self._find(topic, group, queue_id)
         if info is None or info.pop_time != pop_time:
             self.log.warn(
@@ -116,7 +119,8 @@ class ConsumerOrderManager:
                 t=topic, g=group, q=queue_id, o=queue_offset, p=pop_time,
             )  # fmt: skip
             return
-        info.visible_ms = {**(info.visible_ms or {}), queue_offset: visible_ms}
+        set_since = self._broker.steps.ms() - self._steps.get((topic, group, queue_id), 0)
+        info.visible_ms = {**(info.visible_ms or {}), queue_offset: visible_ms - set_since}
         self._free_later(topic, group, queue_id, info)
 
     def clear(self, topic: str, group: str, queue_id: int) -> None:
@@ -145,9 +149,13 @@ class ConsumerOrderManager:
         timer = self._timers.pop(key, None)
         if timer is not None:
             timer.cancel()
-        now = broker.now_ms()
+        now = self._now_ms(key)
         due_ms = info.visible_again_ms(now) or now
         self._timers[key] = broker.clock.callLater((due_ms - now) / 1000, self._free, key)
+
+    def _now_ms(self, key: tuple[str, str, int]) -> int:
+        """Return the time of day, had the clock not been set since the queue was popped."""
+        return self._broker.now_ms() + self._steps.get(key, 0)
 
     def _free(self, key: tuple[str, str, int]) -> None:
         del self._timers[key]
@@ -156,7 +164,7 @@ class ConsumerOrderManager:
     def forget_unused(self) -> None:
         """Forget queues of topics and groups that there are no more, and those that nobody pops."""
         broker, queues_by_key = self._broker, self._table.queues
-        oldest = broker.now_ms() - UNUSED_MS
+        oldest = broker.wall_ms() - UNUSED_MS
         for key, queues in list(queues_by_key.items()):
             topic, _, group = key.rpartition("@")
             config = broker.topics.get(topic)
@@ -169,3 +177,4 @@ class ConsumerOrderManager:
                 queues_by_key[key] = used
             else:
                 del queues_by_key[key]
+        self._steps = {key: steps for key, steps in self._steps.items() if self._find(*key) is not None}

@@ -21,7 +21,7 @@ class PopService:
     def __init__(self, broker: PopParts, orders: ConsumerOrderInfoTable) -> None:
         self._broker = broker
         self.revive_log = ReviveLog(broker)
-        self.in_flight = InFlightMessages(broker.now_ms())
+        self.in_flight = InFlightMessages(broker.wall_ms())
         self.orders = ConsumerOrderManager(broker, orders, self.queue_freed)
         self.reader = PopReader(broker, self.revive_log, self.in_flight, self.orders)
         self.acknowledgements = Acknowledgements(

@@ -66,7 +66,7 @@ class PopReader:
         By chance the retry topic comes first; never in an ordered pop.
         """
         chance = self._broker.random.randrange(100)
-        popped = Popped(self._broker.now_ms(), self._revive_queue(header))
+        popped = Popped(self._broker.wall_ms(), self._revive_queue(header))
         for looked, (topic, queue_id) in enumerate(self._places(popped, header, queues, chance), 1):
             self._queue(popped, header, topic, queue_id, wanted)
             if looked % SLICE_QUEUES == 0:
@@ -188,7 +188,7 @@ class PopReader:
             broker.statistics.checkpoints[f"{header.topic}@{group}"].add(1, 0)
         popped.starts.append(start_offset_info(topic, queue_id, offset))
         popped.offsets.append(message_offset_info(topic, queue_id, offsets))
-        self._in_flight.handed_out(topic, group, queue_id, len(offsets))
+        self._in_flight.handed_out(topic, group, queue_id, popped.pop_time, len(offsets))
         broker.statistics.count_get(topic, group, len(offsets), result.size_bytes, queue_id=queue_id)
         popped.records += self._for_the_wire(popped, header, topic, offset, result)
         return True

@@ -63,7 +63,7 @@ class ReviveLog:
             encode_properties(properties).encode("utf-8", "replace"),
             properties,
             tags_code(tag),
-            born_timestamp=broker.now_ms(),
+            born_timestamp=broker.wall_ms(),
             born_host=self._born_host,
         )
         try:

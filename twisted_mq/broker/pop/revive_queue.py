@@ -74,7 +74,7 @@ class ReviveQueue:
         if not self.messages_behind:
             return 0
         stored_ms = self._broker.store.store_timestamp(self._topic, self._queue_id, self._next)
-        return max(0, self._broker.now_ms() - stored_ms) if stored_ms > 0 else 0
+        return max(0, self._broker.wall_ms() - stored_ms) if stored_ms > 0 else 0
 
     def turn(self) -> bool:
         """Read what is new and settle what is ripe; True where more is to do at once."""
@@ -125,8 +125,14 @@ class ReviveQueue:
             self._passed_over.append(str(error))
             return
         if self._pending:
-            due_ms = message.number(PROPERTY_TIMER_DELIVER_MS) or 0
-            self._delivered_ms = max(self._delivered_ms, min(due_ms, message.head.store_timestamp))
+            due_ms = (message.number(PROPERTY_TIMER_DELIVER_MS) or 0) - self._set_by_ms(message)
+            stored_ms = message.head.store_timestamp - self._broker.steps.ms()
+            self._delivered_ms = max(self._delivered_ms, min(due_ms, stored_ms))
+
+    def _set_by_ms(self, message: StoredMessage) -> int:
+        """Return by what the time of day is ahead of the timers' in a message: its time is over, the timer delivered it."""
+        due_ms = message.number(PROPERTY_TIMER_DELIVER_MS) or 0
+        return max(self._broker.steps.ms(), due_ms - self._broker.now_ms())
 
     def _take_check_point(self, message: StoredMessage) -> None:
         point = decode_body(PopCheckPoint, message.body)
@@ -135,14 +141,20 @@ class ReviveQueue:
         self._count(point.consumer_group, point.topic, CHECK_POINT)
         point.revive_offset = message.head.queue_offset
         point.revive_time = point.pop_time + point.invisible_time
-        self._await(point, merge_key(point, point.broker_name), message.head.store_timestamp)
+        self._await(point, merge_key(point, point.broker_name), message)
 
-    def _await(self, point: PopCheckPoint, key: MergeKey, stored_ms: int) -> None:
-        """Wait for a check point's time, behind those that the log has before it; one of no broker is passed over."""
-        fault = check_point_fault(point, stored_ms, self._broker.options.timer_max_delay_sec * SECOND_MS)
+    def _await(self, point: PopCheckPoint, key: MergeKey, message: StoredMessage) -> None:
+        """Wait for a check point's time, behind those that the log has before it; one of no broker is passed over.
+
+        The time of one that waits is as timers count.
+        """
+        fault = check_point_fault(
+            point, message.head.store_timestamp, self._broker.options.timer_max_delay_sec * SECOND_MS
+        )
         if fault is not None:
             self._passed_over.append(f"check point at {point.revive_offset}: {fault}")
             return
+        point.revive_time -= self._set_by_ms(message)
         self._pending.pop(key, None)
         self._pending[key] = point
 
@@ -185,12 +197,15 @@ class ReviveQueue:
         """One without a check point; a very late one moves the group's offset on (enableSkipLongAwaitingAck)."""
         options, now = self._broker.options, self._broker.now_ms()
         due_ms = message.number(PROPERTY_TIMER_DELIVER_MS) or 0
-        if options.enable_skip_long_awaiting_ack and now - due_ms > options.revive_ack_wait_ms:
+        if (
+            options.enable_skip_long_awaiting_ack
+            and now - due_ms + self._set_by_ms(message) > options.revive_ack_wait_ms
+        ):
             late = PopCheckPoint(
                 start_offset=ack.start_offset, pop_time=ack.pop_time, queue_id=ack.queue_id, topic=ack.topic,
                 consumer_group=ack.consumer_group, revive_offset=message.head.queue_offset, broker_name=key[-1],
             )  # fmt: skip
-            self._await(late, key, message.head.store_timestamp)
+            self._await(late, key, message)
 
     # settling
 

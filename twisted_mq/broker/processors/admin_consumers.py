@@ -46,7 +46,7 @@ class AdminConsumersProcessor:
     def __init__(
         self,
         options: BrokerOptions,
-        now_ms: Callable[[], int],
+        wall_ms: Callable[[], int],
         store: IMessageStore,
         topics: TopicConfigManager,
         groups: SubscriptionGroupManager,
@@ -57,7 +57,7 @@ class AdminConsumersProcessor:
         long_answers: LongAnswers,
     ) -> None:
         self._options = options
-        self._now_ms = now_ms
+        self._wall_ms = wall_ms
         self._store = store
         self._topics = topics
         self._groups = groups
@@ -178,7 +178,7 @@ class AdminConsumersProcessor:
             min_time_stamp=first,
             max_time_stamp=store.store_timestamp(topic, queue_id, end - 1),
             consume_time_stamp=store.store_timestamp(topic, queue_id, consumed - 1) if consumed > 0 else first,
-            delay_time=self._now_ms() - store.store_timestamp(topic, queue_id, consumed) if behind else 0,
+            delay_time=self._wall_ms() - store.store_timestamp(topic, queue_id, consumed) if behind else 0,
         )
 
     def topics_of_group(self, channel: Channel, command: RemotingCommand) -> Answer:

@@ -45,6 +45,7 @@ class ClientManageProcessor:
         self,
         options: BrokerOptions,
         now_ms: Callable[[], int],
+        latest_ms: Callable[[], int],
         topics: TopicConfigManager,
         groups: SubscriptionGroupManager,
         consumers: ConsumerManager,
@@ -58,6 +59,7 @@ class ClientManageProcessor:
         self._bodies = bodies
         self._options = options
         self._now_ms = now_ms
+        self._latest_ms = latest_ms
         self._topics = topics
         self._groups = groups
         self._consumers = consumers
@@ -160,7 +162,7 @@ class ClientManageProcessor:
         self._consumers.register(data, client, notify=notify, without_sub=without_sub)
         if without_sub or not self._options.enable_property_filter:
             return {}
-        return self._filters.register(data.group_name, data.subscription_data_set, self._now_ms(), room)
+        return self._filters.register(data.group_name, data.subscription_data_set, self._latest_ms(), room)
 
     def unregister(self, channel: Channel, command: RemotingCommand) -> Answer:
         """A client leaves one producer or consumer group."""

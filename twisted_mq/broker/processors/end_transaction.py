@@ -30,7 +30,7 @@ from twisted_mq.remoting.channel import Answer, Channel
 class EndParts(MemberParts, Protocol):
     """The broker whose transactions are ended."""
 
-    now_ms: Callable[[], int]
+    wall_ms: Callable[[], int]
     transactions: TransactionService
     durability: Durability
     statistics: BrokerStatistics
@@ -44,7 +44,7 @@ class EndTransactionProcessor:
     def __init__(self, broker: EndParts) -> None:
         self._broker = broker
         self._options = broker.options
-        self._now_ms = broker.now_ms
+        self._wall_ms = broker.wall_ms
         self._transactions = broker.transactions
         self._durability = broker.durability
         self._statistics = broker.statistics
@@ -74,7 +74,7 @@ class EndTransactionProcessor:
         topic = half.properties.get(PROPERTY_REAL_TOPIC, "")
         if header.commit_or_rollback == MessageSysFlag.TRANSACTION_COMMIT_TYPE:
             transactions.commit(half)
-            self._statistics.committed[topic].record((self._now_ms() - half.head.born_timestamp) // 1000)
+            self._statistics.committed[topic].record((self._wall_ms() - half.head.born_timestamp) // 1000)
         else:
             transactions.roll_back(half)
             self._statistics.rolled_back[topic] += 1
@@ -86,7 +86,7 @@ class EndTransactionProcessor:
             return
         timeout = self._options.transaction_time_out
         limit = max(timeout, immunity_ms(half, timeout))
-        if self._now_ms() - half.head.born_timestamp > limit:
+        if self._wall_ms() - half.head.born_timestamp > limit:
             remark = f"the transaction is older than {limit} ms, the broker's check decides it"
             raise BrokerError(ResponseCode.ILLEGAL_OPERATION, remark)
 

@@ -53,7 +53,7 @@ class PopMessageProcessor:
     def pop(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Answer at once, or hold the pop and answer when a message arrives or its time is up."""
         broker = self._broker
-        header, born_ms = header_and_born_time(PopMessageRequestHeader, self._read, command, broker.now_ms())
+        header, born_ms = header_and_born_time(PopMessageRequestHeader, self._read, command, broker)
         if broker.now_ms() - born_ms - header.poll_time > LATE_MS:
             remark = f"the broker[{broker.advertised_ip}] pop message is timeout too much"
             raise BrokerError(ResponseCode.POLLING_TIMEOUT, remark)

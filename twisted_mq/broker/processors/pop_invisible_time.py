@@ -46,7 +46,7 @@ class ChangeInvisibleTimeProcessor:
         check_revive_queue(broker, self._revive_log, receipt.revive_queue_id)
         check_invisible_time(broker, header.invisible_time)
         now = max(
-            broker.now_ms(), receipt.pop_time + 1
+            broker.wall_ms(), receipt.pop_time + 1
         )  # else it could be taken for the check point of the old receipt
         if not self._revive_log.put_check_point(self._check_point(header, receipt, now), receipt.revive_queue_id):
             raise BrokerError(ResponseCode.SYSTEM_ERROR, "the check point was not stored, the message stays as it was")
@@ -80,7 +80,7 @@ class ChangeInvisibleTimeProcessor:
         committed = broker.offsets.query(group, topic, queue_id)
         if committed is not None and header.offset < committed:
             return command.answer(ext_fields=dict(_NOTHING))
-        visible_ms = broker.now_ms() + header.invisible_time
+        visible_ms = broker.wall_ms() + header.invisible_time
         pop_time = receipt.pop_time
         self._orders.change_visible_time(topic, group, queue_id, header.offset, pop_time, visible_ms)
         return self._answer(command, receipt, pop_time, visible_ms - pop_time)

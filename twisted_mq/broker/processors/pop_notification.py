@@ -50,7 +50,7 @@ class NotificationProcessor:
     def notify(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Answer at once where a message waits, else when one arrives or the time is up."""
         broker = self._broker
-        header, born_ms = header_and_born_time(NotificationRequestHeader, self._read, command, broker.now_ms())
+        header, born_ms = header_and_born_time(NotificationRequestHeader, self._read, command, broker)
         found = self._has_message(channel, header)
         if isinstance(found, defer.Deferred):
             return after(found, lambda found: self._told_or_held(channel, command, header, born_ms, found))

@@ -12,6 +12,7 @@ from twisted_mq.broker.ha.durability import Durability
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.schedule.postpone import Postponement
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
+from twisted_mq.clocks import ClockSteps
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.flags import PERM_WRITE
@@ -34,6 +35,8 @@ class RecallParts(Protocol):
 
     options: BrokerOptions
     now_ms: Callable[[], int]
+    wall_ms: Callable[[], int]
+    steps: ClockSteps
     store: IMessageStore
     topics: TopicConfigManager
     postponement: Postponement
@@ -67,7 +70,7 @@ class RecallMessageProcessor:
         if options.is_slave:
             raise BrokerError(ResponseCode.SLAVE_NOT_AVAILABLE, _NOT_AVAILABLE)
         writable = options.broker_permission & PERM_WRITE or options.allow_recall_when_broker_not_writeable
-        if not writable or self._broker.now_ms() < options.start_accept_send_request_time_stamp:
+        if not writable or self._broker.wall_ms() < options.start_accept_send_request_time_stamp:
             raise BrokerError(ResponseCode.SERVICE_NOT_AVAILABLE, _NOT_AVAILABLE)
 
     def _handle(self, header: RecallMessageRequestHeader) -> RecallHandle:
@@ -89,12 +92,13 @@ class RecallMessageProcessor:
         return handle
 
     def _message(self, channel: Channel, header: RecallMessageRequestHeader, handle: RecallHandle) -> InnerMessage:
-        now = self._broker.now_ms()
+        now = self._broker.wall_ms()
+        deliver_ms = int(handle.timestamp) + self._broker.steps.ms()
         properties = {
             "TAGS": RECALL_TAG,
             "TIMER_DEL_UNIQKEY": f"{handle.topic}+{handle.unique_key}",
             "UNIQ_KEY": handle.unique_key,
-            "TIMER_DELIVER_MS": handle.timestamp,
+            "TIMER_DELIVER_MS": str(deliver_ms),
             "BORN_TIMESTAMP": str(now),
             **({"PGROUP": header.producer_group} if header.producer_group else {}),
         }

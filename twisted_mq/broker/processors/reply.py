@@ -59,7 +59,7 @@ class ReplyParts(Protocol):
     """The broker that hands replies on."""
 
     options: BrokerOptions
-    now_ms: Callable[[], int]
+    wall_ms: Callable[[], int]
     random: Random
     timed_put: TimedCall[[InnerMessage], PutResult]
     producers: ProducerManager
@@ -130,7 +130,7 @@ class ReplyMessageProcessor:
         return pushed.addCallbacks(self._taken, self._not_taken, callbackArgs=(client_id,), errbackArgs=(client_id,))
 
     def _push_fields(self, channel: Channel, header: SendHeader, properties: dict[str, str]) -> dict[str, str]:
-        now = self._broker.now_ms()
+        now = self._broker.wall_ms()
         return encode_header(
             ReplyMessageRequestHeader(
                 producer_group=header.producer_group,

@@ -356,7 +356,7 @@ class SendMessageProcessor:
         self, code: int, command: RemotingCommand, message: InnerMessage, result: PutResult, sent: Sent
     ) -> bytes:
         by_queue = self._puts[message.topic][message.queue_id]
-        by_queue.elapsed_ms += self._broker.now_ms() - result.store_timestamp
+        by_queue.elapsed_ms += self._broker.wall_ms() - result.store_timestamp
         return sent(command, message, result, code)
 
 

@@ -59,14 +59,14 @@ class SendChecks:
     def __init__(
         self,
         options: BrokerOptions,
-        now_ms: Callable[[], int],
+        wall_ms: Callable[[], int],
         topics: TopicConfigManager,
         advertised_ip: str,
         known: Callable[[], defer.Deferred[None]],
     ) -> None:
         self.targets: dict[str, SendTarget] = {}
         self._options = options
-        self._now_ms = now_ms
+        self._wall_ms = wall_ms
         self._topics = topics
         self._advertised_ip = advertised_ip
         self._known = known
@@ -112,7 +112,7 @@ class SendChecks:
 
     def _check_time(self) -> None:
         begin_ms = self._options.start_accept_send_request_time_stamp
-        if self._now_ms() < begin_ms:
+        if self._wall_ms() < begin_ms:
             begin = datetime.datetime.fromtimestamp(begin_ms / 1000, datetime.UTC).astimezone()
             text = begin.strftime("%Y-%m-%d %H:%M:%S,%f")[:-3]
             raise BrokerError(ResponseCode.SYSTEM_ERROR, f"broker unable to service, until {text}")

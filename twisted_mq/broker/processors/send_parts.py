@@ -25,6 +25,7 @@ class SendParts(Protocol):
 
     options: BrokerOptions
     now_ms: Callable[[], int]
+    wall_ms: Callable[[], int]
     random: Random
     unique_keys: UniqueKeyMaker
     store: IMessageStore

@@ -52,6 +52,8 @@ class Postponement:
     """Sends messages that ask for it to where they wait.
 
     `crowd(ms)` says how many messages wait for a second; `options` are the broker's, read at each message.
+    `now_ms` is what timers follow, `steps_ms` by how much the time of day was set since it began: a clock that is set
+    changes no delay.
     """
 
     def __init__(
@@ -60,12 +62,14 @@ class Postponement:
         now_ms: Callable[[], int],
         random: Random,
         crowd: Callable[[int], int] = lambda deliver_ms: 0,
+        steps_ms: Callable[[], int] = lambda: 0,
     ) -> None:
         self._options = options
         self._now_ms = now_ms
         self._random = random
         self._top_level = max(parse_delay_levels(options.message_delay_level), default=0)
         self._crowd = crowd
+        self._steps_ms = steps_ms
 
     def apply(self, message: InnerMessage) -> InnerMessage:
         """The same message, its topic, queue and properties changed if it has to wait. Raises BrokerError."""
@@ -109,13 +113,14 @@ class Postponement:
         elif PROPERTY_TIMER_DEL_UNIQKEY in message.property_map:
             raise self._illegal()
 
-    @staticmethod
-    def _deliver_ms(properties: Mapping[str, str], now: int) -> int | None:
-        """The time asked for; None where it is no number."""
+    def _deliver_ms(self, properties: Mapping[str, str], now: int) -> int | None:
+        """Return when timers are to deliver it; None where the time is no number."""
         name = next(name for name in TIMER_PROPERTIES if name in properties)
         value = parse_int(properties[name], 64)
-        if value is None or name == PROPERTY_TIMER_DELIVER_MS:
-            return value
+        if value is None:
+            return None
+        if name == PROPERTY_TIMER_DELIVER_MS:
+            return value - self._steps_ms()
         return now + (value * 1000 if name == PROPERTY_TIMER_DELAY_SEC else value)
 
     def _illegal(self) -> PostponeRefused:

@@ -31,6 +31,7 @@ class WaitingParts(Protocol):
     options: BrokerOptions
     clock: interfaces.IReactorTime
     now_ms: Callable[[], int]
+    wall_ms: Callable[[], int]
     store: IMessageStore
     statistics: BrokerStatistics
 
@@ -63,7 +64,7 @@ class WaitingMessages:
             broker.store,
             delay_offset_table,
             options.message_delay_level,
-            broker.now_ms,
+            broker.wall_ms,
             options.delay_offset_update_version_step,
             delivered=DeliveryCounts(broker.statistics, SCHEDULE_TOPIC).add,
         )

@@ -161,14 +161,15 @@ class BrokerStatistics:
 
     # counters over a minute, an hour and a day
 
-    def sample(self, now_seconds: float) -> None:
-        """Sample the counters and notice a new day; called each 10 s."""
+    def sample(self, now_seconds: float, wall_ms: int) -> None:
+        """Sample the counters, and notice a new day by the time of day; called each 10 s."""
+        date = self._date(wall_ms / 1000)
         for name, total in _OF_BROKER.items():
             self._whole[name].more = total(self)
         self._sampler.sample(int(now_seconds * 1000), self._counters())
-        if self._date(now_seconds) != self.day.date:
+        if date != self.day.date:
             self.day = Day(
-                self._date(now_seconds),
+                date,
                 self.user_messages(self.puts),
                 self.user_messages(self.gets),
                 self.day.put_this_morning,

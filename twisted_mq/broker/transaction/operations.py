@@ -64,7 +64,7 @@ class OperationParts(Protocol):
 
     options: BrokerOptions
     clock: interfaces.IReactorTime
-    now_ms: Callable[[], int]
+    wall_ms: Callable[[], int]
     store: IMessageStore
     durability: Durability
 
@@ -114,7 +114,7 @@ class OperationWriter:
     def _write(self, queue_id: int) -> None:
         """What the store does not take now waits for the next time."""
         broker, halves = self._broker, self._waiting[queue_id]
-        operation = make_operation(queue_id, halves, broker.now_ms(), broker.store_host)
+        operation = make_operation(queue_id, halves, broker.wall_ms(), broker.store_host)
         status = broker.store.put_message(operation).status
         if status is PutStatus.PUT_OK:
             del self._waiting[queue_id], self._sizes[queue_id]

@@ -44,7 +44,7 @@ _HOUR_MS = 3_600_000
 class CheckParts(MemberParts, Protocol):
     """The broker whose half messages are checked."""
 
-    now_ms: Callable[[], int]
+    wall_ms: Callable[[], int]
     store: IMessageStore
     topics: TopicConfigManager
     offsets: ConsumerOffsetManager
@@ -84,11 +84,11 @@ class TransactionCheck:
 
     def round(self) -> Iterator[None]:
         """One check of everything, to be run in steps: each `next` looks at one message, or some operations."""
-        started_ms = self._broker.now_ms()
+        end = self._broker.store.max_physical_offset()
         for queue_id in sorted({*self._broker.store.queue_ids(HALF_TOPIC), *self.queues}):
             queue = self.queue(queue_id)
             yield from self._read_operations(queue)
-            yield from self._walk(queue, started_ms)
+            yield from self._walk(queue, end)
 
     # operations
 
@@ -117,16 +117,16 @@ class TransactionCheck:
 
     # half messages
 
-    def _walk(self, queue: HalfQueue, started_ms: int) -> Iterator[None]:
+    def _walk(self, queue: HalfQueue, end: int) -> Iterator[None]:
         offset: int | None = queue.half_offset
         while offset is not None:
             queue.half_offset = offset
             yield
-            offset = offset + 1 if queue.pass_over(offset) else self._look_at(queue, offset, started_ms)
+            offset = offset + 1 if queue.pass_over(offset) else self._look_at(queue, offset, end)
         queue.forget_passed()
         self._save_positions(queue)
 
-    def _look_at(self, queue: HalfQueue, offset: int, started_ms: int) -> int | None:
+    def _look_at(self, queue: HalfQueue, offset: int, end: int) -> int | None:
         """The offset to go on with; None where the round ends."""
         result = self._broker.store.get_message(HALF_TOPIC, queue.queue_id, offset, 1, _READ_BYTES, None)
         if not result.records:
@@ -140,7 +140,7 @@ class TransactionCheck:
             return offset + 1
         if queue.pass_over(offset, first_offset(half)):
             return offset + 1
-        return offset + 1 if self._decide(queue, half, started_ms) else None
+        return offset + 1 if self._decide(queue, half, end) else None
 
     def _gap(self, offset: int, result: GetResult) -> int | None:
         if result.status in _END or result.next_begin_offset <= offset:
@@ -148,15 +148,15 @@ class TransactionCheck:
         self.log.info("half messages are gone: from={a} to={b}", a=offset, b=result.next_begin_offset)
         return result.next_begin_offset
 
-    def _decide(self, queue: HalfQueue, half: StoredMessage, started_ms: int) -> bool:
-        """What becomes of an undecided message; False where the round ends with it."""
+    def _decide(self, queue: HalfQueue, half: StoredMessage, end: int) -> bool:
+        """Decide an undecided message; False where the round ends with it: the round itself put it behind `end`."""
         if self._ended(half):
             return True
-        options, head, now = self._broker.options, half.head, self._broker.now_ms()
+        options, head, now = self._broker.options, half.head, self._broker.wall_ms()
         age = now - head.born_timestamp
         if check_times(half) >= options.transaction_check_max or age > options.file_reserved_time * _HOUR_MS:
             return self._discard(queue, half)
-        if head.store_timestamp >= started_ms:
+        if head.physical_offset >= end:
             return False
         if has_immunity(half):
             if age < immunity_ms(half, options.transaction_time_out):

@@ -57,7 +57,7 @@ class TransactionService:
 
     def __init__(self, broker: TransactionParts) -> None:
         self._broker = broker
-        self.metrics = TransactionMetrics(broker.now_ms, broker.tables.transaction_metrics)
+        self.metrics = TransactionMetrics(broker.wall_ms, broker.tables.transaction_metrics)
         self._check = TransactionCheck(broker, self.metrics, self._ended_before)
         self._copies = CommittedCopies(broker.store)
         self._began_at = broker.store.max_physical_offset()

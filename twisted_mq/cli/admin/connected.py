@@ -11,6 +11,7 @@ from twisted.internet.task import deferLater
 from twisted_mq.cli.admin.calls import AdminContext
 from twisted_mq.cli.errors import CliError
 from twisted_mq.cli.servers import Servers
+from twisted_mq.clocks import time_of_day, wall_ms
 from twisted_mq.config.errors import ConfigError
 from twisted_mq.encryption.clients import encrypted
 from twisted_mq.encryption.settings import ClientSettings
@@ -39,7 +40,7 @@ def connected(
             name_servers=servers.addresses,
             echo=echo,
             warn=warn,
-            now_ms=lambda: int(reactor.seconds() * 1000),
+            now_ms=wall_ms(reactor),
             sleep=lambda seconds: deferLater(reactor, seconds),
             reactor=reactor,
             credentials=credentials,
@@ -52,6 +53,6 @@ def connected(
 
 def _encrypted(reactor: IReactorTime, settings: ClientSettings) -> Connect:
     try:
-        return encrypted(tcp_endpoint(reactor, CONNECT_SECONDS), settings, reactor.seconds(), reactor)
+        return encrypted(tcp_endpoint(reactor, CONNECT_SECONDS), settings, time_of_day(reactor)(), reactor)
     except (ConfigError, MissingExtra) as error:
         raise CliError(str(error)) from error

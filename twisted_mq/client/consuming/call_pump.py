@@ -28,6 +28,8 @@ class Work:
     messages: Sequence[MessageExt]
     process_queue: ProcessQueue
     queue: MessageQueue
+    since: float
+    """Seconds of the clock: when it came."""
 
 
 class CallPump(abc.ABC):
@@ -55,7 +57,8 @@ class CallPump(abc.ABC):
         """Have these messages consumed, in calls of at most consume_message_batch_max_size."""
         size = self._options.consume_message_batch_max_size
         for start in range(0, len(messages), size):
-            self._waiting.append(Work(messages[start : start + size], process_queue, queue))
+            work = Work(messages[start : start + size], process_queue, queue, self._clock.seconds())
+            self._waiting.append(work)
         self._pump()
 
     async def consume_directly(self, message: MessageExt, queue: MessageQueue) -> ConsumeStatus:

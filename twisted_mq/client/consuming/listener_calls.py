@@ -24,6 +24,7 @@ from twisted_mq.client.consuming.listener_threads import ListenerThreads
 from twisted_mq.client.core.client_metrics import ConsumerMetrics
 from twisted_mq.client.core.consume_rates import ConsumeRates
 from twisted_mq.client.producing.message_trace import TraceDispatcher
+from twisted_mq.clocks import time_of_day
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.messages.message import MessageExt
 from twisted_mq.protocol.names.namespaces import without_namespace
@@ -55,10 +56,11 @@ class ListenerCalls(Generic[Context, Status]):
     """Where the listener is called; None for the reactor's thread."""
     stopped: bool = False
     rates: ConsumeRates = attrs.Factory(ConsumeRates)
+    seconds_of_day: Callable[[], float] = attrs.Factory(lambda calls: time_of_day(calls.clock), takes_self=True)
 
     def delivered(self, messages: Sequence[MessageExt]) -> list[MessageExt]:
         """Messages as the listener sees them: those of the retry topic under the topic they were sent to."""
-        now_ms = str(int(self.clock.seconds() * 1000))
+        now_ms = str(int(self.seconds_of_day() * 1000))
         return [self._delivered(message, now_ms) for message in messages]
 
     def _delivered(self, message: MessageExt, now_ms: str) -> MessageExt:

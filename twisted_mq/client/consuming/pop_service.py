@@ -13,7 +13,6 @@ from twisted_mq.client.consuming.consumer_options import ConsumeContext, Consume
 from twisted_mq.client.consuming.listener_calls import ListenerCalls, message_ids
 from twisted_mq.client.consuming.pop_answers import PopAnswers, receipt_of
 from twisted_mq.client.core import at_once
-from twisted_mq.protocol.messages.message import MessageExt
 
 
 class PopConsumeService(CallPump):
@@ -30,7 +29,7 @@ class PopConsumeService(CallPump):
 
     async def _popped(self, work: Work) -> None:
         try:
-            if not work.process_queue.dropped and not self._is_over(work.messages[0]):
+            if not work.process_queue.dropped and not self._is_over(work):
                 await self._call(work)
         finally:
             work.process_queue.remove(work.messages)
@@ -39,7 +38,7 @@ class PopConsumeService(CallPump):
         messages = self.calls.delivered(work.messages)
         context = ConsumeContext(work.queue)
         status = await self.calls.status(messages, context)
-        if self._is_over(messages[0]):
+        if self._is_over(work):
             self.log.warn(
                 "popped messages were consumed for longer than they are invisible: group={group} messages={ids}",
                 group=self._group, ids=message_ids(messages),
@@ -50,7 +49,6 @@ class PopConsumeService(CallPump):
         for message in messages[consumed:]:
             await self._answers.refused(message, work.queue, context.delay_level_when_next_consume)
 
-    def _is_over(self, message: MessageExt) -> bool:
-        """Whether others may see the message by now."""
-        receipt = receipt_of(message)
-        return self._clock.seconds() * 1000 >= receipt.pop_time + receipt.invisible_time
+    def _is_over(self, work: Work) -> bool:
+        """Whether others may see the messages by now: measured here, as the broker's clock may show another time."""
+        return (self._clock.seconds() - work.since) * 1000 >= receipt_of(work.messages[0]).invisible_time

@@ -96,7 +96,7 @@ class QueuePop(QueueLoop):
             max_msg_nums=options.pop_batch_size,
             invisible_time=int(options.pop_invisible_seconds * 1000),
             poll_time=POLL_SECONDS * 1000,
-            born_time=client.now_ms(),
+            born_time=client.wall_ms(),
             init_mode=FROM_MIN if first else FROM_MAX,
             exp_type=subscription.expression_type,
             exp=subscription.sub_string,

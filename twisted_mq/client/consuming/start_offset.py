@@ -26,5 +26,5 @@ async def start_offset(queue: MessageQueue, client: MQClient, options: ConsumerO
         return await client.calls.max_offset(address, queue)
     timestamp = options.consume_timestamp_ms
     if timestamp is None:
-        timestamp = client.now_ms() - 30 * 60 * 1000
+        timestamp = client.wall_ms() - 30 * 60 * 1000
     return await client.calls.search_offset(address, queue, timestamp)

@@ -106,7 +106,7 @@ class ClientProcessor:
 
     def push_reply(self, channel: Channel, request: RemotingCommand) -> Answer:
         """A reply to one of this client's requests; also taken where nobody waits for it any more."""
-        self._requests.arrived(pushed_reply(request, self._requests.now_ms()))
+        self._requests.arrived(pushed_reply(request, self._requests.wall_ms()))
         return request.answer()
 
     def _consumer(self, group: str) -> ConsumerMember:

@@ -32,6 +32,7 @@ from twisted_mq.client.core.heartbeats import Heartbeats
 from twisted_mq.client.core.idle_reactor import check_reactor
 from twisted_mq.client.core.request_and_reply import PendingRequests
 from twisted_mq.client.core.together import together
+from twisted_mq.clocks import time_of_day, wall_ms
 from twisted_mq.config.errors import ConfigError
 from twisted_mq.encryption.clients import encrypted
 from twisted_mq.logs import Logger
@@ -72,6 +73,7 @@ class MQClient:
         Raises ClientOptionIllegal for a bad address, and where there is none.
         """
         self.reactor = reactor
+        self.wall_ms = wall_ms(reactor)
         self.options = options or ClientOptions()
         domain = self.options.address_server_domain
         self._addresses = given_addresses(namesrv, os.environ, elsewhere=bool(domain))
@@ -82,7 +84,7 @@ class MQClient:
         self._pid = get_pid()
         self._connect = connect
         self._first = self.rng.randrange(max(1, len(self._addresses)))
-        self._unique_keys = UniqueKeyMaker(pack_ip(self.ip), self._pid, self.now_ms, self.rng.getrandbits(32))
+        self._unique_keys = UniqueKeyMaker(pack_ip(self.ip), self._pid, self.wall_ms, self.rng.getrandbits(32))
         self._producers: dict[str, Member] = {}
         self._consumers: dict[str, ConsumerMember] = {}
         self._timers: list[PeriodicJob] = []
@@ -127,12 +129,12 @@ class MQClient:
             return self._connect
         connect = self._connect or tcp_endpoint(self.reactor, self.options.connect_timeout_seconds)
         try:
-            return encrypted(connect, settings, self.reactor.seconds(), self.reactor)
+            return encrypted(connect, settings, time_of_day(self.reactor)(), self.reactor)
         except ConfigError as error:
             raise ClientOptionIllegal(str(error)) from error
 
     def now_ms(self) -> int:
-        """Wall clock in ms; the reactor's, so that tests own it."""
+        """Return what timers follow, in ms."""
         return int(self.reactor.seconds() * 1000)
 
     def unique_key(self) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from twisted.internet import defer, interfaces
 
 from twisted_mq.client.core.errors import MessageIllegal, RequestTimeout
+from twisted_mq.clocks import time_of_day
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.headers import ReplyMessageRequestHeader
 from twisted_mq.protocol.messages.compression import plain_body
@@ -89,6 +90,7 @@ class PendingRequests:
 
     def __init__(self, clock: interfaces.IReactorTime) -> None:
         self._clock = clock
+        self._seconds_of_day = time_of_day(clock)
         self._waiting: dict[str, defer.Deferred[MessageExt]] = {}
 
     def expect(self, request: Message, timeout_seconds: float) -> defer.Deferred[MessageExt]:
@@ -103,9 +105,9 @@ class PendingRequests:
         self._waiting.pop(key, None)
         return result
 
-    def now_ms(self) -> int:
-        """Wall clock in ms."""
-        return int(self._clock.seconds() * 1000)
+    def wall_ms(self) -> int:
+        """Return the time of day in ms."""
+        return int(self._seconds_of_day() * 1000)
 
     def arrived(self, reply: MessageExt) -> None:
         """A broker brings a reply; one that nobody waits for any more is logged."""

@@ -192,7 +192,7 @@ class QueueSender:
         return self._requests.ready(
             waiting.item.message,
             self._queue,
-            self._client.now_ms(),
+            self._client.wall_ms(),
             more_properties=encode_properties({PROPERTY_ORDERED: mark.encode()}),
         )
 

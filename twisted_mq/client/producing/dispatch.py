@@ -105,7 +105,7 @@ class Dispatch:
         try:
             if turn is not None:
                 await self._in_turn(turn)
-            began_ms = 0 if traces is None else self._client.now_ms()
+            began_ms = 0 if traces is None else self._client.wall_ms()
             try:
                 result = await self._sender.deliver(ready, queue, timeout_seconds, begun)
             finally:

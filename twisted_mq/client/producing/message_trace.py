@@ -114,7 +114,7 @@ class TraceDispatcher:
             keys=first.properties.get(PROPERTY_KEYS) if alone else None,
             store_host=self._client.routes.master_now(self._client.routes.placed(result.queue).broker_name) or "",
             body_length=body_length,
-            cost_ms=self._client.now_ms() - began_ms,
+            cost_ms=self._client.wall_ms() - began_ms,
             message_type=_message_type(first),
             offset_msg_id=result.offset_msg_id,
             success=result.status is SendStatus.SEND_OK,
@@ -124,7 +124,7 @@ class TraceDispatcher:
     def decided(self, message: Message | MessageExt, msg_id: str, broker: str, state: str, *, checked: bool) -> None:
         """A transaction's message was committed, rolled back or left open."""
         trace = EndTransactionTrace(
-            timestamp=self._client.now_ms(),
+            timestamp=self._client.wall_ms(),
             region_id=message.properties.get(PROPERTY_MSG_REGION) or DEFAULT_REGION,
             group=self._group,
             topic=message.topic,
@@ -140,7 +140,7 @@ class TraceDispatcher:
 
     def call_began(self, messages: Sequence[MessageExt]) -> list[ConsumeStartTrace]:
         """A listener is called; what is returned goes to `call_ended`."""
-        now, request_id = self._client.now_ms(), self._client.unique_key()
+        now, request_id = self._client.wall_ms(), self._client.unique_key()
         begun = [
             ConsumeStartTrace(
                 timestamp=now,
@@ -160,7 +160,7 @@ class TraceDispatcher:
 
     def call_ended(self, begun: Sequence[ConsumeStartTrace], context_code: int) -> None:
         """The listener answered; the code is 0 for success."""
-        now = self._client.now_ms()
+        now = self._client.wall_ms()
         for one in begun:
             trace = ConsumeEndTrace(
                 request_id=one.request_id,

@@ -153,7 +153,7 @@ class Sender:
     async def deliver_one_way(self, message: Outgoing, queue: MessageQueue | None) -> None:
         """Hand the message to a connection; no answer will come."""
         chosen = await self._located(queue or self._choose(await self.info(message.topic), None))
-        request = self._requests.command(message, chosen, self._client.now_ms())
+        request = self._requests.command(message, chosen, self._client.wall_ms())
         await self._client.remoting.invoke_one_way(await self._address(chosen), request)
 
     async def _deliver_anywhere(

@@ -124,7 +124,7 @@ def test_statistics_count_pops_and_check_points(desk: PopDesk) -> None:
     statistics = desk.controller.statistics
     assert (statistics.gets["T@G"].messages, statistics.checkpoints["T@G"].messages) == (2, 1)
     desk.broker.clock.advance(10)
-    statistics.sample(desk.broker.clock.seconds())
+    statistics.sample(desk.broker.clock.seconds(), desk.broker.now_ms())
 
     def last_minute(name: str, key: str) -> int:
         fields = {"statsName": name, "statsKey": key}
@@ -147,7 +147,6 @@ BAD = [
     ({"topic": "Nowhere"}, 17, "topic[Nowhere] not exist, apply first please! "),
     ({"queueId": 4}, 29, "queueId[4] is illegal, topic:[T] topicConfig.readQueueNums:[4] consumer:[/127.0.0.1:52174]"),
     ({"maxMsgNums": 33}, 29, "the broker[127.0.0.2] pop message's num is greater than 32"),
-    ({"bornTime": 1}, 210, "the broker[127.0.0.2] pop message is timeout too much"),
     ({"exp": "||", "expType": "TAG"}, 23, "parse the consumer's subscription failed"),
     ({"exp": "a > > 1", "expType": "SQL92"}, 23, "parse the consumer's subscription failed"),
     ({"exp": "a", "expType": "GROOVY"}, 23, "parse the consumer's subscription failed"),
@@ -163,6 +162,26 @@ def test_bad_pop_is_refused_and_takes_nothing(desk: PopDesk, change: dict[str, A
     assert (answer.code, (answer.remark or "")[: len(remark)], answer.ext_fields) == (code, remark, ZEROS)
     assert desk.committed() in (None, 0)
     assert bodies(desk.pop()) == ["a"]
+
+
+def test_pop_that_its_client_gave_up_is_refused(desk: PopDesk) -> None:
+    desk.send("a")
+    answer = desk.pop(bornTime=desk.now - 501)
+    assert (answer.code, answer.remark) == (210, "the broker[127.0.0.2] pop message is timeout too much")
+    assert bodies(desk.pop()) == ["a"]
+
+
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_client_whose_clock_is_wrong_by_an_hour_is_served(desk: PopDesk, hours: int) -> None:
+    desk.send("a")
+    born = desk.now + hours * 3_600_000
+    assert bodies(desk.pop(bornTime=born, invisibleTime=60_000)) == ["a"]
+    held = desk.broker.connect()
+    desk.hold_pop(held, bornTime=born)
+    desk.pass_time(14.8)
+    assert held.received() == []
+    desk.pass_time(0.4)
+    assert [answer.code for answer in held.received()] == [210]
 
 
 @pytest.mark.parametrize(
