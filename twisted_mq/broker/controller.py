@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable
 
@@ -9,10 +10,11 @@ import attrs
 from twisted.internet import defer, interfaces
 
 from twisted_mq.access.server_access import NOBODY_IS_ASKED, ServerAccess
+from twisted_mq.broker.clients.change_notices import ChangeNotices
 from twisted_mq.broker.clients.consumer_figures import ConsumerFigures
 from twisted_mq.broker.clients.consumer_manager import ConsumerManager
 from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
-from twisted_mq.broker.clients.producer_manager import ProducerManager
+from twisted_mq.broker.clients.producer_manager import GROUPS_OF_SLICE, ProducerManager, client_lane
 from twisted_mq.broker.clients.rebalance_lock import RebalanceLockManager
 from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
 from twisted_mq.broker.cold_reads import ColdReads
@@ -39,18 +41,14 @@ from twisted_mq.broker.topics.topic_routes import TopicRoutes
 from twisted_mq.broker.transaction.transaction_service import TransactionService
 from twisted_mq.clocks import ClockSteps
 from twisted_mq.logs import Logger
-from twisted_mq.protocol.codes import RequestCode
-from twisted_mq.protocol.headers import NotifyConsumerIdsChangedRequestHeader
 from twisted_mq.protocol.layouts.host import pack_host
 from twisted_mq.protocol.layouts.message_id import UniqueKeyMaker
-from twisted_mq.protocol.wire.command import RemotingCommand
-from twisted_mq.protocol.wire.header_codec import encode_header
 from twisted_mq.reactor_threads import CallFromThread, InThread, at_once
 from twisted_mq.remoting.channel import Channel
 from twisted_mq.remoting.late_answers import LateAnswers
 from twisted_mq.routing.route_cache import RouteCache
 from twisted_mq.storage.interfaces import GetResult, IMessageStore, InnerMessage, PutResult
-from twisted_mq.turns import Turns
+from twisted_mq.turns import Turns, Work
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -107,6 +105,7 @@ class BrokerController:
     locks: RebalanceLockManager = attrs.field(init=False)
     producers: ProducerManager = attrs.field(init=False)
     consumers: ConsumerManager = attrs.field(init=False)
+    _notices: ChangeNotices = attrs.field(init=False)
     consumer_figures: ConsumerFigures = attrs.field(init=False)
     routes: TopicRoutes = attrs.field(init=False)
     ha: HAService = attrs.field(init=False)
@@ -136,7 +135,8 @@ class BrokerController:
         self._flushes = FlushAnswers(store, self.call_from_thread, self.late, self._show_flushed)
         self.locks = RebalanceLockManager(options.rebalance_lock_max_live_time)
         self.producers = ProducerManager(options.channel_expired_timeout)
-        self.consumers = ConsumerManager(self.notify_consumer_ids_changed, options.channel_expired_timeout)
+        self.consumers = ConsumerManager(self.consumer_ids_changed, options.channel_expired_timeout)
+        self._notices = ChangeNotices(self.turns, self.consumers.channels_of)
         self.consumers.conflicts.on_conflict.append(
             lambda conflict: self.statistics.conflicts[f"{conflict.topic}@{conflict.group}"].add(1, 0)
         )
@@ -209,18 +209,19 @@ class BrokerController:
         """Fires when the log is on disk up to `offset` (True) or that took too long (False); then it becomes visible."""
         return self._flushes.flushed(offset)
 
-    def notify_consumer_ids_changed(self, group: str, channels: list[Channel]) -> None:
-        """Tell a group's members that the group changed, so that they rebalance at once (code 40, one-way)."""
-        if not self.options.notify_consumer_ids_changed_enable:
-            return
-        header = encode_header(NotifyConsumerIdsChangedRequestHeader(consumer_group=group))
-        for channel in channels:
-            channel.send_one_way(RemotingCommand.request(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, header))
+    def consumer_ids_changed(self, group: str) -> None:
+        """Have the members of a group told that it changed, where that is wanted."""
+        if self.options.notify_consumer_ids_changed_enable:
+            self._notices.changed(group)
 
     def channel_lost(self, channel: Channel) -> None:
-        """A client's connection is gone: its groups forget it."""
-        self.producers.channel_lost(channel)
-        self.consumers.channel_lost(channel)
+        """A client's connection is gone: its groups forget it, in slices, after the heartbeat that is being read."""
+        self.turns.must_run(client_lane(channel), self._leave(channel))
+
+    def _leave(self, channel: Channel) -> Work[None]:
+        leaving = itertools.chain(self.producers.leave(channel), self.consumers.leave(channel))
+        while sum(1 for _ in itertools.islice(leaving, GROUPS_OF_SLICE)) == GROUPS_OF_SLICE:
+            yield None
 
     def take_snapshot(self) -> None:
         """Remember the totals of this moment, and time the next puts and gets; called each second."""
@@ -239,4 +240,5 @@ class BrokerController:
         self.locks.forget_expired(now)
         for channel in dict.fromkeys([*self.producers.expired(now), *self.consumers.expired(now)]):
             self.log.info("client without heartbeat closed: peer={peer}", peer=channel.address)
+            self.channel_lost(channel)
             channel.close()

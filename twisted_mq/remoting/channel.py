@@ -7,6 +7,8 @@ that takes long, so that a peer who waits for the first ones goes on meanwhile. 
 While a client does not read its answers, a server reads nothing more from it and processes nothing more of what it has
 read (registerProducer); what is held for peers is bounded by `remoting.budget`. Requests whose answers are pending are
 bounded there too, by channel and in total, past a bound the answer is SYSTEM_BUSY; own requests without an answer by `Traffic`.
+A peer that does not take its answers gets no request of the server's either; one that left a request without an answer
+gets one at a time (`takes_requests`).
 A read whose commands take long is processed in several turns of the reactor, in rotation with those of other peers
 (`remoting.rotation`), so that neither one peer nor many keep it from others.
 """
@@ -83,6 +85,8 @@ class Traffic:
     count: Callable[[str], None] | None = None
     """Told what happens to channels: CONNECT, CLOSE, IDLE, EXCEPTION (Apache: ChannelEventListener)."""
     pending_answers: int = 0
+    requests_dropped: int = 0
+    """One-way requests that were not sent, as their peers took nothing."""
     long_turns: int = 0
     """How many commands took longer than LONG_SECONDS."""
     budget: Budget[Channel] = attrs.field(factory=Budget)
@@ -117,6 +121,7 @@ class Channel(protocol.Protocol):
         self._incomplete = 0
         self._paused = False
         self._produces = False
+        self._is_slow = False
         self._cut_off: interfaces.IDelayedCall | None = None
 
     def __repr__(self) -> str:
@@ -225,6 +230,7 @@ class Channel(protocol.Protocol):
         remaining = iter(commands)
         for command in remaining:
             if command.flag & RESPONSE_FLAG:
+                self._is_slow = False
                 if not self._awaited.answered(command):
                     self._unwanted(command)
                 continue
@@ -340,6 +346,11 @@ class Channel(protocol.Protocol):
 
     # own requests
 
+    @property
+    def takes_requests(self) -> bool:
+        """Whether a request may be sent now: what was written before has left, and a slow peer has answered the last one."""
+        return self.connected_now and not self._paused and not (self._is_slow and len(self._awaited))
+
     def send_request(self, request: Request, timeout_seconds: float) -> defer.Deferred[RemotingCommand]:
         """Send and await the answer; sets the opaque of a command.
 
@@ -347,6 +358,8 @@ class Channel(protocol.Protocol):
         """
         if not self.connected_now:
             return defer.fail(RemotingSendError(f"connection to {self.address} lost"))
+        if not self.takes_requests:
+            return defer.fail(RemotingTooMuchRequestError(f"{self.address} has not taken what was sent to it before"))
         if len(self._awaited) >= self._traffic.max_awaited:
             return defer.fail(
                 RemotingTooMuchRequestError(f"{len(self._awaited)} requests to {self.address} wait for their answer")
@@ -365,20 +378,27 @@ class Channel(protocol.Protocol):
 
     def late(self, sent_at: float) -> None:
         """Own requests had no answer in time; the last of them was sent then."""
+        self._is_slow = True
 
     def postpone(self, seconds: float) -> None:
         """Let the requests that wait for their answer wait longer."""
         self._awaited.postpone(seconds)
 
     def send_one_way(self, command: RemotingCommand) -> None:
-        """Send without an answer; dropped silently where the connection is gone, as one-way promises nothing."""
+        """Send without an answer. Dropped where the connection is gone, as one-way promises nothing; dropped and counted where
+        the peer does not take what was sent before.
+        """
         command.flag |= ONE_WAY_FLAG
-        if self.connected_now:
+        if self._paused:
+            self._traffic.requests_dropped += 1
+        elif self.connected_now:
             self.write_request(self._encoded(command, self._awaited.take_opaque()))
 
     def write_request(self, data: bytes) -> None:
-        """Hand an own request to the transport."""
+        """Hand an own request to the transport, and count it where the peer does not take it."""
         self.transport.write(data)
+        if self._paused:
+            self._not_taken(len(data))
 
     def close(self) -> None:
         """Close after what is written has left; a peer that does not take it is cut off after GRACE_SECONDS."""

@@ -126,6 +126,22 @@ def test_consuming_directly_hands_the_stored_message_to_the_consumer() -> None:
     assert peer.received()[0].body == b'{"consumeResult":"CR_SUCCESS"}'
 
 
+@pytest.mark.parametrize("code", [RequestCode.CONSUME_MESSAGE_DIRECTLY, RequestCode.GET_CONSUMER_RUNNING_INFO])
+def test_nothing_is_handed_on_to_a_consumer_that_takes_nothing(code: int) -> None:
+    """Small requests would make the broker keep whole messages for it, as many as there are requests."""
+    broker = BrokerInMemory()
+    consumer, peer = broker.connect(), broker.connect()
+    heartbeat(consumer, "C", "T", client_id="one")
+    message_id = send(peer, bytes(100_000)).ext_fields["msgId"]
+    consumer.received()
+    consumer.channel.pauseProducing()
+    fields = {"consumerGroup": "C", "clientId": "one", "msgId": message_id, "topic": "T"}
+    answers = [peer.ask(code, fields) for _ in range(3)]
+    assert [answer.code for answer in answers] == [ResponseCode.SYSTEM_ERROR] * 3
+    assert "has not taken" in str(answers[0].remark)
+    assert (consumer.received(), broker.traffic.budget.unsent_bytes) == ([], 0)
+
+
 @pytest.mark.parametrize("message_id", ["", "nonsense", "7F000002000051AF00000000000FFFFF"])
 def test_consuming_a_message_that_is_not_there(message_id: str) -> None:
     broker = BrokerInMemory()

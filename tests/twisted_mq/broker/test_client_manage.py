@@ -8,6 +8,8 @@ import pytest
 
 from tests.support.broker import BrokerInMemory, Peer
 from tests.support.captures import frames
+from twisted_mq.broker.clients.change_notices import NOTICES_OF_SLICE
+from twisted_mq.broker.clients.producer_manager import GROUPS_OF_SLICE
 from twisted_mq.protocol.bodies import (
     CheckClientRequestBody,
     ConsumerData,
@@ -336,3 +338,34 @@ def test_a_client_that_leaves_while_its_groups_are_registered_is_in_none_of_them
     for _ in range(30):
         broker.clock.advance(0)
     assert broker.controller.consumers.groups == {}
+
+
+def test_a_connection_of_many_groups_leaves_them_in_slices() -> None:
+    broker = BrokerInMemory()
+    peer = broker.connect()
+    groups = [ProducerData(group_name=f"P{number}") for number in range(2 * GROUPS_OF_SLICE + 1)]
+    body = encode_body(HeartbeatData(client_id="c1", producer_data_set=groups))
+    peer.send(RemotingCommand(RequestCode.HEART_BEAT, body=body, language="JAVA"))
+    broker.clock.pump([0] * 4)
+    assert len(broker.controller.producers.groups) == len(groups)
+    peer.channel.connectionLost()
+    assert len(broker.controller.producers.groups) == len(groups) - GROUPS_OF_SLICE
+    broker.clock.advance(0)
+    broker.clock.advance(0)
+    assert broker.controller.producers.groups == {}
+
+
+def test_a_flood_of_changes_is_told_in_slices_and_each_group_once_for_all_of_them() -> None:
+    broker = BrokerInMemory()
+    peers = [broker.connect() for _ in range(2 * NOTICES_OF_SLICE)]
+    for number, peer in enumerate(peers):
+        beat(peer, f"c{number}", consumer("G"))
+        broker.clock.pump([0, 0])
+    for peer in peers:
+        peer.received()
+    for name in ("x", "y", "z"):  # one connection, which says each time that it is another client's
+        beat(peers[0], name, consumer("G"))
+    others = peers[1:]
+    first = sum(len(notices(peer)) for peer in others)
+    broker.clock.pump([0] * 6)
+    assert (first, first + sum(len(notices(peer)) for peer in others)) == (NOTICES_OF_SLICE - 1, 2 * len(others))

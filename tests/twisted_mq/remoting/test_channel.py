@@ -393,6 +393,34 @@ class OwnRequests(ChannelCase):
         self.receive(sent(self.transport)[0].answer())
         self.successResultOf(first)
 
+    def test_a_peer_that_takes_nothing_gets_no_request(self) -> None:
+        self.channel.pauseProducing()
+        self.failureResultOf(self.channel.send_request(request(ECHO), 3), RemotingTooMuchRequestError)
+        self.channel.send_one_way(request(ECHO))
+        self.assertEqual((sent(self.transport), self.traffic.requests_dropped), ([], 1))
+        self.channel.resumeProducing()
+        self.channel.send_one_way(request(ECHO))
+        self.assertEqual(len(sent(self.transport)), 1)
+
+    def test_a_request_that_the_peer_does_not_take_is_counted(self) -> None:
+        self.transport.write = lambda data: self.channel.pauseProducing()  # type: ignore[method-assign]
+        self.channel.send_one_way(request(ECHO, body=bytes(5000)))
+        self.assertGreater(self.traffic.budget.unsent_bytes, 5000)
+        self.channel.resumeProducing()
+        self.assertEqual(self.traffic.budget.unsent_bytes, 0)
+
+    def test_a_peer_that_left_a_request_without_an_answer_gets_one_at_a_time(self) -> None:
+        late = self.channel.send_request(request(ECHO), 3)
+        self.clock.advance(3)
+        self.failureResultOf(late, RemotingTimeoutError)
+        first = self.channel.send_request(request(ECHO), 3)
+        self.failureResultOf(self.channel.send_request(request(ECHO), 3), RemotingTooMuchRequestError)
+        self.receive(sent(self.transport)[1].answer())
+        self.successResultOf(first)
+        again = [self.channel.send_request(request(ECHO), 3) for _ in range(2)]
+        self.receive(*(command.answer() for command in sent(self.transport)))
+        self.assertEqual([self.successResultOf(one).code for one in again], [0, 0])
+
     def test_one_way_carries_its_flag(self) -> None:
         self.channel.send_one_way(request(ECHO, body=b"x"))
         (command,) = sent(self.transport)

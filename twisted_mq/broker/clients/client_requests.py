@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+
 from twisted.internet import defer
 
 from twisted_mq.broker.clients.consumer_manager import ConsumerManager
@@ -25,6 +27,10 @@ from twisted_mq.remoting.errors import RemotingError, RemotingTimeoutError
 
 CALL_SECONDS = 10.0
 STATUS_SECONDS = 5.0
+MOST_ASKED_AT_ONCE = 64
+RESET_BYTES = 1 << 20
+RESET_OVERHEAD = 10_000
+"""What one more request costs beside its body, in time, as bytes that could be written meanwhile."""
 CPP = "CPP"
 
 log = Logger()
@@ -39,11 +45,20 @@ def online_client(consumers: ConsumerManager, group: str, client_id: str | None)
     raise BrokerError(ResponseCode.SYSTEM_ERROR, f"The Consumer <{group}> <{client_id}> not online")
 
 
+def ready_client(consumers: ConsumerManager, group: str, client_id: str | None) -> ClientChannelInfo:
+    """As `online_client`, for a consumer that takes requests. Raises BrokerError for one that is behind with earlier ones."""
+    client = online_client(consumers, group, client_id)
+    if not client.channel.takes_requests:
+        remark = f"invoke consumer <{group}> <{client_id}> Exception: it has not taken what was sent to it before"
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
+    return client
+
+
 async def call_consumer(
     consumers: ConsumerManager, request: RemotingCommand, group: str, client_id: str | None
 ) -> RemotingCommand:
     """Hand a request on to a consumer; its answer is the answer. Raises BrokerError where none comes."""
-    client = online_client(consumers, group, client_id)
+    client = ready_client(consumers, group, client_id)
     passed_on = RemotingCommand.request(request.code, dict(request.ext_fields), request.body)
     try:
         answer = await client.channel.send_request(passed_on, CALL_SECONDS)
@@ -56,8 +71,14 @@ async def call_consumer(
     return request.answer(answer.code, answer.remark, dict(answer.ext_fields), answer.body)
 
 
-def push_reset(consumers: ConsumerManager, header: ResetOffsetRequestHeader, offsets: dict[MessageQueue, int]) -> None:
-    """Tell all of a group's consumers to go on at these offsets (220, one-way). Raises BrokerError without consumers."""
+def push_reset(
+    consumers: ConsumerManager, header: ResetOffsetRequestHeader, offsets: dict[MessageQueue, int]
+) -> Generator[None, None, None]:
+    """Tell all of a group's consumers to go on at these offsets (220, one-way), in slices of RESET_BYTES.
+
+    A consumer that does not take what was sent to it before is not told, and named in the log. Raises BrokerError without
+    consumers.
+    """
     info = consumers.groups.get(header.group)
     if info is None:
         raise BrokerError(
@@ -71,11 +92,19 @@ def push_reset(consumers: ConsumerManager, header: ResetOffsetRequestHeader, off
         )
     )
     bodies = {False: encode_body(ResetOffsetBody(offset_table=offsets)), True: encode_body(_for_cpp(offsets))}
-    for client in info.clients.values():
+    written = 0
+    for client in tuple(info.clients.values()):
+        if written > RESET_BYTES:
+            written = 0
+            yield None
         body = bodies[client.language == CPP]
+        written += RESET_OVERHEAD + len(body)
+        takes_it = client.channel.takes_requests
         client.channel.send_one_way(RemotingCommand.request(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, fields, body))
-        log.info(
-            "consumer told of reset: group={group} topic={topic} client={client}",
+        tell = log.info if takes_it else log.warn
+        tell(
+            "consumer {told} of reset: group={group} topic={topic} client={client}",
+            told="told" if takes_it else "not told, it has not taken what was sent before,",
             group=header.group, topic=header.topic, client=client.client_id,
         )  # fmt: skip
 
@@ -101,21 +130,24 @@ async def consumer_status(
         raise BrokerError(ResponseCode.SYSTEM_ERROR, f"No Any Consumer online in the consumer group: [{group}]")
     fields = encode_header(GetConsumerStatusRequestHeader(topic=topic, group=group))
     clients = [one for one in info.clients.values() if not client_id or one.client_id == client_id]
-    asked = [
-        client.channel.send_request(
-            RemotingCommand.request(RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT, fields), STATUS_SECONDS
-        )
-        for client in clients
-    ]
-    answers = await defer.DeferredList(asked, consumeErrors=True)
     tables: dict[str, dict[MessageQueue, int]] = {}
-    for client, (succeeded, answer) in zip(clients, answers, strict=True):
-        table = _status_of(answer) if succeeded else None
-        if table is not None:
-            tables[client.client_id] = table
-        else:
-            log.warn("consumer gave no status: group={group} client={client}", group=group, client=client.client_id)
-    return tables
+    left = iter(clients)
+
+    async def ask_some() -> None:
+        """Ask one after the other, of those that no other asker has taken."""
+        for client in left:
+            request = RemotingCommand.request(RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT, fields)
+            try:
+                table = _status_of(await client.channel.send_request(request, STATUS_SECONDS))
+            except RemotingError:
+                table = None
+            if table is not None:
+                tables[client.client_id] = table
+            else:
+                log.warn("consumer gave no status: group={group} client={client}", group=group, client=client.client_id)
+
+    await defer.gatherResults([defer.ensureDeferred(ask_some()) for _ in range(MOST_ASKED_AT_ONCE)])
+    return {client.client_id: tables[client.client_id] for client in clients if client.client_id in tables}
 
 
 def _status_of(answer: RemotingCommand) -> dict[MessageQueue, int] | None:

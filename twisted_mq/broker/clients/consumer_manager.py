@@ -1,11 +1,12 @@
 """Which consumers are connected and what they subscribe to, by group (Apache: ConsumerManager, ConsumerGroupInfo).
 
-A change of a group's members is told to `ids_changed(group, channels)`, unless the group consumes by broadcast.
+A change of a group's members is told to `ids_changed(group)`, unless the group consumes by broadcast.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 
 import attrs
 
@@ -26,16 +27,37 @@ class ConsumerGroupInfo:
     consume_from_where: str | None = "CONSUME_FROM_LAST_OFFSET"
     clients: dict[Channel, ClientChannelInfo] = attrs.field(factory=dict)
     subscriptions: dict[str, SubscriptionData] = attrs.field(factory=dict)
+    _connections: Counter[str] = attrs.field(factory=Counter)
+    """How many connections a client id has."""
 
     def client_ids(self) -> list[str]:
         """The members, in the order they came; one that came back counts once while its old connection dies slowly."""
         return list(dict.fromkeys(client.client_id for client in self.clients.values()))
 
+    def has_client(self, client_id: str) -> bool:
+        """Whether a member of that id is connected."""
+        return client_id in self._connections
+
     def update_client(self, client: ClientChannelInfo) -> bool:
         """Note a heartbeat; True for a connection that is new, or is another client's now."""
         known = self.clients.get(client.channel)
         self.clients[client.channel] = client
+        self._connections[client.client_id] += 1
+        if known is not None:
+            self._forget_id(known)
         return known is None or known.client_id != client.client_id
+
+    def drop_client(self, channel: Channel) -> ClientChannelInfo | None:
+        """Forget a connection; None where it is no member's."""
+        client = self.clients.pop(channel, None)
+        if client is not None:
+            self._forget_id(client)
+        return client
+
+    def _forget_id(self, client: ClientChannelInfo) -> None:
+        self._connections[client.client_id] -= 1
+        if not self._connections[client.client_id]:
+            del self._connections[client.client_id]
 
     def update_subscriptions(self, subscriptions: Iterable[SubscriptionData]) -> bool:
         """Take over the newest subscriptions; True when topics came or went."""
@@ -51,10 +73,11 @@ class ConsumerGroupInfo:
 class ConsumerManager:
     """All groups that have a consumer connected."""
 
-    def __init__(self, ids_changed: Callable[[str, list[Channel]], None], expired_ms: int = CHANNEL_EXPIRED_MS) -> None:
+    def __init__(self, ids_changed: Callable[[str], None], expired_ms: int = CHANNEL_EXPIRED_MS) -> None:
         self._ids_changed = ids_changed
         self._expired_ms = expired_ms
         self.groups: dict[str, ConsumerGroupInfo] = {}
+        self._groups_of: dict[Channel, dict[str, None]] = {}
         self.conflicts = SubscriptionConflicts()
         self.on_group_gone: list[Callable[[str], object]] = []
 
@@ -69,7 +92,8 @@ class ConsumerManager:
         info.consume_from_where = data.consume_from_where
         before = info.clients.get(client.channel)
         changed = info.update_client(client)
-        if before is not None and before.client_id not in info.client_ids():
+        self._groups_of.setdefault(client.channel, {})[data.group_name] = None
+        if before is not None and not info.has_client(before.client_id):
             self.conflicts.left(info.group, before)
         if not without_sub:
             changed |= info.update_subscriptions(data.subscription_data_set)
@@ -81,23 +105,34 @@ class ConsumerManager:
     def unregister(self, group: str, channel: Channel, *, notify: bool = True) -> None:
         """A consumer says goodbye."""
         info = self.groups.get(group)
-        client = info.clients.pop(channel, None) if info is not None else None
-        if info is not None and client is not None:
-            self._left(info, client, notify)
+        client = info.drop_client(channel) if info is not None else None
+        if info is None or client is None:
+            return
+        groups = self._groups_of[channel]
+        del groups[group]
+        if not groups:
+            del self._groups_of[channel]
+        self._left(info, client, notify)
 
-    def channel_lost(self, channel: Channel) -> None:
-        """Drop the connection from all groups and tell those that are left."""
-        for info in [one for one in self.groups.values() if channel in one.clients]:
-            self._left(info, info.clients.pop(channel), True)
+    def leave(self, channel: Channel) -> Iterator[None]:
+        """Drop a connection from its groups and tell those that are left, one group at each step."""
+        for group in tuple(self._groups_of.get(channel, ())):
+            self.unregister(group, channel)
+            yield
 
     def expired(self, now_ms: int) -> list[Channel]:
-        """Channels whose last heartbeat is too old; they are dropped here, closing them is the caller's."""
+        """The channels whose last heartbeat is too old; the caller closes them, and has them leave."""
         oldest = now_ms - self._expired_ms
-        late = [client.channel for info in self.groups.values() for client in info.clients.values()
-                if client.last_update_ms < oldest]  # fmt: skip
-        for channel in late:
-            self.channel_lost(channel)
-        return late
+        return [
+            channel
+            for channel, groups in self._groups_of.items()
+            if any(self.groups[group].clients[channel].last_update_ms < oldest for group in groups)
+        ]
+
+    def channels_of(self, group: str) -> Iterable[Channel]:
+        """The connections of a group's members."""
+        info = self.groups.get(group)
+        return () if info is None else info.clients
 
     def subscription(self, group: str, topic: str) -> SubscriptionData | None:
         """What a group subscribed to on a topic."""
@@ -105,7 +140,7 @@ class ConsumerManager:
         return info.subscriptions.get(topic) if info is not None else None
 
     def _left(self, info: ConsumerGroupInfo, client: ClientChannelInfo, notify: bool) -> None:
-        if client.client_id not in info.client_ids():
+        if not info.has_client(client.client_id):
             self.conflicts.left(info.group, client)
         if not info.clients:
             del self.groups[info.group]
@@ -115,4 +150,4 @@ class ConsumerManager:
 
     def _tell(self, info: ConsumerGroupInfo, notify: bool) -> None:
         if notify and info.message_model != BROADCASTING and info.clients:
-            self._ids_changed(info.group, list(info.clients))
+            self._ids_changed(info.group)

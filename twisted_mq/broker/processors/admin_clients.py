@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from twisted.internet import defer
 
-from twisted_mq.broker.clients.client_requests import call_consumer, consumer_status, online_client
+from twisted_mq.broker.clients.client_requests import call_consumer, consumer_status, ready_client
 from twisted_mq.broker.clients.consumer_manager import ConsumerManager
 from twisted_mq.broker.clients.producer_manager import ClientChannelInfo, ProducerManager
 from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
@@ -120,7 +120,7 @@ class AdminClientsProcessor:
     def consume_directly(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Have a consumer consume one stored message now; its answer says how that went."""
         header = decode_header(ConsumeMessageDirectlyResultRequestHeader, command)
-        online_client(self._consumers, header.consumer_group, header.client_id)
+        ready_client(self._consumers, header.consumer_group, header.client_id)
         try:
             offset = decode_offset_message_id(header.msg_id or "")[2]
         except MessageIdError as error:

@@ -97,7 +97,7 @@ class AdminOffsetsProcessor:
             for queue_id, offset in offsets.items()
         }
         if not by_broker:
-            push_reset(self._consumers, header, table)
+            yield from push_reset(self._consumers, header, table)
         self.log.info(
             "offset reset: group={group} topic={topic} queues={n} offsets={offsets}",
             group=header.group, topic=header.topic, n=len(offsets), offsets=dict(itertools.islice(offsets.items(), 16)),

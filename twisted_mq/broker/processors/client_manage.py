@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from twisted.internet.defer import Deferred
 
 from twisted_mq.broker.clients.consumer_manager import ConsumerManager
-from twisted_mq.broker.clients.producer_manager import ClientChannelInfo, ProducerManager
+from twisted_mq.broker.clients.producer_manager import GROUPS_OF_SLICE, ClientChannelInfo, ProducerManager, client_lane
 from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
 from twisted_mq.broker.filter.consumer_filter_data import compile_filter
 from twisted_mq.broker.filter.consumer_filter_manager import ConsumerFilterManager, Room
@@ -31,9 +31,6 @@ from twisted_mq.protocol.wire.header_codec import decode_header
 from twisted_mq.protocol.wire.signature import ACCESS_KEY
 from twisted_mq.remoting.channel import Answer, Channel
 from twisted_mq.turns import Turns, Work
-
-GROUPS_OF_SLICE = 100
-"""Of a heartbeat, registered in one turn: some 10 ms where all are new. Clients have a few."""
 
 
 class ClientManageProcessor:
@@ -84,7 +81,7 @@ class ClientManageProcessor:
         account = command.ext_fields.get(ACCESS_KEY)
         client = ClientChannelInfo(channel, data.client_id, command.language, command.version, self._now_ms(), account)
         answer: RemotingCommand | Deferred[RemotingCommand]
-        answer = self._turns.run(("heartbeat", channel), self._registered(command, data, client))
+        answer = self._turns.run(client_lane(channel), self._registered(command, data, client))
         return answer
 
     def _registered(
@@ -107,19 +104,21 @@ class ClientManageProcessor:
                 self._fingerprints[consumer.group_name] = fingerprint
             if not number % GROUPS_OF_SLICE:
                 yield None
-        self._register_producers(data, client)
+        yield from self._register_producers(data, client)
         if refused:
             remark = "; ".join(f"topic {topic}: {error}" for topic, error in refused.items())
             raise BrokerError(ResponseCode.SUBSCRIPTION_PARSE_FAILED, remark)
         fields = {"IS_SUPPORT_HEART_BEAT_V2": "true", "IS_SUB_CHANGE": "true" if changed else "false"}
         return command.answer(ResponseCode.SUCCESS, None, fields)
 
-    def _register_producers(self, data: HeartbeatData, client: ClientChannelInfo) -> None:
-        if not client.channel.connected_now:
-            return
-        for producer in data.producer_data_set:
+    def _register_producers(self, data: HeartbeatData, client: ClientChannelInfo) -> Work[None]:
+        for number, producer in enumerate(data.producer_data_set, 1):
+            if not client.channel.connected_now:
+                return
             with self._counted("PRODUCER"):
                 self._producers.register(producer.group_name, client)
+            if not number % GROUPS_OF_SLICE:
+                yield None
 
     @contextlib.contextmanager
     def _counted(self, kind: str) -> Iterator[None]:

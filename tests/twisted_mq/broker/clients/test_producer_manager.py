@@ -11,7 +11,7 @@ from twisted_mq.broker.clients.producer_manager import ClientChannelInfo, Produc
 
 @attrs.define(eq=False)
 class Line:
-    connected_now: bool = True
+    takes_requests: bool = True
 
 
 def client(channel: Any, client_id: str, at_ms: int = 0) -> ClientChannelInfo:
@@ -19,7 +19,7 @@ def client(channel: Any, client_id: str, at_ms: int = 0) -> ClientChannelInfo:
 
 
 def test_a_groups_connections_are_asked_in_turn_and_closed_ones_never():
-    producers, lines = ProducerManager(), [Line(), Line(), Line(connected_now=False)]
+    producers, lines = ProducerManager(), [Line(), Line(), Line(takes_requests=False)]
     for number, line in enumerate(lines):
         producers.register("G", client(line, f"c{number}"))
     asked = [producers.available_channel("G") for _ in range(4)]
@@ -42,7 +42,7 @@ def test_a_client_that_came_back_is_found_on_its_new_connection():
     producers, old, new = ProducerManager(), Line(), Line()
     producers.register("G", client(old, "c"))
     producers.register("G", client(new, "c"))
-    producers.channel_lost(old)
+    list(producers.leave(old))
     assert producers.find_channel("c") is new
 
 
@@ -50,4 +50,21 @@ def test_clients_without_heartbeats_are_forgotten():
     producers, old, new = ProducerManager(expired_ms=10), Line(), Line()
     producers.register("G", client(old, "old", 0))
     producers.register("G", client(new, "new", 5))
-    assert (producers.expired(11), producers.find_channel("old"), producers.find_channel("new")) == ([old], None, new)
+    assert producers.expired(11) == [old]
+    list(producers.leave(old))
+    assert (producers.find_channel("old"), producers.find_channel("new"), list(producers.groups["G"])) == (
+        None,
+        new,
+        [new],
+    )
+
+
+def test_a_connection_leaves_its_own_groups_alone_one_at_each_step():
+    """The others are not even looked at: a client of many groups would hold all others up when it goes."""
+    producers, leaves, stays = ProducerManager(), Line(), Line()
+    for number in range(3):
+        producers.register(f"G{number}", client(leaves, "a"))
+    for number in range(1000):
+        producers.register(f"H{number}", client(stays, "b"))
+    assert len(list(producers.leave(leaves))) == 3
+    assert (producers.find_channel("a"), len(producers.groups), list(producers.leave(leaves))) == (None, 1000, [])

@@ -15,7 +15,7 @@ class Group:
     """Heartbeats of the members of group G, and the conflicts that were told."""
 
     def __init__(self) -> None:
-        self.manager = ConsumerManager(lambda group, channels: None)
+        self.manager = ConsumerManager(lambda group: None)
         self.told: list[SubscriptionConflict] = []
         self.manager.conflicts.on_conflict.append(self.told.append)
 
@@ -79,9 +79,9 @@ def test_a_conflict_ends_when_its_members_agree_or_leave():
     group.hear("c2", T="a")
     assert group.now() == []
     group.hear("c2", T="b")
-    group.manager.channel_lost("c2")
+    list(group.manager.leave("c2"))
     assert (group.now(), group.manager.conflicts.total) == ([], 2)
-    group.manager.channel_lost("c1")
+    list(group.manager.leave("c1"))
     assert group.manager.groups == {}
 
 
@@ -90,5 +90,5 @@ def test_a_member_on_a_new_connection_is_still_that_member():
     group.hear("c1", T="a", channel="old")
     group.hear("c2", T="b")
     group.hear("c1", T="a", channel="new")
-    group.manager.channel_lost("old")
+    list(group.manager.leave("old"))
     assert group.now() == ["T: a by c1, b by c2"]
