@@ -7,11 +7,13 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 TWISTD = "from twisted.scripts.twistd import run; run()"
 LOG_SECONDS = 60
+NOTHING_MORE: Mapping[str, str] = MappingProxyType({})
 
 
 def twistd_command(python: str, *words: str) -> list[str]:
@@ -41,13 +43,14 @@ def wait_until(happened: Callable[[], bool]) -> None:
 class RunningDaemon:
     """A daemon in the foreground; use as a context manager, which kills what is left of it."""
 
-    def __init__(self, python: str, folder: Path, *words: str) -> None:
+    def __init__(self, python: str, folder: Path, *words: str, more: Mapping[str, str] = NOTHING_MORE) -> None:
+        """`more` is added to the environment."""
         self.lines: list[str] = []
         self._held = b""
         self._process = subprocess.Popen(
             twistd_command(python, "--nodaemon", "--pidfile=", *words),
             cwd=folder,
-            env=environment(folder),
+            env={**environment(folder), **more},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
         )
