@@ -11,7 +11,7 @@ flushing happens elsewhere, see `IMessageStore.when_flushed`.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 
 import attrs
 from zope.interface import Interface
@@ -290,6 +290,9 @@ class IMessageStore(Interface):
 
     def clean_expired_queues() -> int:
         """Delete queues that lead only to expired records; how many (Apache: cleanExpiredConsumerQueue)."""
+
+    def deleted_unconsumed() -> Mapping[tuple[str, int], int]:
+        """By topic and queue, how many messages were deleted since the start though a consumer still needed them."""
 
     def clean_unused_topics(retained: Collection[str]) -> int:
         """Delete the queues of topics not among these, but system topics and light queues; how many topics."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Generator, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 
 from zope.interface import implementer
 
@@ -304,6 +304,10 @@ class FileMessageStore:
     def clean_expired_queues(self) -> int:
         """Delete queues that lead only to expired records."""
         return len(self._queues.remove_queues(self.retention.expired_queues()))
+
+    def deleted_unconsumed(self) -> Mapping[tuple[str, int], int]:
+        """By topic and queue, how many messages a full disk deleted though a consumer still needed them."""
+        return self.retention.deleted_unconsumed
 
     def clean_unused_topics(self, retained: Collection[str]) -> int:
         """Delete the queues of topics that are not retained."""

@@ -55,6 +55,16 @@ class DiskUsage:
     queues: float
 
 
+@attrs.frozen
+class Needed:
+    """The first message of a queue that a consumer still needs: it and all behind it in the log stay, unless the disk is full."""
+
+    topic: str
+    queue_id: int
+    queue_offset: int
+    physical_offset: int
+
+
 def space(config: StoreConfig, usage: DiskUsage) -> Space:
     """What the fuller disk means. The two upper limits are taken within 35 to 90 and 30 to 85 percent, as Apache does."""
     most = max(usage.log, usage.queues)
@@ -85,6 +95,12 @@ def expired_count(modified_ms: Sequence[int], now_ms: int, reserved_ms: int, *, 
     return count
 
 
+def kept_count(ends: Sequence[int], needed: Collection[Needed]) -> int:
+    """How many of the oldest files have nothing that is needed; `ends` has the offset behind each."""
+    first = min((one.physical_offset for one in needed), default=None)
+    return len(ends) if first is None else sum(end <= first for end in ends)
+
+
 def remove_file(path: str) -> None:
     """Unlink and put that on disk, so that a power cut leaves no hole between files; gone already is fine. Raises OSError."""
     try:
@@ -110,6 +126,8 @@ class Retention:
         self._trimmed_to = 0
         self._hanged: list[str] = []
         self._hanged_tried_ms = 0
+        self.deleted_unconsumed: dict[tuple[str, int], int] = {}
+        """How many messages of a queue were deleted though a consumer still needed them, because the disk was full."""
 
     def configure(self, config: StoreConfig) -> None:
         """Take over limits and hours from the next turn on."""
@@ -121,15 +139,22 @@ class Retention:
         """Delete expired log files in the next turns at any hour (Apache: executeDeleteFilesManually)."""
         self._manual_turns = MANUAL_TURNS
 
-    def expire_log(self, now_ms: int, hour: int, usage: DiskUsage) -> list[str]:
-        """One turn: refuse or take messages by the disks' state, take expired files out of the log; their paths."""
+    def may_expire(self) -> bool:
+        """Whether the log has more than the file that is written."""
+        return len(self._log.files.files) > 1
+
+    def expire_log(self, now_ms: int, hour: int, usage: DiskUsage, needed: Collection[Needed] = ()) -> list[str]:
+        """One turn: refuse or take messages by the disks' state, take expired files out of the log; their paths.
+
+        Files with messages that are `needed` stay, unless the disk forces the oldest files out.
+        """
         self._set_space(space(self._config, usage), usage)
         manual = self._manual_turns > 0
         if not (manual or self.space is not Space.PLENTY or is_hour_to_delete(self._config.delete_when, hour)):
             return []
         self._manual_turns -= manual
         at_once = self.space in (Space.CRITICAL, Space.FULL) and self._config.clean_file_forcibly_enable
-        paths = self._take_expired(now_ms, at_once)
+        paths = self._take_expired(now_ms, at_once, needed)
         if paths:
             logger.info(
                 "log files expired: files=%d minOffset=%d space=%s atOnce=%s manual=%s",
@@ -149,13 +174,33 @@ class Retention:
         else:
             self._gate.open(Shut.DISK_FULL)
 
-    def _take_expired(self, now_ms: int, at_once: bool) -> list[str]:
+    def _take_expired(self, now_ms: int, at_once: bool, needed: Collection[Needed]) -> list[str]:
         files = self._log.files.files[: self._config.delete_file_batch_max + 1]
         times = [_modified_ms(file.path) for file in files]
         reserved = self._config.file_reserved_time * HOUR_MS
         most = self._config.delete_file_batch_max
         count = expired_count(times, now_ms, reserved, at_once=at_once, most=most)
-        return self._log.files.drop_first(count)
+        if not at_once:
+            count = min(count, kept_count([file.first_offset + file.size for file in files], needed))
+        paths = self._log.files.drop_first(count)
+        self._tell_deleted(needed)
+        return paths
+
+    def _tell_deleted(self, needed: Collection[Needed]) -> None:
+        """Count the needed messages that went, and have readers told of it from now on."""
+        minimum = self._log.min_offset
+        for one in needed:
+            queue = self._queues.get(one.topic, one.queue_id)
+            if one.physical_offset >= minimum or queue is None:
+                continue
+            queue.correct_min_offset(minimum)
+            first, count = one.queue_offset, queue.min_offset - one.queue_offset
+            key = one.topic, one.queue_id
+            self.deleted_unconsumed[key] = self.deleted_unconsumed.get(key, 0) + count
+            logger.error(
+                "the disk is full: messages that a consumer still needed were deleted: topic=%s queue=%d first=%d messages=%d",
+                *key, first, count,
+            )  # fmt: skip
 
     # Queues and index
 

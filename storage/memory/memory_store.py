@@ -7,7 +7,7 @@ Everything appended counts as flushed at once, or when `flush` is called if `hol
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 
 import attrs
 from zope.interface import implementer
@@ -304,6 +304,10 @@ class MemoryMessageStore:
     def clean_expired_queues(self) -> int:
         """Nothing expires in memory."""
         return 0
+
+    def deleted_unconsumed(self) -> Mapping[tuple[str, int], int]:
+        """Nothing is deleted because of a disk."""
+        return {}
 
     def clean_unused_topics(self, retained: Collection[str]) -> int:
         """Drop the queues of topics that are not retained."""

@@ -18,6 +18,7 @@ from twisted_mq.storage.message_store import FileMessageStore
 from twisted_mq.storage.retention import (
     HOUR_MS,
     DiskUsage,
+    Needed,
     Space,
     expired_count,
     is_hour_to_delete,
@@ -121,6 +122,34 @@ def test_expired_files_go_at_their_hour_with_their_queue_files(open_store: OpenF
     assert log_names(tmp_path) == [8192, 12288, 16384]
     assert (store.min_physical_offset(), store.min_offset_in_queue("TopicA", 0)) == (8192, 40)
     assert turn(store) == []
+
+
+def needed(store: FileMessageStore, offset: int) -> Needed:
+    return Needed("TopicA", 0, offset, store.queue_entries("TopicA", 0, offset, 1)[0][0])
+
+
+def test_files_behind_a_message_that_is_needed_stay(open_store: OpenFileStore, tmp_path: Path) -> None:
+    store = open_store()
+    filled(store)
+    age(tmp_path, {0: 100, 4096: 100, 8192: 100})
+    for offset, first in ((19, 0), (20, 4096), (59, 8192)):
+        store.retention.expire_log(START_MS, 4, EMPTY, [needed(store, 70), needed(store, offset)])
+        assert store.min_physical_offset() == first
+    assert store.deleted_unconsumed() == {}
+
+
+def test_full_disk_deletes_what_is_needed_and_says_so(
+    open_store: OpenFileStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = open_store()
+    filled(store)
+    store.retention.expire_log(START_MS, 12, DiskUsage(0.88, 0.1), [needed(store, 15), needed(store, 85)])
+    assert store.min_physical_offset() == 16384
+    assert store.deleted_unconsumed() == {("TopicA", 0): 65}
+    found = store.get_message("TopicA", 0, 15, 32, 1 << 20, None)
+    assert (found.status, found.next_begin_offset) == (GetStatus.OFFSET_TOO_SMALL, 80), "before the queues are trimmed"
+    (line,) = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert line.endswith("deleted: topic=TopicA queue=0 first=15 messages=65")
 
 
 def test_reader_of_an_expired_offset_is_told_where_to_go_on(open_store: OpenFileStore, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from twisted_mq.client.ordered.group_states import GroupState, read_groups, reas
 from twisted_mq.client.ordered.topic_units import read_topic
 from twisted_mq.coordination.election import candidate_of, leader_of, term_of
 from twisted_mq.coordination.interfaces import ICoordinator
+from twisted_mq.ordering.deleted import DELETED_UNCONSUMED, deleted_of_topic
 from twisted_mq.ordering.documents import DocumentFault, decode_lists
 from twisted_mq.ordering.lists import Lists, OrderedTopic
 from twisted_mq.ordering.paths import TOPICS, consumer_group_path, consumers_path, producers_path, unit_path
@@ -54,6 +55,8 @@ class UnitState:
     producers: tuple[Leader, ...] = ()
     consumers: tuple[Leader, ...] = ()
     backlog: Mapping[str, int | None] = attrs.field(factory=dict)
+    deleted: Mapping[str, int] = attrs.field(factory=dict)
+    """By broker group: messages that a full disk deleted before they were consumed."""
 
 
 @attrs.frozen
@@ -63,9 +66,31 @@ class TopicState:
     declared: OrderedTopic
     groups: Mapping[str, GroupState]
     units: tuple[UnitState, ...]
+    silent: frozenset[str] = frozenset()
+    """Addresses of brokers that did not answer."""
 
     def blocks(self, unit: UnitState) -> list[str]:
-        """What stands still, why, and what would free it."""
+        """What stands still or was lost, why, and what would free it."""
+        return [*self._waits(unit), *self._lost(unit), *self._unknown(unit)]
+
+    def _unknown(self, unit: UnitState) -> list[str]:
+        groups = dict.fromkeys((*unit.lists.send[:1], *(term.group for term in unit.lists.consume)))
+        addresses = [member.address for group in groups for member in self.groups[group].members.values()]
+        return [
+            f"not known: broker {address} is connected to the coordinator, and does not answer this command; check the network"
+            for address in addresses
+            if address in self.silent
+        ]
+
+    def _lost(self, unit: UnitState) -> list[str]:
+        return [
+            f"{group} deleted {count} messages that were not consumed, its disk was full: they are lost, its log names them; free"
+            " its disk, this is said until it restarts"
+            for group, count in sorted(unit.deleted.items())
+            if count
+        ]
+
+    def _waits(self, unit: UnitState) -> list[str]:
         if unit.problem is not None:
             return [f"blocked: {unit.problem}"]
         lists, found = unit.lists, []
@@ -106,7 +131,10 @@ async def read_state(session: OrderSession, topic: str) -> TopicState:
     named = {group for unit in units for group in (*unit.lists.send, *(term.group for term in unit.lists.consume))}
     groups = await read_groups(coordinator, dict.fromkeys((*declared.groups, *sorted(named))))
     lags = {group: await _lags(session, topic, groups[group], _consumers(units)) for group in _with_backlog(units)}
-    return TopicState(declared, groups, tuple(_with_lags(unit, declared, lags) for unit in units))
+    silent: list[str] = []
+    deleted = {group: await _deleted(session, topic, state, silent) for group, state in groups.items()}
+    found = tuple(_with_lags(unit, declared, lags, deleted) for unit in units)
+    return TopicState(declared, groups, found, frozenset(silent))
 
 
 async def _read_unit(coordinator: ICoordinator, topic: str, unit: str) -> UnitState:
@@ -181,6 +209,18 @@ async def _lags(session: OrderSession, topic: str, state: GroupState, groups: Se
     return lags if known else {queue_id: end - first for queue_id, (end, first) in ends.items()}
 
 
+async def _deleted(session: OrderSession, topic: str, state: GroupState, silent: list[str]) -> dict[int, int]:
+    """By queue, the most messages that a broker of the group deleted unconsumed. What does not answer becomes `silent`."""
+    found: Counter[int] = Counter()
+    for member in state.members.values():
+        try:
+            text = (await session.admin.broker_runtime(member.address)).get(DELETED_UNCONSUMED, "{}")
+            found |= Counter(deleted_of_topic(text, topic))
+        except (BrokerError, RemotingError):
+            silent.append(member.address)
+    return dict(found)
+
+
 async def _committed(session: OrderSession, address: str, topic: str, group: str) -> dict[int, int]:
     header = GetConsumeStatsRequestHeader(consumer_group=group, topic=topic)
     try:
@@ -191,10 +231,16 @@ async def _committed(session: OrderSession, address: str, topic: str, group: str
     return {queue.queue_id: offset.consumer_offset for queue, offset in table.items() if queue.topic == topic}
 
 
-def _with_lags(unit: UnitState, declared: OrderedTopic, lags: Mapping[str, Mapping[int, int] | None]) -> UnitState:
+def _with_lags(
+    unit: UnitState,
+    declared: OrderedTopic,
+    lags: Mapping[str, Mapping[int, int] | None],
+    deleted: Mapping[str, Mapping[int, int]],
+) -> UnitState:
     queues = range(declared.queues) if declared.together else () if unit.problem else (int(unit.unit),)
     backlog: dict[str, int | None] = {}
     for term in unit.lists.consume:
         found = lags[term.group]
         backlog[term.group] = None if found is None else sum(found.get(queue_id, 0) for queue_id in queues)
-    return attrs.evolve(unit, backlog=backlog)
+    lost = {group: sum(counts.get(queue_id, 0) for queue_id in queues) for group, counts in deleted.items()}
+    return attrs.evolve(unit, backlog=backlog, deleted={group: count for group, count in lost.items() if count})

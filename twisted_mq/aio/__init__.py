@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from twisted_mq.client import (
         CoordinatorUnknown,
         CoordinatorUnreachable,
+        MessagesDeleted,
         NoHead,
         NotLeader,
         OrderedConsumerOptions,
@@ -109,6 +110,7 @@ __all__ = [
     "MessageIllegal",
     "MessageModel",
     "MessageQueue",
+    "MessagesDeleted",
     "NameServerUnreachable",
     "NoHead",
     "NoRoute",

@@ -27,6 +27,7 @@ from twisted_mq.client.core.client_options import ClientOptions
 from twisted_mq.client.ordered import ordered_consumer, ordered_producer
 from twisted_mq.client.ordered.consumer_options import OrderedConsumerOptions
 from twisted_mq.client.ordered.coordinator_source import Given
+from twisted_mq.client.ordered.messages_deleted import MessagesDeleted
 from twisted_mq.client.ordered.ordered_options import OrderedOptions
 from twisted_mq.client.producing.send_result import SendResult
 from twisted_mq.protocol.messages.message import Message
@@ -148,6 +149,10 @@ class OrderedConsumer(Iterates[ReceivedMessage]):
     def on_lead(self, listener: Told) -> None:
         """Call `listener(topic, unit, leads)` when this consumer becomes the active one of a unit or is it no longer."""
         self._core.on_lead(listener)
+
+    def on_deleted(self, listener: Callable[[MessagesDeleted], object]) -> None:
+        """Call `listener(event)` when a broker with a full disk deleted messages before they were consumed."""
+        self._core.on_deleted(listener)
 
     def messages(self, timeout: float | None = None) -> AsyncGenerator[ReceivedMessage, None]:
         """The messages as they come; the end when none came for `timeout` seconds, or at `stop`."""

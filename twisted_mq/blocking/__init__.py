@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from twisted_mq.client import (
         CoordinatorUnknown,
         CoordinatorUnreachable,
+        MessagesDeleted,
         NoHead,
         NotLeader,
         OrderedConsumerOptions,
@@ -114,6 +115,7 @@ __all__ = [
     "MessageIllegal",
     "MessageModel",
     "MessageQueue",
+    "MessagesDeleted",
     "NameServerUnreachable",
     "NoHead",
     "NoRoute",

@@ -28,6 +28,7 @@ from twisted_mq.client.core.client_options import ClientOptions
 from twisted_mq.client.ordered import ordered_consumer, ordered_producer
 from twisted_mq.client.ordered.consumer_options import OrderedConsumerOptions
 from twisted_mq.client.ordered.coordinator_source import Given
+from twisted_mq.client.ordered.messages_deleted import MessagesDeleted
 from twisted_mq.client.ordered.ordered_options import OrderedOptions
 from twisted_mq.client.producing.send_result import SendResult
 from twisted_mq.logs import Logger
@@ -163,6 +164,18 @@ class OrderedConsumer(Iterates[ReceivedMessage]):
         In a thread of a pool.
         """
         self._do(lambda: self._core.on_lead(in_pool(listener, self._reactor)))
+
+    def on_deleted(self, listener: Callable[[MessagesDeleted], object]) -> None:
+        """Call `listener(event)` when a broker with a full disk deleted messages before they were consumed.
+
+        In a thread of a pool.
+        """
+
+        def tell(event: MessagesDeleted) -> None:
+            told = threads_of(self._reactor)(listener, event)
+            told.addErrback(lambda reason: log.failure("listener of on_deleted failed: {event}", reason, event=event))
+
+        self._do(lambda: self._core.on_deleted(tell))
 
     def messages(self, timeout: float | None = None) -> Iterator[ReceivedMessage]:
         """The messages as they come; the end when none came for `timeout` seconds, or at `stop`."""

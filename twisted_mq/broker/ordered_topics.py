@@ -16,6 +16,7 @@ from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.messages.order_mark import ORDER_TERM
 from twisted_mq.remoting.channel import Answer
 from twisted_mq.storage.interfaces import GetResult, InnerBatch, InnerMessage, PutResult
+from twisted_mq.storage.retention import Needed
 
 MOST_DIGITS = 18
 """Of an epoch."""
@@ -63,12 +64,23 @@ class OrderedRoutes(Protocol):
         """The topics with their permissions at this broker."""
 
 
+class OrderedNeeds(Protocol):
+    """Knows which messages of ordered topics must stay."""
+
+    async def find(self) -> list[Needed]:
+        """The first message of each ordered queue that a consumer group still needs."""
+
+
 @attrs.define(eq=False)
 class Ordering:
-    """Of one broker."""
+    """The parts of one broker, as soon as it has them."""
 
     with_coordinator: bool = False
     parts: OrderedParts | None = None
+
+    async def needed(self) -> list[Needed]:
+        """What retention must keep for consumers of ordered topics."""
+        return [] if self.parts is None else await self.parts.needs.find()
 
     @property
     def routes(self) -> OrderedRoutes | None:
@@ -107,3 +119,4 @@ class OrderedParts:
     sends: OrderedSends
     reads: OrderedReads
     routes: OrderedRoutes
+    needs: OrderedNeeds

@@ -7,7 +7,7 @@ measured and files are removed, because to unlink a file of 1 GiB can take a dis
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 
 from twisted.internet import defer, interfaces, task
 from twisted.python import failure
@@ -17,12 +17,17 @@ from twisted_mq.logs import Logger
 from twisted_mq.reactor_threads import InThread
 from twisted_mq.storage.files.disk_space import used_ratio
 from twisted_mq.storage.message_store import FileMessageStore
-from twisted_mq.storage.retention import DiskUsage, remove_file
+from twisted_mq.storage.retention import DiskUsage, Needed, remove_file
 
 
 def local_hour(now_ms: int) -> int:
     """The hour of the day that deleteWhen means, 0 to 23, in the machine's time zone."""
     return time.localtime(now_ms / 1000).tm_hour
+
+
+async def nothing_needed() -> Collection[Needed]:
+    """The needs of consumers that never keep a file."""
+    return ()
 
 
 class RetentionService:
@@ -38,6 +43,7 @@ class RetentionService:
         now_ms: Callable[[], int],
         in_thread: InThread,
         *,
+        needed: Callable[[], Awaitable[Collection[Needed]]] = nothing_needed,
         measure: Callable[[str], float] = used_ratio,
         remove: Callable[[str], None] = remove_file,
         hour: Callable[[int], int] = local_hour,
@@ -47,6 +53,7 @@ class RetentionService:
         self._clock = clock
         self._now_ms = now_ms
         self._in_thread = in_thread
+        self._needed = needed
         self._measure = measure
         self._remove = remove
         self._hour = hour
@@ -76,7 +83,8 @@ class RetentionService:
         )
         retention, now_ms = self._store.retention, self._now_ms()
         hanged = retention.hanged_files(now_ms)
-        expired = retention.expire_log(now_ms, self._hour(now_ms), usage)
+        needed = await self._needed() if retention.may_expire() else ()
+        expired = retention.expire_log(now_ms, self._hour(now_ms), usage, needed)
         options = self._options
         await self._remove_all(hanged + expired, options.delete_commit_log_files_interval / 1000)
         queue_pause = options.delete_consume_queue_files_interval / 1000

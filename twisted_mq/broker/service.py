@@ -417,7 +417,9 @@ class BrokerService(service.Service):
         """What a store in memory has no need of."""
         options = self.options
         self._every(INDEX_SECONDS, lambda: store.build_index(INDEX_STEP_BYTES))
-        self._retention = RetentionService(store, options, self._reactor, self.wall_ms, self._in_thread)
+        self._retention = RetentionService(
+            store, options, self._reactor, self.wall_ms, self._in_thread, needed=self.controller.ordering.needed
+        )
         self._every(options.clean_resource_interval / 1000, self._retention.turn)
 
     def _link(self) -> Connect | None:

@@ -68,6 +68,7 @@ if TYPE_CHECKING:
         SendTimedOut,
         TooMuchWaits,
     )
+    from twisted_mq.client.ordered.messages_deleted import MessagesDeleted
     from twisted_mq.client.ordered.ordered_consumer import OrderedConsumer
     from twisted_mq.client.ordered.ordered_options import OrderedOptions
     from twisted_mq.client.ordered.ordered_producer import OrderedProducer
@@ -100,6 +101,7 @@ __all__ = [
     "MessageIllegal",
     "MessageModel",
     "MessageQueue",
+    "MessagesDeleted",
     "NameServerUnreachable",
     "NoHead",
     "NoRoute",
@@ -156,6 +158,7 @@ _LATER = {
         ),
         f"{_ORDERED}.errors",
     ),
+    "MessagesDeleted": f"{_ORDERED}.messages_deleted",
     "OrderedConsumer": f"{_ORDERED}.ordered_consumer",
     "OrderedConsumerOptions": f"{_ORDERED}.consumer_options",
     "OrderedOptions": f"{_ORDERED}.ordered_options",

@@ -17,7 +17,7 @@ from twisted_mq.broker.store_options import store_config
 from twisted_mq.storage.config import StoreConfig
 from twisted_mq.storage.interfaces import InnerMessage, PutStatus
 from twisted_mq.storage.message_store import FileMessageStore
-from twisted_mq.storage.retention import remove_file
+from twisted_mq.storage.retention import Needed, remove_file
 
 OLD_SECONDS = 4 * 24 * 3600
 NOW_SECONDS = 1_700_000_000
@@ -47,7 +47,7 @@ class RetentionServiceTest(unittest.SynchronousTestCase):
     def now_ms(self) -> int:
         return int(self.clock.seconds() * 1000)
 
-    def make(self, in_thread: Any = defer.maybeDeferred, hour: int = 4) -> RetentionService:
+    def make(self, in_thread: Any = defer.maybeDeferred, hour: int = 4, **more: Any) -> RetentionService:
         return RetentionService(
             self.store,
             BrokerOptions(),
@@ -57,6 +57,7 @@ class RetentionServiceTest(unittest.SynchronousTestCase):
             measure=lambda path: self.usage,
             remove=self.remove,
             hour=lambda now_ms: hour,
+            **more,
         )
 
     def remove(self, path: str) -> None:
@@ -82,6 +83,16 @@ class RetentionServiceTest(unittest.SynchronousTestCase):
         self.clock.advance(0.1)
         assert self.successResultOf(turn) is None
         assert self.store.min_physical_offset() == 8192
+
+    def test_what_consumers_need_stays(self) -> None:
+        self.age(0, 4096)
+        physical = self.store.queue_entries("TopicA", 0, 25, 1)[0][0]
+        asked: list[Needed] = [Needed("TopicA", 0, 25, physical)]
+        service = self.make(needed=lambda: defer.succeed(asked))
+        turn = service.turn()
+        self.clock.pump([0.1] * 10)
+        self.successResultOf(turn)
+        assert self.store.min_physical_offset() == 4096
 
     def test_file_that_will_not_go_holds_up_the_later_ones_until_it_is_tried_again(self) -> None:
         self.age(0, 4096)

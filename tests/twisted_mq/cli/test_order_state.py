@@ -8,6 +8,7 @@ import pytest
 
 from twisted_mq.admin.ordered_topics import Leader, TopicState, UnitState
 from twisted_mq.client.ordered.group_states import GroupState
+from twisted_mq.ordering.deleted import deleted_of_topic, deleted_text
 from twisted_mq.ordering.documents import DocumentFault, Member
 from twisted_mq.ordering.lists import Lists, OrderedTopic, Term
 
@@ -79,3 +80,20 @@ def blocks(lists: Lists, a: dict[int, Member] | GroupState, *consumers: Leader, 
 )  # fmt: skip
 def test_each_state_says_why_and_what_frees_it(found: list[str], says: list[str]) -> None:
     assert found == says
+
+
+def test_messages_that_a_full_disk_deleted_and_brokers_that_do_not_answer_are_never_ok() -> None:
+    unit = UnitState("0", A, consumers=(ACTIVE,), deleted={"a": 685})
+    groups = {group: GroupState(group, WELL) for group in "ab"}
+    state = TopicState(OrderedTopic("T", 1, ("a", "b")), groups, (unit,), frozenset({"host:2"}))
+    deleted, unknown = state.blocks(unit)
+    assert deleted.startswith("a deleted 685 messages that were not consumed, its disk was full: they are lost")
+    assert unknown.startswith("not known: broker host:2 is connected to the coordinator, and does not answer")
+
+
+def test_what_brokers_deleted_is_told_by_topic_and_queue() -> None:
+    text = deleted_text({("T", 1): 5, ("T", 0): 685, ("Other", 0): 7})
+    assert text == '{"Other/0": 7, "T/0": 685, "T/1": 5}'
+    assert deleted_of_topic(text, "T") == {0: 685, 1: 5}
+    with pytest.raises(ValueError, match="an object is needed"):
+        deleted_of_topic("[]", "T")

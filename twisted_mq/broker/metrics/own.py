@@ -29,6 +29,11 @@ def _slave_behind(scrape: Scrape) -> Iterator[Row]:
         yield (slave.addr or "", flag(slave.in_sync)), slave.diff
 
 
+def _deleted(scrape: Scrape) -> Iterator[Row]:
+    for (topic, queue_id), count in sorted(scrape.broker.store.deleted_unconsumed().items()):
+        yield (topic, str(queue_id)), count
+
+
 FAMILIES: tuple[Family[Scrape], ...] = (
     Family("mq_build_info", "gauge", "1, with the version", ("version",), lambda s: [((installed_version(),), 1)]),
     Family("mq_budget_bytes", "gauge", "Memory that peers take", ("kind",), _held),
@@ -36,4 +41,6 @@ FAMILIES: tuple[Family[Scrape], ...] = (
     Family("mq_ha_slave_behind_bytes", "gauge", "What a slave has not acknowledged", ("slave", "in_sync"), _slave_behind),
     Family("mq_put_failed_total", "counter", "Messages that were not stored", (),
            lambda s: one(s.broker.statistics.put_failed)),
+    Family("mq_ordered_deleted_unconsumed_total", "counter", "Messages of ordered queues that a full disk deleted before they"
+           " were consumed", ("topic", "queue"), _deleted),
 )  # fmt: skip

@@ -20,6 +20,7 @@ from twisted_mq.broker.ordering.backlog import Backlog, BacklogParts
 from twisted_mq.broker.ordering.counted_groups import CountedGroups
 from twisted_mq.broker.ordering.duties import Standpoint, duty
 from twisted_mq.broker.ordering.member_node import MemberNode
+from twisted_mq.broker.ordering.needed import NeededMessages
 from twisted_mq.broker.ordering.own_health import HealthParts, Invoke, MasterHealth, SlaveHealth
 from twisted_mq.broker.ordering.passed_over import PassedOver
 from twisted_mq.broker.ordering.reads import HandedOut, ReadingParts
@@ -114,6 +115,7 @@ class OrderAgent:
         self._backlog = Backlog(broker, self._terms, passed_over)
         self._groups = CountedGroups(coordinator, self._offer)
         self._reads = HandedOut(broker, self.units, self._terms, self._groups, passed_over)
+        self._needs = NeededMessages(broker, self.units, self._terms, self._groups)
         self._routes = ShownRoutes(self.units, is_master=self.is_master, changed=changed)
         self._sends = TakenSends(broker, self.units, coordinator)
         self._node = MemberNode(coordinator, self.group, options.broker_id)
@@ -132,7 +134,7 @@ class OrderAgent:
         """Connect, and take part from then on. A coordinator that can't be reached is tried again and again."""
         self._running = True
         broker = self._broker
-        broker.ordering.parts = OrderedParts(self._sends, self._reads, self._routes)
+        broker.ordering.parts = OrderedParts(self._sends, self._reads, self._routes, self._needs)
         broker.ha.on_replicated.append(self._replicated)
         broker.groups.on_delete.append(self._group_deleted)
         self._unlisten = self._coordinator.listen(self._session_event)

@@ -33,6 +33,8 @@ class BrokerUnit:
     lists: Lists = attrs.field(factory=Lists)
     problem: str | None = None
     """Why nobody knows its lists."""
+    learned: bool = False
+    """Whether its lists were known once."""
     seen_outside: bool = False
     """Whether this session saw the group outside the send list: what made it the head after that is news."""
     epoch: int = 0
@@ -107,6 +109,7 @@ class Units:
             unit.epoch = epoch
         if epoch and epoch != unit.pipelines_epoch:
             unit.pipelines, unit.pipelines_epoch = None, epoch
+        unit.learned = unit.learned or lists is not None
 
     def forget_session(self) -> None:
         """The session is over: whatever made this broker a head counts no longer."""

@@ -24,6 +24,7 @@ from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
 from twisted_mq.broker.statistics.call_times import TimedCall
 from twisted_mq.broker.statistics.delivery_counts import SCHEDULE_CONSUMER
 from twisted_mq.broker.waiting_requests import Kind
+from twisted_mq.ordering.deleted import DELETED_UNCONSUMED, deleted_text
 from twisted_mq.protocol.bodies import GroupList, KVTable, encode_body
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.headers import QueryTopicConsumeByWhoRequestHeader
@@ -149,6 +150,9 @@ class RuntimeInfoProcessor:
             "dispatchMaxBuffer": "0",
             "remainTransientStoreBufferNumbs": str(NO_TRANSIENT_POOL),
         }
+        deleted = store.deleted_unconsumed()
+        if deleted:
+            table[DELETED_UNCONSUMED] = deleted_text(deleted)
         if os.path.isdir(folder):
             table |= _disks(StorePaths(folder, broker.options.commit_log_path))
         return table

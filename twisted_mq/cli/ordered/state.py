@@ -74,5 +74,6 @@ def _unit_json(state: TopicState, unit: UnitState) -> dict[str, Json]:
         "consume": consume,
         "producers": [attrs.asdict(leader) for leader in unit.producers],
         "consumers": [attrs.asdict(leader) for leader in unit.consumers],
+        "deletedUnconsumed": dict(unit.deleted),
         "blocked": list(state.blocks(unit)),
     }

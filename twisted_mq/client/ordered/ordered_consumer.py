@@ -37,9 +37,11 @@ from twisted_mq.client.core.name_checks import check_group, check_topic
 from twisted_mq.client.core.together import together
 from twisted_mq.client.ordered.consumer_options import OrderedConsumerOptions
 from twisted_mq.client.ordered.coordinator_source import Connect, CoordinatorSource, Given
+from twisted_mq.client.ordered.messages_deleted import MessagesDeleted
 from twisted_mq.client.ordered.topic_units import read_topic
 from twisted_mq.client.ordered.unit_consumer import Told, UnitConsumer
 from twisted_mq.coordination.connect import coordinator_for
+from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import (
     ConsumeMessageDirectlyResult,
     ConsumerData,
@@ -61,6 +63,8 @@ class OrderedConsumer:
     Only the leader of a queue consumes it; others of the group stand by and go on where it committed. A group that is new
     begins with the first message that any group has still to consume.
     """
+
+    log = Logger()
 
     def __init__(
         self,
@@ -94,6 +98,7 @@ class OrderedConsumer:
         )
         self._units: list[UnitConsumer] = []
         self._listeners: list[Told] = []
+        self._deleted_listeners: list[Callable[[MessagesDeleted], object]] = []
         self._listener: OrderlyListener | None = None
         self._calls: ListenerCalls[ConsumeOrderlyContext, ConsumeOrderlyStatus] | None = None
         self._state = "CREATED"
@@ -120,6 +125,10 @@ class OrderedConsumer:
     def on_lead(self, listener: Told) -> None:
         """Call `listener(topic, unit, leads)` when this consumer becomes the active one of a unit or is it no longer."""
         self._listeners.append(listener)
+
+    def on_deleted(self, listener: Callable[[MessagesDeleted], object]) -> None:
+        """Call `listener(event)` before consumption goes on behind messages that a broker with a full disk deleted."""
+        self._deleted_listeners.append(listener)
 
     def start(self) -> defer.Deferred[None]:
         """Join the group and stand for election. Fails with OrderedError, NoRoute, RemotingError, BrokerError or
@@ -173,7 +182,7 @@ class OrderedConsumer:
         return [
             UnitConsumer(
                 self.group, self.client, coordinator, self.options, calls, subscription, unit,
-                range(declared.queues) if declared.together else (int(unit),), self._tell,
+                range(declared.queues) if declared.together else (int(unit),), self._tell, self._deleted,
             )
             for unit in declared.units
         ]  # fmt: skip
@@ -199,6 +208,11 @@ class OrderedConsumer:
     def _tell(self, topic: str, unit: str, leads: bool) -> None:
         for listener in self._listeners:
             listener(topic, unit, leads)
+
+    def _deleted(self, event: MessagesDeleted) -> None:
+        self.log.error("messages were deleted before they were consumed: {event}", event=event)
+        for listener in self._deleted_listeners:
+            listener(event)
 
     # member of the client
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 import attrs
@@ -17,6 +17,7 @@ from twisted_mq.client.core.errors import EXPECTED_ERRORS
 from twisted_mq.client.core.mq_client import MQClient
 from twisted_mq.client.core.pull_result import PullResult, PullStatus
 from twisted_mq.client.ordered.consumer_options import OrderedConsumerOptions
+from twisted_mq.client.ordered.messages_deleted import MessagesDeleted
 from twisted_mq.logs import Logger
 from twisted_mq.ordering.lists import Term
 from twisted_mq.protocol.bodies import MessageQueue, SubscriptionData
@@ -46,6 +47,8 @@ class Unit(Protocol):
     options: OrderedConsumerOptions
     calls: ListenerCalls[ConsumeOrderlyContext, ConsumeOrderlyStatus]
     subscription: SubscriptionData
+    deleted: Callable[[MessagesDeleted], object]
+    """Called where messages were deleted before this group consumed them."""
 
     @property
     def leads(self) -> bool:
@@ -159,7 +162,19 @@ class QueueConsumption:
             self._address = address
             self.commit()
         self._address = address
-        return await calls.pull(address, self._header(self._offset), TIMEOUT_SECONDS, lite=True)
+        result = await calls.pull(address, self._header(self._offset), TIMEOUT_SECONDS, lite=True)
+        if result.status is PullStatus.OFFSET_ILLEGAL and result.next_begin_offset >= result.min_offset > self._offset:
+            await self._tell_deleted(address, self._offset, result.min_offset)
+        return result
+
+    async def _tell_deleted(self, address: str, first: int, following: int) -> None:
+        """Messages before `following` are gone. A group that has no offset yet may begin there: nothing is lost then."""
+        queue, term, group = self.queue, self._term, self._unit.group
+        begin = first if first else await self._unit.client.calls.consumer_offset(address, group, queue)
+        if begin is not None and begin < following:
+            self._unit.deleted(
+                MessagesDeleted(group, queue.topic, queue.queue_id, term.group, term.epoch, first, following)
+            )
 
     def _header(self, offset: int) -> PullMessageRequestHeader:
         unit = self._unit

@@ -7,7 +7,7 @@ from typing import Any
 from twisted.internet import defer
 
 from tests.support.ordered import OrderedCase, OrderedFakeBroker
-from twisted_mq.client import ClientStateError, ConsumeOrderlyStatus
+from twisted_mq.client import ClientStateError, ConsumeOrderlyStatus, MessagesDeleted
 from twisted_mq.client.ordered.consumer_options import OrderedConsumerOptions
 from twisted_mq.client.ordered.errors import CoordinatorUnreachable, OrderedTopicUnknown
 from twisted_mq.client.ordered.ordered_consumer import OrderedConsumer
@@ -118,6 +118,26 @@ class Consuming(ConsumerCase):
         self.head(self.a, 3)
         self.started()
         self.assertEqual(self.seen, ["new"])
+
+    def test_messages_that_were_deleted_before_they_were_consumed_are_told(self) -> None:
+        self.a.take(1, *map(str, range(6)))
+        self.head(self.a, 1)
+        self.a.offsets["cg", "T", 0] = 1
+        self.a.min_offsets["T", 0] = 4
+        consumer, told = self.consumer(), []
+        consumer.on_deleted(lambda event: told.append((event, list(self.seen))))
+        self.run_to_end(consumer.start())
+        self.assertEqual(told, [(MessagesDeleted("cg", "T", 0, "a", 1, 1, 4), [])])
+        self.assertEqual(self.seen, ["4", "5"])
+
+    def test_group_without_an_offset_begins_at_what_is_there(self) -> None:
+        self.a.take(1, *map(str, range(6)))
+        self.head(self.a, 1)
+        self.a.min_offsets["T", 0] = 4
+        consumer, told = self.consumer(), []
+        consumer.on_deleted(told.append)
+        self.run_to_end(consumer.start())
+        self.assertEqual((told, self.seen), ([], ["4", "5"]))
 
     def test_what_is_of_a_later_term_waits_for_the_lists(self) -> None:
         self.a.take(1, "1")
