@@ -13,6 +13,7 @@
 # make simulate-rules  10^5 histories of ordered broker groups made of their rules alone; MQ_HISTORIES says how many
 # make simulate   N=1000 simulated clusters with faults, from seed FIRST=1 on; SEED=7 shows the history of one (LOG=INFO: all)
 # make simulate-mutants   which seed finds each fault that is put in on purpose (tests.simulation.run_mutants)
+# make mutate   N=1000 small faults in the sources, from SEED=1: how many do the tests notice? Goes on where it ended; AGAIN=1 survivors anew
 # make order-cases  ordered groups under failures with sessions of 6 s, and without ZooKeeper for a minute
 # make spark-proof   Spark beside kill -9 of driver, worker, broker (KILLS=200) and of writing tasks (TASK_KILLS=50); latency, rates, reads, scale
 # make bench   the project's own benchmarks
@@ -33,7 +34,7 @@ CONSTRAINTS ?= constraints.txt
 PIP := $(PYTHON) -m pip --quiet --disable-pip-version-check
 EXTRAS = $$($(BASE_PYTHON) -c "import configparser as c; p = c.ConfigParser(); p.read('setup.cfg'); print(','.join(p['options.extras_require']))")
 
-.PHONY: help setup java lock demo test record-apache check crash fuzz soak soak-client spark-proof order-cases bench count docs simulate simulate-mutants simulate-rules
+.PHONY: help setup java lock demo test record-apache check crash fuzz soak soak-client spark-proof order-cases bench count docs simulate simulate-mutants simulate-rules mutate
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -138,6 +139,9 @@ simulate: $(INSTALLED)
 
 simulate-mutants: $(INSTALLED)
 	@$(PYTHON) -m tests.simulation.run_mutants
+
+mutate: $(INSTALLED)
+	@$(PYTHON) -m tests.mutation.run --count $(N) --seed $(or $(SEED),1) $(if $(SECONDS_EACH),--seconds $(SECONDS_EACH)) $(if $(AGAIN),--again)
 
 order-cases: export MQ_ORDER_LONG = 1
 order-cases: setup

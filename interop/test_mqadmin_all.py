@@ -169,6 +169,7 @@ def _compare_ours(stage: Stage, peer: OurPeer, command: str, printed: str, shape
     ours = stage.run_ours(peer, command)
     shown = (shape_of(ours["out"], stage.names), ours["err"])
     if command.split()[0] in ENDLESS:
+        assert shown[0], command
         assert (set(shown[0]) - set(shape), shown[1]) == (set(), "")
         return
     if THROWN.search(printed):

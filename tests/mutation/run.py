@@ -1,0 +1,257 @@
+"""Tries a sample of mutants and tells how many the tests noticed: `make mutate N=1000 SEED=1`.
+
+python -m tests.mutation.run --count 1000 --seed 1 [--again]
+
+Everything runs in a temporary copy of the tree. Results are kept in build/mutate as long as their file stays the same, so that
+a run goes on where the last one ended; `--again` tries survivors anew. Ends with 1 if a mutant survived that equivalent.json does
+not explain.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import attrs
+
+from tests.mutation.covering import Covering
+from tests.mutation.mutants import Mutant, digest, mutants_below
+from tests.mutation.targets import PACKAGES, TESTS
+
+ROOT = Path(__file__).resolve().parents[2]
+KEPT = ROOT / "build" / "mutate"
+EQUIVALENT = Path(__file__).with_name("equivalent.json")
+SURVIVED, NOT_RUN = "survived", "no test runs it"
+KILLED = ("failed", "timeout")
+AT_ONCE = (3, 8, 8, 1000)
+"""How many files of tests each child of the host takes: a mutant is mostly found by the first."""
+TIMES_SLOWER, STARTING_SECONDS = 10, 30
+"""How long tests may take: a multiple of what they took with coverage, and what a child needs to load them."""
+
+
+def sample(found: dict[str, list[Mutant]], count: int, seed: str) -> list[Mutant]:
+    """The packages take turns, each with its mutants in random order: a larger sample begins with a smaller one."""
+    shuffled = []
+    for package, mutants in sorted(found.items()):
+        order = list(mutants)
+        random.Random(f"{seed} {package}").shuffle(order)
+        shuffled.append(order)
+    turns = itertools.chain.from_iterable(itertools.zip_longest(*shuffled))
+    return list(itertools.islice((mutant for mutant in turns if mutant is not None), count))
+
+
+def own_tests(path: str, tests: Collection[str]) -> str:
+    """The folder that mirrors the source's folder, or the nearest one above it that has some of these tests."""
+    folders = (f"tests/{folder}/" for folder in Path(path).parents)
+    return next((folder for folder in folders if any(test.startswith(folder) for test in tests)), "tests/")
+
+
+def stages(covering: Covering, mutant: Mutant, most_seconds: float) -> Iterator[dict[str, list[str]]]:
+    """Tests by file, in the order in which they are tried, as many as took `most_seconds` together without a mutant.
+
+    First files named after the source, then those of its own folder, then others; in each the fastest tests first.
+    """
+    tests = covering.tests_of(mutant.path, mutant.lines)
+    own, stem = own_tests(mutant.path, tests), Path(mutant.path).stem
+    tests.sort(key=lambda test: (stem not in test.partition("::")[0], not test.startswith(own)))
+    seconds = itertools.accumulate(covering.seconds[test] for test in tests)
+    files: dict[str, list[str]] = {}
+    for test in (test for test, until in zip(tests, seconds, strict=True) if until <= most_seconds):
+        files.setdefault(test.partition("::")[0], []).append(test)
+    names = iter(files)
+    for count in AT_ONCE:
+        if chosen := list(itertools.islice(names, count)):
+            yield {name: files[name] for name in chosen}
+
+
+@contextmanager
+def copy_of_tree() -> Iterator[Path]:
+    """A temporary folder with the files that git knows or would take."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+    )
+    with tempfile.TemporaryDirectory(prefix="mq-mutate-") as folder:
+        copy = Path(folder).resolve() / "tree"
+        for name in filter(None, listed.stdout.decode().split("\0")):
+            if (ROOT / name).exists():
+                (copy / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(ROOT / name, copy / name, follow_symlinks=False)
+        yield copy
+
+
+def environment(copy: Path) -> dict[str, str]:
+    """Programs that tests start import from the copy too."""
+    return os.environ | {"PYTHONPATH": str(copy), "TMPDIR": str(copy.parent)}
+
+
+@attrs.define
+class Trial:
+    """The copy of the tree, in which one file at a time is changed, and the process that runs tests in it."""
+
+    copy: Path
+    covering: Covering
+    most_seconds: float
+    _host: subprocess.Popen[str]
+    _writes: int = 0
+
+    @classmethod
+    @contextmanager
+    def open(cls, copy: Path, covering: Covering, most_seconds: float) -> Iterator[Trial]:
+        command = [sys.executable, "-m", "tests.mutation.host"]
+        pipe = subprocess.PIPE
+        with subprocess.Popen(command, cwd=copy, env=environment(copy), stdin=pipe, stdout=pipe, text=True) as host:
+            try:
+                yield cls(copy, covering, most_seconds, host)
+            finally:
+                assert host.stdin is not None
+                host.stdin.close()
+
+    def outcome(self, mutant: Mutant) -> str:
+        """One of KILLED, SURVIVED or NOT_RUN."""
+        path = self.copy / mutant.path
+        source = path.read_bytes()
+        self._write(path, mutant.apply(source))
+        try:
+            outcome = NOT_RUN
+            for tests in stages(self.covering, mutant, self.most_seconds):
+                outcome = self._run(tests)
+                if outcome in KILLED:
+                    return outcome
+                outcome = SURVIVED
+            return outcome
+        finally:
+            self._write(path, source)
+
+    def _write(self, path: Path, source: bytes) -> None:
+        """Give the file a time of its own too: Python knows compiled modules by time in seconds and size."""
+        path.write_bytes(source)
+        self._writes += 1
+        os.utime(path, (self._writes, self._writes))
+
+    def _run(self, tests: dict[str, list[str]]) -> str:
+        seconds = sum(self.covering.seconds[test] for ids in tests.values() for test in ids)
+        request = {
+            "tests": tests,
+            "timeout_seconds": STARTING_SECONDS + TIMES_SLOWER * seconds,
+            "log": str(self.copy.parent / "log"),
+        }
+        assert self._host.stdin is not None and self._host.stdout is not None
+        self._host.stdin.write(json.dumps(request) + "\n")
+        self._host.stdin.flush()
+        answer = self._host.stdout.readline().strip()
+        if not answer:
+            raise RuntimeError(f"the process that runs tests ended with {self._host.wait()}")
+        return answer
+
+
+def cover(copy: Path) -> Covering:
+    """The covering of all of TESTS; each folder's part is measured again when it or a mutated package has changed."""
+    parts = []
+    for tests in TESTS:
+        inputs = sorted(file for folder in (*PACKAGES, tests) for file in (copy / folder).rglob("*.py"))
+        key = digest(b"".join(str(file.relative_to(copy)).encode() + file.read_bytes() for file in inputs))
+        path = KEPT / f"covering-{tests.replace('/', '-')}-{key}.json"
+        if not path.exists():
+            print(f"finding out which lines {tests} runs", flush=True)
+            for old in KEPT.glob(f"covering-{tests.replace('/', '-')}-*"):
+                old.unlink()
+            command = [sys.executable, "-m", "tests.mutation.covering", str(path), ",".join(PACKAGES), tests]
+            subprocess.run(command, cwd=copy, env=environment(copy), check=True, stdout=subprocess.DEVNULL)
+        parts.append(Covering.load(path))
+    return Covering.joined(parts)
+
+
+@attrs.define
+class Results:
+    """Outcomes by mutant and state of its file, one a line in a file that only grows."""
+
+    path: Path
+    _known: dict[str, str] = attrs.field(factory=dict)
+
+    @classmethod
+    def load(cls, path: Path) -> Results:
+        rows = map(json.loads, path.read_text().splitlines()) if path.exists() else ()
+        return cls(path, dict(rows))
+
+    def get(self, key: str) -> str | None:
+        return self._known.get(key)
+
+    def put(self, key: str, outcome: str) -> None:
+        self._known[key] = outcome
+        with self.path.open("a") as file:
+            file.write(json.dumps([key, outcome]) + "\n")
+
+
+def try_all(chosen: list[Mutant], copy: Path, results: Results, options: argparse.Namespace) -> dict[Mutant, str]:
+    """The outcome of each mutant, of those that are known from `results`."""
+    digests = {path: digest((copy / path).read_bytes()) for path in {mutant.path for mutant in chosen}}
+    outcomes: dict[Mutant, str] = {}
+    with Trial.open(copy, cover(copy), options.seconds) as trial:
+        for number, mutant in enumerate(chosen, 1):
+            key = f"{digests[mutant.path]} {mutant.name}"
+            outcome = results.get(key)
+            if outcome is None or (options.again and outcome not in KILLED):
+                outcome = trial.outcome(mutant)
+                results.put(key, outcome)
+                if outcome not in KILLED:
+                    print(f"{number} of {len(chosen)}, {outcome}: {mutant.name}, line {mutant.lines[0]}", flush=True)
+            outcomes[mutant] = outcome
+    return outcomes
+
+
+def report(outcomes: dict[Mutant, str], explained: dict[str, str]) -> Iterator[str]:
+    """A line for each package, one for all, and the survivors without a reason."""
+    for package in (*PACKAGES, ""):
+        found = {mutant: outcome for mutant, outcome in outcomes.items() if mutant.path.startswith(package)}
+        if found:
+            yield f"{package or 'all':30} {_told(found, explained)}"
+    for mutant, outcome in outcomes.items():
+        if outcome not in KILLED and mutant.name not in explained:
+            yield f"{outcome}: {mutant.name}, line {mutant.lines[0]}"
+
+
+def _told(outcomes: dict[Mutant, str], explained: dict[str, str]) -> str:
+    counted = Counter(outcomes.values())
+    killed = sum(counted[word] for word in KILLED)
+    equivalent = sum(outcome not in KILLED and mutant.name in explained for mutant, outcome in outcomes.items())
+    told = ", ".join(f"{counted[word]} {word}" for word in (*KILLED, SURVIVED, NOT_RUN))
+    rate = 100 * killed / max(1, len(outcomes) - equivalent)
+    return f"{len(outcomes):5} mutants: {told}; {equivalent} equivalent; {rate:.1f} % of the others killed"
+
+
+def unexplained(outcomes: dict[Mutant, str], explained: dict[str, str]) -> Iterable[Mutant]:
+    return [mutant for mutant, outcome in outcomes.items() if outcome not in KILLED and mutant.name not in explained]
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--seed", default="1")
+    parser.add_argument("--seconds", type=float, default=30, help="of tests for one mutant, as measured without it")
+    parser.add_argument("--again", action="store_true", help="try survivors anew")
+    options = parser.parse_args(arguments)
+    KEPT.mkdir(parents=True, exist_ok=True)
+    explained: dict[str, str] = json.loads(EQUIVALENT.read_text())
+    with copy_of_tree() as copy:
+        chosen = sample(mutants_below(copy, PACKAGES), options.count, options.seed)
+        outcomes = try_all(chosen, copy, Results.load(KEPT / "results.jsonl"), options)
+    print("\n".join(report(outcomes, explained)))
+    return int(bool(unexplained(outcomes, explained)))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
