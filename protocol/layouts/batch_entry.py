@@ -37,7 +37,8 @@ from twisted_mq.protocol.text.properties import (
 )
 
 BATCH_MESSAGE = construct.Struct(
-    "size" / construct.Rebuild(construct.Int32sb, lambda this: _LEAST_BYTES + len(this.body) + len(this.properties)),
+    "size"
+    / construct.Rebuild(construct.Int32sb, lambda this: LEAST_ENTRY_BYTES + len(this.body) + len(this.properties)),
     "magic" / construct.Default(construct.Int32sb, 0),
     "body_crc" / construct.Default(construct.Int32sb, 0),
     "flag" / construct.Int32sb,
@@ -51,7 +52,7 @@ _BEFORE_BODY, _BEFORE_PROPERTIES = derive_runs(BATCH_MESSAGE)
 _HEAD = _BEFORE_BODY.as_struct()
 _FLAG_AND_LENGTH = _BEFORE_BODY.as_struct("flag", "body_length")
 _PROPERTIES_LENGTH = _BEFORE_PROPERTIES.as_struct()
-_LEAST_BYTES: int = _BEFORE_BODY.size + _BEFORE_PROPERTIES.size
+LEAST_ENTRY_BYTES: int = _BEFORE_BODY.size + _BEFORE_PROPERTIES.size
 _TO_UNWRAP = MessageSysFlag.INNER_BATCH_FLAG | MessageSysFlag.NEED_UNWRAP_FLAG
 
 
@@ -68,7 +69,7 @@ def encode_entry(flag: int, body: bytes, properties: bytes) -> bytes:
     length = len(properties)
     if length > MAX_PROPERTIES_BYTES:
         raise RecordError(f"properties of {length} bytes, a batch entry holds at most {MAX_PROPERTIES_BYTES}", 0)
-    head = _HEAD.pack(_LEAST_BYTES + len(body) + length, 0, 0, flag, len(body))
+    head = _HEAD.pack(LEAST_ENTRY_BYTES + len(body) + length, 0, 0, flag, len(body))
     return b"".join((head, body, _PROPERTIES_LENGTH.pack(length), properties))
 
 
@@ -87,8 +88,8 @@ def read_batch(data: bytes) -> list[tuple[int, bytes, bytes]]:
     unpack, unpack_length = _FLAG_AND_LENGTH.unpack_from, _PROPERTIES_LENGTH.unpack_from
     head_bytes, length_bytes = _HEAD.size, _PROPERTIES_LENGTH.size
     while offset < end:
-        if end - offset < _LEAST_BYTES:
-            raise RecordError(f"{end - offset} bytes left, a batch entry has at least {_LEAST_BYTES}", offset)
+        if end - offset < LEAST_ENTRY_BYTES:
+            raise RecordError(f"{end - offset} bytes left, a batch entry has at least {LEAST_ENTRY_BYTES}", offset)
         flag, body_length = unpack(data, offset)
         body_at = offset + head_bytes
         body_end = body_at + body_length
@@ -102,6 +103,27 @@ def read_batch(data: bytes) -> list[tuple[int, bytes, bytes]]:
         entries.append((flag, data[body_at:body_end], data[properties_at:next_at]))
         offset = next_at
     return entries
+
+
+def cut_batch(data: bytes, count: int) -> Iterator[int]:
+    """Where each `count` messages of a batch end, and where the last ones do. Raises RecordError as `read_batch`."""
+    offset, end, left = 0, len(data), count
+    unpack, unpack_length = _FLAG_AND_LENGTH.unpack_from, _PROPERTIES_LENGTH.unpack_from
+    head_bytes, length_bytes = _HEAD.size, _PROPERTIES_LENGTH.size
+    while offset < end:
+        try:
+            body_bytes = unpack(data, offset)[1]
+            properties_at = offset + head_bytes + body_bytes + length_bytes
+            size = unpack_length(data, properties_at - length_bytes)[0] if body_bytes >= 0 else -1
+        except struct.error:
+            size = -1
+        if size < 0 or properties_at + size > end:
+            raise RecordError("a batch entry that does not fit into what is left of its batch", offset)
+        offset = properties_at + size
+        left -= 1
+        if not left or offset == end:
+            left = count
+            yield offset
 
 
 Columns = tuple[Sequence[int], Sequence[bytes], Sequence[bytes], bool]
@@ -120,10 +142,10 @@ def read_columns(data: bytes) -> Columns:
 
 def _read_alike(data: bytes) -> Columns | None:
     """The messages of a batch in which all bodies have one length, and all properties; None of others."""
-    if len(data) < _LEAST_BYTES:
+    if len(data) < LEAST_ENTRY_BYTES:
         return None
     _, body_bytes = _FLAG_AND_LENGTH.unpack_from(data)
-    properties_at = _LEAST_BYTES + body_bytes
+    properties_at = LEAST_ENTRY_BYTES + body_bytes
     if body_bytes < 0 or properties_at > len(data):
         return None
     (properties_bytes,) = _PROPERTIES_LENGTH.unpack_from(data, properties_at - _PROPERTIES_LENGTH.size)

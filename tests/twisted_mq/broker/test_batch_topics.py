@@ -119,7 +119,7 @@ def test_more_messages_than_an_entry_can_count_are_refused(broker: BrokerInMemor
     answer = send_batch(broker.connect(), *[b"x"] * 32768)
     assert (answer.code, answer.remark) == (
         ResponseCode.MESSAGE_ILLEGAL,
-        "body: a batch of 32768 messages, a batch queue takes 1 to 32767",
+        "body: a batch of more than 32767 messages, a batch queue takes 1 to 32767",
     )
     assert send_batch(broker.connect()).code == ResponseCode.MESSAGE_ILLEGAL
     assert broker.store.max_physical_offset() == 0

@@ -27,7 +27,6 @@ class RebalanceLockManager:
 
     def try_lock(self, group: str, queues: Iterable[MessageQueue], client_id: str, now_ms: int) -> list[MessageQueue]:
         """The queues that the client holds after this; its own locks are renewed, expired ones change their owner."""
-        self._drop_expired(group, now_ms)
         return [queue for queue in queues if self._take(group, queue, client_id, now_ms)]
 
     def _drop_expired(self, group: str, now_ms: int) -> None:

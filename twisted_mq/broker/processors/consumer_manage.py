@@ -44,9 +44,23 @@ from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header, encode_header
 from twisted_mq.remoting.channel import Answer, Channel
 from twisted_mq.storage.interfaces import Boundary, IMessageStore
+from twisted_mq.turns import Work, then
 
 MOST_UNKNOWN_QUEUES = 64
 """Queues that a topic does not have (any more), of which a group's offsets are noted all the same."""
+
+QUEUES_OF_SLICE = 2000
+"""Locked or freed in one turn: some 5 ms. A client locks a few."""
+MOST_GROUP_NAME = 255
+MOST_CLIENT_ID = 1024
+"""Characters. Apache checks the length of groups where they are made, of client ids nowhere."""
+
+
+def _check_name(member: str, name: str | None, most: int) -> None:
+    """Raises BrokerError."""
+    if len(name or "") > most:
+        remark = f"{member}={(name or '')[:60]}...: {len(name or '')} characters, at most {most} are allowed"
+        raise BrokerError(ResponseCode.INVALID_PARAMETER, remark)
 
 
 class ConsumerManageProcessor:
@@ -154,12 +168,23 @@ class ConsumerManageProcessor:
 
     def lock(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Lock queues for one client; the answer lists those it holds, none that the topic has not."""
-        return self._bodies.read(LockBatchRequestBody, command, lambda body: self._lock(command, body))
+        return self._bodies.read(LockBatchRequestBody, command, lambda body: self._lock(channel, command, body))
 
-    def _lock(self, command: RemotingCommand, body: LockBatchRequestBody) -> RemotingCommand:
-        queues = [queue for queue in body.mq_set if self._has(queue)]
-        held = self._locks.try_lock(body.consumer_group, queues, body.client_id, self._now_ms())
-        return command.answer(body=encode_body(LockBatchResponseBody(lock_ok_mq_set=held)))
+    def _lock(self, channel: Channel, command: RemotingCommand, body: LockBatchRequestBody) -> Answer:
+        _check_name("consumerGroup", body.consumer_group, MOST_GROUP_NAME)
+        _check_name("clientId", body.client_id, MOST_CLIENT_ID)
+        held = self._bodies.turns.run(("locks", channel), self._locked(body))
+        return then(held, lambda queues: command.answer(body=encode_body(LockBatchResponseBody(lock_ok_mq_set=queues))))
+
+    def _locked(self, body: LockBatchRequestBody) -> Work[list[MessageQueue]]:
+        held: list[MessageQueue] = []
+        asked = list(body.mq_set)
+        for first in range(0, len(asked), QUEUES_OF_SLICE):
+            if first:
+                yield None
+            queues = [queue for queue in asked[first : first + QUEUES_OF_SLICE] if self._has(queue)]
+            held += self._locks.try_lock(body.consumer_group, queues, body.client_id, self._now_ms())
+        return held
 
     def _has(self, queue: MessageQueue) -> bool:
         """Whether it is a logical queue led here, or else one of the topic's."""
@@ -169,11 +194,17 @@ class ConsumerManageProcessor:
 
     def unlock(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Free the queues that the client holds."""
-        return self._bodies.read(UnlockBatchRequestBody, command, lambda body: self._unlock(command, body))
+        return self._bodies.read(UnlockBatchRequestBody, command, lambda body: self._unlock(channel, command, body))
 
-    def _unlock(self, command: RemotingCommand, body: UnlockBatchRequestBody) -> RemotingCommand:
-        self._locks.unlock(body.consumer_group, body.mq_set, body.client_id)
-        return command.answer()
+    def _unlock(self, channel: Channel, command: RemotingCommand, body: UnlockBatchRequestBody) -> Answer:
+        return then(self._bodies.turns.run(("locks", channel), self._unlocked(body)), lambda _: command.answer())
+
+    def _unlocked(self, body: UnlockBatchRequestBody) -> Work[None]:
+        queues = list(body.mq_set)
+        for first in range(0, len(queues), QUEUES_OF_SLICE):
+            if first:
+                yield None
+            self._locks.unlock(body.consumer_group, queues[first : first + QUEUES_OF_SLICE], body.client_id)
 
     def search_offset(self, channel: Channel, command: RemotingCommand) -> Answer:
         """The queue offset of the message stored at a time."""

@@ -5,7 +5,10 @@ Apache: AckMessageProcessor. A receipt of another pop than this broker's acknowl
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import attrs
+from twisted.internet import defer
 
 from twisted_mq.broker.pop.answer_when_durable import when_durable
 from twisted_mq.broker.pop.checks import check_revive_queue, existing_queue
@@ -19,7 +22,14 @@ from twisted_mq.protocol.names.pop_receipt import Receipt
 from twisted_mq.protocol.names.pop_topics import ORDER_REVIVE_QUEUE, marked_topic
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import fast_header
-from twisted_mq.remoting.channel import Answer, Channel
+from twisted_mq.remoting.channel import Answer, Channel, Ready
+from twisted_mq.turns import Work
+
+BITS_OF_SLICE = 20_000
+"""Characters of bit sets that are read in one turn: some 10 ms."""
+MESSAGES_OF_SLICE = 5000
+ACK_COST = 50
+"""What an entry costs beside its messages, as messages: a record in the revive log. A slice takes some 10 ms."""
 
 
 @attrs.frozen
@@ -73,10 +83,35 @@ class AckMessageProcessor:
     def _ack_batch(self, channel: Channel, command: RemotingCommand, body: BatchAckMessageRequestBody) -> Answer:
         if not body.acks:
             raise BrokerError(ResponseCode.NO_MESSAGE, "acks: none in the body")
-        batches = [self._look_through(index, ack) for index, ack in enumerate(body.acks)]
-        refusals = [self._ack_one(channel, batch, body.broker_name) for batch in batches]
-        refusal = next(filter(None, refusals), None)
-        return when_durable(self._broker, self._answer_in_order(command, refusal))
+        acked = self._broker.turns.run(("acks", channel), self._ack_in_slices(channel, body))
+        if not isinstance(acked, defer.Deferred):
+            return when_durable(self._broker, self._answer_in_order(command, acked))
+        return defer.Deferred.fromCoroutine(self._when_acked(command, acked))
+
+    async def _when_acked(self, command: RemotingCommand, acked: defer.Deferred[str | None]) -> Ready:
+        answer = when_durable(self._broker, self._answer_in_order(command, await acked))
+        return await answer if isinstance(answer, defer.Deferred) else answer
+
+    def _ack_in_slices(self, channel: Channel, body: BatchAckMessageRequestBody) -> Work[str | None]:
+        """Why the first message of an ordered group is not acknowledged; None where all are."""
+        batches: list[_Batch] = []
+        cost = 0
+        for index, ack in enumerate(body.acks):
+            if cost > BITS_OF_SLICE:
+                cost = 0
+                yield None
+            batches.append(self._look_through(index, ack))
+            cost += ACK_COST + len(ack.bit_set or "")
+        refusal = None
+        for batch in batches:
+            acked = self._ack_in_order if batch.ack.revive_queue_id == ORDER_REVIVE_QUEUE else self._ack_popped
+            for refused, messages in acked(channel, batch, body.broker_name):
+                refusal = refusal or refused
+                cost += ACK_COST + messages
+                if cost > MESSAGES_OF_SLICE:
+                    cost = 0
+                    yield None
+        return refusal
 
     @staticmethod
     def _answer_in_order(command: RemotingCommand, refusal: str | None) -> RemotingCommand:
@@ -96,18 +131,21 @@ class AckMessageProcessor:
         first, end = store.min_offset_in_queue(topic, ack.queue_id), store.max_offset_in_queue(topic, ack.queue_id)
         return _Batch(ack, topic, group, ack.offsets_between(first, end))
 
-    def _ack_one(self, channel: Channel, batch: _Batch, broker_name: str | None) -> str | None:
-        """Why a message of an ordered group is not acknowledged; None where all is well."""
+    def _ack_in_order(self, channel: Channel, batch: _Batch, _: str | None) -> Iterator[tuple[str | None, int]]:
+        """Acknowledge messages of an ordered group, one at each step, with why it is refused."""
         ack, place = batch.ack, (batch.topic, batch.group, batch.ack.queue_id)
-        if ack.revive_queue_id == ORDER_REVIVE_QUEUE:
-            take = self._acknowledgements.take_in_order
-            each = [take(channel.address, place, offset, ack.pop_time) for offset in batch.offsets]
-            return next(filter(None, each), None)
-        if batch.offsets:
-            noted = BatchAckMsg(
-                -1, ack.start_offset, batch.group, batch.topic, ack.queue_id, ack.pop_time, broker_name, batch.offsets
-            )
-            count = len(batch.offsets)
-            self._acknowledgements.note(noted, ack.revive_queue_id, ack.pop_time + ack.invisible_time, count)
-            self._in_flight.settled(*place, ack.pop_time, count)
-        return None
+        for offset in batch.offsets:
+            yield self._acknowledgements.take_in_order(channel.address, place, offset, ack.pop_time), 1
+
+    def _ack_popped(self, _: Channel, batch: _Batch, broker_name: str | None) -> Iterator[tuple[None, int]]:
+        """Acknowledge the messages of one pop in one step."""
+        if not batch.offsets:
+            return
+        ack, place = batch.ack, (batch.topic, batch.group, batch.ack.queue_id)
+        noted = BatchAckMsg(
+            -1, ack.start_offset, batch.group, batch.topic, ack.queue_id, ack.pop_time, broker_name, batch.offsets
+        )
+        count = len(batch.offsets)
+        self._acknowledgements.note(noted, ack.revive_queue_id, ack.pop_time + ack.invisible_time, count)
+        self._in_flight.settled(*place, ack.pop_time, count)
+        yield None, count

@@ -8,13 +8,15 @@ template, and nothing waits unless durability was asked for. What is not plain, 
 from __future__ import annotations
 
 import functools
+import itertools
 import sys
-from collections.abc import Callable
-from typing import Final, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar, cast
 
+import attrs
 from twisted.internet import defer
 
-from twisted_mq.broker.processors.send_batch import BatchSends
+from twisted_mq.broker.processors.send_batch import BatchSends, check_short, is_long, stretches
 from twisted_mq.broker.processors.send_checks import PROPERTIES_TOO_LONG, SendChecks, SendHeader, SendTarget, not_stored
 from twisted_mq.broker.processors.send_parts import SendParts
 from twisted_mq.broker.processors.send_postponed import UNUSUAL, UNUSUAL_IN_ORDER, PostponedSends
@@ -38,6 +40,7 @@ from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import fast_header
 from twisted_mq.remoting.channel import Answer, Channel, Ready
 from twisted_mq.storage.interfaces import InnerBatch, InnerMessage, PutResult, PutStatus
+from twisted_mq.turns import Work, outcome
 
 Read = Callable[[RemotingCommand], SendHeader]
 _COMMIT: Final = int(MessageSysFlag.TRANSACTION_COMMIT_TYPE)
@@ -266,14 +269,37 @@ class SendMessageProcessor:
             return self._send_ordered_batch(command, target.order_mode, pattern)
         unique_key = self._batches.inner_key(target, pattern)
         if unique_key is None:
+            if is_long(command.body):
+                answer: Ready | defer.Deferred[Ready]
+                answer = self._broker.turns.run(("batches", channel), self._send_long_batch(command, pattern))
+                return answer
             batch = self._batches.messages(command.body, pattern)
             return self._batch_stored(command, pattern, self._broker.store.put_messages(batch))
         message = self._batches.inner(command.body, header.flag, pattern)
         sent = functools.partial(self._answers.sent, batch_uniq_id=unique_key)
         return self._batch_stored(command, message, self._timed_put.call(message), sent)
 
+    def _send_long_batch(self, command: RemotingCommand, pattern: InnerMessage) -> Work[Ready]:
+        """One stretch a turn, so that others have theirs. Where one is refused those before it are stored all the same."""
+        try:
+            results: list[PutResult] = []
+            for body in (yield from stretches(command.body)):
+                if results:
+                    yield None
+                results.append(self._broker.store.put_messages(self._batches.messages(body, pattern)))
+                if results[-1].status is not _PUT_OK:
+                    raise self._not_stored(results[-1])
+                self._broker.dispatch()
+            answer = self._batch_stored(command, pattern, joined(results))
+            if isinstance(answer, defer.Deferred):
+                return (yield from outcome(cast("defer.Deferred[Ready]", answer)))
+            return answer
+        except BrokerError as error:
+            raise self._answers.refused(error) from error
+
     def _send_ordered_batch(self, command: RemotingCommand, order_mode: str, pattern: InnerMessage) -> Answer:
         sends = self._broker.ordering.asked(pattern.topic).sends
+        check_short(command.body)
         batch = self._batches.messages(command.body, pattern)
         sent = functools.partial(self._answers.sent, command, pattern)
         return self._ordered(sends.take_batch(order_mode, batch, self._put_batch, sent))
@@ -358,6 +384,17 @@ class SendMessageProcessor:
         by_queue = self._puts[message.topic][message.queue_id]
         by_queue.elapsed_ms += self._broker.wall_ms() - result.store_timestamp
         return sent(command, message, result, code)
+
+
+def joined(results: Sequence[PutResult]) -> PutResult:
+    """The result of batches that were stored one after the other."""
+    first, last = results[0], results[-1]
+    return attrs.evolve(
+        first,
+        end_offset=last.end_offset,
+        message_count=sum(one.message_count for one in results),
+        physical_offsets=tuple(itertools.chain.from_iterable(one.physical_offsets for one in results)),
+    )
 
 
 async def _behind(known: defer.Deferred[None], answer: Answer) -> Ready:

@@ -8,7 +8,8 @@ that its producer reports for it.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Generator, Iterable, Mapping, Sequence
 
 import attrs
 
@@ -16,7 +17,7 @@ from twisted_mq.broker.processors.send_checks import SendHeader, SendTarget
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.flags import MessageSysFlag, without_commit
-from twisted_mq.protocol.layouts.batch_entry import read_batch, read_columns
+from twisted_mq.protocol.layouts.batch_entry import LEAST_ENTRY_BYTES, cut_batch, read_batch, read_columns
 from twisted_mq.protocol.layouts.queue_entry import MAX_BATCH_NUM
 from twisted_mq.protocol.text.java import from_utf8, tags_code, utf8
 from twisted_mq.protocol.text.properties import (
@@ -31,6 +32,8 @@ from twisted_mq.protocol.text.properties import (
 )
 from twisted_mq.storage.interfaces import InnerBatch, InnerMessage
 
+MOST_TOGETHER = 8192
+"""Messages of a batch that are stored in one turn: some 30 ms. A batch of more is stored in several."""
 _SEPARATOR = 2
 _WAITED = utf8(f"{PROPERTY_REAL_TOPIC}\x01")
 """Says that a message has waited, to whoever looks in a topic for what was delivered."""
@@ -82,6 +85,26 @@ class BatchSends:
     def inner(self, body: bytes, flag: int, pattern: InnerMessage) -> InnerMessage:
         """All in one record. Raises RecordError, BrokerError for too many."""
         return inner_batch(body, {**self._own(pattern), **self.always}, flag, pattern)
+
+
+def is_long(body: bytes) -> bool:
+    """Whether a batch has more than MOST_TOGETHER messages. Raises RecordError for one that ends early before that."""
+    return len(body) > MOST_TOGETHER * LEAST_ENTRY_BYTES and next(cut_batch(body, MOST_TOGETHER)) < len(body)
+
+
+def check_short(body: bytes) -> None:
+    """Raises BrokerError for a batch of more than MOST_TOGETHER messages."""
+    if is_long(body):
+        raise BrokerError(ResponseCode.MESSAGE_ILLEGAL, f"body: a batch of more than {MOST_TOGETHER} ordered messages")
+
+
+def stretches(body: bytes) -> Generator[None, None, list[bytes]]:
+    """A long batch as several of at most MOST_TOGETHER messages, in steps of one. Raises RecordError."""
+    ends = [0]
+    for end in cut_batch(body, MOST_TOGETHER):
+        ends.append(end)
+        yield
+    return [body[start:end] for start, end in itertools.pairwise(ends)]
 
 
 def batch_messages(
@@ -166,9 +189,11 @@ def inner_batch(body: bytes, properties: Mapping[str, str], flag: int, message: 
 
     Raises RecordError, BrokerError for more messages than a queue's entry can count.
     """
-    count = len(read_batch(body))
+    ends = list(itertools.islice(cut_batch(body, MAX_BATCH_NUM), 2))
+    count = len(read_batch(body)) if len(ends) < 2 else MAX_BATCH_NUM + 1
     if not 1 <= count <= MAX_BATCH_NUM:
-        remark = f"body: a batch of {count} messages, a batch queue takes 1 to {MAX_BATCH_NUM}"
+        many = str(count) if len(ends) < 2 else f"more than {MAX_BATCH_NUM}"
+        remark = f"body: a batch of {many} messages, a batch queue takes 1 to {MAX_BATCH_NUM}"
         raise BrokerError(ResponseCode.MESSAGE_ILLEGAL, remark)
     counted = {**properties, PROPERTY_INNER_NUM: str(count)}
     tags = counted.get(PROPERTY_TAGS)

@@ -18,6 +18,7 @@ from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.broker.transaction.transaction_service import TransactionService
 from twisted_mq.protocol.layouts.message_id import UniqueKeyMaker
 from twisted_mq.storage.interfaces import IMessageStore, InnerMessage, PutResult
+from twisted_mq.turns import Turns
 
 
 class SendParts(Protocol):
@@ -38,6 +39,10 @@ class SendParts(Protocol):
     postponement: Postponement
     transactions: TransactionService
     ordering: Ordering
+    turns: Turns
+
+    def dispatch(self) -> bool:
+        """Make what was stored visible."""
 
     @property
     def store_host(self) -> bytes: ...
