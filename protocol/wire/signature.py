@@ -47,6 +47,8 @@ _MOST_VALUES = 1000
 _LATEST: dict[int, Values] = {}
 """The one that was used last for so many fields: where it finds all its names in as many, they are the same names."""
 _MOST_FIELDS = 64
+_MOST_CHARACTERS = 2000
+"""Of the names of fields that are noted."""
 _BLOCK_BYTES = 64
 _INNER, _OUTER = (bytes(byte ^ mask for byte in range(256)) for mask in (0x36, 0x5C))
 """What a key's bytes become before and behind the content (RFC 2104)."""
@@ -54,14 +56,21 @@ _INNER, _OUTER = (bytes(byte ^ mask for byte in range(256)) for mask in (0x36, 0
 
 def signature_of(fields: Mapping[str, str], body: bytes, secret_key: str) -> str:
     """The signature over these fields, without `Signature` where it is one of them, and the body."""
-    return _signature(fields, body, secret_key).decode()
+    values, is_known = _signed_values(fields)
+    if not is_known:
+        _remember(fields)
+    return _signature(values, body, secret_key).decode()
 
 
-def _signature(fields: Mapping[str, str], body: bytes, secret_key: str) -> bytes:
+def _signed_values(fields: Mapping[str, str]) -> tuple[tuple[str, ...], bool]:
+    """All values but the signature, in the order in which they are signed, and whether such fields were the latest."""
     try:
-        values = _LATEST[len(fields) - (SIGNATURE in fields)](fields)
+        return _LATEST[len(fields) - (SIGNATURE in fields)](fields), True
     except KeyError:
-        values = _values(fields)
+        return _values(fields)(fields), False
+
+
+def _signature(values: tuple[str, ...], body: bytes, secret_key: str) -> bytes:
     before, key = _keyed(secret_key)
     inner = before.copy()
     inner.update("".join(values).encode("utf-8", "replace") + body)
@@ -78,22 +87,26 @@ def _keyed(secret_key: str) -> tuple[hashlib._Hash, bytes]:
     return sha1(key.translate(_INNER)), key.translate(_OUTER)
 
 
-def _values(fields: Mapping[str, str]) -> tuple[str, ...]:
-    """All values but the signature, in the order in which they are signed; how they are taken is noted for the next ones."""
+def _values(fields: Mapping[str, str]) -> Values:
+    """What takes all values but the signature, in the order in which they are signed."""
     names = (*fields,)
-    values = _VALUES.get(names) or _remembered(names)
+    return _VALUES.get(names) or _values_of(_in_java_order([name for name in names if name != SIGNATURE]))
+
+
+def _remember(fields: Mapping[str, str]) -> None:
+    """Note how the values of fields with these names are taken, for the next ones; called when the signature was right.
+
+    A sender without a right signature leaves nothing here. When there are too many names all are noted anew.
+    """
     count = len(fields) - (SIGNATURE in fields)
-    if count <= _MOST_FIELDS:
-        _LATEST[count] = values
-    return values(fields)
-
-
-def _remembered(names: tuple[str, ...]) -> Values:
-    """How values of fields with these names are taken; as many as are kept, and then all anew: peers choose the names."""
-    if len(_VALUES) >= _MOST_VALUES:
-        _VALUES.clear()
-    _VALUES[names] = values = _values_of(_in_java_order([name for name in names if name != SIGNATURE]))
-    return values
+    names = (*fields,)
+    if count > _MOST_FIELDS or sum(map(len, names)) > _MOST_CHARACTERS:
+        return
+    if names not in _VALUES:
+        if len(_VALUES) >= _MOST_VALUES:
+            _VALUES.clear()
+        _VALUES[names] = _values(fields)
+    _LATEST[count] = _VALUES[names]
 
 
 def _values_of(names: Sequence[str]) -> Values:
@@ -127,4 +140,8 @@ def is_signed(command: RemotingCommand, secret_key: str) -> bool:
         return False
     if command.version <= V4_9_3 and UNIQUE_KEY_QUERY in signed:
         signed = {name: value for name, value in signed.items() if name != UNIQUE_KEY_QUERY}
-    return hmac.compare_digest(_signature(signed, command.body, secret_key), given.encode(errors="replace"))
+    values, is_known = _signed_values(signed)
+    is_right = hmac.compare_digest(_signature(values, command.body, secret_key), given.encode(errors="replace"))
+    if is_right and not is_known:
+        _remember(signed)
+    return is_right

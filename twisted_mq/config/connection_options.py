@@ -55,3 +55,13 @@ class ConnectionOptions:
         "the same of one connection: a consumer holds one pull for each queue; ours",
         low=1,
     )
+    max_remembered_bytes: int = option(
+        "maxRememberedBytes",
+        256 * MIB,
+        "bytes of names and subscriptions that connections leave until they end; past it SYSTEM_BUSY; ours",
+        type="long",
+        low=MIB,
+    )
+    max_remembered_bytes_by_channel: int = option(
+        "maxRememberedBytesByChannel", 4 * MIB, "the same of one connection; ours", type="long", low=64 * 1024
+    )

@@ -1,8 +1,9 @@
 """How much memory the peers of one server may take, by connection and in total, in bytes.
 
-Counted are answers that a peer does not take, frames of which only a part has come, and requests that wait for their
-answer. Past a limit one connection is cut: the one that holds the most answers, or whose frame has been on its way for the
-longest time; a request that is too much is refused. So a server never holds more than its limits and one frame.
+Counted are answers that a peer does not take, frames of which only a part has come, requests that wait for their answer,
+and what the server remembers of a peer until it goes. Past a limit one connection is cut: the one that holds the most
+answers, or whose frame has been on its way for the longest time; a request that is too much is refused. So a server never
+holds more than its limits and one frame.
 """
 
 from __future__ import annotations
@@ -32,9 +33,11 @@ class Budget(Generic[Peer]):
     _incomplete: dict[Peer, int] = attrs.field(factory=dict)
     """In the order in which the frames began."""
     _held: dict[Peer, int] = attrs.field(factory=dict)
+    _remembered: dict[Peer, int] = attrs.field(factory=dict)
     _unsent_total: int = 0
     _incomplete_total: int = 0
     _held_total: int = 0
+    _remembered_total: int = 0
 
     @property
     def unsent_bytes(self) -> int:
@@ -50,6 +53,11 @@ class Budget(Generic[Peer]):
     def held_bytes(self) -> int:
         """Requests that wait."""
         return self._held_total
+
+    @property
+    def remembered_bytes(self) -> int:
+        """Names and subscriptions."""
+        return self._remembered_total
 
     def not_taken(self, peer: Peer, size: int) -> Peer | None:
         """So many more bytes wait for this peer. Returns the peer that is to be cut off, None within the limits."""
@@ -95,7 +103,20 @@ class Budget(Generic[Peer]):
         if not self._held[peer]:
             del self._held[peer]
 
+    def remember(self, peer: Peer, more: int) -> bool:
+        """Whether so many more bytes (or fewer, below 0) may be remembered of this peer; then they count until it goes."""
+        size = self._remembered.get(peer, 0) + more
+        limits = self.options
+        if more > 0 and (
+            size > limits.max_remembered_bytes_by_channel or self._remembered_total + more > limits.max_remembered_bytes
+        ):
+            return False
+        self._remembered[peer] = size
+        self._remembered_total += more
+        return True
+
     def forget(self, peer: Peer) -> None:
         """The peer is gone, and what it did not take or send with it; what waits is let go when it is answered."""
+        self._remembered_total -= self._remembered.pop(peer, 0)
         self.taken(peer)
         self._incomplete_total -= self._incomplete.pop(peer, 0)

@@ -15,7 +15,7 @@ A read whose commands take long is processed in several turns of the reactor, in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import TypeAlias
 
 import attrs
@@ -122,6 +122,7 @@ class Channel(protocol.Protocol):
         self._paused = False
         self._produces = False
         self._is_slow = False
+        self._remembered: dict[Hashable, int] = {}
         self._cut_off: interfaces.IDelayedCall | None = None
 
     def __repr__(self) -> str:
@@ -343,6 +344,24 @@ class Channel(protocol.Protocol):
             return command.answer(ResponseCode.SYSTEM_ERROR, str(error))
         self.log.failure("request failed: code={code} peer={peer}", reason, code=command.code, peer=self.address)
         return command.answer(ResponseCode.SYSTEM_ERROR, f"{type(error).__name__}: {error}")
+
+    # what the server remembers of the peer
+
+    def remember(self, name: Hashable, size: int) -> None:
+        """Count what is remembered under a name until the connection ends, in place of what was there; 0 forgets it.
+
+        Raises BrokerError where that is too much.
+        """
+        more = size - self._remembered.get(name, 0)
+        if not self._traffic.budget.remember(self, more):
+            remark = (
+                f"{sum(self._remembered.values())} bytes of this connection are remembered, {more} more are too many"
+            )
+            raise BrokerError(ResponseCode.SYSTEM_BUSY, remark)
+        if size:
+            self._remembered[name] = size
+        else:
+            self._remembered.pop(name, None)
 
     # own requests
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from twisted_mq.protocol.wire import signature
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.framing import FrameDecoder, encode_frame
 from twisted_mq.protocol.wire.signature import Credentials, is_signed, sign, signature_of
@@ -118,3 +119,16 @@ def test_fields_of_other_names_in_as_many_are_signed_by_their_own_order() -> Non
 def test_keys_longer_than_a_block_are_taken_as_their_digest() -> None:
     key = "k" * 65
     assert signature_of({"a": "1"}, b"", key) == hmac_of(b"1", hashlib.sha1(key.encode()).digest())
+
+
+def test_a_sender_without_the_right_signature_leaves_nothing_behind() -> None:
+    """A stranger chooses names as long and as many as a header holds."""
+    known, latest = dict(signature._VALUES), dict(signature._LATEST)
+    for number in range(20):
+        fields = {f"stranger-{number}": "x", signature.ACCESS_KEY: "ada", signature.SIGNATURE: "wrong"}
+        assert not signature.is_signed(RemotingCommand(10, ext_fields=fields), "secret")
+    assert (known, latest) == (signature._VALUES, signature._LATEST)
+    long = RemotingCommand(10, ext_fields={"n" * 5000: "x"})
+    signature.sign(long, signature.Credentials("ada", "secret"))
+    assert signature.is_signed(long, "secret")
+    assert known == signature._VALUES

@@ -369,3 +369,40 @@ def test_a_flood_of_changes_is_told_in_slices_and_each_group_once_for_all_of_the
     first = sum(len(notices(peer)) for peer in others)
     broker.clock.pump([0] * 6)
     assert (first, first + sum(len(notices(peer)) for peer in others)) == (NOTICES_OF_SLICE - 1, 2 * len(others))
+
+
+def test_what_a_connection_leaves_is_bounded_and_goes_with_it() -> None:
+    broker = BrokerInMemory(max_remembered_bytes_by_channel=60_000)
+    peer, other = broker.connect(), broker.connect()
+    budget = broker.traffic.budget
+    assert beat(peer, "c1", consumer("G", *(f"T{number}" for number in range(50)))).code == 0
+    once = budget.remembered_bytes
+    assert once > 50 * len("T10")
+    beat(peer, "c1", consumer("G", *(f"T{number}" for number in range(50))))
+    assert budget.remembered_bytes == once
+    answer = beat(peer, "c1", consumer("H", *(f"T{number}" for number in range(200))))
+    assert (answer.code, "too many" in str(answer.remark)) == (ResponseCode.SYSTEM_BUSY, True)
+    assert list(broker.controller.consumers.groups) == ["G"]
+    answer = beat(peer, "c1", producer_data_set=[ProducerData(group_name=f"P{number}") for number in range(99)])
+    assert answer.code == ResponseCode.SYSTEM_BUSY
+    assert budget.remembered_bytes <= 60_000
+    assert beat(other, "c2", consumer("G")).code == 0
+    peer.ask(RequestCode.UNREGISTER_CLIENT, {"clientID": "c1", "consumerGroup": "G"})
+    assert budget.remembered_bytes < 60_000 - once + 2000
+    peer.channel.connectionLost()
+    other.channel.connectionLost()
+    assert budget.remembered_bytes == 0
+
+
+@pytest.mark.parametrize(
+    ("member", "heartbeat"),
+    [
+        ("clientID", HeartbeatData(client_id="c" * 1025)),
+        ("groupName", HeartbeatData(client_id="c", producer_data_set=[ProducerData(group_name="p" * 256)])),
+    ],
+)
+def test_a_name_that_is_too_long_is_refused_by_its_member(member: str, heartbeat: HeartbeatData) -> None:
+    broker = BrokerInMemory()
+    answer = broker.connect().ask(RequestCode.HEART_BEAT, body=encode_body(heartbeat))
+    assert (answer.code, str(answer.remark).partition("=")[0]) == (ResponseCode.INVALID_PARAMETER, member)
+    assert broker.controller.producers.groups == {}

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from twisted.internet.defer import Deferred
 
+from twisted_mq.broker.clients.client_names import MEMBER_BYTES, check_names, size_of
 from twisted_mq.broker.clients.consumer_manager import ConsumerManager
 from twisted_mq.broker.clients.producer_manager import GROUPS_OF_SLICE, ClientChannelInfo, ProducerManager, client_lane
 from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
@@ -79,6 +80,7 @@ class ClientManageProcessor:
 
     def _heartbeat(self, channel: Channel, command: RemotingCommand, data: HeartbeatData) -> Answer:
         account = command.ext_fields.get(ACCESS_KEY)
+        check_names(data)
         client = ClientChannelInfo(channel, data.client_id, command.language, command.version, self._now_ms(), account)
         answer: RemotingCommand | Deferred[RemotingCommand]
         answer = self._turns.run(client_lane(channel), self._registered(command, data, client))
@@ -96,6 +98,7 @@ class ClientManageProcessor:
                 return command.answer()
             known = self._fingerprints.get(consumer.group_name)
             changed |= known is not None and known != fingerprint
+            client.channel.remember((consumer.group_name, True), size_of(consumer, data.client_id))
             with self._counted("CONSUMER"):
                 refused |= self._register_consumer(
                     consumer, client, room, without_sub=bool(fingerprint and data.without_sub)
@@ -115,6 +118,9 @@ class ClientManageProcessor:
         for number, producer in enumerate(data.producer_data_set, 1):
             if not client.channel.connected_now:
                 return
+            client.channel.remember(
+                (producer.group_name, False), MEMBER_BYTES + len(data.client_id) + len(producer.group_name)
+            )
             with self._counted("PRODUCER"):
                 self._producers.register(producer.group_name, client)
             if not number % GROUPS_OF_SLICE:
@@ -168,10 +174,12 @@ class ClientManageProcessor:
         header = decode_header(UnregisterClientRequestHeader, command)
         if header.producer_group is not None:
             self._producers.unregister(header.producer_group, channel)
+            channel.remember((header.producer_group, False), 0)
         if header.consumer_group is not None:
             group = self._groups.find(header.consumer_group)
             notify = group is None or group.notify_consumer_ids_changed_enable
             self._consumers.unregister(header.consumer_group, channel, notify=notify)
+            channel.remember((header.consumer_group, True), 0)
         return command.answer()
 
     def check_client_config(self, channel: Channel, command: RemotingCommand) -> Answer:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from twisted_mq.broker.clients.client_names import MOST_CLIENT_ID, MOST_GROUP_NAME, check_name
 from twisted_mq.broker.clients.consumer_manager import ConsumerManager
 from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
 from twisted_mq.broker.clients.rebalance_lock import RebalanceLockManager
@@ -51,16 +52,6 @@ MOST_UNKNOWN_QUEUES = 64
 
 QUEUES_OF_SLICE = 2000
 """Locked or freed in one turn: some 5 ms. A client locks a few."""
-MOST_GROUP_NAME = 255
-MOST_CLIENT_ID = 1024
-"""Characters. Apache checks the length of groups where they are made, of client ids nowhere."""
-
-
-def _check_name(member: str, name: str | None, most: int) -> None:
-    """Raises BrokerError."""
-    if len(name or "") > most:
-        remark = f"{member}={(name or '')[:60]}...: {len(name or '')} characters, at most {most} are allowed"
-        raise BrokerError(ResponseCode.INVALID_PARAMETER, remark)
 
 
 class ConsumerManageProcessor:
@@ -171,8 +162,8 @@ class ConsumerManageProcessor:
         return self._bodies.read(LockBatchRequestBody, command, lambda body: self._lock(channel, command, body))
 
     def _lock(self, channel: Channel, command: RemotingCommand, body: LockBatchRequestBody) -> Answer:
-        _check_name("consumerGroup", body.consumer_group, MOST_GROUP_NAME)
-        _check_name("clientId", body.client_id, MOST_CLIENT_ID)
+        check_name("consumerGroup", body.consumer_group, MOST_GROUP_NAME)
+        check_name("clientId", body.client_id, MOST_CLIENT_ID)
         held = self._bodies.turns.run(("locks", channel), self._locked(body))
         return then(held, lambda queues: command.answer(body=encode_body(LockBatchResponseBody(lock_ok_mq_set=queues))))
 
