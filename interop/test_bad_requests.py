@@ -118,10 +118,10 @@ class Line:
 
 @pytest.fixture(params=list(COMMANDS))
 def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cluster]:
-    """Servers of their own: what a bad request leaves behind must not meet other tests."""
+    """Servers of their own: what a bad request leaves behind must not meet other tests. Replies go to any topic, as Apache's."""
     if request.param == "apache":
         require_java()
-    servers = Cluster(request.param, tmp_path)
+    servers = Cluster(request.param, tmp_path, settings={"replyToAnyTopicEnable": "true"})
     try:
         servers.start()
         yield servers

@@ -15,7 +15,7 @@ import attrs
 from twisted_mq.protocol import bodies
 from twisted_mq.protocol.bodies import decode_body
 from twisted_mq.protocol.codes import RequestCode
-from twisted_mq.protocol.names.system_topics import AUTO_CREATE_TOPIC
+from twisted_mq.protocol.names.system_topics import AUTO_CREATE_TOPIC, REPLY_TOPIC_SUFFIX
 from twisted_mq.protocol.wire.command import RemotingCommand
 
 
@@ -85,6 +85,11 @@ def field(*names: str, parted_by: str | None = None) -> Names:
     return named
 
 
+def _but_replies(topic: Names) -> Names:
+    """Topics but those of replies: to whoever asked one may reply, no rights are given on these."""
+    return lambda command: (name for name in topic(command) if not name.endswith(REPLY_TOPIC_SUFFIX))
+
+
 def _heartbeat_topics(command: RemotingCommand) -> Iterator[str]:
     for group in decode_body(bodies.HeartbeatData, command.body).consumer_data_set:
         yield from (subscription.topic for subscription in group.subscription_data_set)
@@ -151,7 +156,6 @@ _V2_TOPIC = One("b")
 _ROUTED_TOPIC = One("topic", left_out=AUTO_CREATE_TOPIC)
 """Every producer asks for the route of the default topic."""
 
-_FOR_ALL = Rights(for_all=True)
 _CLUSTER_GET, _CLUSTER_UPDATE = Rights((GET,)), Rights((UPDATE,))
 _CONSUME = Rights((SUB,), _TOPIC, _CONSUMER_GROUP)
 _GET_TOPIC = Rights((GET,), _TOPIC)
@@ -165,9 +169,8 @@ CLIENTS: dict[RequestCode, Rights] = {
     RequestCode.RECALL_MESSAGE: Rights((PUB,), _TOPIC),
     # 4.x clients name no topic here
     RequestCode.END_TRANSACTION: Rights((PUB,), _TOPIC, for_all=True),
-    # to whoever asked: his topic is none that the replying side could be given rights on
-    RequestCode.SEND_REPLY_MESSAGE: _FOR_ALL,
-    RequestCode.SEND_REPLY_MESSAGE_V2: _FOR_ALL,
+    RequestCode.SEND_REPLY_MESSAGE: Rights((PUB,), _but_replies(_TOPIC), for_all=True),
+    RequestCode.SEND_REPLY_MESSAGE_V2: Rights((PUB,), _but_replies(_V2_TOPIC), for_all=True),
     RequestCode.CONSUMER_SEND_MSG_BACK: Rights((SUB,), groups=_GROUP),
     RequestCode.PULL_MESSAGE: _CONSUME,
     RequestCode.LITE_PULL_MESSAGE: _CONSUME,

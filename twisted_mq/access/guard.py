@@ -12,6 +12,7 @@ from typing import Final, Protocol, TypeAlias
 
 from twisted.internet import defer
 
+from twisted_mq.access.fitting import fit
 from twisted_mq.access.resources import Resource
 from twisted_mq.protocol.requests.rights import BY_CODE, Action
 from twisted_mq.protocol.wire.command import RemotingCommand
@@ -81,9 +82,9 @@ class Allowed(dict[Asked, object]):
             self[asked] = secret
 
 
-def guarded(table: Mapping[int, Processor], checks: Sequence[Check]) -> dict[int, Processor]:
+def guarded(table: Mapping[int, Processor], checks: Sequence[Check], *, strict: bool = True) -> dict[int, Processor]:
     """The table with the checks before each processor, the first one first; without any as it is, so that nothing is
-    looked at twice.
+    looked at twice. `strict`: of those that may, requests with fields of another code are refused.
 
     Raises ValueError for a code that nobody has said of what it needs.
     """
@@ -91,10 +92,20 @@ def guarded(table: Mapping[int, Processor], checks: Sequence[Check]) -> dict[int
     if unknown:
         raise ValueError(f"nobody knows what these requests need: {unknown}")
     served = dict(table)
+    if checks and strict:
+        served = {code: _fitting(fit(code), one) for code, one in served.items()}
     for check in reversed(checks):
         allowed = Allowed()
         served = {code: _asking(check, allowed, code, one) for code, one in served.items()}
     return served
+
+
+def _fitting(check: Callable[[RemotingCommand], None], processor: Processor) -> Processor:
+    def look_first(channel: Channel, command: RemotingCommand) -> Answer:
+        check(command)
+        return processor(channel, command)
+
+    return look_first
 
 
 def _asking(check: Check, allowed: Allowed, code: int, processor: Processor) -> Processor:

@@ -76,13 +76,14 @@ def _check_classes(options: AccessOptions) -> None:
 class ServerAccess:
     """`checks` are made one after the other, 1.0 before 2.0 as Apache's servers had it while they had both; none where
     nobody is asked. `processors` are those of users and policies; `plain` is to be looked at
-    from time to time; `credentials` are what the server signs its own requests with.
+    from time to time; `credentials` are what the server signs its own requests with. `strict`: see `guarded`.
     """
 
     checks: tuple[Check, ...] = ()
     accounts: Accounts | None = None
     plain: PlainFiles | None = None
     credentials: Credentials | None = None
+    strict: bool = True
 
     def check_topic(self, channel: Channel, command: RemotingCommand, actions: tuple[Action, ...], topic: str) -> None:
         """Raises BrokerError unless who sent the request may do one of `actions` with a topic that it does not name."""
@@ -129,7 +130,13 @@ def server_access(
         checks.append(PlainAccess(plain, names))
     if accounts is not None and (options.authentication_enabled or options.authorization_enabled):
         checks.append(_user_access(options, accounts, names, now))
-    return ServerAccess((*checks,), accounts, plain if options.acl_enable else None, inner_credentials(options))
+    return ServerAccess(
+        (*checks,),
+        accounts,
+        plain if options.acl_enable else None,
+        inner_credentials(options),
+        options.signed_fields_strict,
+    )
 
 
 def _plain_files(options: AccessOptions) -> PlainFiles | None:

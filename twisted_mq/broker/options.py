@@ -189,6 +189,11 @@ class BrokerOptions(MetricsOptions):
     store_reply_message_enable: bool = option(
         "storeReplyMessageEnable", True, "replies are stored beside being handed on", remote=True
     )
+    reply_to_any_topic_enable: bool = option(
+        "replyToAnyTopicEnable",
+        False,
+        "replies to requests may name other topics than the cluster's own of replies, and make them; ours",
+    )
     transaction_time_out: int = option(
         "transactionTimeOut",
         6000,
@@ -687,6 +692,12 @@ class BrokerOptions(MetricsOptions):
         type="string",
         secret=True,
     )
+    ha_open_under_access_control: bool = option(
+        "haOpenUnderAccessControl",
+        False,
+        "under access control slaves are served without haSharedSecret and haAllowedSlaves too: whoever reaches the port"
+        " can read the log; ours",
+    )
     ha_count_registered_slaves_only: bool = option(
         "haCountRegisteredSlavesOnly",
         True,
@@ -767,9 +778,20 @@ class BrokerOptions(MetricsOptions):
     @property
     def counts_registered_slaves(self) -> bool:
         """Whether only registered slaves' copies count: nothing else tells them from strangers', and somebody knows them."""
-        told_apart = self.ha_shared_secret or self.ha_allowed_slaves
         asks = self.ha_count_registered_slaves_only and bool(self.name_servers)
-        return self.waits_for_slaves and asks and not told_apart
+        copies_matter = self.waits_for_slaves or self.order_coordinator is not None
+        return copies_matter and asks and not self.tells_slaves_apart
+
+    @property
+    def tells_slaves_apart(self) -> bool:
+        """Whether slaves prove who they are, or their hosts are named."""
+        return bool(self.ha_shared_secret or self.ha_allowed_slaves)
+
+    @property
+    def closes_ha_port(self) -> bool:
+        """Whether no slave is served: the log is for those who have rights, and nothing tells slaves from strangers."""
+        asks = self.asks or self.authorization_enabled
+        return asks and not self.tells_slaves_apart and not self.ha_open_under_access_control
 
     @property
     def commit_log_path(self) -> str:

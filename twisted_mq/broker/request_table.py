@@ -62,7 +62,7 @@ def request_table(broker: BrokerController) -> dict[int, Processor]:
 
     def now() -> dict[int, Processor]:
         """While there are no static topics, no request is looked at for them."""
-        served = guarded(mapped.before(table) if static.topics else table, access.checks)
+        served = guarded(mapped.before(table) if static.topics else table, access.checks, strict=access.strict)
         times = broker.statistics.request_times
         return served if times is None else times.of(served)
 

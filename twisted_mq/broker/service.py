@@ -371,6 +371,11 @@ class BrokerService(service.Service):
                 address=controller.ha.address,
                 counts=_whose_copies_count(options),
             )
+        if options.closes_ha_port:
+            self.log.warn(
+                "access control without haSharedSecret and haAllowedSlaves: no slave is served at {address}",
+                address=controller.ha.address,
+            )
         first = self.registration.register()
         first.addCallbacks(lambda _: self.started.callback(self), self.started.errback)
 

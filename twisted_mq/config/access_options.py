@@ -81,6 +81,11 @@ class AccessOptions(ConnectionOptions):
     stateful_authorization_cache_expired_second: int = option(
         "statefulAuthorizationCacheExpiredSecond", 60, "s for which it does", low=1
     )
+    signed_fields_strict: bool = option(
+        "signedFieldsStrict",
+        True,
+        "a signed request with a field or a body that belongs to another request is refused; ours",
+    )
     acl_enable: bool = option("aclEnable", False, "access control 1.0: accounts of conf/plain_acl.yml and conf/acl")
     rocketmq_home: str | None = option(
         "rocketmqHome", attrs.Factory(home_of_environment), "folder with conf; unset: ROCKETMQ_HOME", type="string"

@@ -144,7 +144,7 @@ class NamesrvService(service.Service):
             options, options.auth_config_path, CLUSTER_NAME, self._reactor.seconds, threads_of(self._reactor)
         )
         own = {int(code): one for code, one in access.processors.items()}  # Apache's name server has no users
-        self._processors.update(guarded(self._processors | own, access.checks))
+        self._processors.update(guarded(self._processors | own, access.checks, strict=access.strict))
         if access.plain is not None:
             plain = access.plain
             in_thread = threads_of(self._reactor)

@@ -130,8 +130,8 @@ def test_messages_of_a_batch_keep_nothing_that_looks_delivered(tmp_path: Path) -
 
 def test_a_stored_reply_keeps_nothing_that_brokers_write(tmp_path: Path) -> None:
     broker, peer = running(tmp_path)
-    reply(peer, **FORGED, **OWN)
-    assert [one.properties for one in stored(broker, "T")] == [
+    reply(peer, "CapCluster_REPLY_TOPIC", **FORGED, **OWN)
+    assert [one.properties for one in stored(broker, "CapCluster_REPLY_TOPIC")] == [
         OWN | {"MSG_REGION": "DefaultRegion", "TRACE_ON": "true"}
     ]
 
@@ -160,7 +160,7 @@ def test_a_committed_message_goes_to_the_topic_that_it_was_sent_to(tmp_path: Pat
 
 def test_a_message_that_says_it_was_committed_ends_no_transaction(tmp_path: Path) -> None:
     """After a kill the broker believes what lies in the real queue: a half message that is there is not committed again."""
-    broker, peer = running(tmp_path)
+    broker, peer = running(tmp_path, reply_to_any_topic_enable=True)
     send(peer, **OWN, TRAN_MSG="true", PGROUP="P")
     peer.ask(RequestCode.SEND_MESSAGE_V2, fields(**OWN) | {"f": "8"}, b"forged")
     reply_fields = fields(**OWN, REPLY_TO_CLIENT="c") | {"f": "8"}

@@ -154,6 +154,26 @@ def test_a_reply_to_a_topic_that_may_not_be_sent_to_is_refused(topic: str, code:
     assert answer.code == code
 
 
+def test_a_reply_to_another_topic_is_refused_and_makes_none():
+    broker = BrokerInMemory()
+    answering = broker.connect()
+    reply(answering, b="Orders")
+    (answer,) = answering.received()
+    assert (answer.code, answer.remark) == (
+        ResponseCode.NO_PERMISSION,
+        "topic Orders: replies are sent to topic CapCluster_REPLY_TOPIC",
+    )
+    assert (broker.controller.topics.get("Orders"), broker.store.max_physical_offset()) == (None, 0)
+
+
+def test_a_reply_goes_to_any_topic_where_that_is_asked_for():
+    broker = BrokerInMemory(reply_to_any_topic_enable=True)
+    answering = broker.connect()
+    reply(answering, b="Orders")
+    answering.received()
+    assert broker.store.topics() == ["Orders"]
+
+
 def test_a_reply_for_any_queue_gets_one():
     broker = BrokerInMemory()
     answering = broker.connect()

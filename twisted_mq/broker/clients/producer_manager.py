@@ -41,17 +41,19 @@ class ProducerManager:
         self._expired_ms = expired_ms
         self.groups: dict[str, dict[Channel, ClientChannelInfo]] = {}
         self._groups_of: dict[Channel, dict[str, None]] = {}
-        self._by_client_id: dict[str, Channel] = {}
+        self._by_client_id: dict[str, ClientChannelInfo] = {}
         self._uses: Counter[tuple[str, Channel]] = Counter()
         """In how many groups a client id uses a connection."""
 
     def register(self, group: str, client: ClientChannelInfo) -> None:
-        """Note a producer's heartbeat."""
+        """Note a producer's heartbeat. The id of a connected client stays with its account."""
         clients = self.groups.setdefault(group, {})
         before = clients.get(client.channel)
         clients[client.channel] = client
         self._groups_of.setdefault(client.channel, {})[group] = None
-        self._by_client_id[client.client_id] = client.channel
+        holder = self._by_client_id.get(client.client_id)
+        if holder is None or holder.account == client.account or not holder.channel.connected_now:
+            self._by_client_id[client.client_id] = client
         self._uses[client.client_id, client.channel] += 1
         if before is not None:
             self._forget_use(before)
@@ -87,7 +89,8 @@ class ProducerManager:
 
     def find_channel(self, client_id: str) -> Channel | None:
         """The connection of a client's producers (Apache: findChannel)."""
-        return self._by_client_id.get(client_id)
+        holder = self._by_client_id.get(client_id)
+        return None if holder is None else holder.channel
 
     def is_member(self, group: str, channel: Channel) -> bool:
         """Whether a connection is registered as a producer of the group."""
@@ -114,5 +117,5 @@ class ProducerManager:
         if self._uses[use]:
             return
         del self._uses[use]
-        if self._by_client_id.get(client.client_id) is client.channel:
+        if self.find_channel(client.client_id) is client.channel:
             del self._by_client_id[client.client_id]

@@ -42,6 +42,13 @@ class AcceptSocketService(protocol.ServerFactory):
     def buildProtocol(self, addr: interfaces.IAddress | None) -> HAConnection | None:
         """A connection for a slave; None, which closes it, for one that may not or is too many."""
         host = getattr(addr, "host", "")
+        if self.options.closes_ha_port:
+            self.log.warn(
+                "slave refused under access control: set haSharedSecret here and at the slave, or name its host in"
+                " haAllowedSlaves: host={h}",
+                h=host,
+            )
+            return None
         if self._allowed and host not in self._allowed:
             self.log.warn("slave refused, not in haAllowedSlaves: host={h}", h=host)
             return None

@@ -60,18 +60,18 @@ class MasterHealth:
 
     def look(self) -> str | None:
         """Why the group must not take sends, as far as this broker sees; to be asked a few times a second."""
-        slaves = [one for one in self._accept.connections if one.is_known]
+        known = [one for one in self._accept.connections if one.is_known]
+        slaves = [one for one in known if one.counts]
         if len(slaves) != 1:
             self._await_anew()
+            if known and not slaves:
+                return (
+                    "its slave's copy does not count: register the slave with the name servers, or set haSharedSecret or"
+                    " haAllowedSlaves"
+                )
             if self._accept.ahead is not None and not slaves:
                 return self._accept.ahead
             return f"{len(slaves) or 'no'} slaves replicate from it, exactly one is needed"
-        if not slaves[0].counts:
-            self._await_anew()
-            return (
-                "its slave's copy does not count: register the slave with the name servers, or set haSharedSecret or"
-                " haAllowedSlaves"
-            )
         return None if self._keeps_up(slaves[0].slave_ack_offset) else self._lags()
 
     def _keeps_up(self, held: int) -> bool:

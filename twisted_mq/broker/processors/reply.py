@@ -34,6 +34,7 @@ from twisted_mq.protocol.headers import (
     SendMessageResponseHeader,
 )
 from twisted_mq.protocol.layouts.message_id import offset_message_id
+from twisted_mq.protocol.names.system_topics import reply_topic
 from twisted_mq.protocol.text.java import tags_code
 from twisted_mq.protocol.text.properties import (
     BROKERS_PROPERTIES,
@@ -93,6 +94,7 @@ class ReplyMessageProcessor:
         """Hand a reply on; `read` reads its header. Raises BrokerError."""
         header = read(command)
         try:
+            self._check_topic(header.topic)
             target = self._checks.target(channel, header)
             if target.order_mode is not None:
                 raise BrokerError(ResponseCode.NO_PERMISSION, f"topic {target.topic} is ordered, it takes no replies")
@@ -110,6 +112,14 @@ class ReplyMessageProcessor:
         }
         pushed = self._push(channel, command, header, properties)
         return defer.Deferred.fromCoroutine(self._answer(pushed, channel, command, header, properties, queue_id))
+
+    def _check_topic(self, topic: str) -> None:
+        """Raises BrokerError for another topic than the cluster's own of replies: a reply needs no right on its topic."""
+        self._checks.check_name(topic)
+        options = self._broker.options
+        own = reply_topic(options.broker_cluster_name)
+        if topic != own and not options.reply_to_any_topic_enable:
+            raise BrokerError(ResponseCode.NO_PERMISSION, f"topic {topic}: replies are sent to topic {own}")
 
     # the push
 

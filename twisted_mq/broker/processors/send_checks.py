@@ -77,11 +77,7 @@ class SendChecks:
         """Where a send goes; its topic is made where that is allowed. Raises BrokerError with Apache's codes and remarks."""
         topic, writable = header.topic, bool(self._options.broker_permission & PERM_WRITE)
         self._check_time()
-        fault = topic_fault(topic)
-        if fault is not None:
-            raise BrokerError(ResponseCode.INVALID_PARAMETER, fault)
-        if is_brokers_own(topic):
-            raise BrokerError(ResponseCode.NO_PERMISSION, f"Sending message to topic[{topic}] is forbidden.")
+        self.check_name(topic)
         config = self._topics.get(topic) or self._create_topic(header)
         if config.order and not writable:
             remark = f"the broker[{self._advertised_ip}] sending message is forbidden"
@@ -105,6 +101,15 @@ class SendChecks:
         if not target.is_retry and not target.is_new:
             self.targets[topic] = target
         return target
+
+    @staticmethod
+    def check_name(topic: str) -> None:
+        """Raises BrokerError for a name that no topic has, or a topic that brokers alone write."""
+        fault = topic_fault(topic)
+        if fault is not None:
+            raise BrokerError(ResponseCode.INVALID_PARAMETER, fault)
+        if is_brokers_own(topic):
+            raise BrokerError(ResponseCode.NO_PERMISSION, f"Sending message to topic[{topic}] is forbidden.")
 
     def when_known(self, topic: str) -> defer.Deferred[None]:
         """Fires when the name servers know a new topic, or did not answer in time."""

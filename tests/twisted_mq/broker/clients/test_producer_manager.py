@@ -68,3 +68,24 @@ def test_a_connection_leaves_its_own_groups_alone_one_at_each_step():
         producers.register(f"H{number}", client(stays, "b"))
     assert len(list(producers.leave(leaves))) == 3
     assert (producers.find_channel("a"), len(producers.groups), list(producers.leave(leaves))) == (None, 1000, [])
+
+
+def test_the_id_of_a_connected_client_stays_with_its_account():
+    producers, owner, stranger = ProducerManager(), Line(), Line()
+    producers.register("G", attrs.evolve(client(owner, "c"), account="ada"))
+    producers.register("H", attrs.evolve(client(stranger, "c"), account="eve"))
+    assert producers.find_channel("c") is owner
+    producers.unregister("H", stranger)
+    assert producers.find_channel("c") is owner
+    owner.connected_now = False
+    producers.register("H", attrs.evolve(client(stranger, "c"), account="eve"))
+    assert producers.find_channel("c") is stranger
+
+
+def test_a_connection_that_may_not_be_asked_is_passed_by():
+    producers, lines = ProducerManager(), [Line(), Line(), Line()]
+    for number, line in enumerate(lines):
+        producers.register("G", client(line, f"c{number}"))
+    asked = [producers.available_channel("G", lambda one: one.client_id == "c1") for _ in range(4)]
+    assert asked == [lines[1]] * 4
+    assert producers.available_channel("G", lambda one: False) is None

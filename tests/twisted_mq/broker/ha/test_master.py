@@ -251,6 +251,38 @@ class AllowedSlavesTests(MasterCase):
         self.assertEqual(named.received, self.master.log)
 
 
+class AccessControlTests(MasterCase):
+    options = {"authentication_enabled": True}
+
+    def test_nobody_is_served_whom_nothing_tells_from_a_stranger(self) -> None:
+        slave = self.join("slave")
+        slave.report(0)
+        self.run_for(0.1)
+        self.assertEqual((slave.lost, slave.received), (True, b""))
+
+
+class AccountsOfOldTests(AccessControlTests):
+    options = {"acl_enable": True}
+
+
+class RightsAloneTests(AccessControlTests):
+    options = {"authorization_enabled": True}
+
+
+class AllowedUnderAccessControlTests(AllowedSlavesTests):
+    options = AllowedSlavesTests.options | {"authentication_enabled": True}
+
+
+class OpenUnderAccessControlTests(MasterCase):
+    options = {"authentication_enabled": True, "ha_open_under_access_control": True}
+
+    def test_everybody_is_served_where_that_is_chosen(self) -> None:
+        slave = self.join("slave")
+        slave.report(0)
+        self.run_for(0.1)
+        self.assertEqual(slave.received, self.master.log)
+
+
 class WaitingTests(MasterCase):
     options = {"broker_role": "SYNC_MASTER", "in_sync_replicas": 3}
 

@@ -47,6 +47,29 @@ class MasterTests(SynchronousTestCase):
             join_by_hand(self.network, name).report(self.master.end)
         self.assertEqual(self.look(0.25), "2 slaves replicate from it, exactly one is needed")
 
+    def test_strangers_links_count_neither_for_health_nor_against_it(self) -> None:
+        """Also on a master whose sends wait for nobody: in an ordered group the slave's acknowledgements count."""
+        network = self.network = virtual_network()
+        options = {"namesrv_addr": "one:9876", "order_coordinator": "memory"}
+        self.master = Replica(network, "master", **options)
+        self.master.put(3)
+        self.health = MasterHealth(self.master, network.clock.seconds)
+        stranger = join_by_hand(network, "stranger")
+        stranger.report(self.master.end)
+        self.assertEqual(
+            self.look(0.25),
+            "its slave's copy does not count: register the slave with the name servers, or set haSharedSecret or"
+            " haAllowedSlaves",
+        )
+        self.assertEqual(self.master.ha.accept.acknowledged_offsets(), [])
+        slave = join_by_hand(network, "slave")
+        slave.report(self.master.end)
+        run(network, 0.25)
+        hosts = {one.host: one.slave_ack_offset for one in self.master.ha.accept.connections}
+        self.assertEqual(len(hosts), 2)
+        self.master.ha.accept.count(lambda host: host == "slave")
+        self.assertIsNone(self.look(0.25))
+
     def test_slave_has_a_second_for_each_message(self) -> None:
         slave = join_by_hand(self.network, "slave")
         slave.report(self.master.end)

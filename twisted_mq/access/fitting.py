@@ -1,0 +1,52 @@
+"""Whether the fields of a signed request are those of its code: the signature does not cover the code.
+
+Who has seen a signed request can send it again under another code. It is refused where it carries a field that other
+requests have and this one has not, or a body where this one has none. A field that no request of 5.3.3 has is let pass:
+newer clients may send it. Two codes with the same fields cannot be told apart; docs/how-to/secure.md lists them.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.requests.registry import REQUESTS
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.header_fields import wire_fields
+from twisted_mq.protocol.wire.signature import ACCESS_KEY
+
+COMMON = frozenset({"ns", "nsd", "bname", "oway", "lo"})
+"""Any request may have them (Apache: RpcRequestHeader, TopicRequestHeader)."""
+
+
+@functools.cache
+def own_fields(code: int) -> frozenset[str]:
+    """The names of the fields that a request of this code may have."""
+    header = REQUESTS[RequestCode(code)].request_header
+    return COMMON if header is None else COMMON.union(field.wire for field in wire_fields(header))
+
+
+@functools.cache
+def _all_fields() -> frozenset[str]:
+    return frozenset().union(*map(own_fields, REQUESTS))
+
+
+def fit(code: int) -> Callable[[RemotingCommand], None]:
+    """Raises BrokerError (NO_PERMISSION) for a signed request that was made for another code."""
+    foreign, has_body = _all_fields() - own_fields(code), REQUESTS[RequestCode(code)].request_body is not None
+
+    def check(command: RemotingCommand) -> None:
+        fields = command.ext_fields
+        if foreign.isdisjoint(fields) and (has_body or not command.body):
+            return
+        if ACCESS_KEY not in fields:
+            return
+        found = sorted(foreign.intersection(fields))
+        wrong = f"field {found[0]}" if found else f"a body of {len(command.body)} bytes"
+        raise BrokerError(
+            ResponseCode.NO_PERMISSION, f"check signature failed. {wrong} does not belong to a request of code {code}"
+        )
+
+    return check
