@@ -11,7 +11,8 @@
 # make soak    20 minutes of strangers and a full disk beside an honest load of Apache's client; SOAK_SECONDS says how many
 # make soak-client   20 minutes of load through each face of the client beside restarts (SOAK_SECONDS), 1,000 lives of each
 # make simulate-rules  10^5 histories of ordered broker groups made of their rules alone; MQ_HISTORIES says how many
-# make simulate   N=1000 simulated clusters with faults, from seed FIRST=1 on; SEED=7 shows the history of one (LOG=INFO: all)
+# make simulate   N=1000 simulated clusters with faults, from seed FIRST=1 on; SEED=7 shows the history of one (LOG=INFO: all);
+#                 ACCOUNT=FILE writes there which lines of the services no seed reached
 # make simulate-mutants   which seed finds each fault that is put in on purpose (tests.simulation.run_mutants)
 # make mutate   N=1000 small faults in the sources, from SEED=1: how many do the tests notice? Goes on where it ended; AGAIN=1 survivors anew
 # make order-cases  ordered groups under failures with sessions of 6 s, and without ZooKeeper for a minute
@@ -135,7 +136,7 @@ N ?= 1000
 FIRST ?= 1
 LOG ?= ERROR
 simulate: $(INSTALLED)
-	@$(PYTHON) -m tests.simulation.run $(if $(SEED),--seed $(SEED) --log $(LOG),--count $(N) --first $(FIRST))
+	@$(PYTHON) -m tests.simulation.run $(if $(SEED),--seed $(SEED) --log $(LOG),--count $(N) --first $(FIRST) $(if $(ACCOUNT),--account $(ACCOUNT)))
 
 simulate-mutants: $(INSTALLED)
 	@$(PYTHON) -m tests.simulation.run_mutants

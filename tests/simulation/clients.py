@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Coroutine
 from typing import Any
 
@@ -46,10 +47,17 @@ class ClientNode(Node):
         self.observer = observer
         self.brokers: dict[str, str] = {}
         """Broker names by address."""
+        self.timed = False
+        """Whether the brokers deliver messages at any time."""
         self._name_servers = name_servers
         self._source = random.Random(world.random.getrandbits(32))
         self._lives = 0
         self._stopping = False
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether it was ever started."""
+        return self._lives > 0
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -92,16 +100,19 @@ class ProducingNode(ClientNode):
         """Of all bodies, so that one record fits into the place of another; 0 for sizes of all kinds."""
         self.is_quiet = False
         self.is_sending = False
+        self._checks: Counter[str] = Counter()
 
     async def _work(self) -> None:
         options = ProducerOptions(retry_times=2 if self.observer.sends_are_repeated else 0)
         self._producer = TransactionProducer(
-            self.host, "producers", check=self._decision, options=options, **self.settings
+            self.host, "producers", check=self._checked, options=options, **self.settings
         )
         await self._producer.start()
-        ways = (
+        ways = [
             self._plain, self._several, self._ordered, self._ordered, self._delayed, self._batch, self._transaction
-        )  # fmt: skip
+        ]  # fmt: skip
+        if self.timed:
+            ways += [self._timed, self._timed]
         while not self.is_quiet:
             await self._rest(*self._pause)
             self.is_sending = True
@@ -115,7 +126,7 @@ class ProducingNode(ClientNode):
         self._made += 1
         name = f"{self.name}-{self._made}"
         message = Message(topic, f"{name} ".encode().ljust(self._size or self._source.randrange(30, 600), b"."))
-        if delay_level:
+        if delay_level > 0:
             message.delay_time_level = delay_level
         if transaction:
             message.properties["DECISION"] = transaction
@@ -157,6 +168,13 @@ class ProducingNode(ClientNode):
         message = self._message(PLAIN, delay_level=self._source.randrange(1, 4))
         self._told(message, await self._producer.send(message))
 
+    async def _timed(self) -> None:
+        """Each second is a level of its own, below zero."""
+        seconds = self._source.randrange(1, 12)
+        message = self._message(PLAIN, delay_level=-seconds)
+        timed = Message(PLAIN, message.body, delay_time_seconds=seconds)
+        self._told(timed, await self._producer.send(timed))
+
     async def _batch(self) -> None:
         messages = [self._message(PLAIN) for _ in range(self._source.randrange(2, 5))]
         result = await self._producer.send_batch(messages)
@@ -164,16 +182,27 @@ class ProducingNode(ClientNode):
             self._told(message, result, number)
 
     async def _transaction(self) -> None:
-        message = self._message(PLAIN, transaction=self._source.choice(("COMMIT", "COMMIT", "ROLLBACK")))
+        message = self._message(
+            PLAIN, transaction=self._source.choice(("COMMIT", "COMMIT", "ROLLBACK", "LATER", "NEVER"))
+        )
         answers = (self._decision(message), self._decision(message), TransactionState.UNKNOWN)
         answer = self._source.choice(answers)
         result = await self._producer.send_in_transaction(message, lambda _: answer)
         if result.sent.status is SendStatus.SEND_OK:
             self._told(message, result.sent)
 
-    @staticmethod
-    def _decision(message: Message | MessageExt) -> TransactionState:
-        return TransactionState[message.properties["DECISION"]]
+    def _decision(self, message: Message | MessageExt) -> TransactionState:
+        """What is decided; LATER is not known before the second check, NEVER is never."""
+        wanted = message.properties["DECISION"]
+        return TransactionState[wanted] if wanted in TransactionState.__members__ else TransactionState.UNKNOWN
+
+    def _checked(self, message: MessageExt) -> TransactionState:
+        """What the broker is told that asks."""
+        name = message.body.split(b" ", 1)[0].decode()
+        self._checks[name] += 1
+        if message.properties["DECISION"] == "LATER" and self._checks[name] > 1:
+            return TransactionState.COMMIT
+        return self._decision(message)
 
 
 class PushNode(ClientNode):

@@ -12,6 +12,8 @@ from pathlib import Path
 from tests.simulation.threads import VirtualThreads
 from tests.support.power_cut import DiskRecorder
 
+USUALLY_USED = 0.25
+
 
 class Disk:
     """One host's disk below `folder`. `latency` is the range of a sync's seconds."""
@@ -19,6 +21,10 @@ class Disk:
     def __init__(self, folder: Path, source: random.Random) -> None:
         self.latency = self.usual_latency = source.choice(((0.0005, 0.005), (0.005, 0.05)))
         self.threads: VirtualThreads | None = None
+        self.used = USUALLY_USED
+        """How full it is, 0.0 to 1.0."""
+        self.was_scarce = False
+        """Whether files may have been deleted for the room."""
         self.in_next_sync: Callable[[], None] | None = None
         """Called once, in the middle of the next sync."""
         self._folder = folder
@@ -70,7 +76,7 @@ class Disk:
 
 
 BLOCKS = 4_000_000
-"""Of a simulated disk, at 4 KiB; a quarter is used."""
+"""Of a simulated disk, at 4 KiB."""
 
 
 @contextmanager
@@ -83,9 +89,10 @@ def in_place_of_real_ones(find: Callable[[str], Disk | None]) -> Iterator[None]:
             disk.sync(descriptor)
 
     def space(path: str) -> os.statvfs_result:
-        if find(path) is None:
+        disk = find(path)
+        if disk is None:
             return statvfs(path)
-        free = BLOCKS * 3 // 4
+        free = int(BLOCKS * (1.0 - disk.used))
         return os.statvfs_result((4096, 4096, BLOCKS, free, free, BLOCKS, free, free, 0, 255))
 
     fsync, fdatasync, statvfs = os.fsync, os.fdatasync, os.statvfs

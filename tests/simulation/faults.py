@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from tests.simulation.disk import USUALLY_USED
 from tests.simulation.nodes import BrokerNode, NameServerNode, Node
 from tests.simulation.observer import Observer
 from tests.simulation.world import World
@@ -185,6 +187,23 @@ def slow_disk(cluster: Cluster, source: random.Random) -> Callable[[], None] | N
     return end
 
 
+def scarce_disk(cluster: Cluster, source: random.Random) -> Callable[[], None] | None:
+    """A disk is so full that the oldest files of the log go. (Of a broker alone: a slave that lacks them needs a new store.)"""
+    counts = Counter(broker.broker_name for broker in cluster.brokers)
+    alone = [broker for broker in cluster.brokers if counts[broker.broker_name] == 1]
+    if not alone:
+        return None
+    broker = source.choice(alone)
+    broker.disk.used, broker.disk.was_scarce = 0.87, True
+    cluster.world.told("scarce-disk", host=broker.name)
+
+    def end() -> None:
+        cluster.world.told("disk-has-room", host=broker.name)
+        broker.disk.used = USUALLY_USED
+
+    return end
+
+
 def slow_network(cluster: Cluster, source: random.Random) -> Callable[[], None] | None:
     """Everything takes longer, and connections overtake each other by more."""
     network = cluster.world.network
@@ -223,6 +242,7 @@ FAULTS: dict[str, Begin] = {
     "isolation": isolate,
     "reset": reset,
     "slow disk": slow_disk,
+    "scarce disk": scarce_disk,
     "slow network": slow_network,
     "wrong clock": wrong_clock,
 }

@@ -14,10 +14,12 @@ from tests.simulation.world import World
 from twisted_mq.broker.machine import Machine
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.ordering.agent import OrderAgent
+from twisted_mq.broker.schedule import waiting_messages
 from twisted_mq.broker.service import BrokerService
 from twisted_mq.coordination.interfaces import ICoordinator
 from twisted_mq.namesrv.options import NamesrvOptions
 from twisted_mq.namesrv.service import NamesrvService
+from twisted_mq.storage.timer.timer_files import TimerFiles
 from twisted_mq.testing.virtual_network import VirtualHost
 
 NAMESRV_PORT = 9876
@@ -30,14 +32,28 @@ SMALL_STORE: dict[str, Any] = {
     "max_index_num": 256,
     "message_index_enable": False,
     "timer_wheel_enable": False,
+    "mapped_file_size_timer_log": 52 * 100,
     "revive_queue_num": 1,
     "file_reserved_time": 1_000_000,
     "default_topic_queue_nums": 2,
-    "clean_resource_interval": 60_000,
+    "clean_resource_interval": 5_000,
     "sync_broker_member_group_period": 5_000,
     "disk_max_used_space_ratio": 95,
 }
 """What keeps a broker's files small and a start short; no file grows old while time is virtual."""
+
+
+TIMER_SLOTS = 2 * 600
+"""Of a timer's wheel, a second each; the real one's 14 days are 11 MB at each start."""
+
+
+def small_timer(options: BrokerOptions) -> TimerFiles:
+    """In place of the timer's files."""
+    root, precision = options.store_path_root_dir, options.timer_precision_ms
+    return TimerFiles(root, precision, options.mapped_file_size_timer_log, TIMER_SLOTS)
+
+
+waiting_messages.timer_files = small_timer
 
 
 class Node:

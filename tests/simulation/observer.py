@@ -21,11 +21,15 @@ from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.layouts.message_id import decode_offset_message_id
 from twisted_mq.protocol.layouts.record_codec import decode_message
 from twisted_mq.protocol.messages.message import MessageExt
+from twisted_mq.protocol.names.system_topics import CHECK_MAX_TIME_TOPIC
 
 DELAY_SECONDS = {0: 0.0, 1: 1.0, 2: 5.0, 3: 10.0}
 PLAIN, ORDERED = "Plain", "Ordered"
 GROUPS = {"push": PLAIN, "lite": PLAIN, "orderly": ORDERED}
 """Consumer groups and the topics that they read."""
+NEVER_CONSUMED = ("ROLLBACK", "NEVER")
+GIVEN_UP_SECONDS = 10.0
+"""No transaction is given up sooner: a broker asks 15 times, and each second at most."""
 CLOCK_SECONDS = 0.01
 """A broker's clock counts milliseconds."""
 
@@ -42,7 +46,7 @@ class Sent:
     sent_at: float
     delay_level: int = 0
     transaction: str = ""
-    """COMMIT, ROLLBACK or nothing."""
+    """COMMIT, ROLLBACK, LATER (a commit, when it is asked for the second time), NEVER (decided), or nothing."""
     place: Place | None = None
     physical_offset: int = -1
     owed: bool = False
@@ -78,6 +82,8 @@ class Observer:
         self._ends_before: dict[tuple[str, str, int], int] = defaultdict(int)
         self._lossy: set[str] = set()
         self._replaced: dict[str, float] = defaultdict(float)
+        self._expired: dict[str, int] = defaultdict(int)
+        self._given_up: dict[str, int] = defaultdict(int)
         self._overwritten = Overwritten()
         self.to_be_emptied: set[str] = set()
         """Slaves whose log is no part of their master's, which neither of the two can notice."""
@@ -134,8 +140,8 @@ class Observer:
             self._bind(place, name)
             self._check_time(sent)
             self._note_repeat(group, place)
-        if sent.transaction == "ROLLBACK":
-            self._broken(f"{name} was rolled back, and {group} consumed it")
+        if sent.transaction in NEVER_CONSUMED:
+            self._broken(f"{name} is of a transaction to {sent.transaction}, and {group} consumed it")
         self.seen[group].add(name)
 
     def _note_repeat(self, group: str, place: Place) -> None:
@@ -162,12 +168,15 @@ class Observer:
 
     def _check_time(self, sent: Sent) -> None:
         waited = self._world.clock.now - sent.sent_at
-        if self.clocks_are_right and waited < DELAY_SECONDS[sent.delay_level] - CLOCK_SECONDS:
+        delay = DELAY_SECONDS[sent.delay_level] if sent.delay_level >= 0 else -sent.delay_level
+        if self.clocks_are_right and waited < delay - CLOCK_SECONDS:
             self._broken(f"{sent.name} was consumed after {waited:.3f} s, its delay level is {sent.delay_level}")
 
     def was_consumed_in_order(self, group: str, queue: MessageQueue, message: MessageExt, consumer: str) -> None:
         """As `was_consumed`, where each queue is consumed in order: none may be passed over."""
         key = (group, queue.broker_name, queue.queue_id)
+        if message.queue_offset > self._in_order[key]:
+            self._note_expired()
         if message.queue_offset > self._in_order[key]:
             self._broken(f"{group} was given {_place(queue, message)}, not {self._in_order[key]}")
         self._in_order[key] = max(self._in_order[key], message.queue_offset + 1)
@@ -255,9 +264,11 @@ class Observer:
         """Compare logs, and offsets with what they were. Raises Broken, as all that follows."""
         if self.broken:
             raise Broken(self.broken)
+        self._note_expired()
         for broker in self._brokers:
             if broker.is_running and not broker.is_slave:
                 self._look_at_offsets(broker)
+                self._look_at_given_up(broker)
         for master, slave in self._pairs():
             self._compare(master, slave)
 
@@ -277,6 +288,42 @@ class Observer:
                 if offset < lowest and self._may_not_go_back(key) and broker.broker_name not in self._lossy:
                     raise Broken(f"the offset of {place} went back from {before} to {offset}")
                 self._committed[place] = offset
+
+    def _note_expired(self) -> None:
+        """Nothing is expected of what brokers deleted, for the room on their disks."""
+        for broker in self._brokers:
+            if not broker.is_running or broker.is_slave:
+                continue
+            first = broker.store.min_physical_offset()
+            if first > self._expired[broker.name]:
+                if not broker.disk.was_scarce:
+                    self._broken(f"{broker.name} deleted what lies before {first}, and its disk had room all the time")
+                self._expired[broker.name] = first
+                for sent in self.sent.values():
+                    if sent.place is not None and sent.place[0] == broker.broker_name and sent.physical_offset < first:
+                        self._let_go(sent)
+                        sent.hidden = True
+            if first:
+                for group, topic in self._groups.items():
+                    for queue_id in broker.store.queue_ids(topic):
+                        key = (group, broker.broker_name, queue_id)
+                        self._in_order[key] = max(
+                            self._in_order[key], broker.store.min_offset_in_queue(topic, queue_id)
+                        )
+
+    def _look_at_given_up(self, broker: BrokerNode) -> None:
+        """Transactions that the broker asked about for the last time."""
+        end = broker.store.max_offset_in_queue(CHECK_MAX_TIME_TOPIC, 0)
+        if end == self._given_up[broker.name]:
+            return
+        self._given_up[broker.name] = end
+        for _, message in messages_of(broker, [CHECK_MAX_TIME_TOPIC]):
+            sent = self.sent[name_of(message)]
+            waited = self._world.clock.now - sent.sent_at
+            if self.clocks_are_right and waited < GIVEN_UP_SECONDS:
+                raise Broken(f"the transaction of {sent.name} was given up after {waited:.3f} s")
+            self._let_go(sent)
+            sent.hidden = True
 
     def _may_not_go_back(self, topic_and_group: str) -> bool:
         alone = self._members.get(topic_and_group.rpartition("@")[2], 1) == 1
@@ -318,7 +365,7 @@ class Observer:
         return self._not_seen() + [
             f"{sent.name} by its queue"
             for sent in self.sent.values()
-            if sent.owed and sent.transaction != "ROLLBACK" and sent.name not in there
+            if sent.owed and sent.transaction not in NEVER_CONSUMED and sent.name not in there
         ]
 
     def _not_seen(self) -> list[str]:
@@ -329,7 +376,7 @@ class Observer:
             if sent.owed
             and not sent.hidden
             and topic == sent.topic
-            and sent.transaction != "ROLLBACK"
+            and sent.transaction not in NEVER_CONSUMED
             and sent.name not in self.done[group]
         ]
 
@@ -346,10 +393,10 @@ class Observer:
             self._bind(place, name_of(message))
         for sent in self.sent.values():
             places = found.get(sent.name, [])
-            if sent.owed and sent.transaction != "ROLLBACK" and not places:
+            if sent.owed and sent.transaction not in NEVER_CONSUMED and not places:
                 raise Broken(f"{sent.name} was acknowledged, and is in no queue")
-            if sent.transaction == "ROLLBACK" and places:
-                raise Broken(f"{sent.name} was rolled back, and is in {places}")
+            if sent.transaction in NEVER_CONSUMED and places:
+                raise Broken(f"{sent.name} is of a transaction to {sent.transaction}, and is in {places}")
             if sent.owed and len(places) > 1 and not self.sends_are_repeated:
                 raise Broken(f"{sent.name} was sent once, and is in {places}")
 

@@ -11,7 +11,7 @@ from twisted.python import failure
 from tests.simulation.clients import ClientNode
 from tests.simulation.coordinator import CoordinatorNode
 from tests.simulation.nodes import Node
-from tests.simulation.ordered_observer import OrderedObserver
+from tests.simulation.ordered_observer import LATE_GROUP, OrderedObserver
 from tests.simulation.world import World
 from twisted_mq.client import ConsumeOrderlyContext, ConsumeOrderlyStatus, Message, SendResult
 from twisted_mq.client.core.errors import EXPECTED_ERRORS
@@ -56,10 +56,11 @@ class LineNode(ClientNode):
     observer: OrderedObserver
     is_quiet = False
 
-    def _told(self, sent: str, result: SendResult) -> None:
-        queue = result.queue
+    def _told(self, sent: str, result: SendResult, number: int = 0) -> None:
+        """Of a batch the message of that number."""
+        queue, message_id = result.queue, result.offset_msg_id.split(",")[number]
         self.observer.was_acknowledged(
-            sent, queue.broker_name, queue.topic, queue.queue_id, result.queue_offset, result.offset_msg_id
+            sent, queue.broker_name, queue.topic, queue.queue_id, result.queue_offset + number, message_id
         )
 
     def _gone(self) -> None:
@@ -143,6 +144,12 @@ class OrderedConsumingNode(OrderedClientNode):
 
 class OtherConsumingNode(OrderedConsumingNode):
     group = "billing"
+
+
+class LateConsumingNode(OrderedConsumingNode):
+    """Of a group that nobody knew before: it gets what is sent from then on, when all brokers count it."""
+
+    group = LATE_GROUP
 
 
 class OperatorNode(Node):

@@ -41,6 +41,10 @@ APACHES_GROUP = "orderly"
 """The consumer group of Apache's clients, which read that topic alone."""
 
 
+LATE_GROUP = "late"
+"""A consumer group that joins in the middle: it gets what is sent once all brokers count it."""
+
+
 def reads(group: str, topic: str) -> bool:
     """Whether a consumer group subscribes to an ordered topic."""
     return topic == WHOLE or group != APACHES_GROUP
@@ -65,6 +69,8 @@ class OrderedObserver(Observer):
         self._units = [(one, unit) for one in topics for unit in one.units]
         self.at_next_send: Callable[[], None] | None = None
         """Called once, when the next message is on its way."""
+        self.late_since = float("inf")
+        """When the late group counted everywhere."""
         self._lines: dict[str, list[Sent]] = defaultdict(list)
         self._began_with: dict[str, int] = defaultdict(int)
         """Where a broker's log ended when it was started last."""
@@ -104,7 +110,7 @@ class OrderedObserver(Observer):
         super().was_acknowledged(name, broker, topic, queue_id, offset, message_id)
         line, number = _place_in_line(name)
         for group, seen in self.seen.items():
-            if self._highest[group, line] > number and name not in seen:
+            if self._highest[group, line] > number and name not in seen and self._expects(group, self.sent[name]):
                 self._broken(f"{name} was acknowledged, and {group} has passed it over")
 
     def was_consumed_in_order(self, group: str, queue: MessageQueue, message: MessageExt, consumer: str) -> None:
@@ -120,7 +126,7 @@ class OrderedObserver(Observer):
         if number < highest:
             self._broken(f"{group} was given {name} behind {line}/{highest}")
         for passed in self._lines[line][highest : number - 1]:
-            if passed.owed and passed.name not in self.seen[group]:
+            if passed.owed and passed.name not in self.seen[group] and self._expects(group, passed):
                 self._broken(f"{group} was given {name}, and has not seen {passed.name}, which was acknowledged")
         mark, place = (
             OrderMark.decode(message.properties.get(PROPERTY_ORDERED, "")),
@@ -131,6 +137,10 @@ class OrderedObserver(Observer):
         if now < before or now[1] < before[1]:
             self._broken(f"{group} was given {name} of epoch and leader {now}, behind {before}")
         self._marks[place] = now
+
+    def _expects(self, group: str, sent: Sent) -> bool:
+        """Whether a group has to get it."""
+        return group != LATE_GROUP or sent.sent_at >= self.late_since
 
     def _check_held(self, group: str, name: str, physical_offset: int) -> None:
         """Nothing is handed out that the slave lacks, but what a master had when it started."""
@@ -242,7 +252,7 @@ class OrderedObserver(Observer):
             f"{sent.name} by {group}"
             for sent in self.sent.values()
             for group, done in self.done.items()
-            if sent.owed and reads(group, sent.topic) and sent.name not in done
+            if sent.owed and reads(group, sent.topic) and sent.name not in done and self._expects(group, sent)
         ]
         return [*not_done, *(f"an answer to {name}" for name in self._unanswered), *self._not_settled()]
 

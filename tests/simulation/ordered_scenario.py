@@ -10,6 +10,7 @@ from tests.simulation.clients import ClientNode
 from tests.simulation.coordinator import CoordinatorNode
 from tests.simulation.nodes import BrokerNode, NameServerNode, Node
 from tests.simulation.ordered_clients import (
+    LateConsumingNode,
     LineNode,
     OperatorNode,
     OrderedClientNode,
@@ -18,7 +19,7 @@ from tests.simulation.ordered_clients import (
     OtherConsumingNode,
 )
 from tests.simulation.ordered_faults import ORDERED_FAULTS
-from tests.simulation.ordered_observer import WHOLE, OrderedObserver, reads
+from tests.simulation.ordered_observer import LATE_GROUP, WHOLE, OrderedObserver, reads
 from tests.simulation.scenario import Scenario, has_given_up
 from tests.simulation.together_clients import TogetherConsumingNode, TogetherProducingNode
 from tests.simulation.world import Broken
@@ -84,6 +85,8 @@ class OrderedScenario(Scenario):
         for kind in (OrderedProducingNode, OrderedConsumingNode, OtherConsumingNode):
             if source.random() < 0.5:
                 kinds.append(kind)
+        if source.random() < 0.4:
+            kinds.append(LateConsumingNode)
         if any(topic.together for topic in self.topics) and source.random() < 0.6:
             kinds += [TogetherProducingNode, TogetherConsumingNode]
             kinds += source.choice(((), (TogetherProducingNode,), (TogetherConsumingNode,)))
@@ -112,9 +115,9 @@ class OrderedScenario(Scenario):
         self._until(lambda: not list(self.observer._not_settled()))
         producers = [client for client in self.clients if isinstance(client, LineNode)]
         for client in self.clients:
-            if client not in producers:
+            if client not in producers and client.group != LATE_GROUP:
                 client.start()
-        self._until(self._consumers_count)
+        self._until(lambda: self._consumers_count({client.group for client in self.clients} - {"", LATE_GROUP}))
         for producer in producers:
             producer.start()
 
@@ -125,14 +128,27 @@ class OrderedScenario(Scenario):
                 raise Broken(f"not ready after {BEGIN_SECONDS:g} s: {', '.join(self.observer._not_settled())}")
             self._pass(1.0)
 
-    def _consumers_count(self) -> bool:
+    def _consumers_count(self, groups: set[str]) -> bool:
         tree = self.coordinator.ensemble.tree
-        groups = sorted({client.group for client in self.clients if client.group})
         return all(
-            tree.children(consumers_path(topic.topic, unit)) == [one for one in groups if reads(one, topic.topic)]
+            set(tree.children(consumers_path(topic.topic, unit))) >= {one for one in groups if reads(one, topic.topic)}
             for topic in self.topics
             for unit in topic.units
         )
+
+    def _begin(self, kind: str) -> None:
+        """The late group comes with one of the faults."""
+        late = [one for one in self.clients if one.group == LATE_GROUP and not one.is_running and not one.has_begun]
+        if late and self.random.random() < 0.3:
+            late[0].start()
+        super()._begin(kind)
+
+    def _look(self) -> None:
+        super()._look()
+        observer = self.observer
+        if observer.late_since > self.world.clock.now and self._consumers_count({LATE_GROUP}):
+            observer.late_since = self.world.clock.now
+            self.world.told("late-group-counts")
 
     def _make_topics(self, broker: BrokerNode) -> None:
         """As `mq order create` does at masters."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import logging
 import multiprocessing
 import os
@@ -10,10 +11,12 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 import attrs
 from twisted.logger import globalLogBeginner
 
+from tests.simulation.account import Account, Line, report
 from tests.simulation.simulate import Outcome, simulate
 
 SEEDS_A_SUM = 1000
@@ -33,6 +36,7 @@ class Totals:
     lost: int = 0
     faults: Counter[str] = attrs.field(factory=Counter)
     broken: list[Outcome] = attrs.field(factory=list)
+    reached: set[Line] = attrs.field(factory=set)
 
     def add(self, outcome: Outcome) -> None:
         self.seeds += 1
@@ -41,6 +45,7 @@ class Totals:
         self.consumed += outcome.consumed
         self.lost += outcome.lost
         self.faults.update(outcome.faults)
+        self.reached.update(outcome.reached)
         if outcome.broken:
             self.broken.append(outcome)
 
@@ -52,17 +57,22 @@ class Totals:
         yield f"{len(self.broken)} seeds broke a promise"
 
 
-def outcomes(seeds: Iterable[int], processes: int) -> Iterator[Outcome]:
+def outcomes(seeds: Iterable[int], processes: int, *, account: bool = False) -> Iterator[Outcome]:
     """The outcomes, in the order of the seeds; histories only of those that broke a promise."""
+    one = functools.partial(_brief, account=account)
     if processes == 1:
-        yield from map(_brief, seeds)
+        yield from map(one, seeds)
         return
     with multiprocessing.get_context("fork").Pool(processes, initializer=_quiet) as pool:
-        yield from pool.imap(_brief, seeds, chunksize=4)
+        yield from pool.imap(one, seeds, chunksize=4)
 
 
-def _brief(seed: int) -> Outcome:
-    outcome = simulate(seed)
+_account = functools.cache(Account)
+"""The one of this process."""
+
+
+def _brief(seed: int, account: bool = False) -> Outcome:
+    outcome = simulate(seed, account=_account() if account else None)
     return outcome if outcome.broken else attrs.evolve(outcome, history=[])
 
 
@@ -87,6 +97,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--step", type=int, default=1, help="3 from 3 on: only worlds with ordered groups")
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--account", metavar="FILE", help="write there which lines of the services no seed reached")
     parser.add_argument("--until-broken", action="store_true", help="stop at the first seed that breaks a promise")
     options = parser.parse_args(arguments)
     _quiet()
@@ -95,12 +106,12 @@ def main(arguments: list[str]) -> int:
         show(outcome, len(outcome.history))
         return bool(outcome.broken)
     seeds = range(options.first, options.first + options.count, options.step)
-    return _many(seeds, options.processes, options.until_broken)
+    return _many(seeds, options.processes, options.until_broken, options.account)
 
 
-def _many(seeds: range, processes: int, until_broken: bool) -> int:
+def _many(seeds: range, processes: int, until_broken: bool, account: str | None) -> int:
     totals, began, told = Totals(), time.monotonic(), 0.0
-    for outcome in outcomes(seeds, processes):
+    for outcome in outcomes(seeds, processes, account=account is not None):
         totals.add(outcome)
         if outcome.broken:
             show(outcome)
@@ -112,6 +123,10 @@ def _many(seeds: range, processes: int, until_broken: bool) -> int:
         if totals.seeds % SEEDS_A_SUM == 0 and totals.seeds < len(seeds):
             print("\n".join(totals.lines()), flush=True)
     print("\n".join(totals.lines()))
+    if account is not None:
+        *_, sum_of_all = lines = list(report(totals.reached))
+        Path(account).write_text("\n".join(lines) + "\n")
+        print(f"{sum_of_all}; {account} names the others")
     return bool(totals.broken)
 
 

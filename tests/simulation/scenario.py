@@ -23,6 +23,9 @@ CALM_SECONDS = 240.0
 
 SHORTEST_SECONDS = 0.001
 
+QUICK_CHECKS = {"transaction_check_interval": 1_000, "transaction_time_out": 1_500}
+"""With these a transaction that stays undecided is given up within a world's time."""
+
 
 class Scenario:
     """Made from a world; `run` raises Broken."""
@@ -38,6 +41,7 @@ class Scenario:
 
     def _build(self) -> None:
         world, source = self.world, self.random
+        self.timed = source.random() < 0.5
         self.name_servers = [NameServerNode(world, f"10.0.0.{n + 1}") for n in range(source.choice((1, 1, 2)))]
         self.brokers = [
             broker for group in range(source.choice((1, 1, 2))) for broker in self._group(group, source.random() < 0.7)
@@ -50,6 +54,7 @@ class Scenario:
         ]
         for client in self.clients:
             client.brokers = {one.name: one.broker_name for one in self.brokers}
+            client.timed = self.timed
 
     @property
     def nodes(self) -> list[Node]:
@@ -74,6 +79,9 @@ class Scenario:
         }
         if role == "SYNC_MASTER":
             common["in_sync_replicas"] = 2
+        common |= source.choice(({}, QUICK_CHECKS))
+        common["timer_wheel_enable"] = self.timed
+        common["mapped_file_size_commit_log"] = source.choice((64 << 10, 8 << 10))
         master = BrokerNode(self.world, f"10.0.{number + 1}.1", broker_role=role, **common)
         if not with_slave:
             return [master]
@@ -92,9 +100,9 @@ class Scenario:
     def run(self) -> None:
         source = self.random
         self._start()
-        end = self.world.seconds + source.uniform(40.0, 130.0)
+        end = self.world.seconds + source.uniform(20.0, 70.0)
         kinds = source.sample(sorted(self.faults_by_name), k=min(len(self.faults_by_name), source.choice((1, 2, 3, 5))))
-        pause = source.choice((5.0, 15.0, 40.0))
+        pause = source.choice((1.5, 5.0, 12.0))
         while self.world.seconds < end:
             self._pass(source.uniform(0.0, 2 * pause))
             self._begin(source.choice(kinds))
@@ -179,10 +187,10 @@ class Scenario:
             self.restart(node)
         self._calm_down()
         self.world.told("calm")
-        self._pass(10.0)
+        self._pass(6.0)
         self._be_quiet()
         waited = 0.0
-        while (missing := self.observer.missing()) or waited < 15.0:
+        while (missing := self.observer.missing()) or waited < 10.0:
             if waited > CALM_SECONDS:
                 raise Broken(f"not delivered {CALM_SECONDS:g} s after the last fault: {', '.join(missing[:5])}")
             self._pass(5.0)

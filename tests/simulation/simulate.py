@@ -12,6 +12,7 @@ from collections import Counter
 import attrs
 from twisted.logger import LogEvent, globalLogPublisher
 
+from tests.simulation.account import Account, Line
 from tests.simulation.ordered_scenario import OrderedScenario
 from tests.simulation.scenario import Scenario
 from tests.simulation.world import Broken, World
@@ -33,6 +34,8 @@ class Outcome:
     lost: int
     faults: Counter[str]
     history: list[str]
+    reached: list[Line] = attrs.field(factory=list)
+    """Lines of the services that this process had not reached before, where an account is kept."""
 
 
 class _Failures(logging.Handler):
@@ -71,8 +74,19 @@ def _keep_what_is_loaded() -> None:
     gc.freeze()
 
 
-def simulate(seed: int, log_level: int = logging.ERROR) -> Outcome:
-    """Run one seed; what services log from this level on is in the history, and changes nothing."""
+def simulate(seed: int, log_level: int = logging.ERROR, account: Account | None = None) -> Outcome:
+    """Run one seed; what services log from this level on is in the history, and changes nothing. Nor does the account."""
+    if account is None:
+        return _simulate(seed, log_level)
+    account.start()
+    try:
+        outcome = _simulate(seed, log_level)
+    finally:
+        reached = account.stop()
+    return attrs.evolve(outcome, reached=reached)
+
+
+def _simulate(seed: int, log_level: int) -> Outcome:
     _keep_what_is_loaded()
     gc.disable()  # when garbage goes must not depend on anything else
     broken = ""

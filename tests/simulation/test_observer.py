@@ -35,7 +35,12 @@ def broker(**more: Any) -> Any:
     """One that runs, of which the observer sees offsets and ends."""
     offsets = SimpleNamespace(offsets={"Plain@push": {0: 7}})
     controller = SimpleNamespace(offsets=offsets, ha=SimpleNamespace(accept=SimpleNamespace(connections=[])))
-    store = SimpleNamespace(max_physical_offset=lambda: 1000, flushed_offset=lambda: 400)
+    store = SimpleNamespace(
+        max_physical_offset=lambda: 1000,
+        min_physical_offset=lambda: 0,
+        flushed_offset=lambda: 400,
+        max_offset_in_queue=lambda topic, queue_id: 0,
+    )
     fields = {"name": "a-0", "broker_name": "a", "is_running": True, "is_slave": False, "is_sync_master": False}
     return SimpleNamespace(
         **fields | {"is_sync_flush": False, "store": store, "service": SimpleNamespace(controller=controller)} | more

@@ -7,6 +7,7 @@ host's, as those of a system's threads do.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -31,9 +32,12 @@ class VirtualThread:
         self._alive = True
         self._ended = VirtualEvent(owner)
         self._timer: Any = None
+        self._trace = sys.gettrace()
         self._greenlet = greenlet(self._run)
 
     def _run(self) -> None:
+        if self._trace is not None:
+            sys.settrace(self._trace)  # a greenlet begins without
         try:
             if not self.killed:
                 self._run_it()

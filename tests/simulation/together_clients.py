@@ -13,6 +13,7 @@ from tests.simulation.ordered_clients import LineNode
 from tests.simulation.ordered_observer import APACHES_GROUP, WHOLE
 from twisted_mq.client import ClientOptions, ConsumeFromWhere, ConsumerOptions, Message, Producer, SendStatus
 from twisted_mq.client.core.errors import EXPECTED_ERRORS
+from twisted_mq.client.producing.producer import select_by_hash
 
 KEYS = 3
 
@@ -39,26 +40,40 @@ class TogetherProducingNode(TogetherNode, LineNode):
             self._run(self._send_all(f"key-{number}"))
 
     async def _send_all(self, key: str) -> None:
-        for number in itertools.count(1):
+        made = itertools.count(1)
+        while True:
             await self._rest(1.0, 8.0)
             if self.is_quiet:
                 return
-            sent = self.observer.sends_in_order(f"{self.name}.{self._lives}/{WHOLE}/{key}", WHOLE, number)
-            message = Message(WHOLE, f"{sent} ".encode().ljust(self._source.randrange(30, 400), b"."))
-            self.world.told("send", message=sent)
-            while not await self._is_taken(message, sent, key):
+            names = [self._next(key, next(made)) for _ in range(self._source.choice((1, 1, 1, 3)))]
+            messages = [self._message(name) for name in names]
+            while not await self._are_taken(messages, names, key):
                 await self._rest(0.1, 2.0)
 
-    async def _is_taken(self, message: Message, sent: str, key: str) -> bool:
+    def _next(self, key: str, number: int) -> str:
+        sent = self.observer.sends_in_order(f"{self.name}.{self._lives}/{WHOLE}/{key}", WHOLE, number)
+        self.world.told("send", message=sent)
+        return sent
+
+    def _message(self, name: str) -> Message:
+        return Message(WHOLE, f"{name} ".encode().ljust(self._source.randrange(30, 400), b"."))
+
+    async def _are_taken(self, messages: list[Message], names: list[str], key: str) -> bool:
+        """Several go as one batch, to the queue of their key."""
         try:
-            result = await self._producer.send_by_key(message, key)
+            if len(messages) == 1:
+                result = await self._producer.send_by_key(messages[0], key)
+            else:
+                queues = await self._producer.publish_queues(WHOLE)
+                result = await self._producer.send_batch(messages, select_by_hash(queues, messages[0], key))
         except EXPECTED_ERRORS as error:
-            self.world.told("not-taken", message=sent, error=type(error).__name__)
+            self.world.told("not-taken", message=names[0], error=type(error).__name__)
             return False
         if result.status is not SendStatus.SEND_OK:
-            self.world.told("not-taken", message=sent, status=result.status.name)
+            self.world.told("not-taken", message=names[0], status=result.status.name)
             return False
-        self._told(sent, result)
+        for number, name in enumerate(names):
+            self._told(name, result, number)
         return True
 
 
