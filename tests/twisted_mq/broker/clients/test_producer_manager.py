@@ -12,6 +12,7 @@ from twisted_mq.broker.clients.producer_manager import ClientChannelInfo, Produc
 @attrs.define(eq=False)
 class Line:
     takes_requests: bool = True
+    connected_now: bool = True
 
 
 def client(channel: Any, client_id: str, at_ms: int = 0) -> ClientChannelInfo:
