@@ -220,7 +220,7 @@ class ConsoleApp:
         if not hmac.compare_digest(self._login_key.encode(), given.get("form_key", "").encode()):
             return self._login_form(request, "That page was old. Please try again.")
         try:
-            session = await self._begun(given)
+            session = await self._begun(given, request.getClientAddress().host)
         except Refused as refused:
             return self._login_form(request, str(refused))
         except FAILURES as error:
@@ -228,11 +228,11 @@ class ConsoleApp:
         self._set_cookie(request, session.key)
         return _see_other(request, "/")
 
-    async def _begun(self, given: Mapping[str, str]) -> Session:
+    async def _begun(self, given: Mapping[str, str], host: str) -> Session:
         if not self._settings.accounts:
-            return await self._login.by_token(given.get("token", ""))
+            return await self._login.by_token(given.get("token", ""), host)
         access_key, secret_key = given.get("access_key", "").strip(), given.get("secret_key", "").strip()
-        return await self._login.by_account(access_key, secret_key, read_only="read_only" in given)
+        return await self._login.by_account(access_key, secret_key, host, read_only="read_only" in given)
 
     async def _log_out(self, request: Request) -> bytes:
         session = self._session(request)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from twisted_mq.admin.calls import Admin, select_address
@@ -36,34 +37,34 @@ class Login:
         self._attempts = attempts
         self._make_admin = make_admin
 
-    async def by_token(self, given: str) -> Session:
-        """Raises Refused."""
-        self._check_attempts()
+    async def by_token(self, given: str, host: str) -> Session:
+        """Let in whoever has the token, however often others failed: it cannot be guessed. Raises Refused."""
         if self._settings.accounts or not self._token.take(given):
-            self._attempts.failed()
+            self._check_attempts(host)
+            self._attempts.failed(host)
             raise Refused("That is not the token. Each counts once: take the last one that the console printed.")
         admin = self._make_admin(self._settings.client_options.credentials)
         return self._sessions.begin("token", self._role(Role.OPERATOR), admin)
 
-    async def by_account(self, access_key: str, secret_key: str, *, read_only: bool) -> Session:
+    async def by_account(self, access_key: str, secret_key: str, host: str, *, read_only: bool) -> Session:
         """Raises Refused, and what requests raise."""
-        self._check_attempts()
+        self._check_attempts(host)
         if not self._settings.accounts or not access_key or not secret_key:
-            self._attempts.failed()
+            self._attempts.failed(host)
             raise Refused("Give the access key and the secret key of an account of this cluster.")
         admin = self._make_admin(Credentials(access_key, secret_key))
         try:
             role = await self._role_of(admin)
         except BaseException:
-            self._attempts.failed()
+            self._attempts.failed(host)
             admin.client.close()
             raise
         return self._sessions.begin(access_key, Role.READER if read_only else self._role(role), admin)
 
-    def _check_attempts(self) -> None:
-        wait_seconds = self._attempts.wait_seconds()
+    def _check_attempts(self, host: str) -> None:
+        wait_seconds = self._attempts.wait_seconds(host)
         if wait_seconds:
-            raise Refused(f"Too many attempts failed. Try again in {wait_seconds:.0f} seconds.")
+            raise Refused(f"Too many attempts from {host} failed. Try again in {math.ceil(wait_seconds)} s.")
 
     def _role(self, wanted: Role) -> Role:
         return Role.READER if self._settings.read_only else wanted

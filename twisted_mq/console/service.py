@@ -13,7 +13,6 @@ from twisted.internet.task import deferLater
 from twisted.web.http import Request
 from twisted.web.resource import IResource
 from twisted.web.server import Request as PageRequest
-from twisted.web.server import Site
 
 from twisted_mq.admin.calls import Admin
 from twisted_mq.client.core.client_options import ClientOptions
@@ -27,10 +26,13 @@ from twisted_mq.extras import require
 from twisted_mq.protocol.wire.signature import Credentials
 from twisted_mq.remoting.client import Connect, RemotingClient, tcp_endpoint
 from twisted_mq.remoting.listen import bind, listen
+from twisted_mq.web_bounds import BoundedSite
 
 IDLE_SECONDS = 60.0
 MOST_FORM_BYTES = 1024 * 1024
 """What a form may have; a longer one is cut off with its connection."""
+FORM_SECONDS = 60.0
+"""In which a form must be there as a whole."""
 
 
 def _encrypted(options: ClientOptions, reactor: interfaces.IReactorTime) -> Connect | None:
@@ -52,10 +54,11 @@ class ConsoleRequest(PageRequest):
         super().gotLength(length)
 
 
-class ConsoleSite(Site):
+class ConsoleSite(BoundedSite):
     """Writes no log of requests: their addresses have names and ids of messages."""
 
     requestFactory = ConsoleRequest
+    request_seconds = FORM_SECONDS
     displayTracebacks = False
 
     def getResourceFor(self, request: PageRequest) -> IResource:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import enum
 import hmac
 import secrets
-from collections import deque
 from collections.abc import Callable
 
 import attrs
@@ -17,8 +16,11 @@ LONGEST_SECONDS = 12 * 3600.0
 MOST_SESSIONS = 32
 """Past that the one that did nothing for the longest time ends."""
 
-MOST_FAILURES = 10
-FAILURE_SECONDS = 60.0
+FREE_FAILURES = 3
+LONGEST_WAIT_SECONDS = 60.0
+FORGOTTEN_SECONDS = 3600.0
+"""After so long without a failure a host begins anew."""
+MOST_HOSTS = 1000
 
 Secret = Callable[[], str]
 
@@ -133,18 +135,36 @@ class OneTimeToken:
         return True
 
 
+@attrs.define
+class _Failures:
+    count: int = 0
+    last: float = 0.0
+
+
 class Attempts:
-    """Few attempts to come in may fail in a minute, whoever makes them."""
+    """How long each host waits after attempts that failed: nothing after the first ones, then twice as long each time.
+
+    Who fails keeps nobody else out.
+    """
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
-        self._failures: deque[float] = deque(maxlen=MOST_FAILURES)
+        self._hosts: dict[str, _Failures] = {}
 
-    def failed(self) -> None:
-        self._failures.append(self._now())
+    def failed(self, host: str) -> None:
+        """Count a failure; of too many hosts the one whose last failure is the oldest is forgotten."""
+        failures = self._hosts.pop(host, None) or _Failures()
+        if self._now() - failures.last > FORGOTTEN_SECONDS:
+            failures.count = 0
+        failures.count, failures.last = failures.count + 1, self._now()
+        while len(self._hosts) >= MOST_HOSTS:
+            del self._hosts[next(iter(self._hosts))]
+        self._hosts[host] = failures
 
-    def wait_seconds(self) -> float:
-        """How long nobody may try; 0 where one may."""
-        if len(self._failures) < MOST_FAILURES:
+    def wait_seconds(self, host: str) -> float:
+        """Return how long a host may not try; 0 where it may."""
+        failures = self._hosts.get(host)
+        if failures is None or failures.count < FREE_FAILURES:
             return 0.0
-        return max(0.0, self._failures[0] + FAILURE_SECONDS - self._now())
+        delay = min(LONGEST_WAIT_SECONDS, 2.0 ** min(failures.count - FREE_FAILURES, 10))
+        return max(0.0, failures.last + delay - self._now())

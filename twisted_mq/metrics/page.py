@@ -12,13 +12,13 @@ from twisted.internet import defer, interfaces
 from twisted.python import failure
 from twisted.web.http import INTERNAL_SERVER_ERROR, OK, SERVICE_UNAVAILABLE, Request
 from twisted.web.resource import Resource
-from twisted.web.server import NOT_DONE_YET, Site
+from twisted.web.server import NOT_DONE_YET
 
 from twisted_mq.logs import Logger
+from twisted_mq.web_bounds import BoundedSite
 
 IDLE_SECONDS = 30.0
 """How long a connection may say nothing."""
-MAX_CONNECTIONS = 64
 
 Text = Callable[[], defer.Deferred[bytes]]
 Complaints = Callable[[], list[str]]
@@ -76,8 +76,8 @@ class StatePage(Resource):
         return json.dumps({"ok": not wrong, "wrong": wrong}).encode() + b"\n"
 
 
-class MetricsSite(Site):
-    """All pages. Past MAX_CONNECTIONS connections are refused."""
+class MetricsSite(BoundedSite):
+    """All pages."""
 
     def __init__(
         self, text: Text, unhealthy: Complaints, not_ready: Complaints, reactor: interfaces.IReactorTime
@@ -88,21 +88,6 @@ class MetricsSite(Site):
             root.putChild(path, page)
         super().__init__(root, timeout=IDLE_SECONDS, reactor=reactor)
         self.noisy = False
-        self._open = 0
-
-    def buildProtocol(self, addr: interfaces.IAddress) -> interfaces.IProtocol | None:  # type: ignore[override]
-        if self._open >= MAX_CONNECTIONS:
-            return None
-        channel = super().buildProtocol(addr)
-        self._open += 1
-        lost = channel.connectionLost
-
-        def connection_lost(reason: failure.Failure) -> None:
-            self._open -= 1
-            lost(reason)
-
-        channel.connectionLost = connection_lost
-        return channel  # type: ignore[no-any-return]
 
     def log(self, request: Request) -> None:
         """Scrapes are not logged."""

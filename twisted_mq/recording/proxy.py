@@ -11,6 +11,7 @@ from typing import Any
 from typing import Protocol as Typed
 
 from twisted.internet import interfaces
+from twisted.internet.defer import Deferred
 from twisted.internet.endpoints import HostnameEndpoint, connectProtocol
 from twisted.internet.protocol import Protocol, ServerFactory, connectionDone
 from twisted.python.failure import Failure
@@ -19,6 +20,9 @@ from twisted_mq.logs import Logger
 from twisted_mq.protocol.wire.cutting import FrameCutter
 
 log = Logger()
+
+MOST_CONNECTIONS = 1000
+"""Of clients at one proxy: each may hold a frame of 16 MiB in either direction."""
 
 
 class Rewrite(Typed):
@@ -48,6 +52,11 @@ class Side(Protocol):
         self._early: list[bytes] = []
         self._lost = False
         self.connection = b""
+        self.ended: Deferred[None] = Deferred()
+
+    def connectionMade(self) -> None:
+        """Read nothing before the other side is there."""
+        self.transport.pauseProducing()
 
     def joined(self, other: Side, connection: bytes) -> None:
         """The other side is there: it gets what came so far, and each waits for the other's slow peer."""
@@ -59,6 +68,7 @@ class Side(Protocol):
         early, self._early = self._early, []
         for data in early:
             self.dataReceived(data)
+        self.transport.resumeProducing()
 
     def dataReceived(self, data: bytes) -> None:
         if self.other is None:
@@ -89,6 +99,7 @@ class Side(Protocol):
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         self._lost = True
+        self.ended.callback(None)
         if self.other is not None:
             self.other.transport.unregisterProducer()
             self.other.transport.loseConnection()
@@ -110,10 +121,16 @@ class ProxyFactory(ServerFactory):
         self._server = server
         self._record = record
         self._rewrite = rewrite
+        self._open = 0
 
-    def buildProtocol(self, addr: interfaces.IAddress | None) -> Side:
+    def buildProtocol(self, addr: interfaces.IAddress | None) -> Side | None:
+        if self._open >= MOST_CONNECTIONS:
+            log.warn("connection refused, {n} are open: peer={peer}", n=self._open, peer=addr)
+            return None
+        self._open += 1
         rewrite = self._rewrite()
         client = Side(True, self._record, rewrite)
+        client.ended.addCallback(self._ended)
         name = f"{getattr(addr, 'host', '')}:{getattr(addr, 'port', 0)}>{self._server[0]}:{self._server[1]}".encode()
         server = Side(False, self._record, rewrite)
 
@@ -128,3 +145,6 @@ class ProxyFactory(ServerFactory):
         connecting = connectProtocol(HostnameEndpoint(self._reactor, *self._server), server)
         connecting.addCallbacks(join, refused)
         return client
+
+    def _ended(self, _: None) -> None:
+        self._open -= 1

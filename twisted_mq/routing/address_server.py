@@ -86,14 +86,24 @@ class _Endpoints:
 
 
 class _Page(protocol.Protocol):
-    """Collects a body, its first MAX_BYTES."""
+    """Collects a body, its first MAX_BYTES; behind these, or where `ended` is cancelled, the connection is cut."""
 
     def __init__(self) -> None:
-        self._body = b""
-        self.ended: defer.Deferred[bytes] = defer.Deferred()
+        self._body = bytearray()
+        self.ended: defer.Deferred[bytes] = defer.Deferred(lambda _: self._cut())
 
     def dataReceived(self, data: bytes) -> None:
-        self._body = (self._body + data)[:MAX_BYTES]
+        self._body += data[: MAX_BYTES - len(self._body)]
+        if len(self._body) == MAX_BYTES:
+            self._end()
+            self._cut()
 
     def connectionLost(self, reason: failure.Failure = protocol.connectionDone) -> None:
-        self.ended.callback(self._body)
+        self._end()
+
+    def _end(self) -> None:
+        if not self.ended.called:
+            self.ended.callback(bytes(self._body))
+
+    def _cut(self) -> None:
+        interfaces.IPushProducer(self.transport).stopProducing()

@@ -5,10 +5,10 @@ from typing import Any
 
 from twisted_mq.admin.calls import Admin
 from twisted_mq.console.sessions import (
-    FAILURE_SECONDS,
+    FORGOTTEN_SECONDS,
     IDLE_SECONDS,
     LONGEST_SECONDS,
-    MOST_FAILURES,
+    MOST_HOSTS,
     MOST_SESSIONS,
     Attempts,
     OneTimeToken,
@@ -91,13 +91,26 @@ def test_a_token_counts_once():
     assert announced == ["token-0", "token-1"]
 
 
-def test_attempts_are_open_again_a_minute_after_the_first_of_the_last_ten():
+def test_each_failure_past_the_free_ones_doubles_the_wait_of_its_host():
     clock = Clock()
     attempts = Attempts(clock)
-    for _ in range(MOST_FAILURES):
-        assert attempts.wait_seconds() == 0.0
-        attempts.failed()
-        clock.now += 1
-    assert attempts.wait_seconds() == FAILURE_SECONDS - MOST_FAILURES
-    clock.now += FAILURE_SECONDS
-    assert attempts.wait_seconds() == 0.0
+    waits = []
+    for _ in range(12):
+        attempts.failed("a")
+        waits.append(attempts.wait_seconds("a"))
+        clock.now += waits[-1]
+        assert attempts.wait_seconds("a") == 0.0
+    assert waits == [0, 0, 1, 2, 4, 8, 16, 32, 60, 60, 60, 60]
+    assert attempts.wait_seconds("b") == 0.0
+    clock.now += FORGOTTEN_SECONDS + 1
+    attempts.failed("a")
+    assert attempts.wait_seconds("a") == 0.0
+
+
+def test_many_hosts_that_fail_push_out_the_one_that_failed_first():
+    clock = Clock()
+    attempts = Attempts(clock)
+    for host in ["first"] * 5 + ["second"] * 5 + [str(number) for number in range(MOST_HOSTS - 1)]:
+        attempts.failed(host)
+    assert attempts.wait_seconds("first") == 0.0
+    assert attempts.wait_seconds("second") == 4.0

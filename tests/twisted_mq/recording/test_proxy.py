@@ -13,7 +13,7 @@ from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.framing import FrameDecoder, encode_frame
 from twisted_mq.recording.advertised import Advertised, RouteRewrite
-from twisted_mq.recording.proxy import ProxyFactory, Side
+from twisted_mq.recording.proxy import MOST_CONNECTIONS, ProxyFactory, Side
 
 SERVER = ("10.0.0.1", 9876)
 NAME = b"10.0.0.7:40000>10.0.0.1:9876"
@@ -83,6 +83,22 @@ class ProxyTests(SynchronousTestCase):
         self.assertEqual(server.transport.value(), b"\x16\x03\x01 hello of TLS and more")
         self.assertEqual(self.kept, [])
 
+    def test_nothing_is_read_before_the_other_side_is_there(self) -> None:
+        client, server = self.pair()
+        states = [client.transport.producerState]
+        server.joined(client, NAME)
+        client.joined(server, NAME)
+        self.assertEqual([*states, client.transport.producerState], ["paused", "producing"])
+
+    def test_clients_past_the_bound_are_refused_until_one_leaves(self) -> None:
+        factory = ProxyFactory(MemoryReactorClock(), ("127.0.0.1", 9876), self.keep, lambda: unchanged)
+        address = IPv4Address("TCP", "10.0.0.7", 40000)
+        clients = [factory.buildProtocol(address) for _ in range(MOST_CONNECTIONS)]
+        self.assertIsNone(factory.buildProtocol(address))
+        assert clients[0] is not None
+        clients[0].connectionLost()
+        self.assertIsNotNone(factory.buildProtocol(address))
+
     def test_each_end_ends_the_other(self) -> None:
         for which in (0, 1):
             sides = self.joined()
@@ -105,6 +121,7 @@ class ProxyTests(SynchronousTestCase):
         reactor = MemoryReactorClock()
         factory = ProxyFactory(reactor, ("127.0.0.1", 9876), self.keep, lambda: unchanged)
         client = factory.buildProtocol(IPv4Address("TCP", "10.0.0.7", 40000))
+        assert client is not None
         client.makeConnection(Transport())
         host, port, connecting, *_ = reactor.tcpClients[0]
         server_transport = Transport()

@@ -104,6 +104,36 @@ class Http(TestCase):
         self.assertEqual((page[:8], len(page)), (b"a:1;b:2\n", 64 * 1024))
         yield self.assertFailure(get(url + "none"), OSError)
 
+    @defer.inlineCallbacks
+    def test_page_without_an_end_is_cut(self) -> Any:
+        """Behind its first 64 KiB, and where it does not bring them in time."""
+        for size, seconds in ((100_000, 10.0), (10, 0.2)):
+            endless = _Endless(b"a:1\n" + b"x" * size)
+            port = reactor.listenTCP(0, server.Site(endless), interface="127.0.0.1")
+            got = http_get(reactor, seconds)(f"http://127.0.0.1:{port.getHost().port}/")
+            if size > 64 * 1024:
+                self.assertEqual(len((yield got)), 64 * 1024)
+            else:
+                yield self.assertFailure(got, defer.TimeoutError)
+            yield endless.cut
+            yield port.stopListening()
+
+
+class _Endless(resource.Resource):
+    """`cut` fires when the client has ended the connection."""
+
+    isLeaf = True
+
+    def __init__(self, text: bytes) -> None:
+        super().__init__()
+        self._text = text
+        self.cut: defer.Deferred[Any] = defer.Deferred()
+
+    def render_GET(self, request: Any) -> int:
+        request.notifyFinish().addBoth(lambda _: self.cut.callback(None))
+        request.write(self._text)
+        return server.NOT_DONE_YET
+
 
 class _Text(resource.Resource):
     isLeaf = True
