@@ -10,7 +10,8 @@ from twisted.internet import defer, reactor
 from twisted.internet.task import deferLater
 from twisted.trial.unittest import TestCase
 
-from twisted_mq.admin.ordered_topics import TopicState, read_state
+from twisted_mq.admin.ordered_states import TopicState
+from twisted_mq.admin.ordered_topics import read_state
 from twisted_mq.cli.admin.calls import AdminContext
 from twisted_mq.cli.ordered import declare, groups
 from twisted_mq.cli.ordered.session import OrderSession

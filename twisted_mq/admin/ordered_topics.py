@@ -9,7 +9,9 @@ import attrs
 from twisted.internet import defer
 
 from twisted_mq.admin.calls import Admin
-from twisted_mq.client.ordered.group_states import GroupState, read_groups, reasons_without_head
+from twisted_mq.admin.groups import consumer_connection
+from twisted_mq.admin.ordered_states import Leader, TopicState, UnitState
+from twisted_mq.client.ordered.group_states import GroupState, read_groups
 from twisted_mq.client.ordered.topic_units import read_topic
 from twisted_mq.coordination.election import candidate_of, leader_of, term_of
 from twisted_mq.coordination.interfaces import ICoordinator
@@ -35,84 +37,6 @@ class OrderSession:
     coordinator: ICoordinator
 
 
-@attrs.frozen
-class Leader:
-    """Who is active for a client group; without a `client` nobody is. `candidates` counts it and those that stand by."""
-
-    group: str
-    client: str | None = None
-    term: int | None = None
-    candidates: int = 0
-
-
-@attrs.frozen
-class UnitState:
-    """One unit. `backlog` is by broker group: messages not consumed by the group that is furthest behind; None: unknown."""
-
-    unit: str
-    lists: Lists = attrs.field(factory=Lists)
-    problem: str | None = None
-    producers: tuple[Leader, ...] = ()
-    consumers: tuple[Leader, ...] = ()
-    backlog: Mapping[str, int | None] = attrs.field(factory=dict)
-    deleted: Mapping[str, int] = attrs.field(factory=dict)
-    """By broker group: messages that a full disk deleted before they were consumed."""
-
-
-@attrs.frozen
-class TopicState:
-    """One topic."""
-
-    declared: OrderedTopic
-    groups: Mapping[str, GroupState]
-    units: tuple[UnitState, ...]
-    silent: frozenset[str] = frozenset()
-    """Addresses of brokers that did not answer."""
-
-    def blocks(self, unit: UnitState) -> list[str]:
-        """What stands still or was lost, why, and what would free it."""
-        return [*self._waits(unit), *self._lost(unit), *self._unknown(unit)]
-
-    def _unknown(self, unit: UnitState) -> list[str]:
-        groups = dict.fromkeys((*unit.lists.send[:1], *(term.group for term in unit.lists.consume)))
-        addresses = [member.address for group in groups for member in self.groups[group].members.values()]
-        return [
-            f"not known: broker {address} is connected to the coordinator, and does not answer this command; check the network"
-            for address in addresses
-            if address in self.silent
-        ]
-
-    def _lost(self, unit: UnitState) -> list[str]:
-        return [
-            f"{group} deleted {count} messages that were not consumed, its disk was full: they are lost, its log names them; free"
-            " its disk, this is said until it restarts"
-            for group, count in sorted(unit.deleted.items())
-            if count
-        ]
-
-    def _waits(self, unit: UnitState) -> list[str]:
-        if unit.problem is not None:
-            return [f"blocked: {unit.problem}"]
-        lists, found = unit.lists, []
-        if lists.head is None:
-            declared = (self.groups[group] for group in self.declared.groups)
-            found.append(f"senders wait: {'; '.join(reasons_without_head(lists, declared))}")
-        term = lists.consumed
-        if term is None:
-            return found
-        if not self.groups[term.group].members:
-            found.append(f"consumers wait: no broker of {term.group} is there; start one of them")
-        elif term.group != lists.head or len(lists.consume) > 1:
-            idle = [leader.group for leader in unit.consumers if leader.client is None]
-            if idle:
-                found.append(
-                    f"{term.group} is kept by groups without a running consumer: {', '.join(idle)}; start them"
-                )
-            elif not unit.consumers:
-                found.append(f"{term.group} waits for its first consumer group; start a consumer")
-        return found
-
-
 async def declared_topics(session: OrderSession) -> list[str]:
     """All ordered topics, in order."""
     return sorted(await session.coordinator.children(TOPICS))
@@ -133,8 +57,13 @@ async def read_state(session: OrderSession, topic: str) -> TopicState:
     lags = {group: await _lags(session, topic, groups[group], _consumers(units)) for group in _with_backlog(units)}
     silent: list[str] = []
     deleted = {group: await _deleted(session, topic, state, silent) for group, state in groups.items()}
-    found = tuple(_with_lags(unit, declared, lags, deleted) for unit in units)
-    return TopicState(declared, groups, found, frozenset(silent))
+    found: list[UnitState] = []
+    for unit in units:
+        known = _with_lags(unit, declared, lags, deleted)
+        term = known.lists.consumed
+        cut_off = {} if term is None else await _cut_off(session, known, groups[term.group])
+        found.append(attrs.evolve(known, cut_off=cut_off))
+    return TopicState(declared, groups, tuple(found), frozenset(silent))
 
 
 async def _read_unit(coordinator: ICoordinator, topic: str, unit: str) -> UnitState:
@@ -189,24 +118,45 @@ def _with_backlog(units: Iterable[UnitState]) -> list[str]:
     return sorted({term.group for unit in units for term in unit.lists.consume})
 
 
-async def _lags(session: OrderSession, topic: str, state: GroupState, groups: Sequence[str]) -> dict[int, int] | None:
-    """By queue, at the broker that serves the group; None where it can't be asked."""
+Lags = dict[int, dict[str, int]]
+"""By queue and consumer group: messages that are not consumed. Under "" stands what waits for a first group."""
+
+
+async def _lags(session: OrderSession, topic: str, state: GroupState, groups: Sequence[str]) -> Lags | None:
+    """The lags at the broker that serves the group; None where it can't be asked."""
     if not state.members:
         return None
     address = state.members[min(state.members)].address
-    lags: dict[int, int] = {}
     try:
         stats = await session.admin.topic_stats(address, topic)
         ends = {queue.queue_id: (offset.max_offset, offset.min_offset) for queue, offset in stats.offset_table.items()}
         known = set(groups) | set(await session.admin.consumer_groups(address, topic))
-        for group in sorted(known):
-            committed = await _committed(session, address, topic, group)
-            for queue_id, (end, first) in ends.items():
-                lag = end - committed.get(queue_id, first)
-                lags[queue_id] = max(lags.get(queue_id, 0), lag)
+        committed = {group: await _committed(session, address, topic, group) for group in sorted(known)}
     except (BrokerError, RemotingError):
         return None
-    return lags if known else {queue_id: end - first for queue_id, (end, first) in ends.items()}
+    return {
+        queue_id: {group: max(0, end - offsets.get(queue_id, first)) for group, offsets in committed.items()}
+        or {"": end - first}
+        for queue_id, (end, first) in ends.items()
+    }
+
+
+async def _cut_off(session: OrderSession, unit: UnitState, state: GroupState) -> dict[str, str]:
+    """By consumer group that has not consumed all: its active consumer, where no broker of `state` has a connection of it."""
+    found: dict[str, str] = {}
+    for leader in unit.consumers:
+        if leader.client is None or not unit.waiting.get(leader.group):
+            continue
+        connected: set[str] = set()
+        for member in state.members.values():
+            try:
+                members = await consumer_connection(session.admin, leader.group, member.address)
+                connected |= {one.client_id for one in members.connection_set}
+            except (BrokerError, RemotingError):
+                continue  # it knows no member of the group, or is told as a broker that does not answer
+        if leader.client not in connected:
+            found[leader.group] = leader.client
+    return found
 
 
 async def _deleted(session: OrderSession, topic: str, state: GroupState, silent: list[str]) -> dict[int, int]:
@@ -234,13 +184,18 @@ async def _committed(session: OrderSession, address: str, topic: str, group: str
 def _with_lags(
     unit: UnitState,
     declared: OrderedTopic,
-    lags: Mapping[str, Mapping[int, int] | None],
+    lags: Mapping[str, Lags | None],
     deleted: Mapping[str, Mapping[int, int]],
 ) -> UnitState:
     queues = range(declared.queues) if declared.together else () if unit.problem else (int(unit.unit),)
     backlog: dict[str, int | None] = {}
     for term in unit.lists.consume:
         found = lags[term.group]
-        backlog[term.group] = None if found is None else sum(found.get(queue_id, 0) for queue_id in queues)
+        backlog[term.group] = None if found is None else sum(max(found.get(one, {"": 0}).values()) for one in queues)
+    first = None if unit.lists.consumed is None else lags[unit.lists.consumed.group]
+    waiting: Counter[str] = Counter()
+    for queue_id in queues if first is not None else ():
+        waiting.update((first or {}).get(queue_id, {}))
     lost = {group: sum(counts.get(queue_id, 0) for queue_id in queues) for group, counts in deleted.items()}
-    return attrs.evolve(unit, backlog=backlog, deleted={group: count for group, count in lost.items() if count})
+    lost = {group: count for group, count in lost.items() if count}
+    return attrs.evolve(unit, backlog=backlog, waiting=dict(waiting), deleted=lost)

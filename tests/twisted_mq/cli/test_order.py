@@ -16,6 +16,7 @@ from twisted_mq.cli.ordered.session import Connection, coordinator_address, sett
 from twisted_mq.cli.ordered.state import group_row, state_json, unit_row
 from twisted_mq.client import OrderedTopicUnknown
 from twisted_mq.coordination.interfaces import Create, Delete, Put
+from twisted_mq.coordination.nodes import make_paths
 from twisted_mq.ordering.documents import encode_lists
 from twisted_mq.ordering.lists import OrderedTopic, StoreMark, Term
 from twisted_mq.ordering.paths import consumer_group_path, producers_path, topic_path, unit_path
@@ -142,6 +143,21 @@ class Commands(OrderedClusterCase):
         self.assertIsNotNone(await coordinator.read(node), "its backlog counts again")
         leader = await coordinator.commit([Create(f"{producers_path(TOPIC, '0')}/n-", sequential=True)])
         self.assertGreater(int(leader[0][-10:]), 60)
+
+    async def test_active_consumer_without_a_connection_to_a_broker_is_told(self) -> None:
+        await self.started()
+        await self.declared()
+        await defer.gatherResults(self.send(await self.producer(), 0, 5))
+        path = consumer_group_path("audit", TOPIC, "0")
+        await make_paths(self.session.coordinator, [path])
+        await self.session.coordinator.commit(
+            [Create(f"{path}/n-7-c-", b"10.0.0.9@ghost", ephemeral=True, sequential=True)]
+        )
+        state = await read_state(self.session, TOPIC)
+        self.assertEqual((state.units[0].waiting, state.units[0].cut_off), ({"audit": 5}, {"audit": "10.0.0.9@ghost"}))
+        await self.consumer()  # it stands behind the other, and is connected
+        state = await read_state(self.session, TOPIC)
+        self.assertEqual(state.units[0].cut_off, {"audit": "10.0.0.9@ghost"})
 
     async def test_slaves_that_are_not_read_are_refused(self) -> None:
         await self.started(broker_options={"slave_read_enable": False})

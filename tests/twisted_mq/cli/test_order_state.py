@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from twisted_mq.admin.ordered_topics import Leader, TopicState, UnitState
+from twisted_mq.admin.ordered_states import Leader, TopicState, UnitState
 from twisted_mq.client.ordered.group_states import GroupState
 from twisted_mq.ordering.deleted import deleted_of_topic, deleted_text
 from twisted_mq.ordering.documents import DocumentFault, Member
@@ -80,6 +80,68 @@ def blocks(lists: Lists, a: dict[int, Member] | GroupState, *consumers: Leader, 
 )  # fmt: skip
 def test_each_state_says_why_and_what_frees_it(found: list[str], says: list[str]) -> None:
     assert found == says
+
+
+RESTARTED = Member("host:1", complete=False)
+NO_MASTER_OF_A = "a: its master (brokerId 0) is not connected to the coordinator"
+
+
+@pytest.mark.parametrize(
+    ("unit", "a", "b", "says"),
+    [
+        (UnitState("0", A), {}, WELL, f"senders wait: {NO_MASTER_OF_A}; b takes over within the time of a session"),
+        (
+            UnitState("0", A), {1: SLAVE}, {0: MASTER},
+            f"senders wait: {NO_MASTER_OF_A}, and no other group is well; start what is missing",
+        ),
+        (
+            UnitState("0", A), {}, {},
+            f"senders wait: {NO_MASTER_OF_A}, and no broker is there to hand over; start the brokers",
+        ),
+        (
+            UnitState("0", B, consumers=(ACTIVE,)), {0: RESTARTED}, WELL,
+            "epoch 1 of a can't end, broker 0 may lack messages of it: it restarted, and was not in sync with its partner"
+            " since; start its slave, or see that they replicate",
+        ),
+        (
+            UnitState("0", B, consumers=(ACTIVE,)), {1: Member("host:2", "its slave restarted", complete=False)}, WELL,
+            "epoch 1 of a can't end, broker 1 may lack messages of it: its slave restarted; start its master, or see that"
+            " they replicate",
+        ),
+        (
+            UnitState("0", Lists(3, ("a",), (Term("a", 1), Term("b", 2), Term("c", 3))), consumers=(ACTIVE,)), WELL, {},
+            "consumers will wait for epoch 2: no broker of b is there; start one of them",
+        ),
+        (
+            UnitState("0", A, consumers=(IDLE,), waiting={"audit": 7}), WELL, WELL,
+            "consumers wait: audit has no running consumer for 7 messages; start one",
+        ),
+        (
+            UnitState("0", A, consumers=(ACTIVE,), cut_off={"audit": "client"}), WELL, WELL,
+            "consumers wait: client, the active consumer of audit, has no connection to a broker of a; check the network"
+            " between them",
+        ),
+        (
+            UnitState("0", A, consumers=(ACTIVE,), backlog={"a": None}), WELL, WELL,
+            "not known: the backlog of a, no broker of it tells it; see its log",
+        ),
+    ],
+    ids=["head is lost", "nobody takes over", "nobody hands over", "restarted master", "restarted slave", "later group",
+         "idle group of the head", "cut off", "backlog not known"],
+)  # fmt: skip
+def test_states_in_which_something_waits_are_never_ok(
+    unit: UnitState, a: dict[int, Member], b: dict[int, Member], says: str
+) -> None:
+    groups = {"a": GroupState("a", a), "b": GroupState("b", b)} | (
+        {"c": GroupState("c", WELL)} if unit.lists.epoch == 3 else {}
+    )
+    assert says in TopicState(OrderedTopic("T", 1, ("a", "b")), groups, (unit,)).blocks(unit)
+
+
+def test_group_that_has_consumed_all_may_stop() -> None:
+    unit = UnitState("0", A, consumers=(IDLE,), waiting={"audit": 0})
+    groups = {group: GroupState(group, WELL) for group in "ab"}
+    assert TopicState(OrderedTopic("T", 1, ("a", "b")), groups, (unit,)).blocks(unit) == []
 
 
 def test_messages_that_a_full_disk_deleted_and_brokers_that_do_not_answer_are_never_ok() -> None:

@@ -13,7 +13,7 @@ from twisted_mq.cli.output import json_line, print_table
 from twisted_mq.cli.server_options import reaches_servers
 
 if TYPE_CHECKING:
-    from twisted_mq.admin.ordered_topics import TopicState
+    from twisted_mq.admin.ordered_states import TopicState
     from twisted_mq.cli.ordered.session import Connection, OrderSession
     from twisted_mq.cli.servers import Servers
 

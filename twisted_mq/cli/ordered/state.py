@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import attrs
 
-from twisted_mq.admin.ordered_topics import Leader, TopicState, UnitState
+from twisted_mq.admin.ordered_states import Leader, TopicState, UnitState
 from twisted_mq.client.ordered.group_states import GroupState
 from twisted_mq.protocol.text.json_value import Json
 

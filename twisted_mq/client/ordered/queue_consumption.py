@@ -70,7 +70,7 @@ class QueueConsumption:
         self._clock: interfaces.IReactorTime = unit.client.reactor
         self._offset: int | None = None
         self._address = ""
-        self._stops = False
+        self._stops = self._waits = False
         self._calls = 0
         self._pause = FIRST_PAUSE_SECONDS
         self._waiting: defer.Deferred[object] | None = None
@@ -119,8 +119,10 @@ class QueueConsumption:
     async def _run(self) -> None:
         while not self._stops:
             if not self._unit.leads:
+                self._note_wait(waits=True)
                 await self._rest(NOT_SURE_SECONDS)
                 continue
+            self._note_wait(waits=False)
             try:
                 result = await self._interruptible(defer.Deferred.fromCoroutine(self._pull()))
             except EXPECTED_ERRORS as error:
@@ -141,6 +143,14 @@ class QueueConsumption:
             return None
         finally:
             self._waiting = None
+
+    def _note_wait(self, *, waits: bool) -> None:
+        """Log that this consumer waits for the coordinator, and that it goes on, once each."""
+        if waits != self._waits:
+            self._waits = waits
+            what = "waits: its session with the coordinator is not sure" if waits else "goes on"
+            place = self.queue.topic, self.queue.queue_id
+            self.log.info("consumption {what}: topic={t} queue={q}", what=what, t=place[0], q=place[1])
 
     async def _rest(self, seconds: float) -> None:
         await self._interruptible(task.deferLater(self._clock, seconds))

@@ -6,7 +6,8 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from twisted_mq.admin.errors import AdminError
-from twisted_mq.admin.ordered_topics import OrderSession, TopicState, declared_topics, read_state
+from twisted_mq.admin.ordered_states import TopicState
+from twisted_mq.admin.ordered_topics import OrderSession, declared_topics, read_state
 from twisted_mq.console.answers import Answer, NotThere, Page
 from twisted_mq.console.visit import Visit
 from twisted_mq.coordination.connect import coordinator_for
