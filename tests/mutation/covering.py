@@ -1,6 +1,6 @@
 """Finds out which tests run which lines, and how long each test takes.
 
-python -m tests.mutation.covering RESULT.json PACKAGES TEST_PATH
+python -m tests.mutation.covering RESULT.json PACKAGES TEST_PATH...
 
 Runs the tests in the current folder with coverage of the packages (comma-separated) and writes a `Covering` as JSON.
 Tests that did not pass are left out.
@@ -43,7 +43,7 @@ class Covering:
         written = {
             "tests": [[test, self.seconds[test]] for test in tests],
             "lines": {
-                name: {line: sorted(numbers[test] for test in ids) for line, ids in rows.items()}
+                name: {line: sorted(numbers[test] for test in ids) for line, ids in rows.items() if ids}
                 for name, rows in self.lines.items()
             },
             "at_import": {name: sorted(lines) for name, lines in self.at_import.items()},
@@ -59,6 +59,12 @@ class Covering:
             for name, rows in read["lines"].items()
         }
         return cls(dict(read["tests"]), lines, {name: set(lines) for name, lines in read["at_import"].items()})
+
+    def of_file(self, file: str) -> Covering:
+        """The part of one file of tests."""
+        own = {test for test in self.seconds if test.partition("::")[0] == file}
+        lines = {name: {line: tests & own for line, tests in rows.items()} for name, rows in self.lines.items()}
+        return Covering({test: self.seconds[test] for test in own}, lines, self.at_import)
 
     @classmethod
     def joined(cls, parts: Iterable[Covering]) -> Covering:
@@ -123,9 +129,9 @@ def _read(data: coverage.CoverageData, root: Path, seconds: dict[str, float]) ->
 
 
 def main(arguments: list[str]) -> int:
-    result, packages, tests = arguments
+    result, packages, *tests = arguments
     path = Path(result)
-    cover(Path.cwd(), packages.split(","), [tests], path.with_suffix(".coverage")).save(path)
+    cover(Path.cwd(), packages.split(","), tests, path.with_suffix(".coverage")).save(path)
     return 0
 
 

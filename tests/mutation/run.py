@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -51,20 +51,21 @@ def sample(found: dict[str, list[Mutant]], count: int, seed: str) -> list[Mutant
     return list(itertools.islice((mutant for mutant in turns if mutant is not None), count))
 
 
-def own_tests(path: str, tests: Collection[str]) -> str:
-    """The folder that mirrors the source's folder, or the nearest one above it that has some of these tests."""
-    folders = (f"tests/{folder}/" for folder in Path(path).parents)
-    return next((folder for folder in folders if any(test.startswith(folder) for test in tests)), "tests/")
+def distance(path: str, test: str) -> tuple[bool, int]:
+    """How far a test is from a source: files named after it are near, then those in folders that mirror its own."""
+    file = test.partition("::")[0]
+    wanted, parts = Path("tests", path).parent.parts, Path(file).parts
+    alike = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(wanted, parts, strict=False)))
+    return Path(path).stem not in file, -alike
 
 
 def stages(covering: Covering, mutant: Mutant, most_seconds: float) -> Iterator[dict[str, list[str]]]:
     """Tests by file, in the order in which they are tried, as many as took `most_seconds` together without a mutant.
 
-    First files named after the source, then those of its own folder, then others; in each the fastest tests first.
+    Near tests come first, see `distance`, among them the fastest.
     """
     tests = covering.tests_of(mutant.path, mutant.lines)
-    own, stem = own_tests(mutant.path, tests), Path(mutant.path).stem
-    tests.sort(key=lambda test: (stem not in test.partition("::")[0], not test.startswith(own)))
+    tests.sort(key=lambda test: distance(mutant.path, test))
     seconds = itertools.accumulate(covering.seconds[test] for test in tests)
     files: dict[str, list[str]] = {}
     for test in (test for test, until in zip(tests, seconds, strict=True) if until <= most_seconds):
@@ -159,20 +160,30 @@ class Trial:
 
 
 def cover(copy: Path) -> Covering:
-    """The covering of all of TESTS; each folder's part is measured again when it or a mutated package has changed."""
-    parts = []
-    for tests in TESTS:
-        inputs = sorted(file for folder in (*PACKAGES, tests) for file in (copy / folder).rglob("*.py"))
-        key = digest(b"".join(str(file.relative_to(copy)).encode() + file.read_bytes() for file in inputs))
-        path = KEPT / f"covering-{tests.replace('/', '-')}-{key}.json"
-        if not path.exists():
-            print(f"finding out which lines {tests} runs", flush=True)
-            for old in KEPT.glob(f"covering-{tests.replace('/', '-')}-*"):
-                old.unlink()
-            command = [sys.executable, "-m", "tests.mutation.covering", str(path), ",".join(PACKAGES), tests]
-            subprocess.run(command, cwd=copy, env=environment(copy), check=True, stdout=subprocess.DEVNULL)
-        parts.append(Covering.load(path))
-    return Covering.joined(parts)
+    """The covering of all of TESTS; the part of a file is measured again when it or a mutated package has changed."""
+    sources = sorted(file for package in PACKAGES for file in (copy / package).rglob("*.py"))
+    of_sources = digest(b"".join(str(file.relative_to(copy)).encode() + file.read_bytes() for file in sources))
+    parts = {}
+    for folder in TESTS:
+        files = [str(file.relative_to(copy)) for file in sorted((copy / folder).rglob("test_*.py"))]
+        own = {
+            name: KEPT / f"{name.replace('/', '-')}-{of_sources}-{digest((copy / name).read_bytes())}" for name in files
+        }
+        missing = [name for name in files if not own[name].exists()]
+        if missing:
+            print(f"finding out which lines {len(missing)} files of {folder} run", flush=True)
+            found = _measured(copy, missing)
+            for name in missing:
+                found.of_file(name).save(own[name])
+        parts |= own
+    return Covering.joined(map(Covering.load, parts.values()))
+
+
+def _measured(copy: Path, files: list[str]) -> Covering:
+    path = KEPT / "measured.json"
+    command = [sys.executable, "-m", "tests.mutation.covering", str(path), ",".join(PACKAGES), *files]
+    subprocess.run(command, cwd=copy, env=environment(copy), check=True, stdout=subprocess.DEVNULL)
+    return Covering.load(path)
 
 
 @attrs.define

@@ -110,6 +110,12 @@ def test_full_disk_is_logged_once(open_store: OpenFileStore, disk: FullDisk, cap
     for _ in range(5):
         store.put_message(small())
     assert len([record for record in caplog.records if "takes no messages" in record.message]) == 1
+    disk.full = False
+    put(store, small())
+    disk.full = True
+    for _ in range(100):
+        store.put_message(small())
+    assert len([record for record in caplog.records if "takes no messages" in record.message]) == 2
 
 
 def test_reserving_raises_a_store_error(tmp_path: Any, disk: FullDisk) -> None:

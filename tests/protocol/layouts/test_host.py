@@ -72,3 +72,8 @@ def test_every_packed_host_has_a_text(packed: bytes) -> None:
         assert parse_host_text(text) == (host, port)
     else:
         assert text.endswith(f":{port}")
+
+
+@pytest.mark.parametrize("port", [0, 65535])
+def test_ports_have_two_bytes(port: int) -> None:
+    assert parse_host_text(f"broker-a:{port}") == ("broker-a", port)

@@ -103,6 +103,14 @@ def test_a_clock_set_back_over_the_month_s_begin_counts_as_the_begin() -> None:
     assert maker.make()[20:28] == "00000000"
 
 
+def test_a_clock_set_back_by_1000_s_counts_as_it_is() -> None:
+    now = [NOVEMBER + 5]
+    maker = UniqueKeyMaker(bytes(4), 1, lambda: now[0])
+    maker.make()
+    now[0] = NOVEMBER - 1_000_000
+    assert maker.make()[20:28] == f"{(1 << 32) - 1_000_000:08X}"
+
+
 def test_the_month_begins_in_the_given_zone() -> None:
     zone = datetime.timezone(datetime.timedelta(hours=8))
     maker = UniqueKeyMaker(bytes(4), 1, lambda: NOVEMBER, zone=zone)

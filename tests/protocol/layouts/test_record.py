@@ -95,6 +95,7 @@ def test_single_fields_read_as_the_whole_head(born: bytes, store: bytes) -> None
     assert layout.unpack_queue_offset(data) == (head.queue_offset,)
     assert layout.read_store_timestamp(memoryview(data)) == head.store_timestamp
     assert layout.read_store_timestamp(data[:75]) == -1
+    assert layout.read_store_timestamp(data[:76]) == head.store_timestamp
 
 
 def test_both_versions_magics_differ_in_the_last_byte_only() -> None:

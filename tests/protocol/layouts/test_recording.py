@@ -44,5 +44,13 @@ def test_what_is_no_recorded_frame_is_named() -> None:
     assert (raised.value.offset, raised.value.reason) == (8 + 10 + 1 + 4 + 5, "no recorded frame begins here")
 
 
+def test_a_frame_of_the_longest_size_may_follow_and_none_of_a_longer() -> None:
+    """What may follow is no frame yet."""
+    start = encode_recorded(1, True, b"c", b"")[:-4]
+    assert list(recorded_frames(start + (64 << 20).to_bytes(4, "big"))) == []
+    with pytest.raises(FrameError):
+        list(recorded_frames(start + ((64 << 20) + 1).to_bytes(4, "big")))
+
+
 def test_marks() -> None:
     assert MARK_STRUCT.pack(8, 77) == MARK.build({"position": 8, "time_us": 77})

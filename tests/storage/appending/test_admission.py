@@ -22,6 +22,14 @@ def test_batch_as_a_whole_has_the_limit_of_one_message(admission: Admission) -> 
     assert admission.verdict_on_batch(batched([message(body=bytes(501))] * 2)) is PutStatus.MESSAGE_ILLEGAL
 
 
+def test_properties_of_a_batch_are_judged_with_what_is_added_to_each(admission: Admission) -> None:
+    fits = batched([message(properties=bytes(32767))] * 2)
+    room = 32767 - len(fits.suffix)
+    for size, verdict in ((room, None), (room + 1, PutStatus.PROPERTIES_SIZE_EXCEEDED)):
+        assert admission.verdict_on_batch(batched([message(properties=bytes(size))] * 2)) is verdict
+        assert admission.verdict_on_batch(batched([message(), message(properties=bytes(size))])) is verdict
+
+
 def test_properties_are_judged_before_the_body(admission: Admission) -> None:
     wrong = message(body=bytes(1001), properties=bytes(32768))
     assert admission.verdict([message(), wrong]) is PutStatus.PROPERTIES_SIZE_EXCEEDED

@@ -238,7 +238,10 @@ def test_group_is_made_altered_listed_and_deleted() -> None:
         broker.controller.groups.data_version,
     )
     broker.controller.offsets.commit("G", "T", 0, 1)
+    for one in ("G", "H"):
+        broker.controller.statistics.count_get("T", one, 1, 100, queue_id=0)
     assert peer.ask(RequestCode.DELETE_SUBSCRIPTIONGROUP, {"groupName": "G"}).code == 0
+    assert [key for key in broker.controller.statistics.gets if key.startswith("T@")] == ["T@H"]
     assert broker.controller.groups.groups.get("G") is None
     assert broker.controller.offsets.offsets == {"T@G": {0: 1}}
 

@@ -68,6 +68,7 @@ FAULTS = [
     (decode_lists, b'{"epoch":"7","send":[],"consume":[]}', "epoch", "a number"),
     (decode_lists, b'{"epoch":true,"send":[],"consume":[]}', "epoch", "a number"),
     (decode_lists, b'{"epoch":-1,"send":[],"consume":[]}', "epoch", "a number"),
+    (decode_lists, b'{"epoch":9223372036854775808,"send":[],"consume":[]}', "epoch", "a number"),
     (decode_lists, b'{"epoch":0,"send":"a","consume":[]}', "send", "a list of broker names"),
     (decode_lists, b'{"epoch":0,"send":[1],"consume":[]}', "send", "a list of broker names"),
     (decode_lists, b'{"epoch":1,"send":[],"consume":[["a"]]}', "consume", "a list of"),

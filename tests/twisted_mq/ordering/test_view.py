@@ -183,6 +183,22 @@ class ProblemTests(ViewCase):
         self.commit(Put(unit_path("T", "0"), encode_lists(mended), None))
         self.assertEqual((self.view.units["T", "0"], self.view.problems), (mended, {}))
 
+    def test_lists_of_the_first_epoch_count_however_often_they_were_written(self) -> None:
+        self.declare("0", lists=Lists())
+        self.commit(Put(unit_path("T", "0"), encode_lists(Lists()), None))
+        self.view.start()
+        self.run_for(0.5)
+        self.assertEqual((self.view.units, self.view.problems), ({("T", "0"): Lists()}, {}))
+
+    def test_member_that_leaves_is_told(self) -> None:
+        self.declare("0")
+        self.join("a", 0, 1)
+        self.view.start()
+        self.run_for(0.5)
+        before = self.others
+        self.commit(Delete(member_path("a", 1)))
+        self.assertGreater(self.others, before)
+
     def test_topic_that_is_declared_anew_counts_its_epochs_anew(self) -> None:
         self.declare("0", lists=Lists(5, ("a",), (Term("a", 5),)))
         self.view.start()

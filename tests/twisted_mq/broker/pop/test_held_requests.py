@@ -252,6 +252,17 @@ def test_peek_shows_what_comes_next_and_takes_nothing(desk: PopDesk) -> None:
     assert (retried.code, retried.body.count(b"%RETRY%G_T")) == (0, 4)
 
 
+@pytest.mark.parametrize(("chance", "first"), [(0, b"%RETRY%G_T"), (1, b"Kb"), (95, b"%RETRY%G_T")])
+def test_peek_reads_retried_messages_first_one_time_in_five(desk: PopDesk, chance: int, first: bytes) -> None:
+    desk.send("a")
+    desk.pop()
+    desk.pass_time(16)
+    desk.send("b")
+    desk.controller.random.randrange = lambda most: chance  # type: ignore[method-assign]
+    answer = desk.peer.ask(RequestCode.PEEK_MESSAGE, notification(desk, maxMsgNums=1))
+    assert (answer.code, first in answer.body) == (0, True)
+
+
 def test_requests_of_lost_connections_make_room_for_others(tmp_path: Path) -> None:
     """However long they wanted to wait."""
     desk = PopDesk(tmp_path, max_pop_polling_size=1)
