@@ -29,6 +29,8 @@ FORBIDDEN = {
     "twisted_mq/remoting": {"twisted_mq.broker", "twisted_mq.client", "twisted_mq.namesrv"},
     "twisted_mq/routing": {"twisted_mq.broker", "twisted_mq.client", "twisted_mq.namesrv"},
     "twisted_mq/namesrv": {"twisted_mq.broker", "twisted_mq.client"},
+    "twisted_mq/proxy": {"twisted_mq.broker", "twisted_mq.namesrv", "twisted_mq.aio", "twisted_mq.blocking"},
+    "twisted_mq/proxy/grpc": {"twisted_mq.client", "twisted_mq.proxy.messages"},
 }
 """Folder -> modules that none of its files imports."""
 
@@ -39,7 +41,7 @@ PACKAGES = {
 }
 """Folder at the top -> which parts of `twisted_mq` it may import; the part of a folder is `twisted_mq.<folder>`."""
 
-CIRCLES = ["protocol", "storage", "spark", "twisted_mq", "twisted_mq/broker", "twisted_mq/client"]
+CIRCLES = ["protocol", "storage", "spark", "twisted_mq", "twisted_mq/broker", "twisted_mq/client", "twisted_mq/proxy"]
 """Folders whose own folders and files form no circle of imports."""
 
 SPARK_READS = (
@@ -68,6 +70,8 @@ STARTED_WITHOUT = {
     "cryptography",
     "service_identity",
     "kazoo",
+    "h2",
+    "google",
 }
 """Too large for a daemon: they cost start time or memory."""
 
@@ -89,9 +93,11 @@ LOADED_LATER = (
     "twisted_mq.coordination.zookeeper",
     "twisted_mq.encryption.connection",
     "twisted_mq.encryption.contexts",
+    "twisted_mq.proxy.",
+    "twisted_mq.broker.grpc_port",
 )
 """Modules that the first SQL92 expression loads, with sqlglot; that the first ordered topic on ZooKeeper loads, with kazoo;
-that encryption loads, with OpenSSL."""
+that encryption loads, with OpenSSL; that a gRPC port loads, with h2 and protobuf."""
 
 REACTOR_AT_IMPORT = {"twisted_mq/cli"}
 """Where a module may import the reactor at its top."""

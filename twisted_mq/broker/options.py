@@ -80,6 +80,13 @@ class BrokerOptions(MetricsOptions):
         "serverChannelMaxIdleTimeSeconds", 120, "silence in s after which a connection is closed", low=1
     )
 
+    grpc_server_port: int = option(
+        "grpcServerPort", -1, "port for gRPC clients of 5.x; 0 a free one, -1 none; ours", low=-1, high=65535
+    )
+    proxy_config_path: str | None = option(
+        "proxyConfigPath", None, "rmq-proxy.json with settings of the gRPC port; ours", type="string"
+    )
+
     # name servers
 
     namesrv_addr: str | None = option(

@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from twisted_mq.broker.ordering.agent import OrderAgent
     from twisted_mq.metrics.otlp import Pusher
     from twisted_mq.metrics.page import MetricsSite
+    from twisted_mq.proxy.port import GrpcPort
     from twisted_mq.remoting.channel import Processor
     from twisted_mq.storage.memory.memory_store import MemoryMessageStore
 
@@ -149,6 +150,12 @@ class BrokerService(service.Service):
         self._access = access
         self._encryption: ServerEncryption | None = None
         self._pusher: Pusher | None = None
+        self._grpc: GrpcPort | None = None
+
+    @property
+    def grpc_port(self) -> int:
+        """The port for gRPC clients; 0 where they are not served."""
+        return 0 if self._grpc is None else self._grpc.port
 
     def now_ms(self) -> int:
         """What timers follow, in ms."""
@@ -311,6 +318,7 @@ class BrokerService(service.Service):
             undo.callback(port.stopListening)
         listening.append(listen(sockets, self._bound_for_slaves, links))
         self._listening = listening
+        self._listen_grpc(undo)
         if self.options.listen_port > 2:
             self._listen_fast()
 
@@ -330,6 +338,22 @@ class BrokerService(service.Service):
         self.metrics_port = bound.getsockname()[1]
         self.log.info("figures at http://{host}:{port}/metrics", host=host, port=self.metrics_port)
         return [(bound, site)]
+
+    def _listen_grpc(self, undo: contextlib.ExitStack) -> None:
+        """For clients of 5.x, where the settings say so. Raises PortError, ConfigError, MissingExtra."""
+        options = self.options
+        if options.grpc_server_port < 0 or options.is_slave:
+            return
+        require("grpcServerPort", "proxy")
+        from twisted_mq.broker.grpc_port import grpc_port
+
+        bound = undo.enter_context(self._machine.bind(options.bind_address, options.grpc_server_port, "grpcServerPort"))
+        access = self._access or NOBODY_IS_ASKED
+        port = bound.getsockname()[1]
+        grpc = self._grpc = grpc_port(self.controller, self.processors, access, self._most_connections, port)
+        grpc.listen(interfaces.IReactorSocket(self._reactor), bound)
+        undo.callback(grpc.stop)
+        undo.callback(grpc.stop_listening)
 
     def _push_figures(self) -> None:
         """To a collector, where the settings name one. Raises ConfigError, MissingExtra."""
@@ -497,6 +521,8 @@ class BrokerService(service.Service):
             *([("end of retention", self._retention.stop)] if self._retention is not None else ()),
             ("farewell to the name servers", self._say_goodbye),
             *[("close of a port", port.stopListening) for port in listening],
+            *([("close of the gRPC port", self._grpc.stop_listening)] if self._grpc is not None else ()),
+            *([("end of gRPC calls", self._grpc.stop)] if self._grpc is not None else ()),
             *([("end of pushed figures", self._pusher.close)] if self._pusher is not None else ()),
             ("end of deliveries", controller.waiting.stop),
             ("end of transactions", controller.transactions.stop),

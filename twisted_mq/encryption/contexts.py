@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, cast
 
 import attrs
@@ -147,6 +147,15 @@ def server_context(settings: TlsOptions, now: float) -> SSL.Context:
     context = _options(identity).getContext()
     context.set_verify(SSL.VERIFY_PEER | (SSL.VERIFY_FAIL_IF_NO_PEER_CERT if required else 0), _any_certificate)
     return context
+
+
+def offer(context: SSL.Context, protocols: Sequence[bytes]) -> None:
+    """Choose the first of these protocols that a client asks for by ALPN; a client that asks for others goes without."""
+
+    def choose(connection: SSL.Connection, asked: list[bytes]) -> Any:
+        return next((one for one in protocols if one in asked), SSL.NO_OVERLAPPING_PROTOCOLS)
+
+    context.set_alpn_select_callback(choose)
 
 
 def _server_identity(settings: TlsOptions, now: float) -> Identity:

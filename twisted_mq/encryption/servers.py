@@ -42,6 +42,8 @@ class ServerEncryption:
     now: Callable[[], float]
     clock: interfaces.IReactorTime | None = None
     """Of the reactor that the server runs on, which flushes what is written; None for the default one."""
+    alpn: tuple[bytes, ...] = ()
+    """Protocols that are offered to clients which ask for some (RFC 7301)."""
     log = Logger()
     _context: SSL.Context | None = None
     _stamp: Stamp = ()
@@ -55,15 +57,20 @@ class ServerEncryption:
         """Asked by Twisted for each connection."""
         from OpenSSL import SSL
 
-        assert self._context is not None, "load comes first"
+        if self._context is None:
+            self.load()
+        assert self._context is not None
         return SSL.Connection(self._context, None)
 
     def load(self) -> None:
         """Read certificate and key. Raises ConfigError, which names key and file."""
-        from twisted_mq.encryption.contexts import server_context
+        from twisted_mq.encryption.contexts import offer, server_context
 
         self._stamp = self._stamp_now()
-        self._context = server_context(self.settings, self.now())
+        context = server_context(self.settings, self.now())
+        if self.alpn:
+            offer(context, self.alpn)
+        self._context = context
 
     def look(self) -> None:
         """Read them again if their files changed; what is damaged changes nothing, and is said once."""

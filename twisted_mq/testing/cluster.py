@@ -87,6 +87,12 @@ class EmbeddedCluster:
         return f"{self._reachable}:{self.broker.port}"
 
     @property
+    def grpc_address(self) -> str:
+        """Where gRPC clients connect; empty where they are not served."""
+        port = self.broker.grpc_port
+        return f"{self._reachable}:{port}" if port else ""
+
+    @property
     def _reachable(self) -> str:
         return LOOPBACK if self._address in ("0.0.0.0", "::") else self._address
 

@@ -1,0 +1,427 @@
+"""One gRPC connection: calls, flow control, deadlines, and clients that misbehave. On a virtual clock, without sockets."""
+
+from __future__ import annotations
+
+import gzip
+
+from google.protobuf.wrappers_pb2 import StringValue
+from h2.errors import ErrorCodes
+from h2.settings import SettingCodes
+from hyperframe.frame import (
+    ContinuationFrame,
+    DataFrame,
+    GoAwayFrame,
+    HeadersFrame,
+    PingFrame,
+    RstStreamFrame,
+    SettingsFrame,
+)
+from twisted.internet.defer import Deferred
+from twisted.trial.unittest import SynchronousTestCase
+
+from tests.support.grpc_wire import ECHO, MANY, SLOW, TALK, Wire, echo, message, methods
+from twisted_mq.proxy.grpc.framing import frame
+from twisted_mq.proxy.grpc.limits import Limits
+from twisted_mq.proxy.grpc.status import GrpcError, GrpcStatus
+
+
+class CallTests(SynchronousTestCase):
+    def test_call_is_answered_with_message_and_status(self):
+        wire = Wire(methods())
+        stream = wire.call(ECHO, "hello")
+        self.assertEqual((wire.texts(stream), wire.status(stream)), (["hello"], (GrpcStatus.OK, "")))
+        self.assertTrue(wire.is_ended(stream))
+        self.assertEqual((wire.shared.calls, wire.server.calls), (0, 0))
+
+    def test_call_is_answered_the_same_where_its_bytes_come_one_by_one(self):
+        wire = Wire(methods())
+        stream = wire.begin(ECHO)
+        wire.client.send_data(stream, message("hello"), end_stream=True)
+        for byte in wire.client.data_to_send():
+            wire.send(bytes([byte]))
+        wire.exchange()
+        self.assertEqual(wire.texts(stream), ["hello"])
+
+    def test_handler_sees_metadata_peer_and_deadline(self):
+        seen = []
+
+        def look(call, request):
+            seen.append((call.metadata["x-mq-client-id"], call.peer[0], call.remaining_seconds()))
+            return echo(call, request)
+
+        wire = Wire(methods(echo=look))
+        wire.call(ECHO, "x", x_mq_client_id="me", grpc_timeout="1500m")
+        self.assertEqual(seen, [("me", "192.168.1.1", 1.5)])
+
+    def test_unknown_method_is_unimplemented_and_the_connection_goes_on(self):
+        wire = Wire(methods())
+        stream = wire.call("/test.Echo/Nothing", "x")
+        self.assertEqual(wire.status(stream)[0], GrpcStatus.UNIMPLEMENTED)
+        self.assertEqual(wire.texts(wire.call(ECHO, "y")), ["y"])
+
+    def test_refused_call_that_is_still_sending_is_told_to_stop(self):
+        wire = Wire(methods())
+        stream = wire.begin("/test.Echo/Nothing")
+        wire.exchange()
+        self.assertEqual(wire.status(stream)[0], GrpcStatus.UNIMPLEMENTED)
+        self.assertEqual(wire.resets(stream), [ErrorCodes.NO_ERROR])
+
+    def test_what_is_no_grpc_gets_an_http_status(self):
+        wire = Wire(methods())
+        for headers, status in (
+            ([(":method", "GET")], "405"),
+            ([(":method", "POST"), ("content-type", "text/html")], "415"),
+        ):
+            stream = wire.client.get_next_available_stream_id()
+            given = [*headers, (":scheme", "http"), (":path", ECHO), (":authority", "mq")]
+            wire.client.send_headers(stream, sorted(given, key=lambda one: one[0][0] != ":"), end_stream=True)
+            wire.exchange()
+            self.assertIn(
+                (":status", status), [pair for event in wire.events for pair in getattr(event, "headers", ())]
+            )
+
+    def test_error_of_a_handler_is_the_status_and_its_text_is_percent_encoded(self):
+        def refuse(call, request):
+            raise GrpcError(GrpcStatus.INVALID_ARGUMENT, "50% no\n\u00e9")
+
+        wire = Wire(methods(echo=refuse))
+        stream = wire.call(ECHO, "x")
+        self.assertEqual(wire.status(stream), (GrpcStatus.INVALID_ARGUMENT, "50%25 no%0A%C3%A9"))
+
+    def test_failure_of_a_handler_is_internal_and_logged(self):
+        def fail(call, request):
+            raise KeyError("oops")
+
+        wire = Wire(methods(echo=fail))
+        with self.assertLogs("twisted_mq.proxy.grpc.connection", "CRITICAL"):
+            stream = wire.call(ECHO, "x")
+        self.assertEqual(wire.status(stream)[0], GrpcStatus.INTERNAL)
+
+    def test_message_that_is_none_is_refused(self):
+        wire = Wire(methods())
+        for body in (frame(b"\xff\xff"), b"", message("a") + message("b"), message("abc")[:-1], b"\x02\0\0\0\0"):
+            stream = wire.begin(ECHO)
+            wire.client.send_data(stream, body, end_stream=True)
+            wire.exchange()
+            self.assertEqual(wire.status(stream)[0], GrpcStatus.INTERNAL, body)
+
+    def test_gzip_message_is_read_and_another_encoding_is_unimplemented(self):
+        wire = Wire(methods())
+        packed = gzip.compress(StringValue(value="small").SerializeToString())
+        stream = wire.begin(ECHO, grpc_encoding="gzip")
+        wire.client.send_data(stream, b"\x01" + len(packed).to_bytes(4, "big") + packed, end_stream=True)
+        wire.exchange()
+        self.assertEqual(wire.texts(stream), ["small"])
+        stream = wire.call(ECHO, "x", grpc_encoding="br")
+        self.assertEqual(wire.status(stream)[0], GrpcStatus.UNIMPLEMENTED)
+
+    def test_stream_of_answers_and_stream_of_both(self):
+        async def count(call, request):
+            for number in range(3):
+                await call.send(StringValue(value=str(number)))
+
+        def talk(call):
+            call.received = lambda one: call.send(StringValue(value=one.value.upper()))
+            call.half_closed = call.finish
+
+        wire = Wire(methods(many=count, talk=talk))
+        self.assertEqual(wire.texts(wire.call(MANY, "x")), ["0", "1", "2"])
+        stream = wire.begin(TALK)
+        wire.client.send_data(stream, message("a"))
+        wire.exchange()
+        self.assertEqual((wire.texts(stream), wire.status(stream)), (["A"], None))
+        wire.client.send_data(stream, message("b"), end_stream=True)
+        wire.exchange()
+        self.assertEqual((wire.texts(stream), wire.status(stream)), (["A", "B"], (GrpcStatus.OK, "")))
+
+
+class EndTests(SynchronousTestCase):
+    """Calls that end otherwise than by their answer."""
+
+    def setUp(self):
+        self.cancelled = []
+
+        def slow(call, request):
+            return Deferred(self.cancelled.append)
+
+        self.wire = Wire(methods(slow=slow))
+
+    def test_deadline_ends_the_call_and_cancels_its_handler(self):
+        stream = self.wire.call(SLOW, "x", grpc_timeout="2S")
+        self.wire.clock.advance(1.9)
+        self.wire.exchange()
+        self.assertIsNone(self.wire.status(stream))
+        self.wire.clock.advance(0.2)
+        self.wire.exchange()
+        self.assertEqual(self.wire.status(stream)[0], GrpcStatus.DEADLINE_EXCEEDED)
+        self.assertEqual(len(self.cancelled), 1)
+
+    def test_reset_and_lost_connection_cancel_the_handler(self):
+        stream = self.wire.call(SLOW, "x", grpc_timeout="9S")
+        self.wire.client.reset_stream(stream, ErrorCodes.CANCEL)
+        self.wire.exchange()
+        self.assertEqual((len(self.cancelled), self.wire.shared.calls), (1, 0))
+        self.wire.call(SLOW, "x", grpc_timeout="9S")
+        self.wire.lose()
+        self.assertEqual((len(self.cancelled), self.wire.shared.calls), (2, 0))
+        self.assertEqual(self.wire.clock.getDelayedCalls(), [])
+
+    def test_request_that_does_not_come_is_given_up(self):
+        stream = self.wire.begin(ECHO)
+        self.wire.exchange()
+        self.wire.clock.advance(60)
+        self.wire.factory.look()
+        self.wire.exchange()
+        self.assertEqual(self.wire.status(stream)[0], GrpcStatus.DEADLINE_EXCEEDED)
+
+    def test_stop_sends_goaway_refuses_new_calls_and_ends_the_open_ones(self):
+        self.wire.call(SLOW, "x")
+        gone = self.wire.factory.stop(grace_seconds=1)
+        late = self.wire.begin(ECHO)
+        self.wire.send()
+        refused = RstStreamFrame(late, error_code=ErrorCodes.REFUSED_STREAM).serialize()
+        goodbye = GoAwayFrame(0, last_stream_id=2**31 - 1, error_code=ErrorCodes.NO_ERROR).serialize()
+        self.assertEqual(self.wire.transport.value(), goodbye + refused)
+        self.assertFalse(self.wire.is_closed)
+        self.wire.clock.advance(1)
+        self.assertTrue(self.wire.is_closed)
+        self.assertEqual((len(self.cancelled), self.wire.shared.calls), (1, 0))
+        self.assertNoResult(gone)
+        self.wire.lose()
+        self.successResultOf(gone)
+
+    def test_idle_connection_is_closed_and_one_with_a_call_is_not(self):
+        self.wire.clock.advance(119)
+        self.wire.factory.look()
+        self.assertFalse(self.wire.is_closed)
+        stream = self.wire.call(SLOW, "x")
+        self.wire.clock.advance(30)
+        self.wire.factory.look()
+        self.assertFalse(self.wire.is_closed)
+        self.wire.client.reset_stream(stream)
+        self.wire.exchange()
+        self.wire.clock.advance(120)
+        self.wire.factory.look()
+        self.wire.receive()
+        self.assertEqual((self.wire.goodbyes(), self.wire.is_closed), ([ErrorCodes.NO_ERROR], True))
+
+    def test_silent_client_with_a_call_is_pinged_and_cut_where_it_does_not_answer(self):
+        self.wire.call(SLOW, "x")
+        self.wire.clock.advance(60)
+        self.wire.factory.look()
+        self.wire.exchange()  # h2's client answers
+        self.assertEqual(self.wire.pings(), 1)
+        self.wire.clock.advance(60)
+        self.wire.factory.look()
+        self.wire.clock.advance(20)
+        with self.assertLogs("twisted_mq.proxy.grpc.connection", "WARNING"):
+            self.wire.factory.look()
+        self.assertTrue(self.wire.transport.disconnected or self.wire.transport.disconnecting)
+
+
+class FlowControlTests(SynchronousTestCase):
+    def test_answers_wait_for_the_clients_window_and_the_handler_for_its_answers(self):
+        sent = []
+
+        async def many(call, request):
+            for number in range(4):
+                await call.send(StringValue(value="x" * 100_000))
+                sent.append(number)
+
+        wire = Wire(methods(many=many), Limits(unsent_bytes=150_000))
+        stream = wire.begin(MANY)
+        wire.client.send_data(stream, message("go"), end_stream=True)
+        wire.send()
+        wire.receive()
+        self.assertEqual((sent, wire.received_bytes(stream)), ([0, 1], 65_535))
+        for _ in range(8):
+            wire.client.increment_flow_control_window(100_000)
+            if wire.status(stream) is None:
+                wire.client.increment_flow_control_window(100_000, stream)
+            wire.exchange()
+        self.assertEqual(([len(one) for one in wire.texts(stream)], sent), ([100_000] * 4, [0, 1, 2, 3]))
+        self.assertEqual(wire.status(stream), (GrpcStatus.OK, ""))
+
+    def test_larger_initial_window_of_the_client_sets_waiting_answers_free(self):
+        wire = Wire(methods(), connect=False)
+        wire.client.local_settings[SettingCodes.INITIAL_WINDOW_SIZE] = 0
+        wire.client.initiate_connection()
+        wire.client.update_settings({SettingCodes.INITIAL_WINDOW_SIZE: 0})
+        wire.exchange()
+        stream = wire.call(ECHO, "abc")
+        self.assertEqual((wire.texts(stream), wire.status(stream)), ([], None))
+        wire.client.update_settings({SettingCodes.INITIAL_WINDOW_SIZE: 1000})
+        wire.exchange()
+        self.assertEqual((wire.texts(stream), wire.status(stream)), (["abc"], (GrpcStatus.OK, "")))
+
+    def test_stream_whose_window_stays_closed_is_reset(self):
+        wire = Wire(methods(), connect=False)
+        wire.client.initiate_connection()
+        wire.client.update_settings({SettingCodes.INITIAL_WINDOW_SIZE: 0})
+        wire.exchange()
+        stream = wire.call(ECHO, "abc")
+        wire.clock.advance(59)
+        wire.factory.look()
+        wire.exchange()
+        self.assertEqual(wire.resets(stream), [])
+        wire.clock.advance(1)
+        with self.assertLogs("twisted_mq.proxy.grpc.connection", "WARNING"):
+            wire.factory.look()
+        wire.exchange()
+        self.assertEqual((wire.resets(stream), wire.shared.calls), ([ErrorCodes.CANCEL], 0))
+        self.assertEqual(wire.shared.budget.unsent_bytes, 0)
+
+    def test_client_that_does_not_read_is_not_read_and_its_answers_wait(self):
+        wire = Wire(methods())
+        wire.server.pauseProducing()
+        self.assertEqual(wire.transport.producerState, "paused")
+        stream = wire.call(ECHO, "abc")
+        self.assertEqual(wire.texts(stream), [])
+        wire.server.resumeProducing()
+        wire.exchange()
+        self.assertEqual((wire.texts(stream), wire.transport.producerState), (["abc"], "producing"))
+
+    def test_large_request_passes_the_servers_windows(self):
+        wire = Wire(methods())
+        text = "x" * 3_000_000
+        stream = wire.begin(ECHO)
+        body = message(text)
+        while body:
+            room = min(wire.client.local_flow_control_window(stream), wire.client.max_outbound_frame_size, len(body))
+            self.assertGreater(room, 0)
+            wire.client.send_data(stream, body[:room], end_stream=room == len(body))
+            body = body[room:]
+            wire.send()
+            wire.receive()
+        wire.exchange()
+        for _ in range(60):
+            wire.client.increment_flow_control_window(65_535)
+            if wire.status(stream) is None:
+                wire.client.increment_flow_control_window(65_535, stream)
+            wire.exchange()
+        self.assertEqual(wire.texts(stream), [text])
+
+    def test_length_past_the_limit_is_refused_before_its_bytes_come(self):
+        wire = Wire(methods(), Limits(message_bytes=1000))
+        stream = wire.begin(ECHO)
+        wire.client.send_data(stream, b"\0\x7f\xff\xff\xff")
+        wire.exchange()
+        self.assertEqual(wire.status(stream)[0], GrpcStatus.RESOURCE_EXHAUSTED)
+        packed = gzip.compress(bytes(100_000))
+        stream = wire.begin(ECHO, grpc_encoding="gzip")
+        wire.client.send_data(stream, b"\x01" + len(packed).to_bytes(4, "big") + packed, end_stream=True)
+        wire.exchange()
+        self.assertEqual(wire.status(stream)[0], GrpcStatus.RESOURCE_EXHAUSTED)
+
+
+class AttackTests(SynchronousTestCase):
+    """Each is cut off, and a client beside it is served."""
+
+    def assert_cut(self, wire: Wire, *errors: ErrorCodes) -> None:
+        wire.receive()
+        self.assertTrue(wire.is_closed)
+        self.assertEqual(tuple(wire.goodbyes()), errors)
+        self.assertEqual((wire.shared.calls, wire.server.calls), (0, 0))
+
+    def head(self, wire: Wire, stream: int, path: str = ECHO) -> bytes:
+        """A HEADERS frame that does not depend on those before."""
+        block = wire.client.encoder.encode(wire.headers(path))
+        return HeadersFrame(stream, data=block, flags=["END_HEADERS"]).serialize()
+
+    def test_rapid_resets(self):
+        calls = []
+        wire = Wire(methods(talk=lambda call: calls.append(call)))
+        with self.assertLogs("twisted_mq.proxy.grpc.connection", "WARNING"):
+            for stream in range(1, 2 * 1100, 2):
+                wire.send(self.head(wire, stream, TALK) + RstStreamFrame(stream, error_code=8).serialize())
+                if wire.is_closed:
+                    break
+        self.assert_cut(wire, ErrorCodes.ENHANCE_YOUR_CALM)
+        self.assertLessEqual(len(calls), 1001)
+
+    def test_resets_at_the_pace_of_an_honest_client_are_taken(self):
+        wire = Wire(methods(talk=lambda call: None))
+        for stream in range(1, 2 * 3000, 2):
+            wire.send(self.head(wire, stream, TALK) + RstStreamFrame(stream, error_code=8).serialize())
+            wire.clock.advance(0.04)
+        self.assertFalse(wire.is_closed)
+
+    def test_call_that_is_reset_in_the_read_that_brings_it_costs_nothing_more(self):
+        wire = Wire(methods())
+        data = self.head(wire, 1) + DataFrame(1, data=message("x"), flags=["END_STREAM"]).serialize()
+        wire.send(data + RstStreamFrame(1, error_code=8).serialize())
+        wire.send(self.head(wire, 3, "/test.Echo/None") + RstStreamFrame(3, error_code=8).serialize())
+        self.assertEqual((wire.shared.calls, wire.is_closed), (0, False))
+
+    def test_floods_of_frames(self):
+        for frames in (
+            PingFrame(0, opaque_data=b"12345678").serialize(),
+            SettingsFrame(0, settings={4: 70_000}).serialize(),
+        ):
+            wire = Wire(methods())
+            with self.assertLogs("twisted_mq.proxy.grpc.connection", "WARNING"):
+                wire.send(frames * 200)
+            self.assert_cut(wire, ErrorCodes.ENHANCE_YOUR_CALM)
+
+    def test_empty_data_frames(self):
+        wire = Wire(methods())
+        wire.send(self.head(wire, 1))
+        with self.assertLogs("twisted_mq.proxy.grpc.connection", "WARNING"):
+            wire.send(DataFrame(1).serialize() * 1100)
+        self.assert_cut(wire, ErrorCodes.ENHANCE_YOUR_CALM)
+
+    def test_continuation_flood(self):
+        wire = Wire(methods())
+        block = wire.client.encoder.encode(wire.headers(ECHO))
+        with self.assertLogs("twisted_mq.proxy.grpc.connection", "WARNING"):
+            wire.send(HeadersFrame(1, data=block).serialize() + ContinuationFrame(1, data=b"").serialize() * 100)
+        self.assert_cut(wire, ErrorCodes.PROTOCOL_ERROR)
+
+    def test_header_bomb(self):
+        """One long header in HPACK's table, named again and again by one byte each."""
+        wire = Wire(methods())
+        block = wire.client.encoder.encode([*wire.headers(ECHO), ("x-bomb", "a" * 3000)])
+        with self.assertLogs("twisted_mq.proxy.grpc.connection", "WARNING"):
+            wire.send(HeadersFrame(1, data=block + b"\xbe" * 5000, flags=["END_HEADERS"]).serialize())
+        self.assert_cut(wire, ErrorCodes.ENHANCE_YOUR_CALM)
+
+    def test_more_streams_than_allowed(self):
+        wire = Wire(methods(talk=lambda call: None), Limits(streams=10))
+        with self.assertLogs("twisted_mq.proxy.grpc.connection", "WARNING"):
+            for stream in range(1, 24, 2):
+                if not wire.is_closed:
+                    wire.send(self.head(wire, stream, TALK))
+        wire.receive()
+        self.assertTrue(wire.is_closed)
+
+    def test_calls_past_the_servers_limit_are_refused(self):
+        wire = Wire(methods(talk=lambda call: None), Limits(calls=10))
+        for _ in range(10):
+            wire.begin(TALK)
+        wire.exchange()
+        stream = wire.call(ECHO, "x")
+        self.assertEqual((wire.status(stream)[0], wire.shared.calls), (GrpcStatus.RESOURCE_EXHAUSTED, 10))
+
+    def test_what_is_no_http2(self):
+        for data in (b"GET / HTTP/1.1\r\n\r\n" * 3, b"\0" * 100):
+            wire = Wire(methods(), connect=False)
+            with self.assertLogs("twisted_mq.proxy.grpc.connection", "WARNING"):
+                wire.send(data)
+            self.assertTrue(wire.is_closed)
+
+    def test_parts_of_requests_that_take_too_much_memory_cost_the_oldest_connection(self):
+        wire = Wire(methods())
+        wire.shared.budget.options.max_incomplete_bytes = 100_000
+        stream = wire.begin(ECHO)
+        wire.client.send_data(stream, message("x" * 150_000)[:16_000])
+        wire.exchange()
+        for _ in range(5):
+            wire.client.send_data(stream, b"x" * 16_000)
+            wire.exchange()
+        self.assertFalse(wire.transport.disconnected)
+        wire.client.send_data(stream, b"x" * 16_000)
+        with self.assertLogs("twisted_mq.proxy.grpc.connection", "WARNING"):
+            wire.send()
+        self.assertTrue(wire.transport.disconnecting or wire.transport.disconnected)
+        wire.lose()
+        self.assertEqual(wire.shared.budget.incomplete_bytes, 0)

@@ -1,0 +1,50 @@
+"""Who calls: the signature of gRPC clients.
+
+    authorization: MQv2-HMAC-SHA1 Credential=AK, SignedHeaders=x-mq-date-time, Signature=HEX
+
+The signature is HMAC-SHA1 of the text of x-mq-date-time with the user's secret. What the user may do is asked by the broker,
+which gets the call's requests signed by the same user.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+from collections.abc import Callable
+
+import attrs
+
+from twisted_mq.proxy.grpc.calls import Call
+from twisted_mq.proxy.statuses import ProxyError
+
+AUTHORIZATION = "authorization"
+DATE_TIME = "x-mq-date-time"
+_HEADER = re.compile(r"(\S+)\s+Credential=([^,/]*)[^,]*,\s*SignedHeaders=([^,]*),\s*Signature=([0-9A-Fa-f]*)\s*")
+
+
+@attrs.frozen
+class Authentication:
+    """`secret_of` knows users' secrets, None for an unknown user; itself None where nobody is asked who he is."""
+
+    secret_of: Callable[[str], str | None] | None = None
+
+    def check(self, call: Call) -> str | None:
+        """The user who signed the call; None where nobody is asked. Raises ProxyError."""
+        if self.secret_of is None:
+            return None
+        header = call.metadata.get(AUTHORIZATION, "")
+        match = _HEADER.fullmatch(header)
+        if match is None:
+            raise _refused("metadata authorization is missing, or no signature of a RocketMQ client")
+        access_key, signature = match[2], match[4]
+        secret = self.secret_of(access_key)
+        if secret is None:
+            raise _refused(f"user {access_key!r} is not known")
+        signed = hmac.digest(secret.encode(), call.metadata.get(DATE_TIME, "").encode(), "sha1").hex()
+        if not hmac.compare_digest(signed, signature.lower()):
+            raise _refused("check signature failed.")
+        return access_key
+
+
+def _refused(message: str) -> ProxyError:
+    return ProxyError("UNAUTHORIZED", message)

@@ -1,0 +1,217 @@
+"""The gRPC clients of one proxy: their settings, their Telemetry stream, and their face to brokers.
+
+A client is known from its settings on until it says goodbye, or the broker finds that its heartbeats stopped.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import attrs
+from twisted.internet import defer, interfaces
+
+from twisted_mq.logs import Logger
+from twisted_mq.protocol.errors import RocketMQError
+from twisted_mq.protocol.wire.command import LANGUAGE_CODES, RemotingCommand
+from twisted_mq.proxy.grpc.calls import Call
+from twisted_mq.proxy.messages import ClientType
+from twisted_mq.proxy.statuses import ProxyError
+from twisted_mq.remoting.errors import RemotingSendError, RemotingTimeoutError
+from twisted_mq.remoting.transport import packed
+
+LANGUAGES = {"GOLANG": "GO", "DOT_NET": "DOTNET", "NODE_JS": "HTTP"}
+"""How clients name their language -> LanguageCode; others that it does not have are OTHER."""
+SETTINGS_SECONDS = 3.0
+"""How long a call waits for its client's settings, which may be on their way on another stream."""
+MOST_CLIENTS = 50_000
+
+PRODUCER = ClientType.Value("PRODUCER")
+SIMPLE_CONSUMER = ClientType.Value("SIMPLE_CONSUMER")
+CONSUMERS = frozenset({ClientType.Value("PUSH_CONSUMER"), SIMPLE_CONSUMER})
+
+
+@attrs.define(eq=False)
+class GrpcClient:
+    """One client. To a broker's tables it is a channel: what they send it goes out on its Telemetry stream."""
+
+    client_id: str
+    language: str
+    remote_address: tuple[str, int]
+    packed_address: bytes
+    clock: interfaces.IReactorTime
+    settings: Any = None
+    """As the client sent them; None until then."""
+    telemetry: Call | None = None
+    connected_now: bool = True
+    access_key: str | None = None
+    commands: Callable[[GrpcClient, RemotingCommand], object] | None = None
+    """Takes what brokers send one-way."""
+    lost: Callable[[GrpcClient], object] | None = None
+    groups: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
+    """Producer groups and consumer groups that it was registered with."""
+    _nonces: itertools.count[int] = attrs.field(factory=itertools.count)
+    _asked: dict[str, defer.Deferred[Any]] = attrs.field(factory=dict)
+
+    @property
+    def address(self) -> str:
+        """The client as host:port."""
+        return f"{self.remote_address[0]}:{self.remote_address[1]}"
+
+    @property
+    def last_active(self) -> float:
+        """Idle gRPC connections are closed elsewhere."""
+        return self.clock.seconds()
+
+    @property
+    def is_producer(self) -> bool:
+        return self.settings is not None and self.settings.WhichOneof("pub_sub") == "publishing"
+
+    @property
+    def group(self) -> str:
+        """Its consumer group; empty for a producer."""
+        return "" if self.settings is None else str(self.settings.subscription.group.name)
+
+    def tell(self, command: Any) -> bool:
+        """Send a TelemetryCommand; whether there is a stream for it."""
+        stream = self.telemetry
+        if stream is None or stream.is_over:
+            return False
+        stream.send(command)
+        return True
+
+    def ask(self, make: Callable[[str], Any], seconds: float) -> defer.Deferred[Any]:
+        """Send a TelemetryCommand made with a nonce; fires with the command that answers it. Fails with RemotingError."""
+        nonce = str(next(self._nonces))
+        if not self.tell(make(nonce)):
+            return defer.fail(RemotingSendError(f"client {self.client_id} has no Telemetry stream"))
+        waiting: defer.Deferred[Any] = defer.Deferred()
+        self._asked[nonce] = waiting
+
+        def late(result: object, _: float) -> None:
+            raise RemotingTimeoutError(f"client {self.client_id} did not answer within {seconds:g} s")
+
+        def forget(result: Any) -> Any:
+            self._asked.pop(nonce, None)
+            return result
+
+        return waiting.addTimeout(seconds, self.clock, onTimeoutCancel=late).addBoth(forget)
+
+    def answered(self, nonce: str, command: Any) -> None:
+        """A command with a nonce came; one that nobody waits for is passed over."""
+        waiting = self._asked.pop(nonce, None)
+        if waiting is not None:
+            waiting.callback(command)
+
+    # a channel, as brokers' tables use it
+
+    def send_one_way(self, command: RemotingCommand) -> None:
+        """What a broker tells its clients."""
+        if self.commands is not None:
+            self.commands(self, command)
+
+    def close(self) -> None:
+        """The broker has not heard of it for too long."""
+        if self.lost is not None:
+            self.lost(self)
+
+
+class Clients:
+    """All clients by id. `lost` is told of each that is gone."""
+
+    log = Logger()
+
+    def __init__(self, clock: interfaces.IReactorTime, lost: Callable[[GrpcClient], object]) -> None:
+        self._clock = clock
+        self._lost = lost
+        self._known: dict[str, GrpcClient] = {}
+        self._waiting: dict[str, list[defer.Deferred[GrpcClient]]] = {}
+        self.commands: Callable[[GrpcClient, RemotingCommand], object] | None = None
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def __iter__(self) -> Any:
+        return iter(list(self._known.values()))
+
+    def stranger(self, call: Call) -> GrpcClient:
+        """The client of a call; one that has sent no settings yet is made for this call alone. Raises ProxyError."""
+        client_id = client_id_of(call)
+        known = self._known.get(client_id)
+        return known if known is not None else self._make(client_id, call)
+
+    def settle(self, call: Call, settings: Any) -> GrpcClient:
+        """Note a client's settings. Raises ProxyError."""
+        client = self.stranger(call)
+        if client.client_id not in self._known and len(self._known) >= MOST_CLIENTS:
+            raise ProxyError("TOO_MANY_REQUESTS", f"{len(self._known)} clients are connected")
+        client.settings = settings
+        client.remote_address = call.peer
+        client.connected_now = True
+        self._known[client.client_id] = client
+        for waiting in self._waiting.pop(client.client_id, []):
+            waiting.callback(client)
+        return client
+
+    def settled(self, call: Call) -> defer.Deferred[GrpcClient]:
+        """The client of a call, once its settings are known. Fails with ProxyError."""
+        client_id = client_id_of(call)
+        known = self._known.get(client_id)
+        if known is not None:
+            return defer.succeed(known)
+        waiting: defer.Deferred[GrpcClient] = defer.Deferred(lambda given_up: self._waited(client_id, given_up))
+        self._waiting.setdefault(client_id, []).append(waiting)
+
+        def never(result: object, _: float) -> NoReturn:
+            raise ProxyError("UNRECOGNIZED_CLIENT_TYPE", f"no settings of client {client_id} have come by Telemetry")
+
+        waiting.addTimeout(SETTINGS_SECONDS, self._clock, onTimeoutCancel=never)
+        return waiting
+
+    def _waited(self, client_id: str, waiting: defer.Deferred[GrpcClient]) -> None:
+        """A call waits no more."""
+        queue = self._waiting[client_id]
+        queue.remove(waiting)
+        if not queue:
+            del self._waiting[client_id]
+
+    def drop(self, client: GrpcClient) -> None:
+        """The client is gone. A second call does nothing."""
+        if self._known.get(client.client_id) is not client:
+            return
+        del self._known[client.client_id]
+        client.connected_now = False
+        self._lost(client)
+
+    def producers_of(self, topic: str) -> list[GrpcClient]:
+        """Clients that publish to a topic and can be told something."""
+        return [one for one in self._known.values() if one.telemetry is not None and topic in one.groups[0]]
+
+    def _make(self, client_id: str, call: Call) -> GrpcClient:
+        name = call.metadata.get("x-mq-language", "")
+        name = LANGUAGES.get(name, name)
+        return GrpcClient(
+            client_id,
+            name if name in LANGUAGE_CODES else "OTHER",
+            call.peer,
+            packed(call.peer),
+            self._clock,
+            commands=self._tell,
+            lost=self.drop,
+        )
+
+    def _tell(self, client: GrpcClient, command: RemotingCommand) -> None:
+        if self.commands is not None:
+            try:
+                self.commands(client, command)
+            except RocketMQError as error:
+                self.log.warn("not told to a client: client={c} {e}", c=client.client_id, e=error)
+
+
+def client_id_of(call: Call) -> str:
+    """Raises ProxyError for a call that names no client."""
+    client_id = call.metadata.get("x-mq-client-id", "")
+    if not client_id.strip():
+        raise ProxyError("CLIENT_ID_REQUIRED", "metadata x-mq-client-id is needed")
+    return client_id

@@ -1,0 +1,180 @@
+"""Messages of apache.rocketmq.v2 and those of brokers: which field is which property."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from typing import Any
+
+import attrs
+
+from twisted_mq.protocol.flags import MessageSysFlag
+from twisted_mq.protocol.messages.message import MessageExt
+from twisted_mq.protocol.text.java import parse_int
+from twisted_mq.protocol.text.properties import (
+    KEY_SEPARATOR,
+    PROPERTY_BORN_HOST,
+    PROPERTY_BORN_TIMESTAMP,
+    PROPERTY_CHECK_IMMUNITY_TIME_IN_SECONDS,
+    PROPERTY_DELAY_TIME_LEVEL,
+    PROPERTY_DLQ_ORIGIN_MESSAGE_ID,
+    PROPERTY_DLQ_ORIGIN_TOPIC,
+    PROPERTY_KEYS,
+    PROPERTY_PRODUCER_GROUP,
+    PROPERTY_RECONSUME_TIME,
+    PROPERTY_SHARDING_KEY,
+    PROPERTY_TAGS,
+    PROPERTY_TIMER_DELAY_MS,
+    PROPERTY_TIMER_DELAY_SEC,
+    PROPERTY_TIMER_DELIVER_MS,
+    PROPERTY_TRACE_CONTEXT,
+    PROPERTY_TRANSACTION_PREPARED,
+    PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
+    RESERVED_PROPERTIES,
+)
+from twisted_mq.proxy.messages import DeadLetterQueue, Digest, DigestType, Encoding, Message, MessageType, Resource
+from twisted_mq.proxy.statuses import ProxyError
+from twisted_mq.proxy.times import milliseconds, timestamp
+
+GZIP = Encoding.Value("GZIP")
+IDENTITY = Encoding.Value("IDENTITY")
+TRANSACTION = MessageType.Value("TRANSACTION")
+MD5 = DigestType.Value("MD5")
+_DIGESTS = {
+    DigestType.Value("CRC32"): lambda body: f"{zlib.crc32(body):X}",
+    MD5: lambda body: hashlib.md5(body, usedforsecurity=False).hexdigest(),
+    DigestType.Value("SHA1"): lambda body: hashlib.sha1(body, usedforsecurity=False).hexdigest(),
+}
+_DELAYED = (PROPERTY_DELAY_TIME_LEVEL, PROPERTY_TIMER_DELIVER_MS, PROPERTY_TIMER_DELAY_SEC, PROPERTY_TIMER_DELAY_MS)
+_GZIP_WINDOW = 16 + zlib.MAX_WBITS
+ZLIB_FLAGS = MessageSysFlag.COMPRESSED_FLAG | MessageSysFlag.COMPRESSION_ZLIB_TYPE
+
+
+@attrs.frozen
+class Outgoing:
+    """A message as a broker's request carries it."""
+
+    properties: dict[str, str]
+    body: bytes
+    sys_flag: int
+    born_timestamp: int
+
+    @property
+    def type(self) -> str:
+        """The message type by its properties, as brokers see it."""
+        return message_type(self.properties)
+
+
+def message_type(properties: dict[str, str]) -> str:
+    """TRANSACTION, DELAY, FIFO or NORMAL (Apache: TopicMessageType.parseFromMessageProperty)."""
+    if properties.get(PROPERTY_TRANSACTION_PREPARED) == "true":
+        return "TRANSACTION"
+    if any(name in properties for name in _DELAYED):
+        return "DELAY"
+    return "FIFO" if PROPERTY_SHARDING_KEY in properties else "NORMAL"
+
+
+def outgoing(message: Any, topic: str, host: str, now_ms: int, most_bytes: int) -> Outgoing:
+    """What a client's message becomes. Raises ProxyError where body and digest do not agree.
+
+    A GZIP body is stored as zlib: no consumer over remoting can read gzip, and Apache's proxy stores it as it is.
+    """
+    system = message.system_properties
+    properties: dict[str, str] = dict(message.user_properties)
+    properties[PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX] = system.message_id
+    if system.HasField("tag") and system.tag:
+        properties[PROPERTY_TAGS] = system.tag
+    if system.keys:
+        properties[PROPERTY_KEYS] = KEY_SEPARATOR.join(system.keys)
+    sys_flag = 0
+    if system.message_type == TRANSACTION:
+        properties[PROPERTY_TRANSACTION_PREPARED] = "true"
+        sys_flag |= MessageSysFlag.TRANSACTION_PREPARED_TYPE
+        if system.HasField("orphaned_transaction_recovery_duration"):
+            seconds = system.orphaned_transaction_recovery_duration.seconds
+            if seconds > 0:
+                properties[PROPERTY_CHECK_IMMUNITY_TIME_IN_SECONDS] = str(seconds)
+    if system.HasField("delivery_timestamp"):
+        properties[PROPERTY_TIMER_DELIVER_MS] = str(milliseconds(system.delivery_timestamp))
+    properties[PROPERTY_RECONSUME_TIME] = str(system.delivery_attempt)
+    properties[PROPERTY_PRODUCER_GROUP] = topic
+    if system.HasField("message_group"):
+        properties[PROPERTY_SHARDING_KEY] = system.message_group
+    if system.HasField("trace_context") and system.trace_context:
+        properties[PROPERTY_TRACE_CONTEXT] = system.trace_context
+    properties[PROPERTY_BORN_HOST] = system.born_host or host
+    born_ms = milliseconds(system.born_timestamp) if system.HasField("born_timestamp") else now_ms
+    properties[PROPERTY_BORN_TIMESTAMP] = str(born_ms)
+    body = bytes(message.body)
+    _check_digest(system, body)
+    if system.body_encoding == GZIP:
+        body = zlib.compress(_inflated(body, most_bytes))
+        sys_flag |= ZLIB_FLAGS
+    return Outgoing(properties, body, sys_flag, born_ms)
+
+
+def _check_digest(system: Any, body: bytes) -> None:
+    digest = system.body_digest
+    make = _DIGESTS.get(digest.type)
+    if make is None or not digest.checksum:
+        return
+    found = make(body)
+    if found.lstrip("0").upper() != digest.checksum.lstrip("0").upper():
+        name = DigestType.Name(digest.type)
+        raise ProxyError("MESSAGE_CORRUPTED", f"the body's {name} is {found}, body_digest says {digest.checksum}")
+
+
+def _inflated(body: bytes, most_bytes: int) -> bytes:
+    inflater = zlib.decompressobj(_GZIP_WINDOW)
+    try:
+        inflated = inflater.decompress(body, most_bytes + 1)
+    except zlib.error as error:
+        raise ProxyError("MESSAGE_CORRUPTED", f"body_encoding is GZIP, but the body is not: {error}") from None
+    if len(inflated) > most_bytes:
+        raise ProxyError("MESSAGE_BODY_TOO_LARGE", f"message body has more than {most_bytes} bytes when decompressed")
+    if not inflater.eof:
+        raise ProxyError("MESSAGE_CORRUPTED", "the end of the GZIP body is missing")
+    return inflated
+
+
+def handed_out(message: MessageExt, topic: str, receipt: str | None) -> Any:
+    """A stored message as clients receive it; its body is plain, whatever it is stored as."""
+    properties = message.properties
+    made = Message(
+        topic=Resource(name=topic),
+        user_properties={name: value for name, value in properties.items() if name not in _NOT_OF_USERS},
+        body=message.body,
+    )
+    system = made.system_properties
+    tag = properties.get(PROPERTY_TAGS)
+    if tag is not None:
+        system.tag = tag
+    system.keys.extend(properties.get(PROPERTY_KEYS, "").split())
+    system.message_id = properties.get(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX) or message.msg_id
+    system.body_digest.CopyFrom(Digest(type=MD5, checksum=_DIGESTS[MD5](message.body).upper()))
+    system.body_encoding = IDENTITY
+    system.message_type = MessageType.Value(message_type(properties))
+    system.born_timestamp.CopyFrom(timestamp(message.born_timestamp))
+    system.born_host = properties.get(PROPERTY_BORN_HOST) or message.born_host
+    system.store_timestamp.CopyFrom(timestamp(message.store_timestamp))
+    system.store_host = message.store_host
+    due = parse_int(properties.get(PROPERTY_TIMER_DELIVER_MS), 64)
+    if due is not None:
+        system.delivery_timestamp.CopyFrom(timestamp(due))
+    if PROPERTY_SHARDING_KEY in properties:
+        system.message_group = properties[PROPERTY_SHARDING_KEY]
+    if receipt is not None:
+        system.receipt_handle = receipt
+    system.queue_id = message.queue_id
+    system.queue_offset = message.queue_offset
+    system.delivery_attempt = message.reconsume_times + 1
+    if PROPERTY_TRACE_CONTEXT in properties:
+        system.trace_context = properties[PROPERTY_TRACE_CONTEXT]
+    origin = properties.get(PROPERTY_DLQ_ORIGIN_TOPIC)
+    if origin is not None:
+        origin_id = properties.get(PROPERTY_DLQ_ORIGIN_MESSAGE_ID, "")
+        system.dead_letter_queue.CopyFrom(DeadLetterQueue(topic=origin, message_id=origin_id))
+    return made
+
+
+_NOT_OF_USERS = RESERVED_PROPERTIES | {PROPERTY_TRACE_CONTEXT, PROPERTY_CHECK_IMMUNITY_TIME_IN_SECONDS}

@@ -1,0 +1,35 @@
+"""TLS of the gRPC port: plain text and TLS on one port, told by a connection's first byte; ALPN offers h2.
+
+Most 5.x clients begin with TLS and take any certificate. So, as in Apache's proxy, the port takes TLS with a certificate
+made for it where the settings name none; where OpenSSL is not installed it takes plain text alone.
+"""
+
+from __future__ import annotations
+
+import attrs
+from twisted.internet import interfaces
+
+from twisted_mq.config.tls_options import TlsMode, TlsOptions, with_tls_file
+from twisted_mq.encryption.servers import ServerEncryption
+from twisted_mq.extras import MissingExtra, require
+
+ALPN = (b"h2",)
+
+
+def grpc_encryption(options: TlsOptions, clock: interfaces.IReactorTime) -> ServerEncryption | None:
+    """How the port's connections are encrypted; None where TLS is not there. Raises ConfigError."""
+    settings = with_tls_file(options)
+    made_up = settings.tls_server_cert_path is None
+    if made_up:
+        try:
+            require("TLS", "tls")
+        except MissingExtra:
+            return None
+        settings = attrs.evolve(settings, tls_test_mode_enable=True)
+    if settings.tls_server_mode is TlsMode.DISABLED:
+        settings = attrs.evolve(settings, tls_server_mode=TlsMode.PERMISSIVE)
+    encryption = ServerEncryption(settings, clock.seconds, clock, alpn=ALPN)
+    if not made_up:
+        require("TLS", "tls")
+        encryption.load()
+    return encryption

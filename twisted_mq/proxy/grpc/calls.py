@@ -1,0 +1,91 @@
+"""One call as its handler sees it, and the table of methods that a server is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, TypeAlias
+
+import attrs
+from twisted.internet import defer, interfaces
+
+from twisted_mq.proxy.grpc.framing import frame
+from twisted_mq.proxy.grpc.metadata import CallHead
+from twisted_mq.proxy.grpc.status import GrpcStatus
+
+ProtobufMessage: TypeAlias = Any
+"""An instance of a generated class; those are made at run time."""
+
+Handler: TypeAlias = Callable[..., Any]
+"""`handler(call, request)` gives the answer, or an awaitable of it. With `gives_stream` it sends answers by `call.send`, and
+the call ends when it does. With `takes_stream` it is `handler(call)`: it sets `call.received` and `call.half_closed`, and
+ends the call by `call.finish`."""
+
+
+@attrs.frozen
+class Method:
+    """One method of a service. `request` is the class that its messages are read as."""
+
+    request: type[Any]
+    handler: Handler
+    takes_stream: bool = False
+    gives_stream: bool = False
+
+
+Methods: TypeAlias = Mapping[str, Method]
+"""By path: /package.Service/Method."""
+
+
+class Wire(Protocol):
+    """What a call needs of its connection."""
+
+    def write(self, call: Call, data: bytes) -> defer.Deferred[None]: ...
+
+    def end(self, call: Call, status: GrpcStatus, message: str) -> None: ...
+
+
+@attrs.define(eq=False)
+class Call:
+    """One call. `deadline` is in seconds of the clock, None without one; `peer` is host and port."""
+
+    stream_id: int
+    head: CallHead
+    peer: tuple[str, int]
+    clock: interfaces.IReactorTime
+    deadline: float | None
+    _wire: Wire
+    received: Callable[[ProtobufMessage], object] | None = None
+    half_closed: Callable[[], object] | None = None
+    is_over: bool = False
+    _ends: list[Callable[[], object]] = attrs.field(factory=list)
+
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        """What the client sent beside the request."""
+        return self.head.metadata
+
+    def remaining_seconds(self) -> float | None:
+        """Until the deadline; None without one."""
+        return None if self.deadline is None else max(0.0, self.deadline - self.clock.seconds())
+
+    def send(self, message: ProtobufMessage) -> defer.Deferred[None]:
+        """Write one answer of a stream; fires when the client takes what was written before. After the end: nothing."""
+        return defer.succeed(None) if self.is_over else self._wire.write(self, frame(message.SerializeToString()))
+
+    def finish(self, status: GrpcStatus = GrpcStatus.OK, message: str = "") -> None:
+        """End the call. A second end does nothing."""
+        if not self.is_over:
+            self._wire.end(self, status, message)
+
+    def when_over(self, tell: Callable[[], object]) -> None:
+        """Have it called once the call has ended, in whatever way: answered, refused, cancelled, connection lost."""
+        if self.is_over:
+            tell()
+        else:
+            self._ends.append(tell)
+
+    def over(self) -> None:
+        """The connection's: the call has ended."""
+        self.is_over = True
+        ends, self._ends = self._ends, []
+        for tell in ends:
+            tell()

@@ -1,0 +1,594 @@
+"""One HTTP/2 connection of gRPC clients: h2's events become calls, answers leave as the client's windows allow.
+
+A client that breaks the protocol, or does what Limits and ALLOWANCES forbid, gets a GOAWAY and is cut off; one call that is
+wrong ends by itself. While a client does not read, nothing is read from it and no call of it goes on writing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import attrs
+from google.protobuf.message import DecodeError
+from h2.config import H2Configuration
+from h2.connection import H2Connection
+from h2.errors import ErrorCodes
+from h2.events import (
+    ConnectionTerminated,
+    DataReceived,
+    Event,
+    PingReceived,
+    PriorityUpdated,
+    RemoteSettingsChanged,
+    RequestReceived,
+    StreamEnded,
+    StreamReset,
+    UnknownFrameReceived,
+    WindowUpdated,
+)
+from h2.exceptions import H2Error, StreamClosedError
+from h2.settings import SettingCodes, Settings
+from hyperframe.frame import GoAwayFrame
+from twisted.internet import defer, interfaces, protocol
+from twisted.python import failure
+from zope.interface import implementer
+
+from twisted_mq.logs import Logger
+from twisted_mq.proxy.grpc.calls import Call, Method, Methods
+from twisted_mq.proxy.grpc.framing import MessageDecoder, frame
+from twisted_mq.proxy.grpc.limits import Allowance, Bucket, Limits
+from twisted_mq.proxy.grpc.metadata import RESPONSE_HEADERS, NotGrpc, read_head
+from twisted_mq.proxy.grpc.status import GrpcError, GrpcStatus, Headers, status_headers
+from twisted_mq.remoting.budget import Budget
+from twisted_mq.remoting.channel import GRACE_SECONDS
+from twisted_mq.remoting.transport import Transport, peer_of, switch_on
+
+ALLOWANCES: Mapping[type[Event], Allowance] = {
+    StreamReset: Allowance(1000, 33),  # rapid reset, CVE-2023-44487, and resets that a client provokes, CVE-2025-8671
+    PingReceived: Allowance(100, 1),  # CVE-2019-9512
+    RemoteSettingsChanged: Allowance(100, 1),  # CVE-2019-9515
+    PriorityUpdated: Allowance(1000, 10),
+    UnknownFrameReceived: Allowance(1000, 10),
+}
+"""Events that cost a server more than a client. No client of RocketMQ comes near."""
+EMPTY_DATA = Allowance(1000, 10)
+"""DATA frames without data that do not end their stream (CVE-2019-9518)."""
+LAST_STREAM = 2**31 - 1
+
+
+@attrs.define(eq=False)
+class Shared:
+    """What all connections of one server share. `calls` counts those that are open."""
+
+    methods: Methods
+    clock: interfaces.IReactorTime
+    limits: Limits = attrs.field(factory=Limits)
+    budget: Budget[GrpcConnection] = attrs.field(factory=Budget)
+    calls: int = 0
+    stopping: bool = False
+    lost: Callable[[GrpcConnection], object] | None = None
+
+
+@attrs.define(eq=False)
+class Stream:
+    """One stream: what has come of its request, and what waits to leave."""
+
+    call: Call
+    method: Method
+    decoder: MessageDecoder
+    began: float
+    request: Any = None
+    incomplete: int = 0
+    started: bool = False
+    ended_by_peer: bool = False
+    answering: bool = False
+    outgoing: bytearray = attrs.field(factory=bytearray)
+    trailers: Headers | None = None
+    running: defer.Deferred[Any] | None = None
+    waiting: defer.Deferred[None] | None = None
+    timer: interfaces.IDelayedCall | None = None
+    stalled_since: float | None = None
+
+
+@implementer(interfaces.IPushProducer)
+class GrpcConnection(protocol.Protocol):
+    """One connection."""
+
+    log = Logger()
+    transport: Transport  # type: ignore[assignment]  # None only before connectionMade
+
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
+        self._limits = shared.limits
+        self._seconds = shared.clock.seconds
+        self._h2 = H2Connection(
+            H2Configuration(
+                client_side=False,
+                header_encoding=False,
+                validate_outbound_headers=False,
+                normalize_outbound_headers=False,
+            )
+        )
+        self._streams: dict[int, Stream] = {}
+        self._buckets = {kind: Bucket(allowance) for kind, allowance in ALLOWANCES.items()}
+        self._empty_data = Bucket(EMPTY_DATA)
+        self._incomplete = 0
+        self._paused = False
+        self._closing = False
+        self._cut_off: interfaces.IDelayedCall | None = None
+        self._last_active = self._idle_since = self._seconds()
+        self._pinged_at: float | None = None
+        self.connected_now = False
+        self.remote_address: tuple[str, int] = ("", 0)
+
+    @property
+    def address(self) -> str:
+        """The peer as host:port."""
+        return f"{self.remote_address[0]}:{self.remote_address[1]}"
+
+    @property
+    def calls(self) -> int:
+        """How many are open."""
+        return len(self._streams)
+
+    # transport events
+
+    def connectionMade(self) -> None:
+        self.remote_address = peer_of(self.transport)
+        self.connected_now = True
+        switch_on(self.transport, "setTcpNoDelay")
+        self.transport.registerProducer(self, True)
+        limits = self._limits
+        self._h2.local_settings = Settings(  # these count from the first frame on, update() waits for their ACK
+            client=False,
+            initial_values={
+                SettingCodes.MAX_CONCURRENT_STREAMS: limits.streams,
+                SettingCodes.INITIAL_WINDOW_SIZE: limits.stream_window,
+                SettingCodes.MAX_HEADER_LIST_SIZE: limits.header_bytes,
+            },
+        )
+        self._h2.initiate_connection()
+        self._h2.increment_flow_control_window(limits.connection_window)
+        self._h2.decoder.max_header_list_size = limits.header_bytes
+        self._flush()
+
+    def connectionLost(self, reason: failure.Failure = protocol.connectionDone) -> None:
+        self.connected_now = False
+        if self._cut_off is not None:
+            self._cut_off.cancel()
+            self._cut_off = None
+        for stream in list(self._streams.values()):
+            self._forget(stream)
+        self._shared.budget.forget(self)
+        if self._shared.lost is not None:
+            self._shared.lost(self)
+
+    def dataReceived(self, data: bytes) -> None:
+        if self._closing:
+            return
+        self._last_active = self._seconds()
+        self._pinged_at = None
+        try:
+            events = self._h2.receive_data(data)
+        except H2Error as error:
+            self._broken(f"{type(error).__name__}: {error}")
+            return
+        for event in events:
+            bucket = self._buckets.get(type(event))
+            if bucket is not None and not bucket.take(self._last_active):
+                self._too_much(type(event).__name__)
+                return
+            react = _REACTIONS.get(type(event))
+            if react is not None:
+                react(self, event)
+            if self._closing:
+                return
+        self._flush()
+
+    # IPushProducer: the client does not take what is written, or takes it again
+
+    def pauseProducing(self) -> None:
+        self._paused = True
+        self.transport.pauseProducing()
+
+    def resumeProducing(self) -> None:
+        self._paused = False
+        for stream in list(self._streams.values()):
+            self._pump(stream)
+        self._flush()
+        if not self._paused:
+            self.transport.resumeProducing()
+
+    def stopProducing(self) -> None:
+        """The transport is gone; connectionLost follows."""
+
+    # frames of the client
+
+    def _request(self, event: RequestReceived) -> None:
+        stream_id = event.stream_id
+        assert stream_id is not None
+        headers = [(_text(name), _text(value)) for name, value in event.headers or ()]
+        shared = self._shared
+        if shared.stopping:
+            self._reset(stream_id, ErrorCodes.REFUSED_STREAM)
+            return
+        try:
+            head = read_head(headers)
+            method = shared.methods.get(head.path)
+            if method is None:
+                raise GrpcError(GrpcStatus.UNIMPLEMENTED, f"method {head.path} is not served")
+            if shared.calls >= self._limits.calls:
+                raise GrpcError(GrpcStatus.RESOURCE_EXHAUSTED, f"{shared.calls} calls are open on this server")
+        except NotGrpc as refusal:
+            self._refuse(stream_id, [(":status", str(refusal.status))])
+            return
+        except GrpcError as refusal:
+            self._refuse(stream_id, [*RESPONSE_HEADERS, *status_headers(refusal.status, refusal.message)])
+            return
+        now = self._seconds()
+        deadline = None if head.timeout_seconds is None else now + head.timeout_seconds
+        call = Call(stream_id, head, self.remote_address, shared.clock, deadline, self)
+        decoder = MessageDecoder(self._limits.message_bytes, head.encoding)
+        stream = self._streams[stream_id] = Stream(call, method, decoder, now)
+        shared.calls += 1
+        if method.takes_stream:
+            self._start(stream, call)
+
+    def _refuse(self, stream_id: int, headers: Headers) -> None:
+        """Answer with headers alone."""
+        with contextlib.suppress(StreamClosedError):  # reset by a frame of the same read
+            self._h2.send_headers(stream_id, headers, end_stream=True)
+            self._reset(stream_id, ErrorCodes.NO_ERROR)
+
+    def _reset(self, stream_id: int, error: ErrorCodes) -> None:
+        """Harmless for a stream that a frame of the same read has closed."""
+        with contextlib.suppress(StreamClosedError):
+            self._h2.reset_stream(stream_id, error)
+
+    def _data(self, event: DataReceived) -> None:
+        assert event.stream_id is not None
+        if event.flow_controlled_length:
+            self._h2.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
+        elif event.stream_ended is None and not self._empty_data.take(self._last_active):
+            self._too_much("empty DATA frame")
+            return
+        stream = self._streams.get(event.stream_id)
+        if stream is None or stream.trailers is not None or not event.data:
+            return
+        try:
+            for message in stream.decoder.receive_data(event.data):
+                self._message(stream, message)
+        except GrpcError as error:
+            self.end(stream.call, error.status, error.message)
+            return
+        if stream.call.stream_id in self._streams:
+            self._count_incomplete(stream, stream.decoder.incomplete_bytes)
+
+    def _count_incomplete(self, stream: Stream, size: int) -> None:
+        """So many bytes of an unfinished message of this stream are held."""
+        if size == stream.incomplete:
+            return
+        self._incomplete += size - stream.incomplete
+        stream.incomplete = size
+        slowest = self._shared.budget.came(self, self._incomplete)
+        if slowest is not None:
+            slowest.cut("its requests have been on their way for the longest time, and take too much memory")
+
+    def _message(self, stream: Stream, message: bytes) -> None:
+        """Raises GrpcError."""
+        try:
+            request = stream.method.request.FromString(message)
+        except DecodeError as error:
+            raise GrpcError(GrpcStatus.INTERNAL, f"message is no {stream.method.request.__name__}: {error}") from None
+        if stream.method.takes_stream:
+            if stream.call.received is not None and not stream.call.is_over:
+                self._guard(stream, stream.call.received, request)
+        elif stream.request is None:
+            stream.request = request
+        else:
+            raise GrpcError(GrpcStatus.INTERNAL, "more than one message in a call that takes one")
+
+    def _guard(self, stream: Stream, tell: Callable[..., object], *arguments: object) -> None:
+        """Call a handler; what it raises ends the call."""
+        try:
+            tell(*arguments)
+        except Exception:
+            self._failed(failure.Failure(), stream)
+
+    def _stream_ended(self, event: StreamEnded) -> None:
+        stream = self._streams.get(event.stream_id or 0)
+        if stream is None:
+            return
+        stream.ended_by_peer = True
+        if stream.trailers is not None:
+            return
+        if stream.method.takes_stream:
+            if stream.call.half_closed is not None:
+                self._guard(stream, stream.call.half_closed)
+        elif stream.request is None:
+            self.end(stream.call, GrpcStatus.INTERNAL, "no complete message in the call")
+        else:
+            self._start(stream, stream.call, stream.request)
+
+    def _stream_reset(self, event: StreamReset) -> None:
+        stream = self._streams.get(event.stream_id or 0)
+        if stream is not None:
+            self._forget(stream)
+
+    def _window_updated(self, event: WindowUpdated) -> None:
+        if event.stream_id:
+            stream = self._streams.get(event.stream_id)
+            if stream is not None:
+                self._pump(stream)
+            return
+        self._windows_changed(event)
+
+    def _windows_changed(self, event: Event) -> None:
+        for stream in list(self._streams.values()):
+            self._pump(stream)
+
+    def _terminated(self, event: ConnectionTerminated) -> None:
+        self.close()
+
+    # calls
+
+    def _start(self, stream: Stream, *arguments: object) -> None:
+        stream.started = True
+        stream.request = None
+        try:
+            result = stream.method.handler(*arguments)
+        except Exception:
+            self._failed(failure.Failure(), stream)
+            return
+        if stream.method.takes_stream:
+            self._watch_deadline(stream)
+            return
+        if not isinstance(result, defer.Deferred):
+            if not hasattr(result, "__await__"):
+                self._answered(result, stream)
+                return
+            result = defer.ensureDeferred(result)
+        stream.running = result
+        result.addCallbacks(self._answered, self._failed, callbackArgs=(stream,), errbackArgs=(stream,))
+        self._watch_deadline(stream)
+
+    def _watch_deadline(self, stream: Stream) -> None:
+        remaining = stream.call.remaining_seconds()
+        if remaining is not None and not stream.call.is_over and stream.trailers is None:
+            stream.timer = self._shared.clock.callLater(remaining, self._late, stream)
+
+    def _late(self, stream: Stream) -> None:
+        stream.timer = None
+        self.end(stream.call, GrpcStatus.DEADLINE_EXCEEDED, "deadline exceeded")
+
+    def _answered(self, result: Any, stream: Stream) -> None:
+        stream.running = None
+        if stream.call.is_over or stream.trailers is not None:
+            return
+        if not stream.method.gives_stream:
+            stream.outgoing += frame(result.SerializeToString())
+        self.end(stream.call, GrpcStatus.OK, "")
+
+    def _failed(self, reason: failure.Failure, stream: Stream) -> None:
+        stream.running = None
+        error = reason.value
+        if isinstance(error, GrpcError):
+            self.end(stream.call, error.status, error.message)
+        elif isinstance(error, defer.CancelledError):
+            self.end(stream.call, GrpcStatus.CANCELLED, "cancelled")
+        else:
+            self.log.failure("call failed: path={p} peer={peer}", reason, p=stream.call.head.path, peer=self.address)
+            self.end(stream.call, GrpcStatus.INTERNAL, f"{type(error).__name__}: {error}")
+
+    # Wire: what calls ask of their connection
+
+    def write(self, call: Call, data: bytes) -> defer.Deferred[None]:
+        """Queue one message; fires when little waits before the next one."""
+        stream = self._streams.get(call.stream_id)
+        if stream is None or stream.trailers is not None:
+            return defer.succeed(None)
+        stream.outgoing += data
+        self._pump(stream)
+        self._flush()
+        if len(stream.outgoing) <= self._limits.unsent_bytes:
+            return defer.succeed(None)
+        stream.waiting = stream.waiting or defer.Deferred()
+        waited: defer.Deferred[None] = defer.Deferred()
+        stream.waiting.addBoth(lambda _: waited.callback(None))
+        return waited
+
+    def end(self, call: Call, status: GrpcStatus, message: str) -> None:
+        """Queue the trailers; what the handler still does is cancelled."""
+        stream = self._streams.get(call.stream_id)
+        if stream is None or stream.trailers is not None:
+            return
+        stream.trailers = status_headers(status, message)
+        running, stream.running = stream.running, None
+        call.over()
+        if running is not None:
+            running.addErrback(lambda _: None)
+            running.cancel()
+        self._pump(stream)
+        self._flush()
+
+    def _pump(self, stream: Stream) -> None:
+        """Hand to h2 what the windows allow of what waits."""
+        if self._closing and not self.connected_now:
+            return
+        try:
+            self._pump_now(stream)
+        except StreamClosedError:
+            self._forget(stream)
+
+    def _pump_now(self, stream: Stream) -> None:
+        connection, stream_id, outgoing = self._h2, stream.call.stream_id, stream.outgoing
+        if stream.trailers is not None and not outgoing and not stream.answering:
+            connection.send_headers(stream_id, [*RESPONSE_HEADERS, *stream.trailers], end_stream=True)
+            self._done(stream)
+            return
+        if outgoing and not stream.answering:
+            connection.send_headers(stream_id, RESPONSE_HEADERS)
+            stream.answering = True
+        sent = False
+        while outgoing and not self._paused:
+            room = min(connection.local_flow_control_window(stream_id), connection.max_outbound_frame_size)
+            if room <= 0:
+                break
+            connection.send_data(stream_id, bytes(outgoing[:room]))
+            del outgoing[:room]
+            sent = True
+        if outgoing:
+            if sent or stream.stalled_since is None:
+                stream.stalled_since = self._seconds()
+            self._count_unsent()
+            return
+        stream.stalled_since = None
+        if stream.trailers is not None:
+            connection.send_headers(stream_id, stream.trailers, end_stream=True)
+            self._done(stream)
+        if len(outgoing) <= self._limits.unsent_bytes and stream.waiting is not None:
+            waiting, stream.waiting = stream.waiting, None
+            waiting.callback(None)
+
+    def _count_unsent(self) -> None:
+        budget, total = self._shared.budget, sum(len(stream.outgoing) for stream in self._streams.values())
+        budget.taken(self)
+        largest = budget.not_taken(self, total)
+        if largest is not None:
+            largest.cut("it does not take its answers, and those that wait take too much memory")
+
+    def _done(self, stream: Stream) -> None:
+        """The trailers are written."""
+        if not stream.ended_by_peer:  # a client that is still sending shall stop (RFC 9113, 8.1)
+            self._reset(stream.call.stream_id, ErrorCodes.NO_ERROR)
+        self._forget(stream)
+
+    def _forget(self, stream: Stream) -> None:
+        """The stream is closed."""
+        if self._streams.pop(stream.call.stream_id, None) is None:
+            return
+        self._shared.calls -= 1
+        self._count_incomplete(stream, 0)
+        if stream.outgoing:
+            stream.outgoing = bytearray()
+            self._count_unsent()
+        if stream.timer is not None:
+            stream.timer.cancel()
+            stream.timer = None
+        if not stream.call.is_over:
+            stream.call.over()
+        waiting, stream.waiting = stream.waiting, None
+        if waiting is not None:
+            waiting.callback(None)
+        running, stream.running = stream.running, None
+        if running is not None:
+            running.addErrback(lambda _: None)
+            running.cancel()
+        if not self._streams:
+            self._idle_since = self._seconds()
+            if self._shared.stopping or self._closing:
+                self._lose()
+
+    # life
+
+    def look(self, now: float) -> None:
+        """End what takes too long: requests that do not come, answers that are not taken, connections nobody uses."""
+        limits = self._limits
+        if not self._streams:
+            if now - self._idle_since >= limits.idle_seconds:
+                self._go_away(ErrorCodes.NO_ERROR)
+                self._lose()
+            return
+        for stream in list(self._streams.values()):
+            if not stream.started and now - stream.began >= limits.request_seconds and stream.trailers is None:
+                self.end(stream.call, GrpcStatus.DEADLINE_EXCEEDED, "the request did not come")
+            elif stream.stalled_since is not None and now - stream.stalled_since >= limits.stalled_seconds:
+                self.log.warn("stream reset, its answers are not taken: peer={peer}", peer=self.address)
+                self._reset(stream.call.stream_id, ErrorCodes.CANCEL)
+                self._forget(stream)
+        if self._pinged_at is not None and now - self._pinged_at >= limits.ping_answer_seconds:
+            self.cut("it does not answer pings")
+            return
+        if self._pinged_at is None and now - self._last_active >= limits.ping_after_seconds:
+            self._pinged_at = now
+            self._h2.ping(b"mq-proxy")
+        self._flush()
+
+    def stop(self) -> None:
+        """Take no more calls; close when the present ones have ended. `Shared.stopping` is set."""
+        self._go_away(ErrorCodes.NO_ERROR)
+        if not self._streams:
+            self._lose()
+
+    def end_calls(self, message: str) -> None:
+        """End the calls that are open: clients try elsewhere or again."""
+        for stream in list(self._streams.values()):
+            self.end(stream.call, GrpcStatus.UNAVAILABLE, message)
+
+    def close(self) -> None:
+        """Close once the present calls have ended."""
+        if not self._streams:
+            self._lose()
+
+    def _go_away(self, error: ErrorCodes) -> None:
+        """h2's own close_connection would also end the streams that are open."""
+        self._flush()
+        last = LAST_STREAM if error == ErrorCodes.NO_ERROR else self._h2.highest_inbound_stream_id
+        self.transport.write(GoAwayFrame(0, last_stream_id=last, error_code=error).serialize())
+
+    def _too_much(self, what: str) -> None:
+        self._go_away(ErrorCodes.ENHANCE_YOUR_CALM)
+        self._broken(f"too many times: {what}")
+
+    def _broken(self, reason: str) -> None:
+        """The client breaks the protocol: nothing more of it is read."""
+        self.log.warn("connection closed: peer={peer} {reason}", peer=self.address, reason=reason)
+        self._flush()
+        self._closing = True
+        for stream in list(self._streams.values()):
+            self._forget(stream)
+        self._lose()
+
+    def _lose(self) -> None:
+        self._closing = True
+        if not self.connected_now or self._cut_off is not None:
+            return
+        self.transport.unregisterProducer()
+        self._cut_off = self._shared.clock.callLater(GRACE_SECONDS, self._past_grace)
+        self.transport.loseConnection()
+
+    def _past_grace(self) -> None:
+        self._cut_off = None
+        self.abort()
+
+    def cut(self, reason: str) -> None:
+        """Close at once, with one log line that says why."""
+        self.log.warn("connection cut: peer={peer} {reason}", peer=self.address, reason=reason)
+        self.abort()
+
+    def abort(self) -> None:
+        """Close at once; what the client has not taken is lost."""
+        if self.connected_now:
+            self.transport.abortConnection()
+
+    def _flush(self) -> None:
+        data = self._h2.data_to_send()
+        if data and self.connected_now:
+            self.transport.write(data)
+
+
+def _text(data: bytes | str) -> str:
+    return data if isinstance(data, str) else data.decode("utf-8", "replace")
+
+
+_REACTIONS: Mapping[type[Event], Callable[[GrpcConnection, Any], None]] = {
+    RequestReceived: GrpcConnection._request,
+    DataReceived: GrpcConnection._data,
+    StreamEnded: GrpcConnection._stream_ended,
+    StreamReset: GrpcConnection._stream_reset,
+    WindowUpdated: GrpcConnection._window_updated,
+    RemoteSettingsChanged: GrpcConnection._windows_changed,
+    ConnectionTerminated: GrpcConnection._terminated,
+}

@@ -1,0 +1,139 @@
+"""Brokers of local mode: the one in this process, whose processors are called without a socket.
+
+Nothing here imports the broker: it hands over its table of processors and what it knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+import attrs
+from twisted.internet import defer, interfaces
+
+from twisted_mq.protocol.bodies import (
+    HeartbeatData,
+    ProducerData,
+    SubscriptionGroupConfig,
+    TopicRouteData,
+    encode_body,
+)
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.headers import UnregisterClientRequestHeader
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.framing import FrameDecoder
+from twisted_mq.protocol.wire.header_codec import encode_header
+from twisted_mq.protocol.wire.signature import Credentials, sign
+from twisted_mq.proxy.brokers import CALL_SECONDS
+from twisted_mq.proxy.clients import GrpcClient
+from twisted_mq.proxy.registrations import consumer_data, groups_of
+from twisted_mq.remoting.channel import Channel, Processor, Ready
+
+
+@attrs.frozen(eq=False, kw_only=True)
+class LocalBroker:
+    """What the broker of this process hands over."""
+
+    broker_name: str
+    processors: Mapping[int, Processor]
+    dispatch: Callable[[], object]
+    """Makes what was appended visible."""
+    route: Callable[[str], defer.Deferred[TopicRouteData]]
+    """Fails with TopicNotFound."""
+    message_type: Callable[[str], str]
+    group: Callable[[str], SubscriptionGroupConfig | None]
+    grpc_address: Callable[[str, str], tuple[str, int]]
+    """Where a broker of this name and address serves gRPC clients."""
+    secret_of: Callable[[str], str | None] | None = None
+    """Users' secrets; None where nobody is asked who he is."""
+
+
+class LocalBrokers:
+    """The broker of this process."""
+
+    def __init__(self, broker: LocalBroker, clock: interfaces.IReactorTime) -> None:
+        self._broker = broker
+        self._clock = clock
+        self._dispatching: interfaces.IDelayedCall | None = None
+
+    def stop(self) -> None:
+        """What was appended last is made visible by the broker's own stop."""
+        if self._dispatching is not None:
+            self._dispatching.cancel()
+            self._dispatching = None
+
+    def route(self, topic: str) -> defer.Deferred[TopicRouteData]:
+        return self._broker.route(topic)
+
+    def endpoint_of(self, broker_name: str, address: str) -> tuple[str, int] | None:
+        return self._broker.grpc_address(broker_name, address)
+
+    def message_type(self, topic: str) -> defer.Deferred[str]:
+        return defer.succeed(self._broker.message_type(topic))
+
+    def group(self, group: str, topic: str) -> defer.Deferred[SubscriptionGroupConfig | None]:
+        return defer.succeed(self._broker.group(group))
+
+    def ask(
+        self,
+        client: GrpcClient,
+        broker_name: str,
+        command: RemotingCommand,
+        seconds: float = CALL_SECONDS,
+        unwanted: Callable[[RemotingCommand], None] | None = None,
+    ) -> defer.Deferred[RemotingCommand]:
+        """A held pop is cancelled with its call. Whose broker is another one's is refused: each serves its own queues."""
+        if broker_name != self._broker.broker_name:
+            remark = f"broker {broker_name} is not served here, but {self._broker.broker_name}"
+            return defer.fail(BrokerError(ResponseCode.SYSTEM_ERROR, remark))
+        processor = self._broker.processors.get(command.code)
+        if processor is None:
+            remark = f" request type {command.code} not supported"
+            return defer.fail(BrokerError(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark))
+        command.language = client.language
+        secret_of = self._broker.secret_of
+        if secret_of is not None and client.access_key is not None:
+            sign(command, Credentials(client.access_key, secret_of(client.access_key) or ""))
+        answer: defer.Deferred[Any] = defer.maybeDeferred(processor, cast(Channel, client), command)
+        if self._dispatching is None:
+            self._dispatching = self._clock.callLater(0, self._dispatch)
+        return answer.addCallback(_as_command)
+
+    def _dispatch(self) -> None:
+        self._dispatching = None
+        self._broker.dispatch()
+
+    def register(self, client: GrpcClient) -> defer.Deferred[None]:
+        producers, consumers = groups_of(client)
+        data = HeartbeatData(
+            client_id=client.client_id,
+            producer_data_set=[ProducerData(group_name=name) for name in sorted(producers)],
+            consumer_data_set=[consumer_data(client)] if consumers else [],
+        )
+        client.groups = producers, consumers
+        command = RemotingCommand.request(RequestCode.HEART_BEAT, None, encode_body(data))
+        return self.ask(client, self._broker.broker_name, command).addCallback(_succeeded)
+
+    def unregister(self, client: GrpcClient) -> None:
+        producers, consumers = client.groups
+        client.groups = frozenset(), frozenset()
+        for header in (
+            *(UnregisterClientRequestHeader(client_id=client.client_id, producer_group=one) for one in producers),
+            *(UnregisterClientRequestHeader(client_id=client.client_id, consumer_group=one) for one in consumers),
+        ):
+            command = RemotingCommand.request(RequestCode.UNREGISTER_CLIENT, encode_header(header))
+            self.ask(client, self._broker.broker_name, command).addErrback(lambda _: None)
+
+
+def _as_command(answer: Ready) -> RemotingCommand:
+    if isinstance(answer, RemotingCommand):
+        return answer
+    if answer is None:
+        raise defer.CancelledError
+    return FrameDecoder().receive_data(bytes(answer))[0]
+
+
+def _succeeded(answer: RemotingCommand) -> None:
+    if answer.code != ResponseCode.SUCCESS:
+        raise BrokerError(answer.code, answer.remark or "")

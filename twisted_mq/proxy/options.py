@@ -1,0 +1,143 @@
+"""Settings of the proxy's calls, by the keys of Apache's rmq-proxy.json (ProxyConfig), with the same defaults."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import attrs
+import msgspec
+
+from twisted_mq.config.errors import ConfigError
+from twisted_mq.config.options import option, read_options
+from twisted_mq.config.properties import Entry
+from twisted_mq.logs import Logger
+
+log = Logger()
+
+
+@attrs.define(kw_only=True)
+class ProxyOptions:
+    """How gRPC clients are served. Local and cluster mode have these settings alike."""
+
+    # gRPC clients
+
+    grpc_max_inbound_message_size: int = option(
+        "grpcMaxInboundMessageSize", 136_314_880, "bytes of one gRPC message, also when decompressed", low=1024
+    )
+    grpc_client_idle_time_mills: int = option(
+        "grpcClientIdleTimeMills",
+        120_000,
+        "ms without calls after which a gRPC connection is closed",
+        type="long",
+        low=1,
+    )
+    max_user_property_size: int = option(
+        "maxUserPropertySize", 16_384, "bytes of names and values of a message's properties, tag and keys", low=1
+    )
+    user_property_max_num: int = option("userPropertyMaxNum", 128, "properties that a user gives one message", low=0)
+    max_message_group_size: int = option(
+        "maxMessageGroupSize", 64, "a message group is shorter than so many bytes", low=1
+    )
+    enable_message_body_empty_check: bool = option(
+        "enableMessageBodyEmptyCheck", True, "gRPC clients cannot send messages without a body"
+    )
+    enable_topic_message_type_check: bool = option(
+        "enableTopicMessageTypeCheck", True, "a message must have the type of its topic (message.type)"
+    )
+    min_invisible_time_mills_for_recv: int = option(
+        "minInvisibleTimeMillsForRecv",
+        10_000,
+        "least ms of invisibility that a receive may ask for",
+        type="long",
+        low=1,
+    )
+    max_invisible_time_mills: int = option(
+        "maxInvisibleTimeMills", 43_200_000, "most ms of invisibility", type="long", low=1
+    )
+    max_delay_time_mills: int = option(
+        "maxDelayTimeMills", 86_400_000, "most ms until a delayed message's delivery", type="long", low=0
+    )
+    max_transaction_recovery_second: int = option(
+        "maxTransactionRecoverySecond",
+        3600,
+        "most s until a producer is asked about its transaction",
+        type="long",
+        low=1,
+    )
+    default_invisible_time_mills: int = option(
+        "defaultInvisibleTimeMills", 60_000, "ms of invisibility of receives that are renewed", type="long", low=1
+    )
+    grpc_client_producer_max_attempts: int = option(
+        "grpcClientProducerMaxAttempts", 3, "how often producers try to send a message", low=1
+    )
+    grpc_client_producer_backoff_initial_millis: int = option(
+        "grpcClientProducerBackoffInitialMillis", 10, "ms before a producer's second try", type="long", low=0
+    )
+    grpc_client_producer_backoff_max_millis: int = option(
+        "grpcClientProducerBackoffMaxMillis", 1000, "most ms between a producer's tries", type="long", low=0
+    )
+    grpc_client_producer_backoff_multiplier: int = option(
+        "grpcClientProducerBackoffMultiplier", 2, "what that time grows by with each try", low=1
+    )
+    grpc_client_consumer_min_long_polling_timeout_millis: int = option(
+        "grpcClientConsumerMinLongPollingTimeoutMillis", 5000, "least ms that a receive waits", type="long", low=0
+    )
+    grpc_client_consumer_max_long_polling_timeout_millis: int = option(
+        "grpcClientConsumerMaxLongPollingTimeoutMillis", 20_000, "most ms that a receive waits", type="long", low=0
+    )
+    grpc_client_consumer_long_polling_batch_size: int = option(
+        "grpcClientConsumerLongPollingBatchSize", 32, "messages that consumers are told to receive at once", low=1
+    )
+    enable_proxy_auto_renew: bool = option(
+        "enableProxyAutoRenew", True, "messages of push consumers stay invisible while they are being consumed"
+    )
+    renew_ahead_time_millis: int = option(
+        "renewAheadTimeMillis", 10_000, "ms before its end that invisibility is renewed", type="long", low=1
+    )
+    renew_max_time_millis: int = option(
+        "renewMaxTimeMillis", 10_800_000, "ms after which it is renewed no more", type="long", low=1
+    )
+    renew_schedule_period_millis: int = option(
+        "renewSchedulePeriodMillis", 5000, "ms between looks at what has to be renewed", type="long", low=1
+    )
+    invisible_time_millis_when_clear: int = option(
+        "invisibleTimeMillisWhenClear",
+        1000,
+        "ms after which messages of a client that is gone come back",
+        type="long",
+        low=1,
+    )
+    transaction_data_expire_millis: int = option(
+        "transactionDataExpireMillis", 30_000, "ms for which a transaction's place is known", type="long", low=1
+    )
+
+
+OptionsT = TypeVar("OptionsT", bound=ProxyOptions)
+
+
+def read_json(path: str) -> list[Entry]:
+    """The entries of rmq-proxy.json, in their order; `line` says only that they come from the file. Raises ConfigError."""
+    try:
+        with open(path, "rb") as file:
+            found = msgspec.json.decode(file.read(1 << 20))
+    except (OSError, msgspec.DecodeError) as error:
+        raise ConfigError(f"cannot be read: {error}", path=path, key="proxyConfigPath", value=path) from None
+    if not isinstance(found, dict):
+        raise ConfigError("a JSON object is needed", path=path, key="proxyConfigPath", value=path)
+    return [Entry(key, _text(value), line=1) for key, value in found.items()]
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "" if value is None else str(value)
+
+
+def load_proxy_options(path: str | None, cls: type[OptionsT]) -> OptionsT:
+    """Settings of rmq-proxy.json; without a file the defaults. Keys that have no effect here are told. Raises ConfigError."""
+    if path is None:
+        return cls()
+    options, findings = read_options(cls, read_json(path), path)
+    for finding in findings:
+        log.warn("{path}: {key}: {remark}", path=path, key=finding.entry.key, remark=finding.remark)
+    return options

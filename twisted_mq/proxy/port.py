@@ -1,0 +1,61 @@
+"""The gRPC port: method tables, limits, TLS and listening, for both modes."""
+
+from __future__ import annotations
+
+from twisted.internet import defer, interfaces
+
+from twisted_mq.config.connection_options import ConnectionOptions
+from twisted_mq.encryption.servers import ServerEncryption
+from twisted_mq.logs import Logger
+from twisted_mq.proxy.authentication import Authentication
+from twisted_mq.proxy.grpc.connection import Shared
+from twisted_mq.proxy.grpc.limits import Limits
+from twisted_mq.proxy.grpc.server import GrpcServerFactory
+from twisted_mq.proxy.parts import Parts
+from twisted_mq.proxy.service import MessagingService
+from twisted_mq.remoting.budget import Budget
+from twisted_mq.remoting.listen import Bound, listen
+
+
+class GrpcPort:
+    """Serves the messaging service on one bound socket."""
+
+    log = Logger()
+
+    def __init__(
+        self,
+        parts: Parts,
+        authentication: Authentication,
+        connections: ConnectionOptions,
+        encryption: ServerEncryption | None,
+        max_connections: int,
+    ) -> None:
+        self.messaging = MessagingService(parts, authentication)
+        limits = Limits(
+            message_bytes=parts.options.grpc_max_inbound_message_size,
+            idle_seconds=parts.options.grpc_client_idle_time_mills / 1000,
+        )
+        shared = Shared(self.messaging.methods(), parts.clock, limits, Budget(connections))
+        self.factory = GrpcServerFactory(shared, max_connections)
+        if encryption is not None:
+            self.factory.expect = encryption.expect
+        self._listening: interfaces.IListeningPort | None = None
+        self.port = 0
+
+    def listen(self, sockets: interfaces.IReactorSocket, bound: Bound) -> None:
+        """Begin to serve. Raises PortError."""
+        self.port = bound.getsockname()[1]
+        self._listening = listen(sockets, bound, self.factory)
+        self.messaging.start()
+        self.log.info("gRPC clients are served on port {port}", port=self.port)
+
+    def stop_listening(self) -> defer.Deferred[None]:
+        """Take no more connections."""
+        listening, self._listening = self._listening, None
+        stopped = None if listening is None else listening.stopListening()
+        return stopped if isinstance(stopped, defer.Deferred) else defer.succeed(None)
+
+    def stop(self) -> defer.Deferred[None]:
+        """End calls and connections; what clients were consuming comes back."""
+        self.messaging.stop()
+        return self.factory.stop()

@@ -1,0 +1,326 @@
+"""Calls of consumers: ReceiveMessage, AckMessage, ChangeInvisibleDuration, ForwardMessageToDeadLetterQueue."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from typing import Any
+
+import attrs
+from twisted.internet import defer
+
+from twisted_mq.client.core.pop_result import PopStatus, pop_result
+from twisted_mq.logs import Logger
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.errors import BrokerError, ProtocolError
+from twisted_mq.protocol.headers import (
+    AckMessageRequestHeader,
+    ChangeInvisibleTimeRequestHeader,
+    ChangeInvisibleTimeResponseHeader,
+    ConsumerSendMsgBackRequestHeader,
+    PopMessageRequestHeader,
+    PopMessageResponseHeader,
+)
+from twisted_mq.protocol.messages.message import MessageExt
+from twisted_mq.protocol.messages.subscription import (
+    SQL92,
+    TAG,
+    SubscriptionError,
+    build_subscription,
+    selects,
+)
+from twisted_mq.protocol.names.pop_receipt import Receipt, offset_count_key, parse_order_counts
+from twisted_mq.protocol.text.properties import PROPERTY_POP_CK, PROPERTY_TAGS
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.header_codec import decode_header, encode_header
+from twisted_mq.proxy.brokers import CALL_SECONDS
+from twisted_mq.proxy.checks import check_changed_invisible, check_received_invisible, checked_group, checked_topic
+from twisted_mq.proxy.clients import GrpcClient
+from twisted_mq.proxy.conversion import handed_out
+from twisted_mq.proxy.grpc.calls import Call
+from twisted_mq.proxy.handles import UNKNOWN_OFFSET, Handle, live_handle
+from twisted_mq.proxy.messages import (
+    AckMessageResponse,
+    AckMessageResultEntry,
+    ChangeInvisibleDurationResponse,
+    FilterType,
+    ForwardMessageToDeadLetterQueueResponse,
+    ReceiveMessageResponse,
+)
+from twisted_mq.proxy.parts import Parts
+from twisted_mq.proxy.queues import readable
+from twisted_mq.proxy.renewal import Renewal
+from twisted_mq.proxy.settings import max_attempts
+from twisted_mq.proxy.statuses import ProxyError, common_status, ok, status, status_of
+from twisted_mq.proxy.times import milliseconds, timestamp
+
+MOST_MESSAGES = 32
+ANY_QUEUE = -1
+FROM_THE_END = 1
+"""initMode of a pop: a new group begins behind the last message (Apache: ConsumeInitMode.MAX)."""
+RESERVE_MS = 100
+"""How long before the call's deadline a poll ends (Apache: longPollingReserveTimeInMillis)."""
+DEFAULT_REQUEST_MS = 3000
+SQL = FilterType.Value("SQL")
+
+
+@attrs.frozen
+class Received:
+    """One message of a pop, with its handle."""
+
+    message: MessageExt
+    handle: Handle
+
+
+class Receiving:
+    """Calls of consumers."""
+
+    log = Logger()
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._brokers = parts.brokers
+        self._turn = itertools.count()
+        self.renewal = Renewal(parts, self.change)
+
+    # ReceiveMessage
+
+    async def receive(self, client: GrpcClient, call: Call, request: Any) -> None:
+        """Pop, then stream: the status, the messages, the time of delivery. What cannot be handed out is given back."""
+        topic, group = checked_topic(request.message_queue.topic), checked_group(request.group)
+        invisible_ms = self._invisible_ms(request)
+        poll_ms = self._poll_ms(client, call, request)
+        subscription = self._subscription(topic, request.filter_expression)
+        config = await self._brokers.group(group, topic)
+        order = bool(config is not None and config.consume_message_orderly)
+        broker_name = await self._broker_name(topic, request.message_queue.broker.name)
+        header = PopMessageRequestHeader(
+            consumer_group=group,
+            topic=topic,
+            queue_id=ANY_QUEUE,
+            max_msg_nums=min(max(request.batch_size, 1), MOST_MESSAGES),
+            invisible_time=invisible_ms,
+            poll_time=poll_ms,
+            born_time=self._parts.now_ms(),
+            init_mode=FROM_THE_END,
+            exp_type=subscription.expression_type,
+            exp=subscription.sub_string,
+            order=order,
+            attempt_id=request.attempt_id or None,
+        )
+        command = RemotingCommand.request(RequestCode.POP_MESSAGE, encode_header(header))
+
+        def too_late(answer: RemotingCommand) -> None:
+            self._give_back(client, topic, group, self._received(answer, topic, broker_name, order))
+
+        seconds = poll_ms / 1000 + CALL_SECONDS
+        answer = await self._brokers.ask(client, broker_name, command, seconds, too_late)
+        received = self._received(answer, topic, broker_name, order)
+        if answer.code == ResponseCode.POLLING_FULL:
+            raise ProxyError("TOO_MANY_REQUESTS", "too many receives wait at the broker")
+        chosen = []
+        for one in received:
+            if not selects(subscription, one.message.properties.get(PROPERTY_TAGS)):
+                self._in_background(self._ack(client, topic, group, one.handle))  # hashes of tags may be equal
+            elif one.message.reconsume_times >= max_attempts(config):
+                self._in_background(self._dead_letter(client, topic, group, one.message.msg_id, one.handle))
+            else:
+                chosen.append(one)
+        await self._hand_out(client, call, topic, group, chosen, auto_renew=request.auto_renew)
+
+    async def _hand_out(
+        self, client: GrpcClient, call: Call, topic: str, group: str, received: list[Received], *, auto_renew: bool
+    ) -> None:
+        if not received:
+            await call.send(ReceiveMessageResponse(status=status("MESSAGE_NOT_FOUND", "no new message")))
+            await call.send(ReceiveMessageResponse(delivery_timestamp=timestamp(self._parts.now_ms())))
+            return
+        await call.send(ReceiveMessageResponse(status=ok()))
+        left = list(received)
+        try:
+            while left and not call.is_over:
+                one = left[0]
+                text = one.handle.encode()
+                made = handed_out(one.message, topic, text)
+                waiting = call.send(ReceiveMessageResponse(message=made))
+                left.pop(0)
+                if auto_renew and self._parts.options.enable_proxy_auto_renew:
+                    self.renewal.add(client, topic, group, made.system_properties.message_id, text, one.handle)
+                await waiting
+        finally:
+            self._give_back(client, topic, group, left)
+        await call.send(ReceiveMessageResponse(delivery_timestamp=timestamp(self._parts.now_ms())))
+
+    def _invisible_ms(self, request: Any) -> int:
+        options = self._parts.options
+        if request.auto_renew and options.enable_proxy_auto_renew:
+            return options.default_invisible_time_mills
+        ms = milliseconds(request.invisible_duration)
+        check_received_invisible(ms, options)
+        return ms
+
+    def _poll_ms(self, client: GrpcClient, call: Call, request: Any) -> int:
+        """How long the pop may wait: as asked, within the limits, and no longer than the call's deadline allows."""
+        options, remaining = self._parts.options, call.remaining_seconds()
+        low = options.grpc_client_consumer_min_long_polling_timeout_millis
+        high = options.grpc_client_consumer_max_long_polling_timeout_millis
+        left_ms = None if remaining is None else int(remaining * 1000)
+        if request.HasField("long_polling_timeout"):
+            asked = milliseconds(request.long_polling_timeout)
+        elif left_ms is None:
+            asked = high
+        else:
+            settings = client.settings
+            request_ms = milliseconds(settings.request_timeout) if settings.HasField("request_timeout") else 0
+            asked = left_ms - (request_ms or DEFAULT_REQUEST_MS) // 2
+        poll_ms = min(max(asked, low), high)
+        if left_ms is None or poll_ms <= left_ms:
+            return poll_ms
+        if left_ms < low:
+            raise ProxyError("ILLEGAL_POLLING_TIME", f"the deadline leaves {left_ms} ms, at least {low} are needed")
+        return left_ms - RESERVE_MS
+
+    def _subscription(self, topic: str, expression: Any) -> Any:
+        kind = SQL92 if expression.type == SQL else TAG
+        try:
+            return build_subscription(topic, expression.expression, kind)
+        except SubscriptionError as error:
+            raise ProxyError("ILLEGAL_FILTER_EXPRESSION", str(error)) from None
+
+    async def _broker_name(self, topic: str, wanted: str) -> str:
+        names = [broker.broker_name for broker, _ in readable(await self._brokers.route(topic))]
+        if wanted in names:
+            return wanted
+        if not names:
+            raise ProxyError("FORBIDDEN", f"topic {topic} has no readable queue")
+        return names[next(self._turn) % len(names)]
+
+    def _received(self, answer: RemotingCommand, topic: str, broker_name: str, order: bool) -> list[Received]:
+        result = pop_result(answer, topic, broker_name)
+        if result.status is not PopStatus.FOUND:
+            return []
+        counts = {}
+        if order:
+            counts = parse_order_counts(decode_header(PopMessageResponseHeader, answer).order_count_info)
+        received = []
+        for message in result.messages:
+            receipt = Receipt.parse(message.properties[PROPERTY_POP_CK])
+            for key in (offset_count_key(message.queue_id, message.queue_offset), str(message.queue_id)):
+                count = counts.get((receipt.mark, key))
+                if count:
+                    message = attrs.evolve(message, reconsume_times=count)
+                    break
+            received.append(Received(message, Handle(receipt, message.physical_offset)))
+        return received
+
+    def _give_back(self, client: GrpcClient, topic: str, group: str, received: Iterable[Received]) -> None:
+        """Messages that nobody got are visible again at once."""
+        ms = self._parts.options.invisible_time_millis_when_clear
+        for one in received:
+            self._in_background(self.change(client, topic, group, one.handle, ms))
+
+    def _in_background(self, work: Any) -> None:
+        def failed(reason: Any) -> None:
+            self.log.warn("message stays invisible until its time is over: {e}", e=reason.value)
+
+        defer.ensureDeferred(work).addErrback(failed)
+
+    # AckMessage
+
+    async def ack(self, client: GrpcClient, request: Any) -> Any:
+        """Messages are consumed: each entry has a status of its own."""
+        topic, group = checked_topic(request.topic), checked_group(request.group)
+        if not request.entries:
+            raise ProxyError("BAD_REQUEST", "entries: none to acknowledge")
+        entries = [await self._ack_entry(client, topic, group, entry) for entry in request.entries]
+        return AckMessageResponse(status=common_status(one.status for one in entries), entries=entries)
+
+    async def _ack_entry(self, client: GrpcClient, topic: str, group: str, entry: Any) -> Any:
+        renewed = self.renewal.remove(client, group, entry.message_id, entry.receipt_handle)
+        try:
+            handle = renewed or live_handle(entry.receipt_handle, self._parts.now_ms())
+            await self._ack(client, topic, group, handle)
+            found = ok()
+        except (ProxyError, ProtocolError) as error:
+            found = status_of(error)
+        return AckMessageResultEntry(message_id=entry.message_id, receipt_handle=entry.receipt_handle, status=found)
+
+    async def _ack(self, client: GrpcClient, topic: str, group: str, handle: Handle) -> None:
+        receipt = handle.receipt
+        header = AckMessageRequestHeader(
+            consumer_group=group,
+            topic=handle.topic(topic, group),
+            queue_id=receipt.queue_id,
+            extra_info=receipt.encode(),
+            offset=receipt.queue_offset,
+        )
+        command = RemotingCommand.request(RequestCode.ACK_MESSAGE, encode_header(header))
+        _succeeded(await self._brokers.ask(client, await self._known(topic, receipt.broker_name), command))
+
+    async def _known(self, topic: str, broker_name: str) -> str:
+        """A handle names its broker; one that the topic does not have is refused. Raises ProxyError."""
+        if broker_name not in {one.broker_name for one in (await self._brokers.route(topic)).broker_datas}:
+            raise ProxyError("INVALID_RECEIPT_HANDLE", f"receipt_handle names broker {broker_name}, which is not known")
+        return broker_name
+
+    # ChangeInvisibleDuration
+
+    async def change_invisible(self, client: GrpcClient, request: Any) -> Any:
+        """A message shall come back at another time; the answer has its new handle."""
+        topic, group = checked_topic(request.topic), checked_group(request.group)
+        ms = milliseconds(request.invisible_duration)
+        check_changed_invisible(ms, self._parts.options)
+        renewed = self.renewal.remove(client, group, request.message_id, request.receipt_handle)
+        handle = renewed or live_handle(request.receipt_handle, self._parts.now_ms())
+        changed = await self.change(client, topic, group, handle, ms)
+        return ChangeInvisibleDurationResponse(status=ok(), receipt_handle=changed.encode())
+
+    async def change(self, client: GrpcClient, topic: str, group: str, handle: Handle, ms: int) -> Handle:
+        """The handle after the change. Raises BrokerError, ProxyError."""
+        receipt = handle.receipt
+        header = ChangeInvisibleTimeRequestHeader(
+            consumer_group=group,
+            topic=handle.topic(topic, group),
+            queue_id=receipt.queue_id,
+            extra_info=receipt.encode(),
+            offset=receipt.queue_offset,
+            invisible_time=ms,
+        )
+        command = RemotingCommand.request(RequestCode.CHANGE_MESSAGE_INVISIBLETIME, encode_header(header))
+        answer = await self._brokers.ask(client, await self._known(topic, receipt.broker_name), command)
+        _succeeded(answer)
+        changed = decode_header(ChangeInvisibleTimeResponseHeader, answer)
+        return handle.renewed(changed.pop_time, changed.invisible_time, changed.revive_qid)
+
+    # ForwardMessageToDeadLetterQueue
+
+    async def forward(self, client: GrpcClient, request: Any) -> Any:
+        """A message is given up: it becomes a dead letter, and is acknowledged."""
+        topic, group = checked_topic(request.topic), checked_group(request.group)
+        renewed = self.renewal.remove(client, group, request.message_id, request.receipt_handle)
+        handle = renewed or live_handle(request.receipt_handle, self._parts.now_ms())
+        await self._dead_letter(client, topic, group, request.message_id, handle)
+        return ForwardMessageToDeadLetterQueueResponse(status=ok())
+
+    async def _dead_letter(self, client: GrpcClient, topic: str, group: str, message_id: str, handle: Handle) -> None:
+        if handle.physical_offset == UNKNOWN_OFFSET:
+            raise ProxyError(
+                "INVALID_RECEIPT_HANDLE", "receipt_handle has no commitLogOffset, the message cannot be found"
+            )
+        header = ConsumerSendMsgBackRequestHeader(
+            offset=handle.physical_offset,
+            group=group,
+            delay_level=-1,
+            origin_msg_id=message_id,
+            origin_topic=handle.topic(topic, group),
+            max_reconsume_times=0,
+        )
+        command = RemotingCommand.request(RequestCode.CONSUMER_SEND_MSG_BACK, encode_header(header))
+        broker_name = await self._known(topic, handle.receipt.broker_name)
+        _succeeded(await self._brokers.ask(client, broker_name, command))
+        await self._ack(client, topic, group, handle)
+
+
+def _succeeded(answer: RemotingCommand) -> None:
+    if answer.code != ResponseCode.SUCCESS:
+        raise BrokerError(answer.code, answer.remark or "")

@@ -1,0 +1,44 @@
+"""What a gRPC client is to a broker's tables: producer of its topics, or consumer of its group."""
+
+from __future__ import annotations
+
+from twisted_mq.protocol.bodies import ConsumerData
+from twisted_mq.protocol.messages.subscription import SQL92, TAG, SubscriptionError, build_subscription
+from twisted_mq.proxy.clients import SIMPLE_CONSUMER, GrpcClient
+from twisted_mq.proxy.messages import FilterType
+from twisted_mq.proxy.statuses import ProxyError
+
+SQL = FilterType.Value("SQL")
+
+
+def groups_of(client: GrpcClient) -> tuple[frozenset[str], frozenset[str]]:
+    """Producer groups, which are named as its topics, and consumer groups."""
+    if client.is_producer:
+        return frozenset(topic.name for topic in client.settings.publishing.topics), frozenset()
+    return frozenset(), frozenset({client.group})
+
+
+def consumer_data(client: GrpcClient) -> ConsumerData:
+    """Its consumer group with its subscriptions. Raises ProxyError for an expression that cannot be read."""
+    settings = client.settings
+    now_ms = int(client.clock.seconds() * 1000)
+    try:
+        subscriptions = [
+            build_subscription(
+                entry.topic.name,
+                entry.expression.expression,
+                SQL92 if entry.expression.type == SQL else TAG,
+                sub_version=now_ms,
+            )
+            for entry in settings.subscription.subscriptions
+        ]
+    except SubscriptionError as error:
+        raise ProxyError("ILLEGAL_FILTER_EXPRESSION", str(error)) from None
+    simple = settings.client_type == SIMPLE_CONSUMER
+    return ConsumerData(
+        group_name=client.group,
+        consume_type="CONSUME_ACTIVELY" if simple else "CONSUME_PASSIVELY",
+        message_model="CLUSTERING",
+        consume_from_where="CONSUME_FROM_LAST_OFFSET",
+        subscription_data_set=subscriptions,
+    )

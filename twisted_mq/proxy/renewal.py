@@ -1,0 +1,120 @@
+"""Keeps messages of push consumers invisible while they are being consumed (Apache: ReceiptHandleProcessor).
+
+A message is renewed shortly before it would become visible, for longer each time, and no more after some hours. The client
+keeps the handle that it got; acknowledgements find the newest by it. When a client is gone, its messages come back at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import attrs
+from twisted.internet import defer
+from twisted.python import failure
+
+from twisted_mq.logs import Logger
+from twisted_mq.periodic import PeriodicJob
+from twisted_mq.proxy.clients import GrpcClient
+from twisted_mq.proxy.handles import Handle
+from twisted_mq.proxy.parts import Parts
+
+MINUTE_MS = 60_000
+RENEWED_MS = tuple(minutes * MINUTE_MS for minutes in (1, 3, 5, 10, 30, 60))
+"""For how long a message is renewed, by how often it was before; the last repeats."""
+TRIES = 3
+MOST_OF_CLIENT = 100_000
+"""Messages of one client that are renewed; more become visible when their time is over."""
+
+Change = Callable[[GrpcClient, str, str, Handle, int], Coroutine[defer.Deferred[Any], Any, Handle]]
+
+
+@attrs.define(eq=False)
+class Kept:
+    """One message that a client is consuming."""
+
+    topic: str
+    group: str
+    handle: Handle
+    since_ms: int
+    renewals: int = 0
+    failures: int = 0
+    busy: bool = False
+    gone: bool = False
+
+
+class Renewal:
+    """The messages that are renewed, by client and by group, id and handle as the client has them."""
+
+    log = Logger()
+
+    def __init__(self, parts: Parts, change: Change) -> None:
+        self._parts = parts
+        self._change = change
+        self._kept: dict[GrpcClient, dict[tuple[str, str, str], Kept]] = {}
+        self._job: PeriodicJob | None = None
+
+    def start(self) -> None:
+        """Look for what has to be renewed from now on."""
+        seconds = self._parts.options.renew_schedule_period_millis / 1000
+        self._job = PeriodicJob("renewal of receipt handles", self._parts.clock, seconds, self.look)
+
+    def stop(self) -> None:
+        """Renew no more. A second call does nothing."""
+        job, self._job = self._job, None
+        if job is not None:
+            job.stop()
+
+    def __len__(self) -> int:
+        return sum(map(len, self._kept.values()))
+
+    def add(self, client: GrpcClient, topic: str, group: str, message_id: str, text: str, handle: Handle) -> None:
+        """A message was handed out; `text` is its handle as the client has it."""
+        kept = self._kept.setdefault(client, {})
+        if len(kept) < MOST_OF_CLIENT:
+            kept[group, message_id, text] = Kept(topic, group, handle, self._parts.now_ms())
+
+    def remove(self, client: GrpcClient, group: str, message_id: str, text: str) -> Handle | None:
+        """The newest handle of a message that is renewed no more; None for one that never was."""
+        kept = self._kept.get(client)
+        found = None if kept is None else kept.pop((group, message_id, text), None)
+        if found is None:
+            return None
+        found.gone = True
+        if not kept:
+            del self._kept[client]
+        return found.handle
+
+    def look(self) -> None:
+        """Renew what would become visible soon."""
+        now, options = self._parts.now_ms(), self._parts.options
+        for client, kept in list(self._kept.items()):
+            for key, one in list(kept.items()):
+                if one.busy or one.handle.expires_ms - now >= options.renew_ahead_time_millis:
+                    continue
+                if now - one.since_ms >= options.renew_max_time_millis or one.failures >= TRIES:
+                    self.remove(client, *key)
+                else:
+                    one.busy = True
+                    self._renew(client, one)
+
+    def _renew(self, client: GrpcClient, one: Kept) -> None:
+        ms = RENEWED_MS[min(one.renewals, len(RENEWED_MS) - 1)]
+
+        def renewed(handle: Handle) -> None:
+            one.busy, one.failures, one.renewals, one.handle = False, 0, one.renewals + 1, handle
+
+        def failed(reason: failure.Failure) -> None:
+            one.busy, one.failures = False, one.failures + 1
+            self.log.warn("message not renewed: group={g} topic={t} {e}", g=one.group, t=one.topic, e=reason.value)
+
+        changed = self._change(client, one.topic, one.group, one.handle, ms)
+        defer.ensureDeferred(changed).addCallbacks(renewed, failed)
+
+    def forget(self, client: GrpcClient) -> None:
+        """A client is gone: what it was consuming comes back."""
+        ms = self._parts.options.invisible_time_millis_when_clear
+        for one in self._kept.pop(client, {}).values():
+            changed = self._change(client, one.topic, one.group, one.handle, ms)
+            done = defer.ensureDeferred(changed)
+            done.addErrback(lambda reason: self.log.debug("message not given back: {e}", e=reason.value))

@@ -1,0 +1,256 @@
+"""SendMessage, EndTransaction, RecallMessage, and the places of transactions that are open."""
+
+from __future__ import annotations
+
+import itertools
+from collections import OrderedDict
+from typing import Any
+
+import attrs
+
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.flags import MessageSysFlag
+from twisted_mq.protocol.headers import (
+    EndTransactionRequestHeader,
+    RecallMessageRequestHeader,
+    RecallMessageResponseHeader,
+    SendMessageRequestHeaderV2,
+    SendMessageResponseHeader,
+)
+from twisted_mq.protocol.layouts.message_id import decode_offset_message_id
+from twisted_mq.protocol.names.recall_handle import RecallHandle
+from twisted_mq.protocol.names.system_topics import AUTO_CREATE_TOPIC
+from twisted_mq.protocol.text.properties import PROPERTY_SHARDING_KEY, encode_properties
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.header_codec import decode_header, encode_header
+from twisted_mq.proxy.brokers import Brokers
+from twisted_mq.proxy.checks import check_message, checked_topic
+from twisted_mq.proxy.clients import GrpcClient
+from twisted_mq.proxy.conversion import Outgoing, outgoing
+from twisted_mq.proxy.messages import (
+    EndTransactionResponse,
+    RecallMessageResponse,
+    SendMessageResponse,
+    SendResultEntry,
+    TransactionResolution,
+    TransactionSource,
+)
+from twisted_mq.proxy.options import ProxyOptions
+from twisted_mq.proxy.parts import Parts
+from twisted_mq.proxy.queues import MIXED, consistent_hash, writable
+from twisted_mq.proxy.statuses import ProxyError, ok, status
+
+STORED = {
+    ResponseCode.SUCCESS: "OK",
+    ResponseCode.FLUSH_DISK_TIMEOUT: "MASTER_PERSISTENCE_TIMEOUT",
+    ResponseCode.FLUSH_SLAVE_TIMEOUT: "SLAVE_PERSISTENCE_TIMEOUT",
+    ResponseCode.SLAVE_NOT_AVAILABLE: "HA_NOT_AVAILABLE",
+}
+"""What a broker that has stored a message answers -> status."""
+RESOLUTIONS = {
+    TransactionResolution.Value("COMMIT"): MessageSysFlag.TRANSACTION_COMMIT_TYPE,
+    TransactionResolution.Value("ROLLBACK"): MessageSysFlag.TRANSACTION_ROLLBACK_TYPE,
+}
+SERVER_CHECK = TransactionSource.Value("SOURCE_SERVER_CHECK")
+DEFAULT_QUEUES = 4
+MOST_TRANSACTIONS = 100_000
+
+
+@attrs.frozen
+class TransactionPlace:
+    """Where a half message is."""
+
+    broker_name: str
+    queue_offset: int
+    physical_offset: int
+    known_until: float
+
+
+class Transactions:
+    """The places of transactions that have not ended, each for a while; the oldest is forgotten past the limit."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._places: OrderedDict[tuple[str, str], TransactionPlace] = OrderedDict()
+
+    def remember(
+        self, topic: str, transaction_id: str, broker_name: str, queue_offset: int, physical_offset: int
+    ) -> None:
+        """A half message was stored, or its producer is being asked about it."""
+        now = self._parts.clock.seconds()
+        until = now + self._parts.options.transaction_data_expire_millis / 1000
+        key = topic, transaction_id
+        self._places.pop(key, None)
+        self._places[key] = TransactionPlace(broker_name, queue_offset, physical_offset, until)
+        while self._places:
+            oldest = next(iter(self._places))
+            if self._places[oldest].known_until >= now and len(self._places) <= MOST_TRANSACTIONS:
+                break
+            del self._places[oldest]
+
+    def take(self, topic: str, transaction_id: str) -> TransactionPlace:
+        """Raises ProxyError for a transaction that is not known, or no more."""
+        place = self._places.pop((topic, transaction_id), None)
+        if place is None or place.known_until < self._parts.clock.seconds():
+            raise ProxyError(
+                "INTERNAL_SERVER_ERROR", f"transaction {transaction_id} of topic {topic} is not known here, or no more"
+            )
+        return place
+
+
+class Sending:
+    """Calls of producers."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._brokers: Brokers = parts.brokers
+        self._options: ProxyOptions = parts.options
+        self._turn = itertools.count()
+        self.transactions = Transactions(parts)
+
+    async def send(self, client: GrpcClient, request: Any) -> Any:
+        """SendMessage: one message, or several of one topic as a batch."""
+        parts, messages = self._parts, request.messages
+        if not messages:
+            raise ProxyError("MESSAGE_CORRUPTED", "no message to send")
+        topic = checked_topic(messages[0].topic)
+        if any(one.topic.name != topic for one in messages):
+            raise ProxyError("MESSAGE_CORRUPTED", "messages of several topics in one call")
+        now_ms = parts.now_ms()
+        for message in messages:
+            check_message(message, self._options, parts.max_body_bytes, now_ms)
+        host = client.remote_address[0]
+        sent = [outgoing(one, topic, host, now_ms, parts.max_body_bytes) for one in messages]
+        if self._options.enable_topic_message_type_check:
+            await self._check_type(topic, sent)
+        queues = writable(await self._brokers.route(topic))
+        if not queues:
+            raise ProxyError("FORBIDDEN", f"topic {topic} has no writable queue")
+        if len(sent) > 1:
+            return await self._send_batch(client, topic, queues, sent)
+        broker_name, queue_id = self._queue(queues, sent[0])
+        answer = await self._put(client, topic, broker_name, queue_id, sent[0])
+        entry = self._entry(topic, broker_name, sent[0], answer)
+        return SendMessageResponse(status=entry.status, entries=[entry])
+
+    async def _check_type(self, topic: str, sent: list[Outgoing]) -> None:
+        wanted = await self._brokers.message_type(topic)
+        if wanted in (MIXED, "UNSPECIFIED"):
+            return
+        for one in sent:
+            if one.type != wanted:
+                raise ProxyError(
+                    "MESSAGE_PROPERTY_CONFLICT_WITH_TYPE",
+                    f"topic {topic} takes messages of type {wanted}, not {one.type}",
+                )
+
+    def _queue(self, queues: list[tuple[str, int]], sent: Outgoing) -> tuple[str, int]:
+        """Messages of one group go to one queue, others round."""
+        group = sent.properties.get(PROPERTY_SHARDING_KEY)
+        if group is not None:
+            return queues[consistent_hash(group, len(queues))]
+        return queues[next(self._turn) % len(queues)]
+
+    async def _put(
+        self, client: GrpcClient, topic: str, broker_name: str, queue_id: int, sent: Outgoing
+    ) -> RemotingCommand:
+        header = SendMessageRequestHeaderV2(
+            producer_group=topic,
+            topic=topic,
+            default_topic=AUTO_CREATE_TOPIC,
+            default_topic_queue_nums=DEFAULT_QUEUES,
+            queue_id=queue_id,
+            sys_flag=sent.sys_flag,
+            born_timestamp=sent.born_timestamp,
+            flag=0,
+            properties=encode_properties(sent.properties),
+            reconsume_times=0,
+            unit_mode=False,
+            batch=False,
+            broker_name=broker_name,
+        )
+        command = RemotingCommand.request(RequestCode.SEND_MESSAGE_V2, encode_header(header), sent.body)
+        return await self._brokers.ask(client, broker_name, command)
+
+    async def _send_batch(
+        self, client: GrpcClient, topic: str, queues: list[tuple[str, int]], sent: list[Outgoing]
+    ) -> Any:
+        """One after the other into one queue: each has an entry, and its own type, where Apache's batch has one for all."""
+        broker_name, queue_id = queues[next(self._turn) % len(queues)]
+        entries = []
+        for one in sent:
+            answer = await self._put(client, topic, broker_name, queue_id, one)
+            entries.append(self._entry(topic, broker_name, one, answer))
+        codes = {entry.status.code for entry in entries}
+        common = entries[0].status if len(codes) == 1 else status("MULTIPLE_RESULTS")
+        return SendMessageResponse(status=common, entries=entries)
+
+    def _entry(self, topic: str, broker_name: str, sent: Outgoing, answer: RemotingCommand) -> Any:
+        name = STORED.get(ResponseCode(answer.code)) if answer.code in _STORED_CODES else None
+        if name is None:
+            raise BrokerError(answer.code, answer.remark or "")
+        if name != "OK":
+            return SendResultEntry(status=status(name, answer.remark or ""))
+        header = decode_header(SendMessageResponseHeader, answer)
+        entry = SendResultEntry(
+            status=ok(),
+            message_id=sent.properties["UNIQ_KEY"],
+            offset=header.queue_offset,
+            transaction_id=header.transaction_id or "",
+            recall_handle=header.recall_handle or "",
+        )
+        if sent.sys_flag & MessageSysFlag.TRANSACTION_PREPARED_TYPE:
+            entry.transaction_id = entry.transaction_id or entry.message_id
+            _, _, physical_offset = decode_offset_message_id(header.msg_id)
+            self.transactions.remember(topic, entry.transaction_id, broker_name, header.queue_offset, physical_offset)
+        return entry
+
+    async def end_transaction(self, client: GrpcClient, request: Any) -> Any:
+        """EndTransaction: commit or roll back."""
+        topic, transaction_id = checked_topic(request.topic), request.transaction_id
+        if not transaction_id.strip():
+            raise ProxyError("INVALID_TRANSACTION_ID", "transaction_id is blank")
+        place = self.transactions.take(topic, transaction_id)
+        header = EndTransactionRequestHeader(
+            topic=topic,
+            producer_group=topic,
+            tran_state_table_offset=place.queue_offset,
+            commit_log_offset=place.physical_offset,
+            commit_or_rollback=RESOLUTIONS.get(request.resolution, MessageSysFlag.TRANSACTION_NOT_TYPE),
+            from_transaction_check=request.source == SERVER_CHECK,
+            msg_id=request.message_id,
+            transaction_id=transaction_id,
+        )
+        command = RemotingCommand.request(RequestCode.END_TRANSACTION, encode_header(header))
+        answer = await self._brokers.ask(client, place.broker_name, command)
+        if answer.code != ResponseCode.SUCCESS:
+            raise BrokerError(answer.code, answer.remark or "")
+        return EndTransactionResponse(status=ok())
+
+    async def recall(self, client: GrpcClient, request: Any) -> Any:
+        """RecallMessage: take back a message that waits for its time."""
+        topic = checked_topic(request.topic)
+        wanted = await self._brokers.message_type(topic)
+        if self._options.enable_topic_message_type_check and wanted not in ("DELAY", MIXED):
+            raise ProxyError(
+                "MESSAGE_PROPERTY_CONFLICT_WITH_TYPE", f"topic {topic} has messages of type {wanted}, which do not wait"
+            )
+        try:
+            handle = RecallHandle.decode(request.recall_handle)
+        except ValueError as error:
+            raise ProxyError("BAD_REQUEST", str(error)) from None
+        names = {one.broker_name for one in (await self._brokers.route(topic)).broker_datas}
+        if handle.broker_name not in names:
+            raise ProxyError(
+                "BAD_REQUEST", f"recall_handle names broker {handle.broker_name}, which topic {topic} has not"
+            )
+        header = RecallMessageRequestHeader(producer_group=topic, topic=topic, recall_handle=request.recall_handle)
+        command = RemotingCommand.request(RequestCode.RECALL_MESSAGE, encode_header(header))
+        answer = await self._brokers.ask(client, handle.broker_name, command)
+        if answer.code != ResponseCode.SUCCESS:
+            raise BrokerError(answer.code, answer.remark or "")
+        return RecallMessageResponse(status=ok(), message_id=decode_header(RecallMessageResponseHeader, answer).msg_id)
+
+
+_STORED_CODES = frozenset(int(code) for code in STORED)

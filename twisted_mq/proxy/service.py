@@ -1,0 +1,145 @@
+"""apache.rocketmq.v2.MessagingService: the table of its methods, and what every call goes through first.
+
+Whatever a call comes to, its client gets an answer with a status; the gRPC status says OK. Methods that are not in the table
+are UNIMPLEMENTED.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from twisted.internet import defer
+
+from twisted_mq.logs import Logger
+from twisted_mq.proxy import messages
+from twisted_mq.proxy.authentication import Authentication
+from twisted_mq.proxy.checks import checked_group
+from twisted_mq.proxy.clients import Clients, GrpcClient
+from twisted_mq.proxy.grpc.calls import Call, Method, Methods
+from twisted_mq.proxy.messages import HeartbeatResponse, NotifyClientTerminationResponse, message_class
+from twisted_mq.proxy.parts import Parts
+from twisted_mq.proxy.receiving import Receiving
+from twisted_mq.proxy.routing import Routing
+from twisted_mq.proxy.sending import Sending
+from twisted_mq.proxy.statuses import ProxyError, ok, status, status_of
+from twisted_mq.proxy.telemetry import Telemetry, is_known_type
+
+Handle = Callable[[GrpcClient, Any], Awaitable[Any]]
+
+
+class MessagingService:
+    """All calls of one proxy."""
+
+    log = Logger()
+
+    def __init__(self, parts: Parts, authentication: Authentication) -> None:
+        self._parts = parts
+        self._authentication = authentication
+        self.clients = Clients(parts.clock, self._lost)
+        self.sending = Sending(parts)
+        self.receiving = Receiving(parts)
+        self.routing = Routing(parts)
+        self.telemetry = Telemetry(
+            parts, self.clients, self.sending.transactions, lambda call, _: authentication.check(call)
+        )
+
+    def start(self) -> None:
+        """Begin periodic work."""
+        self.receiving.renewal.start()
+
+    def stop(self) -> None:
+        """End it, and let all clients go: what they were consuming comes back."""
+        self.receiving.renewal.stop()
+        for client in self.clients:
+            self.clients.drop(client)
+
+    def methods(self) -> Methods:
+        """By path."""
+        unary: dict[str, Handle] = {
+            "QueryRoute": self.routing.query_route,
+            "QueryAssignment": self.routing.query_assignment,
+            "Heartbeat": self.heartbeat,
+            "NotifyClientTermination": self.terminated,
+            "SendMessage": self.sending.send,
+            "EndTransaction": self.sending.end_transaction,
+            "RecallMessage": self.sending.recall,
+            "AckMessage": self.receiving.ack,
+            "ChangeInvisibleDuration": self.receiving.change_invisible,
+            "ForwardMessageToDeadLetterQueue": self.receiving.forward,
+        }
+        table = {_path(name): self._unary(name, handle) for name, handle in unary.items()}
+        table[_path("ReceiveMessage")] = Method(
+            message_class("ReceiveMessageRequest"), self._receive, gives_stream=True
+        )
+        table[_path("Telemetry")] = Method(
+            message_class("TelemetryCommand"), self.telemetry.open, takes_stream=True, gives_stream=True
+        )
+        return table
+
+    def _unary(self, name: str, handle: Handle) -> Method:
+        request, answer, _, _ = messages.METHODS[name]
+        answer_class = message_class(answer)
+
+        async def answered(call: Call, asked: Any) -> Any:
+            try:
+                return await handle(self._client(call), asked)
+            except Exception as error:
+                return answer_class(status=self._status(name, call, error))
+
+        return Method(message_class(request), answered)
+
+    def _client(self, call: Call) -> GrpcClient:
+        """Who calls. Raises ProxyError."""
+        client = self.clients.stranger(call)
+        client.access_key = self._authentication.check(call)
+        return client
+
+    def _status(self, name: str, call: Call, error: Exception) -> Any:
+        if isinstance(error, defer.CancelledError):
+            raise error
+        found = status_of(error)
+        if found is None:
+            self.log.failure("{name} failed: peer={peer}", name=name, peer=call.peer)
+            found = status("INTERNAL_SERVER_ERROR", f"{type(error).__name__}: {error}")
+        return found
+
+    async def _receive(self, call: Call, request: Any) -> None:
+        answer_class = message_class("ReceiveMessageResponse")
+        try:
+            self._client(call)
+            client = await self.clients.settled(call)
+            await self.receiving.receive(client, call, request)
+        except Exception as error:
+            await call.send(answer_class(status=self._status("ReceiveMessage", call, error)))
+
+    async def heartbeat(self, client: GrpcClient, request: Any) -> Any:
+        """A client is alive."""
+        if client.settings is None or not is_known_type(client.settings.client_type):
+            raise ProxyError(
+                "UNRECOGNIZED_CLIENT_TYPE", f"no settings of client {client.client_id} have come by Telemetry"
+            )
+        if client.group:
+            checked_group(client.settings.subscription.group)
+        await self._parts.brokers.register(client)
+        return HeartbeatResponse(status=ok())
+
+    async def terminated(self, client: GrpcClient, request: Any) -> Any:
+        """A client says goodbye."""
+        if client.settings is None:
+            raise ProxyError(
+                "UNRECOGNIZED_CLIENT_TYPE", f"no settings of client {client.client_id} have come by Telemetry"
+            )
+        self.clients.drop(client)
+        return NotifyClientTerminationResponse(status=ok())
+
+    def _lost(self, client: GrpcClient) -> None:
+        """A client said goodbye, or its heartbeats stopped."""
+        self.receiving.renewal.forget(client)
+        self._parts.brokers.unregister(client)
+        if client.telemetry is not None:
+            client.telemetry.finish()
+
+
+def _path(name: str) -> str:
+    return f"/{messages.SERVICE}/{name}"

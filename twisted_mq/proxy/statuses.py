@@ -1,0 +1,67 @@
+"""RocketMQ's status of an answer, and what errors become (apache.rocketmq.v2.Code)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from twisted_mq.protocol.codes import ResponseCode
+from twisted_mq.protocol.errors import BrokerError, RocketMQError
+from twisted_mq.proxy.messages import Code, Status
+from twisted_mq.remoting.errors import RemotingTimeoutError, RemotingTooMuchRequestError
+from twisted_mq.routing.errors import TopicNotFound
+
+CODES: Mapping[int, str] = {
+    ResponseCode.SYSTEM_BUSY: "TOO_MANY_REQUESTS",
+    ResponseCode.REQUEST_CODE_NOT_SUPPORTED: "NOT_IMPLEMENTED",
+    ResponseCode.TOPIC_NOT_EXIST: "TOPIC_NOT_FOUND",
+    ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST: "CONSUMER_GROUP_NOT_FOUND",
+    ResponseCode.SUBSCRIPTION_PARSE_FAILED: "ILLEGAL_FILTER_EXPRESSION",
+    ResponseCode.NO_PERMISSION: "FORBIDDEN",
+}
+"""Response codes of brokers that have a status of their own; others are INTERNAL_SERVER_ERROR."""
+
+
+class ProxyError(Exception):
+    """A request that is refused: the answer carries this code, by its name in Code, and this message."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(f"{code}: {message}")
+        self.code = code
+        self.message = message
+
+
+def status(code: str, message: str = "") -> Any:
+    """A Status; without a message it carries the code's name."""
+    return Status(code=Code.Value(code), message=message or code)
+
+
+def ok() -> Any:
+    """The Status of success."""
+    return status("OK")
+
+
+def status_of(error: Exception) -> Any | None:
+    """The Status that an error becomes; None for one that nobody expects."""
+    if isinstance(error, ProxyError):
+        return status(error.code, error.message)
+    if isinstance(error, BrokerError):
+        return status(CODES.get(error.response_code, "INTERNAL_SERVER_ERROR"), error.remark)
+    for kind, code in _ERRORS:
+        if isinstance(error, kind):
+            return status(code, str(error))
+    return None
+
+
+_ERRORS: tuple[tuple[type[Exception], str], ...] = (
+    (TopicNotFound, "TOPIC_NOT_FOUND"),
+    (RemotingTimeoutError, "PROXY_TIMEOUT"),
+    (RemotingTooMuchRequestError, "TOO_MANY_REQUESTS"),
+    (RocketMQError, "INTERNAL_SERVER_ERROR"),
+)
+
+
+def common_status(statuses: Iterable[Any]) -> Any:
+    """The status of an answer with entries: theirs where they agree, else MULTIPLE_RESULTS."""
+    found = list(statuses)
+    return found[0] if len({one.code for one in found}) == 1 else status("MULTIPLE_RESULTS")

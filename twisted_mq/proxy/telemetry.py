@@ -1,0 +1,160 @@
+"""Telemetry: settings of clients, and what brokers ask clients (39, 307, 309)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from twisted.internet import defer
+from twisted.python import failure
+
+from twisted_mq.logs import Logger
+from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.errors import RecordError
+from twisted_mq.protocol.headers import CheckTransactionStateRequestHeader
+from twisted_mq.protocol.layouts.record_codec import decode_message
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.header_codec import decode_header
+from twisted_mq.proxy.checks import checked_group, checked_topic
+from twisted_mq.proxy.clients import CONSUMERS, PRODUCER, Clients, GrpcClient
+from twisted_mq.proxy.conversion import handed_out
+from twisted_mq.proxy.grpc.calls import Call
+from twisted_mq.proxy.grpc.status import GrpcStatus
+from twisted_mq.proxy.messages import RecoverOrphanedTransactionCommand, TelemetryCommand
+from twisted_mq.proxy.parts import Parts
+from twisted_mq.proxy.sending import Transactions
+from twisted_mq.proxy.settings import answered_settings
+from twisted_mq.proxy.statuses import ProxyError, ok, status_of
+
+Authenticate = Callable[[Call, Any], str | None]
+
+
+class Telemetry:
+    """The streams of all clients. One is open for each client; a new one takes the place of the old."""
+
+    log = Logger()
+
+    def __init__(self, parts: Parts, clients: Clients, transactions: Transactions, authenticate: Authenticate) -> None:
+        self._parts = parts
+        self._clients = clients
+        self._transactions = transactions
+        self._authenticate = authenticate
+        clients.commands = self.command
+
+    # the stream
+
+    def open(self, call: Call) -> None:
+        """A stream begins; the first command tells who its client is."""
+
+        def ended() -> None:
+            for client in self._clients:
+                if client.telemetry is call:
+                    client.telemetry = None
+
+        call.received = lambda command: self._received(call, command)
+        call.half_closed = call.finish
+        call.when_over(ended)
+
+    def _received(self, call: Call, command: Any) -> None:
+        kind = command.WhichOneof("command")
+        if kind == "settings":
+            answered = defer.ensureDeferred(self._settings(call, command.settings))
+            answered.addErrback(self._refused, call)
+        elif kind in ("thread_stack_trace", "verify_message_result"):
+            try:
+                self._clients.stranger(call).answered(getattr(command, kind).nonce, command)
+            except ProxyError as error:
+                self._refuse(call, error)
+
+    async def _settings(self, call: Call, settings: Any) -> None:
+        pub_sub = settings.WhichOneof("pub_sub")
+        if pub_sub is None:
+            call.finish(GrpcStatus.INVALID_ARGUMENT, "settings have neither publishing nor subscription")
+            return
+        access_key = self._authenticate(call, settings)
+        group = None
+        if pub_sub == "publishing":
+            for topic in settings.publishing.topics:
+                checked_topic(topic)
+        else:
+            name = checked_group(settings.subscription.group)
+            topics = [checked_topic(entry.topic) for entry in settings.subscription.subscriptions]
+            group = await self._brokers_group(name, topics)
+        client = self._clients.settle(call, settings)
+        client.access_key = access_key
+        before, client.telemetry = client.telemetry, call
+        if before is not None and before is not call:
+            before.finish()
+        await self._parts.brokers.register(client)
+        answer = answered_settings(settings, self._parts.options, self._parts.max_body_bytes, group)
+        call.send(TelemetryCommand(status=ok(), settings=answer))
+
+    async def _brokers_group(self, name: str, topics: list[str]) -> Any:
+        """The group's configuration; None where no broker is known to have it."""
+        return await self._parts.brokers.group(name, topics[0] if topics else "")
+
+    def _refused(self, reason: failure.Failure, call: Call) -> None:
+        error = reason.value
+        if isinstance(error, ProxyError):
+            self._refuse(call, error)
+            return
+        found = status_of(error) if isinstance(error, Exception) else None
+        if found is None:
+            self.log.failure("settings failed: peer={p}", reason, p=call.peer)
+            call.finish(GrpcStatus.INTERNAL, f"{type(error).__name__}: {error}")
+        else:
+            call.finish(GrpcStatus.INTERNAL, found.message)
+
+    def _refuse(self, call: Call, error: ProxyError) -> None:
+        """As Apache's proxy: who is not known is told by a command, other wrong settings by the stream's end."""
+        if error.code in ("CLIENT_ID_REQUIRED", "UNAUTHORIZED"):
+            call.send(TelemetryCommand(status=status_of(error)))
+            call.finish()
+        else:
+            call.finish(GrpcStatus.INVALID_ARGUMENT, error.message)
+
+    # what brokers ask
+
+    def command(self, client: GrpcClient, command: RemotingCommand) -> None:
+        """What a broker sends one-way to a client; other codes than a transaction's check are not for gRPC clients."""
+        if command.code == RequestCode.CHECK_TRANSACTION_STATE:
+            self._check_transaction(client, command)
+
+    def check_transaction(self, command: RemotingCommand) -> bool:
+        """The same where a broker does not say which client: any producer of the topic. False without one."""
+        try:
+            message = decode_message(command.body)
+        except RecordError as error:
+            self.log.warn("transaction check cannot be read: {e}", e=error)
+            return False
+        producers = self._clients.producers_of(message.topic)
+        if not producers:
+            return False
+        self._check_transaction(producers[message.physical_offset % len(producers)], command)
+        return True
+
+    def _check_transaction(self, client: GrpcClient, command: RemotingCommand) -> None:
+        header = decode_header(CheckTransactionStateRequestHeader, command)
+        message = decode_message(command.body)
+        made = handed_out(message, message.topic, None)
+        transaction_id = header.transaction_id or made.system_properties.message_id
+        self._transactions.remember(
+            message.topic,
+            transaction_id,
+            header.bname or "",
+            header.tran_state_table_offset,
+            header.commit_log_offset,
+        )
+        client.tell(
+            TelemetryCommand(
+                status=ok(),
+                recover_orphaned_transaction_command=RecoverOrphanedTransactionCommand(
+                    message=made, transaction_id=transaction_id
+                ),
+            )
+        )
+
+
+def is_known_type(client_type: int) -> bool:
+    """Whether clients of this type are served."""
+    return client_type == PRODUCER or client_type in CONSUMERS

@@ -1,0 +1,27 @@
+"""Durations and times of protobuf, from and to milliseconds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from google.protobuf.message_factory import GetMessageClass
+
+from twisted_mq.proxy.messages import POOL
+
+Duration: type[Any] = GetMessageClass(POOL.FindMessageTypeByName("google.protobuf.Duration"))
+Timestamp: type[Any] = GetMessageClass(POOL.FindMessageTypeByName("google.protobuf.Timestamp"))
+
+
+def duration(ms: int) -> Any:
+    """A Duration of so many milliseconds."""
+    return Duration(seconds=ms // 1000, nanos=ms % 1000 * 1_000_000)
+
+
+def timestamp(ms: int) -> Any:
+    """A Timestamp of so many milliseconds since 1970."""
+    return Timestamp(seconds=ms // 1000, nanos=ms % 1000 * 1_000_000)
+
+
+def milliseconds(time: Any) -> int:
+    """Of a Duration or a Timestamp."""
+    return int(time.seconds) * 1000 + int(time.nanos) // 1_000_000
