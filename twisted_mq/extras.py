@@ -15,7 +15,7 @@ EXTRAS = {
     "ordered": ("kazoo",),
     "opentelemetry": ("opentelemetry",),
     "pcap": ("dpkt",),
-    "proxy": ("h2", "google.protobuf"),
+    "proxy": ("h2", "google"),
     "tls": ("OpenSSL", "service_identity"),
     # what Spark's workers need too; matplotlib is the report's
     "spark": ("numpy", "pyarrow", "pyspark"),

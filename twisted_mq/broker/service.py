@@ -341,19 +341,22 @@ class BrokerService(service.Service):
 
     def _listen_grpc(self, undo: contextlib.ExitStack) -> None:
         """For clients of 5.x, where the settings say so. Raises PortError, ConfigError, MissingExtra."""
-        options = self.options
-        if options.grpc_server_port < 0 or options.is_slave:
-            return
+        if self.options.grpc_server_port >= 0 and not self.options.is_slave:
+            grpc = self.serve_grpc(self.options.grpc_server_port)
+            undo.callback(grpc.stop)
+            undo.callback(grpc.stop_listening)
+
+    def serve_grpc(self, port: int) -> GrpcPort:
+        """Serve gRPC clients on this port; 0 takes a free one. Raises PortError, ConfigError, MissingExtra."""
         require("grpcServerPort", "proxy")
         from twisted_mq.broker.grpc_port import grpc_port
 
-        bound = undo.enter_context(self._machine.bind(options.bind_address, options.grpc_server_port, "grpcServerPort"))
-        access = self._access or NOBODY_IS_ASKED
-        port = bound.getsockname()[1]
-        grpc = self._grpc = grpc_port(self.controller, self.processors, access, self._most_connections, port)
-        grpc.listen(interfaces.IReactorSocket(self._reactor), bound)
-        undo.callback(grpc.stop)
-        undo.callback(grpc.stop_listening)
+        with self._machine.bind(self.options.bind_address, port, "grpcServerPort") as bound:
+            access, number = self._access or NOBODY_IS_ASKED, bound.getsockname()[1]
+            grpc = grpc_port(self.controller, self.processors, access, self._most_connections, number)
+            grpc.listen(interfaces.IReactorSocket(self._reactor), bound)
+        self._grpc = grpc
+        return grpc
 
     def _push_figures(self) -> None:
         """To a collector, where the settings name one. Raises ConfigError, MissingExtra."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from twisted_mq.extras import require
+from twisted_mq.extras import MissingExtra, require
 
 if TYPE_CHECKING:
     from twisted.internet.interfaces import IReactorTime
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from twisted_mq.testing import EmbeddedCluster, OrderedCluster
 
 PORT = click.IntRange(0, 65535)
-NAMESRV_PORT, BROKER_PORT = 9876, 10911
+NAMESRV_PORT, BROKER_PORT, GRPC_PORT = 9876, 10911, 8081
 LOOPBACK = "127.0.0.1"
 
 
@@ -38,6 +38,12 @@ def default_store() -> str:
 @click.option(
     "--port", default=BROKER_PORT, type=PORT, show_default=True, help="Port of the broker; 0 takes a free one."
 )
+@click.option(
+    "--grpc-port",
+    default=None,
+    type=click.IntRange(-1, 65535),
+    help=f"Port for gRPC clients of 5.x; 0 takes a free one, -1 none.  [default: {GRPC_PORT}; 0 with --port 0]",
+)
 @click.option("--bind", default=LOOPBACK, show_default=True, help="Address to listen on; 0.0.0.0 for all.")
 @click.option("--advertise", default=None, help="Address told to clients (brokerIP1); by default the bound one.")
 @click.option("--store", default=None, help="Directory of the store.  [default: ~/.local/share/mq/store]")
@@ -51,6 +57,7 @@ def default_store() -> str:
 def up(
     namesrv_port: int | None,
     port: int,
+    grpc_port: int | None,
     bind: str,
     advertise: str | None,
     store: str | None,
@@ -76,7 +83,7 @@ def up(
     """
     if temporary and store:
         raise click.UsageError("--temporary and --store exclude each other.")
-    if ordered and (store or advertise or port != BROKER_PORT or bind != LOOPBACK):
+    if ordered and (store or advertise or grpc_port is not None or port != BROKER_PORT or bind != LOOPBACK):
         raise click.UsageError(
             "--ordered goes with --namesrv-port, --console-port, --temporary, --json and --verbose alone."
         )
@@ -90,6 +97,10 @@ def up(
     from twisted_mq.testing import EmbeddedCluster
 
     log_to_stderr(verbose)
+    if grpc_port is None:
+        grpc_port = -1 if ordered else _grpc_port(bind, port)
+    elif grpc_port >= 0:
+        require("mq up --grpc-port", "proxy")
     first_port = (NAMESRV_PORT if port else 0) if namesrv_port is None else namesrv_port
     warn_if_open(bind, "--bind")
     os.umask(OWN_FILES)
@@ -106,7 +117,7 @@ def up(
             address=bind,
             namesrv_port=first_port,
             broker_port=port,
-            broker_options={"broker_ip1": advertise} if advertise else {},
+            broker_options={"grpc_server_port": grpc_port, **({"broker_ip1": advertise} if advertise else {})},
         )
         return cluster, lambda: json.dumps(_facts(cluster)) if as_json else _welcome(cluster, temporary)
 
@@ -118,7 +129,7 @@ def up(
         if not as_json:
             click.echo("stopped")
     except PortError as error:
-        flags = {first_port: "--namesrv-port", console_port: "--console-port"}
+        flags = {first_port: "--namesrv-port", console_port: "--console-port", grpc_port: "--grpc-port"}
         flag = flags.get(error.port, "--port")
         raise CliError(in_flags(str(error), flag)) from error
     except StoreError as error:
@@ -127,10 +138,31 @@ def up(
 
 def in_flags(text: str, port_flag: str) -> str:
     """The same advice with this command's flags in place of a file's keys; the slaves' port follows the broker's."""
-    flags = {"haListenPort": "--port", "listenPort": port_flag, "bindAddress": "--bind", "storePathRootDir": "--store"}
+    flags = {
+        "haListenPort": "--port",
+        "grpcServerPort": "--grpc-port",
+        "listenPort": port_flag,
+        "bindAddress": "--bind",
+        "storePathRootDir": "--store",
+    }
     for key, flag in flags.items():
         text = text.replace(key, flag)
     return text
+
+
+def _grpc_port(host: str, port: int) -> int:
+    """The port for gRPC clients where none is given; -1 where they cannot be served, with the reason on standard error."""
+    from twisted_mq.remoting.listen import PortError, bind
+
+    try:
+        require("the gRPC port", "proxy")
+        if not port:
+            return 0
+        with bind(host, GRPC_PORT, "--grpc-port"):
+            return GRPC_PORT
+    except (MissingExtra, PortError) as error:
+        click.echo(f"gRPC clients are not served: {error}", err=True)
+        return -1
 
 
 async def _serve(
@@ -178,7 +210,12 @@ def _started_console(
 
 def _facts(cluster: EmbeddedCluster) -> dict[str, str]:
     """What runs where, by the names that the fixture mq_server has for it."""
-    return {"namesrv": cluster.name_server, "broker": cluster.broker_address, "store_path": cluster.store_path}
+    return {
+        "namesrv": cluster.name_server,
+        "broker": cluster.broker_address,
+        "grpc": cluster.grpc_address,
+        "store_path": cluster.store_path,
+    }
 
 
 def _ordered_facts(cluster: OrderedCluster) -> dict[str, object]:
@@ -200,6 +237,7 @@ def _welcome(cluster: EmbeddedCluster, temporary: bool) -> str:
         [
             f"name server  {cluster.name_server}",
             f"broker       {cluster.broker_address}, announced as {cluster.broker.controller.address}",
+            f"gRPC         {cluster.grpc_address or 'not served'}, for clients of 5.x",
             f"store        {cluster.store_path}{kept}",
             f'try          mq send Orders "hello"{flag}',
             "Ctrl-C stops both",

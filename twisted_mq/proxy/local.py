@@ -6,10 +6,11 @@ Nothing here imports the broker: it hands over its table of processors and what 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import attrs
 from twisted.internet import defer, interfaces
+from twisted.python import failure
 
 from twisted_mq.protocol.bodies import (
     HeartbeatData,
@@ -28,6 +29,7 @@ from twisted_mq.protocol.wire.signature import Credentials, sign
 from twisted_mq.proxy.brokers import CALL_SECONDS
 from twisted_mq.proxy.clients import GrpcClient
 from twisted_mq.proxy.registrations import consumer_data, groups_of
+from twisted_mq.proxy.statuses import ProxyError
 from twisted_mq.remoting.channel import Channel, Processor, Ready
 
 
@@ -96,6 +98,8 @@ class LocalBrokers:
         if secret_of is not None and client.access_key is not None:
             sign(command, Credentials(client.access_key, secret_of(client.access_key) or ""))
         answer: defer.Deferred[Any] = defer.maybeDeferred(processor, cast(Channel, client), command)
+        if secret_of is not None:
+            answer.addErrback(_unauthorized)
         if self._dispatching is None:
             self._dispatching = self._clock.callLater(0, self._dispatch)
         return answer.addCallback(_as_command)
@@ -124,6 +128,16 @@ class LocalBrokers:
         ):
             command = RemotingCommand.request(RequestCode.UNREGISTER_CLIENT, encode_header(header))
             self.ask(client, self._broker.broker_name, command).addErrback(lambda _: None)
+
+
+def _unauthorized(reason: failure.Failure) -> NoReturn:
+    """What access control refuses has one status, whatever its response code is."""
+    error = reason.value
+    if isinstance(error, BrokerError) and (
+        error.response_code == ResponseCode.NO_PERMISSION or "AclException" in error.remark
+    ):
+        raise ProxyError("UNAUTHORIZED", error.remark)
+    reason.raiseException()
 
 
 def _as_command(answer: Ready) -> RemotingCommand:

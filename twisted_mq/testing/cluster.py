@@ -92,6 +92,12 @@ class EmbeddedCluster:
         port = self.broker.grpc_port
         return f"{self._reachable}:{port}" if port else ""
 
+    def serve_grpc(self) -> str:
+        """Serve gRPC clients from now on, on a free port unless they are served already; returns where. Raises MissingExtra."""
+        if not self.broker.grpc_port:
+            self.broker.serve_grpc(0)
+        return self.grpc_address
+
     @property
     def _reachable(self) -> str:
         return LOOPBACK if self._address in ("0.0.0.0", "::") else self._address
@@ -124,6 +130,7 @@ class EmbeddedCluster:
     async def restart_broker(self) -> None:
         """Stop the broker and start another one on the same store and ports."""
         self._ports = self._ports[0], self.broker.port
+        self._broker_options["grpc_server_port"] = self.broker.grpc_port or -1
         self._broker_options["ha_listen_port"] = int(self.broker.controller.ha_address.rpartition(":")[2])
         self._running.remove(self.broker)
         await self.broker.stopService()

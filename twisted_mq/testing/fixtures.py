@@ -1,7 +1,7 @@
 """pytest's plugin: fixtures for tests against a broker of their own. Installed with the package, it loads nothing else
 before the first test that uses one of them.
 
-mq_server     an EmbeddedServer: `.namesrv`, `.broker`, `.store_path`, and its calls
+mq_server     an EmbeddedServer: `.namesrv`, `.broker`, `.grpc`, `.store_path`, and its calls
 mq_topic      the name of a topic that nobody has used, with four queues
 mq_producer   a started twisted_mq.blocking.Producer
 mq_consumer   a started twisted_mq.blocking.PushConsumer of `mq_topic`, from its first message on

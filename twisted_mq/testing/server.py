@@ -84,6 +84,11 @@ class EmbeddedServer:
         return self._cluster.broker_address
 
     @property
+    def grpc(self) -> str:
+        """The address for clients of 5.x, as their endpoints take it; they are served from the first look on."""
+        return self._thread.call(self._cluster.serve_grpc)
+
+    @property
     def store_path(self) -> str:
         """The store's directory."""
         return self._cluster.store_path

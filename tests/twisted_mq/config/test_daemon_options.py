@@ -27,6 +27,7 @@ DAEMONS = [(BrokerOptions, BROKER_CLASSES, "broker"), (NamesrvOptions, NAMESRV_C
 OURS = {
     *option_fields(ConnectionOptions),
     *(key for key in option_fields(TlsOptions) if key.startswith("tls.")),
+    "grpcServerPort",
     "haTls",
     "logFormat",
     "haAllowedSlaves",
@@ -39,6 +40,7 @@ OURS = {
     "haCountRegisteredSlavesOnly",
     "haSharedSecret",
     "orderCoordinator",
+    "proxyConfigPath",
     "orderCoordinatorAuth",
     "orderCoordinatorCaFile",
     "orderCoordinatorCertFile",
