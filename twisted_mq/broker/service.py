@@ -352,7 +352,8 @@ class BrokerService(service.Service):
         from twisted_mq.broker.grpc_port import grpc_port
 
         with self._machine.bind(self.options.bind_address, port, "grpcServerPort") as bound:
-            access, number = self._access or NOBODY_IS_ASKED, bound.getsockname()[1]
+            access, number = self._access, bound.getsockname()[1]
+            assert access is not None, "made with the controller"
             grpc = grpc_port(self.controller, self.processors, access, self._most_connections, number)
             grpc.listen(interfaces.IReactorSocket(self._reactor), bound)
         self._grpc = grpc

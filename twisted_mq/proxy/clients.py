@@ -5,20 +5,21 @@ A client is known from its settings on until it says goodbye, or the broker find
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any, NoReturn
 
 import attrs
 from twisted.internet import defer, interfaces
 
 from twisted_mq.logs import Logger
-from twisted_mq.protocol.errors import RocketMQError
+from twisted_mq.protocol.codes import ResponseCode
+from twisted_mq.protocol.errors import BrokerError, RocketMQError
 from twisted_mq.protocol.wire.command import LANGUAGE_CODES, RemotingCommand
 from twisted_mq.proxy.grpc.calls import Call
 from twisted_mq.proxy.messages import ClientType
 from twisted_mq.proxy.statuses import ProxyError
-from twisted_mq.remoting.errors import RemotingSendError, RemotingTimeoutError
+from twisted_mq.remoting.budget import Budget
+from twisted_mq.remoting.errors import RemotingSendError
 from twisted_mq.remoting.transport import packed
 
 LANGUAGES = {"GOLANG": "GO", "DOT_NET": "DOTNET", "NODE_JS": "HTTP"}
@@ -26,6 +27,8 @@ LANGUAGES = {"GOLANG": "GO", "DOT_NET": "DOTNET", "NODE_JS": "HTTP"}
 SETTINGS_SECONDS = 3.0
 """How long a call waits for its client's settings, which may be on their way on another stream."""
 MOST_CLIENTS = 50_000
+CLIENT_BYTES = 4096
+"""What a client takes beside its settings."""
 
 PRODUCER = ClientType.Value("PRODUCER")
 SIMPLE_CONSUMER = ClientType.Value("SIMPLE_CONSUMER")
@@ -51,8 +54,9 @@ class GrpcClient:
     lost: Callable[[GrpcClient], object] | None = None
     groups: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
     """Producer groups and consumer groups that it was registered with."""
-    _nonces: itertools.count[int] = attrs.field(factory=itertools.count)
-    _asked: dict[str, defer.Deferred[Any]] = attrs.field(factory=dict)
+    budget: Budget[GrpcClient] = attrs.field(factory=Budget)
+    """For what is remembered of all clients."""
+    _remembered: dict[Hashable, int] = attrs.field(factory=dict)
 
     @property
     def address(self) -> str:
@@ -81,30 +85,26 @@ class GrpcClient:
         stream.send(command)
         return True
 
-    def ask(self, make: Callable[[str], Any], seconds: float) -> defer.Deferred[Any]:
-        """Send a TelemetryCommand made with a nonce; fires with the command that answers it. Fails with RemotingError."""
-        nonce = str(next(self._nonces))
-        if not self.tell(make(nonce)):
-            return defer.fail(RemotingSendError(f"client {self.client_id} has no Telemetry stream"))
-        waiting: defer.Deferred[Any] = defer.Deferred()
-        self._asked[nonce] = waiting
-
-        def late(result: object, _: float) -> None:
-            raise RemotingTimeoutError(f"client {self.client_id} did not answer within {seconds:g} s")
-
-        def forget(result: Any) -> Any:
-            self._asked.pop(nonce, None)
-            return result
-
-        return waiting.addTimeout(seconds, self.clock, onTimeoutCancel=late).addBoth(forget)
-
-    def answered(self, nonce: str, command: Any) -> None:
-        """A command with a nonce came; one that nobody waits for is passed over."""
-        waiting = self._asked.pop(nonce, None)
-        if waiting is not None:
-            waiting.callback(command)
-
     # a channel, as brokers' tables use it
+
+    def remember(self, name: Hashable, size: int) -> None:
+        """Count what is remembered under a name until the client goes, in place of what was there; 0 forgets it.
+
+        Raises BrokerError where that is too much.
+        """
+        if not self.budget.remember(self, size - self._remembered.get(name, 0)):
+            remark = f"{size} more bytes of client {self.client_id} are too many to remember"
+            raise BrokerError(ResponseCode.SYSTEM_BUSY, remark)
+        self._remembered[name] = size
+
+    @property
+    def takes_requests(self) -> bool:
+        """Whether it can be asked something."""
+        return self.connected_now and self.telemetry is not None and not self.telemetry.is_over
+
+    def send_request(self, request: object, timeout_seconds: float) -> defer.Deferred[RemotingCommand]:
+        """Fails with RemotingSendError: gRPC clients are told things, and answer by calls of their own."""
+        return defer.fail(RemotingSendError(f"client {self.client_id} is a gRPC client, which takes no such request"))
 
     def send_one_way(self, command: RemotingCommand) -> None:
         """What a broker tells its clients."""
@@ -128,6 +128,7 @@ class Clients:
         self._known: dict[str, GrpcClient] = {}
         self._waiting: dict[str, list[defer.Deferred[GrpcClient]]] = {}
         self.commands: Callable[[GrpcClient, RemotingCommand], object] | None = None
+        self.budget: Budget[GrpcClient] = Budget()
 
     def __len__(self) -> int:
         return len(self._known)
@@ -144,6 +145,7 @@ class Clients:
     def settle(self, call: Call, settings: Any) -> GrpcClient:
         """Note a client's settings. Raises ProxyError."""
         client = self.stranger(call)
+        client.remember("settings", settings.ByteSize() + CLIENT_BYTES)
         if client.client_id not in self._known and len(self._known) >= MOST_CLIENTS:
             raise ProxyError("TOO_MANY_REQUESTS", f"{len(self._known)} clients are connected")
         client.settings = settings
@@ -183,6 +185,7 @@ class Clients:
         del self._known[client.client_id]
         client.connected_now = False
         self._lost(client)
+        self.budget.forget(client)
 
     def producers_of(self, topic: str) -> list[GrpcClient]:
         """Clients that publish to a topic and can be told something."""
@@ -199,6 +202,7 @@ class Clients:
             self._clock,
             commands=self._tell,
             lost=self.drop,
+            budget=self.budget,
         )
 
     def _tell(self, client: GrpcClient, command: RemotingCommand) -> None:

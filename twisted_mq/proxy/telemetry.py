@@ -56,15 +56,9 @@ class Telemetry:
         call.when_over(ended)
 
     def _received(self, call: Call, command: Any) -> None:
-        kind = command.WhichOneof("command")
-        if kind == "settings":
+        if command.WhichOneof("command") == "settings":
             answered = defer.ensureDeferred(self._settings(call, command.settings))
             answered.addErrback(self._refused, call)
-        elif kind in ("thread_stack_trace", "verify_message_result"):
-            try:
-                self._clients.stranger(call).answered(getattr(command, kind).nonce, command)
-            except ProxyError as error:
-                self._refuse(call, error)
 
     async def _settings(self, call: Call, settings: Any) -> None:
         pub_sub = settings.WhichOneof("pub_sub")
