@@ -85,6 +85,9 @@ class ClientNode(Node):
     async def _work(self) -> None:
         raise NotImplementedError
 
+    def probe(self) -> None:
+        """Send something, if this is what does that."""
+
     async def _rest(self, low: float, high: float) -> None:
         await task.deferLater(self.host, self._source.uniform(low, high))
 
@@ -146,6 +149,11 @@ class ProducingNode(ClientNode):
     async def _plain(self) -> None:
         message = self._message(PLAIN)
         self._told(message, await self._producer.send(message))
+
+    def probe(self) -> None:
+        """Consumers find a new topic at their next look, and ask for a queue's lock that they lost each 20 s."""
+        if self.observer.is_long_known(PLAIN):
+            self._run(self._plain())
 
     async def _several(self) -> None:
         """Some at nearly the same moment: one is stored while the disk is busy with another."""
@@ -218,7 +226,7 @@ class PushNode(ClientNode):
     async def _consume(self, messages: list[MessageExt], context: ConsumeContext) -> ConsumeStatus:
         for message in messages:
             self.observer.was_consumed("push", context.queue, message, self.name)
-        chance = self._source.random()
+        chance = 0.5 if self.observer.is_probed else self._source.random()
         if chance < 0.15:
             await self._rest(0.1, 8.0)
         if chance > 0.97:
@@ -243,7 +251,7 @@ class OrderlyNode(ClientNode):
     async def _consume(self, messages: list[MessageExt], context: ConsumeOrderlyContext) -> ConsumeOrderlyStatus:
         for message in messages:
             self.observer.was_consumed_in_order(self.group, context.queue, message, self.name)
-        chance = self._source.random()
+        chance = 0.5 if self.observer.is_probed else self._source.random()
         if chance < 0.15:
             await self._rest(0.1, 8.0)
         if chance > 0.97:

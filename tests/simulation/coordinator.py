@@ -5,17 +5,22 @@ What it was told is on its disk at once, so that a kill loses nothing; sessions 
 
 from __future__ import annotations
 
+import random
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from twisted.internet import interfaces
+from twisted.internet import defer, interfaces
 from zope.interface import implementer
 
 from tests.simulation.nodes import Node
 from tests.simulation.world import World
+from twisted_mq.coordination.interfaces import Node as TreeValue
+from twisted_mq.coordination.interfaces import Operation
 from twisted_mq.coordination.link import Deliver, Link, Pipe
 from twisted_mq.coordination.memory import MemoryCoordinator, MemoryEnsemble
+from twisted_mq.coordination.operations import below, check_path
+from twisted_mq.coordination.tree import Change, Kind, TreeNode
 from twisted_mq.testing.virtual_network import VirtualHost, VirtualNetwork
 
 HELD_SECONDS = 0.2
@@ -84,17 +89,99 @@ class _HostClock:
         return self._node.host.getDelayedCalls()
 
 
+class Past:
+    """What each node of the tree was, and which names it had, at any time since the world began."""
+
+    def __init__(self, ensemble: MemoryEnsemble) -> None:
+        self.now = ensemble.monotonic
+        self._tree = ensemble.tree
+        self._nodes: dict[str, list[tuple[float, TreeNode | None]]] = {}
+        self._names: dict[str, list[tuple[float, tuple[str, ...]]]] = {}
+        self._tree.told.insert(0, self._changed)
+
+    def _changed(self, changes: Sequence[Change]) -> None:
+        for kind, path in changes:
+            if kind is Kind.CHILDREN:
+                self._names.setdefault(path, []).append((self.now(), tuple(self._tree.children(path))))
+            else:
+                self._nodes.setdefault(path, []).append((self.now(), self._tree[path]))
+
+    def node(self, path: str, time: float) -> TreeNode | None:
+        return next((node for at, node in reversed(self._nodes.get(path, ())) if at <= time), None)
+
+    def children(self, path: str, time: float) -> tuple[str, ...]:
+        return next((names for at, names in reversed(self._names.get(path, ())) if at <= time), ())
+
+
+class StaleCoordinator(MemoryCoordinator):
+    """A client of a server that lags behind the leader, as ZooKeeper's may, but never behind what this session saw or changed.
+
+    Its changes are done at once; reads see the tree as it was a while ago, and events come as much later, before what a
+    read sees of them.
+    """
+
+    past: Past
+    lag = 0.0
+    _seen = 0.0
+
+    def _time(self) -> float:
+        self._seen = max(self._seen, self.past.now() - self.lag)
+        return self._seen
+
+    def _read(self, path: str) -> TreeValue | None:
+        node = self.past.node(path, self._time())
+        return None if node is None else TreeValue(node.data, node.version, node.session)
+
+    def children(self, path: str) -> defer.Deferred[tuple[str, ...]]:
+        place = below(self._chroot, check_path(path))
+        return self._ask(lambda: self.past.children(place, self._time()))
+
+    def tell_changes(self, changes: Sequence[Change]) -> None:
+        self._late.append(changes)
+        self._ensemble.clock.callLater(self.lag, self._tell_first, changes)
+
+    def _tell_first(self, changes: Sequence[Change]) -> None:
+        while any(one is changes for one in self._late):
+            super().tell_changes(self._late.popleft())
+
+    def _commit(self, operations: Sequence[Operation]) -> tuple[str, ...]:
+        try:
+            return super()._commit(operations)
+        finally:
+            self._catch_up()
+
+    def _accept(self, started: float) -> None:
+        self._late.clear()
+        self._seen = self.past.now()
+        super()._accept(started)
+
+    def _catch_up(self) -> None:
+        """The server has all that came before a change of this session."""
+        while self._late:
+            super().tell_changes(self._late.popleft())
+        self._seen = self.past.now()
+
+    @property
+    def _late(self) -> deque[Sequence[Change]]:
+        """What the server has not applied yet."""
+        return self.__dict__.setdefault("late", deque())
+
+
 class CoordinatorNode(Node):
-    """`clients` are those of the newest process of each host."""
+    """`clients` are those of the newest process of each host. In half of the worlds its servers lag behind their leader."""
 
     def __init__(self, world: World, name: str) -> None:
         super().__init__(world, name)
         self.ensemble = MemoryEnsemble(_HostClock(self), monotonic=world.clock.seconds)
+        self.past = Past(self.ensemble)
         self.clients: dict[str, MemoryCoordinator] = {}
+        self._chance = random.Random(f"lags of {world.seed}")
+        self._lags = self._chance.random() < 0.5
 
-    def client(self, host: VirtualHost, session_seconds: float = 6.0) -> MemoryCoordinator:
+    def client(self, host: VirtualHost, session_seconds: float = 6.0) -> StaleCoordinator:
         """For a process on that host; not started."""
-        client = self.ensemble.coordinator(host, monotonic=self.world.clock.seconds, session_seconds=session_seconds)
+        client = StaleCoordinator(self.ensemble, host, self.world.clock.seconds, session_seconds, "")
+        client.past, client.lag = self.past, self._chance.choice((0.0, 0.1, 1.0)) if self._lags else 0.0
         link, network = Link(self.ensemble.clock, host, client.break_connection), self.world.network
         link.requests = Way(network, lambda: host, lambda: self.host)
         link.answers = Way(network, lambda: self.host, lambda: host)

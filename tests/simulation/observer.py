@@ -30,6 +30,8 @@ GROUPS = {"push": PLAIN, "lite": PLAIN, "orderly": ORDERED}
 NEVER_CONSUMED = ("ROLLBACK", "NEVER")
 GIVEN_UP_SECONDS = 10.0
 """No transaction is given up sooner: a broker asks 15 times, and each second at most."""
+LONG_KNOWN_SECONDS = 45.0
+"""Clients look for routes each 30 s."""
 CLOCK_SECONDS = 0.01
 """A broker's clock counts milliseconds."""
 
@@ -71,6 +73,8 @@ class Observer:
         self.done: dict[str, set[str]] = {group: set() for group in groups}
         self.acknowledged = self.consumed = self.lost = 0
         self.broken = ""
+        self.is_probed = False
+        """Whether the world is at its end and well: listeners take no time, and what is sent is consumed at once."""
         self.clocks_are_right = True
         self._links_are_sound = self._nodes_are_sound = True
         self._places: dict[Place, str] = {}
@@ -367,6 +371,26 @@ class Observer:
             for sent in self.sent.values()
             if sent.owed and sent.transaction not in NEVER_CONSUMED and sent.name not in there
         ]
+
+    def late_probes(self, first: int) -> list[str]:
+        """Of the messages sent from the given one on: those that were acknowledged, and not consumed by each group."""
+        return [
+            f"{sent.name} by {group}"
+            for sent in list(self.sent.values())[first:]
+            for group, seen in self.seen.items()
+            if sent.owed and self._is_for(group, sent.topic) and sent.name not in seen
+        ]
+
+    def is_long_known(self, topic: str) -> bool:
+        """Whether consumers know the topic by now."""
+        now = self._world.clock.now
+        return any(
+            sent.topic == topic and sent.place and sent.sent_at < now - LONG_KNOWN_SECONDS
+            for sent in self.sent.values()
+        )
+
+    def _is_for(self, group: str, topic: str) -> bool:
+        return self._groups[group] == topic
 
     def _not_seen(self) -> list[str]:
         return [

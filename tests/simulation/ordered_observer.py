@@ -256,6 +256,9 @@ class OrderedObserver(Observer):
         ]
         return [*not_done, *(f"an answer to {name}" for name in self._unanswered), *self._not_settled()]
 
+    def _is_for(self, group: str, topic: str) -> bool:
+        return reads(group, topic)
+
     def _not_settled(self) -> Iterator[str]:
         """Units whose groups are not all well, or which have something left to consume."""
         for one, unit in self._units:

@@ -21,6 +21,9 @@ from twisted_mq.protocol.layouts.ha import ConnectionState
 CALM_SECONDS = 240.0
 """How long after the last fault everything must be delivered at the latest."""
 
+PROBE_SECONDS = 8.0
+"""Idle timers and threads may be some seconds late; a pull is held for 15 s and longer."""
+
 SHORTEST_SECONDS = 0.001
 
 QUICK_CHECKS = {"transaction_check_interval": 1_000, "transaction_time_out": 1_500}
@@ -196,6 +199,18 @@ class Scenario:
             self._pass(5.0)
             waited += 5.0
         self.observer.check_queues()
+        self._probe()
+
+    def _probe(self) -> None:
+        """Nothing fails any more: what is sent now is consumed at once. (A lost wakeup costs the time of a held pull.)"""
+        self.observer.is_probed = True
+        first = len(self.observer.sent)
+        for client in self.clients:
+            client.probe()
+        self._pass(PROBE_SECONDS)
+        late = self.observer.late_probes(first)
+        if late:
+            raise Broken(f"not consumed within {PROBE_SECONDS:g} s while nothing fails: {', '.join(late[:5])}")
 
 
 def has_given_up(slave: BrokerNode) -> bool:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.simulation.coordinator import CoordinatorNode
 from tests.simulation.world import World
-from twisted_mq.coordination.interfaces import Create, NoAnswer
+from twisted_mq.coordination.interfaces import Create, NoAnswer, Put
 from twisted_mq.coordination.memory import MemoryCoordinator
 
 HOST, SERVER = "10.0.1.1", "10.0.8.1"
@@ -88,3 +88,28 @@ def test_what_is_asked_waits_for_a_paused_coordinator_and_is_told_to_no_dead_pro
     world.run(1.0)
     assert node.ensemble.tree["/a"] is not None
     assert asked == []
+
+
+def test_server_that_lags_shows_the_past_but_never_behind_what_its_session_changed(
+    world: World, node: CoordinatorNode
+) -> None:
+    """As ZooKeeper: a change elsewhere is seen late; the event of it comes before a read that sees it."""
+    ahead, behind = node.client(world.boot("10.0.1.1")), node.client(world.boot("10.0.1.2"))
+    ahead.lag, behind.lag = 0.0, 3.0
+    for client in (ahead, behind):
+        client.start()
+    world.run(2.0)
+    told: list[str] = []
+    behind.watch("/a", lambda: told.append("/a"))
+    world.run(1.0)
+    told.clear()
+    assert outcome(world, ahead.commit([Create("/a", b"1")])) == ("/a",)
+    assert (outcome(world, ahead.read("/a")).data, outcome(world, behind.read("/a")), told) == (b"1", None, [])
+    world.run(3.0)
+    assert (outcome(world, behind.read("/a")).data, told) == (b"1", ["/a"])
+    told.clear()
+    assert outcome(world, ahead.commit([Create("/a/b"), Put("/a", b"2", 0)])) == ("/a/b",)
+    assert outcome(world, behind.children("/a")) == ()
+    assert outcome(world, behind.commit([Create("/c")])) == ("/c",)
+    assert told == ["/a"]
+    assert (outcome(world, behind.read("/a")).data, outcome(world, behind.children("/a"))) == (b"2", ("b",))
