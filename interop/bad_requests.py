@@ -52,7 +52,7 @@ def bad_requests(codes: Collection[int], topic: str, group: str) -> Iterator[Bad
     for code in sorted(code for code, spec in REQUESTS.items() if code in codes and spec.tier != "ha"):
         header = REQUESTS[code].request_header
         declared = [] if header is None else list(attrs.fields(header))
-        good = {one.metadata["wire"]: _good(one, topic, group) for one in declared if one.default is attrs.NOTHING}
+        good = {one.metadata["wire"]: good_value(one, topic, group) for one in declared if one.default is attrs.NOTHING}
         yield from _of_fields(code, declared, good)
         if REQUESTS[code].request_body not in (None, Payload.MESSAGE_BODY):
             yield BadRequest(code, "a damaged body", good, GARBAGE)
@@ -76,7 +76,8 @@ def _of_fields(code: RequestCode, declared: list[attrs.Attribute[Any]], good: di
                 yield BadRequest(code, f"{wire}={value!r}", good | {wire: value}, b"x")
 
 
-def _good(field: attrs.Attribute[Any], topic: str, group: str) -> str:
+def good_value(field: attrs.Attribute[Any], topic: str, group: str) -> str:
+    """A value that a field of a header takes."""
     wire = field.metadata["wire"]
     if wire in _TOPICS:
         return topic

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from docs.generate import commands, layouts, library, places, settings, spark
+from docs.generate import commands, layouts, library, places, rights, settings, spark
 from tests.support.codes_table import table_here
 from twisted_mq.served_codes import markdown
 
 FRAGMENTS: dict[str, Callable[[], str]] = {
     "request-codes.md": lambda: markdown(table_here()),
+    "rights.md": rights.rights_matrix,
     "named-places.md": places.named_places,
     "broker-settings.md": settings.broker,
     "namesrv-settings.md": settings.name_server,
