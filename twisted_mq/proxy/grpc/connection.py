@@ -152,7 +152,7 @@ class GrpcConnection(protocol.Protocol):
         self._h2.initiate_connection()
         self._h2.increment_flow_control_window(limits.connection_window)
         self._h2.decoder.max_header_list_size = limits.header_bytes
-        self._flush()
+        # leaves with the answer to the first bytes: these say whether TLS comes below this connection
 
     def connectionLost(self, reason: failure.Failure = protocol.connectionDone) -> None:
         self.connected_now = False
