@@ -1,7 +1,11 @@
-"""One log: the standard library's, named by module. Lines written by Twisted's calls go there too."""
+"""One log: the standard library's, named by module. Lines written by Twisted's calls go there too.
+
+What peers send is made safe here, in one place: a field fills no other line and is short, lines that repeat are counted.
+"""
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import logging
 import time
@@ -10,6 +14,8 @@ import twisted.logger
 from twisted.logger import ILogObserver, LogEvent, LogLevel, formatEvent, globalLogPublisher
 from twisted.python.failure import Failure
 from zope.interface import provider
+
+from twisted_mq.log_repeats import MOST_COMPLAINTS, MOST_LINES, LogRepeats
 
 PACKAGE = "twisted_mq"
 
@@ -20,12 +26,67 @@ LEVELS = {
     LogLevel.error: logging.ERROR,
     LogLevel.critical: logging.CRITICAL,
 }
+_TWISTEDS = {number: level for level, number in LEVELS.items()}
+
+
+MOST_CHARACTERS = 1000
+"""Of one field of a line: names come from peers, and may have megabytes."""
+
+_PLAIN = (int, float, type(None))
+
+repeats = LogRepeats()
+"""Of this process."""
+
+
+def shown(text: str) -> str:
+    """Return a text that fills no line but its own: what is not printable is escaped, what is long is shortened."""
+    if len(text) > MOST_CHARACTERS:
+        text = f"{text[:MOST_CHARACTERS]}... ({len(text)} characters)"
+    if text.isprintable():
+        return text
+    return "".join(
+        one if one.isprintable() else one.encode("unicode_escape", "surrogatepass").decode("ascii") for one in text
+    )
+
+
+class Shown:
+    """A field that is no text, as lines show it."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: object) -> None:
+        self._value = value
+
+    def __str__(self) -> str:
+        return shown(str(self._value))
+
+    def __repr__(self) -> str:
+        return shown(repr(self._value))
+
+
+def _field(value: object) -> object:
+    if isinstance(value, Failure):
+        value = f"{type(value.value).__name__}: {value.getErrorMessage()}"
+    if isinstance(value, str):
+        return shown(value)
+    return value if isinstance(value, _PLAIN) else Shown(value)
+
+
+def _shown_failure(failure: Failure) -> Failure:
+    """The same failure; where its text fills more than a line, a stand-in of the same name with that text shown."""
+    error = failure.value
+    text = str(error)
+    if shown(text) == text:
+        return failure
+    kind = type(type(error).__name__, (Exception,), {"__module__": type(error).__module__})
+    return Failure(kind(shown(text)), kind, failure.getTracebackObject())
 
 
 class Logger(twisted.logger.Logger):
     """Twisted's logger, whose lines go to the standard library's logger of the module that made it.
 
     Text and traceback are the record's; its attribute `event` has the fields. `failure` is critical unless told otherwise.
+    Fields are escaped and shortened; lines that repeat are counted.
     """
 
     def __get__(self, instance: object, owner: type | None = None) -> Logger:
@@ -36,15 +97,40 @@ class Logger(twisted.logger.Logger):
         number = LEVELS[level]
         if not logger.isEnabledFor(number):
             return
+        failure = fields.pop("log_failure", None)
         event: LogEvent = {
-            **fields, "log_level": level, "log_namespace": self.namespace, "log_format": format, "log_time": time.time()
+            **{name: _field(value) for name, value in fields.items()},
+            "log_level": level, "log_namespace": self.namespace, "log_format": format, "log_time": time.time(),
         }  # fmt: skip
-        failure = fields.get("log_failure")
         trace = None
         if isinstance(failure, Failure) and failure.value is not None:
-            trace = (type(failure.value), failure.value, failure.getTracebackObject())
+            event["log_failure"] = seen = _shown_failure(failure)
+            assert seen.value is not None
+            trace = (type(seen.value), seen.value, seen.getTracebackObject())
+        tell_left_out()
+        if not repeats.takes((self.namespace, number, str(format)), lambda: formatEvent(event)):
+            return
         # the line's place in the source is two calls up: emit <- info <- caller
         logger.log(number, "%s", formatEvent(event), exc_info=trace, extra={"event": event}, stacklevel=3)
+
+
+def tell_left_out(*, at_end: bool = False) -> None:
+    """Write how many lines were left out in the last minute, a line for each cause."""
+    for left_out in repeats.over(at_end=at_end):
+        namespace, number, _ = left_out.cause
+        event: LogEvent = {
+            "log_level": _TWISTEDS[number], "log_namespace": namespace, "log_time": time.time(),
+            "log_format": "{more} more lines in a minute like this: {last}", "more": left_out.lines, "last": left_out.last,
+        }  # fmt: skip
+        logging.getLogger(namespace).log(number, "%s", formatEvent(event), extra={"event": event})
+
+
+def complain_seldom() -> None:
+    """In servers and commands: write few of the warnings and errors that repeat."""
+    repeats.most = lambda level: MOST_COMPLAINTS if level >= logging.WARNING else MOST_LINES
+
+
+atexit.register(tell_left_out, at_end=True)
 
 
 class TwistedHandler(logging.Handler):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import logging
 
 import pytest
 from twisted.logger import LogLevel, capturedLogs, formatEvent
 
-from twisted_mq.logs import Logger
+from twisted_mq import logs
+from twisted_mq.config.json_log import json_line
+from twisted_mq.log_repeats import MINUTE_SECONDS, LogRepeats
+from twisted_mq.logs import MOST_CHARACTERS, Logger, complain_seldom, tell_left_out
 
 HERE = __name__
 log = Logger()
@@ -85,3 +89,97 @@ def test_twisted_gets_our_events_and_the_records_of_others():
     ]
     assert events[0]["a"] == 1
     assert events[2]["log_failure"].check(KeyError)
+
+
+FORGED = "me\n2026-11-22 broker stopped\r\x1b[31m\u2028\ud800\u202e"
+SAFE = "me\\n2026-11-22 broker stopped\\r\\x1b[31m\\u2028\\ud800\\u202e"
+
+
+@pytest.mark.parametrize("wrap", [str, ValueError, lambda text: text.encode("utf-8", "replace"), lambda text: [text]])
+def test_fields_fill_no_line_but_their_own(caplog, wrap):
+    log.warn("user={user}", user=wrap(FORGED))
+    log.warn("user={user!r}", user=wrap(FORGED))
+    for record in caplog.records:
+        assert record.getMessage().isprintable()
+        assert json.loads(json_line(record.event))["text"] == record.getMessage()
+
+
+def test_what_is_not_printable_is_escaped_and_other_letters_stay(caplog):
+    log.warn("user={user} topic={topic}", user=FORGED, topic="\u00e9\u4e2d\U0001f600 x")
+    assert caplog.records[0].getMessage() == f"user={SAFE} topic=\u00e9\u4e2d\U0001f600 x"
+
+
+def test_long_fields_are_shortened_and_say_so(caplog):
+    log.warn("user={user} error={error}", user="x" * 7_000_000, error=ValueError("y" * 7_000_000))
+    text = caplog.records[0].getMessage()
+    assert len(text) < 2 * MOST_CHARACTERS + 100
+    assert text.count("... (7000000 characters)") == 2
+    assert len(json_line(caplog.records[0].event)) < 10_000
+
+
+def test_a_failure_with_a_forged_text_is_told_by_a_stand_in(caplog):
+    try:
+        raise KeyError(FORGED + "x" * 100_000)
+    except KeyError:
+        log.failure("turn failed")
+    assert len(caplog.text) < 10_000
+    assert "KeyError" in caplog.text
+    assert "\n2026-11-22" not in caplog.text
+    assert "in test_a_failure_with_a_forged_text" in caplog.text
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(logs, "repeats", LogRepeats(now=clock))
+    complain_seldom()
+    return clock
+
+
+def test_repeated_complaints_are_counted(caplog, clock):
+    for number in range(87_000):
+        log.error("message {at} cannot be read", at=number)
+    assert len(caplog.records) == 5
+    clock.now += MINUTE_SECONDS
+    tell_left_out()
+    tell_left_out()
+    assert [record.getMessage() for record in caplog.records[5:]] == [
+        "86995 more lines in a minute like this: message 86999 cannot be read"
+    ]
+    assert caplog.records[-1].levelno == logging.ERROR
+    log.error("message {at} cannot be read", at=1)
+    assert len(caplog.records) == 7
+
+
+def test_any_line_brings_the_count_of_those_left_out_before(caplog, clock):
+    caplog.set_level(logging.INFO)
+    for _ in range(7):
+        log.warn("again")
+    clock.now += MINUTE_SECONDS + 1
+    log.info("other")
+    assert [record.getMessage() for record in caplog.records[5:]] == [
+        "2 more lines in a minute like this: again",
+        "other",
+    ]
+
+
+def test_causes_and_levels_are_counted_apart(caplog, clock):
+    caplog.set_level(logging.INFO)
+    for number in range(50):
+        log.warn("one {n}", n=number)
+        log.info("one {n}", n=number)
+    assert len(caplog.records) == 55
+
+
+def test_what_was_left_out_is_told_at_the_end(caplog, clock):
+    for _ in range(6):
+        log.warn("again")
+    tell_left_out(at_end=True)
+    assert caplog.records[-1].getMessage() == "1 more lines in a minute like this: again"

@@ -28,9 +28,10 @@ def run_under_reactor(main: Callable[[IReactorTime], Coroutine[Deferred[object],
 
     from twisted_mq.clocks import follow_monotonic_time
     from twisted_mq.config.hang_up import on_hang_up
-    from twisted_mq.logs import log_to_twisted
+    from twisted_mq.logs import complain_seldom, log_to_twisted
 
     log_to_twisted()
+    complain_seldom()
     follow_monotonic_time(reactor)
     outcome: list[R | Failure] = []
     finished: Deferred[None] = Deferred()

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from types import TracebackType
 
 from twisted.application import service
+from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import ILogObserver
 from twisted.python.components import Componentized
@@ -17,11 +18,14 @@ from twisted_mq.clocks import follow_monotonic_time
 from twisted_mq.config.daemon_log import DaemonLog, daemon_log, observer
 from twisted_mq.config.hang_up import on_hang_up
 from twisted_mq.config.json_log import JsonLog
-from twisted_mq.logs import Logger
+from twisted_mq.logs import Logger, complain_seldom, tell_left_out
+from twisted_mq.periodic import PeriodicJob
 
 log = Logger()
 
 ALL_ADDRESSES = ("0.0.0.0", "::", "")
+FLUSH_SECONDS = 10.0
+"""How often lines that were left out of the log are told of, where nothing else is written."""
 SWITCH_SECONDS = 0.0005
 """After which a thread hands the interpreter over (Python's own: 5 ms). The reactor lets go of it at each call of the system, and
 waits so long to get it back while a thread reads or writes a large body: a few hundred calls a second were left."""
@@ -71,6 +75,7 @@ class Daemon(service.MultiService):
         self._name = name
         self._expected = expected
         self._bind_address = bind_address
+        self._log_flush: PeriodicJob | None = None
         if reactor is not None:
             follow_monotonic_time(reactor)
 
@@ -78,6 +83,7 @@ class Daemon(service.MultiService):
         super().setServiceParent(parent)
         if not isinstance(parent, Componentized):
             return
+        complain_seldom()
         if self._log_path is not None:
             self._own_files()
             self._log_file = daemon_log(self._log_path)
@@ -95,6 +101,7 @@ class Daemon(service.MultiService):
 
     def startService(self) -> None:
         if self._reactor is not None:  # before a part says that it is ready
+            self._log_flush = PeriodicJob("count of lines left out", self._reactor, FLUSH_SECONDS, tell_left_out)
             on_hang_up(self._reactor, self._log_file.reopen if self._log_file is not None else None)
         sys.setswitchinterval(SWITCH_SECONDS)
         self._explained(super().startService)
@@ -103,6 +110,13 @@ class Daemon(service.MultiService):
         gc.collect()
         gc.freeze()  # modules, tables, what the store has: nothing of it becomes garbage
         gc.set_threshold(*COLLECT_AFTER)
+
+    def stopService(self) -> Deferred[object] | None:
+        log_flush, self._log_flush = self._log_flush, None
+        if log_flush is not None:
+            log_flush.stop()
+        stopped: Deferred[object] | None = super().stopService()
+        return stopped
 
     def _explained(self, start: Callable[[], None]) -> None:
         try:
