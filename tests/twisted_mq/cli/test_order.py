@@ -151,7 +151,7 @@ class Commands(OrderedClusterCase):
         path = consumer_group_path("audit", TOPIC, "0")
         await make_paths(self.session.coordinator, [path])
         await self.session.coordinator.commit(
-            [Create(f"{path}/n-7-c-", b"10.0.0.9@ghost", ephemeral=True, sequential=True)]
+            [Create(f"{path}/n-ffff-ghost-", b"10.0.0.9@ghost", ephemeral=True, sequential=True)]
         )
         state = await read_state(self.session, TOPIC)
         self.assertEqual((state.units[0].waiting, state.units[0].cut_off), ({"audit": 5}, {"audit": "10.0.0.9@ghost"}))
