@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import attrs
+from twisted.internet import defer
 from twisted.internet.task import Clock
 
 from tests.support.client_case import ClientCase
@@ -42,7 +43,7 @@ class OrderedFakeBroker(FakeBroker):
         self.marks: list[OrderMark] = []
         """Of all ordered sends that came, in their order."""
         self.fail_next: list[Any] = []
-        """Answers, or errors, for the next sends instead of what follows from the rules; None for that."""
+        """Answers, errors or Deferreds for the next sends instead of what follows from the rules; None for that."""
         super().__init__(network, name, address)
 
     def _send(self, channel: Channel, request: RemotingCommand) -> Any:
@@ -53,6 +54,8 @@ class OrderedFakeBroker(FakeBroker):
             outcome = self.fail_next.pop(0)
             if isinstance(outcome, Exception):
                 raise outcome
+            if isinstance(outcome, defer.Deferred):
+                return outcome
             if outcome is not None:
                 answer = SendMessageResponseHeader(msg_id="x", queue_id=mark.queue, queue_offset=0)
                 return request.answer(outcome, None, encode_header(answer))

@@ -60,6 +60,15 @@ class Member:
 
 
 @attrs.frozen
+class UnreachedHead:
+    """The report of a producer that it cannot reach the group that takes sends in an epoch."""
+
+    group: str
+    epoch: int
+    client: str
+
+
+@attrs.frozen
 class GroupWish:
     """What operators want of a group; a group without the node is as one that is not retired."""
 
@@ -93,6 +102,11 @@ def encode_group(wish: GroupWish) -> bytes:
 def encode_member(member: Member) -> bytes:
     """The broker at `member_path`."""
     return _encode({"address": member.address, "fault": member.fault, "complete": member.complete})
+
+
+def encode_unreached(report: UnreachedHead) -> bytes:
+    """The report at `unreached_path`."""
+    return _encode(attrs.asdict(report))
 
 
 def _encode(document: dict[str, object]) -> bytes:
@@ -148,6 +162,14 @@ def decode_member(path: str, data: bytes) -> Member:
     address = document.take("address", _is_text, "host:port")
     fault = document.take("fault", lambda value: value is None or _is_text(value), "a text or null")
     return Member(address, fault, document.take("complete", _is_bool, "true or false"))
+
+
+def decode_unreached(path: str, data: bytes) -> UnreachedHead:
+    """Raises DocumentFault."""
+    document = _Document(path, data)
+    group = document.take("group", _is_text, "a broker name")
+    epoch = document.take("epoch", _is_number(1), "a number from 1 on")
+    return UnreachedHead(group, epoch, document.take("client", _is_text, "a client id"))
 
 
 class _Document:

@@ -42,6 +42,11 @@ def producers_path(topic: str, unit: str) -> str:
     return f"{LEADERS}/{topic}/{unit}/producers"
 
 
+def unreached_path(topic: str, unit: str) -> str:
+    """The report of a leading producer that it cannot reach the head of a unit."""
+    return f"{LEADERS}/{topic}/{unit}/unreached"
+
+
 def consumers_path(topic: str, unit: str) -> str:
     """The consumer groups of which there are, or were, candidates: what they have not consumed is backlog."""
     return f"{LEADERS}/{topic}/{unit}/consumers"

@@ -8,6 +8,7 @@
 | a group that is consumed and takes no sends leaves the consume list's head | Drained | as it was | its head leaves it |
 | (planned maintenance) | Retired | the group leaves it | as it was |
 | (planned hand-over) | Moved | the group is its head, the old head leaves it | as it was |
+| a sender cannot reach the head and says so | Unreached | the group leaves it, if another one is well | as it was |
 | (the coordinator lost changes) | Reported | as it was, blocked until an operator repairs it | as it was |
 
 Each row that leaves the send list with another head promotes that, in the same change: whoever reads who takes sends, reads
@@ -94,13 +95,21 @@ class Moved:
 
 
 @attrs.frozen
+class Unreached:
+    """The producer that leads cannot reach the group in the epoch in which it takes sends, and the group agrees to leave."""
+
+    group: str
+    epoch: int
+
+
+@attrs.frozen
 class Reported:
     """A group says what its store holds, because the lists are older than that, or another group said so."""
 
     mark: StoreMark
 
 
-Event = Lost | Ready | Drained | Retired | Moved | Reported
+Event = Lost | Ready | Drained | Retired | Moved | Unreached | Reported
 
 
 def apply(lists: Lists, event: Event, fault: Fault) -> Lists:
@@ -113,6 +122,13 @@ def _left(lists: Lists, event: Lost | Retired, fault: Fault) -> Lists:
         return lists
     rest = tuple(group for group in lists.send if group != event.group)
     return _promoted(lists, rest, fault) if event.group == lists.head else attrs.evolve(lists, send=rest)
+
+
+def _unreached(lists: Lists, event: Unreached, fault: Fault) -> Lists:
+    is_head = lists.head == event.group and lists.epoch == event.epoch
+    if not is_head or all(fault(group) is not None for group in lists.send[1:]):
+        return lists
+    return _promoted(lists, lists.send[1:], fault)
 
 
 def _ready(lists: Lists, event: Ready, fault: Fault) -> Lists:
@@ -194,7 +210,15 @@ def _promoted(lists: Lists, candidates: Sequence[str], fault: Fault) -> Lists:
 Transition = Callable[[Lists, Any, Fault], Lists]
 
 TRANSITIONS: Mapping[type, Transition] = MappingProxyType(
-    {Lost: _left, Ready: _ready, Drained: _drained, Retired: _left, Moved: _moved, Reported: _reported}
+    {
+        Lost: _left,
+        Ready: _ready,
+        Drained: _drained,
+        Retired: _left,
+        Moved: _moved,
+        Unreached: _unreached,
+        Reported: _reported,
+    }
 )
 
 

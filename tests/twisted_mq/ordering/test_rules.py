@@ -23,6 +23,7 @@ from twisted_mq.ordering.rules import (
     Reported,
     Retired,
     TakesSends,
+    Unreached,
     apply,
     fault_of,
     repaired,
@@ -77,6 +78,9 @@ ROWS = [
         well,
         Lists(1, (), (A1,), (StoreMark("b", 2, 9),)),
     ),
+    # the producer that leads cannot reach the head: another group that is well takes over
+    (Lists(1, ("a", "b", "c"), (A1,)), Unreached("a", 1), well, Lists(2, ("b", "c"), (A1, B2))),
+    (Lists(1, ("a", "b", "c"), (A1,)), Unreached("a", 1), all_but("b"), Lists(2, ("c",), (A1, Term("c", 2)))),
     # operators
     (Lists(1, ("a", "b"), (A1,)), Retired("a"), well, Lists(2, ("b",), (A1, B2))),
     (Lists(1, ("a", "b", "c"), (A1,)), Moved("c"), well, Lists(2, ("c", "b"), (A1, Term("c", 2)))),
@@ -97,12 +101,19 @@ NOTHING = [
     (Lists(1, ("a", "b"), (A1,)), Ready("b")),
     (Lists(2, ("b",), (B2,)), Drained("a", 1)),
     (Lists(1, ("a",), (A1,)), Moved("a")),
+    (Lists(2, ("b", "a"), (B2,)), Unreached("b", 1)),
+    (Lists(2, ("b", "a"), (B2,)), Unreached("a", 2)),
     (Lists(1, ("a", "b"), (A1,)), Reported(StoreMark("a", 1, 7))),
     (Lists(2, ("b",), (B2,)), Reported(StoreMark("a", 1, 7))),
     (Lists(1, (), (A1,), (StoreMark("b", 2, 7),)), Reported(StoreMark("b", 1, 7))),
     (Lists(3, (), (B2, Term("a", 2)), (), (B2,)), Reported(StoreMark("b", 2, 7))),
     (Lists(3, (), (Term("a", 2),), (), (B2,)), Reported(StoreMark("b", 2, 7))),
 ]
+
+
+def test_head_that_cannot_be_reached_stays_without_another_group_that_is_well():
+    lists = Lists(1, ("a", "b"), (A1,))
+    assert apply(lists, Unreached("a", 1), all_but("b")) is lists
 
 
 @pytest.mark.parametrize(("lists", "event"), NOTHING)

@@ -28,6 +28,7 @@ from twisted_mq.broker.ordering.routes import ShownRoutes
 from twisted_mq.broker.ordering.sends import SendingParts, TakenSends
 from twisted_mq.broker.ordering.terms import Terms
 from twisted_mq.broker.ordering.units import BrokerUnit, Units
+from twisted_mq.broker.ordering.unreached import UnreachedReports
 from twisted_mq.broker.tables import BrokerTables
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.coordination.election import Candidate
@@ -46,7 +47,7 @@ from twisted_mq.ordering.documents import DocumentFault, Member
 from twisted_mq.ordering.health import MASTER
 from twisted_mq.ordering.lists import OrderedTopic, StoreMark, Term
 from twisted_mq.ordering.paths import KEEPER, ROOTS, member_path
-from twisted_mq.ordering.rules import Drained, Event, Lost, Ready, Refused, Reported, apply
+from twisted_mq.ordering.rules import Drained, Event, Lost, Ready, Refused, Reported, Unreached, apply
 from twisted_mq.ordering.view import OrderView
 from twisted_mq.periodic import PeriodicJob
 from twisted_mq.protocol.bodies import TopicConfig
@@ -118,6 +119,7 @@ class OrderAgent:
         self._needs = NeededMessages(broker, self.units, self._terms, self._groups)
         self._routes = ShownRoutes(self.units, is_master=self.is_master, changed=changed)
         self._sends = TakenSends(broker, self.units, coordinator)
+        self._unreached = UnreachedReports(self.group, coordinator, monotonic, self._do_duty)
         self._node = MemberNode(coordinator, self.group, options.broker_id)
         self._keeper = Candidate(coordinator, KEEPER, leads=lambda term: self._look_at_all(), lost=lambda: None)
         self._busy: dict[BrokerUnit, bool] = {}
@@ -181,6 +183,7 @@ class OrderAgent:
     def _end(self, result: object) -> defer.Deferred[None]:
         self._unlisten()
         self.view.stop()
+        self._unreached.stop()
         self._node.stop()
         self._broker.ha.on_replicated.remove(self._replicated)
         self._broker.groups.on_delete.remove(self._group_deleted)
@@ -203,6 +206,8 @@ class OrderAgent:
             self._fresh = False
             self.view.forget()
             self.units.forget_session()
+            for unit in self.units:
+                self._unreached.look(unit)
             self._show_routes()
         elif event is SessionEvent.CONNECTED and not self._fresh:
             defer.ensureDeferred(self._begin_session()).addErrback(self._failed)
@@ -257,6 +262,7 @@ class OrderAgent:
                 f"{unit.topic} {unit.name}: {self.group} holds messages of an epoch that the lists do not know",
             )
         self.units.learn(unit, lists, problem)
+        self._unreached.look(unit)
         if unit.lists.consumed != before:
             self._offer(unit)
 
@@ -356,6 +362,9 @@ class OrderAgent:
         report = self._report(unit)
         if report is not None or unit.problem is not None:
             return report
+        unreached = self._unreached.event(unit, self._fault_of)
+        if unreached is not None:
+            return unreached
         declared = self.view.topics.get(unit.topic)
         who = Standpoint(
             group=self.group,
@@ -394,6 +403,8 @@ class OrderAgent:
                 raise
             self.log.warn("topic={t} unit={u} {event} not told: {e}", t=unit.topic, u=unit.name, event=event, e=error)
             return
+        if isinstance(event, Unreached) and after.head != self.group:
+            self._unreached.left(unit)
         self.log.info("topic={t} unit={u} {event}: {after}", t=unit.topic, u=unit.name, event=event, after=after)
 
     def _group_deleted(self, consumer_group: str) -> None:

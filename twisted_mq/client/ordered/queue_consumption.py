@@ -12,7 +12,6 @@ from twisted.python import failure
 from twisted_mq.client.consuming.call_pump import CALLS_A_TURN
 from twisted_mq.client.consuming.consumer_options import ConsumeOrderlyContext, ConsumeOrderlyStatus
 from twisted_mq.client.consuming.listener_calls import ListenerCalls
-from twisted_mq.client.consuming.queue_pull import SUSPEND_SECONDS, TIMEOUT_SECONDS
 from twisted_mq.client.core.errors import EXPECTED_ERRORS
 from twisted_mq.client.core.mq_client import MQClient
 from twisted_mq.client.core.pull_result import PullResult, PullStatus
@@ -27,6 +26,7 @@ from twisted_mq.protocol.messages.message import MessageExt
 from twisted_mq.protocol.messages.order_mark import ORDER_TERM, OrderMark
 from twisted_mq.protocol.messages.subscription import selects
 from twisted_mq.protocol.text.properties import PROPERTY_ORDERED
+from twisted_mq.remoting.errors import RemotingError
 
 COMMIT_SECONDS = 0.1
 """How late an offset is committed while messages still wait; at the end of what is there it is at once."""
@@ -54,6 +54,13 @@ class Unit(Protocol):
     def leads(self) -> bool:
         """Whether this consumer surely is the unit's active one."""
 
+    @property
+    def patience_seconds(self) -> float:
+        """How long a broker may hold a pull, and how long an answer may take after that."""
+
+    def unreached(self, address: str) -> None:
+        """That broker does not answer."""
+
     async def address(self) -> str:
         """Of the broker that serves consumers now. Raises NoRoute, RemotingError or BrokerError."""
 
@@ -69,7 +76,7 @@ class QueueConsumption:
         self._term = term
         self._clock: interfaces.IReactorTime = unit.client.reactor
         self._offset: int | None = None
-        self._address = ""
+        self._address = self._asked = ""
         self._stops = self._waits = False
         self._calls = 0
         self._pause = FIRST_PAUSE_SECONDS
@@ -156,6 +163,8 @@ class QueueConsumption:
         await self._interruptible(task.deferLater(self._clock, seconds))
 
     async def _after(self, error: Exception) -> None:
+        if isinstance(error, RemotingError) and self._asked:
+            self._unit.unreached(self._asked)
         self.log.info(
             "pulled again soon: topic={topic} queue={queue} group={group} {error}",
             topic=self.queue.topic, queue=self.queue.queue_id, group=self._term.group, error=error,
@@ -165,14 +174,15 @@ class QueueConsumption:
 
     async def _pull(self) -> PullResult:
         calls, unit = self._unit.client.calls, self._unit
-        address = await unit.address()
+        self._asked = ""
+        address = self._asked = await unit.address()
         if self._offset is None:
             self._offset = await calls.consumer_offset(address, unit.group, self.queue) or 0
         elif address != self._address:
             self._address = address
             self.commit()
         self._address = address
-        result = await calls.pull(address, self._header(self._offset), TIMEOUT_SECONDS, lite=True)
+        result = await calls.pull(address, self._header(self._offset), 2 * unit.patience_seconds, lite=True)
         if result.status is PullStatus.OFFSET_ILLEGAL and result.next_begin_offset >= result.min_offset > self._offset:
             await self._tell_deleted(address, self._offset, result.min_offset)
         return result
@@ -196,7 +206,7 @@ class QueueConsumption:
             max_msg_nums=unit.options.pull_batch_size,
             sys_flag=build_pull_sys_flag(commit_offset=False, suspend=True, subscription=True, lite_pull=True),
             commit_offset=0,
-            suspend_timeout_millis=SUSPEND_SECONDS * 1000,
+            suspend_timeout_millis=int(unit.patience_seconds * 1000),
             subscription=unit.subscription.sub_string,
             sub_version=unit.subscription.sub_version,
             expression_type=unit.subscription.expression_type,

@@ -72,6 +72,13 @@ class Unit(Protocol):
         is no head.
         """
 
+    @property
+    def patience_seconds(self) -> float:
+        """After so long without an answer a head counts as not reached."""
+
+    def heard(self, target: Target, answers: bool) -> None:
+        """Whether the head answered while something was on its way to it, looked at each `patience_seconds`."""
+
     def is_led_by_another(self) -> None:
         """A broker says so."""
 
@@ -104,6 +111,9 @@ class QueueSender:
         self._last: Exception | None = None
         self._retry: interfaces.IDelayedCall | None = None
         self._expiry: interfaces.IDelayedCall | None = None
+        self._look: interfaces.IDelayedCall | None = None
+        self._answers = False
+        """Whether the target answered since the last look, or since it is the target."""
 
     def submit(self, message: Outgoing, seconds: float) -> defer.Deferred[SendResult]:
         """Send behind all that was submitted before. Fails with OrderedError or BrokerError; raises TooMuchWaits."""
@@ -131,7 +141,9 @@ class QueueSender:
         self._cancel_retry()
         if target is not self._target:
             self._pause = FIRST_PAUSE_SECONDS
+            self._cancel_look()
         self._target = target
+        self._look_later()
         self._pipeline.end()
         if target is None:
             self._retry_later()
@@ -148,6 +160,7 @@ class QueueSender:
         """No timer is left."""
         self._pipeline.end()
         self._cancel_retry()
+        self._cancel_look()
         if self._expiry is not None:
             self._expiry.cancel()
             self._expiry = None
@@ -177,6 +190,8 @@ class QueueSender:
             return
         for waiting in self._pipeline.take():
             self._send(waiting, target)
+        if self._look is None:
+            self._look_later()
 
     def _send(self, waiting: Waiting[Send], target: Target) -> None:
         run, queue = waiting.run, self._queue
@@ -196,7 +211,25 @@ class QueueSender:
             more_properties=encode_properties({PROPERTY_ORDERED: mark.encode()}),
         )
 
+    def _look_later(self) -> None:
+        """Look whether the target answers, as long as something waits."""
+        if self._look is None and len(self._pipeline):
+            self._answers = False
+            self._look = self._clock.callLater(self._unit.patience_seconds, self._look_for_answers)
+
+    def _look_for_answers(self) -> None:
+        self._look, target = None, self._target
+        if target is not None and target is self._unit.target():
+            self._unit.heard(target, self._answers)
+        self._look_later()
+
+    def _cancel_look(self) -> None:
+        if self._look is not None:
+            self._look.cancel()
+            self._look = None
+
     def _answered(self, answer: RemotingCommand, waiting: Waiting[Send], run: int, queue: MessageQueue) -> None:
+        self._answers = self._answers or queue.broker_name == self._queue.broker_name
         try:
             result = send_result(waiting.item.message, queue, answer)
         except BrokerError as error:

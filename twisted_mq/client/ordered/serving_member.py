@@ -1,4 +1,4 @@
-"""Which broker of a group serves consumers: the master, or the slave while the master is not in touch with the coordinator."""
+"""Which broker of a group serves consumers: the master, or the slave while the master is gone or cannot be reached."""
 
 from __future__ import annotations
 
@@ -14,9 +14,15 @@ from twisted_mq.logs import Logger
 from twisted_mq.ordering.paths import members_path
 from twisted_mq.protocol.names.routes import MASTER_ID
 
+LONGEST_AVOIDED_SESSIONS = 16
+
 
 class ServingMember:
-    """Of one group. `changed` is called when another broker serves. Addresses are those of the name servers' routes."""
+    """The serving broker of one group. `changed` is called when another broker serves.
+
+    Addresses are those of the name servers' routes. A broker that could not be reached is avoided for the time of a session, and
+    twice as long each time after that, while another one is there.
+    """
 
     log = Logger()
 
@@ -29,6 +35,9 @@ class ServingMember:
         self._topic = topic
         self._changed = changed
         self._broker_id = MASTER_ID
+        self._avoided: tuple[int, float] | None = None
+        """A broker's id, and until when another one is asked."""
+        self._avoided_sessions = 1
         self._end = coordinator.watch(members_path(group), self._look)
 
     def stop(self) -> None:
@@ -43,7 +52,29 @@ class ServingMember:
             addresses = self._addresses()
         if not addresses:
             raise BrokerGone(self.group, self._client.name_servers.addresses)
-        return addresses.get(self._broker_id) or addresses[min(addresses)]
+        others = {one: address for one, address in addresses.items() if not self._is_avoided(one)}
+        return others.get(self._broker_id) or others[min(others)] if others else addresses[min(addresses)]
+
+    def _is_avoided(self, broker_id: int) -> bool:
+        avoided = self._avoided
+        return avoided is not None and broker_id == avoided[0] and self._client.reactor.seconds() < avoided[1]
+
+    def unreached(self, address: str) -> None:
+        """That broker does not answer: another one of the group is asked for a while."""
+        known = self._addresses()
+        broker_id = next((one for one, other in known.items() if other == address), None)
+        if broker_id is None or len(known) < 2:
+            return
+        if self._avoided is not None and self._avoided[0] == broker_id:
+            self._avoided_sessions = min(2 * self._avoided_sessions, LONGEST_AVOIDED_SESSIONS)
+        else:
+            self._avoided_sessions = 1
+        seconds = self._avoided_sessions * self._coordinator.session_seconds
+        self._avoided = broker_id, self._client.reactor.seconds() + seconds
+        self.log.warn(
+            "broker not reached, another one of its group is consumed: group={g} address={a} seconds={s}",
+            g=self.group, a=address, s=seconds,
+        )  # fmt: skip
 
     def _addresses(self) -> dict[int, str]:
         broker = self._client.routes.broker(self.group)

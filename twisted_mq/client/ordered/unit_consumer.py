@@ -107,6 +107,14 @@ class UnitConsumer:
             raise BrokerGone(self.topic, self.client.name_servers.addresses)
         return await self._serving.address()
 
+    def unreached(self, address: str) -> None:
+        if self._serving is not None:
+            self._serving.unreached(address)
+
+    @property
+    def patience_seconds(self) -> float:
+        return float(self._coordinator.session_seconds) / 2
+
     # what happens
 
     def _leads(self, term: int) -> None:

@@ -16,6 +16,7 @@ from twisted_mq.client.ordered.errors import (
     SendTimedOut,
 )
 from twisted_mq.client.ordered.group_states import read_groups, reasons_without_head
+from twisted_mq.client.ordered.head_reports import HeadReports
 from twisted_mq.client.ordered.ordered_options import OrderedOptions
 from twisted_mq.client.ordered.queue_sender import QueueSender, Target
 from twisted_mq.client.ordered.topic_units import read_topic
@@ -59,6 +60,7 @@ class UnitSender:
         self._queues: dict[int, QueueSender] = {}
         self._target: Target | None = None
         self._turns: list[defer.Deferred[None]] = []
+        self._reports = HeadReports(client, coordinator, topic, unit)
         self._watch = UnitWatch(coordinator, self.topic, unit, self._changed)
         self._stopped = False
         self._standing: defer.Deferred[None] = defer.succeed(None)
@@ -108,6 +110,16 @@ class UnitSender:
 
     def target(self) -> Target | None:
         return self._target if self._candidate.is_leader else None
+
+    @property
+    def patience_seconds(self) -> float:
+        return float(self._coordinator.session_seconds) / 2
+
+    def heard(self, target: Target, answers: bool) -> None:
+        if answers:
+            self._reports.reached()
+        else:
+            self._reports.unreached(target.group, target.epoch)
 
     def is_led_by_another(self) -> None:
         """The own term is over: stand again after a moment, behind whoever stands."""

@@ -119,6 +119,33 @@ class Consuming(ConsumerCase):
         self.started()
         self.assertEqual(self.seen, ["new"])
 
+    def consumed_from_the_slave(self) -> OrderedFakeBroker:
+        slave = self.slave("a")
+        self.live("a", 0, 1)
+        slave.take(1, "1", "2")
+        self.head(self.a, 1)
+        self.started()
+        self.assertEqual(self.seen, [])
+        self.advance(12)
+        self.assertEqual(self.seen, ["1", "2"])
+        self.assertEqual(self.commits(slave)[-1], 2)
+        return slave
+
+    def test_slave_is_consumed_while_the_master_refuses_connections(self) -> None:
+        self.cluster.network.close(self.a.address)
+        self.consumed_from_the_slave()
+
+    def test_slave_is_consumed_while_the_master_does_not_answer(self) -> None:
+        self.consumed_from_the_slave()  # the master holds pulls back for ever
+
+    def test_master_is_consumed_again_when_it_can_be_reached_and_gets_the_offset(self) -> None:
+        slave = self.consumed_from_the_slave()
+        self.a.take(1, "1", "2", "3")
+        slave.take(1, "3")
+        self.advance(20)
+        self.assertEqual(self.seen, ["1", "2", "3"])
+        self.assertEqual(self.commits(self.a)[-1], 3)
+
     def test_messages_that_were_deleted_before_they_were_consumed_are_told(self) -> None:
         self.a.take(1, *map(str, range(6)))
         self.head(self.a, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from twisted.internet import defer
@@ -25,8 +26,9 @@ from twisted_mq.client.ordered.ordered_producer import OrderedProducer
 from twisted_mq.client.ordered.pipeline import Window
 from twisted_mq.coordination.interfaces import Delete, NotAllowed
 from twisted_mq.coordination.settings import CoordinatorSettings
+from twisted_mq.ordering.documents import UnreachedHead, decode_unreached
 from twisted_mq.ordering.lists import Lists, Term
-from twisted_mq.ordering.paths import topic_path, unit_path
+from twisted_mq.ordering.paths import topic_path, unit_path, unreached_path
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.messages.order_mark import OrderMark
@@ -55,6 +57,88 @@ class ProducerCase(OrderedCase):
         sends = [producer.send(Message("T", body.encode()), queue=0, **more) for body in bodies]
         self.settle()
         return sends
+
+
+class HeadsThatAreNotReached(ProducerCase):
+    session_seconds = 6.0
+
+    def report(self) -> Any:
+        node = self.run_to_end(self.operator.read(unreached_path("T", "0")))
+        return None if node is None else decode_unreached("/", node.data)
+
+    def wait(self, producer: OrderedProducer) -> None:
+        """Have a send that is not answered before the test ends."""
+        for send in self.send(producer, "waits"):
+            send.addErrback(lambda reason: reason.trap(ClientStateError))
+
+    def test_head_that_refuses_connections_is_reported_and_the_next_one_gets_all(self) -> None:
+        self.head(self.a, 1)
+        producer = self.producer(send_timeout_seconds=60)
+        sends = self.send(producer, "1")
+        self.successResultOf(sends[0])
+        self.cluster.network.close(self.a.address)
+        sends = self.send(producer, "2", "3")
+        self.advance(self.session_seconds / 2 - 0.1)
+        self.assertIsNone(self.report())
+        self.advance(self.session_seconds / 2 + 1)
+        self.assertEqual(self.report(), UnreachedHead("a", 1, producer.client.client_id))
+        self.head(self.b, 2, before=(Term("a", 1),))
+        self.advance(2)
+        for send in sends:
+            self.successResultOf(send)
+        sends = self.send(producer, "4")
+        self.advance(4)
+        self.successResultOf(sends[0])
+
+    def test_head_that_never_answers_is_reported(self) -> None:
+        self.head(self.a, 1)
+        producer = self.producer(send_timeout_seconds=60)
+        self.a.fail_next = [defer.Deferred() for _ in range(100)]
+        self.wait(producer)
+        self.advance(self.session_seconds)
+        self.assertEqual(self.report(), UnreachedHead("a", 1, producer.client.client_id))
+
+    def test_report_is_withdrawn_when_the_head_answers_again(self) -> None:
+        self.head(self.a, 1)
+        producer = self.producer(send_timeout_seconds=60, answer_timeout_seconds=2)
+        self.a.fail_next = [defer.Deferred() for _ in range(3)]
+        sends = self.send(producer, "1")
+        self.advance(self.session_seconds)
+        self.assertIsNotNone(self.report())
+        self.advance(10)
+        self.successResultOf(sends[0])
+        for _ in range(4):
+            self.send(producer, "more")
+            self.advance(1)
+        self.assertIsNone(self.report())
+
+    def test_head_that_answers_is_never_reported(self) -> None:
+        self.head(self.a, 1)
+        producer = self.producer(send_timeout_seconds=60)
+        self.a.fail_next = [BrokerError(ResponseCode.SYSTEM_BUSY, "busy") for _ in range(100)]
+        self.wait(producer)
+        self.advance(30)
+        self.assertIsNone(self.report())
+
+    def test_producer_that_reaches_nobody_reports_less_and_less(self) -> None:
+        reports: list[Any] = []
+        for broker in (self.a, self.b):
+            broker.fail_next = [defer.Deferred() for _ in range(1000)]
+        self.head(self.a, 1)
+        self.wait(self.producer(send_timeout_seconds=1000))
+        epoch, at = 1, []
+        for second in range(200):
+            self.advance(1)
+            report = self.report()
+            if report is not None and report not in reports:
+                reports.append(report)
+                at.append(second)
+                epoch += 1
+                self.head((self.a, self.b)[epoch % 2 == 0], epoch)
+        pauses = [later - earlier for earlier, later in itertools.pairwise(at)]
+        self.assertGreater(len(pauses), 3)
+        self.assertEqual(pauses, sorted(pauses))
+        self.assertGreater(pauses[-1], 4 * pauses[0])
 
 
 class Sending(ProducerCase):
