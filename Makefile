@@ -2,7 +2,7 @@
 # make setup CONSTRAINTS=   the same with the newest versions that setup.cfg allows, where those of constraints.txt do not fit
 # make lock    constraints.txt anew after a change of setup.cfg; UPGRADE=--upgrade takes newer versions
 # make demo    name server and broker in one process, real messages through the client, a Spark report on the files
-# make test    the whole test suite: pytest and then trial, the client's on the newest Python; beside them those with Apache's programs
+# make test    the whole test suite, side by side: pytest; trial and the client's tests on the newest Python; those with Apache's programs
 # make check   format, lint, types, layers, docs, known vulnerabilities of dependencies where an index is reached
 # make docs    the pages in docs/, as HTML in build/docs
 # make crash   thousands of kills and power cuts, every byte of the damage matrix; MQ_CRASH_ROUNDS says how many kills

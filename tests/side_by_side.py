@@ -1,8 +1,8 @@
-"""`make test`: the project's own tests, and beside them those with Apache's programs, which wait most of the time.
+"""`make test`: three runs of tests side by side, of which those with Apache's programs wait most of the time.
 
 python -m tests.side_by_side
 
-The output of the first comes as it is made, that of the others when the first have ended. Ends with 1 where anything failed.
+The output of the first comes as it is made, that of the others when the first has ended. Ends with 1 where anything failed.
 
 Apache's programs have deadlines of their own, which a slow and full machine breaks. If all tests with them that failed are in
 `MAY_RUN_AGAIN`, these run once more when nothing else does, and count as passed if they pass then. Any other failure counts. Each
@@ -18,6 +18,8 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 
 import attrs
@@ -26,8 +28,8 @@ from interop.recorded import DATE_OF_RECORDING
 from tests.outcomes import FAILED, PASSED, SKIPPED, Outcome, read
 
 PYTEST = [sys.executable, "-m", "pytest"]
-OWN = {
-    "pytest": [*PYTEST, "-m", "not trial", "tests"],
+FIRST = {"pytest": [*PYTEST, "-m", "not trial", "tests"]}
+SECOND = {
     "trial": [sys.executable, "-m", "twisted.trial", "tests.twisted_mq"],
     "newest Python": [sys.executable, "-m", "tests.newest_python"],
 }
@@ -94,17 +96,36 @@ def skips(outcomes: Mapping[str, Outcome]) -> Iterator[str]:
         yield f"skipped {count}: {reason}"
 
 
-def run(own: Mapping[str, Sequence[str]], with_peers: WithPeers, log: Path) -> dict[str, int]:
-    """Exit codes by name."""
-    with with_peers.start(log) as beside:
+Commands = Mapping[str, Sequence[str]]
+"""One after the other, by name."""
+
+
+def run(first: Commands, second: Commands, with_peers: WithPeers, folder: Path) -> dict[str, int]:
+    """Exit codes by name. The output of `second` and of the tests with peers is kept in `folder` until it is printed."""
+    second_log, peers_log = folder / "second.log", folder / "peers.log"
+    with with_peers.start(peers_log) as beside, ThreadPoolExecutor(1) as pool:
         try:
-            codes = {name: subprocess.run(command).returncode for name, command in own.items()}
+            running = pool.submit(_codes, second, second_log)
+            codes = _codes(first, None)
+            codes |= running.result()
+            _print(", ".join(second), second_log)
             code = beside.wait()
         except BaseException:
             beside.terminate()
             raise
-    print(f"with peers:\n{log.read_text(errors='replace')}", flush=True)
+    _print("with peers", peers_log)
     return codes | {"with peers": with_peers.final_code(code)}
+
+
+def _codes(commands: Commands, log: Path | None) -> dict[str, int]:
+    with nullcontext() if log is None else log.open("wb") as output:
+        return {
+            name: subprocess.run(command, stdout=output, stderr=output).returncode for name, command in commands.items()
+        }
+
+
+def _print(name: str, log: Path) -> None:
+    print(f"{name}:\n{log.read_text(errors='replace')}", flush=True)
 
 
 def main() -> int:
@@ -115,7 +136,7 @@ def main() -> int:
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         with_peers = WithPeers(Path(folder))
-        codes = run(OWN, with_peers, Path(folder) / "log")
+        codes = run(FIRST, SECOND, with_peers, Path(folder))
         told = [*skips(with_peers.outcomes), *map(str, with_peers.again)] if codes["with peers"] in (0, 1) else []
     failed = any(codes.values())
     results = ", ".join(f"{name} {code}" for name, code in codes.items())

@@ -59,8 +59,11 @@ def suite(folder: Path, text: str, **may_run_again: str) -> WithPeers:
     return WithPeers(folder, folder, "tests", allowed)
 
 
-def codes_of(with_peers: WithPeers, own: int = 0) -> dict[str, int]:
-    return run({"own": [sys.executable, "-c", f"raise SystemExit({own})"]}, with_peers, with_peers.folder / "log")
+def codes_of(with_peers: WithPeers, own: int = 0, beside: int = 0) -> dict[str, int]:
+    def ending(code: int) -> list[str]:
+        return [sys.executable, "-c", f"print('ends with', {code}); raise SystemExit({code})"]
+
+    return run({"own": ending(own)}, {"one": ending(0), "two": ending(beside)}, with_peers, with_peers.folder)
 
 
 @pytest.fixture(autouse=True)
@@ -72,7 +75,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_listed_test_that_passes_the_second_time_passes_and_its_first_failure_is_told(tmp_path: Path) -> None:
     with_peers = suite(tmp_path, LATE.format(mended=True, skips=False), test_late=REASON)
-    assert codes_of(with_peers) == {"own": 0, "with peers": 0}
+    assert codes_of(with_peers) == {"own": 0, "one": 0, "two": 0, "with peers": 0}
     (again,) = with_peers.again
     assert (again.test, again.second.word) == ("tests/test_them.py::test_late[1]", "passed")
     told = str(again)
@@ -111,9 +114,12 @@ def test_tests_that_cannot_be_loaded_are_red(tmp_path: Path) -> None:
     assert with_peers.again == []
 
 
-def test_failures_of_own_tests_stay(tmp_path: Path) -> None:
+def test_failures_of_own_tests_stay_and_what_ran_beside_is_printed(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     with_peers = suite(tmp_path, SERVER % 29)
-    assert codes_of(with_peers, own=3) == {"own": 3, "with peers": 0}
+    assert codes_of(with_peers, own=3, beside=4) == {"own": 3, "one": 0, "two": 4, "with peers": 0}
+    assert "one, two:\nends with 0\nends with 4\n" in capfd.readouterr().out
 
 
 def test_what_was_skipped_is_told_with_its_reason(tmp_path: Path) -> None:
