@@ -179,3 +179,9 @@ def test_other_messages_stay_as_they_are(sys_flag: int) -> None:
 def test_a_damaged_inner_batch_is_an_error() -> None:
     with pytest.raises(RecordError, match="5 bytes left"):
         unwrapped(stored_batch(b"short", INNER))
+
+
+@pytest.mark.parametrize("properties", [b"", b"a\x01b\x02"])
+def test_messages_of_one_size_are_read_at_once(properties: bytes) -> None:
+    batch = b"".join(encode_entry(flag, b"body", properties) for flag in (1, 2))
+    assert read_columns(batch) == ((1, 2), (b"body",) * 2, (properties,) * 2, True)

@@ -89,3 +89,11 @@ def test_hashes_have_no_sign_and_the_one_without_positive_form_is_zero() -> None
 )
 def test_the_time_field_is_whole_seconds_within_its_range(begin: int, stored: int, seconds: int) -> None:
     assert time_diff_seconds(begin, stored) == seconds
+
+
+@pytest.mark.parametrize(
+    ("bits", "positive"),
+    [(0, 0), (0x7FFFFFFF, 0x7FFFFFFF), (0x80000000, 0), (0x80000001, 0x7FFFFFFF), (0xFFFFFFFF, 1)],
+)
+def test_hashes_are_without_sign_as_javas_abs_makes_them(bits: int, positive: int) -> None:
+    assert layout.positive_hash(bits) == positive

@@ -8,7 +8,8 @@ import pytest
 
 from tests.storage.conftest import START_MS, config, message
 from tests.support.batches import batched
-from twisted_mq.storage.appending.admission import Admission
+from twisted_mq.protocol.flags import MessageSysFlag
+from twisted_mq.storage.appending.admission import Admission, inner_number
 from twisted_mq.storage.interfaces import PutStatus
 
 
@@ -28,6 +29,14 @@ def test_properties_of_a_batch_are_judged_with_what_is_added_to_each(admission: 
     for size, verdict in ((room, None), (room + 1, PutStatus.PROPERTIES_SIZE_EXCEEDED)):
         assert admission.verdict_on_batch(batched([message(properties=bytes(size))] * 2)) is verdict
         assert admission.verdict_on_batch(batched([message(), message(properties=bytes(size))])) is verdict
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [(None, 1), ("1", 1), ("32767", 32767), ("32768", None), ("0", None), ("-1", None), ("x", None)]
+)
+def test_an_inner_batch_counts_for_as_many_as_a_queue_entry_can_say(text: str | None, number: int | None) -> None:
+    known = {} if text is None else {"INNER_NUM": text}
+    assert inner_number(message(property_map=known, sys_flag=int(MessageSysFlag.INNER_BATCH_FLAG))) == number
 
 
 def test_properties_are_judged_before_the_body(admission: Admission) -> None:

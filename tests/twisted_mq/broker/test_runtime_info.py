@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from tests.support.broker import BrokerInMemory
@@ -19,6 +22,16 @@ def test_rates_cover_the_three_windows() -> None:
         statistics.take_snapshot(100.0 + second)
     assert statistics.rates("put_messages") == "40.0 20.0 20.0"
     assert statistics.rates("get_found", "get_missed") == "0.0 0.0 0.0"
+
+
+def test_runtime_info_has_apaches_keys() -> None:
+    """The recorded ones, but those of a disk, which a store in memory does not have."""
+    recorded = Path(__file__).parents[3] / "interop" / "captures" / "answers" / "mqadmin.json"
+    wanted = set(json.loads(recorded.read_text())["answers"]["keys of brokerStatus"])
+    table = decode_body(KVTable, BrokerInMemory().connect().ask(28).body).table
+    shown = {key for key in table if not key.startswith("scheduleMessageOffset_")}
+    assert wanted - shown == {"commitLogDirCapacity", "commitLogDiskRatio", "consumeQueueDiskRatio"}
+    assert shown - wanted == set()
 
 
 def test_rate_without_a_past_is_zero() -> None:

@@ -8,7 +8,7 @@ from twisted.internet import defer
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from twisted_mq.coordination.interfaces import Conflict, Create, Delete, ICoordinator, Put, SessionEvent
+from twisted_mq.coordination.interfaces import Conflict, Create, Delete, ICoordinator, NotAllowed, Put, SessionEvent
 from twisted_mq.coordination.memory import MemoryEnsemble
 from twisted_mq.coordination.nodes import make_paths
 from twisted_mq.ordering.changes import change, is_absent
@@ -189,6 +189,29 @@ class ProblemTests(ViewCase):
         self.view.start()
         self.run_for(0.5)
         self.assertEqual((self.view.units, self.view.problems), ({("T", "0"): Lists()}, {}))
+
+    def test_what_is_left_is_watched_no_more(self) -> None:
+        self.declare("0")
+        self.view.start()
+        self.run_for(0.5)
+        before = set(self.coordinator._told.paths)
+        self.assertIn(unit_path("T", "0"), before)
+        self.commit(Delete(unit_path("T", "0")), Delete(topic_path("T")))
+        self.assertEqual(before - set(self.coordinator._told.paths), {unit_path("T", "0"), topic_path("T")})
+
+    def test_node_that_may_not_be_read_is_a_problem_of_its_own(self) -> None:
+        self.declare("0")
+        read = self.coordinator.read
+
+        def refuse(path: str) -> Any:
+            return defer.fail(NotAllowed(f"{path}: no")) if path == unit_path("T", "0") else read(path)
+
+        self.coordinator.read = refuse  # type: ignore[method-assign]
+        before = self.others
+        self.view.start()
+        self.run_for(0.5)
+        self.assertIn("/topics/T/0: no", self.view.problems[unit_path("T", "0")])
+        self.assertGreater(self.others, before)
 
     def test_member_that_leaves_is_told(self) -> None:
         self.declare("0")

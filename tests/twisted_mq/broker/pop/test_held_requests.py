@@ -234,6 +234,18 @@ def test_who_may_not_read_is_told_so(desk: PopDesk) -> None:
         assert (answer.code, answer.remark) == (16, "the broker[127.0.0.2] peeking message is forbidden")
 
 
+def test_order_that_waits_for_an_acknowledgement_is_not_told_of(desk: PopDesk) -> None:
+    desk.send("a", "b")
+    assert bodies(desk.pop(queueId=0, maxMsgNums=1, order="true")) == ["a"]
+    told = [
+        desk.peer.ask(RequestCode.NOTIFICATION, notification(desk, pollTime=0, queueId=0, order=order)).ext_fields[
+            "hasMsg"
+        ]
+        for order in ("true", "false")
+    ]
+    assert told == ["false", "true"]
+
+
 # peeks
 
 
