@@ -15,6 +15,9 @@ from twisted_mq.protocol.errors import ProtocolError
 from twisted_mq.protocol.names.routes import MASTER_ID
 from twisted_mq.remoting.errors import RemotingError
 
+MOST = float(1 << 63)
+"""No figure is larger: what is counted has 64 bits."""
+
 
 @attrs.frozen
 class BrokerFigures:
@@ -74,22 +77,25 @@ class BrokerFigures:
 
     def number(self, name: str) -> float | None:
         """None where the broker says nothing, or no number."""
-        try:
-            return float(self.text(name) or "")
-        except ValueError:
-            return None
+        return _finite(self.text(name) or "")
 
     def _rate(self, name: str) -> float | None:
         """The first of the averages over 10 s, 1 min and 10 min."""
         averages = (self.text(name) or "").split()
-        try:
-            return float(averages[0])
-        except (IndexError, ValueError):
-            return None
+        return _finite(averages[0]) if averages else None
 
     def _today(self, way: str) -> int | None:
         now, morning = self.number(f"msg{way}TotalTodayNow"), self.number(f"msg{way}TotalTodayMorning")
         return None if now is None or morning is None else int(now - morning)
+
+
+def _finite(text: str) -> float | None:
+    """None for what is no number that a broker can mean."""
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if abs(number) <= MOST else None
 
 
 async def all_figures(admin: Admin) -> list[BrokerFigures]:

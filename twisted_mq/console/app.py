@@ -155,13 +155,12 @@ class ConsoleApp:
 
     async def _answered(self, request: Request, route: Route, visit: Visit) -> bytes:
         try:
-            answer = await route.page(visit)
+            return self._written(request, visit.session, await route.page(visit))
         except (BadInput, NotThere, *FAILURES) as error:
             return self._failed(request, visit.session, explained(error))
         except Exception:
             self.log.failure("page failed: {path}", path=route.path)
             return self._failed(request, visit.session, DEFECT)
-        return self._written(request, visit.session, answer)
 
     def _written(self, request: Request, session: Session | None, answer: Answer) -> bytes:
         if isinstance(answer, Redirect):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
+from typing import Generic, TypeVar
 
 import attrs
 
@@ -14,6 +15,7 @@ from twisted_mq.console.settings import ConsoleSettings
 
 TIME_FORM = "2026-11-22T08:00"
 PAGE_ROWS = 50
+Row = TypeVar("Row")
 
 
 @attrs.frozen
@@ -77,16 +79,16 @@ class Visit:
 
 
 @attrs.frozen
-class Slice:
+class Slice(Generic[Row]):
     """A page of a long list; pages count from 1."""
 
-    rows: Sequence[str]
+    rows: Sequence[Row]
     number: int
     pages: int
     total: int
 
 
-def cut(rows: Sequence[str], number: int) -> Slice:
+def cut(rows: Sequence[Row], number: int) -> Slice[Row]:
     """The page of that number, or the last one."""
     pages = max(1, -(-len(rows) // PAGE_ROWS))
     number = min(max(1, number), pages)

@@ -104,6 +104,7 @@ async def group(visit: Visit) -> Answer:
     infos = {one.client_id: one.info for one in members if one.info is not None}
     values = {
         "state": state,
+        "slice": cut(state.lags or (), visit.number("page", "The page", 1, 1)),
         "members": members,
         "holders": _holders(members),
         "conflicts": conflicts(infos),

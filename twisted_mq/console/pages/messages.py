@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from twisted_mq.admin.at_once import at_once
 from twisted_mq.admin.calls import Admin
+from twisted_mq.admin.errors import AdminError
 from twisted_mq.admin.found_messages import FOREVER_MS, find_message, messages_of_key
 from twisted_mq.admin.message_tracks import MessageTrack, message_tracks
-from twisted_mq.admin.queues import QueueReader
+from twisted_mq.admin.queues import QueueReader, readable_queues
 from twisted_mq.admin.traces import traces_of
 from twisted_mq.console.answers import Answer, BadInput, Download, Page, Redirect
 from twisted_mq.console.bodies import VIEWS, body_view
 from twisted_mq.console.forms import link, said
 from twisted_mq.console.timeline import Timeline, timeline
-from twisted_mq.console.visit import Visit
+from twisted_mq.console.visit import Slice, Visit, cut
 from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.codes import ResponseCode
-from twisted_mq.protocol.errors import BrokerError, ProtocolError
+from twisted_mq.protocol.errors import BrokerError, ProtocolError, RocketMQError
 from twisted_mq.protocol.messages.message import MessageExt
 from twisted_mq.protocol.messages.trace import TRACE_TOPIC
 from twisted_mq.remoting.errors import RemotingError
@@ -33,8 +36,11 @@ async def messages(visit: Visit) -> Answer:
         raise BadInput(f"{way!r} is no way to find messages.")
     if way == "id" and visit.text("id"):
         return Redirect(link("/message", topic=topic or None, id=visit.text("id")))
-    found = await _found(visit, way, topic) if topic else None
+    queues = await _queues(visit, topic) if topic and way == "time" else None
+    found, problems = await _found(visit, way, topic, queues) if topic else (None, [])
     values = {
+        "slice": queues,
+        "problems": problems,
         "way": way,
         "ways": WAYS,
         "topic": topic,
@@ -47,25 +53,37 @@ async def messages(visit: Visit) -> Answer:
     return Page("messages.html", values)
 
 
-async def _found(visit: Visit, way: str, topic: str) -> list[MessageExt] | None:
-    """None where a form is not filled in."""
+async def _queues(visit: Visit, topic: str) -> Slice[MessageQueue]:
+    """The queues of a topic that a page looks into."""
+    route = await visit.admin.topic_route(topic)
+    return cut(readable_queues(topic, route), visit.number("page", "The page", 1, 1))
+
+
+async def _found(
+    visit: Visit, way: str, topic: str, queues: Slice[MessageQueue] | None
+) -> tuple[list[MessageExt] | None, list[str]]:
+    """The messages, None where a form is not filled in; and which brokers cannot be asked."""
     begin_ms, end_ms = visit.time_ms("begin", "From"), visit.time_ms("end", "To")
-    if way == "time":
-        return await _stored_between(visit.admin, topic, begin_ms, end_ms)
+    if queues is not None:
+        return await _stored_between(visit.admin, topic, queues.rows, begin_ms, end_ms)
     key = visit.text("key")
     if not key:
-        return None
+        return None, []
     try:
-        return await messages_of_key(visit.admin, topic, key, MOST_SHOWN, begin_ms or 0, end_ms or FOREVER_MS)
+        found = await messages_of_key(visit.admin, topic, key, MOST_SHOWN, begin_ms or 0, end_ms or FOREVER_MS)
+        return found, []
     except BrokerError as error:
         if error.response_code != ResponseCode.NO_MESSAGE:
             raise
-        return []
+        return [], []
 
 
-async def _stored_between(admin: Admin, topic: str, begin_ms: int | None, end_ms: int | None) -> list[MessageExt]:
-    """The first of each queue from a time on, or the last ones where none is given."""
+async def _stored_between(
+    admin: Admin, topic: str, queues: Sequence[MessageQueue], begin_ms: int | None, end_ms: int | None
+) -> tuple[list[MessageExt], list[str]]:
+    """The first of each queue from a time on, or the last ones where none is given; and which brokers cannot be asked."""
     reader = await QueueReader.of(admin, topic)
+    problems: dict[str, None] = {}
 
     async def of_queue(queue: MessageQueue) -> list[MessageExt]:
         first, last = await reader.span(queue, begin_ms, end_ms)
@@ -78,8 +96,15 @@ async def _stored_between(admin: Admin, topic: str, begin_ms: int | None, end_ms
                 break
         return found[:MOST_OF_A_QUEUE]
 
-    by_queue = await at_once(of_queue, reader.queues(topic))
-    return [message for found in by_queue for message in found]
+    async def of_queue_or_none(queue: MessageQueue) -> list[MessageExt]:
+        try:
+            return await of_queue(queue)
+        except (AdminError, RocketMQError) as error:
+            problems[f"{queue.broker_name}: {said(error)}"] = None
+            return []
+
+    by_queue = await at_once(of_queue_or_none, queues)
+    return [message for found in by_queue for message in found], list(problems)
 
 
 async def message(visit: Visit) -> Answer:

@@ -109,7 +109,7 @@ async def topic(visit: Visit) -> Answer:
         "name": name,
         "kind": kind_of(name, await brokers_own_topics(admin)),
         "route": route,
-        "queues": queues,
+        "slice": cut(queues, visit.number("page", "The page", 1, 1)),
         "messages": sum(row.messages for row in queues) if not problems else None,
         "problems": problems,
         "settings": settings,
