@@ -14,9 +14,13 @@ from twisted_mq.cli.mq import mq
 from twisted_mq.config.command_line import DaemonOptions
 from twisted_mq.namesrv.options import NamesrvOptions
 from twisted_mq.namesrv.tap import Options as NamesrvCommand
+from twisted_mq.proxy.options import ProxyServiceOptions
+from twisted_mq.proxy.tap import Options as ProxyCommand
 
-Daemon: TypeAlias = type[DaemonOptions[NamesrvOptions]] | type[DaemonOptions[BrokerOptions]]
-DAEMONS: dict[str, Daemon] = {"mqnamesrv": NamesrvCommand, "mqbroker": BrokerCommand}
+Daemon: TypeAlias = (
+    type[DaemonOptions[NamesrvOptions]] | type[DaemonOptions[BrokerOptions]] | type[DaemonOptions[ProxyServiceOptions]]
+)
+DAEMONS: dict[str, Daemon] = {"mqnamesrv": NamesrvCommand, "mqbroker": BrokerCommand, "mqproxy": ProxyCommand}
 WIDTH = 110
 
 
@@ -44,7 +48,7 @@ def mqadmin_help() -> str:
 
 
 def daemon_help() -> str:
-    """The two plugins of twistd."""
+    """The plugins of twistd."""
     return "\n".join(_section(f"twistd {name}", command().getUsage(WIDTH)) for name, command in DAEMONS.items())
 
 

@@ -82,6 +82,26 @@ def test_files_of_a_store_are_their_owners_in_the_foreground_too(tmp_path, optio
     assert {stat.S_IMODE(one.stat().st_mode) for one in found} == modes
 
 
+def test_proxy_serves_grpc_and_stops_cleanly(tmp_path):
+    config = tmp_path / "rmq-proxy.json"
+    config.write_text(json.dumps({"proxyMode": "CLUSTER", "namesrvAddr": "127.0.0.1:1", "grpcServerPort": 0}))
+    words = ("mqproxy", "--config", str(config), "--bind", "127.0.0.1")
+    with RunningDaemon(sys.executable, tmp_path, *words) as daemon:
+        port = port_of(daemon.wait_for("gRPC clients are served"))
+        with socket.create_connection(("127.0.0.1", port)) as connection:
+            connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]))
+            assert connection.recv(9)[3] == 4  # SETTINGS
+        assert daemon.terminate() in (0, -signal.SIGTERM)
+    assert "Traceback" not in "\n".join(daemon.lines)
+
+
+def test_proxy_refuses_a_file_that_asks_it_for_access_control(tmp_path):
+    config = tmp_path / "rmq-proxy.json"
+    config.write_text(json.dumps({"namesrvAddr": "127.0.0.1:1", "authenticationEnabled": True}))
+    done = run_twistd(sys.executable, tmp_path, "--nodaemon", "--pidfile=", "mqproxy", "--config", str(config))
+    assert (done.returncode, "authenticationEnabled" in done.stderr) == (1, True)
+
+
 @pytest.mark.parametrize("daemon", ["mqnamesrv", "mqbroker"])
 def test_busy_port_is_one_line_and_status_1(tmp_path, busy_port, daemon):
     words = ["--port", str(busy_port), *LOCAL, *(["--store", "store"] if daemon == "mqbroker" else [])]

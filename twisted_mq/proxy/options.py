@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TypeVar
 
 import attrs
 import msgspec
 
+from twisted_mq.config.environment import name_servers_of_environment
 from twisted_mq.config.errors import ConfigError
 from twisted_mq.config.options import option, read_options
 from twisted_mq.config.properties import Entry
 from twisted_mq.logs import Logger
 
 log = Logger()
+
+ACCESS_KEYS = frozenset({"authenticationEnabled", "authorizationEnabled", "enableACL", "aclEnable"})
 
 
 @attrs.define(kw_only=True)
@@ -133,11 +137,41 @@ def _text(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def load_proxy_options(path: str | None, cls: type[OptionsT]) -> OptionsT:
-    """Settings of rmq-proxy.json; without a file the defaults. Keys that have no effect here are told. Raises ConfigError."""
-    if path is None:
-        return cls()
-    options, findings = read_options(cls, read_json(path), path)
+def load_proxy_options(path: str | None, cls: type[OptionsT], overrides: Mapping[str, str] | None = None) -> OptionsT:
+    """Settings of rmq-proxy.json with the command line's values (key -> text) on top; keys that have no effect here are told.
+
+    Raises ConfigError, also for access control, which is the brokers': nothing would be checked.
+    """
+    entries = [*(read_json(path) if path else []), *(Entry(*pair) for pair in (overrides or {}).items())]
+    for entry in entries:
+        if entry.key in ACCESS_KEYS and entry.value.lower() == "true":
+            reason = "is not served by the proxy: set it for the broker, whose grpcServerPort checks users and rights"
+            raise ConfigError(reason, path=path, key=entry.key, value=entry.value)
+    options, findings = read_options(cls, entries, path)
     for finding in findings:
-        log.warn("{path}: {key}: {remark}", path=path, key=finding.entry.key, remark=finding.remark)
+        log.warn("{key}: {remark}", key=finding.entry.key, remark=finding.remark)
     return options
+
+
+@attrs.define(kw_only=True)
+class ProxyServiceOptions(ProxyOptions):
+    """Settings of a proxy in a process of its own (cluster mode)."""
+
+    # the process
+
+    grpc_server_port: int = option("grpcServerPort", 8081, "port for gRPC clients; 0 a free one", low=0, high=65535)
+    bind_address: str = option("bindAddress", "0.0.0.0", "address to listen on; ours")
+    namesrv_addr: str | None = option(
+        "namesrvAddr",
+        attrs.Factory(name_servers_of_environment),
+        "name servers, host:port separated by semicolons",
+        type="string",
+    )
+    max_message_size: int = option("maxMessageSize", 4_194_304, "bytes of a message's body", low=1)
+    tls_cert_path: str | None = option("tlsCertPath", None, "PEM file of the port's certificate", type="string")
+    tls_key_path: str | None = option("tlsKeyPath", None, "PEM file of its private key", type="string")
+
+    @property
+    def name_servers(self) -> list[str]:
+        """The addresses, one by one."""
+        return [one.strip() for one in (self.namesrv_addr or "").split(";") if one.strip()]

@@ -47,7 +47,7 @@ class GrpcPort:
         self.port = bound.getsockname()[1]
         self._listening = listen(sockets, bound, self.factory)
         self.messaging.start()
-        self.log.info("gRPC clients are served on port {port}", port=self.port)
+        self.log.info("gRPC clients are served: port={port}", port=self.port)
 
     def stop_listening(self) -> defer.Deferred[None]:
         """Take no more connections."""

@@ -1,0 +1,224 @@
+"""Brokers of cluster mode: those that the name servers know, over the network. Apache's brokers are served alike."""
+
+from __future__ import annotations
+
+import functools
+import random
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import attrs
+from twisted.internet import defer, interfaces
+from twisted.python import failure
+
+from twisted_mq.logs import Logger
+from twisted_mq.periodic import PeriodicJob
+from twisted_mq.protocol.bodies import (
+    HeartbeatData,
+    ProducerData,
+    SubscriptionGroupConfig,
+    TopicConfigAndQueueMapping,
+    TopicRouteData,
+    decode_body,
+    encode_body,
+)
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.headers import GetSubscriptionGroupConfigRequestHeader, GetTopicConfigRequestHeader
+from twisted_mq.protocol.names.system_topics import DLQ_PREFIX, RETRY_PREFIX
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.header_codec import encode_header
+from twisted_mq.proxy.brokers import CALL_SECONDS
+from twisted_mq.proxy.clients import GrpcClient
+from twisted_mq.proxy.registrations import groups_of
+from twisted_mq.remoting.backoff import Backoff
+from twisted_mq.remoting.channel import Answer, Channel
+from twisted_mq.remoting.client import RemotingClient
+from twisted_mq.remoting.errors import RemotingConnectError
+from twisted_mq.routing.errors import TopicNotFound
+from twisted_mq.routing.name_servers import NameServers
+from twisted_mq.routing.route_cache import RouteCache
+
+FRESH_SECONDS = 20.0
+"""How long what was heard of a topic or group counts (Apache: topicRouteServiceCacheRefresh...)."""
+MOST_KNOWN = 20_000
+HEARTBEAT_SECONDS = 20.0
+"""Between the proxy's own heartbeats for topics of transactions (Apache: transactionHeartbeatPeriodSecond)."""
+GROUPS_OF_HEARTBEAT = 100
+PROXY_CLIENT = "rmq-proxy-producer-client"
+TYPE_ATTRIBUTE = "message.type"
+
+T = TypeVar("T")
+
+
+@attrs.define(eq=False)
+class Fresh:
+    """Answers that count for a while; the oldest is forgotten past the limit. Callers of one time share a question."""
+
+    _clock: interfaces.IReactorTime
+    _known: dict[Any, tuple[float, Any]] = attrs.field(factory=dict)
+    _asked: dict[Any, list[defer.Deferred[Any]]] = attrs.field(factory=dict)
+
+    def get(self, key: Any, ask: Callable[[], defer.Deferred[T]]) -> defer.Deferred[T]:
+        """The answer, asked for if none is known. What fails is not remembered."""
+        known = self._known.get(key)
+        if known is not None and self._clock.seconds() - known[0] < FRESH_SECONDS:
+            return defer.succeed(known[1])
+        waiting: defer.Deferred[T] = defer.Deferred()
+        if key in self._asked:
+            self._asked[key].append(waiting)
+            return waiting
+        self._asked[key] = [waiting]
+        ask().addCallback(self._remember, key).addBoth(self._tell, key)
+        return waiting
+
+    def _remember(self, answer: T, key: Any) -> T:
+        self._known.pop(key, None)
+        self._known[key] = self._clock.seconds(), answer
+        while len(self._known) > MOST_KNOWN:
+            del self._known[next(iter(self._known))]
+        return answer
+
+    def _tell(self, result: Any, key: Any) -> None:
+        for waiting in self._asked.pop(key):
+            if not waiting.called:
+                waiting.callback(result)
+
+
+class ClusterBrokers:
+    """The brokers of some name servers. `check_transaction` takes what brokers ask (39); False where nobody can answer."""
+
+    log = Logger()
+
+    def __init__(self, reactor: interfaces.IReactorTime, name_servers: list[str]) -> None:
+        self._clock = reactor
+        self._remoting = RemotingClient(reactor, backoff=Backoff(random.Random()))
+        self._remoting.processors[RequestCode.CHECK_TRANSACTION_STATE] = self._checked
+        self._routes = RouteCache(NameServers(self._remoting, name_servers), lambda topic, route: None)
+        self._fresh = Fresh(reactor)
+        self._transactional: set[str] = set()
+        self._job: PeriodicJob | None = None
+        self.check_transaction: Callable[[RemotingCommand], bool] = lambda command: False
+
+    def start(self) -> None:
+        """Begin periodic work."""
+        self._job = PeriodicJob("heartbeat of the proxy", self._clock, HEARTBEAT_SECONDS, self.heartbeat)
+
+    def stop(self) -> defer.Deferred[None]:
+        """Close all connections."""
+        job, self._job = self._job, None
+        if job is not None:
+            job.stop()
+        return self._remoting.close()
+
+    # what topics and groups are
+
+    def route(self, topic: str) -> defer.Deferred[TopicRouteData]:
+        return self._fresh.get(("route", topic), functools.partial(self._routes.update, topic))
+
+    def endpoint_of(self, broker_name: str, address: str) -> tuple[str, int] | None:
+        """Where the clients found this proxy."""
+        return None
+
+    def message_type(self, topic: str) -> defer.Deferred[str]:
+        if topic.startswith((RETRY_PREFIX, DLQ_PREFIX)):
+            return defer.succeed("MIXED")
+        return self._fresh.get(("type", topic), lambda: defer.ensureDeferred(self._message_type(topic)))
+
+    async def _message_type(self, topic: str) -> str:
+        header = GetTopicConfigRequestHeader(topic=topic, lo=True)
+        answer = await self._ask_one(topic, RequestCode.GET_TOPIC_CONFIG, encode_header(header))
+        if answer.code != ResponseCode.SUCCESS:
+            return "NORMAL"
+        config = decode_body(TopicConfigAndQueueMapping, answer.body)
+        return (config.attributes or {}).get(TYPE_ATTRIBUTE, "NORMAL")
+
+    def group(self, group: str, topic: str) -> defer.Deferred[SubscriptionGroupConfig | None]:
+        if not topic:
+            return defer.succeed(None)
+        return self._fresh.get(("group", group), lambda: defer.ensureDeferred(self._group(group, topic)))
+
+    async def _group(self, group: str, topic: str) -> SubscriptionGroupConfig | None:
+        header = GetSubscriptionGroupConfigRequestHeader(group=group)
+        answer = await self._ask_one(topic, RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG, encode_header(header))
+        if answer.code != ResponseCode.SUCCESS or not answer.body:
+            return None
+        return decode_body(SubscriptionGroupConfig, answer.body)
+
+    async def _ask_one(self, topic: str, code: RequestCode, fields: dict[str, str]) -> RemotingCommand:
+        """The answer of a broker of the topic. Raises TopicNotFound, RemotingError."""
+        await self.route(topic)
+        addresses = self._routes.addresses_of(topic)
+        if not addresses:
+            raise TopicNotFound(topic, [])
+        return await self._remoting.invoke(addresses[0], RemotingCommand.request(code, fields), CALL_SECONDS)
+
+    # requests
+
+    def ask(
+        self,
+        client: GrpcClient,
+        broker_name: str,
+        command: RemotingCommand,
+        seconds: float = CALL_SECONDS,
+        unwanted: Callable[[RemotingCommand], None] | None = None,
+    ) -> defer.Deferred[RemotingCommand]:
+        """Cancelled, the request goes on: its answer is `unwanted`. END_TRANSACTION is one-way, as from Apache's clients."""
+        address = self._routes.master_now(broker_name)
+        if address is None:
+            return defer.fail(RemotingConnectError(f"no route names a master of broker {broker_name}"))
+        if command.code == RequestCode.END_TRANSACTION:
+            return self._remoting.invoke_one_way(address, command).addCallback(lambda _: command.answer())
+        asked = self._remoting.invoke(address, command, seconds)
+        waiting: defer.Deferred[RemotingCommand] = defer.Deferred(lambda _: None)
+
+        def tell(result: RemotingCommand | failure.Failure) -> None:
+            if not waiting.called:
+                waiting.callback(result)
+            elif unwanted is not None and isinstance(result, RemotingCommand):
+                unwanted(result)
+
+        asked.addBoth(tell)
+        asked.addErrback(lambda reason: self.log.warn("late answer not given back: {e}", e=reason.value))
+        return waiting
+
+    # transactions: brokers ask producers that they know
+
+    def register(self, client: GrpcClient) -> defer.Deferred[None]:
+        return defer.ensureDeferred(self._register(client))
+
+    async def _register(self, client: GrpcClient) -> None:
+        client.groups = producers, _ = groups_of(client)
+        new = []
+        for topic in producers - self._transactional:
+            try:
+                if await self.message_type(topic) == "TRANSACTION":
+                    new.append(topic)
+            except TopicNotFound:
+                continue
+        if new:
+            self._transactional.update(new)
+            await self.heartbeat()
+
+    def unregister(self, client: GrpcClient) -> None:
+        """Its topics stay registered: another producer may answer for them."""
+
+    async def heartbeat(self) -> None:
+        """Show the brokers of topics of transactions a producer that they can ask. What fails is tried at the next turn."""
+        topics = sorted(self._transactional)
+        for start in range(0, len(topics), GROUPS_OF_HEARTBEAT):
+            some = topics[start : start + GROUPS_OF_HEARTBEAT]
+            data = HeartbeatData(client_id=PROXY_CLIENT, producer_data_set=[ProducerData(one) for one in some])
+            body = encode_body(data)
+            for address in sorted({address for topic in some for address in self._routes.addresses_of(topic)}):
+                command = RemotingCommand.request(RequestCode.HEART_BEAT, None, body)
+                asked = self._remoting.invoke(address, command, CALL_SECONDS)
+                await asked.addErrback(
+                    lambda reason: self.log.warn("no heartbeat for transactions: {e}", e=reason.value)
+                )
+
+    def _checked(self, channel: Channel, command: RemotingCommand) -> Answer:
+        if not self.check_transaction(command):
+            self.log.warn(
+                "transaction not asked about, no producer of its topic is connected: peer={p}", p=channel.address
+            )
+        return None
