@@ -12,21 +12,41 @@ from twisted_mq.protocol.columns import Buffer
 from twisted_mq.protocol.layouts.checkpoint import CHECKPOINT_STRUCT
 from twisted_mq.spark.source.open_log import SEARCH_BYTES, OpenLog
 from twisted_mq.spark.source.stores import LogFile, Store, locate
+from twisted_mq.spark.source.witness import Witness
 from twisted_mq.storage.columns.chain import chained
 from twisted_mq.storage.columns.record_columns import intact_records
 from twisted_mq.storage.files.paths import StorePaths
 
+WINDOW_BYTES = 4 << 20
+"""What is read at a time of a file that may be damaged."""
 PROBE_BYTES = 8 * 1024
 """So many bytes say whether anything is written; longer runs of zeros inside bodies cost further reads."""
 
 
 def complete_end(store: Store, files: Sequence[LogFile]) -> int:
-    """The physical offset behind the last whole record of these files; 0 without files."""
-    for file in reversed(files):
+    """The physical offset behind the last whole record of these files; 0 without files.
+
+    A broker makes files ahead, so a file that begins with zeros is not written yet, unless the file before it is full. Then all
+    of it is looked through, because its first bytes may be damaged.
+    """
+    for number in reversed(range(len(files))):
+        file = files[number]
         log = OpenLog(store, file)
-        if log.is_written(0, PROBE_BYTES):
+        if log.is_written(0, PROBE_BYTES) or (_may_be_damaged(store, files[:number]) and _is_written_anywhere(log)):
             return file.first_offset + _end_in(log)
     return files[0].first_offset if files else 0
+
+
+def _may_be_damaged(store: Store, before: Sequence[LogFile]) -> bool:
+    """Whether the log reached the file behind these: the last of them is full. Of a first file the queues tell."""
+    if not before:
+        return Witness(store).has_queues
+    log = OpenLog(store, before[-1])
+    return log.is_written(0, PROBE_BYTES) and _end_in(log) == log.size
+
+
+def _is_written_anywhere(log: OpenLog) -> bool:
+    return any(log.is_written(begin, WINDOW_BYTES) for begin in range(0, log.limit, WINDOW_BYTES))
 
 
 def confirmed_end(store: Store) -> int:
@@ -43,10 +63,10 @@ def confirmed_end(store: Store) -> int:
 def _end_in(log: OpenLog) -> int:
     """The position behind the last whole record of a file that something is written in."""
     written = _written_end(log)
-    position = _last_start(log, written)
+    position = log.proven_before(written)
     while True:
         position = _chain_end(log, position)
-        following = next(log.records_from(position + 1, written), None)
+        following = log.next_proven(position + 1, written)
         if following is None:
             return position
         position = following
@@ -62,17 +82,6 @@ def _written_end(log: OpenLog) -> int:
         else:
             high = middle
     return high
-
-
-def _last_start(log: OpenLog, end: int) -> int:
-    """Where a record begins not far before `end`; 0 where none does."""
-    step = SEARCH_BYTES
-    while step < 2 * end:
-        start = next(log.records_from(max(0, end - step), end), None)
-        if start is not None:
-            return start
-        step *= 4
-    return 0
 
 
 def _chain_end(log: OpenLog, position: int) -> int:

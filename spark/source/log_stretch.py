@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 
 from twisted_mq.spark.errors import LogFileGone
-from twisted_mq.spark.source.open_log import OpenLog
+from twisted_mq.spark.source.open_log import SEARCH_BYTES, OpenLog
 from twisted_mq.spark.source.splits import StoreRange
 from twisted_mq.spark.source.stores import Store, list_log_files
 from twisted_mq.storage.columns.chain import chained
@@ -20,6 +20,8 @@ from twisted_mq.storage.files.mapped_log import LogBytes
 
 WINDOW_BYTES = 4 << 20
 """What is read at a time; a larger record is read whole. Buffers of 8 MiB the system takes back and clears anew each time."""
+FEW_WINDOWS = 16
+"""A way of so many searches is gone in small windows: most cuts have a record that a queue names just before them."""
 
 
 @attrs.frozen
@@ -68,21 +70,37 @@ def read_part(part: StoreRange) -> Iterator[RecordColumns | Damage | Missing]:
         except LogFileGone:
             yield gone(part.store, file.path, begin, end)
             continue
-        yield from read_stretch(log, *(_from_cut(log, cut, cut in part.given) for cut in (begin, end)))
+        yield from read_stretch(log, *(first_record(log, cut - log.first_offset) for cut in (begin, end)))
 
 
-def _from_cut(log: OpenLog, offset: int, given: bool) -> int:
-    """The position at which the records behind a cut begin; the file's own ends are no cuts."""
-    position = offset - log.first_offset
-    if not 0 < position < log.limit or (given and log.record_size(position)):
-        return position
-    return log.first_record(position)
+def first_record(log: OpenLog, cut: int) -> int:
+    """The position of the first record at or behind a cut, the same for all who ask; the ends of a file are no cuts.
+
+    The way to it begins where a record begins without doubt, so that bytes inside a body never pass for a record.
+    """
+    if not 0 < cut < log.limit:
+        return cut
+    position = log.proven_before(cut)
+    window = SEARCH_BYTES if cut - position <= FEW_WINDOWS * SEARCH_BYTES else None
+    for piece in read_stretch(log, position, log.limit, window):
+        if isinstance(piece, Damage):
+            position = piece.physical_offset + piece.length - log.first_offset
+        else:
+            places = piece.physical_offsets - log.first_offset
+            if places[-1] >= cut:
+                return int(places[np.searchsorted(places, cut)])
+            position = int(places[-1] + piece.ends[-1] - piece.starts[-1])
+        if position >= cut:
+            return position
+    return log.limit
 
 
-def read_stretch(log: OpenLog, position: int, end: int) -> Iterator[RecordColumns | Damage]:
-    """Everything that begins in [position, end) of a file."""
+def read_stretch(
+    log: OpenLog, position: int, end: int, window_bytes: int | None = None
+) -> Iterator[RecordColumns | Damage]:
+    """Everything that begins in [position, end) of a file, read in windows of WINDOW_BYTES or so many."""
     while position < end:
-        window = log.window(position, WINDOW_BYTES)
+        window = log.window(position, window_bytes or WINDOW_BYTES)
         following = position
         for batch in _batches(window, end - position):
             yield batch
@@ -96,7 +114,8 @@ def read_stretch(log: OpenLog, position: int, end: int) -> Iterator[RecordColumn
             yield intact_records(window, np.zeros(1, np.int64))
             position += size
         else:
-            following = next(log.records_from(position + 1, end), end)
+            found = log.next_proven(position + 1, end)
+            following = end if found is None else found
             log.look_again()
             if not log.record_size(position):  # its broker may have completed it meanwhile
                 yield from _damage(log, window, position, following)

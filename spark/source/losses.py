@@ -30,7 +30,7 @@ def missing_bytes(store: Store, files: Sequence[LogFile], begin: int, end: int) 
 
 def check_range(part: StoreRange, options: ReadOptions) -> None:
     """Whether files have what is to be read. Raises DataLost, and WrongOption for a begin behind the log's end."""
-    asked = options.start_offset if options.selection.start_time_ms is None else 0
+    asked = options.start_offset if options.file_times.start_ms is None else 0
     if options.fail_on_data_loss and asked > part.log_end:
         raise WrongOption("startOffset", str(asked), f"the log of {part.store.name} ends at {part.log_end}")
     if part.files:

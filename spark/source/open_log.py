@@ -10,10 +10,13 @@ from collections.abc import Iterator
 from twisted_mq.protocol.layouts.record import BLANK_BYTES, MAGICS, PLACE_BYTES, SMALLEST_RECORD, unpack_place
 from twisted_mq.spark.errors import LogFileGone
 from twisted_mq.spark.source.stores import LogFile, Store, locate
+from twisted_mq.spark.source.witness import Witness
 from twisted_mq.storage.files.mapped_log import LogBytes
 
 SEARCH_BYTES = 64 * 1024
 """What a search reads at a time, and the least of any read."""
+MOST_DOUBTED = 64
+"""Things that look like records and are not named by a queue; after so many a search goes back to the file's start."""
 
 
 class OpenLog:
@@ -31,6 +34,7 @@ class OpenLog:
         self.size = file.size
         self.limit = file.size if log_end is None else min(file.size, log_end - file.first_offset)
         self._kept = (0, b"")
+        self._witness = Witness(store)
 
     def window(self, position: int, length: int) -> LogBytes:
         """The bytes from there on, fewer at the limit."""
@@ -61,49 +65,63 @@ class OpenLog:
 
     def record_size(self, position: int) -> int:
         """The size of the record that proves itself there; 0 where none does."""
+        record = self._record(position)
+        return 0 if record is None else record.size
+
+    def _record(self, position: int) -> LogBytes | None:
+        """The record that proves itself there, alone; None where none does."""
         head = self.window(position, PLACE_BYTES)
         if head.size < PLACE_BYTES:
-            return 0
+            return None
         size, magic, physical_offset = unpack_place(head.data)
         if magic not in MAGICS or physical_offset != head.first_offset:
-            return 0
+            return None
         if not SMALLEST_RECORD <= size <= self.limit - position:
-            return 0
-        return size if self.window(position, size).is_record(0) else 0
+            return None
+        record = self.window(position, size)
+        return record if record.is_record(0) else None
 
     def records_from(self, position: int, end: int) -> Iterator[int]:
         """Where in [position, end) records prove themselves, found by their magic."""
+        return (start for start in self._marks(position, end) if self.record_size(start))
+
+    def _marks(self, position: int, end: int) -> Iterator[int]:
+        """Where in [position, end) a record may begin: its magic is in its place."""
         end = min(end, self.limit)
         while position < end:
             window = self.window(position, SEARCH_BYTES)
             for mark in window.marks(0, window.size):
                 if position + mark >= end:
                     return
-                if self.record_size(position + mark):
-                    yield position + mark
+                yield position + mark
             if window.size < SEARCH_BYTES:
                 return
             position += window.size - BLANK_BYTES + 2  # the next window sees what of a magic reaches into it
 
-    def first_record(self, position: int) -> int:
-        """Where the first record at or behind a cut begins, the same for all who ask; the limit where none does.
+    def proven_before(self, position: int) -> int:
+        """The position of a record without doubt, at `position` or before it: a queue entry names it, or the file starts."""
+        doubted, end, step = 0, min(position + 1, self.limit), SEARCH_BYTES
+        while self._witness.has_queues and end > 0 and doubted < MOST_DOUBTED:
+            begin = max(0, end - step)
+            for start in reversed(list(self._marks(begin, end))):
+                if self._is_named(start):
+                    return start
+                doubted += 1
+            end, step = begin, 4 * step
+        return 0
 
-        One that lies in another's body is passed over, unless something that looks like a record follows it there.
+    def next_proven(self, position: int, end: int) -> int | None:
+        """Where in [position, end) the log goes on behind damage: with the first record that a queue entry names.
+
+        Without any consume queues in the store the first record that proves itself; None where there is none.
         """
-        for start in self.records_from(position, self.limit):
-            if self._goes_on(start + self.record_size(start)):
-                return start
-        return self.limit
+        if not self._witness.has_queues:
+            return next(self.records_from(position, end), None)
+        return next((start for start in self._marks(position, end) if self._is_named(start)), None)
 
-    def _goes_on(self, position: int) -> bool:
-        """Whether the log may go on there: with a record, the file's blank rest, or at the limit."""
-        if position >= self.limit:
-            return True
-        window = self.window(position, PLACE_BYTES)
-        if window.is_blank(0) or window.size < PLACE_BYTES:
-            return True
-        _, magic, physical_offset = unpack_place(window.data)
-        return magic in MAGICS and physical_offset == window.first_offset
+    def _is_named(self, position: int) -> bool:
+        record = self._record(position)
+        return record is not None and self._witness.names(record.data)
 
     def is_written(self, position: int, length: int) -> bool:
         """Whether any of these bytes is not zero."""

@@ -21,6 +21,24 @@ SELECT ... FROM table WITH (path = '...')"""
 
 
 @attrs.frozen
+class FileTimes:
+    """The store times that `startTime` and `endTime` name, by which whole files are left out; None: no such end.
+
+    A condition that Spark pushes down leaves out rows alone: it may not lose one, whatever the clocks of brokers did.
+    """
+
+    start_ms: int | None = None
+    end_ms: int | None = None
+
+    @property
+    def are_any(self) -> bool:
+        return self.start_ms is not None or self.end_ms is not None
+
+
+NO_TIMES = FileTimes()
+
+
+@attrs.frozen
 class ReadOptions:
     """What to read and how.
 
@@ -63,6 +81,7 @@ class ReadOptions:
     fail_on_damage: bool = False
     quarantine: str | None = None
     fail_on_data_loss: bool = True
+    file_times: FileTimes = NO_TIMES
 
 
 def _part(name: str, value: str) -> int:
@@ -123,4 +142,6 @@ def read_options(given: Mapping[str, str]) -> ReadOptions:
         raise WrongOption("path", "", _PATH_NEEDED)
     if reads.get("fail_on_damage") and "quarantine" in reads:
         raise WrongOption("quarantine", reads["quarantine"], "with failOnDamage=true nothing is put aside")
-    return ReadOptions(selection=Selection(**take(known, _SELECTIONS)), until_confirmed=confirmed, **reads)
+    selection = Selection(**take(known, _SELECTIONS))
+    times = FileTimes(selection.start_time_ms, selection.end_time_ms)
+    return ReadOptions(selection=selection, until_confirmed=confirmed, file_times=times, **reads)

@@ -90,7 +90,7 @@ def plan_queues(log: StoreRange, selection: Selection) -> tuple[list[QueueSplit]
         for count in (file.size // layout.entry.itemsize,)
         for begin in range(0, count, ENTRIES_A_TASK)
     ]
-    return splits, attrs.evolve(log, begin=led.end, given=(led.end, log.end))
+    return splits, attrs.evolve(log, begin=led.end)
 
 
 def _wanted_files(store: Store, layout: Layout, selection: Selection) -> Iterator[LogFile]:

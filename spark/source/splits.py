@@ -1,7 +1,8 @@
 """Cutting stores into splits, one task each, by the names and sizes of their files alone: nothing is read for it.
 
-A cut inside a file is blind: it stands at some byte, and the tasks on both sides of it find the same first record behind
-it by one rule, `OpenLog.first_record`. So each record is in one split only. Cuts between files need no search.
+A cut inside a file is blind: it is at some byte, and the tasks on both sides of it find the same first record behind it by one
+rule, `log_stretch.first_record`. So each record is in one split only. Cuts between files need no search. A log without
+consume queues is cut between files only, because there the way to a record begins at its file's start.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ MOST_PARTS = 20_000
 class StoreRange:
     """What is read of a store: records that begin in [begin, end), in files whose log ends at `log_end`.
 
-    `given` are the two offsets that somebody named. Records begin there, more often than not; at other cuts they don't.
+    Without `cut_inside` each file is read by one task.
     """
 
     store: Store
@@ -33,7 +34,7 @@ class StoreRange:
     begin: int
     end: int
     log_end: int
-    given: tuple[int, int] = attrs.Factory(lambda self: (self.begin, self.end), takes_self=True)
+    cut_inside: bool = True
 
     def pieces(self) -> Iterator[tuple[LogFile, int, int]]:
         """(file, first and last physical offset) of what lies in each file."""
@@ -92,6 +93,6 @@ def _cut(whole: StoreRange, most: int) -> Iterator[StoreRange]:
 def _cut_pieces(whole: StoreRange, most: int) -> Iterator[tuple[LogFile, int, int]]:
     """The pieces of a range, large ones cut into equal ones."""
     for file, begin, end in whole.pieces():
-        count = -(-(end - begin) // most)
+        count = -(-(end - begin) // most) if whole.cut_inside else 1
         cuts = [begin + (end - begin) * number // count for number in range(count + 1)]
         yield from ((file, first, last) for first, last in itertools.pairwise(cuts))

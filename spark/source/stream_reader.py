@@ -19,6 +19,7 @@ from twisted_mq.spark.source.planning import log_end, stores_of
 from twisted_mq.spark.source.splits import LogSplit, StoreRange, plan_splits
 from twisted_mq.spark.source.store_reader import as_batches
 from twisted_mq.spark.source.stores import LogFile, Store, list_log_files
+from twisted_mq.spark.source.witness import Witness
 
 Offset = dict[str, int]
 
@@ -66,7 +67,8 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if store.name in end:
                 begin = start.get(store.name, self._first_offset(files))
                 report_all(missing_bytes(store, files, begin, end[store.name]), self.options)
-                ranges.append(StoreRange(store, files, begin, end[store.name], log_end(store, files, self.options)))
+                whole = log_end(store, files, self.options)
+                ranges.append(StoreRange(store, files, begin, end[store.name], whole, Witness(store).has_queues))
         return plan_splits(ranges, self.options.part_bytes, self.options.min_parts)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -8,8 +8,11 @@ import pytest
 
 from tests.spark.stores import StoreWriter
 from twisted_mq.protocol.layouts.checkpoint import CHECKPOINT_FILE_BYTES, CHECKPOINT_STRUCT
+from twisted_mq.spark.errors import DamagedLog
 from twisted_mq.spark.source.log_end import complete_end, confirmed_end
 from twisted_mq.spark.source.open_log import OpenLog
+from twisted_mq.spark.source.options import read_options
+from twisted_mq.spark.source.store_reader import StoreReader
 from twisted_mq.spark.source.stores import Store, list_log_files
 
 
@@ -69,6 +72,35 @@ def test_files_made_ahead_and_full_ones(tmp_path: Path) -> None:
     assert end_of(store) == writer.position
     Path(store, "commitlog", f"{ahead - 4096:020d}").write_bytes(bytes(4096))
     assert end_of(store) == ahead - 4096  # the blank record fills the file before
+
+
+@pytest.mark.parametrize("queues", [True, False], ids=["queues", "log alone"])
+def test_a_last_file_whose_head_is_zero_is_damaged_where_the_one_before_it_is_full(
+    tmp_path: Path, queues: bool
+) -> None:
+    """All its rows vanished, also with failOnDamage=true."""
+    writer = StoreWriter(tmp_path / "store", file_size=1 << 16)
+    while writer.position < 3 * (1 << 16) + 40_000:
+        writer.append(body=b"x" * 100)
+    head = 3 << 16
+    writer.overwrite(head, bytes(8192))
+    store = writer.write(queues)
+    lost = [place for place in writer.positions if head <= place < head + 8192]
+    assert end_of(store) == writer.position
+    reader = StoreReader(read_options({"path": store}), ["physicalOffset"])
+    found = [place for split in reader.partitions() for batch in reader.read(split) for place in batch[0].to_pylist()]
+    assert found == [place for place in writer.positions if place not in lost]
+    strict = StoreReader(read_options({"path": store, "failOnDamage": "true"}), ["physicalOffset"])
+    with pytest.raises(DamagedLog):
+        [list(strict.read(split)) for split in strict.partitions()]
+
+
+def test_the_head_of_an_only_file_is_damaged_where_the_store_has_queues(tmp_path: Path) -> None:
+    writer = StoreWriter(tmp_path / "store")
+    for _ in range(200):
+        writer.append(body=b"x" * 100)
+    writer.overwrite(0, bytes(8192))
+    assert end_of(writer.write()) == writer.position
 
 
 def test_few_bytes_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

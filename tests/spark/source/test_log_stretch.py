@@ -131,14 +131,14 @@ def test_a_record_completed_while_the_next_one_is_sought_is_no_damage(
     third = writer.positions[3]
     content = Path(path).read_bytes()
     Path(path).write_bytes(content[:third] + bytes(len(content) - third))
-    search = OpenLog.records_from
+    search = OpenLog.next_proven
 
-    def complete_and_search(log: OpenLog, position: int, end: int) -> Iterator[int]:
+    def complete_and_search(log: OpenLog, position: int, end: int) -> int | None:
         Path(path).write_bytes(content)
         log.look_again()
         return search(log, position, end)
 
-    monkeypatch.setattr(OpenLog, "records_from", complete_and_search)
+    monkeypatch.setattr(OpenLog, "next_proven", complete_and_search)
     assert walked(store) == (writer.positions, [])
 
 

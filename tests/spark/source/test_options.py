@@ -9,7 +9,7 @@ import pytest
 from twisted_mq.spark.columns.schema import COLUMN_NAMES, DEFAULT_COLUMNS
 from twisted_mq.spark.columns.selection import Selection
 from twisted_mq.spark.errors import WrongOption
-from twisted_mq.spark.source.options import OPTION_NAMES, ReadOptions, read_options
+from twisted_mq.spark.source.options import OPTION_NAMES, FileTimes, ReadOptions, read_options
 
 
 def test_defaults() -> None:
@@ -53,6 +53,7 @@ def test_all_options_in_any_case() -> None:
         from_latest=True,
         quarantine="/data/aside",
         fail_on_data_loss=False,
+        file_times=FileTimes(1000, 2000),
     )
     assert {name.lower() for name in given} - {"paths"} == {name.lower() for name in OPTION_NAMES} - {"path"}
 

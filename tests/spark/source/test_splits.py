@@ -10,7 +10,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from tests.spark.stores import StoreWriter
+from tests.spark.stores import StoreWriter, everything
 from tests.support.captures import STORES, expected_messages
 from twisted_mq.spark.errors import NoCommitLog
 from twisted_mq.spark.source.log_stretch import Damage, Missing, read_part
@@ -18,6 +18,7 @@ from twisted_mq.spark.source.options import ReadOptions, read_options
 from twisted_mq.spark.source.planning import log_ends, plan_ranges
 from twisted_mq.spark.source.splits import MOST_PARTS, SMALLEST_PART_BYTES, LogSplit, StoreRange, plan_splits
 from twisted_mq.spark.source.stores import LogFile, Store
+from twisted_mq.storage.columns.record_columns import RecordColumns
 
 GIBIBYTE = 1 << 30
 
@@ -77,21 +78,87 @@ def test_damage_beside_a_cut_is_reported_once(writer: StoreWriter) -> None:
     ]
 
 
-def test_a_body_that_looks_like_a_record_is_no_cut(tmp_path: Path) -> None:
-    inner = StoreWriter(tmp_path / "inner")
-    writer = StoreWriter(tmp_path / "store")
+def forged(tmp_path: Path, position: int, *sizes: int, **fields: int) -> bytes:
+    """Bytes of records that would be right at `position`, one after the other."""
+    inner = StoreWriter(tmp_path / f"inner-{position}", file_size=1 << 20)
+    inner.position = position
+    for size in sizes:
+        inner.append(topic="Forged", body=b"f" * size, **fields)
+    return bytes(inner._log[0][position : inner.position])
+
+
+HEAD_BYTES = 88
+"""From a record's first byte to its body."""
+
+
+@pytest.mark.parametrize("queues", [True, False], ids=["queues", "log alone"])
+def test_a_body_that_looks_like_records_is_no_cut(tmp_path: Path, queues: bool) -> None:
+    """One, several, and some whose last one seems to end where the true record does: their chain joins the log's."""
+    writer = StoreWriter(tmp_path / "store", file_size=1 << 20)
     writer.append(body=b"x" * 5000)
-    head_bytes = 88
-    inner.position = writer.position + head_bytes
-    inner.append(topic="Forged", body=b"")
-    forged = bytes(inner._log[0][writer.position + head_bytes : inner.position])
-    writer.append(body=forged)
+    for sizes in ((0,), (10, 10, 300), (70_000,), (0,) * 30):
+        writer.append(body=forged(tmp_path, writer.position + HEAD_BYTES, *sizes))
+    joins = forged(tmp_path, writer.position + HEAD_BYTES, 40)
+    tail = len("Orders") + 1 + 2
+    writer.append(body=(len(joins) + tail).to_bytes(4, "big") + joins[4:])
     writer.append(body=b"z" * 5000)
-    read = ReadOptions((writer.write(),))
+    read = ReadOptions((writer.write(queues),))
     (whole,) = plan_ranges(read, log_ends(read))
-    for cut in range(writer.positions[1] + 1, writer.positions[2]):
+    assert whole.end == writer.position
+    assert whole.cut_inside is queues
+    for cut in range(1, writer.position, 97):
         parts = (attrs.evolve(whole, begin=begin, end=end) for begin, end in ((0, cut), (cut, whole.end)))
         assert joined(list(map(LogSplit, parts))) == writer.positions
+
+
+def test_rows_are_the_same_however_a_log_of_forged_bodies_is_cut(tmp_path: Path) -> None:
+    writer = StoreWriter(tmp_path / "store", file_size=1 << 20)
+    for number in range(81):
+        writer.append(body=forged(tmp_path, writer.position + HEAD_BYTES, *(20,) * (1 + number % 12)))
+    store = writer.write()
+    for part_bytes in (4096, 5000, 8191, 20_000, 1 << 20):
+        assert joined(planned(store, part_bytes)) == writer.positions
+
+
+def test_a_log_alone_is_cut_between_files_only(tmp_path: Path) -> None:
+    writer = StoreWriter(tmp_path / "store", file_size=1 << 16)
+    while writer.position < 300_000:
+        writer.append(body=b"x" * 1000)
+    store = writer.write(queues=False)
+    splits = planned(store, 4096)
+    assert [len(split.part.files) for split in splits] == [1] * 5
+    assert joined(splits) == writer.positions
+
+
+def test_a_log_that_ends_with_forged_records_ends_behind_its_last_message(tmp_path: Path) -> None:
+    """The search for the end met them first, and took the end of the last one for the log's."""
+    for queues in (True, False):
+        writer = StoreWriter(tmp_path / f"store-{queues}", file_size=1 << 20)
+        for _ in range(50):
+            writer.append(body=b"x" * 100)
+        before = 100_000
+        records = forged(tmp_path / str(queues), writer.position + HEAD_BYTES + before, 10, 10)
+        writer.append(body=b"x" * before + records + b"x" * 1000)
+        read = ReadOptions((writer.write(queues),))
+        assert set(log_ends(read).values()) == {writer.position}
+
+
+def test_what_is_found_behind_damage_counts_where_a_queue_names_it(tmp_path: Path) -> None:
+    """The damaged message's body holds forged records; they are part of the damage."""
+    writer = StoreWriter(tmp_path / "store", file_size=1 << 20)
+    for _ in range(3):
+        writer.append(body=b"x" * 100)
+    damaged = writer.append(body=forged(tmp_path, writer.position + HEAD_BYTES, 10, 10, 10))
+    after = writer.append(body=b"y" * 100)
+    writer.overwrite(damaged, b"\xee" * 50)
+    store = writer.write()
+    pieces = list(everything(store))
+    found = [place for one in pieces if isinstance(one, RecordColumns) for place in one.physical_offsets.tolist()]
+    assert found == [place for place in writer.positions if place != damaged]
+    assert [(one.physical_offset, one.length) for one in pieces if isinstance(one, Damage)] == [
+        (damaged, after - damaged)
+    ]
+    assert joined(planned(store, 4096)) == found
 
 
 def test_a_range_of_offsets(writer: StoreWriter) -> None:
