@@ -43,6 +43,7 @@ from twisted_mq.protocol.messages.compression import plain_body
 from twisted_mq.protocol.text.properties import decode_property_bytes, encode_properties
 from twisted_mq.spark.columns.schema import COLUMN_NAMES, DEFAULT_COLUMNS, spark_ddl
 from twisted_mq.spark.session import local_session
+from twisted_mq.spark.source.log_stretch import first_record
 from twisted_mq.spark.source.open_log import OpenLog
 from twisted_mq.spark.source.options import ReadOptions, read_options
 from twisted_mq.spark.source.splits import LogSplit
@@ -82,7 +83,7 @@ class ConstructRowReader(DataSourceReader):
         layout = _compiled() if self.compiled else MESSAGE
         for file, begin, end in partition.part.pieces():
             log = OpenLog(partition.part.store, file, partition.part.log_end)
-            position, end = log.first_record(begin - file.first_offset), end - file.first_offset
+            position, end = first_record(log, begin - file.first_offset), end - file.first_offset
             while position < end:
                 window = log.window(position, log.record_size(position))
                 yield _row(layout.parse(window.data), window.name, partition.part.store.name)
