@@ -121,7 +121,7 @@ class OpenLog:
 
     def _is_named(self, position: int) -> bool:
         record = self._record(position)
-        return record is not None and self._witness.names(record.data)
+        return record is not None and self._witness.names(bytes(record.data))
 
     def is_written(self, position: int, length: int) -> bool:
         """Whether any of these bytes is not zero."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 
-from twisted_mq.protocol.columns import Buffer
 from twisted_mq.protocol.layouts.queue_entry import ENTRY_BYTES, unpack_entry
 from twisted_mq.protocol.layouts.record import read_head, topic_of
 from twisted_mq.spark.source.stores import LogFile, Store, directories_in, files_in, locate
@@ -30,7 +29,7 @@ class Witness:
         """Whether there is any consume queue; a log that was copied alone has none."""
         return bool(directories_in(self._store, _QUEUES))
 
-    def names(self, record: Buffer) -> bool:
+    def names(self, record: bytes) -> bool:
         """Whether the queue entry of this whole record names its physical offset and size.
 
         False also where the entry is not there any more, or not yet, and for the queues of topics with batches.
