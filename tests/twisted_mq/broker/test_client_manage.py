@@ -387,6 +387,7 @@ def test_what_a_connection_leaves_is_bounded_and_goes_with_it() -> None:
     assert answer.code == ResponseCode.SYSTEM_BUSY
     assert budget.remembered_bytes <= 60_000
     assert beat(other, "c2", consumer("G")).code == 0
+    peer.received()
     peer.ask(RequestCode.UNREGISTER_CLIENT, {"clientID": "c1", "consumerGroup": "G"})
     assert budget.remembered_bytes < 60_000 - once + 2000
     peer.channel.connectionLost()
