@@ -20,12 +20,15 @@ from twisted_mq.broker.waiting_requests import Kind, Line, Place, Waiting
 from twisted_mq.remoting.channel import Answer, Ready
 from twisted_mq.remoting.late_answers import LateAnswers
 from twisted_mq.remoting.rotation import ROUND_SECONDS
+from twisted_mq.remoting.shares import Served, Shares
 
 ALL_QUEUES = -1
 EARLY_MS = 50
 """So much before its end a pop or a notification is answered (Apache: PopRequest.isTimeout)."""
 MOST_WAIT_MS = 300_000
 """For how long a request waits at most, whatever it asks for. Clients ask for 15 to 30 s."""
+RESERVE = 1000
+"""Waiting requests of an address that was served before which do not give way to others."""
 HOLD_CHECK_SECONDS = 5.0
 """How often pulls are looked at for their time limit, and all for their connection (Apache: 5 s)."""
 
@@ -68,6 +71,8 @@ class LongPolling:
         dispatch: Callable[[], object],
     ) -> None:
         self.lines: dict[Line, dict[_Held, None]] = {}
+        self.gave_way = 0
+        """How many ended early, to make room for others."""
         self.woken: dict[Line, _Arrival] = {}
         self._clock = clock
         self._now_ms = now_ms
@@ -75,6 +80,8 @@ class LongPolling:
         self._lines_at: dict[Place, dict[Line, None]] = {}
         self._counts = dict.fromkeys(Kind, 0)
         self._late = late
+        self._served = Served(clock)
+        self._shares: dict[Kind, Shares[_Held]] = {kind: Shares(self._served.is_proven, RESERVE) for kind in Kind}
         self._work: deque[Iterator[Kind | None]] = deque()
         self._next_turn: interfaces.IDelayedCall | None = None
 
@@ -86,6 +93,18 @@ class LongPolling:
         """How many wait in a line."""
         return len(self.lines.get(line, ()))
 
+    def has_room(self, request: Waiting, limit: int) -> bool:
+        """Whether a request may wait where so many of its kind may. The largest share gives way: of it one ends early."""
+        kind = request.line.kind
+        if self._counts[kind] < limit:
+            return True
+        held = self._shares[kind].gives_way(request.channel.share_address, request.channel)
+        if held is None:
+            return False
+        self.gave_way += 1
+        self._try(held, last=True)
+        return True
+
     def hold(self, request: Waiting) -> defer.Deferred[Ready]:
         """Let a request wait. Fires with its answer, None where its client is gone; who cancels it gets none."""
         timer, now_ms = None, self._now_ms()
@@ -93,6 +112,7 @@ class LongPolling:
         if request.line.kind is not Kind.PULL:
             delay_ms = expires_ms - EARLY_MS - now_ms
             timer = self._clock.callLater(delay_ms / 1000, lambda: self._expired(held))
+        self._served.note(request.channel.share_address)
         held = _Held(request, expires_ms, defer.Deferred(lambda _: self._cancelled(held)), timer)
         self._keep(held)
         return held.done
@@ -264,11 +284,15 @@ class LongPolling:
                 self._lines_at.setdefault(place, {})[line] = None
         self.lines[line][held] = None
         self._counts[line.kind] += 1
+        channel = held.request.channel
+        self._shares[line.kind].add(channel.share_address, channel, held)
 
     def _drop(self, held: _Held) -> None:
         line = held.request.line
         del self.lines[line][held]
         self._counts[line.kind] -= 1
+        channel = held.request.channel
+        self._shares[line.kind].discard(channel.share_address, channel, held)
         if self.lines[line]:
             return
         del self.lines[line]

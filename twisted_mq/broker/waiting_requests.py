@@ -41,6 +41,7 @@ class Connection(Protocol):
     """That of a request."""
 
     connected_now: bool
+    share_address: str
 
 
 class Waiting(Protocol):

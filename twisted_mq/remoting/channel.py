@@ -36,6 +36,7 @@ from twisted_mq.remoting.budget import Budget
 from twisted_mq.remoting.errors import RemotingSendError, RemotingTooMuchRequestError
 from twisted_mq.remoting.late_answers import LateAnswers
 from twisted_mq.remoting.rotation import Rotation
+from twisted_mq.remoting.shares import address_of
 from twisted_mq.remoting.transport import Transport, packed, peer_of, switch_on
 
 Ready: TypeAlias = RemotingCommand | bytes | None
@@ -100,7 +101,7 @@ class Traffic:
 @implementer(interfaces.IPushProducer)
 class Channel(protocol.Protocol):
     """One connection. `remote_address` is (host, port), `packed_address` the same as records hold it; `last_active` is in
-    seconds of the clock.
+    seconds of the clock. `share_address` says whose share it is part of, see `remoting.shares`.
     """
 
     log = Logger()
@@ -114,6 +115,7 @@ class Channel(protocol.Protocol):
         self._awaited = AwaitedAnswers(traffic.clock, self.late)
         self.remote_address: tuple[str, int] = ("", 0)
         self.packed_address = b""
+        self.share_address = ""
         self.last_active = self._seconds()
         self.connected_now = False
         self._waiting: list[RemotingCommand] = []
@@ -138,6 +140,7 @@ class Channel(protocol.Protocol):
     def connectionMade(self) -> None:
         self.remote_address = peer_of(self.transport)
         self.packed_address = packed(self.remote_address)
+        self.share_address = address_of(self.remote_address[0])
         switch_on(self.transport, "setTcpNoDelay")
         if self._traffic.pause_reading:
             self.transport.registerProducer(self, True)

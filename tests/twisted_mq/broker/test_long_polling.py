@@ -22,6 +22,7 @@ class Connection:
     """Notes what is written to it."""
 
     connected_now: bool = True
+    share_address: str = "127.0.0.1"
     writes: list[list[bytes]] = attrs.field(factory=list)
 
     def write_answers(self, answers: list[bytes]) -> None:
@@ -275,3 +276,20 @@ def test_nobody_waits_longer_than_five_minutes(kind: Kind) -> None:
         desk.clock.advance(0)
         desk.polling.answer_expired(now_ms)
         assert desk.answers == ([] if now_ms < 300_000 else [b"a"])
+
+
+def test_the_largest_share_gives_way_when_there_is_no_room() -> None:
+    """A stranger's connections hold as many pulls as may wait; others' pulls wait all the same."""
+    desk = Desk()
+    stranger, honest = Connection(share_address="10.0.0.1"), Connection(share_address="10.0.0.2")
+    for number in range(10):
+        desk.hold(Request(f"stranger {number}", channel=stranger))
+    mine = [Request(f"honest {number}", channel=honest) for number in range(6)]
+    let_in = []
+    for request in mine:
+        let_in.append(desk.polling.has_room(request, 10))
+        if let_in[-1]:
+            desk.hold(request)
+    assert (let_in, desk.answers) == ([True] * 5 + [False], [f"stranger {number}".encode() for number in range(5)])
+    assert not desk.polling.has_room(Request("more", channel=stranger), 10)
+    assert (desk.polling.count(Kind.PULL), desk.polling.gave_way) == (10, 5)

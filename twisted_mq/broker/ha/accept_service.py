@@ -10,10 +10,11 @@ from twisted.python import failure
 from twisted_mq.broker.ha.connection import HAConnection
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.logs import Logger
+from twisted_mq.remoting.shares import Shares, address_of
 from twisted_mq.storage.interfaces import IMessageStore
 
 MAX_SLAVES = 64
-"""Connections past this are closed, those first that reported nothing yet; a group of brokers has a handful."""
+"""Connections past this are closed, unless one gives way to them; a group of brokers has a handful."""
 
 
 class AcceptSocketService(protocol.ServerFactory):
@@ -37,6 +38,9 @@ class AcceptSocketService(protocol.ServerFactory):
         self._sent_end = 0
         self._changed = changed
         self._counts: Callable[[str], bool] = _nobody_yet if options.counts_registered_slaves else _everybody
+        self.is_registered: Callable[[str], bool] = _nobody_yet
+        """Whether the name servers know a slave at an address."""
+        self._shares: Shares[HAConnection] = Shares(self._is_proven)
         self._allowed = frozenset(one.strip() for one in (options.ha_allowed_slaves or "").split(",") if one.strip())
 
     def buildProtocol(self, addr: interfaces.IAddress | None) -> HAConnection | None:
@@ -52,32 +56,47 @@ class AcceptSocketService(protocol.ServerFactory):
         if self._allowed and host not in self._allowed:
             self.log.warn("slave refused, not in haAllowedSlaves: host={h}", h=host)
             return None
-        if len(self.connections) >= MAX_SLAVES and not self._drop_a_stranger():
+        if len(self.connections) >= MAX_SLAVES and not self._make_room(address_of(host)):
             self.log.warn("slave refused, {n} are connected: host={h}", n=len(self.connections), h=host)
             return None
         return HAConnection(self)
 
-    def _drop_a_stranger(self) -> bool:
-        """Close the oldest connection that has shown nothing of a slave yet, or whose copy does not count; False where none is.
+    def _make_room(self, address: str) -> bool:
+        """Close a connection that gives way to one more of an address; False where none does.
 
-        What it shows is haSharedSecret where there is one, and its first report: every slave makes it at once.
+        That is the oldest of the largest share, else the oldest that has shown nothing of a slave yet, or whose copy does
+        not count. What it shows is haSharedSecret where there is one, and its first report: every slave makes it at once.
         """
+        one = self._shares.gives_way(address, None) or self._a_stranger()
+        if one is not None:
+            self.log.warn("slave closed, it makes room for another: slave={s}", s=one.client_address)
+            self._shares.discard(address_of(one.host), None, one)
+            one.close()
+        return one is not None
+
+    def _a_stranger(self) -> HAConnection | None:
         strangers = [one for one in self.connections if not (one.is_known and one.counts)]
-        stranger = min(strangers, key=lambda one: one.is_known, default=None)
-        if stranger is not None:
-            self.log.warn("slave closed, it makes room for another: slave={s}", s=stranger.client_address)
-            stranger.close()
-        return stranger is not None
+        return min(strangers, key=lambda one: one.is_known, default=None)
+
+    def _is_proven(self, address: str) -> bool:
+        """Whether slaves of an address are registered, or have shown haSharedSecret."""
+        if self.is_registered(address):
+            return True
+        return bool(self.options.ha_shared_secret) and any(
+            one.is_known and address_of(one.host) == address for one in self.connections
+        )
 
     def connection_made(self, connection: HAConnection) -> None:
         """A slave is there."""
         connection.counts = self._counts(connection.host) or None
         self.connections.append(connection)
+        self._shares.add(address_of(connection.host), None, connection)
         self.log.info("slave connected: slave={s}", s=connection.client_address)
 
     def connection_lost(self, connection: HAConnection, reason: failure.Failure) -> None:
         """A slave is gone."""
         self.connections.remove(connection)
+        self._shares.discard(address_of(connection.host), None, connection)
         self._sent_end = max(self._sent_end, connection.writer.sent_end)
         self.log.info("slave disconnected: slave={s} {r}", s=connection.client_address, r=reason.getErrorMessage())
         self._changed()
@@ -105,7 +124,12 @@ class AcceptSocketService(protocol.ServerFactory):
         return [connection.slave_ack_offset for connection in self.connections if connection.counts]
 
     def count(self, is_slave: Callable[[str], bool]) -> None:
-        """From now on the copies of such hosts count too; a link that was served and does not is told of once."""
+        """Slaves of such hosts are registered. Where only those count, their copies do from now on; a link that was served and
+        does not is told of once.
+        """
+        self.is_registered = is_slave
+        if not self.options.counts_registered_slaves:
+            return
         self._counts = is_slave
         for connection in self.connections:
             if connection.counts:

@@ -28,10 +28,12 @@ def hold(broker: PopParts, request: Waiting, poll_time: int) -> defer.Deferred[R
     polling, options, line = broker.polling, broker.options, request.line
     if poll_time <= 0:
         return NotHeld.NO_TIME
-    if polling.count(line.kind) >= options.max_pop_polling_size or polling.length(line) > options.pop_polling_size:
+    if polling.length(line) > options.pop_polling_size:
         return NotHeld.FULL
     if broker.now_ms() > request.expires_ms - EARLY_MS:
         return NotHeld.NO_TIME
+    if not polling.has_room(request, options.max_pop_polling_size):
+        return NotHeld.FULL
     return polling.hold(request)
 
 

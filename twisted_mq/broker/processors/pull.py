@@ -167,11 +167,12 @@ class PullMessageProcessor:
         wanted: Selection,
     ) -> Answer:
         broker, options = self._broker, self._broker.options
-        if broker.polling.count(Kind.PULL) >= options.pull_thread_pool_queue_capacity:
-            raise BrokerError(ResponseCode.SYSTEM_BUSY, OVERLOAD)
         wait_ms = header.suspend_timeout_millis if options.long_polling_enable else options.short_polling_time_mills
         expires_ms = broker.now_ms() + wait_ms
-        return broker.polling.hold(HeldPull(self, channel, command, header, group, topic, wanted, expires_ms))
+        pull = HeldPull(self, channel, command, header, group, topic, wanted, expires_ms)
+        if not broker.polling.has_room(pull, options.pull_thread_pool_queue_capacity):
+            raise BrokerError(ResponseCode.SYSTEM_BUSY, OVERLOAD)
+        return broker.polling.hold(pull)
 
     def read_again(self, held: HeldPull, last: bool) -> bytes | None:
         """The answer to a pull that waited, whatever there is now; of an ordered topic only the last is empty."""

@@ -1,0 +1,117 @@
+"""How peers share what a server has so many of: places for waiting pulls, links of slaves, connections, rows of tables.
+
+A share belongs to an address, within that to a connection. While there is room everybody is served. When there is none the
+largest share gives way to a smaller one, as long as that leaves it no smaller than the other. An address that has proven
+itself has a reserve: a part of its share that does not count. Rows of tables do not give way; an address may have
+at most half of what the others leave.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+import attrs
+from twisted.internet import interfaces
+
+Thing = TypeVar("Thing", bound=Hashable)
+
+PROOF_SECONDS = 60.0
+"""An address that was first served so long ago has proven itself."""
+MOST_KNOWN = 10_000
+IPV6_NETWORK_BITS = 64
+"""The host part of an IPv6 address is the peer's own choice."""
+
+
+def address_of(host: str) -> str:
+    """Whose share a peer's is: an IPv4 address, or the network of an IPv6 one."""
+    try:
+        ip = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return host
+    if ip.version == 4:
+        return str(ip)
+    return str(ip.ipv4_mapped or ipaddress.ip_network((ip, IPV6_NETWORK_BITS), strict=False))
+
+
+def nobody(address: str) -> bool:
+    """Nobody has proven itself."""
+    return False
+
+
+class Served:
+    """The addresses that were served, and since when. Where too many are known the newest one is forgotten."""
+
+    def __init__(self, clock: interfaces.IReactorTime) -> None:
+        self._seconds = clock.seconds
+        self._since: dict[str, float] = {}
+
+    def note(self, address: str) -> None:
+        """It is served."""
+        if address not in self._since:
+            if len(self._since) >= MOST_KNOWN:
+                self._since.popitem()
+            self._since[address] = self._seconds()
+
+    def is_proven(self, address: str) -> bool:
+        """Whether it was served before."""
+        since = self._since.get(address)
+        return since is not None and self._seconds() - since >= PROOF_SECONDS
+
+
+@attrs.define(eq=False)
+class Shares(Generic[Thing]):
+    """What each address has, by connection, the oldest first. `reserve` is how much of a proven one's does not count."""
+
+    is_proven: Callable[[str], bool] = nobody
+    reserve: int = 1
+    _of: dict[str, dict[Hashable, dict[Thing, None]]] = attrs.field(factory=dict)
+    _counts: dict[str, int] = attrs.field(factory=dict)
+
+    def add(self, address: str, connection: Hashable, thing: Thing) -> None:
+        """A connection of an address has one more."""
+        connections = self._of.get(address)
+        if connections is None:
+            connections = self._of[address] = {}
+            self._counts[address] = 0
+        things = connections.get(connection)
+        if things is None:
+            things = connections[connection] = {}
+        things[thing] = None
+        self._counts[address] += 1
+
+    def discard(self, address: str, connection: Hashable, thing: Thing) -> None:
+        """It has it no more. Harmless where it did not have it."""
+        connections = self._of.get(address, {})
+        things = connections.get(connection, {})
+        if thing not in things:
+            return
+        del things[thing]
+        self._counts[address] -= 1
+        if not things:
+            del connections[connection]
+        if not connections:
+            del self._of[address], self._counts[address]
+
+    def gives_way(self, address: str, connection: Hashable) -> Thing | None:
+        """What makes room for one more of a connection: the oldest of the largest share; None where none is larger."""
+        largest = max(self._counts, key=self._counted, default=None)
+        if largest is None:
+            return None
+        connections = self._of[largest]
+        biggest = max(connections, key=lambda one: len(connections[one]))
+        if largest != address:
+            is_larger = self._counted(largest) > self._counted(address, 1)
+        else:
+            is_larger = len(connections[biggest]) > len(connections.get(connection, ())) + 1
+        return next(iter(connections[biggest])) if is_larger else None
+
+    def _counted(self, address: str, more: int = 0) -> int:
+        count = self._counts.get(address, 0) + more
+        return max(0, count - self.reserve) if self.is_proven(address) else count
+
+
+def may_have(held: int, total: int, limit: int) -> bool:
+    """Whether one more row may be made for an address that has `held` of `total`: up to half of what the others leave."""
+    return total < limit and held < (limit - (total - held) + 1) // 2
