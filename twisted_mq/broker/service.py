@@ -75,6 +75,8 @@ if TYPE_CHECKING:
     from twisted_mq.remoting.channel import Processor
     from twisted_mq.storage.memory.memory_store import MemoryMessageStore
 
+LINKS_SECONDS = 30.0
+"""How often a master asks which slaves are registered where that decides only whose link gives way to whose."""
 EXPIRY_SCAN_SECONDS = 10.0
 """How often clients without heartbeats are looked for (Apache: ClientHousekeepingService, 10 s)."""
 
@@ -413,10 +415,11 @@ class BrokerService(service.Service):
             replication = Replication(controller, self._reactor, self._client, self.registration, self._link())
             replication.lacks_topic = lambda: self._agent is not None and self._agent.lacks_topic()
             replication.start(self._every)
-        if options.counts_registered_slaves:
+        if not options.is_slave and options.name_servers:
             group = MemberGroup(options, options.name_servers, self._client.invoke)
             slaves = RegisteredSlaves(controller.ha.accept, group, controller.advertised_ip, self._in_thread)
-            self._every(options.sync_broker_member_group_period / 1000, slaves.look)
+            counts = options.counts_registered_slaves
+            self._every(options.sync_broker_member_group_period / 1000 if counts else LINKS_SECONDS, slaves.look)
         if isinstance(self._store, FileMessageStore):
             self._care_for_files(self._store)
         period = min(60_000, max(10_000, options.register_name_server_period)) / 1000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Hashable, Iterator
 from typing import NamedTuple, Protocol
 
 from twisted_mq.protocol.names.pop_topics import pop_retry_topics
@@ -37,7 +37,7 @@ class Line(NamedTuple):
                 yield name, self.queue_id
 
 
-class Connection(Protocol):
+class Connection(Hashable, Protocol):
     """That of a request."""
 
     connected_now: bool

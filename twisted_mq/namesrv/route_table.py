@@ -39,6 +39,7 @@ from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.flags import PermName
 from twisted_mq.protocol.names.routes import MASTER_ID
+from twisted_mq.remoting.shares import may_have
 
 BROKER_EXPIRY_MS = 120_000
 """Silence after which a broker is gone that names no time of its own (DEFAULT_BROKER_CHANNEL_EXPIRED_TIME)."""
@@ -144,9 +145,19 @@ class RouteTable:
         for live, address in self._in_the_way(registration, held):
             if live.is_held_by_another(registration.connection, now_ms) and not _is_next_epoch(live, registration):
                 raise BrokerError(ResponseCode.SYSTEM_ERROR, _taken(registration, live, address))
-        if registration.key not in self.live and len(self.live) >= MAX_BROKERS:
-            raise BrokerError(ResponseCode.SYSTEM_BUSY, f"{MAX_BROKERS} brokers are registered, no more are taken")
+        if registration.key not in self.live:
+            self._check_share(registration)
         self._check_room(registration)
+
+    def _check_share(self, registration: Registration) -> None:
+        """Raises BrokerError where no more brokers are taken, or no more of one address."""
+        if len(self.live) >= MAX_BROKERS:
+            raise BrokerError(ResponseCode.SYSTEM_BUSY, f"{MAX_BROKERS} brokers are registered, no more are taken")
+        address = registration.connection.share_address
+        held = sum(live.connection.share_address == address for live in self.live.values())
+        if not may_have(held, len(self.live), MAX_BROKERS):
+            remark = f"{held} of {len(self.live)} brokers are registered from {address}, no more are taken from there"
+            raise BrokerError(ResponseCode.SYSTEM_BUSY, remark)
 
     def _in_the_way(
         self, registration: Registration, held: BrokerData | None
@@ -166,9 +177,25 @@ class RouteTable:
         known = self.queues.topics_of(registration.broker_name)
         tables = ((self.queues.count, registration.topics), (self.mappings.count, registration.topic_mappings))
         for count, given in tables:
-            if count + len(given) > MAX_QUEUES and count + sum(topic not in known for topic in given) > MAX_QUEUES:
+            if count + len(given) <= MAX_QUEUES // 4:
+                continue
+            new = sum(topic not in known for topic in given)
+            if count + new > MAX_QUEUES:
                 remark = f"{count} topics of brokers are registered, at most {MAX_QUEUES} are taken"
                 raise BrokerError(ResponseCode.SYSTEM_BUSY, f"brokerName={registration.broker_name}: {remark}")
+            if new:
+                self._check_share_of_queues(registration, new)
+
+    def _check_share_of_queues(self, registration: Registration, new: int) -> None:
+        """Raises BrokerError for too many topics of the brokers of one address."""
+        address = registration.connection.share_address
+        names = {live.broker_name for live in self.live.values() if live.connection.share_address == address}
+        held = sum(len(self.queues.topics_of(name)) for name in names)
+        if new > 0 and not may_have(held + new - 1, self.queues.count + new - 1, MAX_QUEUES):
+            remark = (
+                f"{held} of {self.queues.count} topics are of brokers at {address}, {new} more are too many from there"
+            )
+            raise BrokerError(ResponseCode.SYSTEM_BUSY, f"brokerName={registration.broker_name}: {remark}")
 
     def _has_newer_holder(self, addresses: dict[int, str], registration: Registration) -> bool:
         """Whether another address holds this broker id with a higher state version."""

@@ -16,6 +16,10 @@ class Connection(Protocol):
     @property
     def connected_now(self) -> bool: ...
 
+    @property
+    def share_address(self) -> str:
+        """Whose share of the table it takes."""
+
     def close(self) -> None: ...
 
 

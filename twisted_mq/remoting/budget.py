@@ -1,21 +1,30 @@
 """How much memory the peers of one server may take, by connection and in total, in bytes.
 
 Counted are answers that a peer does not take, frames of which only a part has come, requests that wait for their answer,
-and what the server remembers of a peer until it goes. Past a limit one connection is cut: the one that holds the most
-answers, or whose frame has been on its way for the longest time; a request that is too much is refused. So a server never
-holds more than its limits and one frame.
+and what the server remembers of a peer until it goes. Past a limit one connection of the address that takes most is cut: the
+one that holds the most answers, or whose frame has been on its way for the longest time. A request that is too much is
+refused; an address may have half of what the others leave. So a server never holds more than its limits and one frame.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import attrs
 
 from twisted_mq.config.connection_options import ConnectionOptions
+from twisted_mq.remoting.shares import may_have
 
-Peer = TypeVar("Peer", bound=Hashable)
+
+class HasShare(Hashable, Protocol):
+    """A connection. `share_address` says whose share it is part of."""
+
+    @property
+    def share_address(self) -> str: ...
+
+
+Peer = TypeVar("Peer", bound=HasShare)
 
 HELD_OVERHEAD = 3072
 """What a request that waits takes beside the bytes of its frame: a held pull as it is measured."""
@@ -33,10 +42,13 @@ class Budget(Generic[Peer]):
     _incomplete: dict[Peer, int] = attrs.field(factory=dict)
     """In the order in which the frames began."""
     _held: dict[Peer, int] = attrs.field(factory=dict)
+    _held_by: dict[str, list[int]] = attrs.field(factory=dict)
+    """By address: how many requests wait, and their bytes."""
     _remembered: dict[Peer, int] = attrs.field(factory=dict)
     _unsent_total: int = 0
     _incomplete_total: int = 0
     _held_total: int = 0
+    _held_count: int = 0
     _remembered_total: int = 0
 
     @property
@@ -66,8 +78,17 @@ class Budget(Generic[Peer]):
         if held > self.options.max_unsent_bytes_by_channel:
             return peer
         if self._unsent_total > self.options.max_unsent_bytes:
-            return max(self._unsent, key=self._unsent.__getitem__)
+            return max(self._largest(self._unsent), key=self._unsent.__getitem__)
         return None
+
+    @staticmethod
+    def _largest(sizes: dict[Peer, int]) -> list[Peer]:
+        """The peers of the address with the largest share, in their order."""
+        by_address: dict[str, int] = {}
+        for peer, size in sizes.items():
+            by_address[peer.share_address] = by_address.get(peer.share_address, 0) + size
+        largest = max(by_address, key=by_address.__getitem__)
+        return [peer for peer in sizes if peer.share_address == largest]
 
     def taken(self, peer: Peer) -> None:
         """The peer took all that waited for it."""
@@ -82,23 +103,42 @@ class Budget(Generic[Peer]):
         if size:
             self._incomplete[peer] = size
         if self._incomplete_total > self.options.max_incomplete_bytes:
-            return next(iter(self._incomplete))
+            return self._largest(self._incomplete)[0]
         return None
 
     def hold(self, peer: Peer, size: int) -> bool:
         """Whether a request of so many bytes of this peer may wait; then it counts until `let_go`."""
         size += HELD_OVERHEAD
-        held = self._held.get(peer, 0) + size
-        if held > self.options.max_held_bytes_by_channel or self._held_total + size > self.options.max_held_bytes:
+        held, limits = self._held.get(peer, 0) + size, self.options
+        by_address = self._held_by.get(peer.share_address)
+        if by_address is None:
+            by_address = self._held_by[peer.share_address] = [0, 0]
+        count, total = by_address
+        if (
+            held > limits.max_held_bytes_by_channel
+            or not may_have(total + size - 1, self._held_total + size - 1, limits.max_held_bytes)
+            or not may_have(count, self._held_count, limits.max_held_requests)
+        ):
+            if not count:
+                del self._held_by[peer.share_address]
             return False
+        by_address[0] += 1
+        by_address[1] += size
         self._held[peer] = held
         self._held_total += size
+        self._held_count += 1
         return True
 
     def let_go(self, peer: Peer, size: int) -> None:
         """Such a request waits no more."""
         size += HELD_OVERHEAD
         self._held_total -= size
+        self._held_count -= 1
+        by_address = self._held_by[peer.share_address]
+        by_address[0] -= 1
+        by_address[1] -= size
+        if not by_address[0]:
+            del self._held_by[peer.share_address]
         self._held[peer] -= size
         if not self._held[peer]:
             del self._held[peer]

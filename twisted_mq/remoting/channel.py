@@ -315,11 +315,7 @@ class Channel(protocol.Protocol):
     def _await_answer(self, command: RemotingCommand, later: Later) -> bytes | None:
         traffic, limits = self._traffic, self._traffic.budget.options
         size = len(command.body) + len(command.raw_ext_fields or b"")
-        if (
-            traffic.pending_answers >= limits.max_held_requests
-            or self._pending >= limits.max_held_requests_by_channel
-            or not traffic.budget.hold(self, size)
-        ):
+        if self._pending >= limits.max_held_requests_by_channel or not traffic.budget.hold(self, size):
             later.addErrback(lambda _: None)
             later.cancel()
             return encode_frame(command.answer(ResponseCode.SYSTEM_BUSY, REJECTED))

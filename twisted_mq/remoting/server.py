@@ -10,12 +10,17 @@ from twisted.internet import interfaces, protocol
 from twisted_mq.logs import Logger
 from twisted_mq.periodic import PeriodicJob
 from twisted_mq.remoting.channel import Channel, Traffic
+from twisted_mq.remoting.shares import Served, Shares, address_of
+
+RESERVE = 16
+"""Connections of an address that was served before which do not give way to others."""
 
 
 class RemotingServerFactory(protocol.ServerFactory):
     """Makes channels that share one `Traffic`. `channels` holds those that are connected, the oldest first.
 
-    Connections past `max_connections` are closed at once. A channel without traffic for `max_idle_seconds` is closed
+    Past `max_connections` a connection of the address with the most gives way to one of an address with fewer, or the new
+    one is closed at once. A channel without traffic for `max_idle_seconds` is closed
     (Apache: serverChannelMaxIdleTimeSeconds, 120).
     """
 
@@ -29,12 +34,14 @@ class RemotingServerFactory(protocol.ServerFactory):
         self.channels: dict[Channel, None] = {}
         self._max_idle_seconds = max_idle_seconds
         self._made, self._lost = traffic.channel_made, traffic.channel_lost
+        self._served = Served(traffic.clock)
+        self._shares: Shares[Channel] = Shares(self._served.is_proven, RESERVE)
         self._scan: PeriodicJob | None = None
         self.expect: Callable[[Channel], None] | None = None
         """Prepares a new channel for what its first bytes may be (TLS); None where all are frames."""
 
     def buildProtocol(self, addr: interfaces.IAddress | None) -> Channel | None:
-        if len(self.channels) >= self._max_connections:
+        if len(self.channels) >= self._max_connections and not self._make_room(addr):
             self._refuse(addr)
             return None
         self._refused = 0
@@ -43,6 +50,19 @@ class RemotingServerFactory(protocol.ServerFactory):
         if self.expect is not None:
             self.expect(channel)
         return channel
+
+    def _make_room(self, addr: interfaces.IAddress | None) -> bool:
+        """Close the oldest connection of the largest share, where that is larger than the new one's."""
+        host = getattr(addr, "host", None)
+        channel = self._shares.gives_way(address_of(host), addr) if host is not None else None
+        if channel is None:
+            return False
+        channel.cut(f"{len(self.channels)} are open and its address has the most, it makes room for {host}")
+        self._channel_lost_share(channel)
+        return True
+
+    def _channel_lost_share(self, channel: Channel) -> None:
+        self._shares.discard(channel.share_address, channel, channel)
 
     def _refuse(self, addr: interfaces.IAddress | None) -> None:
         """Told once until a connection is taken again."""
@@ -82,10 +102,13 @@ class RemotingServerFactory(protocol.ServerFactory):
 
     def _channel_made(self, channel: Channel) -> None:
         self.channels[channel] = None
+        self._served.note(channel.share_address)
+        self._shares.add(channel.share_address, channel, channel)
         if self._made is not None:
             self._made(channel)
 
     def _channel_lost(self, channel: Channel) -> None:
         self.channels.pop(channel, None)
+        self._channel_lost_share(channel)
         if self._lost is not None:
             self._lost(channel)

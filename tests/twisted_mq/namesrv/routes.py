@@ -60,6 +60,7 @@ class Link:
     """A broker's connection."""
 
     connected_now: bool = True
+    share_address: str = "127.0.0.1"
 
     def close(self) -> None:
         self.connected_now = False
@@ -72,7 +73,7 @@ def connection(broker: str, broker_id: int = 0) -> Link:
 
 @functools.cache
 def _link(broker: str, broker_id: int) -> Link:
-    return Link()
+    return Link(share_address=f"{broker}-{broker_id}")
 
 
 def key(broker: str, broker_id: int = 0) -> BrokerAddress:

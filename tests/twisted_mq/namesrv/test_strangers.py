@@ -155,17 +155,34 @@ def test_name_without_end_is_refused(member):
 
 def test_brokers_and_their_topics_are_bounded(monkeypatch):
     monkeypatch.setattr(route_table, "MAX_BROKERS", 2)
-    monkeypatch.setattr(route_table, "MAX_QUEUES", 4)
+    monkeypatch.setattr(route_table, "MAX_QUEUES", 6)
     table = RouteTable()
     register(table)
     register(table, "b2", topics=topics(T, "V"))
     with pytest.raises(BrokerError, match="2 brokers are registered, no more are taken"):
         register(table, "b3")
-    with pytest.raises(BrokerError, match="brokerName=b2: 4 topics of brokers are registered, at most 4 are taken"):
-        register(table, "b2", topics=topics(T, "V", "W"), data_version=version(2))
-    with pytest.raises(BrokerError, match="topic=W: 4 topics of brokers are registered"):
+    with pytest.raises(BrokerError, match="brokerName=b2: 4 topics of brokers are registered, at most 6 are taken"):
+        register(table, "b2", topics=topics(T, "V", "W", "X", "Y"), data_version=version(2))
+    table.register_topic("X", [queue("b1"), queue("b2")])
+    with pytest.raises(BrokerError, match="topic=W: 6 topics of brokers are registered"):
         table.register_topic("W", [queue("b1")])
-    assert sorted(table.topics) == [T, U, "V"]
+    assert sorted(table.topics) == sorted([T, U, "V", "X"])
+
+
+def test_one_address_leaves_half_of_the_table_to_others(monkeypatch):
+    """A stranger that registers as many brokers as there may be would keep the honest one out."""
+    monkeypatch.setattr(route_table, "MAX_BROKERS", 10)
+    monkeypatch.setattr(route_table, "MAX_QUEUES", 40)
+    table = RouteTable()
+    for number in range(5):
+        register(table, f"b{number}", connection=Link(share_address="10.0.0.9"), topics=topics(f"t{number}", T))
+    with pytest.raises(BrokerError, match="5 of 5 brokers are registered from"):
+        register(table, "b5", connection=Link(share_address="10.0.0.9"))
+    many = topics(*(f"u{number}" for number in range(17)))
+    with pytest.raises(BrokerError, match="17 more are too many from there"):
+        register(table, "b0", connection=table.live[key("b0")].connection, topics=many, data_version=version(2))
+    register(table, "honest", connection=Link(share_address="10.0.0.1"), topics=topics("h1", "h2"))
+    assert len(table.live) == 6
 
 
 def test_registration_whose_connection_was_lost_before_its_turn_is_refused(owner):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from unittest.mock import patch
 
+from twisted.internet.address import IPv4Address
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -69,6 +70,20 @@ class ServerCase(SynchronousTestCase):
         self.assertEqual(len(logged.output), 1)
         transports[0].loseConnection()
         self.assertIsNot(factory.buildProtocol(None), None)
+
+    def test_past_the_limit_the_address_with_the_most_gives_way(self) -> None:
+        factory = RemotingServerFactory(self.factory.traffic, max_connections=4)
+        transports = []
+        for number in range(4):
+            channel = factory.buildProtocol(None)
+            assert channel is not None
+            transports.append(connect(channel, ClosingTransport(("10.0.0.9", 50_000 + number))))
+        self.assertIsNone(factory.buildProtocol(IPv4Address("TCP", "10.0.0.9", 50_004)))
+        honest = factory.buildProtocol(IPv4Address("TCP", "10.0.0.1", 50_000))
+        self.assertIsNot(honest, None)
+        self.assertEqual([one.aborted for one in transports], [True, False, False, False])
+        connect(honest, ClosingTransport(("10.0.0.1", 50_000)))
+        self.assertEqual(len(factory.channels), 4)
 
     def test_a_scan_that_fails_is_not_the_last(self) -> None:
         self.channel()

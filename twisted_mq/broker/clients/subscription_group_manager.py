@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 
 from twisted_mq.logs import Logger
@@ -10,6 +11,7 @@ from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.names.system_topics import BROKERS_GROUPS
 from twisted_mq.protocol.names.validation import group_fault
+from twisted_mq.remoting.shares import may_have
 from twisted_mq.storage.tables.config_tables import SubscriptionGroupTable
 
 FORBIDDEN_TO_READ = 1 << 2
@@ -46,6 +48,9 @@ class SubscriptionGroupManager:
         self.on_delete: list[Callable[[str], object]] = []
         """Called with the name of a group that is deleted, whether it was known or not."""
         self._full = False
+        self._made_by: dict[str, str] = {}
+        """At whose request a group was made, since the broker's start."""
+        self._made: Counter[str] = Counter()
 
     @property
     def groups(self) -> dict[str, SubscriptionGroupConfig]:
@@ -65,23 +70,32 @@ class SubscriptionGroupManager:
         if missing:
             self._save()
 
-    def find(self, group: str) -> SubscriptionGroupConfig | None:
-        """The group's configuration, made where that is allowed; None for a bad or unknown name, or one of the broker's own."""
+    def find(self, group: str, address: str = "") -> SubscriptionGroupConfig | None:
+        """The group's configuration, made where that is allowed; None for a bad or unknown name, or one of the broker's own.
+
+        `address` says whose share of the table a new group is, see `remoting.shares`.
+        """
         if group in BROKERS_GROUPS:
             return None
         config = self.groups.get(group)
-        if config is None and self.auto_create and group_fault(group) is None and self._has_room():
+        if config is None and self.auto_create and group_fault(group) is None and self._has_room(address):
             config = SubscriptionGroupConfig(group_name=group)
             self.log.info("consumer group created: group={g}", g=group)
+            self._made_by[group] = address
+            self._made[address] += 1
             self.update(config)
         return config
 
-    def _has_room(self) -> bool:
+    def _has_room(self, address: str) -> bool:
         """Whether another group is made by itself; told once until one is deleted. An administrator may make more."""
-        if len(self.groups) < MOST_GROUPS:
+        count = len(self.groups)
+        if may_have(self._made[address], count, MOST_GROUPS) if address else count < MOST_GROUPS:
             return True
         if not self._full:
-            self.log.warn("no group is made by itself any more, there are {n}: delete some", n=len(self.groups))
+            self.log.warn(
+                "no group is made by itself any more for {address}, there are {n}: delete some",
+                address=address or "anybody", n=count,
+            )  # fmt: skip
         self._full = True
         return False
 
@@ -104,6 +118,9 @@ class SubscriptionGroupManager:
         if self.groups.pop(group, None) is None:
             return False
         self._full = False
+        made_by = self._made_by.pop(group, None)
+        if made_by is not None:
+            self._made[made_by] -= 1
         self._table.forbidden.pop(group, None)
         self._save()
         return True

@@ -1,4 +1,6 @@
-"""Whose copies count where no secret tells slaves from strangers: those of hosts that are registered as slaves.
+"""The hosts that are registered as slaves: their links do not give way to others.
+
+Where no secret tells slaves from strangers only their copies count.
 
 A registered address counts by its host alone, as a slave's link comes from a port of its own. The master's own host
 and loopback are one. A name server that does not know the master yet (it was just started) changes nothing, nor does
@@ -44,7 +46,7 @@ class RegisteredSlaves:
             self._hosts = frozenset(self._same(host) for hosts in found for host in hosts)
         if self._hosts is not None:
             self._accept.count(self._is_slave)
-        elif not self._said:
+        elif not self._said and self._accept.options.counts_registered_slaves:
             self._said = True
             self.log.warn("no name server tells which slaves are registered: no slave's copy counts until one does")
 

@@ -80,7 +80,7 @@ def readable_topic(broker: ReadParts, channel: Channel, header: OfGroup) -> Topi
         raise BrokerError(ResponseCode.NO_PERMISSION, remark)
     if header.queue_id >= config.read_queue_nums:
         raise wrong_queue(channel, header, config, ResponseCode.INVALID_PARAMETER)
-    group = broker.groups.find(header.consumer_group)
+    group = broker.groups.find(header.consumer_group, channel.share_address)
     if group is None:
         remark = f"subscription group [{header.consumer_group}] does not exist, {FAQ}"
         raise BrokerError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, remark)

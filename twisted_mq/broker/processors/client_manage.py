@@ -92,7 +92,7 @@ class ClientManageProcessor:
         """The answer, when all is registered that comes before the client's connection is lost."""
         fingerprint = data.heartbeat_fingerprint or 0
         changed, refused, room = fingerprint == 0, dict[str, ExpressionError](), Room()
-        yield from self._make_retry_topics(data.consumer_data_set)
+        yield from self._make_retry_topics(data.consumer_data_set, client.channel.share_address)
         for number, consumer in enumerate(data.consumer_data_set, 1):
             if not client.channel.connected_now:
                 return command.answer()
@@ -133,11 +133,11 @@ class ClientManageProcessor:
         yield
         self._statistics.registrations[kind].add(1, 0, self._now_ms() - began)
 
-    def _make_retry_topics(self, consumers: Iterable[ConsumerData]) -> Work[None]:
+    def _make_retry_topics(self, consumers: Iterable[ConsumerData], address: str) -> Work[None]:
         """The groups' retry topics where they are missing, together: one table is written, one registration leaves."""
         wanted = []
         for number, data in enumerate(consumers, 1):
-            config = self._retry_topic(data)
+            config = self._retry_topic(data, address)
             if config is not None:
                 wanted.append(config)
             if not number % GROUPS_OF_SLICE:
@@ -146,8 +146,8 @@ class ClientManageProcessor:
         if missing:
             self._topics.update(missing.values())
 
-    def _retry_topic(self, data: ConsumerData) -> TopicConfig | None:
-        group = self._groups.find(data.group_name)
+    def _retry_topic(self, data: ConsumerData, address: str) -> TopicConfig | None:
+        group = self._groups.find(data.group_name, address)
         if group is None:
             return None
         configs = [self._topics.get(one.topic) for one in data.subscription_data_set]
@@ -159,7 +159,7 @@ class ClientManageProcessor:
         self, data: ConsumerData, client: ClientChannelInfo, room: Room, *, without_sub: bool
     ) -> dict[str, ExpressionError]:
         """The topics whose expression is refused, with the reason."""
-        group = self._groups.find(data.group_name)
+        group = self._groups.find(data.group_name, client.channel.share_address)
         if group is None:
             self.log.warn("heartbeat of an unknown group passed over: group={g}", g=data.group_name)
             return {}

@@ -136,7 +136,7 @@ class ConsumerManageProcessor:
     def update_offset(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Commit an offset of a known group and topic."""
         header = decode_header(UpdateConsumerOffsetRequestHeader, command)
-        if self._groups.find(header.consumer_group) is None:
+        if self._groups.find(header.consumer_group, channel.share_address) is None:
             raise BrokerError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {header.consumer_group} not exist!")
         config = self._topics.get(header.topic)
         if config is None:

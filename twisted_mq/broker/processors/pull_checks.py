@@ -53,7 +53,7 @@ class PullChecks:
             raise _forbidden(
                 f"the broker[{broker.advertised_ip}] for lite pull consumer is forbidden", BROKER_FORBIDDEN
             )
-        group = broker.groups.find(header.consumer_group)
+        group = broker.groups.find(header.consumer_group, channel.share_address)
         if group is None:
             raise BrokerError(
                 ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,

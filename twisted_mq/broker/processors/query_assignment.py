@@ -118,7 +118,7 @@ class QueryAssignmentProcessor:
             raise BrokerError(ResponseCode.NO_PERMISSION, "retry topic is not allowed to set mode")
         if self._topics.get(topic) is None:
             raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"topic[{topic}] not exist")
-        if self._groups.find(group) is None:
+        if self._groups.find(group, channel.share_address) is None:
             raise BrokerError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, "subscription group does not exist")
         modes = self._request_modes
         modes.modes.setdefault(topic, {})[group] = body

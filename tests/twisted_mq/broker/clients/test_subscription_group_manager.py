@@ -82,3 +82,15 @@ def test_only_so_many_groups_are_made_by_themselves(monkeypatch: pytest.MonkeyPa
     assert [groups.find(name) is not None for name in ("A", "B", "C", "A")] == [True, True, False, True]
     groups.delete("A")
     assert groups.find("C") is not None
+
+
+def test_one_address_leaves_half_of_the_groups_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("twisted_mq.broker.clients.subscription_group_manager.MOST_GROUPS", 10)
+    groups = manager(MemoryTable())
+    made = [groups.find(f"S{number}", "10.0.0.9") is not None for number in range(10)]
+    assert made == [True] * 5 + [False] * 5
+    assert [groups.find(name, "10.0.0.1") is not None for name in ("A", "B")] == [True, True]
+    groups.delete("S0")
+    assert groups.find("S9", "10.0.0.9") is None  # the other's two leave it four
+    groups.delete("S1")
+    assert groups.find("S9", "10.0.0.9") is not None

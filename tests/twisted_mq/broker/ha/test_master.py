@@ -240,6 +240,38 @@ class RefusalTests(MasterCase):
         self.assertEqual([slave.lost for slave in slaves], [False] * 64 + [True])
 
 
+class RoomTests(MasterCase):
+    """64 links of strangers, each of which reported like a slave."""
+
+    def strangers(self, *hosts: str) -> list[SlaveByHand]:
+        slaves = [self.join(host) for host in hosts]
+        for slave in slaves:
+            slave.report(0)
+        self.run_for(0.1)
+        return slaves
+
+    def joined(self, name: str) -> SlaveByHand:
+        slave = self.join(name)
+        slave.report(0)
+        self.run_for(0.1)
+        return slave
+
+    def test_the_host_with_the_most_links_gives_way(self) -> None:
+        strangers = self.strangers(*["stranger"] * 64)
+        slave = self.joined("slave")
+        self.assertEqual((slave.lost, slave.received), (False, self.master.log))
+        self.assertEqual([one.lost for one in strangers], [True] + [False] * 63)
+
+    def test_a_registered_slave_is_let_in_whatever_others_have_and_stays(self) -> None:
+        strangers = self.strangers(*(f"stranger{number}" for number in range(64)))
+        self.master.ha.accept.count(lambda host: host == "slave")
+        slave = self.joined("slave")
+        self.assertEqual((slave.lost, slave.received), (False, self.master.log))
+        self.assertEqual([one.lost for one in strangers], [True] + [False] * 63)
+        more = self.strangers("one more", "another")
+        self.assertEqual(([one.lost for one in more], slave.lost), ([True] * 2, False))
+
+
 class AllowedSlavesTests(MasterCase):
     options = {"ha_allowed_slaves": "slave-a, slave-b"}
 
