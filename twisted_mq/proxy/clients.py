@@ -20,6 +20,7 @@ from twisted_mq.proxy.messages import ClientType
 from twisted_mq.proxy.statuses import ProxyError
 from twisted_mq.remoting.budget import Budget
 from twisted_mq.remoting.errors import RemotingSendError
+from twisted_mq.remoting.shares import address_of
 from twisted_mq.remoting.transport import packed
 
 LANGUAGES = {"GOLANG": "GO", "DOT_NET": "DOTNET", "NODE_JS": "HTTP"}
@@ -62,6 +63,11 @@ class GrpcClient:
     def address(self) -> str:
         """The client as host:port."""
         return f"{self.remote_address[0]}:{self.remote_address[1]}"
+
+    @property
+    def share_address(self) -> str:
+        """Whose share its budgets are part of."""
+        return address_of(self.remote_address[0])
 
     @property
     def last_active(self) -> float:

@@ -43,6 +43,7 @@ from twisted_mq.proxy.grpc.metadata import RESPONSE_HEADERS, NotGrpc, read_head
 from twisted_mq.proxy.grpc.status import GrpcError, GrpcStatus, Headers, status_headers
 from twisted_mq.remoting.budget import Budget
 from twisted_mq.remoting.channel import GRACE_SECONDS
+from twisted_mq.remoting.shares import address_of
 from twisted_mq.remoting.transport import Transport, peer_of, switch_on
 
 ALLOWANCES: Mapping[type[Event], Allowance] = {
@@ -127,6 +128,11 @@ class GrpcConnection(protocol.Protocol):
     def address(self) -> str:
         """The peer as host:port."""
         return f"{self.remote_address[0]}:{self.remote_address[1]}"
+
+    @property
+    def share_address(self) -> str:
+        """Whose share its budgets are part of."""
+        return address_of(self.remote_address[0])
 
     @property
     def calls(self) -> int:
