@@ -3,14 +3,43 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from twisted.internet import defer, reactor
+from twisted.internet.error import ConnectionRefusedError
 
 from tests.support.ordered_cluster import TOPIC, OrderedClusterCase
 from twisted_mq.client import Message, NotLeader, OrderedOptions, Producer
 from twisted_mq.client.core.errors import BrokerError, SendFailed
+from twisted_mq.remoting.client import tcp_endpoint
 from twisted_mq.storage.tools.order_audit import audit_order
 from twisted_mq.storage.tools.order_marks import read_marks
+
+
+class CutLink:
+    """Connections of clients over TCP; those to the addresses that are cut break, and new ones are refused."""
+
+    def __init__(self) -> None:
+        self._tcp = tcp_endpoint(reactor, 3.0)
+        self._made: list[tuple[str, Any]] = []
+        self._cut: set[str] = set()
+
+    def cut(self, address: str) -> None:
+        self._cut.add(address)
+        for other, made in self._made:
+            if other == address:
+                made.transport.abortConnection()
+
+    def connect(self, host: str, port: int) -> Any:
+        address, endpoint = f"{host}:{port}", self._tcp(host, port)
+
+        class Endpoint:
+            def connect(_, factory: Any) -> Any:
+                if address in self._cut:
+                    return defer.fail(ConnectionRefusedError())
+                return endpoint.connect(factory).addCallback(lambda made: self._made.append((address, made)) or made)
+
+        return Endpoint()
 
 
 class WithBrokers(OrderedClusterCase):
@@ -36,6 +65,29 @@ class WithBrokers(OrderedClusterCase):
         stores = [os.path.join(self.cluster.store_path, name) for name in os.listdir(self.cluster.store_path)]
         marks = read_marks([path for path in stores if "broker" in path], lambda amount: None)
         self.assertEqual((audit_order(marks).faults, marks.problems), ((), []))
+
+    async def test_queue_moves_and_its_slave_is_consumed_while_clients_cannot_reach_the_master(self) -> None:
+        """The brokers of both groups are well, and reach each other and the coordinator."""
+        await self.started()
+        await self.declared()
+        link, consumers_link = CutLink(), CutLink()
+        producer = await self.producer(connect=link.connect)
+        await self.consumer(connect=consumers_link.connect)
+        await defer.gatherResults(self.send(producer, 0, 50))
+        await self.consumed(50)
+        state = await self.state_with(lambda state: True)
+        master = state.groups["broker-a"].members[0].address
+        consumers_link.cut(master)
+        await defer.gatherResults(self.send(producer, 50, 70))
+        await self.consumed(70)
+        link.cut(master)
+        results = await defer.gatherResults(self.send(producer, 70, 100))
+        self.assertEqual(results[-1].queue.broker_name, "broker-b")
+        await self.consumed(100)
+        state = await self.state_with(
+            lambda state: [term.group for term in state.units[0].lists.consume] == ["broker-b"]
+        )
+        self.assertEqual(state.units[0].lists.send, ("broker-b", "broker-a"))
 
     async def test_standbys_take_over(self) -> None:
         await self.started()
