@@ -35,6 +35,8 @@ class UnitState:
     """By consumer group: messages of the first term that it has not consumed."""
     cut_off: Mapping[str, str] = attrs.field(factory=dict)
     """By consumer group: its active consumer, where no broker of the first term's group has a connection of it."""
+    unreached: str | None = None
+    """The producer that reports that it cannot reach the head."""
     deleted: Mapping[str, int] = attrs.field(factory=dict)
     """By broker group: messages that a full disk deleted before they were consumed."""
 
@@ -62,11 +64,15 @@ class TopicState:
             yield f"senders wait: {'; '.join(reasons_without_head(lists, declared))}"
             return
         obstacle = self.groups[lists.head].obstacle()
-        if obstacle is None:
+        if obstacle is None and unit.unreached is None:
             return
+        obstacle = obstacle or f"{unit.unreached}, the active producer, cannot reach the master of {lists.head}"
         well = [group for group in lists.send[1:] if self.groups[group].obstacle() is None]
-        if well:
+        if well and unit.unreached is None:
             yield f"senders wait: {obstacle}; {well[0]} takes over within the time of a session"
+        elif well:
+            again = f"within 10 sessions where {lists.head} left for a report before"
+            yield f"senders wait: {obstacle}; {well[0]} takes over, {again}"
         elif any(state.members for state in self.groups.values()):
             yield f"senders wait: {obstacle}, and no other group is well; start what is missing"
         else:

@@ -16,9 +16,16 @@ from twisted_mq.client.ordered.topic_units import read_topic
 from twisted_mq.coordination.election import candidate_of, leader_of, term_of
 from twisted_mq.coordination.interfaces import ICoordinator
 from twisted_mq.ordering.deleted import DELETED_UNCONSUMED, deleted_of_topic
-from twisted_mq.ordering.documents import DocumentFault, decode_lists
+from twisted_mq.ordering.documents import DocumentFault, decode_lists, decode_unreached
 from twisted_mq.ordering.lists import Lists, OrderedTopic
-from twisted_mq.ordering.paths import TOPICS, consumer_group_path, consumers_path, producers_path, unit_path
+from twisted_mq.ordering.paths import (
+    TOPICS,
+    consumer_group_path,
+    consumers_path,
+    producers_path,
+    unit_path,
+    unreached_path,
+)
 from twisted_mq.protocol.bodies import ConsumeStats, decode_body
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.errors import BrokerError
@@ -79,7 +86,18 @@ async def _read_unit(coordinator: ICoordinator, topic: str, unit: str) -> UnitSt
         problem = f"{fault}; {fault.remedy}"
     producers = await _producers(coordinator, topic, unit)
     consumers = await _consumer_groups(coordinator, topic, unit)
-    return UnitState(unit, lists, problem, producers, consumers)
+    unreached = await _unreached(coordinator, unreached_path(topic, unit), lists)
+    return UnitState(unit, lists, problem, producers, consumers, unreached=unreached)
+
+
+async def _unreached(coordinator: ICoordinator, path: str, lists: Lists) -> str | None:
+    """The producer that reports that it cannot reach the present head."""
+    node = await coordinator.read(path)
+    try:
+        report = None if node is None else decode_unreached(path, node.data)
+    except DocumentFault:
+        return None  # brokers pass it over, too
+    return report.client if report is not None and (report.group, report.epoch) == (lists.head, lists.epoch) else None
 
 
 async def _producers(coordinator: ICoordinator, topic: str, unit: str) -> tuple[Leader, ...]:

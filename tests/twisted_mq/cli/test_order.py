@@ -17,9 +17,9 @@ from twisted_mq.cli.ordered.state import group_row, state_json, unit_row
 from twisted_mq.client import OrderedTopicUnknown
 from twisted_mq.coordination.interfaces import Create, Delete, Put
 from twisted_mq.coordination.nodes import make_paths
-from twisted_mq.ordering.documents import encode_lists
+from twisted_mq.ordering.documents import UnreachedHead, encode_lists, encode_unreached
 from twisted_mq.ordering.lists import OrderedTopic, StoreMark, Term
-from twisted_mq.ordering.paths import consumer_group_path, producers_path, topic_path, unit_path
+from twisted_mq.ordering.paths import consumer_group_path, producers_path, topic_path, unit_path, unreached_path
 from twisted_mq.protocol.errors import BrokerError
 
 
@@ -158,6 +158,19 @@ class Commands(OrderedClusterCase):
         await self.consumer()  # it stands behind the other, and is connected
         state = await read_state(self.session, TOPIC)
         self.assertEqual(state.units[0].cut_off, {"audit": "10.0.0.9@ghost"})
+
+    async def test_head_that_its_producer_cannot_reach_is_told(self) -> None:
+        await self.started()
+        await self.declared()
+        await self.cluster.stop_broker("broker-b", 1)
+        state = await self.state_with(lambda state: state.units[0].lists.send == ("broker-a",))
+        path, epoch = unreached_path(TOPIC, "0"), state.units[0].lists.epoch
+        await make_paths(self.session.coordinator, [path])
+        for client, of_epoch, told in (("10.0.0.9@1", epoch, "10.0.0.9@1"), ("10.0.0.9@1", epoch + 1, None)):
+            report = encode_unreached(UnreachedHead("broker-a", of_epoch, client))
+            await self.session.coordinator.commit([Put(path, report, None)])
+            state = await read_state(self.session, TOPIC)
+            self.assertEqual(state.units[0].unreached, told)
 
     async def test_slaves_that_are_not_read_are_refused(self) -> None:
         await self.started(broker_options={"slave_read_enable": False})

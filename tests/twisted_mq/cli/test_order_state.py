@@ -99,6 +99,16 @@ NO_MASTER_OF_A = "a: its master (brokerId 0) is not connected to the coordinator
             f"senders wait: {NO_MASTER_OF_A}, and no broker is there to hand over; start the brokers",
         ),
         (
+            UnitState("0", A, unreached="10.0.0.9@1"), WELL, WELL,
+            "senders wait: 10.0.0.9@1, the active producer, cannot reach the master of a; b takes over, within 10 sessions where"
+            " a left for a report before",
+        ),
+        (
+            UnitState("0", A, unreached="10.0.0.9@1"), WELL, {},
+            "senders wait: 10.0.0.9@1, the active producer, cannot reach the master of a, and no other group is well; start what"
+            " is missing",
+        ),
+        (
             UnitState("0", B, consumers=(ACTIVE,)), {0: RESTARTED}, WELL,
             "epoch 1 of a can't end, broker 0 may lack messages of it: it restarted, and was not in sync with its partner"
             " since; start its slave, or see that they replicate",
@@ -126,7 +136,8 @@ NO_MASTER_OF_A = "a: its master (brokerId 0) is not connected to the coordinator
             "not known: the backlog of a, no broker of it tells it; see its log",
         ),
     ],
-    ids=["head is lost", "nobody takes over", "nobody hands over", "restarted master", "restarted slave", "later group",
+    ids=["head is lost", "nobody takes over", "nobody hands over", "out of reach", "out of reach alone", "restarted master",
+         "restarted slave", "later group",
          "idle group of the head", "cut off", "backlog not known"],
 )  # fmt: skip
 def test_states_in_which_something_waits_are_never_ok(
