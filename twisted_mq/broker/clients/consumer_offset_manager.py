@@ -74,9 +74,11 @@ class ConsumerOffsetManager:
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         """Note an offset; going backwards is allowed (a reset) and logged."""
-        offset = self._reached(group, topic, queue_id, offset)
         queues = self.offsets.setdefault(f"{topic}{TOPIC_GROUP_SEPARATOR}{group}", {})
         before = queues.get(queue_id)
+        if before == offset:  # most commits
+            return
+        offset = self._reached(group, topic, queue_id, offset)
         if before == offset:
             return
         if before is not None and offset < before:
