@@ -92,6 +92,8 @@ class Registration:
     _waiting: list[tuple[set[_Change], defer.Deferred[None]]] = attrs.field(factory=list)
     _order: defer.DeferredLock = attrs.field(factory=defer.DeferredLock)
     _left: bool = False
+    _lost: int = 0
+    """How often a name server stopped to answer: it may lack any of the versions until then."""
 
     def register(self, changed: list[TopicConfig] | None = None) -> defer.Deferred[list[bool]]:
         """Register all topics, or only those that changed; fires with what each name server said, in their order."""
@@ -103,11 +105,15 @@ class Registration:
 
     def _send(self, changed: list[TopicConfig] | None, change: _Change) -> defer.Deferred[list[defer.Deferred[bool]]]:
         """Fires with the calls once all have left: an older version of the table never follows a later one."""
+        if self._unreachable:
+            changed = None  # with a part in a new version a name server would take what it missed for known
         configs = list(self.topics.topics.values()) if changed is None else changed
         routes, version = self.ordering.routes, self.topics.data_version
+        counter = version.counter + self._lost
         if routes is not None:
             configs = routes.shown(configs)
-            version = attrs.evolve(version, counter=version.counter + routes.version)
+            counter += routes.version
+        version = attrs.evolve(version, counter=counter)
         arguments = configs, version, self.permission(), self.options.compressed_register, self._mappings(changed)
         in_thread = at_once if len(configs) <= ENCODED_AT_ONCE else self.in_thread
         return in_thread(registration_body, *arguments).addCallback(self._call_all, change)
@@ -207,5 +213,6 @@ class Registration:
         reason.trap(RemotingError, ProtocolError)
         if address not in self._unreachable:
             self._unreachable.add(address)
+            self._lost += 1
             self.log.warn("name server {a} not reached, tried again: {e}", a=address, e=reason.value)
         return False

@@ -125,6 +125,30 @@ class RegistrationTest(SynchronousTestCase):
         wrapper = decode_register_broker(request.body, True, request.version).topic_config_serialize_wrapper
         self.assertEqual(list(wrapper.topic_config_table), ["B"])
 
+    def test_name_server_that_missed_something_is_told_all_in_a_version_that_it_can_not_know(self) -> None:
+        """It takes what comes with another version: a part would hide what it missed for good."""
+        registration = self.make(FIRST)
+        registration.register()
+        self.pump()
+        self.network.close(FIRST)
+        self.topics.update([TopicConfig(topic_name="A", perm=4)])
+        registration.register([self.topics.topics["A"]])
+        self.pump()
+        self.first.listen()
+        self.topics.update([TopicConfig(topic_name="B", perm=2)])
+        registration.register([self.topics.topics["B"]])
+        self.pump()
+        tables = [
+            decode_register_broker(one.body, False, one.version).topic_config_serialize_wrapper
+            for one in self.first.asked
+        ]
+        self.assertEqual({name: one.perm for name, one in tables[-1].topic_config_table.items()}, {"A": 4, "B": 2})
+        self.assertEqual([one.data_version.counter for one in tables], [1, self.topics.data_version.counter + 1])
+        registration.register([self.topics.topics["B"]])
+        self.pump()
+        body = decode_register_broker(self.first.asked[-1].body, False, 479)
+        self.assertEqual(list(body.topic_config_serialize_wrapper.topic_config_table), ["B"])
+
     def test_the_brokers_permission_is_that_of_all_its_topics(self) -> None:
         self.permission = 4
         self.make(FIRST).register()
