@@ -9,6 +9,7 @@ import pytest
 
 from docs.generate import FRAGMENTS
 from tests.docs.blocks import PAGES, ROOT
+from twisted_mq.cli.admin.registry import served, sub_commands
 
 README = (ROOT / "README.md").read_text()
 LARGEST_README = 10_000
@@ -24,6 +25,11 @@ def everywhere(pattern: str) -> list[str]:
 
 def test_readme_is_short() -> None:
     assert len(README.encode()) <= LARGEST_README
+
+
+def test_readme_counts_the_commands_of_mqadmin() -> None:
+    (counts,) = re.findall(r"runs (\d+) of its (\d+) commands", README)
+    assert tuple(map(int, counts)) == (len(served()), len(sub_commands()))
 
 
 @pytest.mark.parametrize("path", everywhere(rf"`((?:{'|'.join(SOURCES)})/[\w./-]*)`"))
