@@ -36,7 +36,10 @@ SECOND = {
 SOME_FAILED = 1
 """What pytest ends with then; an error of another kind is another number."""
 MAY_RUN_AGAIN: dict[str, str] = {}
-"""Tests by id without parameters, each with the deadline of Apache's that it depends on and that no setting moves."""
+"""Tests by id without parameters, each with the deadline of Apache's that it depends on and that no setting moves.
+
+Empty: all tests with Apache's programs passed on two cores under a load of 8 to 14.
+"""
 
 
 @attrs.frozen

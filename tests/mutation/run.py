@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -207,7 +207,9 @@ class Results:
             file.write(json.dumps([key, outcome]) + "\n")
 
 
-def try_all(chosen: list[Mutant], copy: Path, results: Results, options: argparse.Namespace) -> dict[Mutant, str]:
+def try_all(
+    chosen: list[Mutant], copy: Path, results: Results, options: argparse.Namespace, explained: Collection[str]
+) -> dict[Mutant, str]:
     """The outcome of each mutant, of those that are known from `results`."""
     digests = {path: digest((copy / path).read_bytes()) for path in {mutant.path for mutant in chosen}}
     outcomes: dict[Mutant, str] = {}
@@ -215,7 +217,7 @@ def try_all(chosen: list[Mutant], copy: Path, results: Results, options: argpars
         for number, mutant in enumerate(chosen, 1):
             key = f"{digests[mutant.path]} {mutant.name}"
             outcome = results.get(key)
-            if outcome is None or (options.again and outcome not in KILLED):
+            if outcome is None or (options.again and outcome not in KILLED and mutant.name not in explained):
                 outcome = trial.outcome(mutant)
                 results.put(key, outcome)
                 if outcome not in KILLED:
@@ -259,7 +261,7 @@ def main(arguments: list[str]) -> int:
     explained: dict[str, str] = json.loads(EQUIVALENT.read_text())
     with copy_of_tree() as copy:
         chosen = sample(mutants_below(copy, PACKAGES), options.count, options.seed)
-        outcomes = try_all(chosen, copy, Results.load(KEPT / "results.jsonl"), options)
+        outcomes = try_all(chosen, copy, Results.load(KEPT / "results.jsonl"), options, explained)
     print("\n".join(report(outcomes, explained)))
     return int(bool(unexplained(outcomes, explained)))
 

@@ -140,7 +140,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_mutants_that_a_test_notices_are_killed_and_others_told(tree: Path, tmp_path: Path) -> None:
     mutants = mutants_of(PATH, SOURCE.encode())
     results = Results.load(tmp_path / "results.jsonl")
-    outcomes = try_all(mutants, tree, results, argparse.Namespace(seconds=30, again=False))
+    outcomes = try_all(mutants, tree, results, argparse.Namespace(seconds=30, again=False), {})
     assert {one.replacement: outcome for one, outcome in outcomes.items() if one.scope == "fits"} == {
         "(size is not None)": "failed",
         "pass": "failed",
