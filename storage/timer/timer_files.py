@@ -39,6 +39,10 @@ class TimerProgress:
     metrics: TimerMetricsSerializeWrapper
 
 
+FAR_AHEAD_MS = 1 << 62
+"""Behind every time."""
+
+
 class TimerFiles:
     """Used by one thread; `write` may run in another. Nothing is made on disk before a message waits.
 
@@ -66,12 +70,21 @@ class TimerFiles:
 
     # at start
 
-    def open(self, *, clean: bool, end_of_commit_log: int, end_of_queue: int) -> None:
+    def open(
+        self, *, clean: bool, end_of_commit_log: int, end_of_queue: int, latest_read_ms: int = FAR_AHEAD_MS
+    ) -> None:
         """Read everything, cut the log where its messages are lost, fill the wheel if need be. Raises OSError.
 
-        `end_of_queue` is the offset behind the last message of the timer's topic.
+        `end_of_queue` is the offset behind the last message of the timer's topic. A checkpoint that says that ticks behind
+        `latest_read_ms` were delivered is not believed.
         """
         self.checkpoint = TimerCheckpoint.load(self._checkpoint_path)
+        if self.checkpoint.last_read_time_ms > latest_read_ms:
+            logger.error(
+                "timer's checkpoint not believed, its time is too far ahead: readMs=%d",
+                self.checkpoint.last_read_time_ms,
+            )
+            self.checkpoint = attrs.evolve(self.checkpoint, last_read_time_ms=0)
         self._bound(end_of_queue)
         self.metrics.load()
         odd = self.log.load()

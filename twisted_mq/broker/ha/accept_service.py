@@ -97,7 +97,8 @@ class AcceptSocketService(protocol.ServerFactory):
         """A slave is gone."""
         self.connections.remove(connection)
         self._shares.discard(address_of(connection.host), None, connection)
-        self._sent_end = max(self._sent_end, connection.writer.sent_end)
+        if connection.counts is not False:
+            self._sent_end = max(self._sent_end, connection.writer.sent_end)
         self.log.info("slave disconnected: slave={s} {r}", s=connection.client_address, r=reason.getErrorMessage())
         self._changed()
 
@@ -109,11 +110,12 @@ class AcceptSocketService(protocol.ServerFactory):
         """Up to where a slave's log may be a copy of this one.
 
         A master that lost the end of its log and wrote on has other bytes at the offsets where its slave's log ends.
-        Then only what was there after its recovery, or was sent since, is common.
+        Then only what was there after its recovery, or was sent since to others than known strangers, is common.
         """
         if self._recovered_end is None or self.options.is_slave:
             return self.store.max_physical_offset()
-        return max(self._recovered_end, self._sent_end, *(one.writer.sent_end for one in self.connections))
+        sent = (one.writer.sent_end for one in self.connections if one.counts is not False)
+        return max(self._recovered_end, self._sent_end, *sent)
 
     def acknowledged(self) -> None:
         """A slave holds more than before."""

@@ -149,7 +149,7 @@ class HAConnection(protocol.Protocol):
     def _requested(self, offset: int) -> None:
         start = self._store.newest_file_offset() if offset == 0 else offset
         first, last = self._store.min_physical_offset(), self._owner.last_common_offset()
-        if offset > last:
+        if offset > last and self.counts is not False:
             self._owner.ahead = f"its slave's log ends at {offset} and has more than its own, which ended at {last}"
         if offset and not first <= offset <= last:
             self._refuse(offset, first if 0 <= offset < first else last)

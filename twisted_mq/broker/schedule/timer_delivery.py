@@ -20,6 +20,7 @@ from twisted_mq.protocol.text.properties import (
     PROPERTY_TIMER_DEL_UNIQKEY,
     PROPERTY_TIMER_DEQUEUE_MS,
     PROPERTY_TIMER_ENQUEUE_MS,
+    PROPERTY_TIMER_OUT_MS,
     PROPERTY_TIMER_ROLL_TIMES,
     PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
 )
@@ -72,10 +73,15 @@ class TimerDelivery:
         return Tick(positions, self._recalled(recalls)) if positions else None
 
     def _recalled(self, recalls: list[int]) -> set[str]:
-        """The keys, topic+uniqueKey, that the recalls of a tick name."""
+        """The keys, topic+uniqueKey, that the recalls of a tick name: each of its own topic, clients can write any."""
         units = (self._files.log.unit(position) for position in recalls)
         messages = (self._message(unit) for unit in units if unit is not None)
-        return {one.properties.get(PROPERTY_TIMER_DEL_UNIQKEY, "") for one in messages if one is not None}
+        named = (
+            (one.properties[PROPERTY_REAL_TOPIC], one.properties.get(PROPERTY_TIMER_DEL_UNIQKEY, ""))
+            for one in messages
+            if one is not None
+        )
+        return {key for topic, key in named if key.startswith(f"{topic}+")}
 
     def deliver_some(self, tick: Tick, count: int) -> bool:
         """Deliver at most `count` messages of a tick; False where the store does not take the next one now."""
@@ -95,11 +101,21 @@ class TimerDelivery:
         key = message.properties.get(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX)
         if f"{topic}+{key}" in tick.recalled and not is_roll(unit.magic):
             return True
-        deliver = self._roll if is_roll(unit.magic) else self.deliver
+        deliver = self._roll if is_roll(unit.magic) or self._is_early(message) else self.deliver
         if not deliver(message, str(unit.write_time), unit.slot_ms):
             return False
         self._files.metrics.add(topic, -1, self._now_ms())
         return True
+
+    def _is_early(self, message: StoredMessage) -> bool:
+        """Whether the message's own time is still ahead, whatever the timer's files say."""
+        due_ms = message.number(PROPERTY_TIMER_OUT_MS)
+        early = due_ms is not None and due_ms > self._now_ms()
+        if early:
+            self.log.error(
+                "timer's files name a message too early, it waits anew: at={at}", at=message.head.physical_offset
+            )
+        return early
 
     def _message(self, unit: LogUnit) -> StoredMessage | None:
         record = self._store.look_message(unit.physical_offset)

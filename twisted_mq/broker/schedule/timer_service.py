@@ -36,6 +36,10 @@ _READ_BYTES = 1 << 20
 _topic_hash = functools.lru_cache(maxsize=4096)(java_hash)
 
 
+MOST_AHEAD_MS = 86_400_000
+"""How far behind the checkpoint a clock may be that was set back; a checkpoint further ahead is damaged, or its master's is."""
+
+
 class TimerService:
     """`files` are open from `start` to `close`; `turn` is called again and again.
 
@@ -80,7 +84,12 @@ class TimerService:
         store, files = self._store, self.files
         self._delivery = TimerDelivery(store, files, self._now_ms, self._delivered, self.counts.take)
         low, high = store.min_offset_in_queue(TIMER_TOPIC, 0), store.max_offset_in_queue(TIMER_TOPIC, 0)
-        files.open(clean=clean, end_of_commit_log=store.max_physical_offset(), end_of_queue=high)
+        files.open(
+            clean=clean,
+            end_of_commit_log=store.max_physical_offset(),
+            end_of_queue=high,
+            latest_read_ms=self._now_ms() + MOST_AHEAD_MS,
+        )
         checkpoint = files.checkpoint
         self._known_offset = checkpoint.last_timer_queue_offset
         self._known_read_ms = checkpoint.last_read_time_ms

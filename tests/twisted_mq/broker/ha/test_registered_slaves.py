@@ -91,6 +91,23 @@ class CountingTests(RegisteredSlavesCase):
         run(self.network, 0.1)
         self.assertTrue(self.successResultOf(waiting))
 
+    def test_what_a_stranger_was_sent_makes_no_slaves_log_a_part_of_this_one(self) -> None:
+        """The master lost its log's end and wrote on: the slave has other bytes where the stranger was sent these."""
+        self.registered({0: f"{MASTER}:10911", 1: f"{SLAVE}:10911"})
+        self.master.ha.accept.recovered()
+        stranger = self.join(STRANGER)
+        self.look()
+        stranger.report(self.master.put(5))
+        run(self.network, 0.1)
+        for leaves in (False, True):
+            if leaves:
+                stranger.transport.abortConnection()
+                run(self.network, 0.1)
+            slave = join_by_hand(self.network, SLAVE, MASTER)
+            slave.report(12 * RECORD_BYTES)
+            run(self.network, 0.1)
+            self.assertTrue(slave.lost)
+
     def test_name_servers_are_asked_for_the_brokers_own_group(self) -> None:
         self.registered({0: f"{MASTER}:10911"})
         self.look()

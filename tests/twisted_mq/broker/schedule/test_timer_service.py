@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from tests.twisted_mq.broker.schedule.test_schedule_service import SettableClock, takes
@@ -14,12 +15,14 @@ from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.schedule.postpone import Postponement, set_properties
 from twisted_mq.broker.schedule.timer_service import MESSAGES_A_TURN, TimerService
 from twisted_mq.protocol.layouts.record_codec import decode_message
+from twisted_mq.protocol.layouts.timer import MAGIC_DEFAULT
 from twisted_mq.protocol.messages.message import MessageExt
 from twisted_mq.protocol.names.system_topics import TIMER_TOPIC
 from twisted_mq.storage.config import StoreConfig
 from twisted_mq.storage.errors import StoreFull
 from twisted_mq.storage.interfaces import InnerMessage, PutResult, PutStatus
 from twisted_mq.storage.memory.memory_store import MemoryMessageStore
+from twisted_mq.storage.timer.timer_checkpoint import TimerCheckpoint
 from twisted_mq.storage.timer.timer_files import TimerFiles
 
 SLOTS = 1000
@@ -394,3 +397,40 @@ def test_what_comes_leaves_and_how_far_ahead_it_is_asked_for_is_counted_by_topic
         "T": ([1, 0, 0], 4.0),
         "Other": ([0, 1, 0], 89.0),
     }
+
+
+def test_a_recall_names_messages_of_its_own_topic_alone(waiting: Waiting) -> None:
+    """Any client can send one, with the right to publish to some topic."""
+    sent = waiting.send(b"a", 5000)
+    delay_ms = int(sent.property_map["TIMER_OUT_MS"]) + 1 - waiting.clock.now
+    waiting.send(b"0", delay_ms, topic="Mine", TIMER_DEL_UNIQKEY="T+Ka", UNIQ_KEY="Ka")
+    waiting.run(10)
+    assert [one.body for one in waiting.delivered()] == [b"a"]
+
+
+def test_a_message_that_the_timers_files_name_too_early_waits_for_its_own_time(waiting: Waiting) -> None:
+    waiting.send(b"a", 60_000)
+    waiting.run(1)
+    ((at, size, _),) = waiting.store.queue_entries(TIMER_TOPIC, 0, 0, 1)
+    soon = waiting.clock.now // 1000 * 1000 + 2000
+    waiting.files.add(soon, waiting.clock.now, MAGIC_DEFAULT, at, size, 0)
+    waiting.run(30)
+    assert waiting.delivered() == []
+    waiting.run(40)
+    assert {one.body for one in waiting.delivered()} == {b"a"}
+
+
+def test_a_checkpoint_of_a_time_far_ahead_delivers_nothing_early(waiting: Waiting) -> None:
+    waiting.send(b"a", 60_000)
+    waiting.run(1)
+    waiting.save()
+    path = waiting.root / "config" / "timercheck"
+    known = TimerCheckpoint.load(str(path))
+    attrs.evolve(known, last_read_time_ms=1 << 60).save(str(path), sync=lambda descriptor: None)
+    waiting.restart()
+    waiting.run(1)
+    waiting.send(b"b", 30_000)
+    waiting.run(10)
+    assert waiting.delivered() == []
+    waiting.run(60)
+    assert sorted(one.body for one in waiting.delivered()) == [b"a", b"b"]
