@@ -20,6 +20,7 @@ from twisted_mq.storage.appending.dispatch import Dispatcher
 from twisted_mq.storage.appending.gate import Gate, refused
 from twisted_mq.storage.config import StoreConfig
 from twisted_mq.storage.errors import PoolExhausted, StoreFull
+from twisted_mq.storage.files.descriptors import is_shortage
 from twisted_mq.storage.interfaces import InnerBatch, InnerMessage, PutResult, PutStatus, Shut
 from twisted_mq.storage.log.commit_log import CommitLog
 from twisted_mq.storage.queues.batch_consume_queue import BatchConsumeQueue
@@ -53,7 +54,7 @@ class Appender:
         self._admission = Admission(config)
         self._max_body = config.max_message_size
         self._store_host = config.store_host
-        self._full = False
+        self._full = self._short = False
 
     def configure(self, config: StoreConfig) -> None:
         """Take over the limits of messages."""
@@ -180,7 +181,14 @@ class Appender:
             return refused(Shut.DISK_FULL)
         except PoolExhausted:
             return refused(Shut.PAGE_CACHE_BUSY)
-        self._full = False
+        except OSError as error:
+            if not is_shortage(error):
+                raise
+            if not self._short:
+                logger.error("store takes no messages for now: %s", error)
+            self._short = True
+            return refused(Shut.PAGE_CACHE_BUSY)
+        self._full = self._short = False
         return None
 
     def put_batch(self, batch: InnerBatch) -> PutResult:

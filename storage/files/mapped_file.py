@@ -114,12 +114,18 @@ class MappedFile:
 
     @property
     def view(self) -> memoryview:
-        """The whole file, writable; only bytes before `allocated` may be written."""
+        """The whole file, writable; only bytes before `allocated` may be written. Raises OSError with the file's name."""
         if self.open_view is None:
             with self._open() as descriptor:
-                self.open_view = memoryview(mmap.mmap(descriptor, self.size))
+                self.open_view = self._mapped(descriptor)
             self._is_mapped()
         return self.open_view
+
+    def _mapped(self, descriptor: int) -> memoryview:
+        try:
+            return memoryview(mmap.mmap(descriptor, self.size))
+        except OSError as error:  # it names no file, and without one it would count as the disk's
+            raise OSError(error.errno, error.strerror, self.path) from error
 
     def _is_mapped(self) -> None:
         if self.at_random:

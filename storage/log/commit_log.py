@@ -103,8 +103,9 @@ class CommitLog:
 
     def _activate(self, file: MappedFile) -> None:
         file.read_at_random(self._at_random)
+        view = file.view  # nothing has changed where it cannot be mapped
         self.base = file.first_offset
-        self.view = file.view
+        self.view = view
         self._readable = file.readable
         self.limit = self.base + max(0, file.allocated - BLANK_BYTES)
 

@@ -12,7 +12,7 @@ from tests.storage.conftest import OpenFileStore, message, put
 from twisted_mq.storage.errors import StoreFull
 from twisted_mq.storage.files.descriptors import FEWEST_MAPPED, Mappings, is_shortage, most_mapped
 from twisted_mq.storage.files.mapped_file import MappedFile
-from twisted_mq.storage.interfaces import GetStatus
+from twisted_mq.storage.interfaces import GetStatus, PutStatus
 
 
 def test_the_file_that_was_mapped_first_is_released_and_mapped_again_when_it_is_read(tmp_path: Path) -> None:
@@ -70,6 +70,35 @@ def test_a_third_of_the_descriptors_is_for_mapped_files(monkeypatch: pytest.Monk
     assert most_mapped() == 100
     monkeypatch.setattr("twisted_mq.storage.files.descriptors.descriptor_limit", lambda: 10)
     assert most_mapped() == FEWEST_MAPPED
+
+
+def test_a_process_without_memory_for_a_mapping_refuses_and_goes_on_later(
+    open_store: OpenFileStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As under RLIMIT_AS: mmap fails, and its error names no file."""
+    store = open_store()
+    put(store, message())
+
+    def no_memory(*_: object, **__: object) -> object:
+        raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+
+    monkeypatch.setattr("twisted_mq.storage.files.mapped_file.mmap.mmap", no_memory)
+    size = store.config.mapped_file_size_commit_log
+    stored, refused = 1, 0
+    for _ in range(size // 1000 + 3):
+        result = store.put_message(message(body=b"x" * 1000))
+        stored += result.status is PutStatus.PUT_OK
+        refused += result.status is PutStatus.OS_PAGE_CACHE_BUSY
+    assert refused > 1
+    (line,) = [one.getMessage() for one in caplog.records if "no messages for now" in one.getMessage()]
+    assert "Cannot allocate memory" in line
+    assert "/commitlog/" in line
+    monkeypatch.undo()
+    put(store, message(body=b"x" * 1000))
+    store.dispatch()
+    assert store.max_offset_in_queue("TopicA", 0) == stored + 1
+    store.close()
+    assert open_store().max_offset_in_queue("TopicA", 0) == stored + 1
 
 
 @pytest.mark.parametrize(
