@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 
-from interop.peers import toolchain
+from interop.peers import grpc_clients, toolchain
 from interop.peers.requirements import BROWSER, in_ci, missing_browser
 
 JDK_PACKAGES = ("openjdk-17-jdk-headless", "default-jdk-headless")
@@ -72,15 +72,26 @@ def prepare() -> str | None:
     return None
 
 
+def prepare_grpc() -> str | None:
+    """Install the gRPC clients. Returns what is wrong, None when they can run."""
+    try:
+        grpc_clients.install_python_client()
+    except (subprocess.CalledProcessError, OSError) as failure:
+        return f"{grpc_clients.PACKAGE}: {getattr(failure, 'stderr', None) or failure}".strip()
+    return None
+
+
 def main() -> int:
-    problem, browser = prepare(), missing_browser()
+    problem, browser, grpc = prepare(), missing_browser(), prepare_grpc()
+    if grpc is not None:
+        print(f"Apache's gRPC client is not available, tests with it cannot run: {grpc}", file=sys.stderr)
     if browser:
         print(f"no {', '.join(browser)}, tests of the console's pages cannot run", file=sys.stderr)
     if problem is not None:
         print(f"Apache's Java peers are not available, tests against them cannot run: {problem}", file=sys.stderr)
     else:
         print(f"peers ready: {toolchain.cache_directory()}")
-    return int(in_ci() and (problem is not None or bool(browser)))
+    return int(in_ci() and (problem is not None or grpc is not None or bool(browser)))
 
 
 if __name__ == "__main__":

@@ -46,6 +46,10 @@ def check_message(message: Any, options: ProxyOptions, max_body_bytes: int, now_
         _check_text("ILLEGAL_MESSAGE_KEY", "key", key)
     if not system.message_id.strip():
         raise ProxyError("ILLEGAL_MESSAGE_ID", "message_id is blank")
+    # what separates properties in a record are control characters
+    _check_text("ILLEGAL_MESSAGE_ID", "message_id", system.message_id)
+    _check_text("BAD_REQUEST", "trace_context", system.trace_context)
+    _check_text("BAD_REQUEST", "born_host", system.born_host)
     _check_group(system, options)
     _check_properties(message, options)
     _check_times(system, options, now_ms)

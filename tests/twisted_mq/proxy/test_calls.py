@@ -12,34 +12,11 @@ import grpc
 import pytest
 
 from tests.support.grpc_client import ENDPOINTS, GrpcClient, code, message
+from tests.support.proxied_server import MODES, ProxiedServer
 from twisted_mq.blocking import ConsumeFromWhere, ConsumerOptions, Message, Producer, PushConsumer
 from twisted_mq.protocol.bodies import SubscriptionGroupConfig, TopicConfig
 from twisted_mq.proxy import messages as v2
-from twisted_mq.proxy.cluster_service import ProxyService
-from twisted_mq.proxy.options import ProxyServiceOptions
 from twisted_mq.testing import EmbeddedServer
-
-
-class ProxiedServer(EmbeddedServer):
-    """The same behind a proxy in cluster mode."""
-
-    _proxy: ProxyService | None = None
-
-    @property
-    def grpc(self) -> str:
-        if self._proxy is None:
-            options = ProxyServiceOptions(bind_address="127.0.0.1", grpc_server_port=0, namesrv_addr=self.namesrv)
-            self._proxy = ProxyService(options, self._thread.reactor)
-            self._thread.call(self._proxy.startService)
-        return f"127.0.0.1:{self._proxy.port}"
-
-    def stop(self) -> None:
-        if self._proxy is not None:
-            self._thread.wait_for(self._proxy.stopService)
-        super().stop()
-
-
-MODES = {"local": EmbeddedServer, "cluster": ProxiedServer}
 
 
 @pytest.fixture(scope="module", params=list(MODES))
@@ -207,6 +184,9 @@ def test_type_that_is_not_the_topics_is_refused(client, server, topic):
         ({"message_group": ""}, b"x", "ILLEGAL_MESSAGE_GROUP"),
         ({"message_group": "g" * 64}, b"x", "ILLEGAL_MESSAGE_GROUP"),
         ({"message_id": " "}, b"x", "ILLEGAL_MESSAGE_ID"),
+        ({"message_id": "a\x02TAGS\x01forged"}, b"x", "ILLEGAL_MESSAGE_ID"),
+        ({"trace_context": "a\x02TAGS\x01forged"}, b"x", "BAD_REQUEST"),
+        ({"born_host": "a\x02TAGS\x01forged"}, b"x", "BAD_REQUEST"),
         ({"user_properties": {"KEYS": "x"}}, b"x", "ILLEGAL_MESSAGE_PROPERTY_KEY"),
         ({"user_properties": {"a": "\x01"}}, b"x", "ILLEGAL_MESSAGE_PROPERTY_KEY"),
         ({"user_properties": {f"n{number}": "" for number in range(129)}}, b"x", "MESSAGE_PROPERTIES_TOO_LARGE"),

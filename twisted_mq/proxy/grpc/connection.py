@@ -28,7 +28,7 @@ from h2.events import (
     UnknownFrameReceived,
     WindowUpdated,
 )
-from h2.exceptions import H2Error, StreamClosedError
+from h2.exceptions import H2Error, ProtocolError
 from h2.settings import SettingCodes, Settings
 from hyperframe.frame import GoAwayFrame
 from twisted.internet import defer, interfaces, protocol
@@ -244,13 +244,13 @@ class GrpcConnection(protocol.Protocol):
 
     def _refuse(self, stream_id: int, headers: Headers) -> None:
         """Answer with headers alone."""
-        with contextlib.suppress(StreamClosedError):  # reset by a frame of the same read
+        with contextlib.suppress(ProtocolError):  # reset by a frame of the same read
             self._h2.send_headers(stream_id, headers, end_stream=True)
             self._reset(stream_id, ErrorCodes.NO_ERROR)
 
     def _reset(self, stream_id: int, error: ErrorCodes) -> None:
         """Harmless for a stream that a frame of the same read has closed."""
-        with contextlib.suppress(StreamClosedError):
+        with contextlib.suppress(ProtocolError):
             self._h2.reset_stream(stream_id, error)
 
     def _data(self, event: DataReceived) -> None:
@@ -425,7 +425,7 @@ class GrpcConnection(protocol.Protocol):
             return
         try:
             self._pump_now(stream)
-        except StreamClosedError:
+        except ProtocolError:  # closed by a frame of the same read
             self._forget(stream)
 
     def _pump_now(self, stream: Stream) -> None:

@@ -1,0 +1,29 @@
+"""Embedded servers whose gRPC clients are served in the two modes."""
+
+from __future__ import annotations
+
+from twisted_mq.proxy.cluster_service import ProxyService
+from twisted_mq.proxy.options import ProxyServiceOptions
+from twisted_mq.testing import EmbeddedServer
+
+
+class ProxiedServer(EmbeddedServer):
+    """The same behind a proxy in cluster mode."""
+
+    _proxy: ProxyService | None = None
+
+    @property
+    def grpc(self) -> str:
+        if self._proxy is None:
+            options = ProxyServiceOptions(bind_address="127.0.0.1", grpc_server_port=0, namesrv_addr=self.namesrv)
+            self._proxy = ProxyService(options, self._thread.reactor)
+            self._thread.call(self._proxy.startService)
+        return f"127.0.0.1:{self._proxy.port}"
+
+    def stop(self) -> None:
+        if self._proxy is not None:
+            self._thread.wait_for(self._proxy.stopService)
+        super().stop()
+
+
+MODES = {"local": EmbeddedServer, "cluster": ProxiedServer}
