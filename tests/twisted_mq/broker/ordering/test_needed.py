@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from tests.twisted_mq.broker.ordering.test_groups import OrderedCase
+from twisted_mq.coordination.interfaces import Put
+from twisted_mq.ordering.lists import Lists
+from twisted_mq.ordering.paths import unit_path
 from twisted_mq.storage.retention import Needed
 
 
@@ -57,3 +60,19 @@ class NeededTests(OrderedCase):
         self.cluster.run(3)
         self.assertEqual(self.needed(f"{self.first}-1"), [0])
         self.assertEqual(self.needed(f"{self.first}-0"), [1], "the coordinator is away")
+
+    def test_broker_that_has_not_read_the_lists_yet_keeps_what_no_group_committed(self) -> None:
+        self.send(self.first, 1, 2, 3)
+        self.master(self.first).commit(1)
+        unit = self.cluster.brokers[f"{self.first}-0"].agent.units.get(("T", "0"))
+        assert unit is not None
+        unit.lists, unit.learned = Lists(), False
+        self.cluster.run(0.5)
+        self.assertEqual(self.needed(f"{self.first}-0"), [1])
+
+    def test_blocked_queue_keeps_what_no_group_committed(self) -> None:
+        self.send(self.first, 1, 2, 3)
+        self.master(self.first).commit(1)
+        self.cluster.await_(self.cluster.operator.commit([Put(unit_path("T", "0"), b"{}", None)]))
+        self.cluster.run(0.5)
+        self.assertEqual(self.needed(f"{self.first}-0"), [1])
