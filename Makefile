@@ -130,7 +130,7 @@ spark-proof: setup
 
 simulate-rules: export MQ_HISTORIES ?= 100000
 simulate-rules: setup
-	$(PYTHON) -m pytest tests/twisted_mq/ordering/test_rules_histories.py
+	$(PYTHON) -m pytest tests/twisted_mq/ordering/test_rules_histories.py tests/twisted_mq/ordering/test_terms_exhaustively.py
 
 N ?= 1000
 FIRST ?= 1

@@ -8,6 +8,13 @@ The plain service: the slave reports, the master sends a header and that many by
 
 The first report says where the slave's log ends. 0 asks for the master's newest log file from its start.
 
+A slave of an ordered group says in between for which session of its master's its reports count as acknowledgements of
+ordered messages; 0 is for none. Apache has no such thing, and it is sent to a master alone that asks for it at the coordinator.
+
+    slave to master, 16 bytes
+    0   8  CONFIRMS_OFFSET
+    8   8  session
+
 The service that switches masters has a state (HAConnectionState) in front and sends the epochs of the log first:
 
     slave handshake, 16 bytes                master handshake, 20 bytes and epoch entries
@@ -72,6 +79,9 @@ SWITCH_TRANSFER_HEADER = construct.Struct(
 CHALLENGE_OFFSET = -0x4841_5345_4352_4554
 """In the place of physical_offset: the head of what ha_handshake sends."""
 
+CONFIRMS_OFFSET = -0x4841_5345_5353_494F
+"""In the place of a slave's max_offset: the session of the master's follows, in which its reports count."""
+
 _REPORT = derive_struct(SLAVE_REPORT)
 _HEADER = derive_struct(TRANSFER_HEADER)
 REPORT_BYTES = _REPORT.size
@@ -100,26 +110,41 @@ def encode_report(max_offset: int) -> bytes:
     return _REPORT.pack(max_offset)
 
 
+def encode_confirms(session: int) -> bytes:
+    """A slave's word that its reports count in this session of its master's; in none where it is 0."""
+    return _REPORT.pack(CONFIRMS_OFFSET) + _REPORT.pack(session)
+
+
 def encode_transfer_header(physical_offset: int, size: int) -> bytes:
     """What a master sends before `size` bytes of its log."""
     return _HEADER.pack(physical_offset, size)
 
 
 class ReportDecoder:
-    """The master's side: takes any split of a slave's stream. `receive_data` returns the newest report, or None."""
+    """The master's side: takes any split of a slave's stream. `receive_data` returns the newest report, or None.
+
+    `session` is that of the master's in which the slave's reports count, 0 for none.
+    """
 
     def __init__(self) -> None:
+        self.session = 0
         self._rest = b""
+        self._session_follows = False
 
     def receive_data(self, data: bytes) -> int | None:
         """The last complete report in all data so far; earlier ones are outdated by it, as in Apache."""
         data = self._rest + data
         whole = len(data) - len(data) % REPORT_BYTES
         self._rest = data[whole:]
-        if not whole:
-            return None
-        report: int = _REPORT.unpack_from(data, whole - REPORT_BYTES)[0]
-        return report
+        newest: int | None = None
+        for (number,) in _REPORT.iter_unpack(data[:whole]):
+            if self._session_follows:
+                self.session, self._session_follows = number, False
+            elif number == CONFIRMS_OFFSET:
+                self._session_follows = True
+            else:
+                newest = number
+        return newest
 
 
 class TransferDecoder:

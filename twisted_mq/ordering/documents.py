@@ -51,12 +51,14 @@ class Overtaken(DocumentFault):
 class Member:
     """A living broker of a group. `fault` says why the group must not take sends, None where it may for this broker.
 
-    `complete` is False for one that (re)started and may miss what its partner has.
+    `complete` is False for one that (re)started and may miss what its partner has. `asks_session` is True for one that, as a
+    master, acknowledges ordered messages only while its slave confirms its session; older brokers know of no such thing.
     """
 
     address: str
     fault: str | None = None
     complete: bool = True
+    asks_session: bool = True
 
 
 @attrs.frozen
@@ -101,7 +103,14 @@ def encode_group(wish: GroupWish) -> bytes:
 
 def encode_member(member: Member) -> bytes:
     """The broker at `member_path`."""
-    return _encode({"address": member.address, "fault": member.fault, "complete": member.complete})
+    return _encode(
+        {
+            "address": member.address,
+            "fault": member.fault,
+            "complete": member.complete,
+            "asks_session": member.asks_session,
+        }
+    )
 
 
 def encode_unreached(report: UnreachedHead) -> bytes:
@@ -161,7 +170,8 @@ def decode_member(path: str, data: bytes) -> Member:
     document = _Document(path, data)
     address = document.take("address", _is_text, "host:port")
     fault = document.take("fault", lambda value: value is None or _is_text(value), "a text or null")
-    return Member(address, fault, document.take("complete", _is_bool, "true or false"))
+    complete = document.take("complete", _is_bool, "true or false")
+    return Member(address, fault, complete, document.take("asks_session", _is_bool, "true or false", default=False))
 
 
 def decode_unreached(path: str, data: bytes) -> UnreachedHead:

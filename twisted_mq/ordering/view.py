@@ -106,6 +106,8 @@ class OrderView:
         self.topics: dict[str, OrderedTopic] = {}
         self.units: dict[UnitKey, Lists] = {}
         self.members: dict[str, dict[int, Member]] = {}
+        self.sessions: dict[tuple[str, int], int] = {}
+        """Group and broker id -> the session whose node the member is."""
         self.wishes: dict[str, GroupWish] = {}
         self.overtaken: dict[UnitKey, Lists] = {}
         """Lists that do not count, because a store holds something newer."""
@@ -119,8 +121,9 @@ class OrderView:
         self._followed: dict[str, _Followed] = {}
         self._unread = 0
 
-    def start(self) -> None:
-        """Follow everything from now on; the coordinator need not be connected yet."""
+    def start(self, *groups: str) -> None:
+        """Follow everything from now on, and these groups whatever is declared; the coordinator need not be connected yet."""
+        self._follow_groups(groups)
         self._follow(TOPICS, self._coordinator.children, self._topics_told)
 
     def stop(self) -> None:
@@ -286,6 +289,7 @@ class OrderView:
         members = self.members.setdefault(group, {})
         for broker_id in [one for one in members if one not in ids]:
             del members[broker_id]
+            self.sessions.pop((group, broker_id), None)
             self._leave(member_path(group, broker_id))
         for broker_id in ids:
             self._follow(
@@ -299,10 +303,12 @@ class OrderView:
         path = member_path(group, broker_id)
         member = self._decoded(path, node, decode_member) if node is not None else None
         members = self.members[group]
-        if member is None:
+        if node is None or member is None:
             members.pop(broker_id, None)
+            self.sessions.pop((group, broker_id), None)
         else:
             members[broker_id] = member
+            self.sessions[group, broker_id] = node.session
         self._others_changed()
 
     def _wish_told(self, group: str, node: Node | None) -> None:

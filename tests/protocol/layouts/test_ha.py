@@ -17,6 +17,7 @@ from twisted_mq.protocol.layouts.ha import (
     ReportDecoder,
     Transfer,
     TransferDecoder,
+    encode_confirms,
     encode_report,
     encode_transfer_header,
 )
@@ -124,3 +125,19 @@ def test_the_switching_service_s_frames_have_their_fields_in_apache_s_order() ->
     assert SWITCH_TRANSFER_HEADER.build(header).hex() == (
         "00000002" "00000005" "0000000000000001" "00000002" "0000000000000003" "0000000000000004"
     )  # fmt: skip
+
+
+@given(st.lists(st.integers(1, 7)))
+def test_session_in_which_reports_count_is_read_from_any_split_of_the_stream(cuts: list[int]) -> None:
+    stream = encode_report(5) + encode_confirms(-77) + encode_report(9) + encode_confirms(0) + encode_confirms(2**62)
+    decoder, reports, sessions, place = ReportDecoder(), [], [0], 0
+    for size in [*cuts, len(stream)]:
+        report = decoder.receive_data(stream[place : place + size])
+        place += size
+        if report is not None:
+            reports.append(report)
+        if decoder.session != sessions[-1]:
+            sessions.append(decoder.session)
+    assert reports in ([5, 9], [9])
+    assert set(sessions) <= {0, -77, 2**62}
+    assert sessions[-1] == 2**62

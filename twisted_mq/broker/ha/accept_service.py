@@ -125,6 +125,11 @@ class AcceptSocketService(protocol.ServerFactory):
         """What each slave holds whose copy counts."""
         return [connection.slave_ack_offset for connection in self.connections if connection.counts]
 
+    def confirmed_offsets(self, session: int) -> Sequence[int]:
+        """What each slave holds whose copy counts, and who confirms this session of the master's."""
+        counted = (connection for connection in self.connections if connection.counts)
+        return [one.slave_ack_offset for one in counted if one.reader.session == session] if session else []
+
     def count(self, is_slave: Callable[[str], bool]) -> None:
         """Slaves of such hosts are registered. Where only those count, their copies do from now on; a link that was served and
         does not is told of once.

@@ -23,7 +23,13 @@ from twisted_mq.broker.ha.idle_timer import IdleTimer
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.errors import FrameError
-from twisted_mq.protocol.layouts.ha import ConnectionState, Transfer, TransferDecoder, encode_report
+from twisted_mq.protocol.layouts.ha import (
+    ConnectionState,
+    Transfer,
+    TransferDecoder,
+    encode_confirms,
+    encode_report,
+)
 from twisted_mq.protocol.layouts.ha_handshake import NONCE_BYTES, SlaveHandshake
 from twisted_mq.reactor_threads import CallFromThread
 from twisted_mq.remoting.client import Connect, split_address
@@ -79,6 +85,7 @@ class HAClient:
         self._failures = 0
         self._mismatches: tuple[int, int] = (-1, 0)
         self._link: HALink | None = None
+        self._confirms = 0
         self._attempt: defer.Deferred[interfaces.IProtocol] | None = None
         self._retry: interfaces.IDelayedCall | None = None
 
@@ -161,6 +168,17 @@ class HAClient:
         self.state = ConnectionState.TRANSFER
         self.log.info("connected to master: {a} end={o}", a=self.master_ha_address, o=self.store.max_physical_offset())
         self.report()
+        if self._link is not None:
+            self._link.send_confirms(self._confirms)
+
+    def confirm(self, session: int) -> None:
+        """From now on what this slave reports counts in this session of its master's, and in no other; in none where it is 0.
+
+        Reports that were made before and are still on their way keep what they were.
+        """
+        self._confirms = session
+        if self._link is not None and self.state is ConnectionState.TRANSFER:
+            self._link.send_confirms(session)
 
     def unlinked(self, link: HALink, reason: failure.Failure) -> None:
         """The connection is gone."""
@@ -235,6 +253,7 @@ class HALink(protocol.Protocol):
         self._client = client
         self._decoder = TransferDecoder()
         self._reported = -1
+        self._confirms = 0
         self._open = False
         self.taken = 0
         secret = options.ha_shared_secret
@@ -288,6 +307,12 @@ class HALink(protocol.Protocol):
         if offset > self._reported and self._open:
             self._reported = offset
             self._repeat_report()
+
+    def send_confirms(self, session: int) -> None:
+        """Say in which session of the master's reports count, if that is news."""
+        if session != self._confirms and self._open:
+            self._confirms = session
+            self.transport.write(encode_confirms(session))
 
     def _still_here(self) -> None:
         """What nobody waited for to be on disk any longer may be there now."""

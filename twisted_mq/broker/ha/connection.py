@@ -69,7 +69,9 @@ class HAConnection(protocol.Protocol):
         self._store = owner.store
         secret = options.ha_shared_secret
         self._handshake = MasterHandshake(secret, os.urandom(NONCE_BYTES)) if secret else None
-        self.reader = ReadSocketService(clock, options.ha_housekeeping_interval / 1000, self._reported, self._silent)
+        self.reader = ReadSocketService(
+            clock, options.ha_housekeeping_interval / 1000, self._reported, owner.acknowledged, self._silent
+        )
         self.writer = WriteSocketService(
             owner.store,
             clock,

@@ -43,8 +43,8 @@ class Durability:
         return self._both(offset, broker.ha.replicated(offset))
 
     def reached_on_both(self, offset: int) -> defer.Deferred[int]:
-        """As `reached`, for what counts only once a slave holds it too, whatever inSyncReplicas says."""
-        return self._both(offset, self._broker.ha.replicated_to_slave(offset))
+        """As `reached`, for what counts only once a slave that confirms this master's session holds it too."""
+        return self._both(offset, self._broker.ha.replicated_in_session(offset))
 
     def _both(self, offset: int, replicated: defer.Deferred[bool]) -> defer.Deferred[int]:
         if not self._flushes:

@@ -11,16 +11,21 @@ from twisted_mq.protocol.layouts.ha import ReportDecoder
 
 
 class ReadSocketService:
-    """Hands on the newest report of each read; calls `silent` where a slave says nothing for the housekeeping interval."""
+    """Hands on the newest report of each read; calls `silent` where a slave says nothing for the housekeeping interval.
+
+    `confirms` is called when the slave's reports count in another session than before, which is `session`.
+    """
 
     def __init__(
         self,
         clock: interfaces.IReactorTime,
         housekeeping_seconds: float,
         reported: Callable[[int], None],
+        confirms: Callable[[], None],
         silent: Callable[[], None],
     ) -> None:
         self._decoder = ReportDecoder()
+        self._confirms = confirms
         self._reported = reported
         self._silence = IdleTimer(clock, housekeeping_seconds, silent)
 
@@ -30,10 +35,18 @@ class ReadSocketService:
 
     def data_received(self, data: bytes) -> None:
         """Bytes of the slave, cut anywhere."""
+        before = self.session
         report = self._decoder.receive_data(data)
         if report is not None:
             self._silence.touch()
             self._reported(report)
+        if self.session != before:
+            self._confirms()
+
+    @property
+    def session(self) -> int:
+        """That of this master's in which the slave's reports acknowledge ordered messages; 0 for none."""
+        return self._decoder.session
 
     def stop(self) -> None:
         """Stop watching."""

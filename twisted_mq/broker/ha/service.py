@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from twisted.internet import defer, interfaces
 
@@ -34,6 +34,10 @@ class HAService:
         """Called when a slave acknowledged something or went away, before sends are answered."""
         self.accept = AcceptSocketService(options, store, clock, self._changed)
         self.transfers = GroupTransferService(clock, options.slave_timeout / 1000)
+        self.ordered_transfers = GroupTransferService(clock, options.slave_timeout / 1000)
+        """Of ordered messages: they wait for a slave that confirms this master's session."""
+        self.master_session: Callable[[], int] = lambda: 0
+        """This master's session with the coordinator, 0 for none."""
         self._options = options
         self._store = store
         self._late = late
@@ -49,16 +53,15 @@ class HAService:
 
     def replicated(self, offset: int) -> defer.Deferred[bool]:
         """Fires when inSyncReplicas copies hold the log up to `offset` (True), or that took too long (False)."""
-        return self._wait(offset, self._options.in_sync_replicas)
+        return _wait(self.transfers, offset, self._options.in_sync_replicas, self.accept.acknowledged_offsets())
 
-    def replicated_to_slave(self, offset: int) -> defer.Deferred[bool]:
-        """The same for this broker and at least one slave."""
-        return self._wait(offset, max(2, self._options.in_sync_replicas))
+    def replicated_in_session(self, offset: int) -> defer.Deferred[bool]:
+        """The same for this broker and at least one slave that confirms this master's present session."""
+        copies = max(2, self._options.in_sync_replicas)
+        return _wait(self.ordered_transfers, offset, copies, self._confirmed_offsets())
 
-    def _wait(self, offset: int, copies: int) -> defer.Deferred[bool]:
-        """Who waits for what is held already hears at once: a slave that has everything reports nothing more."""
-        held = [one for one in self.accept.acknowledged_offsets() if one >= offset]
-        return defer.succeed(True) if len(held) >= copies - 1 else self.transfers.wait(offset, copies)
+    def _confirmed_offsets(self) -> Sequence[int]:
+        return self.accept.confirmed_offsets(self.master_session())
 
     def appended(self) -> None:
         """The log has grown: send it on."""
@@ -71,6 +74,9 @@ class HAService:
         if self.transfers:
             with self._late.together():
                 self.transfers.acknowledged(self.accept.acknowledged_offsets())
+        if self.ordered_transfers:
+            with self._late.together():
+                self.ordered_transfers.acknowledged(self._confirmed_offsets())
 
     def runtime_info(self) -> HARuntimeInfo:
         """What GET_BROKER_HA_STATUS answers (Apache: DefaultHAService.getRuntimeInfo)."""
@@ -113,3 +119,10 @@ class HAService:
             self.client.stop()
         self.accept.close_all()
         self.transfers.stop()
+        self.ordered_transfers.stop()
+
+
+def _wait(transfers: GroupTransferService, offset: int, copies: int, held: Sequence[int]) -> defer.Deferred[bool]:
+    """Wait for so many copies. Who waits for what is held hears at once: a slave that has everything reports nothing more."""
+    enough = sum(one >= offset for one in held) >= copies - 1
+    return defer.succeed(True) if enough else transfers.wait(offset, copies)

@@ -44,7 +44,7 @@ from twisted_mq.coordination.nodes import make_paths
 from twisted_mq.logs import Logger
 from twisted_mq.ordering.changes import catch_up, change, is_absent
 from twisted_mq.ordering.documents import DocumentFault, Member
-from twisted_mq.ordering.health import MASTER
+from twisted_mq.ordering.health import MASTER, SLAVE
 from twisted_mq.ordering.lists import OrderedTopic, StoreMark, Term
 from twisted_mq.ordering.paths import KEEPER, ROOTS, member_path
 from twisted_mq.ordering.rules import Drained, Event, Lost, Ready, Refused, Reported, Unreached, apply
@@ -120,7 +120,7 @@ class OrderAgent:
         self._routes = ShownRoutes(self.units, is_master=self.is_master, changed=changed)
         self._sends = TakenSends(broker, self.units, coordinator)
         self._unreached = UnreachedReports(self.group, coordinator, monotonic, self._do_duty)
-        self._node = MemberNode(coordinator, self.group, options.broker_id)
+        self._node = MemberNode(coordinator, self.group, options.broker_id, self._node_deleted)
         self._keeper = Candidate(coordinator, KEEPER, leads=lambda term: self._look_at_all(), lost=lambda: None)
         self._busy: dict[BrokerUnit, bool] = {}
         self._looks = 0
@@ -138,9 +138,10 @@ class OrderAgent:
         broker = self._broker
         broker.ordering.parts = OrderedParts(self._sends, self._reads, self._routes, self._needs)
         broker.ha.on_replicated.append(self._replicated)
+        broker.ha.master_session = lambda: self._coordinator.session_id
         broker.groups.on_delete.append(self._group_deleted)
         self._unlisten = self._coordinator.listen(self._session_event)
-        self.view.start()
+        self.view.start(self.group)
         self._keeper.start()
         self._connect()
         self._job = PeriodicJob("look at ordered queues", broker.clock, LOOK_SECONDS, self._look)
@@ -235,12 +236,36 @@ class OrderAgent:
     def _others_told(self) -> None:
         if self._running:
             if not self.is_master:
+                self._confirm_master()
                 self._make_topics()
             self.units.declared(self.view.topics)
             for unit in self.units:
                 self._learn(unit)
             self._show_routes()
             self._look_at_all()
+
+    def _confirm_master(self) -> None:
+        """Acknowledge ordered messages in the session whose node the master has, and in none while it has no node.
+
+        What is not known again yet, in a new session of this slave, changes nothing: until then this slave does not speak
+        for the group either.
+        """
+        client = self._broker.ha.client
+        if client is None or not self._speaks or not self._fresh or not self.view.is_complete:
+            return
+        master = self.view.members.get(self.group, {}).get(MASTER)
+        known = master is not None and master.asks_session
+        client.confirm(self.view.sessions[self.group, MASTER] if known else 0)
+
+    @property
+    def _speaks(self) -> bool:
+        """Whether this is the one slave that confirms its master's sends, and may tell in its place."""
+        return self._broker.options.broker_id == SLAVE
+
+    def _node_deleted(self) -> None:
+        """Somebody deleted this broker's node while its session went on: whatever made it a head counts no longer."""
+        self.log.warn("the node of this broker was deleted by hand, it leaves the send lists: {p}", p=self._node.path)
+        self.units.forget_session()
 
     def _make_topics(self) -> None:
         """A slave copies its master's topics once a minute; it may have to hand out a new one before that."""
@@ -300,6 +325,8 @@ class OrderAgent:
 
     def _look(self) -> None:
         """Look at the own health, and at what waits to be consumed."""
+        if not self.is_master:
+            self._confirm_master()
         fault = self._health.look()
         if fault != self._fault:
             self.log.info("group {g}: {f}", g=self.group, f=fault or "well as far as this broker sees")
@@ -382,12 +409,14 @@ class OrderAgent:
         return (self._fault if group == self.group else None) or self.view.fault(group)
 
     def _has_consumed(self, unit: BrokerUnit, term: Term) -> bool:
-        """A slave speaks only for a master that is gone; a master only when it takes no sends."""
+        """A master speaks only when it takes no sends; a slave only for one that is gone, whose sends it confirms no longer."""
         if unit.epoch or not self._health.complete:
             return False
-        members = self.view.members.get(self.group)
-        if not self.is_master and (members is None or MASTER in members):
-            return False
+        if not self.is_master:
+            members = self.view.members.get(self.group)
+            if not self._speaks or members is None or MASTER in members:
+                return False
+            self._confirm_master()
         return self._backlog.is_consumed(unit.topic, self._queues(unit), term, unit.consumer_groups)
 
     async def _apply(self, unit: BrokerUnit, event: Event) -> None:

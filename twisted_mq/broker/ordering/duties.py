@@ -2,7 +2,7 @@
 
 | who | sees | tells |
 |---|---|---|
-| the keeper, or the group's own master | a group in the send list that is not well, or is retired | Lost |
+| the keeper, or a broker of the group | a group in the send list that is not well, or is retired | Lost |
 | a master | its group in the send list before it was seen outside: an earlier process put it there | Lost |
 | master, or slave without master | its group is the consume list's head, takes no sends, and all is consumed | Drained |
 | a master | its group is declared, well, and in neither list | Ready |
@@ -38,7 +38,7 @@ def duty(lists: Lists, who: Standpoint, fault: Fault) -> Event | None:
     if who.is_master and own in lists.send and not who.seen_outside:
         return Lost(own)
     for group in lists.send:
-        if (who.is_keeper or (who.is_master and group == own)) and fault(group) is not None:
+        if (who.is_keeper or group == own) and fault(group) is not None:
             return Lost(group)
     term = lists.consumed
     if term is not None and term.group == own and lists.head != own and who.has_consumed(term):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from twisted.internet import defer
 from twisted.python import failure
 
@@ -22,11 +24,16 @@ from twisted_mq.ordering.paths import member_path, members_path
 
 
 class MemberNode:
-    """Keeps the node as `show` says. That of an earlier process goes with its session; until then this one waits."""
+    """Keeps the node as `show` says. That of an earlier process goes with its session; until then this one waits.
+
+    `deleted` is called before the node is made a second time in one session: its slave may have spoken for the group meanwhile.
+    """
 
     log = Logger()
 
-    def __init__(self, coordinator: ICoordinator, group: str, broker_id: int) -> None:
+    def __init__(
+        self, coordinator: ICoordinator, group: str, broker_id: int, deleted: Callable[[], object] = lambda: None
+    ) -> None:
         self.path = member_path(group, broker_id)
         self._parent = members_path(group)
         self._coordinator = coordinator
@@ -34,6 +41,8 @@ class MemberNode:
         self._keeps = False
         self._again = False
         self._foreign = 0
+        self._deleted = deleted
+        self._made_in = 0
         self._end = coordinator.watch(self.path, self._keep)
 
     def show(self, member: Member) -> None:
@@ -66,6 +75,9 @@ class MemberNode:
         try:
             node = await coordinator.read(self.path)
             if node is None:
+                if self._made_in == coordinator.session_id:
+                    self._deleted()
+                self._made_in = coordinator.session_id
                 await make_paths(coordinator, [self._parent])
                 await coordinator.commit([Create(self.path, data, ephemeral=True)])
             elif node.session != coordinator.session_id:

@@ -43,6 +43,7 @@ class MasterHealth:
 
     def __init__(self, broker: HealthParts, monotonic: Callable[[], float]) -> None:
         self._store = broker.store
+        self._ha = broker.ha
         self._accept = broker.ha.accept
         self._monotonic = monotonic
         self.confirmed = broker.store.max_physical_offset()
@@ -72,6 +73,11 @@ class MasterHealth:
             if self._accept.ahead is not None and not slaves:
                 return self._accept.ahead
             return f"{len(slaves) or 'no'} slaves replicate from it, exactly one is needed"
+        if slaves[0].reader.session != self._ha.master_session():
+            self._await_anew()
+            return (
+                "its slave does not confirm its session with the coordinator yet; slaves of earlier versions never do"
+            )
         return None if self._keeps_up(slaves[0].slave_ack_offset) else self._lags()
 
     def _keeps_up(self, held: int) -> bool:
@@ -110,6 +116,8 @@ class SlaveHealth:
         if not self.complete and not self._asks:
             self._asks = True
             defer.ensureDeferred(self._ask())
+        if self.complete and not self._follows():
+            return "its slave has no link to its master"
         return None if self.complete else "its slave restarted, and is not in sync with its master yet"
 
     async def _ask(self) -> None:

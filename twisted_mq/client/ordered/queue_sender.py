@@ -66,6 +66,8 @@ class Unit(Protocol):
     topic: str
     client: MQClient
     options: OrderedOptions
+    epoch: int
+    """The newest one that was seen."""
 
     def target(self) -> Target | None:
         """Where to send now, the same object as long as that stays; None where this producer is not sure to lead, or there
@@ -198,7 +200,7 @@ class QueueSender:
         asked = self._client.remoting.invoke(
             self._address, self._request(waiting, target), self._options.answer_timeout_seconds
         )
-        asked.addCallback(self._answered, waiting, run, queue)
+        asked.addCallback(self._answered, waiting, run, queue, target)
         asked.addErrback(self._refused, waiting, run)
         asked.addErrback(self._report)
 
@@ -228,8 +230,18 @@ class QueueSender:
             self._look.cancel()
             self._look = None
 
-    def _answered(self, answer: RemotingCommand, waiting: Waiting[Send], run: int, queue: MessageQueue) -> None:
+    def _answered(
+        self, answer: RemotingCommand, waiting: Waiting[Send], run: int, queue: MessageQueue, target: Target
+    ) -> None:
+        """Take an acknowledgement, unless it comes from a head that is older than one that was seen since."""
         self._answers = self._answers or queue.broker_name == self._queue.broker_name
+        if target.epoch < self._unit.epoch:
+            self.log.info(
+                "answer of an earlier head not taken, the message goes to the present one: topic={t} queue={q} group={g}"
+                " epoch={e} seen={s}",
+                t=self._unit.topic, q=self._queue_id, g=target.group, e=target.epoch, s=self._unit.epoch,
+            )  # fmt: skip
+            return
         try:
             result = send_result(waiting.item.message, queue, answer)
         except BrokerError as error:

@@ -53,6 +53,7 @@ class UnitSender:
         self.topic = topic
         self.client = client
         self.options = options
+        self.epoch = 0
         self._coordinator = coordinator
         self._unit = unit
         self._told = told
@@ -235,6 +236,7 @@ class UnitSender:
     def _aim(self) -> None:
         """Work out anew where sends go."""
         lists, term = self._watch.lists, self._candidate.term
+        self.epoch = max(self.epoch, 0 if lists is None else lists.epoch)
         aim = None
         if lists is not None and lists.head is not None and term is not None:
             aim = Target(lists.head, lists.epoch, term)

@@ -42,6 +42,13 @@ class MasterTests(SynchronousTestCase):
         self.assertIsNone(self.look(0.25))
         self.assertTrue(self.health.complete)
 
+    def test_slave_that_does_not_confirm_the_masters_session_leaves_the_group_without_sends(self) -> None:
+        slave = join_by_hand(self.network, "slave")
+        slave.report(self.master.end)
+        self.assertIsNone(self.look(0.25))
+        self.master.ha.master_session = lambda: 7
+        self.assertIn("its slave does not confirm its session", self.look(0.25) or "")
+
     def test_two_slaves_are_one_too_many(self) -> None:
         for name in ("slave", "stranger"):
             join_by_hand(self.network, name).report(self.master.end)

@@ -31,7 +31,7 @@ class Waiting(SynchronousTestCase):
         broker: Any = SimpleNamespace(
             options=BrokerOptions(broker_role="SYNC_MASTER", flush_disk_type=flush),
             flushed=lambda offset: self.flushed,
-            ha=SimpleNamespace(replicated_to_slave=lambda offset: self.replicated, waits_for_slaves=True),
+            ha=SimpleNamespace(replicated_in_session=lambda offset: self.replicated, waits_for_slaves=True),
         )
         broker.durability = Durability(broker)
         self.units = Units("a", lambda: True)

@@ -93,6 +93,7 @@ class RouteTests(TogetherCase):
         self.master(self.first).sent(b"x")
         self.cluster.brokers[f"{self.first}-0"].kill()
         self.cluster.until_head(self.second)
+        self.cluster.until(lambda: not self.cluster.has_member(self.first, 0))
         self.cluster.run(0.1)
         self.assertEqual(self.shown(f"{self.first}-1"), (4, 6, True))
         self.cluster.brokers[f"{self.first}-0"].restart()
