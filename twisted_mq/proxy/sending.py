@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
-from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.errors import BrokerError, RocketMQError
 from twisted_mq.protocol.flags import MessageSysFlag
 from twisted_mq.protocol.headers import (
     EndTransactionRequestHeader,
@@ -39,7 +39,7 @@ from twisted_mq.proxy.messages import (
 from twisted_mq.proxy.options import ProxyOptions
 from twisted_mq.proxy.parts import Parts
 from twisted_mq.proxy.queues import MIXED, consistent_hash, writable
-from twisted_mq.proxy.statuses import ProxyError, ok, status
+from twisted_mq.proxy.statuses import ProxyError, common_status, ok, status, status_of
 
 STORED = {
     ResponseCode.SUCCESS: "OK",
@@ -180,10 +180,12 @@ class Sending:
         broker_name, queue_id = queues[next(self._turn) % len(queues)]
         entries = []
         for one in sent:
-            answer = await self._put(client, topic, broker_name, queue_id, one)
-            entries.append(self._entry(topic, broker_name, one, answer))
-        codes = {entry.status.code for entry in entries}
-        common = entries[0].status if len(codes) == 1 else status("MULTIPLE_RESULTS")
+            try:
+                answer = await self._put(client, topic, broker_name, queue_id, one)
+                entries.append(self._entry(topic, broker_name, one, answer))
+            except RocketMQError as error:
+                entries.append(SendResultEntry(status=status_of(error)))
+        common = common_status(entry.status for entry in entries)
         return SendMessageResponse(status=common, entries=entries)
 
     def _entry(self, topic: str, broker_name: str, sent: Outgoing, answer: RemotingCommand) -> Any:

@@ -121,6 +121,16 @@ def test_batch_has_an_entry_for_each_message(client, topic):
     assert sorted(one.body for one in client.receive(topic, "batch")) == [b"1", b"2", b"3"]
 
 
+def test_batch_whose_messages_fare_differently_has_the_status_of_each(client, topic):
+    # the broker refuses properties that do not fit into a record; the limit of user properties is below it
+    answer = client.call(
+        "SendMessage",
+        messages=[message(topic, b"1"), message(topic, b"2", trace_context="x" * 40_000), message(topic, b"3")],
+    )
+    assert code(answer) == "MULTIPLE_RESULTS"
+    assert [code(one) for one in answer.entries] == ["OK", "INTERNAL_SERVER_ERROR", "OK"]
+
+
 def test_messages_pass_between_grpc_and_remoting_both_ways_with_their_properties(server, client, topic):
     client.settle_consumer(topic, "remoting-to-grpc")
     with Producer(server.namesrv, group="remoting") as producer:
