@@ -18,6 +18,7 @@
 # make order-cases  ordered groups under failures with sessions of 6 s, and without ZooKeeper for a minute
 # make spark-proof   Spark beside kill -9 of driver, worker, broker (KILLS=200) and of writing tasks (TASK_KILLS=50); latency, rates, reads, scale
 # make bench   the project's own benchmarks
+# make cost    the worst turn of adverse requests
 # make count   instructions of the hot paths of broker and client (valgrind), beside those in docs/measurements
 #
 # Which runner takes which test: a TestCase of trial below tests/twisted_mq (virtual clock or real reactor) runs under
@@ -35,7 +36,7 @@ CONSTRAINTS ?= constraints.txt
 PIP := $(PYTHON) -m pip --quiet --disable-pip-version-check
 EXTRAS = $$($(BASE_PYTHON) -c "import configparser as c; p = c.ConfigParser(); p.read('setup.cfg'); print(','.join(p['options.extras_require']))")
 
-.PHONY: help setup java lock demo test record-apache check crash fuzz soak soak-client spark-proof order-cases bench count docs simulate simulate-mutants simulate-rules mutate
+.PHONY: help cost setup java lock demo test record-apache check crash fuzz soak soak-client spark-proof order-cases bench count docs simulate simulate-mutants simulate-rules mutate
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -154,6 +155,9 @@ bench: setup
 	  echo "== $$file"; \
 	  $(PYTHON) -m "$$(basename $$file .py | sed 's/^/tests.bench./')"; \
 	done
+
+cost: $(INSTALLED)
+	@$(PYTHON) -m tests.cost.run
 
 count: $(INSTALLED)
 	@$(PYTHON) -m tests.bench.count

@@ -47,9 +47,11 @@ class BatchAck:
             raise BodyError("BatchAck.b", f"{error}, got {self.bit_set[:80]!r}") from error
         if len(data) > MOST_BIT_SET_BYTES:
             raise BodyError("BatchAck.b", f"at most {MOST_BIT_SET_BYTES} bytes are taken, got {len(data)}")
-        bits = reversed(f"{int.from_bytes(data, 'little'):b}")
-        offsets = (self.start_offset + index for index, bit in enumerate(bits) if bit == "1")
-        return [offset for offset in offsets if first <= offset <= last]
+        passed = min(max(0, first - self.start_offset), 8 * MOST_BIT_SET_BYTES)
+        begin = self.start_offset + passed
+        count = min(max(0, last + 1 - begin), 8 * MOST_BIT_SET_BYTES)
+        bits = reversed(f"{(int.from_bytes(data, 'little') >> passed) & ((1 << count) - 1):b}")
+        return [begin + index for index, bit in enumerate(bits) if bit == "1"]
 
 
 @attrs.frozen

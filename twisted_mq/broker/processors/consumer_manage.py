@@ -45,7 +45,7 @@ from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header, encode_header
 from twisted_mq.remoting.channel import Answer, Channel
 from twisted_mq.storage.interfaces import Boundary, IMessageStore
-from twisted_mq.turns import Work, then
+from twisted_mq.turns import Work, outcome, then
 
 MOST_UNKNOWN_QUEUES = 64
 """Queues that a topic does not have (any more), of which a group's offsets are noted all the same."""
@@ -164,10 +164,10 @@ class ConsumerManageProcessor:
     def _lock(self, channel: Channel, command: RemotingCommand, body: LockBatchRequestBody) -> Answer:
         check_name("consumerGroup", body.consumer_group, MOST_GROUP_NAME)
         check_name("clientId", body.client_id, MOST_CLIENT_ID)
-        held = self._bodies.turns.run(("locks", channel), self._locked(body))
-        return then(held, lambda queues: command.answer(body=encode_body(LockBatchResponseBody(lock_ok_mq_set=queues))))
+        encoded = self._bodies.turns.run(("locks", channel), self._locked(body))
+        return then(encoded, lambda data: command.answer(body=data))
 
-    def _locked(self, body: LockBatchRequestBody) -> Work[list[MessageQueue]]:
+    def _locked(self, body: LockBatchRequestBody) -> Work[bytes]:
         held: list[MessageQueue] = []
         asked = list(body.mq_set)
         for first in range(0, len(asked), QUEUES_OF_SLICE):
@@ -175,7 +175,10 @@ class ConsumerManageProcessor:
                 yield None
             queues = [queue for queue in asked[first : first + QUEUES_OF_SLICE] if self._has(queue)]
             held += self._locks.try_lock(body.consumer_group, queues, body.client_id, self._now_ms())
-        return held
+        answer = LockBatchResponseBody(lock_ok_mq_set=held)
+        if len(held) <= QUEUES_OF_SLICE:
+            return encode_body(answer)
+        return (yield from outcome(self._bodies.in_thread(encode_body, answer)))
 
     def _has(self, queue: MessageQueue) -> bool:
         """Whether it is a logical queue led here, or else one of the topic's."""

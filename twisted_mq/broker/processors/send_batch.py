@@ -32,8 +32,8 @@ from twisted_mq.protocol.text.properties import (
 )
 from twisted_mq.storage.interfaces import InnerBatch, InnerMessage
 
-MOST_TOGETHER = 8192
-"""Messages of a batch that are stored in one turn: some 30 ms. A batch of more is stored in several."""
+MOST_TOGETHER = 4096
+"""Messages of a batch that are stored in one turn: some 25 ms. A batch of more is stored in several."""
 _SEPARATOR = 2
 _WAITED = utf8(f"{PROPERTY_REAL_TOPIC}\x01")
 """Says that a message has waited, to whoever looks in a topic for what was delivered."""
