@@ -148,7 +148,7 @@ mutate: $(INSTALLED)
 order-cases: export MQ_ORDER_LONG = 1
 order-cases: setup
 	$(PYTHON) -m interop.peers.setup
-	$(PYTHON) -m pytest interop/test_ordered_groups.py interop/test_ordered_java.py
+	$(PYTHON) -m pytest interop/test_ordered_groups.py interop/test_ordered_java.py interop/test_frozen_clocks.py
 
 bench: setup
 	@for file in tests/bench/bench_*.py; do \

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 from twisted.internet import defer
 
-from tests.support.ordered import OrderedCase
+from tests.support.ordered import OrderedCase, OrderedFakeBroker
 from twisted_mq.client import ClientStateError, Message, MessageIllegal, SendResult
 from twisted_mq.client.ordered.errors import (
     CoordinatorUnknown,
@@ -31,7 +32,26 @@ from twisted_mq.ordering.lists import Lists, Term
 from twisted_mq.ordering.paths import topic_path, unit_path, unreached_path
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.headers import SendMessageResponseHeader
 from twisted_mq.protocol.messages.order_mark import OrderMark
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.header_codec import encode_header
+
+
+def late_answer(broker: OrderedFakeBroker) -> Callable[[], None]:
+    """Have a broker acknowledge the next send when the result is called."""
+    due: defer.Deferred[RemotingCommand] = defer.Deferred()
+    requests: list[RemotingCommand] = []
+    note = broker.note
+
+    def noted(request: RemotingCommand, header: Any) -> Any:
+        requests.append(request)
+        return note(request, header)
+
+    broker.note = noted  # type: ignore[method-assign]
+    broker.fail_next.append(due)
+    fields = encode_header(SendMessageResponseHeader(msg_id="late", queue_id=0, queue_offset=0))
+    return lambda: due.callback(requests[0].answer(ext_fields=fields))
 
 
 class ProducerCase(OrderedCase):
@@ -226,6 +246,20 @@ class Failover(ProducerCase):
         self.assertEqual(self.b.marks[-1], OrderMark(2, 0, 0, 3, 5))
         for send in sends:
             self.successResultOf(send)
+
+    def test_acknowledgement_of_a_former_head_is_not_taken_once_a_later_one_was_seen(self) -> None:
+        self.head(self.a, 1)
+        producer = self.producer()
+        late, present = late_answer(self.a), late_answer(self.b)
+        send = self.send(producer, "1")[0]
+        self.head(self.b, 2, before=(Term("a", 1),))
+        self.assertEqual((self.a.marks[-1].epoch, self.b.marks[-1].epoch), (1, 2))
+        late()
+        self.settle()
+        self.assertNoResult(send)
+        present()
+        self.settle()
+        self.assertEqual(self.successResultOf(send).queue.broker_name, "b")
 
     def test_refusal_of_a_former_head_is_waited_out(self) -> None:
         self.head(self.a, 1)
