@@ -58,6 +58,7 @@ class FullDiskTest(BrokerServiceCase):
 
     async def test_timer_and_offsets_go_on_when_there_is_space_again(self) -> None:
         broker = await self.start(**OFTEN)
+        self.assertEqual(await self.send(broker, ""), 0)
         self.assertEqual(await self.send(broker, "TIMER_DELAY_SEC\x011\x02"), 0)
         await self.until(lambda: self.progress() == 1)
         self.disk.fill()
@@ -68,7 +69,7 @@ class FullDiskTest(BrokerServiceCase):
         await self.told("consumerOffset.json not written, tried again")
         self.disk.heal()
         self.assertEqual(await self.send(broker, "TIMER_DELAY_SEC\x011\x02"), 0)
-        await self.until(lambda: broker.controller.store.max_offset_in_queue("T", 0) == 3)
+        await self.until(lambda: broker.controller.store.max_offset_in_queue("T", 0) == 4)
         await self.until(lambda: self.progress() == 3)
         await broker.stopService()
         self.assertEqual(self.offsets(), {"0": 1})
@@ -96,6 +97,7 @@ class FullDiskTest(BrokerServiceCase):
 
     async def test_what_fails_at_a_stop_keeps_no_later_step_from_being_taken(self) -> None:
         broker = await self.start(**OFTEN)
+        await self.send(broker, "")
         await self.send(broker, "TIMER_DELAY_SEC\x013600\x02")
         await self.until(lambda: self.progress() == 1)
         broker.controller.transactions.stop = lambda: 1 / 0  # type: ignore[assignment,method-assign,return-value]
