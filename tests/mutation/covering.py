@@ -103,16 +103,18 @@ class _Watch:
 
 
 def cover(root: Path, packages: list[str], tests: list[str], data_file: Path) -> Covering:
-    """Run `tests` with coverage; the working folder is `root`."""
+    """Run `tests` with coverage; the working folder is `root`. Raises RuntimeError where they cannot be run."""
     include = [f"{root.resolve()}/{package}/*" for package in packages]
     measured = coverage.Coverage(data_file=str(data_file), include=include, config_file=False)
     watch = _Watch(measured)
     measured.start()
     try:
-        pytest.main(["-q", "-p", "no:cacheprovider", "--hypothesis-seed=0", *tests], plugins=[watch])
+        code = pytest.main(["-q", "-p", "no:cacheprovider", "--hypothesis-seed=0", *tests], plugins=[watch])
     finally:
         measured.stop()
         measured.save()
+    if code not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+        raise RuntimeError(f"pytest ended with {code!r}: not all tests were run")
     seconds = {test: round(taken, 4) for test, taken in watch.seconds.items() if test not in watch.not_passed}
     return _read(measured.get_data(), root.resolve(), seconds)
 

@@ -60,7 +60,7 @@ def run(tests: dict[str, list[str]], timeout_seconds: float, log: str) -> str:
         in_time, _, _ = select.select([waiting], [], [], timeout_seconds)
     finally:
         os.close(waiting)
-    _end_group(child)
+        _end_group(child)
     _, status = os.waitpid(child, 0)
     if not in_time:
         return TIMEOUT

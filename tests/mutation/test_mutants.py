@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import subprocess
 import textwrap
 from pathlib import Path
 
@@ -156,3 +157,10 @@ def test_mutants_that_a_test_notices_are_killed_and_others_told(tree: Path, tmp_
     assert lines[1].endswith("1 equivalent; 50.0 % of the others killed")
     assert len(lines) == 2 + 5
     assert not any(survivor in line for line in lines)
+
+
+def test_tests_that_cannot_be_loaded_are_an_error(tree: Path) -> None:
+    (tree / "tests" / "goods" / "test_broken.py").write_text("import nothing_of_this_name")
+    with pytest.raises(subprocess.CalledProcessError):
+        run.cover(tree)
+    assert not list(run.KEPT.glob("tests-goods-*"))
