@@ -13,7 +13,11 @@ import pytest
 from tests.packaging.conftest import ROOT
 from tests.packaging.daemons import environment, run_twistd
 
-PLUGINS = ["mqbroker         A RocketMQ broker", "mqnamesrv        A RocketMQ name server"]
+PLUGINS = [
+    "mqbroker         A RocketMQ broker",
+    "mqnamesrv        A RocketMQ name server",
+    "mqproxy          A RocketMQ proxy for gRPC clients",
+]
 
 
 @pytest.fixture(params=["editable", "wheel"])
