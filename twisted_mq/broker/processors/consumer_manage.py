@@ -50,8 +50,8 @@ from twisted_mq.turns import Work, outcome, then
 MOST_UNKNOWN_QUEUES = 64
 """Queues that a topic does not have (any more), of which a group's offsets are noted all the same."""
 
-QUEUES_OF_SLICE = 2000
-"""Locked or freed in one turn: some 5 ms. A client locks a few."""
+QUEUES_OF_SLICE = 4000
+"""Locked or freed in one turn: some 10 ms. A client locks a few."""
 
 
 class ConsumerManageProcessor:
