@@ -406,7 +406,10 @@ class OrderAgent:
     def _fault_of(self, group: str) -> str | None:
         if group == self.group and not self._running:
             return STOPS
-        return (self._fault if group == self.group else None) or self.view.fault(group)
+        own = (
+            self._fault if group == self.group and self.is_master else None
+        )  # a slave's counts once its master can see it
+        return own or self.view.fault(group)
 
     def _has_consumed(self, unit: BrokerUnit, term: Term) -> bool:
         """A master speaks only when it takes no sends; a slave only for one that is gone, whose sends it confirms no longer."""
