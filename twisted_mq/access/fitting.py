@@ -1,8 +1,9 @@
-"""Whether the fields of a signed request are those of its code: the signature does not cover the code.
+"""Checks that the fields of a signed request belong to its code: the signature does not cover the code.
 
-Who has seen a signed request can send it again under another code. It is refused where it carries a field that other
-requests have and this one has not, or a body where this one has none. A field that no request of 5.3.3 has is let pass:
-newer clients may send it. Two codes with the same fields cannot be told apart; docs/how-to/secure.md lists them.
+An attacker who has seen a signed request can send it again under another code. The request is refused if it carries a
+field that other codes define and its own code does not, or a body although its code defines none. A field that no request
+of 5.3.3 defines is accepted: newer clients may send it. Two codes with the same fields cannot be told apart;
+docs/how-to/secure.md lists them.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from twisted_mq.protocol.wire.header_fields import wire_fields
 from twisted_mq.protocol.wire.signature import ACCESS_KEY
 
 COMMON = frozenset({"ns", "nsd", "bname", "oway", "lo"})
-"""Any request may have them (Apache: RpcRequestHeader, TopicRequestHeader)."""
+"""The fields that any request may have (Apache: RpcRequestHeader, TopicRequestHeader)."""
 
 
 @functools.cache
 def own_fields(code: int) -> frozenset[str]:
-    """The names of the fields that a request of this code may have."""
+    """Return the names of the fields that a request of this code may have."""
     header = REQUESTS[RequestCode(code)].request_header
     return COMMON if header is None else COMMON.union(field.wire for field in wire_fields(header))
 
@@ -34,7 +35,7 @@ def _all_fields() -> frozenset[str]:
 
 
 def fit(code: int) -> Callable[[RemotingCommand], None]:
-    """Raises BrokerError (NO_PERMISSION) for a signed request that was made for another code."""
+    """Return a check that raises BrokerError (NO_PERMISSION) for a signed request that was made for another code."""
     foreign, has_body = _all_fields() - own_fields(code), REQUESTS[RequestCode(code)].request_body is not None
 
     def check(command: RemotingCommand) -> None:

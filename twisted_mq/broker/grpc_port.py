@@ -1,6 +1,6 @@
-"""The broker's own gRPC port (local mode of Apache's proxy): what the proxy gets of the broker.
+"""The broker's own gRPC port (local mode of Apache's proxy), and the parts of the broker that the proxy uses.
 
-Imported when grpcServerPort asks for it: it brings h2 and protobuf.
+Imported only if grpcServerPort is set, because it imports h2 and protobuf.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from twisted_mq.remoting.channel import Processor
 
 FRESH_SECONDS = 20.0
-"""How long a route of the name servers is used before it is asked for again (Apache: topicRouteServiceCacheRefresh)."""
+"""The time a route of the name servers is used before it is requested again (Apache: topicRouteServiceCacheRefresh)."""
 ANY_TYPE = "MIXED"
 
 
 def grpc_port(
     broker: BrokerController, processors: Mapping[int, Processor], access: ServerAccess, max_connections: int, port: int
 ) -> GrpcPort:
-    """The port, not listening yet; `port` is the one that was bound. Raises ConfigError, OSError."""
+    """Return the gRPC port, not listening yet. `port` is the number that was bound. Raises ConfigError, OSError."""
     options = load_proxy_options(broker.options.proxy_config_path, ProxyOptions)
     routes = LocalRoutes(broker)
     secret_of = _secrets(access)
@@ -59,7 +59,7 @@ def grpc_port(
 
 
 def _message_type(broker: BrokerController, topic: str) -> str:
-    """Of a topic that other brokers alone have: NORMAL, as Apache's local mode."""
+    """Return the message type of a topic. It is NORMAL for a topic that only other brokers have, as in Apache's local mode."""
     if topic.startswith((RETRY_PREFIX, DLQ_PREFIX)):
         return ANY_TYPE
     config = broker.topics.get(topic)
@@ -67,14 +67,14 @@ def _message_type(broker: BrokerController, topic: str) -> str:
 
 
 def _grpc_address(broker: BrokerController, name: str, address: str, port: int) -> tuple[str, int]:
-    """Other brokers are taken to serve gRPC on the same port of their hosts, as with Apache's local mode."""
+    """Return host and port for gRPC. Other brokers are expected to use this same port, as in Apache's local mode."""
     if name == broker.options.broker_name and address == broker.address:
         return broker.advertised_ip, port
     return address.rpartition(":")[0].strip("[]"), port
 
 
 def _secrets(access: ServerAccess) -> Callable[[str], str | None] | None:
-    """Users' secrets: those of accounts of plain_acl.yml, then of users; None where nobody is asked."""
+    """Return a lookup of secrets: accounts of plain_acl.yml first, then users. None if access control checks nothing."""
     if not access.checks:
         return None
 
@@ -91,7 +91,7 @@ def _secrets(access: ServerAccess) -> Callable[[str], str | None] | None:
 
 @attrs.define(eq=False)
 class LocalRoutes:
-    """Routes of topics: this broker's own queues as they are now, those of others as the name servers know them."""
+    """The routes of topics: this broker's own queues as they are now, other brokers' queues as the name servers know them."""
 
     _broker: BrokerController
     _asked: dict[str, float] = attrs.field(factory=dict)
@@ -99,12 +99,12 @@ class LocalRoutes:
     log = Logger()
 
     def route(self, topic: str) -> defer.Deferred[TopicRouteData]:
-        """Fails with TopicNotFound."""
+        """Return the route of a topic. Fails with TopicNotFound."""
         config, cache = self._broker.topics.get(topic), self._broker.route_cache
         asked = self._asked.get(topic)
         if cache is not None and (asked is None or self._broker.clock.seconds() - asked > FRESH_SECONDS):
             updated = self._update(topic)
-            if asked is None:  # later it is asked beside the calls
+            if asked is None:  # later updates run in the background of calls
                 return updated.addCallback(lambda _: self._present(topic))
         return defer.execute(self._present_of, topic, config)
 

@@ -1,6 +1,6 @@
-"""Finds the stored record that a request names by its place, and asks for the right on the record's own topic.
+"""Finds the stored record that a request names by its physical offset, and checks the rights on the record's own topic.
 
-The place is proved first: see `IMessageStore.look_message`. What the request says of the topic counts for nothing here.
+The offset is verified first: see `IMessageStore.look_message`. The topic that the request names is ignored here.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from twisted_mq.storage.interfaces import IMessageStore
 from twisted_mq.turns import Turns
 
 READ = (Action.SUB, Action.GET)
-"""One of them is needed to see a message."""
+"""The actions that allow an account to see a message. One of them is enough."""
 
 Make = Callable[[bytes, StoredMessage], Answer]
-"""Makes the answer from a record and its parts."""
+"""A function that makes the answer from a record and its parts."""
 
 
 class RecordParts(Protocol):
@@ -42,7 +42,7 @@ class RecordParts(Protocol):
 
 
 class NamedRecords:
-    """Serves the requests of one broker that name a record. A walk through the log is one at a time."""
+    """Serves the requests of one broker that name a record. Only one walk through the log runs at a time."""
 
     log = Logger()
 
@@ -60,9 +60,9 @@ class NamedRecords:
         missing: str = "can not find message by the offset",
         brokers_own: bool = False,
     ) -> Answer:
-        """What `make` answers, now or when a walk has found the record. Raises, or fails with, BrokerError.
+        """Return the answer of `make`, at once or after a walk has found the record. Raises or fails with BrokerError.
 
-        One of `actions` is needed on the record's topic; messages of the broker's own topics need `brokers_own`.
+        The account needs one of `actions` on the record's topic. Messages of the broker's own topics need `brokers_own`.
         """
 
         def decide(record: bytes | None) -> Answer:
@@ -83,7 +83,7 @@ class NamedRecords:
         return later  # type: ignore[return-value]  # what `decide` answers, now inside a Deferred
 
     def _shown(self, answer: object) -> object:
-        """Behind a walk no end of a read follows that makes visible what was stored."""
+        """Make visible what was stored. After a walk, no end of a socket read follows that would do so."""
         self._broker.dispatch()
         return answer
 

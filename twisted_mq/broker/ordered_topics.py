@@ -1,6 +1,6 @@
-"""What a broker asks about strictly ordered topics. Without a coordinator the answer is always no.
+"""The interfaces through which a broker serves strictly ordered topics. Without a coordinator they refuse.
 
-The parts that need a coordinator are put in by `ordering.agent`, once the broker has one and an ordered topic.
+`ordering.agent` adds the parts that need a coordinator, once the broker has a coordinator and an ordered topic.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from twisted_mq.storage.interfaces import GetResult, InnerBatch, InnerMessage, P
 from twisted_mq.storage.retention import Needed
 
 MOST_DIGITS = 18
-"""Of an epoch."""
+"""The limit of an epoch's number in decimal digits."""
 
 Sent = Callable[[PutResult, int], bytes]
-"""The answer to a send, of where it is and the code of how durable."""
+"""Makes the answer to a send from the place of its message and the code that says how durable it is."""
 
 
 class OrderedSends(Protocol):
     """Takes sends of ordered topics."""
 
     def take(self, mode: str, message: InnerMessage, put: Callable[[InnerMessage], PutResult], sent: Sent) -> Answer:
-        """Put a message if this broker may; the answer follows when both brokers hold it. Raises BrokerError."""
+        """Put a message if this broker may. The answer follows when both brokers hold it. Raises BrokerError."""
 
     def take_batch(self, mode: str, batch: InnerBatch, put: Callable[[InnerBatch], PutResult], sent: Sent) -> Answer:
-        """The same for a batch of a plain producer, to a topic whose queues move as one."""
+        """Like `take`, for a batch of a plain producer to a topic whose queues move as one."""
 
 
 class OrderedReads(Protocol):
@@ -41,58 +41,60 @@ class OrderedReads(Protocol):
     def read(
         self, config: TopicConfig, queue_id: int, offset: int, consumer_group: str, read: Callable[[], GetResult]
     ) -> GetResult:
-        """What may be handed out of what `read` finds at the offset. Raises BrokerError for a topic that is not declared."""
+        """Return the part of what `read` finds that may be handed out. Raises BrokerError for a topic that is not declared."""
 
     def begin(self, config: TopicConfig, queue_id: int) -> int:
-        """The offset of the first message that a group without an offset is to be handed."""
+        """Return the offset at which a consumer group without a committed offset begins."""
 
     def committed(self, config: TopicConfig, queue_id: int, consumer_group: str, offset: int, epoch: int | None) -> int:
-        """A group committed an offset: from now on the group counts. What is to be noted: nothing before `begin`, and of a
-        consumer that says in which epoch the messages were which it consumed, nothing of a later epoch.
+        """Count a group that commits an offset from now on, and return the offset to record.
+
+        The offset is not before `begin`. If the consumer gives the epoch of the messages that it consumed, the commit does
+        not cover messages of a later epoch.
         """
 
 
 class OrderedRoutes(Protocol):
-    """What name servers are told of topics whose queues move as one."""
+    """The topics whose queues move as one, as they are registered at name servers."""
 
     version: int
-    """Counts the changes."""
+    """The number of changes so far."""
     acting: bool
     """Whether this is a slave that stands in for a lost master."""
 
     def shown(self, configs: list[TopicConfig]) -> list[TopicConfig]:
-        """The topics with their permissions at this broker."""
+        """Return the topics with their permissions at this broker."""
 
 
 class OrderedNeeds(Protocol):
-    """Knows which messages of ordered topics must stay."""
+    """Knows which messages of ordered topics must be kept."""
 
     async def find(self) -> list[Needed]:
-        """The first message of each ordered queue that a consumer group still needs."""
+        """Return the first message of each ordered queue that a consumer group still needs."""
 
 
 @attrs.define(eq=False)
 class Ordering:
-    """The parts of one broker, as soon as it has them."""
+    """The parts of a broker for ordered topics, as soon as it has them."""
 
     with_coordinator: bool = False
     parts: OrderedParts | None = None
 
     async def needed(self) -> list[Needed]:
-        """What retention must keep for consumers of ordered topics."""
+        """Return the messages that retention must keep for consumers of ordered topics."""
         return [] if self.parts is None else await self.parts.needs.find()
 
     @property
     def routes(self) -> OrderedRoutes | None:
-        """What name servers are told; None for what the topics' configurations say."""
+        """Return the routes for name servers; None if the topics' configurations are used."""
         return None if self.parts is None else self.parts.routes
 
     def noted(
         self, config: TopicConfig, queue_id: int, consumer_group: str, offset: int, fields: Mapping[str, str]
     ) -> int:
-        """What is noted of an offset that a group commits: of an ordered topic see OrderedReads. Raises BrokerError.
+        """Return the offset to record when a group commits one. For ordered topics see OrderedReads. Raises BrokerError.
 
-        `fields` are all those of the request.
+        `fields` are all fields of the request.
         """
         if not config.attributes or config.order_mode is None:
             return offset
@@ -103,7 +105,7 @@ class Ordering:
         return self.asked(config.topic_name).reads.committed(config, queue_id, consumer_group, offset, epoch)
 
     def asked(self, topic: str) -> OrderedParts:
-        """Who decides. Raises BrokerError where nobody can."""
+        """Return the parts that decide about a topic. Raises BrokerError if the broker does not have them."""
         if self.parts is not None:
             return self.parts
         what = "it has not reached its coordinator yet" if self.with_coordinator else "set its key orderCoordinator"
@@ -114,7 +116,7 @@ class Ordering:
 
 @attrs.frozen
 class OrderedParts:
-    """Those of a broker with a coordinator."""
+    """The parts of a broker that has a coordinator."""
 
     sends: OrderedSends
     reads: OrderedReads

@@ -76,31 +76,31 @@ if TYPE_CHECKING:
     from twisted_mq.storage.memory.memory_store import MemoryMessageStore
 
 LINKS_SECONDS = 30.0
-"""How often a master asks which slaves are registered where that decides only whose link gives way to whose."""
+"""The interval at which a master asks for registered slaves if that only decides which link gives way to which."""
 EXPIRY_SCAN_SECONDS = 10.0
-"""How often clients without heartbeats are looked for (Apache: ClientHousekeepingService, 10 s)."""
+"""The interval of the search for clients without heartbeats (Apache: ClientHousekeepingService, 10 s)."""
 
 TIMER_CLEAN_SECONDS = 30.0
-"""How often the timer's log is looked through for files that nothing waits in (Apache: TimerMessageStore, 30 s)."""
+"""The interval of the search for files of the timer's log that hold no waiting message (Apache: TimerMessageStore, 30 s)."""
 
 FILTER_SAVE_SECONDS = 10.0
-"""How often changed consumer filters are written, and expired ones dropped (Apache: BrokerController, 10 s)."""
+"""The interval at which changed consumer filters are written and expired ones dropped (Apache: BrokerController, 10 s)."""
 
 ORDER_SAVE_SECONDS = 10.0
-"""How often what ordered pops hold is written, and what is unused dropped (Apache: BrokerController, 10 s)."""
+"""The interval at which the state of ordered pops is written and unused state dropped (Apache: BrokerController, 10 s)."""
 
 INDEX_SECONDS = 0.05
 INDEX_STEP_BYTES = 1 << 20
-"""How often, and how much of the log, is indexed beside what the sends themselves index: about 5 ms."""
+"""The interval, and the part of the log in bytes, that is indexed beside what the sends themselves index: about 5 ms."""
 
 UNREGISTER_SECONDS = 1.0
-"""How long a stop waits for name servers to take the broker out of their routes."""
+"""The time a stop waits for name servers to take the broker out of their routes."""
 
 CONNECT_SECONDS = 3.0
-"""How long a connection to a name server or master may take to be made."""
+"""The time limit for connecting to a name server or master."""
 
 CLOSE_SECONDS = 60.0
-"""How long a stop waits for the store's close; the process ends no sooner than that thread."""
+"""The time a stop waits for the store's close. The process does not end before that thread does."""
 
 
 class LoadedTable(Protocol):
@@ -113,7 +113,7 @@ Table = TypeVar("Table", bound=LoadedTable)
 
 
 class BrokerService(service.Service):
-    """One broker. `started` fires with it when it listens and has tried to register; `port` is the one listened on."""
+    """A broker. `started` fires with it when it listens and has tried to register. `port` is the port it listens on."""
 
     log = Logger()
 
@@ -124,7 +124,7 @@ class BrokerService(service.Service):
         machine: Machine | None = None,
         access: ServerAccess | None = None,
     ) -> None:
-        """`access` is what an embedded name server has too; a broker by itself makes its own when it starts."""
+        """`access` is shared with an embedded name server. Without one, the broker creates its own when it starts."""
         self.options = options
         self._machine = machine or Machine()
         self.port = 0
@@ -156,17 +156,17 @@ class BrokerService(service.Service):
 
     @property
     def grpc_port(self) -> int:
-        """The port for gRPC clients; 0 where they are not served."""
+        """Return the port for gRPC clients; 0 if they are not served."""
         return 0 if self._grpc is None else self._grpc.port
 
     def now_ms(self) -> int:
-        """What timers follow, in ms."""
+        """Return the time of the reactor's clock, which timers follow, in ms."""
         return int(self._reactor.seconds() * 1000)
 
     # start
 
     def startService(self) -> None:
-        """Open everything; raises PortError, StoreError or OSError where that cannot be done, and leaves nothing open then."""
+        """Open everything. Raises PortError, StoreError or OSError if that fails, and then leaves nothing open."""
         super().startService()
         self._most_connections = most_connections()
         options = self.options
@@ -183,7 +183,7 @@ class BrokerService(service.Service):
         self._look_for_ordered(None)
 
     def _bind_for_slaves(self) -> Bound:
-        """haListenPort, or the port above the clients'; any where the clients' is any. Raises PortError."""
+        """Bind haListenPort, or the port above the clients' port; any port if the clients' is any. Raises PortError."""
         options = self.options
         port = options.ha_listen_port or (options.listen_port and options.listen_port + 1)
         return self._machine.bind(options.bind_address, port, "haListenPort")
@@ -268,7 +268,7 @@ class BrokerService(service.Service):
         table: TopicTable | SubscriptionGroupTable | ConsumerOffsetTable | TopicMappingTable,
         undo: contextlib.ExitStack,
     ) -> Callable[[], None]:
-        """What has a table written after a change."""
+        """Return a function that has the table written after a change."""
         saver = TableSaver(os.path.basename(table.path), table, self._reactor, self._in_thread)
         self._savers.append(saver)
         undo.callback(saver.abandon)
@@ -277,7 +277,7 @@ class BrokerService(service.Service):
     def _open_store(
         self, store_host: bytes, topics: TopicConfigManager, filters: ConsumerFilterManager
     ) -> FileMessageStore | MemoryMessageStore:
-        """Raises StoreError."""
+        """Open the store, on disk or in memory. Raises StoreError."""
         options, config = self.options, store_config(self.options, store_host)
         if self._machine.open_in_memory is not None:
             return self._machine.open_in_memory(config, self.wall_ms, topics.is_batch_topic)
@@ -325,7 +325,7 @@ class BrokerService(service.Service):
             self._listen_fast()
 
     def _page_of_metrics(self, undo: contextlib.ExitStack) -> list[tuple[Bound, MetricsSite]]:
-        """None, or the one page and its socket. Raises PortError, ConfigError, MissingExtra."""
+        """Return the metrics page and its socket; nothing if it is off. Raises PortError, ConfigError, MissingExtra."""
         options = self.options
         if not options.shows_metrics:
             return []
@@ -342,7 +342,7 @@ class BrokerService(service.Service):
         return [(bound, site)]
 
     def _listen_grpc(self, undo: contextlib.ExitStack) -> None:
-        """For clients of 5.x, where the settings say so. Raises PortError, ConfigError, MissingExtra."""
+        """Serve gRPC clients (5.x) if the settings say so. Raises PortError, ConfigError, MissingExtra."""
         if self.options.grpc_server_port >= 0 and not self.options.is_slave:
             grpc = self.serve_grpc(self.options.grpc_server_port)
             undo.callback(grpc.stop)
@@ -362,7 +362,7 @@ class BrokerService(service.Service):
         return grpc
 
     def _push_figures(self) -> None:
-        """To a collector, where the settings name one. Raises ConfigError, MissingExtra."""
+        """Push metrics to a collector if the settings name one. Raises ConfigError, MissingExtra."""
         options, controller = self.options, self.controller
         if not options.pushes_metrics:
             return
@@ -376,7 +376,7 @@ class BrokerService(service.Service):
         self._every(options.metric_grpc_exporter_interval_in_mills / 1000, pusher.push)
 
     def _listen_fast(self) -> None:
-        """The VIP port, listenPort - 2, which older clients prefer for sends."""
+        """Listen on the VIP port, listenPort - 2, which older clients prefer for sends."""
         try:
             fast = self._machine.bind(self.options.bind_address, self.port - 2)
             self._listening.append(listen(interfaces.IReactorSocket(self._reactor), fast, self._factory))
@@ -450,7 +450,7 @@ class BrokerService(service.Service):
             self._every(options.transaction_check_interval / 1000, controller.transactions.check)
 
     def _care_for_files(self, store: FileMessageStore) -> None:
-        """What a store in memory has no need of."""
+        """Start the periodic work that only a store on disk needs: indexing and retention."""
         options = self.options
         self._every(INDEX_SECONDS, lambda: store.build_index(INDEX_STEP_BYTES))
         self._retention = RetentionService(
@@ -478,9 +478,9 @@ class BrokerService(service.Service):
             self._look_for_ordered(changed)
 
     def _look_for_ordered(self, changed: list[TopicConfig] | None) -> None:
-        """With the first ordered topic the broker takes part in ordering; what it needs for that is loaded then.
+        """Start the agent for ordered topics with the first such topic; its modules are loaded then.
 
-        A slave does from its start: it hears of topics a minute late, and its group could take no sends before.
+        A slave starts the agent at once: it learns of topics a minute late, and its group could take no sends before.
         """
         controller = self.controller
         if self._agent is not None or self.options.order_coordinator is None:
@@ -497,7 +497,7 @@ class BrokerService(service.Service):
             self._agent.start()
 
     def _leave_order(self) -> defer.Deferred[None]:
-        """Before all else: another group takes the ordered sends over, while both brokers of this one are there."""
+        """Stop the agent before all else: another group takes over the ordered sends while both brokers of this one run."""
         return defer.succeed(None) if self._agent is None else self._agent.stop()
 
     # stop
@@ -511,7 +511,7 @@ class BrokerService(service.Service):
         return defer.ensureDeferred(self._stop(self._steps_of_stop(listening)))
 
     async def _stop(self, steps: list[Step]) -> None:
-        """Whatever a step does, the store is closed; how far messages were delivered is written behind the log's copies."""
+        """Run the steps, then close the store whatever they do. Delivery progress is written after the log's copies."""
         await stop_all(self._reactor, steps)
         closed = await take(self._reactor, "close of the store", self._close_store, CLOSE_SECONDS)
         if not closed:
@@ -566,7 +566,7 @@ def loaded(table: Callable[[str], Table], folder: str, name: str) -> Table:
 
 
 def broker_access(options: BrokerOptions, now: Callable[[], float], in_thread: InThread) -> ServerAccess:
-    """Whom a broker asks what; users and policies lie in its store's config folder. Raises ConfigError, MissingExtra."""
+    """Return the broker's access control; users and policies are in its config folder. Raises ConfigError, MissingExtra."""
     folder = os.path.join(options.store_path_root_dir, "config")
     return server_access(options, folder, options.broker_cluster_name, now, in_thread)
 
@@ -574,7 +574,7 @@ def broker_access(options: BrokerOptions, now: Callable[[], float], in_thread: I
 def make_broker(
     options: BrokerOptions, reactor: interfaces.IReactorTime, access: ServerAccess | None = None
 ) -> BrokerService:
-    """A broker with these options on this reactor, which has threads and sockets too."""
+    """Return a broker with these options on this reactor, which also provides threads and sockets."""
     return BrokerService(options, reactor, access=access)
 
 

@@ -1,9 +1,9 @@
-"""Who calls: the signature of gRPC clients.
+"""Authenticates gRPC clients by the signature of their calls.
 
     authorization: MQv2-HMAC-SHA1 Credential=AK, SignedHeaders=x-mq-date-time, Signature=HEX
 
-The signature is HMAC-SHA1 of the text of x-mq-date-time with the user's secret. What the user may do is asked by the broker,
-which gets the call's requests signed by the same user.
+The signature is HMAC-SHA1 of the text of x-mq-date-time with the user's secret. The broker checks what the user may do: it
+receives the call's requests signed by the same user.
 """
 
 from __future__ import annotations
@@ -24,12 +24,15 @@ _HEADER = re.compile(r"(\S+)\s+Credential=([^,/]*)[^,]*,\s*SignedHeaders=([^,]*)
 
 @attrs.frozen
 class Authentication:
-    """`secret_of` knows users' secrets, None for an unknown user; itself None where nobody is asked who he is."""
+    """Checks the signatures of calls.
+
+    `secret_of` returns a user's secret, None for an unknown user. It is None itself if users are not authenticated.
+    """
 
     secret_of: Callable[[str], str | None] | None = None
 
     def check(self, call: Call) -> str | None:
-        """The user who signed the call; None where nobody is asked. Raises ProxyError."""
+        """Return the user who signed the call; None if users are not authenticated. Raises ProxyError."""
         if self.secret_of is None:
             return None
         header = call.metadata.get(AUTHORIZATION, "")

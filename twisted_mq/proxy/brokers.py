@@ -1,4 +1,4 @@
-"""What the proxy needs of brokers: one interface, for the broker of its own process and for a cluster over the network."""
+"""The interface to the brokers behind the proxy: the broker of its own process, or a cluster over the network."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.proxy.clients import GrpcClient
 
 CALL_SECONDS = 2.0
-"""How long a broker has for a request that does not wait (Apache's proxy: 2 s)."""
+"""The time limit of a broker for a request that does not wait (Apache's proxy: 2 s)."""
 
 
 class Brokers(Protocol):
     """The brokers behind the proxy."""
 
     def route(self, topic: str) -> defer.Deferred[TopicRouteData]:
-        """Which brokers have which queues. Fails with TopicNotFound."""
+        """Return the brokers of a topic and their queues. Fails with TopicNotFound."""
 
     def endpoint_of(self, broker_name: str, address: str) -> tuple[str, int] | None:
-        """Host and port where clients reach a broker by gRPC; None where it is where they found this proxy."""
+        """Return host and port where clients reach a broker by gRPC; None if clients use the address of this proxy."""
 
     def message_type(self, topic: str) -> defer.Deferred[str]:
-        """The topic's attribute message.type; NORMAL without one."""
+        """Return the topic's attribute message.type; NORMAL without one."""
 
     def group(self, group: str, topic: str) -> defer.Deferred[SubscriptionGroupConfig | None]:
-        """A consumer group's configuration, from a broker of the topic; None where there is none."""
+        """Return a consumer group's configuration from a broker of the topic; None if there is none."""
 
     def ask(
         self,
@@ -38,13 +38,13 @@ class Brokers(Protocol):
         seconds: float = CALL_SECONDS,
         unwanted: Callable[[RemotingCommand], None] | None = None,
     ) -> defer.Deferred[RemotingCommand]:
-        """A broker's answer. Fails with RocketMQError; a refusal is an answer too.
+        """Send a request to a broker and return its answer. Fails with RocketMQError. A refusal is an answer too.
 
-        `unwanted` is given the answer that comes after the Deferred was cancelled, where it cannot be prevented.
+        `unwanted` is called with an answer that comes after the Deferred was cancelled, if it cannot be prevented.
         """
 
     def register(self, client: GrpcClient) -> defer.Deferred[None]:
-        """A client's heartbeat. Fails with BrokerError for an expression that cannot be read."""
+        """Register a client at its heartbeat. Fails with BrokerError for an expression that cannot be read."""
 
     def unregister(self, client: GrpcClient) -> None:
-        """A client is gone."""
+        """Unregister a client that is gone."""

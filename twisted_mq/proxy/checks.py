@@ -1,4 +1,4 @@
-"""What gRPC clients may ask for; refusals have the codes of Apache's proxy (GrpcValidator)."""
+"""Checks the requests of gRPC clients. Refusals have the codes of Apache's proxy (GrpcValidator)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _has_control = re.compile(r"[\x00-\x1f\x7f-\x9f]").search
 
 
 def checked_topic(resource: Any) -> str:
-    """The topic's name. Raises ProxyError."""
+    """Return the topic's name. Raises ProxyError if it is not allowed."""
     name = str(resource.name)
     fault = topic_fault(name)
     if fault is not None:
@@ -28,7 +28,7 @@ def checked_topic(resource: Any) -> str:
 
 
 def checked_group(resource: Any) -> str:
-    """The consumer group's name. Raises ProxyError."""
+    """Return the consumer group's name. Raises ProxyError if it is not allowed."""
     name = str(resource.name)
     fault = group_fault(name)
     if fault is not None:
@@ -39,14 +39,14 @@ def checked_group(resource: Any) -> str:
 
 
 def check_message(message: Any, options: ProxyOptions, max_body_bytes: int, now_ms: int) -> None:
-    """Raises ProxyError for a message that cannot be sent."""
+    """Raise ProxyError for a message that cannot be sent."""
     system = message.system_properties
     _check_text("ILLEGAL_MESSAGE_TAG", "tag", system.tag, no="|")
     for key in system.keys:
         _check_text("ILLEGAL_MESSAGE_KEY", "key", key)
     if not system.message_id.strip():
         raise ProxyError("ILLEGAL_MESSAGE_ID", "message_id is blank")
-    # what separates properties in a record are control characters
+    # properties are separated by control characters in a record
     _check_text("ILLEGAL_MESSAGE_ID", "message_id", system.message_id)
     _check_text("BAD_REQUEST", "trace_context", system.trace_context)
     _check_text("BAD_REQUEST", "born_host", system.born_host)
@@ -122,14 +122,14 @@ def _check_times(system: Any, options: ProxyOptions, now_ms: int) -> None:
 
 
 def check_received_invisible(ms: int, options: ProxyOptions) -> None:
-    """Raises ProxyError for an invisible duration that no receive may ask for."""
+    """Raise ProxyError for an invisible duration that a receive may not ask for."""
     low, high = options.min_invisible_time_mills_for_recv, options.max_invisible_time_mills
     if not low <= ms <= high:
         raise ProxyError("ILLEGAL_INVISIBLE_TIME", f"invisible_duration is {ms} ms, {low} to {high} are allowed")
 
 
 def check_changed_invisible(ms: int, options: ProxyOptions) -> None:
-    """Raises ProxyError for an invisible duration that no message may get."""
+    """Raise ProxyError for an invisible duration that a message may not get."""
     if not 0 <= ms <= options.max_invisible_time_mills:
         raise ProxyError(
             "ILLEGAL_INVISIBLE_TIME",

@@ -1,6 +1,6 @@
-"""The gRPC clients of one proxy: their settings, their Telemetry stream, and their face to brokers.
+"""The gRPC clients of one proxy: their settings, their Telemetry streams, and the channels that brokers see.
 
-A client is known from its settings on until it says goodbye, or the broker finds that its heartbeats stopped.
+A client is known from its settings on until it disconnects, or until the broker finds that its heartbeats stopped.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from twisted_mq.remoting.shares import address_of
 from twisted_mq.remoting.transport import packed
 
 LANGUAGES = {"GOLANG": "GO", "DOT_NET": "DOTNET", "NODE_JS": "HTTP"}
-"""How clients name their language -> LanguageCode; others that it does not have are OTHER."""
+"""The language as clients name it -> LanguageCode. Languages that LanguageCode does not have are OTHER."""
 SETTINGS_SECONDS = 3.0
-"""How long a call waits for its client's settings, which may be on their way on another stream."""
+"""The time a call waits for its client's settings, which may be on their way on another stream."""
 MOST_CLIENTS = 50_000
 CLIENT_BYTES = 4096
-"""What a client takes beside its settings."""
+"""The memory of a client in bytes, without its settings."""
 
 PRODUCER = ClientType.Value("PRODUCER")
 SIMPLE_CONSUMER = ClientType.Value("SIMPLE_CONSUMER")
@@ -38,7 +38,7 @@ CONSUMERS = frozenset({ClientType.Value("PUSH_CONSUMER"), SIMPLE_CONSUMER})
 
 @attrs.define(eq=False)
 class GrpcClient:
-    """One client. To a broker's tables it is a channel: what they send it goes out on its Telemetry stream."""
+    """A gRPC client. To a broker's tables it is a channel: what they send to it goes out on its Telemetry stream."""
 
     client_id: str
     language: str
@@ -46,32 +46,32 @@ class GrpcClient:
     packed_address: bytes
     clock: interfaces.IReactorTime
     settings: Any = None
-    """As the client sent them; None until then."""
+    """The settings as the client sent them; None before that."""
     telemetry: Call | None = None
     connected_now: bool = True
     access_key: str | None = None
     commands: Callable[[GrpcClient, RemotingCommand], object] | None = None
-    """Takes what brokers send one-way."""
+    """Called with the commands that brokers send one-way."""
     lost: Callable[[GrpcClient], object] | None = None
     groups: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
-    """Producer groups and consumer groups that it was registered with."""
+    """The producer groups and the consumer groups that the client is registered with."""
     budget: Budget[GrpcClient] = attrs.field(factory=Budget)
-    """For what is remembered of all clients."""
+    """The memory budget of all clients."""
     _remembered: dict[Hashable, int] = attrs.field(factory=dict)
 
     @property
     def address(self) -> str:
-        """The client as host:port."""
+        """Return the client's address as host:port."""
         return f"{self.remote_address[0]}:{self.remote_address[1]}"
 
     @property
     def share_address(self) -> str:
-        """Whose share its budgets are part of."""
+        """Return the address whose share of the budgets the client uses, see `remoting.shares`."""
         return address_of(self.remote_address[0])
 
     @property
     def last_active(self) -> float:
-        """Idle gRPC connections are closed elsewhere."""
+        """Return the present time: idle gRPC connections are closed elsewhere."""
         return self.clock.seconds()
 
     @property
@@ -80,11 +80,11 @@ class GrpcClient:
 
     @property
     def group(self) -> str:
-        """Its consumer group; empty for a producer."""
+        """Return the client's consumer group; empty for a producer."""
         return "" if self.settings is None else str(self.settings.subscription.group.name)
 
     def tell(self, command: Any) -> bool:
-        """Send a TelemetryCommand; whether there is a stream for it."""
+        """Send a TelemetryCommand. Return False if the client has no open Telemetry stream."""
         stream = self.telemetry
         if stream is None or stream.is_over:
             return False
@@ -94,9 +94,9 @@ class GrpcClient:
     # a channel, as brokers' tables use it
 
     def remember(self, name: Hashable, size: int) -> None:
-        """Count what is remembered under a name until the client goes, in place of what was there; 0 forgets it.
+        """Set the size in bytes of what is remembered under a name until the client goes; 0 forgets it.
 
-        Raises BrokerError where that is too much.
+        Raises BrokerError if that is too much.
         """
         if not self.budget.remember(self, size - self._remembered.get(name, 0)):
             remark = f"{size} more bytes of client {self.client_id} are too many to remember"
@@ -105,26 +105,26 @@ class GrpcClient:
 
     @property
     def takes_requests(self) -> bool:
-        """Whether it can be asked something."""
+        """Return whether the client is connected and has an open Telemetry stream."""
         return self.connected_now and self.telemetry is not None and not self.telemetry.is_over
 
     def send_request(self, request: object, timeout_seconds: float) -> defer.Deferred[RemotingCommand]:
-        """Fails with RemotingSendError: gRPC clients are told things, and answer by calls of their own."""
+        """Fail with RemotingSendError: gRPC clients take only one-way commands, and answer by calls of their own."""
         return defer.fail(RemotingSendError(f"client {self.client_id} is a gRPC client, which takes no such request"))
 
     def send_one_way(self, command: RemotingCommand) -> None:
-        """What a broker tells its clients."""
+        """Pass on a one-way command of a broker."""
         if self.commands is not None:
             self.commands(self, command)
 
     def close(self) -> None:
-        """The broker has not heard of it for too long."""
+        """Drop the client: the broker has received no heartbeat of it for too long."""
         if self.lost is not None:
             self.lost(self)
 
 
 class Clients:
-    """All clients by id. `lost` is told of each that is gone."""
+    """All clients by id. `lost` is called with each client that is gone."""
 
     log = Logger()
 
@@ -143,13 +143,13 @@ class Clients:
         return iter(list(self._known.values()))
 
     def stranger(self, call: Call) -> GrpcClient:
-        """The client of a call; one that has sent no settings yet is made for this call alone. Raises ProxyError."""
+        """Return the client of a call. A client without settings is created for this call only. Raises ProxyError."""
         client_id = client_id_of(call)
         known = self._known.get(client_id)
         return known if known is not None else self._make(client_id, call)
 
     def settle(self, call: Call, settings: Any) -> GrpcClient:
-        """Note a client's settings. Raises ProxyError."""
+        """Store a client's settings, and return the client. Raises ProxyError."""
         client = self.stranger(call)
         client.remember("settings", settings.ByteSize() + CLIENT_BYTES)
         if client.client_id not in self._known and len(self._known) >= MOST_CLIENTS:
@@ -163,7 +163,7 @@ class Clients:
         return client
 
     def settled(self, call: Call) -> defer.Deferred[GrpcClient]:
-        """The client of a call, once its settings are known. Fails with ProxyError."""
+        """Return the client of a call once its settings are known. Fails with ProxyError."""
         client_id = client_id_of(call)
         known = self._known.get(client_id)
         if known is not None:
@@ -178,14 +178,14 @@ class Clients:
         return waiting
 
     def _waited(self, client_id: str, waiting: defer.Deferred[GrpcClient]) -> None:
-        """A call waits no more."""
+        """Remove a call that no longer waits."""
         queue = self._waiting[client_id]
         queue.remove(waiting)
         if not queue:
             del self._waiting[client_id]
 
     def drop(self, client: GrpcClient) -> None:
-        """The client is gone. A second call does nothing."""
+        """Remove a client that is gone. A second call does nothing."""
         if self._known.get(client.client_id) is not client:
             return
         del self._known[client.client_id]
@@ -194,7 +194,7 @@ class Clients:
         self.budget.forget(client)
 
     def producers_of(self, topic: str) -> list[GrpcClient]:
-        """Clients that publish to a topic and can be told something."""
+        """Return the clients that publish to a topic and have a Telemetry stream."""
         return [one for one in self._known.values() if one.telemetry is not None and topic in one.groups[0]]
 
     def _make(self, client_id: str, call: Call) -> GrpcClient:
@@ -220,7 +220,7 @@ class Clients:
 
 
 def client_id_of(call: Call) -> str:
-    """Raises ProxyError for a call that names no client."""
+    """Return the client id of a call. Raises ProxyError if the call has none."""
     client_id = call.metadata.get("x-mq-client-id", "")
     if not client_id.strip():
         raise ProxyError("CLIENT_ID_REQUIRED", "metadata x-mq-client-id is needed")

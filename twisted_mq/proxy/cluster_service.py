@@ -1,4 +1,4 @@
-"""A proxy in a process of its own: starts and stops its port and its connections to brokers."""
+"""Starts and stops a proxy in a process of its own: its port and its connections to brokers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from twisted_mq.remoting.listen import bind
 
 
 class ProxyService(service.Service):
-    """One proxy in cluster mode. `port` is the one listened on."""
+    """A proxy in cluster mode. `port` is the port that it listens on."""
 
     log = Logger()
 
@@ -32,7 +32,7 @@ class ProxyService(service.Service):
         self.port = 0
 
     def startService(self) -> None:
-        """Raises PortError, ConfigError."""
+        """Open the port and start the work with brokers. Raises PortError, ConfigError."""
         super().startService()
         options, reactor = self._options, self._reactor
         if not options.name_servers:
@@ -50,7 +50,7 @@ class ProxyService(service.Service):
         self.log.info("proxy in front of {servers}", servers=";".join(options.name_servers))
 
     def stopService(self) -> defer.Deferred[None]:
-        """Fires when all connections are closed. A second call does nothing."""
+        """Stop the proxy; fires when all connections are closed. A second call does nothing."""
         super().stopService()
         grpc, self._grpc = self._grpc, None
         return defer.succeed(None) if grpc is None else defer.ensureDeferred(self._stop(grpc))

@@ -1,4 +1,4 @@
-"""Messages of apache.rocketmq.v2 and those of brokers: which field is which property."""
+"""Converts messages of apache.rocketmq.v2 to messages of brokers and back: fields to properties."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ class Outgoing:
 
     @property
     def type(self) -> str:
-        """The message type by its properties, as brokers see it."""
+        """Return the message type by its properties, as brokers see it."""
         return message_type(self.properties)
 
 
 def message_type(properties: dict[str, str]) -> str:
-    """TRANSACTION, DELAY, FIFO or NORMAL (Apache: TopicMessageType.parseFromMessageProperty)."""
+    """Return TRANSACTION, DELAY, FIFO or NORMAL (Apache: TopicMessageType.parseFromMessageProperty)."""
     if properties.get(PROPERTY_TRANSACTION_PREPARED) == "true":
         return "TRANSACTION"
     if any(name in properties for name in _DELAYED):
@@ -75,7 +75,7 @@ def message_type(properties: dict[str, str]) -> str:
 
 
 def outgoing(message: Any, topic: str, host: str, now_ms: int, most_bytes: int) -> Outgoing:
-    """What a client's message becomes. Raises ProxyError where body and digest do not agree.
+    """Convert a client's message. Raises ProxyError if body and digest do not agree.
 
     A GZIP body is stored as zlib: no consumer over remoting can read gzip, and Apache's proxy stores it as it is.
     """
@@ -138,7 +138,7 @@ def _inflated(body: bytes, most_bytes: int) -> bytes:
 
 
 def handed_out(message: MessageExt, topic: str, receipt: str | None) -> Any:
-    """A stored message as clients receive it; its body is plain, whatever it is stored as."""
+    """Convert a stored message for clients. The body is not compressed, whatever its stored form is."""
     properties = message.properties
     made = Message(
         topic=Resource(name=topic),

@@ -1,6 +1,6 @@
-"""Brokers of local mode: the one in this process, whose processors are called without a socket.
+"""The brokers of local mode: only the broker of this process, whose processors are called without a socket.
 
-Nothing here imports the broker: it hands over its table of processors and what it knows.
+Nothing here imports the broker. The broker passes in its table of processors and its lookups.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ from twisted_mq.remoting.channel import Channel, Processor, Ready
 
 @attrs.frozen(eq=False, kw_only=True)
 class LocalBroker:
-    """What the broker of this process hands over."""
+    """The parts of this process's broker that the proxy uses."""
 
     broker_name: str
     processors: Mapping[int, Processor]
     dispatch: Callable[[], object]
-    """Makes what was appended visible."""
+    """Makes appended messages visible."""
     route: Callable[[str], defer.Deferred[TopicRouteData]]
-    """Fails with TopicNotFound."""
+    """Returns the route of a topic. Fails with TopicNotFound."""
     message_type: Callable[[str], str]
     group: Callable[[str], SubscriptionGroupConfig | None]
     grpc_address: Callable[[str, str], tuple[str, int]]
-    """Where a broker of this name and address serves gRPC clients."""
+    """Returns host and port where a broker of this name and address serves gRPC clients."""
     secret_of: Callable[[str], str | None] | None = None
-    """Users' secrets; None where nobody is asked who he is."""
+    """Returns a user's secret. It is None itself if users are not authenticated."""
 
 
 class LocalBrokers:
@@ -60,7 +60,7 @@ class LocalBrokers:
         self._dispatching: interfaces.IDelayedCall | None = None
 
     def stop(self) -> None:
-        """What was appended last is made visible by the broker's own stop."""
+        """Stop dispatching. The broker's own stop makes visible what was appended last."""
         if self._dispatching is not None:
             self._dispatching.cancel()
             self._dispatching = None
@@ -85,7 +85,7 @@ class LocalBrokers:
         seconds: float = CALL_SECONDS,
         unwanted: Callable[[RemotingCommand], None] | None = None,
     ) -> defer.Deferred[RemotingCommand]:
-        """A held pop is cancelled with its call. Whose broker is another one's is refused: each serves its own queues."""
+        """See `Brokers.ask`. Requests for another broker are refused. Cancelling a call cancels the pop that it holds."""
         if broker_name != self._broker.broker_name:
             remark = f"broker {broker_name} is not served here, but {self._broker.broker_name}"
             return defer.fail(BrokerError(ResponseCode.SYSTEM_ERROR, remark))
@@ -131,7 +131,7 @@ class LocalBrokers:
 
 
 def _unauthorized(reason: failure.Failure) -> NoReturn:
-    """What access control refuses has one status, whatever its response code is."""
+    """Turn a refusal of access control into UNAUTHORIZED, whatever its response code is."""
     error = reason.value
     if isinstance(error, BrokerError) and (
         error.response_code == ResponseCode.NO_PERMISSION or "AclException" in error.remark

@@ -1,4 +1,4 @@
-"""What all parts of one proxy share."""
+"""The values that all parts of one proxy share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from twisted_mq.proxy.options import ProxyOptions
 
 @attrs.frozen(eq=False)
 class Parts:
-    """Settings, brokers and time. `max_body_bytes` is the most that a message's body may have."""
+    """The settings, brokers and clock of a proxy. `max_body_bytes` is the limit of a message's body."""
 
     options: ProxyOptions
     brokers: Brokers
@@ -19,5 +19,5 @@ class Parts:
     max_body_bytes: int
 
     def now_ms(self) -> int:
-        """Wall clock in ms."""
+        """Return the wall clock's time in ms."""
         return int(self.clock.seconds() * 1000)

@@ -1,4 +1,4 @@
-"""Queues of a route: which one a message goes to, and what clients are told of them."""
+"""Selects queues of a route for messages, and describes queues to clients."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MULTIPLIER = 2862933555777941757
 
 
 def consistent_hash(text: str, buckets: int) -> int:
-    """The bucket of a text, as Guava's Hashing.consistentHash has it for Java's hash code of it."""
+    """Return the bucket of a text, the same as Guava's Hashing.consistentHash of the text's Java hash code."""
     state, candidate = java_hash(text) & _MASK, 0
     while True:
         state = (_MULTIPLIER * state + 1) & _MASK
@@ -29,7 +29,7 @@ def consistent_hash(text: str, buckets: int) -> int:
 
 
 def broker_queues(route: TopicRouteData) -> Iterator[tuple[BrokerData, QueueData]]:
-    """The brokers with their queues, by name."""
+    """Yield the brokers with their queues, ordered by broker name."""
     brokers = {one.broker_name: one for one in route.broker_datas}
     for queues in sorted(route.queue_datas, key=lambda one: one.broker_name):
         broker = brokers.get(queues.broker_name)
@@ -38,7 +38,7 @@ def broker_queues(route: TopicRouteData) -> Iterator[tuple[BrokerData, QueueData
 
 
 def writable(route: TopicRouteData) -> list[tuple[str, int]]:
-    """Broker name and queue id of the queues that masters take messages for."""
+    """Return broker name and queue id of each queue that a master takes messages for."""
     return [
         (broker.broker_name, queue_id)
         for broker, queues in broker_queues(route)
@@ -48,7 +48,7 @@ def writable(route: TopicRouteData) -> list[tuple[str, int]]:
 
 
 def readable(route: TopicRouteData) -> list[tuple[BrokerData, QueueData]]:
-    """The brokers with a master that hand messages out."""
+    """Return the brokers that have a master and readable queues."""
     return [
         (broker, queues)
         for broker, queues in broker_queues(route)
@@ -57,7 +57,7 @@ def readable(route: TopicRouteData) -> list[tuple[BrokerData, QueueData]]:
 
 
 def permissions(queues: QueueData) -> Iterator[str]:
-    """The permission of each queue, by its id: the surplus of the larger kind first (Apache: RouteActivity)."""
+    """Yield the permission of each queue, by its id: the surplus of the larger kind first (Apache: RouteActivity)."""
     reads = queues.read_queue_nums if queues.perm & PermName.PERM_READ else 0
     writes = queues.write_queue_nums if queues.perm & PermName.PERM_WRITE else 0
     if not reads and not writes:
@@ -69,17 +69,17 @@ def permissions(queues: QueueData) -> Iterator[str]:
 
 
 def permission(name: str) -> int:
-    """Its number."""
+    """Return the number of a permission."""
     return int(Permission.Value(name))
 
 
 def accepted_types(message_type: str) -> list[int]:
-    """What queues of a topic of this type take."""
+    """Return the numbers of the message types that queues of a topic of this type accept."""
     names: Sequence[str] = ALL_TYPES if message_type == MIXED else (message_type,)
     return [MessageType.Value(name) for name in names if name in ALL_TYPES]
 
 
 def endpoints_of(host: str, port: int) -> Any:
-    """One address."""
+    """Return Endpoints with a single address."""
     scheme = "IPv6" if ":" in host else "IPv4" if host.replace(".", "").isdigit() else "DOMAIN_NAME"
     return Endpoints(scheme=AddressScheme.Value(scheme), addresses=[Address(host=host, port=port)])

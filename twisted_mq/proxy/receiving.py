@@ -1,4 +1,4 @@
-"""Calls of consumers: ReceiveMessage, AckMessage, ChangeInvisibleDuration, ForwardMessageToDeadLetterQueue."""
+"""The calls of consumers: ReceiveMessage, AckMessage, ChangeInvisibleDuration, ForwardMessageToDeadLetterQueue."""
 
 from __future__ import annotations
 
@@ -57,23 +57,23 @@ from twisted_mq.proxy.times import milliseconds, timestamp
 MOST_MESSAGES = 32
 ANY_QUEUE = -1
 FROM_THE_END = 1
-"""initMode of a pop: a new group begins behind the last message (Apache: ConsumeInitMode.MAX)."""
+"""The initMode of a pop: a new group begins behind the last message (Apache: ConsumeInitMode.MAX)."""
 RESERVE_MS = 100
-"""How long before the call's deadline a poll ends (Apache: longPollingReserveTimeInMillis)."""
+"""The time in ms between the end of a poll and the call's deadline (Apache: longPollingReserveTimeInMillis)."""
 DEFAULT_REQUEST_MS = 3000
 SQL = FilterType.Value("SQL")
 
 
 @attrs.frozen
 class Received:
-    """One message of a pop, with its handle."""
+    """A message of a pop, with its handle."""
 
     message: MessageExt
     handle: Handle
 
 
 class Receiving:
-    """Calls of consumers."""
+    """Handles the calls of consumers."""
 
     log = Logger()
 
@@ -86,7 +86,7 @@ class Receiving:
     # ReceiveMessage
 
     async def receive(self, client: GrpcClient, call: Call, request: Any) -> None:
-        """Pop, then stream: the status, the messages, the time of delivery. What cannot be handed out is given back."""
+        """Pop messages, then stream the status, the messages and the time of delivery. Messages not sent are given back."""
         topic, group = checked_topic(request.message_queue.topic), checked_group(request.group)
         invisible_ms = self._invisible_ms(request)
         poll_ms = self._poll_ms(client, call, request)
@@ -160,7 +160,7 @@ class Receiving:
         return ms
 
     def _poll_ms(self, client: GrpcClient, call: Call, request: Any) -> int:
-        """How long the pop may wait: as asked, within the limits, and no longer than the call's deadline allows."""
+        """Return the ms that the pop may wait: as asked, within the limits, and no longer than the call's deadline allows."""
         options, remaining = self._parts.options, call.remaining_seconds()
         low = options.grpc_client_consumer_min_long_polling_timeout_millis
         high = options.grpc_client_consumer_max_long_polling_timeout_millis
@@ -214,7 +214,7 @@ class Receiving:
         return received
 
     def _give_back(self, client: GrpcClient, topic: str, group: str, received: Iterable[Received]) -> None:
-        """Messages that nobody got are visible again at once."""
+        """Make messages that were not sent visible again soon (invisibleTimeMillisWhenClear)."""
         ms = self._parts.options.invisible_time_millis_when_clear
         for one in received:
             self._in_background(self.change(client, topic, group, one.handle, ms))
@@ -228,7 +228,7 @@ class Receiving:
     # AckMessage
 
     async def ack(self, client: GrpcClient, request: Any) -> Any:
-        """Messages are consumed: each entry has a status of its own."""
+        """Acknowledge consumed messages. Each entry has a status of its own."""
         topic, group = checked_topic(request.topic), checked_group(request.group)
         if not request.entries:
             raise ProxyError("BAD_REQUEST", "entries: none to acknowledge")
@@ -258,7 +258,7 @@ class Receiving:
         _succeeded(await self._brokers.ask(client, await self._known(topic, receipt.broker_name), command))
 
     async def _known(self, topic: str, broker_name: str) -> str:
-        """A handle names its broker; one that the topic does not have is refused. Raises ProxyError."""
+        """Return the broker that a handle names. Raises ProxyError if the topic does not have that broker."""
         if broker_name not in {one.broker_name for one in (await self._brokers.route(topic)).broker_datas}:
             raise ProxyError("INVALID_RECEIPT_HANDLE", f"receipt_handle names broker {broker_name}, which is not known")
         return broker_name
@@ -266,7 +266,7 @@ class Receiving:
     # ChangeInvisibleDuration
 
     async def change_invisible(self, client: GrpcClient, request: Any) -> Any:
-        """A message shall come back at another time; the answer has its new handle."""
+        """Change the time at which a message becomes visible again. The answer has its new handle."""
         topic, group = checked_topic(request.topic), checked_group(request.group)
         ms = milliseconds(request.invisible_duration)
         check_changed_invisible(ms, self._parts.options)
@@ -276,7 +276,7 @@ class Receiving:
         return ChangeInvisibleDurationResponse(status=ok(), receipt_handle=changed.encode())
 
     async def change(self, client: GrpcClient, topic: str, group: str, handle: Handle, ms: int) -> Handle:
-        """The handle after the change. Raises BrokerError, ProxyError."""
+        """Change a message's invisible time, and return its new handle. Raises BrokerError, ProxyError."""
         receipt = handle.receipt
         header = ChangeInvisibleTimeRequestHeader(
             consumer_group=group,
@@ -295,7 +295,7 @@ class Receiving:
     # ForwardMessageToDeadLetterQueue
 
     async def forward(self, client: GrpcClient, request: Any) -> Any:
-        """A message is given up: it becomes a dead letter, and is acknowledged."""
+        """Move a message to the dead letter queue, and acknowledge it."""
         topic, group = checked_topic(request.topic), checked_group(request.group)
         renewed = self.renewal.remove(client, group, request.message_id, request.receipt_handle)
         handle = renewed or live_handle(request.receipt_handle, self._parts.now_ms())

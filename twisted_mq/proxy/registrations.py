@@ -1,4 +1,4 @@
-"""What a gRPC client is to a broker's tables: producer of its topics, or consumer of its group."""
+"""The registration of a gRPC client in a broker's tables: as producer of its topics, or as consumer of its group."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ SQL = FilterType.Value("SQL")
 
 
 def groups_of(client: GrpcClient) -> tuple[frozenset[str], frozenset[str]]:
-    """Producer groups, which are named as its topics, and consumer groups."""
+    """Return a client's producer groups, which are named after its topics, and its consumer groups."""
     if client.is_producer:
         return frozenset(topic.name for topic in client.settings.publishing.topics), frozenset()
     return frozenset(), frozenset({client.group})
 
 
 def consumer_data(client: GrpcClient) -> ConsumerData:
-    """Its consumer group with its subscriptions. Raises ProxyError for an expression that cannot be read."""
+    """Return a client's consumer group with its subscriptions. Raises ProxyError for an expression that cannot be read."""
     settings = client.settings
     now_ms = int(client.clock.seconds() * 1000)
     try:

@@ -1,7 +1,8 @@
 """Keeps messages of push consumers invisible while they are being consumed (Apache: ReceiptHandleProcessor).
 
-A message is renewed shortly before it would become visible, for longer each time, and no more after some hours. The client
-keeps the handle that it got; acknowledgements find the newest by it. When a client is gone, its messages come back at once.
+A message is renewed shortly before it would become visible, for longer each time, until renewMaxTimeMillis is over. The
+client keeps the handle that it got; acknowledgements find the newest handle by it. The messages of a client that is gone
+become visible again soon (invisibleTimeMillisWhenClear).
 """
 
 from __future__ import annotations
@@ -21,17 +22,17 @@ from twisted_mq.proxy.parts import Parts
 
 MINUTE_MS = 60_000
 RENEWED_MS = tuple(minutes * MINUTE_MS for minutes in (1, 3, 5, 10, 30, 60))
-"""For how long a message is renewed, by how often it was before; the last repeats."""
+"""The duration of each renewal of a message in ms; the last one repeats."""
 TRIES = 3
 MOST_OF_CLIENT = 100_000
-"""Messages of one client that are renewed; more become visible when their time is over."""
+"""The limit of messages of one client that are renewed. Further ones become visible when their time is over."""
 
 Change = Callable[[GrpcClient, str, str, Handle, int], Coroutine[defer.Deferred[Any], Any, Handle]]
 
 
 @attrs.define(eq=False)
 class Kept:
-    """One message that a client is consuming."""
+    """A message that a client is consuming."""
 
     topic: str
     group: str
@@ -44,7 +45,7 @@ class Kept:
 
 
 class Renewal:
-    """The messages that are renewed, by client and by group, id and handle as the client has them."""
+    """The messages that are renewed, by client, and by group, message id and handle as the client has them."""
 
     log = Logger()
 
@@ -55,12 +56,12 @@ class Renewal:
         self._job: PeriodicJob | None = None
 
     def start(self) -> None:
-        """Look for what has to be renewed from now on."""
+        """Start to look for messages to renew periodically."""
         seconds = self._parts.options.renew_schedule_period_millis / 1000
         self._job = PeriodicJob("renewal of receipt handles", self._parts.clock, seconds, self.look)
 
     def stop(self) -> None:
-        """Renew no more. A second call does nothing."""
+        """Stop renewing. A second call does nothing."""
         job, self._job = self._job, None
         if job is not None:
             job.stop()
@@ -69,13 +70,13 @@ class Renewal:
         return sum(map(len, self._kept.values()))
 
     def add(self, client: GrpcClient, topic: str, group: str, message_id: str, text: str, handle: Handle) -> None:
-        """A message was handed out; `text` is its handle as the client has it."""
+        """Add a message that was handed out. `text` is its handle as the client has it."""
         kept = self._kept.setdefault(client, {})
         if len(kept) < MOST_OF_CLIENT:
             kept[group, message_id, text] = Kept(topic, group, handle, self._parts.now_ms())
 
     def remove(self, client: GrpcClient, group: str, message_id: str, text: str) -> Handle | None:
-        """The newest handle of a message that is renewed no more; None for one that never was."""
+        """Stop renewing a message, and return its newest handle. Return None for a message that is not renewed."""
         kept = self._kept.get(client)
         found = None if kept is None else kept.pop((group, message_id, text), None)
         if found is None:
@@ -86,7 +87,7 @@ class Renewal:
         return found.handle
 
     def look(self) -> None:
-        """Renew what would become visible soon."""
+        """Renew the messages that would become visible soon."""
         now, options = self._parts.now_ms(), self._parts.options
         for client, kept in list(self._kept.items()):
             for key, one in list(kept.items()):
@@ -112,7 +113,7 @@ class Renewal:
         defer.ensureDeferred(changed).addCallbacks(renewed, failed)
 
     def forget(self, client: GrpcClient) -> None:
-        """A client is gone: what it was consuming comes back."""
+        """Make the messages visible again that a client was consuming when it went."""
         ms = self._parts.options.invisible_time_millis_when_clear
         for one in self._kept.pop(client, {}).values():
             changed = self._change(client, one.topic, one.group, one.handle, ms)

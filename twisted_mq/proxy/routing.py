@@ -1,4 +1,4 @@
-"""QueryRoute and QueryAssignment: which queues clients use, and where."""
+"""QueryRoute and QueryAssignment: the queues that clients use, and their addresses."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from twisted_mq.proxy.queues import accepted_types, broker_queues, endpoints_of,
 from twisted_mq.proxy.statuses import ProxyError, ok
 
 WHOLE_BROKER = -1
-"""The queue id of an assignment that is all queues of a broker."""
+"""The queue id of an assignment that stands for all queues of a broker."""
 
 
 class Routing:
-    """Calls of all clients."""
+    """Handles the calls that all kinds of clients make."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
 
     async def query_route(self, client: GrpcClient, request: Any) -> Any:
-        """Each queue of each broker process of the topic."""
+        """Return each queue of the topic, for each broker process that has it."""
         topic = checked_topic(request.topic)
         route = await self._parts.brokers.route(topic)
         types = accepted_types(await self._parts.brokers.message_type(topic))
@@ -55,7 +55,7 @@ class Routing:
         return QueryRouteResponse(status=ok(), message_queues=queues)
 
     async def query_assignment(self, client: GrpcClient, request: Any) -> Any:
-        """What a push consumer receives from: each broker as a whole; each queue where the group consumes in order."""
+        """Return a push consumer's assignments: one for each broker, or one for each queue if the group consumes in order."""
         topic, group = checked_topic(request.topic), checked_group(request.group)
         config = await self._parts.brokers.group(group, topic)
         order = config is not None and config.consume_message_orderly

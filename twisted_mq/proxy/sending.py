@@ -1,4 +1,4 @@
-"""SendMessage, EndTransaction, RecallMessage, and the places of transactions that are open."""
+"""SendMessage, EndTransaction, RecallMessage, and the places of open transactions."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ STORED = {
     ResponseCode.FLUSH_SLAVE_TIMEOUT: "SLAVE_PERSISTENCE_TIMEOUT",
     ResponseCode.SLAVE_NOT_AVAILABLE: "HA_NOT_AVAILABLE",
 }
-"""What a broker that has stored a message answers -> status."""
+"""The response codes of a broker that has stored a message -> the status for the client."""
 RESOLUTIONS = {
     TransactionResolution.Value("COMMIT"): MessageSysFlag.TRANSACTION_COMMIT_TYPE,
     TransactionResolution.Value("ROLLBACK"): MessageSysFlag.TRANSACTION_ROLLBACK_TYPE,
@@ -59,7 +59,7 @@ MOST_TRANSACTIONS = 100_000
 
 @attrs.frozen
 class TransactionPlace:
-    """Where a half message is."""
+    """The place of a half message. `known_until` is in seconds of the clock."""
 
     broker_name: str
     queue_offset: int
@@ -68,7 +68,7 @@ class TransactionPlace:
 
 
 class Transactions:
-    """The places of transactions that have not ended, each for a while; the oldest is forgotten past the limit."""
+    """The places of open transactions, each kept for transactionDataExpireMillis. Past the limit, the oldest is forgotten."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -77,7 +77,7 @@ class Transactions:
     def remember(
         self, topic: str, transaction_id: str, broker_name: str, queue_offset: int, physical_offset: int
     ) -> None:
-        """A half message was stored, or its producer is being asked about it."""
+        """Remember the place of a half message that was stored, or that its producer is being asked about."""
         now = self._parts.clock.seconds()
         until = now + self._parts.options.transaction_data_expire_millis / 1000
         key = topic, transaction_id
@@ -90,7 +90,7 @@ class Transactions:
             del self._places[oldest]
 
     def take(self, topic: str, transaction_id: str) -> TransactionPlace:
-        """Raises ProxyError for a transaction that is not known, or no more."""
+        """Remove and return a transaction's place. Raises ProxyError if the transaction is unknown or expired."""
         place = self._places.pop((topic, transaction_id), None)
         if place is None or place.known_until < self._parts.clock.seconds():
             raise ProxyError(
@@ -100,7 +100,7 @@ class Transactions:
 
 
 class Sending:
-    """Calls of producers."""
+    """Handles the calls of producers."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -110,7 +110,7 @@ class Sending:
         self.transactions = Transactions(parts)
 
     async def send(self, client: GrpcClient, request: Any) -> Any:
-        """SendMessage: one message, or several of one topic as a batch."""
+        """Handle SendMessage: send one message, or several of one topic as a batch."""
         parts, messages = self._parts, request.messages
         if not messages:
             raise ProxyError("MESSAGE_CORRUPTED", "no message to send")
@@ -146,7 +146,7 @@ class Sending:
                 )
 
     def _queue(self, queues: list[tuple[str, int]], sent: Outgoing) -> tuple[str, int]:
-        """Messages of one group go to one queue, others round."""
+        """Return the queue of a message: a message group has one queue, other messages take the queues in turn."""
         group = sent.properties.get(PROPERTY_SHARDING_KEY)
         if group is not None:
             return queues[consistent_hash(group, len(queues))]
@@ -176,7 +176,10 @@ class Sending:
     async def _send_batch(
         self, client: GrpcClient, topic: str, queues: list[tuple[str, int]], sent: list[Outgoing]
     ) -> Any:
-        """One after the other into one queue: each has an entry, and its own type, where Apache's batch has one for all."""
+        """Send messages one after the other to one queue.
+
+        Each has an entry and a type of its own; Apache's batch has one type for all.
+        """
         broker_name, queue_id = queues[next(self._turn) % len(queues)]
         entries = []
         for one in sent:
@@ -209,7 +212,7 @@ class Sending:
         return entry
 
     async def end_transaction(self, client: GrpcClient, request: Any) -> Any:
-        """EndTransaction: commit or roll back."""
+        """Handle EndTransaction: commit or roll back."""
         topic, transaction_id = checked_topic(request.topic), request.transaction_id
         if not transaction_id.strip():
             raise ProxyError("INVALID_TRANSACTION_ID", "transaction_id is blank")
@@ -231,7 +234,7 @@ class Sending:
         return EndTransactionResponse(status=ok())
 
     async def recall(self, client: GrpcClient, request: Any) -> Any:
-        """RecallMessage: take back a message that waits for its time."""
+        """Handle RecallMessage: recall a message that waits for its delivery time."""
         topic = checked_topic(request.topic)
         wanted = await self._brokers.message_type(topic)
         if self._options.enable_topic_message_type_check and wanted not in ("DELAY", MIXED):

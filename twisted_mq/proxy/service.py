@@ -1,7 +1,7 @@
-"""apache.rocketmq.v2.MessagingService: the table of its methods, and what every call goes through first.
+"""apache.rocketmq.v2.MessagingService: the table of its methods, and the steps that are common to all calls.
 
-Whatever a call comes to, its client gets an answer with a status; the gRPC status says OK. Methods that are not in the table
-are UNIMPLEMENTED.
+Whether a call succeeds or fails, its client gets an answer with a status, and the gRPC status is OK. Methods that are not in
+the table are UNIMPLEMENTED.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Handle = Callable[[GrpcClient, Any], Awaitable[Any]]
 
 
 class MessagingService:
-    """All calls of one proxy."""
+    """Handles all calls of one proxy."""
 
     log = Logger()
 
@@ -49,13 +49,13 @@ class MessagingService:
         self.receiving.renewal.start()
 
     def stop(self) -> None:
-        """End it, and let all clients go: what they were consuming comes back."""
+        """End periodic work and drop all clients. The messages that they were consuming become visible again."""
         self.receiving.renewal.stop()
         for client in self.clients:
             self.clients.drop(client)
 
     def methods(self) -> Methods:
-        """By path."""
+        """Return the methods by path."""
         unary: dict[str, Handle] = {
             "QueryRoute": self.routing.query_route,
             "QueryAssignment": self.routing.query_assignment,
@@ -90,7 +90,7 @@ class MessagingService:
         return Method(message_class(request), answered)
 
     def _client(self, call: Call) -> GrpcClient:
-        """Who calls. Raises ProxyError."""
+        """Return the authenticated client of a call. Raises ProxyError."""
         client = self.clients.stranger(call)
         client.access_key = self._authentication.check(call)
         return client
@@ -114,7 +114,7 @@ class MessagingService:
             await call.send(answer_class(status=self._status("ReceiveMessage", call, error)))
 
     async def heartbeat(self, client: GrpcClient, request: Any) -> Any:
-        """A client is alive."""
+        """Handle the heartbeat of a client."""
         if client.settings is None or not is_known_type(client.settings.client_type):
             raise ProxyError(
                 "UNRECOGNIZED_CLIENT_TYPE", f"no settings of client {client.client_id} have come by Telemetry"
@@ -125,7 +125,7 @@ class MessagingService:
         return HeartbeatResponse(status=ok())
 
     async def terminated(self, client: GrpcClient, request: Any) -> Any:
-        """A client says goodbye."""
+        """Handle NotifyClientTermination: drop the client."""
         if client.settings is None:
             raise ProxyError(
                 "UNRECOGNIZED_CLIENT_TYPE", f"no settings of client {client.client_id} have come by Telemetry"
@@ -134,7 +134,7 @@ class MessagingService:
         return NotifyClientTerminationResponse(status=ok())
 
     def _lost(self, client: GrpcClient) -> None:
-        """A client said goodbye, or its heartbeats stopped."""
+        """Release what is kept for a client that has disconnected, or whose heartbeats stopped."""
         self.receiving.renewal.forget(client)
         self._parts.brokers.unregister(client)
         if client.telemetry is not None:

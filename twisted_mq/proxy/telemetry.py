@@ -1,4 +1,4 @@
-"""Telemetry: settings of clients, and what brokers ask clients (39, 307, 309)."""
+"""Telemetry: the settings of clients, and the requests of brokers to clients (39, 307, 309)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Authenticate = Callable[[Call, Any], str | None]
 
 
 class Telemetry:
-    """The streams of all clients. One is open for each client; a new one takes the place of the old."""
+    """The streams of all clients. Each client has one open stream; a new stream replaces the old one."""
 
     log = Logger()
 
@@ -44,7 +44,7 @@ class Telemetry:
     # the stream
 
     def open(self, call: Call) -> None:
-        """A stream begins; the first command tells who its client is."""
+        """Open a stream. Its first command identifies the client."""
 
         def ended() -> None:
             for client in self._clients:
@@ -84,7 +84,7 @@ class Telemetry:
         call.send(TelemetryCommand(status=ok(), settings=answer))
 
     async def _brokers_group(self, name: str, topics: list[str]) -> Any:
-        """The group's configuration; None where no broker is known to have it."""
+        """Return the group's configuration; None if no broker is known to have it."""
         return await self._parts.brokers.group(name, topics[0] if topics else "")
 
     def _refused(self, reason: failure.Failure, call: Call) -> None:
@@ -100,7 +100,7 @@ class Telemetry:
             call.finish(GrpcStatus.INTERNAL, found.message)
 
     def _refuse(self, call: Call, error: ProxyError) -> None:
-        """As Apache's proxy: who is not known is told by a command, other wrong settings by the stream's end."""
+        """Refuse settings as Apache's proxy does: an unknown client gets a command, other errors end the stream."""
         if error.code in ("CLIENT_ID_REQUIRED", "UNAUTHORIZED"):
             call.send(TelemetryCommand(status=status_of(error)))
             call.finish()
@@ -110,12 +110,12 @@ class Telemetry:
     # what brokers ask
 
     def command(self, client: GrpcClient, command: RemotingCommand) -> None:
-        """What a broker sends one-way to a client; other codes than a transaction's check are not for gRPC clients."""
+        """Handle a broker's one-way command to a client. Only transaction checks are for gRPC clients."""
         if command.code == RequestCode.CHECK_TRANSACTION_STATE:
             self._check_transaction(client, command)
 
     def check_transaction(self, command: RemotingCommand) -> bool:
-        """The same where a broker does not say which client: any producer of the topic. False without one."""
+        """Pass a transaction check to any producer of its topic. Return False if none is connected."""
         try:
             message = decode_message(command.body)
         except RecordError as error:
@@ -150,5 +150,5 @@ class Telemetry:
 
 
 def is_known_type(client_type: int) -> bool:
-    """Whether clients of this type are served."""
+    """Return whether clients of this type are served."""
     return client_type == PRODUCER or client_type in CONSUMERS

@@ -1,4 +1,4 @@
-"""Durations and times of protobuf, from and to milliseconds."""
+"""Converts protobuf's Duration and Timestamp from and to milliseconds."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ Timestamp: type[Any] = GetMessageClass(POOL.FindMessageTypeByName("google.protob
 
 
 def duration(ms: int) -> Any:
-    """A Duration of so many milliseconds."""
+    """Return a Duration of so many milliseconds."""
     return Duration(seconds=ms // 1000, nanos=ms % 1000 * 1_000_000)
 
 
 def timestamp(ms: int) -> Any:
-    """A Timestamp of so many milliseconds since 1970."""
+    """Return a Timestamp of so many milliseconds since 1970."""
     return Timestamp(seconds=ms // 1000, nanos=ms % 1000 * 1_000_000)
 
 
 def milliseconds(time: Any) -> int:
-    """Of a Duration or a Timestamp."""
+    """Return the milliseconds of a Duration or a Timestamp."""
     return int(time.seconds) * 1000 + int(time.nanos) // 1_000_000

@@ -1,4 +1,4 @@
-"""How long the names are that a client leaves at its broker, and how much memory they take there."""
+"""Limits of the names that clients register at a broker, and the memory that the broker keeps for them."""
 
 from __future__ import annotations
 
@@ -7,32 +7,35 @@ from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 
 MOST_GROUP_NAME = 255
-"""Characters (Apache: Validators.CHARACTER_MAX_LENGTH)."""
+"""The limit of a group's name in characters (Apache: Validators.CHARACTER_MAX_LENGTH)."""
 MOST_CLIENT_ID = 1024
-"""Characters. Apache has no limit."""
+"""The limit of a client id in characters. Apache has no limit."""
 
 MEMBER_BYTES = 600
 SUBSCRIPTION_BYTES = 600
 TAG_BYTES = 250
-"""What a member of a group, a subscription and a tag of one take beside their texts, which are kept up to twice."""
+"""The memory in bytes of a group member, a subscription and a subscription's tag, without their texts.
+
+Texts are kept up to twice.
+"""
 
 
 def check_name(member: str, name: str | None, most: int) -> None:
-    """Raises BrokerError for a name that is too long."""
+    """Raise BrokerError if a name is too long."""
     if len(name or "") > most:
         remark = f"{member}={(name or '')[:60]}...: {len(name or '')} characters, at most {most} are allowed"
         raise BrokerError(ResponseCode.INVALID_PARAMETER, remark)
 
 
 def check_names(data: HeartbeatData) -> None:
-    """Raises BrokerError for a name of a heartbeat that is too long. Consumer groups are checked where they are made."""
+    """Raise BrokerError if a name of a heartbeat is too long. Consumer groups are checked where they are created."""
     check_name("clientID", data.client_id, MOST_CLIENT_ID)
     for group in data.producer_data_set:
         check_name("groupName", group.group_name, MOST_GROUP_NAME)
 
 
 def size_of(consumer: ConsumerData, client_id: str) -> int:
-    """The bytes that a member of a consumer group takes."""
+    """Return the memory in bytes that a member of a consumer group takes."""
     texts = (client_id, consumer.consume_type, consumer.message_model, consumer.consume_from_where)
     return MEMBER_BYTES + _length(*texts) + sum(_size(one) for one in consumer.subscription_data_set)
 

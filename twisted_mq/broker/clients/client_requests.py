@@ -1,4 +1,4 @@
-"""What a broker asks of connected consumers: 220, 221, 307, 309 (Apache: Broker2Client)."""
+"""The requests that a broker sends to connected consumers: 220, 221, 307, 309 (Apache: Broker2Client)."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ STATUS_SECONDS = 5.0
 MOST_ASKED_AT_ONCE = 64
 RESET_BYTES = 1 << 20
 RESET_OVERHEAD = 10_000
-"""What one more request costs beside its body, in time, as bytes that could be written meanwhile."""
+"""The time that one more request takes apart from its body, given as the bytes that could be written in that time."""
 CPP = "CPP"
 
 log = Logger()
 
 
 def online_client(consumers: ConsumerManager, group: str, client_id: str | None) -> ClientChannelInfo:
-    """A consumer of a group by its id. Raises BrokerError where none is connected by that name."""
+    """Return a consumer of a group by its id. Raises BrokerError if no consumer with that id is connected."""
     info = consumers.groups.get(group)
     for client in info.clients.values() if info is not None else ():
         if client.client_id == client_id:
@@ -46,7 +46,7 @@ def online_client(consumers: ConsumerManager, group: str, client_id: str | None)
 
 
 def ready_client(consumers: ConsumerManager, group: str, client_id: str | None) -> ClientChannelInfo:
-    """As `online_client`, for a consumer that takes requests. Raises BrokerError for one that is behind with earlier ones."""
+    """Return a connected consumer that takes requests. Raises BrokerError if it is still behind with earlier requests."""
     client = online_client(consumers, group, client_id)
     if not client.channel.takes_requests:
         remark = f"invoke consumer <{group}> <{client_id}> Exception: it has not taken what was sent to it before"
@@ -57,7 +57,7 @@ def ready_client(consumers: ConsumerManager, group: str, client_id: str | None) 
 async def call_consumer(
     consumers: ConsumerManager, request: RemotingCommand, group: str, client_id: str | None
 ) -> RemotingCommand:
-    """Hand a request on to a consumer; its answer is the answer. Raises BrokerError where none comes."""
+    """Forward a request to a consumer and return the consumer's answer. Raises BrokerError if no answer comes."""
     client = ready_client(consumers, group, client_id)
     passed_on = RemotingCommand.request(request.code, dict(request.ext_fields), request.body)
     try:
@@ -74,9 +74,9 @@ async def call_consumer(
 def push_reset(
     consumers: ConsumerManager, header: ResetOffsetRequestHeader, offsets: dict[MessageQueue, int]
 ) -> Generator[None, None, None]:
-    """Tell all of a group's consumers to go on at these offsets (220, one-way), in slices of RESET_BYTES.
+    """Tell all consumers of a group to continue at these offsets (220, one-way), in slices of RESET_BYTES.
 
-    A consumer that does not take what was sent to it before is not told, and named in the log. Raises BrokerError without
+    A consumer that has not taken earlier requests is not told; the log names it. Raises BrokerError if the group has no
     consumers.
     """
     info = consumers.groups.get(header.group)
@@ -110,7 +110,7 @@ def push_reset(
 
 
 def _for_cpp(offsets: dict[MessageQueue, int]) -> ResetOffsetBodyForC:
-    """The C++ client reads no objects as keys."""
+    """Return the body for C++ clients, which cannot read objects as keys."""
     queues = [
         MessageQueueForC(topic=queue.topic, broker_name=queue.broker_name, queue_id=queue.queue_id, offset=offset)
         for queue, offset in offsets.items()
@@ -121,9 +121,9 @@ def _for_cpp(offsets: dict[MessageQueue, int]) -> ResetOffsetBodyForC:
 async def consumer_status(
     consumers: ConsumerManager, topic: str, group: str, client_id: str | None
 ) -> dict[str, dict[MessageQueue, int]]:
-    """Where each consumer of a group stands on a topic, by client id; asked of one consumer where that is named (221).
+    """Return the offsets of each consumer of a group on a topic, by client id (221). With `client_id`, ask only that consumer.
 
-    Consumers that do not answer are left out and logged. Raises BrokerError where none is connected.
+    Consumers that do not answer are left out and logged. Raises BrokerError if no consumer is connected.
     """
     info = consumers.groups.get(group)
     if info is None:
@@ -134,7 +134,7 @@ async def consumer_status(
     left = iter(clients)
 
     async def ask_some() -> None:
-        """Ask one after the other, of those that no other asker has taken."""
+        """Ask consumers one after the other, until no consumer is left that nobody has asked."""
         for client in left:
             request = RemotingCommand.request(RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT, fields)
             try:

@@ -13,17 +13,17 @@ CHANNEL_EXPIRED_MS = 120_000
 """A client without a heartbeat for this long is dropped (Apache: CHANNEL_EXPIRED_TIMEOUT)."""
 
 GROUPS_OF_SLICE = 100
-"""Of a client's groups, registered or left in one turn: some 10 ms where all are new. Clients have a few."""
+"""The limit of a client's groups that are registered or left in one turn: about 10 ms if all are new. Clients have a few."""
 
 
 def client_lane(channel: Channel) -> Hashable:
-    """The lane of what one client's heartbeats and its departure ask for: these run one after the other."""
+    """Return the lane of one client, in which the work of its heartbeats and of its departure runs one after the other."""
     return "client", channel
 
 
 @attrs.define(eq=False)
 class ClientChannelInfo:
-    """One client of a group on one connection."""
+    """A client of a group on one connection."""
 
     channel: Channel
     client_id: str
@@ -31,11 +31,11 @@ class ClientChannelInfo:
     version: int
     last_update_ms: int
     account: str | None = None
-    """Whose signature the last heartbeat had."""
+    """The account that signed the last heartbeat."""
 
 
 class ProducerManager:
-    """Groups of producers; a group without a connection is forgotten. Each call costs what its own groups cost."""
+    """The groups of producers. A group without a connection is forgotten. The cost of a call grows with its own groups only."""
 
     def __init__(self, expired_ms: int = CHANNEL_EXPIRED_MS) -> None:
         self._expired_ms = expired_ms
@@ -43,10 +43,10 @@ class ProducerManager:
         self._groups_of: dict[Channel, dict[str, None]] = {}
         self._by_client_id: dict[str, ClientChannelInfo] = {}
         self._uses: Counter[tuple[str, Channel]] = Counter()
-        """In how many groups a client id uses a connection."""
+        """The number of groups in which a client id uses a connection."""
 
     def register(self, group: str, client: ClientChannelInfo) -> None:
-        """Note a producer's heartbeat. The id of a connected client stays with its account."""
+        """Record a producer's heartbeat. The id of a connected client stays with its account."""
         clients = self.groups.setdefault(group, {})
         before = clients.get(client.channel)
         clients[client.channel] = client
@@ -59,7 +59,7 @@ class ProducerManager:
             self._forget_use(before)
 
     def unregister(self, group: str, channel: Channel) -> None:
-        """A producer says goodbye."""
+        """Remove a producer that leaves its group."""
         clients = self.groups.get(group)
         client = clients.pop(channel, None) if clients is not None else None
         if client is None:
@@ -79,7 +79,7 @@ class ProducerManager:
             yield
 
     def expired(self, now_ms: int) -> list[Channel]:
-        """The channels whose last heartbeat is too old; the caller closes them, and has them leave."""
+        """Return the channels whose last heartbeat is too old. The caller closes them and calls `leave` for each."""
         oldest = now_ms - self._expired_ms
         return [
             channel
@@ -88,18 +88,18 @@ class ProducerManager:
         ]
 
     def find_channel(self, client_id: str) -> Channel | None:
-        """The connection of a client's producers (Apache: findChannel)."""
+        """Return the connection of a client's producers (Apache: findChannel)."""
         holder = self._by_client_id.get(client_id)
         return None if holder is None else holder.channel
 
     def is_member(self, group: str, channel: Channel) -> bool:
-        """Whether a connection is registered as a producer of the group."""
+        """Return whether a connection is registered as a producer of the group."""
         return channel in self.groups.get(group, ())
 
     def available_channel(
         self, group: str, may: Callable[[ClientChannelInfo], bool] = lambda client: True
     ) -> Channel | None:
-        """A connection of the group that takes requests and may be asked, each time the next one.
+        """Return a connection of the group that takes requests and may be asked; each call returns the next one.
 
         (Apache: getAvailableChannel.)
         """

@@ -1,4 +1,4 @@
-"""Takes the slaves' connections (Apache: DefaultHAService.AcceptSocketService)."""
+"""Accepts the connections of slaves (Apache: DefaultHAService.AcceptSocketService)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from twisted_mq.remoting.shares import Shares, address_of
 from twisted_mq.storage.interfaces import IMessageStore
 
 MAX_SLAVES = 64
-"""Connections past this are closed, unless one gives way to them; a group of brokers has a handful."""
+"""The limit of connections. A further one is closed, unless another gives way to it. A group of brokers has a handful."""
 
 
 class AcceptSocketService(protocol.ServerFactory):
-    """The connections of all slaves. `changed` is called when a slave acknowledged something or went away.
+    """The connections of all slaves. `changed` is called when a slave has acknowledged something or has disconnected.
 
-    `ahead` says that the last slave that asked has more than this master; None once one is served.
+    `ahead` says that the last slave that asked has more than this master; it is None once a slave is served.
     """
 
     log = Logger()
@@ -39,12 +39,12 @@ class AcceptSocketService(protocol.ServerFactory):
         self._changed = changed
         self._counts: Callable[[str], bool] = _nobody_yet if options.counts_registered_slaves else _everybody
         self.is_registered: Callable[[str], bool] = _nobody_yet
-        """Whether the name servers know a slave at an address."""
+        """Returns whether the name servers know a slave at an address."""
         self._shares: Shares[HAConnection] = Shares(self._is_proven)
         self._allowed = frozenset(one.strip() for one in (options.ha_allowed_slaves or "").split(",") if one.strip())
 
     def buildProtocol(self, addr: interfaces.IAddress | None) -> HAConnection | None:
-        """A connection for a slave; None, which closes it, for one that may not or is too many."""
+        """Return a connection for a slave. Return None, which closes it, if the slave is not allowed or there are too many."""
         host = getattr(addr, "host", "")
         if self.options.closes_ha_port:
             self.log.warn(
@@ -62,10 +62,11 @@ class AcceptSocketService(protocol.ServerFactory):
         return HAConnection(self)
 
     def _make_room(self, address: str) -> bool:
-        """Close a connection that gives way to one more of an address; False where none does.
+        """Close a connection to make room for one more of an address. Return False if none gives way.
 
-        That is the oldest of the largest share, else the oldest that has shown nothing of a slave yet, or whose copy does
-        not count. What it shows is haSharedSecret where there is one, and its first report: every slave makes it at once.
+        The oldest connection of the largest share gives way. If there is none, it is the oldest that has not proven to be a
+        slave yet, or whose copy does not count. A slave proves itself by haSharedSecret, if it is set, and by its first
+        report, which every slave sends at once.
         """
         one = self._shares.gives_way(address, None) or self._a_stranger()
         if one is not None:
@@ -79,7 +80,7 @@ class AcceptSocketService(protocol.ServerFactory):
         return min(strangers, key=lambda one: one.is_known, default=None)
 
     def _is_proven(self, address: str) -> bool:
-        """Whether slaves of an address are registered, or have shown haSharedSecret."""
+        """Return whether slaves of an address are registered, or have proven haSharedSecret."""
         if self.is_registered(address):
             return True
         return bool(self.options.ha_shared_secret) and any(
@@ -87,14 +88,14 @@ class AcceptSocketService(protocol.ServerFactory):
         )
 
     def connection_made(self, connection: HAConnection) -> None:
-        """A slave is there."""
+        """Add the connection of a slave."""
         connection.counts = self._counts(connection.host) or None
         self.connections.append(connection)
         self._shares.add(address_of(connection.host), None, connection)
         self.log.info("slave connected: slave={s}", s=connection.client_address)
 
     def connection_lost(self, connection: HAConnection, reason: failure.Failure) -> None:
-        """A slave is gone."""
+        """Remove the connection of a slave."""
         self.connections.remove(connection)
         self._shares.discard(address_of(connection.host), None, connection)
         if connection.counts is not False:
@@ -103,14 +104,15 @@ class AcceptSocketService(protocol.ServerFactory):
         self._changed()
 
     def recovered(self) -> None:
-        """This master may have lost the end of its log, which its slave has: it did not stop properly before."""
+        """Note that this master did not stop properly before: it may have lost the end of its log, which its slave has."""
         self._recovered_end = self.store.max_physical_offset()
 
     def last_common_offset(self) -> int:
-        """Up to where a slave's log may be a copy of this one.
+        """Return the physical offset up to which a slave's log may be a copy of this log.
 
-        A master that lost the end of its log and wrote on has other bytes at the offsets where its slave's log ends.
-        Then only what was there after its recovery, or was sent since to others than known strangers, is common.
+        A master that lost the end of its log and then wrote more has other bytes at the offsets where its slave's log ends.
+        Then the logs share only what the master had after its recovery, or has since sent to slaves that are not known
+        strangers.
         """
         if self._recovered_end is None or self.options.is_slave:
             return self.store.max_physical_offset()
@@ -118,21 +120,22 @@ class AcceptSocketService(protocol.ServerFactory):
         return max(self._recovered_end, self._sent_end, *sent)
 
     def acknowledged(self) -> None:
-        """A slave holds more than before."""
+        """Handle a slave's acknowledgement of more bytes."""
         self._changed()
 
     def acknowledged_offsets(self) -> Sequence[int]:
-        """What each slave holds whose copy counts."""
+        """Return the acknowledged physical offset of each slave whose copy counts."""
         return [connection.slave_ack_offset for connection in self.connections if connection.counts]
 
     def confirmed_offsets(self, session: int) -> Sequence[int]:
-        """What each slave holds whose copy counts, and who confirms this session of the master's."""
+        """Return the acknowledged physical offset of each slave whose copy counts and that confirms this master session."""
         counted = (connection for connection in self.connections if connection.counts)
         return [one.slave_ack_offset for one in counted if one.reader.session == session] if session else []
 
     def count(self, is_slave: Callable[[str], bool]) -> None:
-        """Slaves of such hosts are registered. Where only those count, their copies do from now on; a link that was served and
-        does not is told of once.
+        """Set which hosts have registered slaves. If only registered slaves count, their copies count from now on.
+
+        A served link that does not count is logged once.
         """
         self.is_registered = is_slave
         if not self.options.counts_registered_slaves:
@@ -157,7 +160,7 @@ class AcceptSocketService(protocol.ServerFactory):
         )  # fmt: skip
 
     def pump(self) -> None:
-        """Send all slaves what was appended."""
+        """Send what was appended to all slaves."""
         for connection in tuple(self.connections):
             connection.writer.pump()
 

@@ -1,4 +1,4 @@
-"""One broker's replication: its slaves, the sends that wait for them, on a slave the master (Apache: DefaultHAService)."""
+"""The replication of a broker: its slaves, the sends that wait for them, or a slave's master (Apache: DefaultHAService)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ from twisted_mq.storage.interfaces import IMessageStore
 
 
 class HAService:
-    """`accept` is the factory for the HA port; `client` is None on a master, `address` is what slaves are told."""
+    """The replication of one broker.
+
+    `accept` is the factory for the HA port. `client` is None on a master. `address` is the address that slaves are told.
+    """
 
     def __init__(
         self,
@@ -31,19 +34,19 @@ class HAService:
         self.client: HAClient | None = None
         self.address = address
         self.on_replicated: list[Callable[[], object]] = []
-        """Called when a slave acknowledged something or went away, before sends are answered."""
+        """Called when a slave has acknowledged something or has disconnected, before sends are answered."""
         self.accept = AcceptSocketService(options, store, clock, self._changed)
         self.transfers = GroupTransferService(clock, options.slave_timeout / 1000)
         self.ordered_transfers = GroupTransferService(clock, options.slave_timeout / 1000)
-        """Of ordered messages: they wait for a slave that confirms this master's session."""
+        """The waiting sends of ordered messages. They wait for a slave that confirms this master's session."""
         self.master_session: Callable[[], int] = lambda: 0
-        """This master's session with the coordinator, 0 for none."""
+        """Returns this master's session with the coordinator, 0 without a session."""
         self._options = options
         self._store = store
         self._late = late
 
     def follow(self, client: HAClient) -> None:
-        """This is a slave's, which follows its master by that client."""
+        """Make this broker a slave that follows its master by that client."""
         self.client = client
 
     @property
@@ -56,7 +59,7 @@ class HAService:
         return _wait(self.transfers, offset, self._options.in_sync_replicas, self.accept.acknowledged_offsets())
 
     def replicated_in_session(self, offset: int) -> defer.Deferred[bool]:
-        """The same for this broker and at least one slave that confirms this master's present session."""
+        """Like `replicated`, for this broker and at least one slave that confirms this master's present session."""
         copies = max(2, self._options.in_sync_replicas)
         return _wait(self.ordered_transfers, offset, copies, self._confirmed_offsets())
 
@@ -79,7 +82,7 @@ class HAService:
                 self.ordered_transfers.acknowledged(self._confirmed_offsets())
 
     def runtime_info(self) -> HARuntimeInfo:
-        """What GET_BROKER_HA_STATUS answers (Apache: DefaultHAService.getRuntimeInfo)."""
+        """Return the answer to GET_BROKER_HA_STATUS (Apache: DefaultHAService.getRuntimeInfo)."""
         end = self._store.max_physical_offset()
         if self.client is not None:
             return HARuntimeInfo(master=False, ha_client_runtime_info=self._client_info(self.client, end))
@@ -123,6 +126,6 @@ class HAService:
 
 
 def _wait(transfers: GroupTransferService, offset: int, copies: int, held: Sequence[int]) -> defer.Deferred[bool]:
-    """Wait for so many copies. Who waits for what is held hears at once: a slave that has everything reports nothing more."""
+    """Wait for so many copies. Resolves at once if they exist already: a slave that has everything reports nothing more."""
     enough = sum(one >= offset for one in held) >= copies - 1
     return defer.succeed(True) if enough else transfers.wait(offset, copies)

@@ -1,7 +1,7 @@
-"""A broker's agent at the coordinator: its session and node there, what it learns of the lists, what it tells.
+"""A broker's agent at the coordinator: its session and node there, the lists that it reads, the events that it reports.
 
-Nothing is done by time but looking at the own health, a few times a second, and at what is still to be consumed of a term
-that waits for it; nothing is written while nothing changes.
+Only two things run periodically, a few times a second: the check of the broker's own health, and the check of what is still
+to be consumed in a term that waits for it. Nothing is written while nothing changes.
 """
 
 from __future__ import annotations
@@ -55,22 +55,22 @@ from twisted_mq.protocol.bodies.topic_config import ORDER, ORDER_QUEUES, ORDER_T
 from twisted_mq.protocol.flags import PermName
 
 LOOK_SECONDS = 0.25
-"""How often the own health is looked at, and what is still to be consumed."""
+"""The interval at which the broker's own health is checked, and what is still to be consumed."""
 
 LOOKS_UNTIL_ALL = 8
-"""So often everything is looked at: what failed is tried again."""
+"""The number of checks after which everything is checked: what failed is tried again."""
 
 RETRY_SECONDS = 2.0
-"""Pause after a first connection that failed."""
+"""The pause after a first connection that failed."""
 
 STOP_SECONDS = 2.0
-"""How long a stop waits for the coordinator to take the group out of the send lists, and for the session's end."""
+"""The time a stop waits for the coordinator to take the group out of the send lists, and for the session's end."""
 
 STOPS = "it stops"
 
 
 class AgentParts(SendingParts, ReadingParts, BacklogParts, HealthParts, Protocol):
-    """The broker whose agent it is."""
+    """The parts of the broker that the agent uses."""
 
     options: BrokerOptions
     clock: interfaces.IReactorTime
@@ -90,7 +90,7 @@ class AgentParts(SendingParts, ReadingParts, BacklogParts, HealthParts, Protocol
 
 
 class OrderAgent:
-    """Of one broker. `changed` has the broker registered anew; `invoke` asks other brokers."""
+    """The agent of one broker. `changed` registers the broker anew. `invoke` sends requests to other brokers."""
 
     log = Logger()
 
@@ -126,14 +126,14 @@ class OrderAgent:
         self._looks = 0
         self._running = False
         self._fresh = False
-        """Whether what is read is no older than this session."""
+        """True if what was read is no older than this session."""
         self._job: PeriodicJob | None = None
         self._unlisten: Callable[[], None] = lambda: None
 
     # life
 
     def start(self) -> None:
-        """Connect, and take part from then on. A coordinator that can't be reached is tried again and again."""
+        """Connect, and take part from then on. A coordinator that cannot be reached is tried again until it can."""
         self._running = True
         broker = self._broker
         broker.ordering.parts = OrderedParts(self._sends, self._reads, self._routes, self._needs)
@@ -156,7 +156,7 @@ class OrderAgent:
         self._broker.clock.callLater(RETRY_SECONDS, self._connect)
 
     def stop(self) -> defer.Deferred[None]:
-        """Take no more ordered sends, leave the send lists, end the session; fires when that is done, within a bounded time."""
+        """Take no more ordered sends, leave the send lists, end the session. Fires when that is done, within a bounded time."""
         if not self._running:
             return defer.succeed(None)
         self._running = False
@@ -177,7 +177,7 @@ class OrderAgent:
         return defer.ensureDeferred(self._apply(unit, Lost(self.group))).addErrback(self._not_left)
 
     def _not_left(self, reason: failure.Failure) -> None:
-        """The keeper takes the group out when the session is over."""
+        """Ignore a timeout: the keeper takes the group out when the session is over."""
         if not reason.check(defer.TimeoutError, defer.CancelledError):
             self._failed(reason)
 
@@ -195,7 +195,7 @@ class OrderAgent:
         return ended.addCallback(lambda _: None)
 
     def lacks_topic(self) -> bool:
-        """Whether the coordinator has an ordered topic of this group that this broker does not know."""
+        """Return whether the coordinator has an ordered topic of this group that this broker does not know."""
         known = self._broker.topics.is_ordered
         return any(self.group in one.groups and not known(topic) for topic, one in self.view.topics.items())
 
@@ -214,7 +214,7 @@ class OrderAgent:
             defer.ensureDeferred(self._begin_session()).addErrback(self._failed)
 
     async def _begin_session(self) -> None:
-        """What an earlier session changed, and what others did before this one, is seen before anything is done."""
+        """Read what an earlier session and other brokers changed before this session, before anything is done."""
         session = self._coordinator.session_id
         try:
             await make_paths(self._coordinator, ROOTS)
@@ -247,8 +247,8 @@ class OrderAgent:
     def _confirm_master(self) -> None:
         """Acknowledge ordered messages in the session whose node the master has, and in none while it has no node.
 
-        What is not known again yet, in a new session of this slave, changes nothing: until then this slave does not speak
-        for the group either.
+        In a new session of this slave, nothing changes until all is read again. Until then this slave does not report for
+        the group either.
         """
         client = self._broker.ha.client
         if client is None or not self._speaks or not self._fresh or not self.view.is_complete:
@@ -259,16 +259,16 @@ class OrderAgent:
 
     @property
     def _speaks(self) -> bool:
-        """Whether this is the one slave that confirms its master's sends, and may tell in its place."""
+        """Return whether this is the slave that confirms its master's sends, and may report in its place."""
         return self._broker.options.broker_id == SLAVE
 
     def _node_deleted(self) -> None:
-        """Somebody deleted this broker's node while its session went on: whatever made it a head counts no longer."""
+        """Handle a deletion of this broker's node while its session goes on: what made it a head counts no longer."""
         self.log.warn("the node of this broker was deleted by hand, it leaves the send lists: {p}", p=self._node.path)
         self.units.forget_session()
 
     def _make_topics(self) -> None:
-        """A slave copies its master's topics once a minute; it may have to hand out a new one before that."""
+        """Create missing topics. A slave copies its master's once a minute, and may have to serve a new one before that."""
         topics = self._broker.topics
         declared = (one for one in self.view.topics.values() if self.group in one.groups)
         missing = [_config(one) for one in declared if topics.get(one.topic) is None]
@@ -297,7 +297,7 @@ class OrderAgent:
         self._routes.look(master_is_gone=master_is_gone, lowest_id=self._broker.min_broker_id)
 
     def _master(self) -> str | None:
-        """The master's address, as its node says."""
+        """Return the master's address, from its node."""
         master = self.view.members.get(self.group, {}).get(MASTER)
         return None if master is None else master.address
 
@@ -324,7 +324,7 @@ class OrderAgent:
     # what it tells
 
     def _look(self) -> None:
-        """Look at the own health, and at what waits to be consumed."""
+        """Check the broker's own health, and what waits to be consumed."""
         if not self.is_master:
             self._confirm_master()
         fault = self._health.look()
@@ -345,7 +345,7 @@ class OrderAgent:
             self._do_duty(unit)
 
     def _do_duty(self, unit: BrokerUnit) -> None:
-        """One duty of a unit at a time."""
+        """Do the duty of a unit. Only one duty of a unit runs at a time."""
         if unit in self._busy:
             self._busy[unit] = True
         elif self._duty(unit) is not None:
@@ -375,7 +375,10 @@ class OrderAgent:
         return StoreMark(self.group, max(epochs), max(leaders))
 
     def _report(self, unit: BrokerUnit) -> Reported | None:
-        """What the own store holds, where the lists are older, or those of another group said so."""
+        """Return a report of what this broker's store holds if it is newer than the lists; None otherwise.
+
+        Lists that do not count because another store holds something newer are compared too.
+        """
         key = unit.topic, unit.name
         lists = self.view.overtaken.get(key) or self.view.units.get(key)
         if lists is None or unit.epoch:
@@ -412,7 +415,10 @@ class OrderAgent:
         return own or self.view.fault(group)
 
     def _has_consumed(self, unit: BrokerUnit, term: Term) -> bool:
-        """A master speaks only when it takes no sends; a slave only for one that is gone, whose sends it confirms no longer."""
+        """Return whether a term is consumed. False for a master that takes sends, and for a slave unless its master is gone.
+
+        Such a slave no longer confirms that master's sends.
+        """
         if unit.epoch or not self._health.complete:
             return False
         if not self.is_master:

@@ -1,7 +1,8 @@
-"""Tells of messages of ordered queues that a consumer group goes on behind without having consumed them here.
+"""Reports messages of ordered queues that a consumer group skips without having consumed them here.
 
-They may have been consumed at another group's brokers, or never acknowledged, and then they came again in a later epoch;
-or they are lost to the group. Each time is a warning with queue, epoch and count, and a row that `mq order audit` shows.
+They may have been consumed at the brokers of another broker group. Or they were never acknowledged, and came again in a
+later epoch. Or the consumer group has lost them. Each case is logged as a warning with queue, epoch and count, and is a row
+that `mq order audit` shows.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from twisted_mq.logs import Logger
 from twisted_mq.storage.tables.passed_over_table import MOST_ROWS, PassedOverTable, PassOver
 
 MOST_EPOCHS = 100
-"""Of one stretch that are told each for itself; the last row counts the rest."""
+"""The limit of epochs of one stretch that have a row of their own; the last row counts the rest."""
 
 
 class PassedOver:
-    """What one broker's groups passed over."""
+    """The messages that consumer groups of one broker passed over."""
 
     log = Logger()
 
@@ -28,7 +29,7 @@ class PassedOver:
         self._told: dict[tuple[str, str, int], int] = {}
 
     def tell(self, group: str, topic: str, queue_id: int, begin: int, end: int, reason: str) -> None:
-        """The group goes on at `end`, and consumed nothing from `begin` on. What was told once is not told again."""
+        """Report that a group continues at `end` and consumed nothing from `begin` on. Nothing is reported twice."""
         key = group, topic, queue_id
         begin = max(begin, self._told.get(key, 0))
         if begin >= end:
@@ -48,7 +49,7 @@ class PassedOver:
             self._write()
 
     def _write(self) -> None:
-        """Nothing waits for it: the warnings say the same, and the next row has it written again."""
+        """Write the table. A failure is only logged: the warnings say the same, and the next row writes the table again."""
         try:
             self._table.save()
         except OSError as error:

@@ -1,6 +1,6 @@
 """Acknowledgements of popped messages: codes 200051 (ACK_MESSAGE) and 200151 (BATCH_ACK_MESSAGE).
 
-Apache: AckMessageProcessor. A receipt of another pop than this broker's acknowledges nothing and is answered with success.
+Apache: AckMessageProcessor. A receipt that is not of a pop of this broker acknowledges nothing and is answered with success.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from twisted_mq.remoting.channel import Answer, Channel, Ready
 from twisted_mq.turns import Work
 
 BITS_OF_SLICE = 20_000
-"""Characters of bit sets that are read in one turn: some 10 ms."""
+"""The limit of bit set characters that are read in one turn: about 10 ms."""
 MESSAGES_OF_SLICE = 5000
 ACK_COST = 50
-"""What an entry costs beside its messages, as messages: a record in the revive log. A slice takes some 10 ms."""
+"""The cost of an entry apart from its messages, in messages: it is a record in the revive log. A slice takes about 10 ms."""
 
 
 @attrs.frozen
 class _Batch:
-    """One entry of a batch, looked through: the topic that it means, and the offsets that its queue has."""
+    """A checked entry of a batch: the topic that it names, and those of its offsets that its queue has."""
 
     ack: BatchAck
     topic: str
@@ -43,7 +43,7 @@ class _Batch:
 
 
 class AckMessageProcessor:
-    """Notes that messages were consumed; `processors` maps the request codes to it."""
+    """Records that messages were consumed. `processors` maps the request codes to its methods."""
 
     def __init__(self, broker: PopParts, pop: PopService) -> None:
         self._broker = broker
@@ -54,7 +54,7 @@ class AckMessageProcessor:
         self.processors = {RequestCode.ACK_MESSAGE: self.ack, RequestCode.BATCH_ACK_MESSAGE: self.ack_batch}
 
     def ack(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """One message, named by its queue and offset and by the receipt that it was popped with."""
+        """Acknowledge one message, named by its queue, its offset and the receipt that it was popped with."""
         broker, header = self._broker, self._read(command)
         first, end = existing_queue(broker, channel, header)
         topic, group, queue_id, offset = header.topic, header.consumer_group, header.queue_id, header.offset
@@ -74,7 +74,7 @@ class AckMessageProcessor:
         return when_durable(broker, command.answer())
 
     def ack_batch(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """Messages of several pops; an entry that cannot be read refuses all, offsets that no queue has are passed over."""
+        """Acknowledge messages of several pops. A malformed entry refuses all. Offsets that a queue does not have are skipped."""
         if not command.body:
             return self._ack_batch(channel, command, BatchAckMessageRequestBody())
         read = self._broker.bodies.read
@@ -93,7 +93,7 @@ class AckMessageProcessor:
         return await answer if isinstance(answer, defer.Deferred) else answer
 
     def _ack_in_slices(self, channel: Channel, body: BatchAckMessageRequestBody) -> Work[str | None]:
-        """Why the first message of an ordered group is not acknowledged; None where all are."""
+        """Acknowledge in slices. Returns why the first message of an ordered group is refused; None if all are acknowledged."""
         batches: list[_Batch] = []
         cost = 0
         for index, ack in enumerate(body.acks):
@@ -118,7 +118,7 @@ class AckMessageProcessor:
         return command.answer() if refusal is None else command.answer(ResponseCode.MESSAGE_ILLEGAL, refusal)
 
     def _look_through(self, index: int, ack: BatchAck) -> _Batch:
-        """Raises BrokerError, which names the entry and its member."""
+        """Return the checked entry. Raises BrokerError, which names the entry and its member."""
         store, group = self._broker.store, ack.consumer_group
         if ack.topic is None or group is None or ack.retry is None:
             raise BrokerError(ResponseCode.SYSTEM_ERROR, f"acks[{index}]: c, t and r are needed, got {ack}")
@@ -132,7 +132,7 @@ class AckMessageProcessor:
         return _Batch(ack, topic, group, ack.offsets_between(first, end))
 
     def _ack_in_order(self, channel: Channel, batch: _Batch, _: str | None) -> Iterator[tuple[str | None, int]]:
-        """Acknowledge messages of an ordered group, one at each step, with why it is refused."""
+        """Acknowledge messages of an ordered group, one at each step. Yields the reason of a refusal, or None."""
         ack, place = batch.ack, (batch.topic, batch.group, batch.ack.queue_id)
         for offset in batch.offsets:
             yield self._acknowledgements.take_in_order(channel.address, place, offset, ack.pop_time), 1

@@ -1,8 +1,8 @@
 """Sends: codes 10 (SEND_MESSAGE), 310 (its one-letter form) and 320 (batch). Apache: SendMessageProcessor.
 
-This is the broker's hottest path: a topic's checks are done once and noted in a `SendTarget`, the answer is made from a
-template, and nothing waits unless durability was asked for. What is not plain, makes its message beside: `send_batch`,
-`send_retried`, `send_postponed`.
+This is the broker's hottest path: a topic's checks are done once and kept in a `SendTarget`, the answer is made from a
+template, and nothing waits unless durability was asked for. Messages that are not plain are made in other modules:
+`send_batch`, `send_retried`, `send_postponed`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ Sent = Callable[[RemotingCommand, InnerMessage, PutResult, int], bytes]
 class SendAnswers:
     """Encodes answers for one store host (8 or 20 bytes).
 
-    Each names the region (MSG_REGION), and says whether traces are taken (TRACE_ON).
+    Each answer names the region (MSG_REGION), and says whether the broker takes traces (TRACE_ON).
     """
 
     def __init__(self, store_host: bytes, region: str, *, trace_on: bool = True) -> None:
@@ -73,9 +73,9 @@ class SendAnswers:
         batch_uniq_id: str | None = None,
         recall_handle: str | None = None,
     ) -> bytes:
-        """The frame that says where a message (or batch) is; `code` is SUCCESS or a durability that was not reached.
+        """Return the frame that says where a message or batch is. `code` is SUCCESS or a durability that was not reached.
 
-        `queue_id` is the one asked for where that is not the one of the message; the offset is of the message's.
+        `queue_id` is the requested queue if the message is in another one. The offset is that of the message's queue.
         """
         offsets = result.physical_offsets
         return self._encode(
@@ -89,13 +89,13 @@ class SendAnswers:
         )  # fmt: skip
 
     def refused(self, error: BrokerError) -> BrokerError:
-        """The same refusal with what the answer to a send carries, unless it says that the broker failed."""
+        """Return the refusal with the fields of a send's answer added, unless it says that the broker failed."""
         failed = error.response_code == ResponseCode.SYSTEM_ERROR
         return error if failed else error.with_fields({**self._fields, **error.ext_fields})
 
 
 class SendMessageProcessor:
-    """Takes messages into the store; `processors` maps the request codes to it."""
+    """Puts sent messages into the store. `processors` maps the request codes to its methods."""
 
     def __init__(self, broker: SendParts, checks: SendChecks, answers: SendAnswers) -> None:
         options = broker.options
@@ -128,11 +128,11 @@ class SendMessageProcessor:
         }
 
     def send_v1(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """A request with the full header. Raises BrokerError."""
+        """Process a request with the full header. Raises BrokerError."""
         return self._send(channel, command, self._read_v1(command))
 
     def send_v2(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """A request with the one-letter header. Raises BrokerError."""
+        """Process a request with the one-letter header. Raises BrokerError."""
         return self._send(channel, command, self._read_v2(command))
 
     def _send(self, channel: Channel, command: RemotingCommand, header: SendHeader) -> Answer:
@@ -171,7 +171,7 @@ class SendMessageProcessor:
         target: SendTarget,
         queue_id: int,
     ) -> InnerMessage:
-        """The message with these properties and those that the broker adds. Raises BrokerError."""
+        """Return the message with these properties and those that the broker adds. Raises BrokerError."""
         try:
             properties = dict([part.split("\x01", 1) for part in text.split("\x02") if part])
         except ValueError:
@@ -211,7 +211,7 @@ class SendMessageProcessor:
     def _send_special(
         self, channel: Channel, command: RemotingCommand, header: SendHeader, target: SendTarget, queue_id: int
     ) -> Answer:
-        """One to a topic that is retried, ordered, or new: then the answer leaves when clients find its route."""
+        """Process a send to a retry, ordered or new topic. For a new topic, the answer leaves when clients find its route."""
         if header.batch:
             answer = self._send_batch(channel, command, header, target, queue_id)
         elif target.order_mode is not None:
@@ -244,7 +244,7 @@ class SendMessageProcessor:
         return result
 
     def _ordered(self, answer: Answer) -> Answer:
-        """It waits for the slave; so long it counts as any send that waits."""
+        """Count an ordered send as a waiting send while it waits for the slave."""
         if isinstance(answer, defer.Deferred):
             self._waiting_sends += 1
             answer.addBoth(self._waits_no_more)
@@ -280,7 +280,7 @@ class SendMessageProcessor:
         return self._batch_stored(command, message, self._timed_put.call(message), sent)
 
     def _send_long_batch(self, command: RemotingCommand, pattern: InnerMessage) -> Work[Ready]:
-        """One stretch a turn, so that others have theirs. Where one is refused those before it are stored all the same."""
+        """Store one stretch of the batch a turn, so that other work runs between. A refusal keeps the earlier stretches."""
         try:
             results: list[PutResult] = []
             for body in (yield from stretches(command.body)):
@@ -314,7 +314,7 @@ class SendMessageProcessor:
     def _stored(
         self, command: RemotingCommand, message: InnerMessage, result: PutResult, sent: Sent | None = None
     ) -> Answer:
-        """Count a put; the answer to it, now or when it is as durable as declared; `sent` encodes it. Raises BrokerError."""
+        """Count a put and return its answer, now or once it is as durable as declared. `sent` encodes it. Raises BrokerError."""
         if result.status is not _PUT_OK:
             raise self._not_stored(result)
         size = result.end_offset - result.physical_offset
@@ -336,7 +336,7 @@ class SendMessageProcessor:
     def _batch_stored(
         self, command: RemotingCommand, message: InnerMessage, result: PutResult, sent: Sent | None = None
     ) -> Answer:
-        """As `_stored`, which counts one message."""
+        """Like `_stored`, which counts one message: count the others too."""
         count = result.message_count
         if result.status is _PUT_OK and count > 1:
             puts = self._puts[message.topic]
@@ -348,7 +348,7 @@ class SendMessageProcessor:
         return self._stored(command, message, result, sent)
 
     def _count(self, message: InnerMessage, result: PutResult) -> None:
-        """Outside of the hottest path. Raises BrokerError for what was not put."""
+        """Count a put outside of the hottest path. Raises BrokerError for what was not put."""
         if result.status is not _PUT_OK:
             raise self._not_stored(result)
         count, size = result.message_count, result.end_offset - result.physical_offset
@@ -357,13 +357,13 @@ class SendMessageProcessor:
     def _stored_elsewhere(
         self, command: RemotingCommand, message: InnerMessage, result: PutResult, queue_id: int
     ) -> Answer:
-        """The answer for a message that waits or is dead: it names the queue that was asked for."""
+        """Return the answer for a message that waits or is a dead letter: it names the queue that was asked for."""
         handle = self._postponed.stored(message) if result.status is PutStatus.PUT_OK else None
         sent = functools.partial(self._answers.sent, queue_id=queue_id, recall_handle=handle)
         return self._stored(command, message, result, sent)
 
     def _when_known(self, target: SendTarget, answer: Answer) -> Answer:
-        """The answer once a client that asks for the route of its topic gets one."""
+        """Return the answer once clients that ask for the topic's route get one."""
         known = self._checks.when_known(target.topic)
         return answer if known.called else defer.Deferred.fromCoroutine(_behind(known, answer))
 
@@ -374,7 +374,7 @@ class SendMessageProcessor:
         return waiting.addCallback(self._durable, command, message, result, sent)
 
     def _waits_no_more(self, outcome: Outcome) -> Outcome:
-        """Durable, too late, or given up by a channel on which too much waits already."""
+        """Stop counting a waiting send: it is durable, too late, or cancelled by a channel on which too much waits."""
         self._waiting_sends -= 1
         return outcome
 
@@ -387,7 +387,7 @@ class SendMessageProcessor:
 
 
 def joined(results: Sequence[PutResult]) -> PutResult:
-    """The result of batches that were stored one after the other."""
+    """Return the joint result of batches that were stored one after the other."""
     first, last = results[0], results[-1]
     return attrs.evolve(
         first,

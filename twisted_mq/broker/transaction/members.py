@@ -1,7 +1,7 @@
-"""Who may end a transaction, and who is asked about it: the connection that sent the half message, and its group's members.
+"""Decides which connections may end a transaction or be asked about it: the half message's sender, and its group's members.
 
-A half message tells the address that it was sent from. Anybody may register as a producer of any group, so that under
-access control a member needs the right to publish to the message's topic, and as its group.
+A half message contains the address that it was sent from. Any client can register as a producer of any group. Therefore,
+under access control, a member needs the right to publish to the message's topic, and as its group.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PUBLISH = (Action.PUB,)
 
 
 class MemberParts(Protocol):
-    """The broker whose transactions these are."""
+    """The parts of the broker whose transactions these are."""
 
     options: BrokerOptions
     access: ServerAccess
@@ -38,7 +38,7 @@ class TransactionMembers:
         self._broker = broker
 
     def check(self, channel: Channel, command: RemotingCommand, half: StoredMessage) -> None:
-        """Raises BrokerError (NO_PERMISSION, or access control's code) unless the connection may end the transaction."""
+        """Raise BrokerError (NO_PERMISSION, or access control's code) unless the connection may end the transaction."""
         options, access, group = self._broker.options, self._broker.access, _group_of(half)
         if not _sent(channel, half):
             if options.transaction_members_only and not self._broker.producers.is_member(group, channel):
@@ -52,7 +52,7 @@ class TransactionMembers:
             access.check_topic(channel, command, PUBLISH, _topic_of(half))
 
     def to_ask(self, half: StoredMessage) -> Channel | None:
-        """A connection that may be asked about the half message, each time the next one; None without any."""
+        """Return a connection that may be asked about the half message, each time the next one; None if there is none."""
         group = _group_of(half)
         return self._broker.producers.available_channel(group, lambda client: self._may_be_asked(client, half, group))
 
@@ -65,7 +65,7 @@ class TransactionMembers:
 
 
 def _sent(channel: Channel, half: StoredMessage) -> bool:
-    """Whether the half message came by this connection."""
+    """Return whether the half message was sent on this connection."""
     return channel.packed_address == half.head.born_host
 
 

@@ -1,4 +1,4 @@
-"""One call as its handler sees it, and the table of methods that a server is given."""
+"""The call as its handler sees it, and the table of methods that a server is given."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from twisted_mq.proxy.grpc.metadata import CallHead
 from twisted_mq.proxy.grpc.status import GrpcStatus
 
 ProtobufMessage: TypeAlias = Any
-"""An instance of a generated class; those are made at run time."""
+"""An instance of a generated class. The classes are generated at run time."""
 
 Handler: TypeAlias = Callable[..., Any]
-"""`handler(call, request)` gives the answer, or an awaitable of it. With `gives_stream` it sends answers by `call.send`, and
-the call ends when it does. With `takes_stream` it is `handler(call)`: it sets `call.received` and `call.half_closed`, and
-ends the call by `call.finish`."""
+"""`handler(call, request)` returns the answer, or an awaitable of it. With `gives_stream` it sends answers by `call.send`, and
+the call ends when the handler does. With `takes_stream` it is `handler(call)`: it sets `call.received` and
+`call.half_closed`, and ends the call by `call.finish`."""
 
 
 @attrs.frozen
 class Method:
-    """One method of a service. `request` is the class that its messages are read as."""
+    """A method of a service. `request` is the protobuf class of its request messages."""
 
     request: type[Any]
     handler: Handler
@@ -32,11 +32,11 @@ class Method:
 
 
 Methods: TypeAlias = Mapping[str, Method]
-"""By path: /package.Service/Method."""
+"""The methods by path: /package.Service/Method."""
 
 
 class Wire(Protocol):
-    """What a call needs of its connection."""
+    """The part of a connection that its calls use."""
 
     def write(self, call: Call, data: bytes) -> defer.Deferred[None]: ...
 
@@ -45,7 +45,7 @@ class Wire(Protocol):
 
 @attrs.define(eq=False)
 class Call:
-    """One call. `deadline` is in seconds of the clock, None without one; `peer` is host and port."""
+    """A call. `deadline` is in seconds of the clock, None without one. `peer` is host and port."""
 
     stream_id: int
     head: CallHead
@@ -60,15 +60,15 @@ class Call:
 
     @property
     def metadata(self) -> Mapping[str, str]:
-        """What the client sent beside the request."""
+        """Return the metadata that the client sent with the request."""
         return self.head.metadata
 
     def remaining_seconds(self) -> float | None:
-        """Until the deadline; None without one."""
+        """Return the seconds until the deadline; None without one."""
         return None if self.deadline is None else max(0.0, self.deadline - self.clock.seconds())
 
     def send(self, message: ProtobufMessage) -> defer.Deferred[None]:
-        """Write one answer of a stream; fires when the client takes what was written before. After the end: nothing."""
+        """Write one answer of a stream; fires when the next one may follow. After the call's end, nothing is written."""
         return defer.succeed(None) if self.is_over else self._wire.write(self, frame(message.SerializeToString()))
 
     def finish(self, status: GrpcStatus = GrpcStatus.OK, message: str = "") -> None:
@@ -77,14 +77,14 @@ class Call:
             self._wire.end(self, status, message)
 
     def when_over(self, tell: Callable[[], object]) -> None:
-        """Have it called once the call has ended, in whatever way: answered, refused, cancelled, connection lost."""
+        """Call `tell` once the call has ended, in whatever way: answered, refused, cancelled, connection lost."""
         if self.is_over:
             tell()
         else:
             self._ends.append(tell)
 
     def over(self) -> None:
-        """The connection's: the call has ended."""
+        """Mark the call as ended. Only its connection calls this."""
         self.is_over = True
         ends, self._ends = self._ends, []
         for tell in ends:

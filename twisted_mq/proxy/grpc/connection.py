@@ -1,7 +1,7 @@
-"""One HTTP/2 connection of gRPC clients: h2's events become calls, answers leave as the client's windows allow.
+"""An HTTP/2 connection of gRPC clients: h2's events become calls, answers leave as the client's windows allow.
 
-A client that breaks the protocol, or does what Limits and ALLOWANCES forbid, gets a GOAWAY and is cut off; one call that is
-wrong ends by itself. While a client does not read, nothing is read from it and no call of it goes on writing.
+A client that breaks the protocol, or exceeds Limits and ALLOWANCES, gets a GOAWAY and is disconnected. A single malformed
+call ends without the others. While a client does not read, nothing is read from it and none of its calls writes.
 """
 
 from __future__ import annotations
@@ -53,15 +53,15 @@ ALLOWANCES: Mapping[type[Event], Allowance] = {
     PriorityUpdated: Allowance(1000, 10),
     UnknownFrameReceived: Allowance(1000, 10),
 }
-"""Events that cost a server more than a client. No client of RocketMQ comes near."""
+"""The limits of events that cost a server more than a client. No client of RocketMQ comes near them."""
 EMPTY_DATA = Allowance(1000, 10)
-"""DATA frames without data that do not end their stream (CVE-2019-9518)."""
+"""The limit of DATA frames without data that do not end their stream (CVE-2019-9518)."""
 LAST_STREAM = 2**31 - 1
 
 
 @attrs.define(eq=False)
 class Shared:
-    """What all connections of one server share. `calls` counts those that are open."""
+    """The state that all connections of one server share. `calls` is the number of open calls."""
 
     methods: Methods
     clock: interfaces.IReactorTime
@@ -74,7 +74,7 @@ class Shared:
 
 @attrs.define(eq=False)
 class Stream:
-    """One stream: what has come of its request, and what waits to leave."""
+    """A stream: the received part of its request, and the answers that wait to be sent."""
 
     call: Call
     method: Method
@@ -95,7 +95,7 @@ class Stream:
 
 @implementer(interfaces.IPushProducer)
 class GrpcConnection(protocol.Protocol):
-    """One connection."""
+    """A connection of a gRPC client."""
 
     log = Logger()
     transport: Transport  # type: ignore[assignment]  # None only before connectionMade
@@ -126,17 +126,17 @@ class GrpcConnection(protocol.Protocol):
 
     @property
     def address(self) -> str:
-        """The peer as host:port."""
+        """Return the peer's address as host:port."""
         return f"{self.remote_address[0]}:{self.remote_address[1]}"
 
     @property
     def share_address(self) -> str:
-        """Whose share its budgets are part of."""
+        """Return the address whose share of the budgets the connection uses, see `remoting.shares`."""
         return address_of(self.remote_address[0])
 
     @property
     def calls(self) -> int:
-        """How many are open."""
+        """Return the number of open calls."""
         return len(self._streams)
 
     # transport events
@@ -158,7 +158,7 @@ class GrpcConnection(protocol.Protocol):
         self._h2.initiate_connection()
         self._h2.increment_flow_control_window(limits.connection_window)
         self._h2.decoder.max_header_list_size = limits.header_bytes
-        # leaves with the answer to the first bytes: these say whether TLS comes below this connection
+        # sent with the answer to the first bytes: these show whether TLS is used below this connection
 
     def connectionLost(self, reason: failure.Failure = protocol.connectionDone) -> None:
         self.connected_now = False
@@ -193,7 +193,7 @@ class GrpcConnection(protocol.Protocol):
                 return
         self._flush()
 
-    # IPushProducer: the client does not take what is written, or takes it again
+    # IPushProducer: the client stops reading, or reads again
 
     def pauseProducing(self) -> None:
         self._paused = True
@@ -249,7 +249,7 @@ class GrpcConnection(protocol.Protocol):
             self._reset(stream_id, ErrorCodes.NO_ERROR)
 
     def _reset(self, stream_id: int, error: ErrorCodes) -> None:
-        """Harmless for a stream that a frame of the same read has closed."""
+        """Reset a stream. Does nothing if a frame of the same read has closed it."""
         with contextlib.suppress(ProtocolError):
             self._h2.reset_stream(stream_id, error)
 
@@ -273,7 +273,7 @@ class GrpcConnection(protocol.Protocol):
             self._count_incomplete(stream, stream.decoder.incomplete_bytes)
 
     def _count_incomplete(self, stream: Stream, size: int) -> None:
-        """So many bytes of an unfinished message of this stream are held."""
+        """Set how many bytes of an unfinished message of this stream are held."""
         if size == stream.incomplete:
             return
         self._incomplete += size - stream.incomplete
@@ -283,7 +283,7 @@ class GrpcConnection(protocol.Protocol):
             slowest.cut("its requests have been on their way for the longest time, and take too much memory")
 
     def _message(self, stream: Stream, message: bytes) -> None:
-        """Raises GrpcError."""
+        """Parse a message and hand it to its call. Raises GrpcError."""
         try:
             request = stream.method.request.FromString(message)
         except DecodeError as error:
@@ -297,7 +297,7 @@ class GrpcConnection(protocol.Protocol):
             raise GrpcError(GrpcStatus.INTERNAL, "more than one message in a call that takes one")
 
     def _guard(self, stream: Stream, tell: Callable[..., object], *arguments: object) -> None:
-        """Call a handler; what it raises ends the call."""
+        """Call a handler. An exception ends the call."""
         try:
             tell(*arguments)
         except Exception:
@@ -391,7 +391,7 @@ class GrpcConnection(protocol.Protocol):
     # Wire: what calls ask of their connection
 
     def write(self, call: Call, data: bytes) -> defer.Deferred[None]:
-        """Queue one message; fires when little waits before the next one."""
+        """Queue one message; fires when at most `unsent_bytes` wait in the stream."""
         stream = self._streams.get(call.stream_id)
         if stream is None or stream.trailers is not None:
             return defer.succeed(None)
@@ -406,7 +406,7 @@ class GrpcConnection(protocol.Protocol):
         return waited
 
     def end(self, call: Call, status: GrpcStatus, message: str) -> None:
-        """Queue the trailers; what the handler still does is cancelled."""
+        """Queue the trailers, and cancel the handler if it still runs."""
         stream = self._streams.get(call.stream_id)
         if stream is None or stream.trailers is not None:
             return
@@ -420,7 +420,7 @@ class GrpcConnection(protocol.Protocol):
         self._flush()
 
     def _pump(self, stream: Stream) -> None:
-        """Hand to h2 what the windows allow of what waits."""
+        """Hand h2 as much of the waiting data as the windows allow."""
         if self._closing and not self.connected_now:
             return
         try:
@@ -466,13 +466,13 @@ class GrpcConnection(protocol.Protocol):
             largest.cut("it does not take its answers, and those that wait take too much memory")
 
     def _done(self, stream: Stream) -> None:
-        """The trailers are written."""
+        """Close a stream whose trailers are written."""
         if not stream.ended_by_peer:  # a client that is still sending shall stop (RFC 9113, 8.1)
             self._reset(stream.call.stream_id, ErrorCodes.NO_ERROR)
         self._forget(stream)
 
     def _forget(self, stream: Stream) -> None:
-        """The stream is closed."""
+        """Release what a closed stream holds."""
         if self._streams.pop(stream.call.stream_id, None) is None:
             return
         self._shared.calls -= 1
@@ -500,7 +500,7 @@ class GrpcConnection(protocol.Protocol):
     # life
 
     def look(self, now: float) -> None:
-        """End what takes too long: requests that do not come, answers that are not taken, connections nobody uses."""
+        """End what takes too long: requests that do not come, answers that are not taken, unused connections."""
         limits = self._limits
         if not self._streams:
             if now - self._idle_since >= limits.idle_seconds:
@@ -523,13 +523,13 @@ class GrpcConnection(protocol.Protocol):
         self._flush()
 
     def stop(self) -> None:
-        """Take no more calls; close when the present ones have ended. `Shared.stopping` is set."""
+        """Take no more calls, and close when the present ones have ended. The caller has set `Shared.stopping`."""
         self._go_away(ErrorCodes.NO_ERROR)
         if not self._streams:
             self._lose()
 
     def end_calls(self, message: str) -> None:
-        """End the calls that are open: clients try elsewhere or again."""
+        """End the open calls as UNAVAILABLE, so that clients try again or elsewhere."""
         for stream in list(self._streams.values()):
             self.end(stream.call, GrpcStatus.UNAVAILABLE, message)
 
@@ -539,7 +539,7 @@ class GrpcConnection(protocol.Protocol):
             self._lose()
 
     def _go_away(self, error: ErrorCodes) -> None:
-        """h2's own close_connection would also end the streams that are open."""
+        """Send a GOAWAY. h2's own close_connection would also end the open streams."""
         self._flush()
         last = LAST_STREAM if error == ErrorCodes.NO_ERROR else self._h2.highest_inbound_stream_id
         self.transport.write(GoAwayFrame(0, last_stream_id=last, error_code=error).serialize())
@@ -549,7 +549,7 @@ class GrpcConnection(protocol.Protocol):
         self._broken(f"too many times: {what}")
 
     def _broken(self, reason: str) -> None:
-        """The client breaks the protocol: nothing more of it is read."""
+        """Close the connection of a client that breaks the protocol: nothing more is read from it."""
         self.log.warn("connection closed: peer={peer} {reason}", peer=self.address, reason=reason)
         self._flush()
         self._closing = True
@@ -575,7 +575,7 @@ class GrpcConnection(protocol.Protocol):
         self.abort()
 
     def abort(self) -> None:
-        """Close at once; what the client has not taken is lost."""
+        """Close at once. Data that the client has not received is lost."""
         if self.connected_now:
             self.transport.abortConnection()
 

@@ -1,4 +1,4 @@
-"""What one connection may do, and how often. Values, and a counter of events without a clock of its own."""
+"""The limits of one connection, and a counter of events against an allowance. The caller passes the time in."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ class Limits:
     """Limits of each connection of a server."""
 
     message_bytes: int = 136_314_880
-    """Of one request, also when decompressed (Apache: grpcMaxInboundMessageSize)."""
+    """The limit of a request in bytes, also when decompressed (Apache: grpcMaxInboundMessageSize)."""
     streams: int = 1000
-    """Calls at a time. A client opens more connections past it."""
+    """The limit of concurrent calls on a connection. Past it, a client opens more connections."""
     calls: int = 20_000
-    """Calls at a time on all connections together."""
+    """The limit of concurrent calls on all connections together."""
     header_bytes: int = 16 * KIB
-    """Of the headers of a call, as HPACK counts them; Apache's proxy takes 8 KiB."""
+    """The limit of a call's headers in bytes, as HPACK counts them. Apache's proxy takes 8 KiB."""
     stream_window: int = 256 * KIB
     connection_window: int = 4 * MIB
     unsent_bytes: int = MIB
-    """Of a stream's answers that wait; past it `Call.send` waits."""
+    """The limit of a stream's waiting answers in bytes. Past it, `Call.send` waits."""
     request_seconds: float = 60.0
-    """For the message of a call that has one, from its headers on."""
+    """The time limit for the request of a call that takes a single message, from the call's headers on."""
     stalled_seconds: float = 60.0
-    """A stream whose answers its client has not taken any of for so long is reset: its window is closed."""
+    """A stream is reset if its client has taken none of the waiting answers for this long: its window is closed."""
     idle_seconds: float = 120.0
-    """A connection without calls is closed after it (Apache: grpcClientIdleTimeMills)."""
+    """A connection without calls is closed after this time (Apache: grpcClientIdleTimeMills)."""
     ping_after_seconds: float = 60.0
-    """Of silence on a connection with calls. A client that is gone without a word holds them otherwise."""
+    """A connection with calls is pinged after this time of silence. Otherwise the calls of a dead client stay open."""
     ping_answer_seconds: float = 20.0
 
 
 @attrs.frozen
 class Allowance:
-    """So many events at once, and so many more a second."""
+    """The limit of a kind of event: `burst` at once, and `per_second` more each second."""
 
     burst: int
     per_second: float
@@ -54,7 +54,7 @@ class Bucket:
         self._left = float(self.allowance.burst)
 
     def take(self, now: float) -> bool:
-        """Count one event; False where that is one too many."""
+        """Count one event. Return False if it exceeds the allowance."""
         if self._at is not None:
             self._left = min(float(self.allowance.burst), self._left + (now - self._at) * self.allowance.per_second)
         self._at = now

@@ -1,4 +1,4 @@
-"""The headers that begin a call: method, deadline, encoding, metadata. Pure values."""
+"""Reads the headers that begin a call: method, deadline, encoding, metadata. No I/O."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RESPONSE_HEADERS: Headers = [
     ("content-type", CONTENT_TYPE),
     ("grpc-accept-encoding", ",".join(ENCODINGS)),
 ]
-"""What begins every answer."""
+"""The headers that begin every answer."""
 
 
 class NotGrpc(Exception):
@@ -33,7 +33,7 @@ class NotGrpc(Exception):
 
 @attrs.frozen
 class CallHead:
-    """What a call's headers say. Names of metadata are in lower case; of several values the last counts."""
+    """The content of a call's headers. Names of metadata are in lower case. Of several values, the last counts."""
 
     path: str
     timeout_seconds: float | None
@@ -42,7 +42,7 @@ class CallHead:
 
 
 def read_head(headers: Iterable[tuple[str, str]]) -> CallHead:
-    """Raises NotGrpc, or GrpcError for a gRPC call that cannot be served."""
+    """Read a call's headers. Raises NotGrpc, or GrpcError for a gRPC call that cannot be served."""
     given = dict(headers)
     if given.get(":method") != "POST":
         raise NotGrpc(405)
