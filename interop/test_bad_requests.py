@@ -48,7 +48,6 @@ DIFFERENT = {
     "POP_MESSAGE with invisibleTime=9223372036854775807": (29, "Apache hands out messages that never return"),
     "POP_MESSAGE with invisibleTime=-9223372036854775808": (29, "Apache hands out messages that return at once"),
     "POP_MESSAGE with pollTime=-9223372036854775808": (210, "Apache's sum overflows"),
-    "POP_MESSAGE with bornTime=-9223372036854775808": (210, "Apache's sum overflows"),
 }
 """Where this broker's code is another one: its code, and why."""
 

@@ -92,6 +92,7 @@ def test_wheel_brings_its_licence_and_says_what_it_is(wheel):
         "spark",
         "lake",
         "connect",
+        "proxy",
         "pcap",
         "all",
         "dev",
