@@ -24,7 +24,7 @@ def up() -> Iterator[subprocess.Popen]:
     """A running `mq up`; `banner` are its lines."""
     command = [*MQ, "up", "--temporary", "--namesrv-port", "0", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment(PYTHONUNBUFFERED="1")) as process:
-        process.banner = [process.stdout.readline() for _ in range(5)]
+        process.banner = [process.stdout.readline() for _ in range(6)]
         yield process
         if process.poll() is None:
             process.terminate()
@@ -43,9 +43,10 @@ def run(*command: str, name_server: str = "127.0.0.1:1", text: str = "") -> subp
 
 
 def test_up_says_what_runs_where(up):
-    name_server, broker, store, try_this, stop = up.banner
+    name_server, broker, grpc, store, try_this, stop = up.banner
     assert name_server.startswith("name server  127.0.0.1:")
     assert broker.split()[-1] == broker.split()[1].rstrip(",")
+    assert grpc.startswith("gRPC         127.0.0.1:")
     assert store.startswith("store        ") and store.endswith("(removed at the end)\n")
     assert try_this == f'try          mq send Orders "hello" --namesrv {name_server.split()[2]}\n'
     assert stop == "Ctrl-C stops both\n"
@@ -126,7 +127,7 @@ def test_the_demo_consumes_what_it_sends():
 
 
 def test_ctrl_c_stops_both_and_removes_the_temporary_store(up):
-    store = up.banner[2].split()[1]
+    store = up.banner[3].split()[1]
     assert os.path.isdir(store)
     up.send_signal(signal.SIGINT)
     assert (up.stdout.readline(), up.wait(60), os.path.exists(store)) == ("stopped\n", 0, False)
