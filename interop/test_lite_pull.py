@@ -36,11 +36,11 @@ def test_a_subscriber_takes_what_it_subscribed_and_its_group_goes_on_behind_its_
     first.command("commit")
     for queue_id in (0, 3):
         wait_until(lambda one=queue_id: first.command("lite_offsets", one)["committed"] == 5, "it knows its commit")
-    first.stop()
     for queue_id in (0, 3):
         wait_until(
             lambda one=queue_id: consumer_offset(cluster.broker_port, group, topic, one) == 5, "the commit arrived"
         )
+    first.stop()
     new = fill(java_clients, topic, 1, 2)[0]
     second = java_clients.lite_pull_consumer(group, topic, tags="even")
     assert bodies(second.poll_bodies({new})) == [new]

@@ -8,7 +8,7 @@ import string
 
 import pytest
 
-from interop.peers.clients import Clients, JavaPeer, bodies, flat, unique
+from interop.peers.clients import Clients, JavaPeer, LitePullConsumer, bodies, flat, unique
 from interop.peers.line_peer import PeerError
 from interop.peers.process import wait_until
 from interop.peers.servers import CLUSTER_NAME, MAX_MESSAGE_BYTES, Cluster, consumer_offset
@@ -214,15 +214,18 @@ def test_our_lite_pull_consumer_goes_on_where_apaches_stopped_and_the_other_way_
         producer.send_all(topic, [f"not wanted {number}"] * 4, tags="TagB")
         consumer = clients.lite_pull_consumer(group, topic, tags="TagA")
         assert sorted(bodies(consumer.poll_bodies(set(texts)))) == texts
-        consumer.command("commit")
+        wait_committed(consumer, cluster, group, topic, 3 * number + 2)
         consumer.stop()
-        wait_committed(cluster, group, topic, 3 * number + 2)
 
 
-def wait_committed(cluster: Cluster, group: str, topic: str, least: int) -> None:
-    """Return once every queue's offset at the broker is that high; whether a last message not wanted counts is open."""
+def wait_committed(consumer: LitePullConsumer, cluster: Cluster, group: str, topic: str, least: int) -> None:
+    """Commit until every queue's offset at the broker is that high; whether a last message not wanted counts is open.
+
+    Apache's client commits by a one-way request, which is lost where its connection ends meanwhile.
+    """
 
     def committed() -> bool:
+        consumer.command("commit")
         return all(consumer_offset(cluster.broker_port, group, topic, one) >= least for one in ALL_QUEUES)
 
     wait_until(committed, f"all queues are committed to {least}")
