@@ -27,7 +27,7 @@ class NotRecordedError(Exception):
 
 @attrs.define
 class Recording:
-    """One file of answers by question, with the version, command and date that they come from."""
+    """A file of answers by question, with the version, command and date that they come from."""
 
     path: Path
     date: str | None = attrs.field(factory=lambda: os.environ.get(DATE_OF_RECORDING))

@@ -35,7 +35,7 @@ SETTINGS = {
 }
 PASSWORD = re.compile(r"(null|planted-of-\w+) +(?=Super|Normal)")
 RECORDED = Recording.named("access")
-"""What each of the command lines prints against Apache's broker."""
+"""The output of each command line against Apache's broker."""
 THROWN = re.compile(r"^(org|java)\.\S+Exception")
 """How Apache's tool begins to tell a failure."""
 

@@ -144,9 +144,10 @@ class Retention:
         return len(self._log.files.files) > 1
 
     def expire_log(self, now_ms: int, hour: int, usage: DiskUsage, needed: Collection[Needed] = ()) -> list[str]:
-        """One turn: refuse or take messages by the disks' state, take expired files out of the log; their paths.
+        """Run one turn and return the paths of the expired files that it takes out of the log.
 
-        Files with messages that are `needed` stay, unless the disk forces the oldest files out.
+        The state of the disks decides whether messages are accepted or refused. Files with messages that are `needed` stay,
+        unless the disk forces the oldest files out.
         """
         self._set_space(space(self._config, usage), usage)
         manual = self._manual_turns > 0

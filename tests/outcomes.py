@@ -13,7 +13,7 @@ PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 
 @attrs.frozen
 class Outcome:
-    """One of PASSED, FAILED and SKIPPED, with the text of the first failure or the reason for the skip."""
+    """The outcome of a test: PASSED, FAILED or SKIPPED, with the text of the first failure or the reason for the skip."""
 
     word: str
     text: str = ""

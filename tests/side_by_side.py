@@ -100,7 +100,7 @@ def skips(outcomes: Mapping[str, Outcome]) -> Iterator[str]:
 
 
 Commands = Mapping[str, Sequence[str]]
-"""One after the other, by name."""
+"""The commands by name. They run one after the other."""
 
 
 def run(first: Commands, second: Commands, with_peers: WithPeers, folder: Path) -> dict[str, int]:

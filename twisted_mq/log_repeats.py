@@ -13,9 +13,9 @@ import attrs
 
 MINUTE_SECONDS = 60.0
 MOST_LINES = 100
-"""Of one cause in a minute, in programs that use the library."""
+"""The limit of lines of one cause in a minute, in programs that use the library."""
 MOST_COMPLAINTS = 5
-"""Of one cause in a minute, in servers and commands: warnings and errors."""
+"""The limit of warnings and errors of one cause in a minute, in servers and commands."""
 MOST_CAUSES = 10_000
 """Past that all are forgotten: causes are lines of the source, there are not so many."""
 
@@ -68,7 +68,7 @@ class LogRepeats:
             return False
 
     def over(self, *, at_end: bool = False) -> list[LeftOut]:
-        """What was left out in minutes that are over, or `at_end` in all; each is told once."""
+        """Return what was left out in minutes that are over, or with `at_end` in all minutes. Each is returned once."""
         now = self._now()
         if now < self._due and not at_end:
             return []

@@ -1,4 +1,4 @@
-"""One log: the standard library's, named by module. Lines written by Twisted's calls go there too.
+"""The log is the standard library's, named by module. Lines written by Twisted's calls go there too.
 
 What peers send is made safe here, in one place: a field fills no other line and is short, lines that repeat are counted.
 """
@@ -30,12 +30,12 @@ _TWISTEDS = {number: level for level, number in LEVELS.items()}
 
 
 MOST_CHARACTERS = 1000
-"""Of one field of a line: names come from peers, and may have megabytes."""
+"""The limit of one field of a line in characters. Names come from peers, and may have megabytes."""
 
 _PLAIN = (int, float, type(None))
 
 repeats = LogRepeats()
-"""Of this process."""
+"""The count of repeated lines of this process."""
 
 
 def shown(text: str) -> str:

@@ -23,7 +23,7 @@ REQUEST_SECONDS = 10.0
 
 
 class BoundedChannel(HTTPChannel):
-    """One connection. `waits` says that no request of it is being answered."""
+    """A connection with bounds. `waits` is True while no request of it is being answered."""
 
     site: BoundedSite
     transport: Any

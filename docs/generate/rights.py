@@ -23,7 +23,7 @@ def rights_matrix() -> str:
 
 
 def _who(names: list[str]) -> str:
-    """Who may beside the admin: the widest of those who may."""
+    """Return the accounts other than the admin that may send a request, as the widest of the names."""
     if "no rights" in names:
         return "every account"
     alone = [_SHORT[name] for name in names if name in ("own topic, other group", "other topic, own group")]

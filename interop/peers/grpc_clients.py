@@ -57,7 +57,7 @@ def require_python_client() -> None:
 
 
 def run(folder: Path, address: str, scenario: str, topic: str, group: str) -> Any:
-    """What a scenario of the program printed; its logs go to the folder."""
+    """Run a scenario of the program and return the JSON value that it printed. Its logs go to `folder`."""
     done = subprocess.run(
         [python(), PROGRAM, address, scenario, topic, group],
         env={**os.environ, "HOME": str(folder)},

@@ -48,7 +48,7 @@ _LATEST: dict[int, Values] = {}
 """The one that was used last for so many fields: where it finds all its names in as many, they are the same names."""
 _MOST_FIELDS = 64
 _MOST_CHARACTERS = 2000
-"""Of the names of fields that are noted."""
+"""The limit of the field names of one request in characters, taken together. Longer ones are not noted."""
 _BLOCK_BYTES = 64
 _INNER, _OUTER = (bytes(byte ^ mask for byte in range(256)) for mask in (0x36, 0x5C))
 """What a key's bytes become before and behind the content (RFC 2104)."""
@@ -88,7 +88,7 @@ def _keyed(secret_key: str) -> tuple[hashlib._Hash, bytes]:
 
 
 def _values(fields: Mapping[str, str]) -> Values:
-    """What takes all values but the signature, in the order in which they are signed."""
+    """Return the function that takes all values but the signature, in the order in which they are signed."""
     names = (*fields,)
     return _VALUES.get(names) or _values_of(_in_java_order([name for name in names if name != SIGNATURE]))
 

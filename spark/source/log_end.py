@@ -18,7 +18,7 @@ from twisted_mq.storage.columns.record_columns import intact_records
 from twisted_mq.storage.files.paths import StorePaths
 
 WINDOW_BYTES = 4 << 20
-"""What is read at a time of a file that may be damaged."""
+"""The size in bytes of each read of a file that may be damaged."""
 PROBE_BYTES = 8 * 1024
 """So many bytes say whether anything is written; longer runs of zeros inside bodies cost further reads."""
 

@@ -64,7 +64,7 @@ class OrderTerm:
 
 @attrs.frozen
 class PassedOver:
-    """What a consumer group went on behind without having consumed it there, as the broker of `store` noted it."""
+    """The messages that a consumer group passed over without having consumed them there, as noted by the broker of `store`."""
 
     topic: str
     queue: int
@@ -100,7 +100,7 @@ def audit_order(marks: StoredMarks) -> OrderAudit:
 
 
 def _passed_over(stores: Sequence[str]) -> Iterator[PassedOver]:
-    """What the brokers of these stores noted."""
+    """Yield the messages passed over that the brokers of these stores noted."""
     for store in stores:
         try:
             with open(os.path.join(store, "config", PASSED_OVER_FILE), "rb") as file:

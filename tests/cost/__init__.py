@@ -1,1 +1,1 @@
-"""What a request costs its server at worst: the processor time and calls of one turn, and the bytes that stay."""
+"""The worst cost of a request to its server: the processor time and calls of one turn, and the bytes that stay."""

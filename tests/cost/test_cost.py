@@ -10,7 +10,7 @@ from tests.cost.shapes import SHAPES, Shape
 from tests.cost.turns import CallMeter, cost_of
 
 MOST_CALLS = 600_000
-"""Of functions in one turn: some 40 ms. In one piece these requests take up to 39 million."""
+"""The limit of function calls in one turn: some 40 ms. In one piece these requests take up to 39 million calls."""
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: f"{shape.code}: {shape.name}")

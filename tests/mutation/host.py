@@ -33,7 +33,7 @@ import zstandard  # noqa: F401
 PASSED, FAILED, TIMEOUT = "passed", "failed", "timeout"
 MOST_MEMORY = 4 << 30
 NO_TESTS = 5
-"""What pytest ends with then; every other code but 0 is a failure of some kind, an import that fails too."""
+"""The exit code of pytest if it ran no tests. Every other code but 0 is a failure, a failed import included."""
 NO_SHRINKING = hypothesis.settings(
     deadline=None, database=None, phases=(hypothesis.Phase.explicit, hypothesis.Phase.generate)
 )

@@ -45,7 +45,7 @@ _NAME = re.compile(r"[A-Za-z_][\w.%-]*")
 
 @attrs.frozen
 class Mutant:
-    """One fault: the bytes from `start` to `end` of the file at `path` become `replacement`. `lines` are those it replaces."""
+    """A fault: the bytes from `start` to `end` of the file at `path` become `replacement`. `lines` are those it replaces."""
 
     path: str
     scope: str

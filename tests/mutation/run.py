@@ -122,7 +122,7 @@ class Trial:
                 host.stdin.close()
 
     def outcome(self, mutant: Mutant) -> str:
-        """One of KILLED, SURVIVED or NOT_RUN."""
+        """Run the tests against a mutant. Return SURVIVED, NOT_RUN or one of the words in KILLED."""
         path = self.copy / mutant.path
         source = path.read_bytes()
         self._write(path, mutant.apply(source))

@@ -1,4 +1,4 @@
-"""Which lines of the services under test no seed reached.
+"""The account of the lines of the services under test that no seed reached.
 
 A trace function notes each line once: a function all of whose lines were seen costs no more than its calls. So a run with an
 account takes about twice as long, and is the same world to the byte.
@@ -99,7 +99,7 @@ def _executable(code: CodeType) -> set[int]:
 
 @attrs.define
 class Account:
-    """What the code that runs between `start` and `stop` reaches, in this process."""
+    """The lines that the code reaches which runs between `start` and `stop`, in this process."""
 
     _names: dict[str, str] = attrs.field(init=False)
     _left: dict[CodeType, tuple[str, set[int]]] = attrs.field(factory=dict)
@@ -112,7 +112,7 @@ class Account:
         sys.settrace(self._call)
 
     def stop(self) -> list[Line]:
-        """What was reached for the first time since the process began."""
+        """Stop the account. Return the lines that were reached for the first time since the process began."""
         sys.settrace(None)
         new, self._new = self._new, []
         return new

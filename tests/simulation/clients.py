@@ -200,12 +200,12 @@ class ProducingNode(ClientNode):
             self._told(message, result.sent)
 
     def _decision(self, message: Message | MessageExt) -> TransactionState:
-        """What is decided; LATER is not known before the second check, NEVER is never."""
+        """Return the decision on a transaction. LATER is unknown before the second check. NEVER is always unknown."""
         wanted = message.properties["DECISION"]
         return TransactionState[wanted] if wanted in TransactionState.__members__ else TransactionState.UNKNOWN
 
     def _checked(self, message: MessageExt) -> TransactionState:
-        """What the broker is told that asks."""
+        """Return the answer to a broker's check of a transaction."""
         name = message.body.split(b" ", 1)[0].decode()
         self._checks[name] += 1
         if message.properties["DECISION"] == "LATER" and self._checks[name] > 1:

@@ -90,7 +90,7 @@ class _HostClock:
 
 
 class Past:
-    """What each node of the tree was, and which names it had, at any time since the world began."""
+    """The past of the tree: each node and the names of its children, at any time since the world began."""
 
     def __init__(self, ensemble: MemoryEnsemble) -> None:
         self.now = ensemble.monotonic
@@ -163,7 +163,7 @@ class StaleCoordinator(MemoryCoordinator):
 
     @property
     def _late(self) -> deque[Sequence[Change]]:
-        """What the server has not applied yet."""
+        """Return the changes that the server has not applied yet."""
         return self.__dict__.setdefault("late", deque())
 
 

@@ -76,7 +76,7 @@ class Disk:
 
 
 BLOCKS = 4_000_000
-"""Of a simulated disk, at 4 KiB."""
+"""The size of a simulated disk in blocks of 4 KiB."""
 
 
 @contextmanager

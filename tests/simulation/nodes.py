@@ -44,7 +44,7 @@ SMALL_STORE: dict[str, Any] = {
 
 
 TIMER_SLOTS = 2 * 600
-"""Of a timer's wheel, a second each; the real one's 14 days are 11 MB at each start."""
+"""The number of slots of a timer's wheel, a second each. The 14 days of the real wheel take 11 MB at each start."""
 
 
 def small_timer(options: BrokerOptions) -> TimerFiles:

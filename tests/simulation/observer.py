@@ -373,7 +373,7 @@ class Observer:
         ]
 
     def late_probes(self, first: int) -> list[str]:
-        """Of the messages sent from the given one on: those that were acknowledged, and not consumed by each group."""
+        """Return the messages sent from number `first` on that were acknowledged, with each group that did not consume them."""
         return [
             f"{sent.name} by {group}"
             for sent in list(self.sent.values())[first:]

@@ -57,7 +57,7 @@ class LineNode(ClientNode):
     is_quiet = False
 
     def _told(self, sent: str, result: SendResult, number: int = 0) -> None:
-        """Of a batch the message of that number."""
+        """Note that a message was acknowledged. In a batch it is the message of that number."""
         queue, message_id = result.queue, result.offset_msg_id.split(",")[number]
         self.observer.was_acknowledged(
             sent, queue.broker_name, queue.topic, queue.queue_id, result.queue_offset + number, message_id
@@ -152,7 +152,7 @@ class OtherConsumingNode(OrderedConsumingNode):
 
 
 class LateConsumingNode(OrderedConsumingNode):
-    """Of a group that nobody knew before: it gets what is sent from then on, when all brokers count it."""
+    """A consumer of a new group. It gets the messages that are sent from the time when all brokers count the group."""
 
     group = LATE_GROUP
 

@@ -1,4 +1,4 @@
-"""Which physical offsets are records': those that a queue entry names, or that the walk over the file reaches."""
+"""Tests of which physical offsets are records: those that a queue entry names, or that the walk over the file reaches."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ _numbers = itertools.count()
 
 
 class GrpcClient:
-    """One client of one address. `told` are the TelemetryCommands that came, without answers to settings."""
+    """A client of one address. `told` holds the TelemetryCommands that came, without answers to settings."""
 
     def __init__(self, address: str, client_id: str | None = None, *, credentials: Any = None, **metadata: str) -> None:
         self.client_id = client_id or f"test@1@{next(_numbers)}@{uuid.uuid4().hex[:6]}"

@@ -78,7 +78,7 @@ class Wire:
             self.send(data)
 
     def headers(self, path: str, **more: str) -> list[tuple[str, str]]:
-        """Of a call; names with underscores for hyphens."""
+        """Return the headers of a call. Names in `more` have underscores for hyphens."""
         return [
             (":method", "POST"),
             (":scheme", "http"),
@@ -119,7 +119,7 @@ class Wire:
         return len(self._bodies[stream_id])
 
     def status(self, stream_id: int) -> tuple[GrpcStatus, str] | None:
-        """How a call ended; None while it has not."""
+        """Return how a call ended, or None before its end."""
         for event in [*self.of(TrailersReceived, stream_id), *self.of(ResponseReceived, stream_id)]:
             headers = dict(event.headers)
             if "grpc-status" in headers:

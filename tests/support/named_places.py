@@ -22,8 +22,10 @@ FAR = 1 << 62
 
 @attrs.frozen
 class Known:
-    """What an attacker knows of a broker: the place of a forged record in a body of its own, a place inside a real
-    record, the log's end, the place of another's half message, and the time.
+    """The places of a broker that an attacker knows, and the time.
+
+    The places are those of a forged record in a body of its own, of bytes inside a real record, of the log's end, and of
+    another client's half message.
     """
 
     forged: int
@@ -49,8 +51,9 @@ Asked = tuple[Fields, bytes]
 
 @attrs.frozen
 class Named:
-    """One request: the fields that name a place, what of, how it is proved, requests with hostile values, and the codes
-    of the answers to these.
+    """A request that names a place: the fields that name it, what it is the place of, and how it is proved.
+
+    `hostile` makes requests with hostile values, `answers` are the codes of the answers to these.
     """
 
     fields: str

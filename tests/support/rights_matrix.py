@@ -1,4 +1,4 @@
-"""Who may send which request: every code of broker and name server, under both kinds of access control, by every identity.
+"""The requests that each identity may send: all codes of broker and name server, under both kinds of access control.
 
 `python -m tests.support.rights_matrix` writes what the code does now to the file that the test and the page read; look
 through the difference before it is committed.
@@ -51,7 +51,7 @@ accounts:
 
 @attrs.frozen
 class Identity:
-    """Who asks, and the topic and group of the request."""
+    """An identity that sends requests, with the topic and group of its requests."""
 
     name: str
     credentials: Credentials | None
@@ -103,7 +103,7 @@ _BODIES: dict[RequestCode, Callable[[str, str], object]] = {
 
 
 def request(code: RequestCode, topic: str = OTHER, group: str = OTHER, *, whole: bool = True) -> RemotingCommand:
-    """One that its code takes; `whole`: with all names that it may have, not only those that it must have."""
+    """Return a request that its code accepts. With `whole` it has all names that it may have, not only the required ones."""
     header = REQUESTS[code].request_header
     fields = {}
     for field in () if header is None else attrs.fields(header):

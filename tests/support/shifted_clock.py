@@ -33,7 +33,7 @@ _NANOSECONDS = 1_000_000_000
 
 @attrs.define
 class _Clock:
-    """One clock of the control file: how far it is ahead of the kernel's, and where it stands still."""
+    """A clock of the control file: how far it is ahead of the kernel's clock, and the time at which it is stopped."""
 
     kernel: int
     control: mmap.mmap
@@ -98,7 +98,7 @@ class ShiftedClock:
         }
 
     def environment(self) -> dict[str, str]:
-        """What a process has to be started with, beside its other variables."""
+        """Return the variables that a process has to be started with, in addition to its others."""
         return {"LD_PRELOAD": str(self._library), "SHIFTED_CLOCK": str(self._path)}
 
     def shift_wall(self, seconds: float) -> None:

@@ -16,7 +16,7 @@ from twisted_mq.testing.reactor_thread import make_reactor
 
 @pytest.fixture
 def shown(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """What the machine's clocks show: the time of day, monotonic time."""
+    """Replace the machine's clocks. Return the time of day and the monotonic time that they show."""
     shown = [float(int(time.time())), 50.0]
     monkeypatch.setattr(time, "time", lambda: shown[0])
     monkeypatch.setattr(time, "monotonic", lambda: shown[1])

@@ -23,7 +23,10 @@ class Leader:
 
 @attrs.frozen
 class UnitState:
-    """One unit. `backlog` is by broker group: messages not consumed by the group that is furthest behind; None: unknown."""
+    """The state of a unit.
+
+    `backlog` is the number of messages by broker group that the consumer group furthest behind has not consumed, None if unknown.
+    """
 
     unit: str
     lists: Lists = attrs.field(factory=Lists)
@@ -32,18 +35,18 @@ class UnitState:
     consumers: tuple[Leader, ...] = ()
     backlog: Mapping[str, int | None] = attrs.field(factory=dict)
     waiting: Mapping[str, int] = attrs.field(factory=dict)
-    """By consumer group: messages of the first term that it has not consumed."""
+    """The number of messages of the first term that each consumer group has not consumed."""
     cut_off: Mapping[str, str] = attrs.field(factory=dict)
-    """By consumer group: its active consumer, where no broker of the first term's group has a connection of it."""
+    """The active consumer of each consumer group, if no broker of the first term's group has a connection of it."""
     unreached: str | None = None
     """The producer that reports that it cannot reach the head."""
     deleted: Mapping[str, int] = attrs.field(factory=dict)
-    """By broker group: messages that a full disk deleted before they were consumed."""
+    """The number of messages of each broker group that a full disk deleted before they were consumed."""
 
 
 @attrs.frozen
 class TopicState:
-    """One topic."""
+    """The state of an ordered topic."""
 
     declared: OrderedTopic
     groups: Mapping[str, GroupState]
@@ -52,7 +55,7 @@ class TopicState:
     """Addresses of brokers that did not answer."""
 
     def blocks(self, unit: UnitState) -> list[str]:
-        """What waits or was lost, why, and what would free it."""
+        """Return what waits or was lost, why, and what would free it."""
         if unit.problem is not None:
             return [f"blocked: {unit.problem}"]
         return [*self._senders(unit), *self._consumers(unit), *self._lost(unit), *self._unknown(unit)]

@@ -160,7 +160,10 @@ async def _lags(session: OrderSession, topic: str, state: GroupState, groups: Se
 
 
 async def _cut_off(session: OrderSession, unit: UnitState, state: GroupState) -> dict[str, str]:
-    """By consumer group that has not consumed all: its active consumer, where no broker of `state` has a connection of it."""
+    """Return active consumers by consumer group, if no broker of `state` has a connection of them.
+
+    Groups that consumed everything are left out.
+    """
     found: dict[str, str] = {}
     for leader in unit.consumers:
         if leader.client is None or not unit.waiting.get(leader.group):

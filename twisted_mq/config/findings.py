@@ -1,4 +1,4 @@
-"""What becomes of each line of a configuration file, and what is told of it."""
+"""The effect of each line of a configuration file, and the finding that reports it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from twisted_mq.config.properties import Entry
 
 
 class Effect(enum.StrEnum):
-    """What a line does. A daemon starts with all but the last two; `--strict` and `mq config check` take the first three only."""
+    """The effect of a line.
+
+    A daemon starts with all effects but the last two. `--strict` and `mq config check` accept the first three only.
+    """
 
     USED = "used"
     OVERRIDDEN = "overridden"

@@ -77,7 +77,7 @@ NEVER_KEYS = {
 
 
 def unknown_reason(key: str, own: list[str]) -> str:
-    """What to tell of a key that no class has: the fact behind it, or the nearest key."""
+    """Return what to report about a key that no class has: the fact behind it, or the nearest key."""
     hint = NEVER_KEYS.get(key)
     if hint is None:
         similar = similar_key(key, own)

@@ -154,7 +154,7 @@ def read_options(
 
 
 def _with_field(field: attrs.Attribute[object], entry: Entry, value: Value, kept: Value) -> Finding | None:
-    """What is to be told of an entry whose value was taken."""
+    """Return the finding on an entry whose value was taken, or None if there is nothing to report."""
     fault = field.metadata["limits"].fault(value)
     if not field.metadata["has_effect"]:
         return Finding(entry, Effect.NO_EFFECT, f"no effect here: {field.metadata['doc']}")
@@ -168,7 +168,7 @@ def _with_field(field: attrs.Attribute[object], entry: Entry, value: Value, kept
 
 
 def _without_field(entry: Entry, path: str | None, own: list[str]) -> Finding:
-    """What is to be told of a key that no field has. Raises ConfigError for a value that no class of Apache's takes."""
+    """Return the finding on a key that no field has. Raises ConfigError for a value that no class of Apache's takes."""
     if entry.key in known_keys():
         fault = fault_of_value(entry.key, entry.value)
         if fault is not None:

@@ -17,7 +17,7 @@ IGNORE = "--ignore-unsupported"
 
 @attrs.frozen
 class Promise:
-    """What would not be kept, what to do, and the values that ask for nothing (in lower case).
+    """A promise that would not be kept, what to do instead, and the values that ask for nothing (in lower case).
 
     With `mark` only values that contain it ask for the promise; the key itself may be served.
     """

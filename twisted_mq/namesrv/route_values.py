@@ -18,7 +18,7 @@ class Connection(Protocol):
 
     @property
     def share_address(self) -> str:
-        """Whose share of the table it takes."""
+        """Return the address whose share of the table the connection uses."""
 
     def close(self) -> None: ...
 

@@ -27,7 +27,7 @@ class DocumentFault(Exception):
 
     @property
     def remedy(self) -> str:
-        """What an operator can do about it."""
+        """Return what an operator can do about the fault."""
         return "put the node right by hand"
 
 

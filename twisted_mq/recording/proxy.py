@@ -22,7 +22,7 @@ from twisted_mq.protocol.wire.cutting import FrameCutter
 log = Logger()
 
 MOST_CONNECTIONS = 1000
-"""Of clients at one proxy: each may hold a frame of 16 MiB in either direction."""
+"""The limit of client connections at one proxy. Each may hold a frame of 16 MiB in either direction."""
 
 
 class Rewrite(Typed):

@@ -87,7 +87,7 @@ class Traffic:
     """Told what happens to channels: CONNECT, CLOSE, IDLE, EXCEPTION (Apache: ChannelEventListener)."""
     pending_answers: int = 0
     requests_dropped: int = 0
-    """One-way requests that were not sent, as their peers took nothing."""
+    """The number of one-way requests that were not sent because their peers took nothing."""
     long_turns: int = 0
     """How many commands took longer than LONG_SECONDS."""
     budget: Budget[Channel] = attrs.field(factory=Budget)

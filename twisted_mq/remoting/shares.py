@@ -25,7 +25,7 @@ IPV6_NETWORK_BITS = 64
 
 
 def address_of(host: str) -> str:
-    """Whose share a peer's is: an IPv4 address, or the network of an IPv6 one."""
+    """Return the address that a peer's share belongs to: an IPv4 address, or the network of an IPv6 one."""
     try:
         ip = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
@@ -62,7 +62,10 @@ class Served:
 
 @attrs.define(eq=False)
 class Shares(Generic[Thing]):
-    """What each address has, by connection, the oldest first. `reserve` is how much of a proven one's does not count."""
+    """The shares of addresses, by connection, the oldest thing first.
+
+    `reserve` is how much of a proven address's share does not count.
+    """
 
     is_proven: Callable[[str], bool] = nobody
     reserve: int = 1
@@ -95,7 +98,7 @@ class Shares(Generic[Thing]):
             del self._of[address], self._counts[address]
 
     def gives_way(self, address: str, connection: Hashable) -> Thing | None:
-        """What makes room for one more of a connection: the oldest of the largest share; None where none is larger."""
+        """Return what gives way to one more of a connection: the oldest of the largest share. None if no share is larger."""
         largest = max(self._counts, key=self._counted, default=None)
         if largest is None:
             return None

@@ -144,11 +144,11 @@ class VirtualHost:
     # IReactorTime
 
     def seconds(self) -> float:
-        """What timers follow: monotonic time, with the drift of this host's clock."""
+        """Return the time that timers follow: monotonic time, with the drift of this host's clock."""
         return self._shown + (float(self.network.clock.seconds()) - self._since) * self._rate
 
     def time_of_day(self) -> float:
-        """What messages are stamped with: `seconds`, and all that the clock was set by."""
+        """Return the time that messages are stamped with: `seconds`, and all that the clock was set by."""
         return self.seconds() + self._jumped
 
     def callLater(self, delay: float, callable: Callable[..., Any], *args: object, **kwargs: object) -> VirtualCall:

@@ -45,7 +45,7 @@ def test_what_is_no_recorded_frame_is_named() -> None:
 
 
 def test_a_frame_of_the_longest_size_may_follow_and_none_of_a_longer() -> None:
-    """What may follow is no frame yet."""
+    """A frame is not returned before all its bytes are there."""
     start = encode_recorded(1, True, b"c", b"")[:-4]
     assert list(recorded_frames(start + (64 << 20).to_bytes(4, "big"))) == []
     with pytest.raises(FrameError):

@@ -93,7 +93,10 @@ HEAD_BYTES = 88
 
 @pytest.mark.parametrize("queues", [True, False], ids=["queues", "log alone"])
 def test_a_body_that_looks_like_records_is_no_cut(tmp_path: Path, queues: bool) -> None:
-    """One, several, and some whose last one seems to end where the true record does: their chain joins the log's."""
+    """Bodies hold one forged record, several, or a chain whose last one seems to end where the true record does.
+
+    That chain joins the log's.
+    """
     writer = StoreWriter(tmp_path / "store", file_size=1 << 20)
     writer.append(body=b"x" * 5000)
     for sizes in ((0,), (10, 10, 300), (70_000,), (0,) * 30):

@@ -14,7 +14,7 @@ from twisted_mq.storage.recovery.interruption_mark import Unfinished
 
 @pytest.fixture
 def paths(tmp_path: Path) -> StorePaths:
-    """Those of a store that was closed."""
+    """Return the paths of a store that was closed."""
     paths = StorePaths(str(tmp_path))
     known(paths).save()
     return paths

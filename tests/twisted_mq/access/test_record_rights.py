@@ -40,7 +40,7 @@ class Signer(AnySigner):
         self.peer = broker.connect(port)
 
     def requests(self) -> list[RemotingCommand]:
-        """What the broker asked of this client."""
+        """Return the requests that the broker sent to this client."""
         return [one for one in self.peer.received() if not one.is_response]
 
     def beat(self, *producers: str) -> None:

@@ -49,7 +49,7 @@ def test_what_is_others_needs_their_right(name: str, kind: str) -> None:
 
 
 def test_a_senders_signature_serves_for_no_other_kind_of_request() -> None:
-    """What carries messages, receipts or offsets of consumers is taken for nothing that changes topics, groups or users."""
+    """A request with messages, receipts or offsets of consumers does not pass as one that changes topics, groups or users."""
     data = {"SEND_MESSAGE", "SEND_MESSAGE_V2", "SEND_BATCH_MESSAGE", "PULL_MESSAGE", "POP_MESSAGE", "ACK_MESSAGE",
             "END_TRANSACTION", "CONSUMER_SEND_MSG_BACK", "UPDATE_CONSUMER_OFFSET", "CHANGE_MESSAGE_INVISIBLETIME"}  # fmt: skip
     taken = {code: data & set(row["takes"]) for code, row in recorded().items() if data & set(row["takes"])}

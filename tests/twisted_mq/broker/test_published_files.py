@@ -52,7 +52,7 @@ class PublishedFilesTest(TestCase):
     timeout = 60
 
     async def shown(self, path: Path) -> dict[str, str]:
-        """What a broker of this file answers to GET_BROKER_CONFIG."""
+        """Return the answer of a broker with this file to GET_BROKER_CONFIG."""
         store = os.path.abspath(self.mktemp())
         own = OF_THE_TEST | {"storePathRootDir": store, "storePathCommitLog": os.path.join(store, "commitlog")}
         (Path(store) / "conf").mkdir(parents=True)

@@ -99,7 +99,7 @@ class Hostile(ConsoleCase):
         self.assertEqual(await self.failing(), {})
 
     async def test_a_topic_of_many_queues_is_shown_page_by_page(self) -> None:
-        """What a page asks and shows does not grow with the queues."""
+        """The requests and the rows of a page do not grow with the number of queues."""
         queues = 2_000
         self.cluster.broker.controller.topics.update([TopicConfig("wide", queues, queues, 6)])
         await self.wait_route("wide")

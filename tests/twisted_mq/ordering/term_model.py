@@ -42,7 +42,7 @@ class Group(NamedTuple):
     counted: int = 0
     reported: int = 0
     done: int = 0
-    """What consumers committed."""
+    """The number of messages, from the first one on, that consumers committed."""
 
 
 class State(NamedTuple):
@@ -50,7 +50,7 @@ class State(NamedTuple):
     lists: int = 0
     """Their number in the model: each occurs once, and is compared by that."""
     bases: tuple[int, ...] = ()
-    """Of each epoch the message that its producer begins with. Its frames arrive at any time, while the head takes them."""
+    """The message that the producer of each epoch begins with. Its frames arrive at any time, while the head takes them."""
     acknowledged: int = 0
     """So many messages, the first ones: an answer speaks for all before it."""
     consumed: int = 0

@@ -78,7 +78,7 @@ def changed(data: bytes, chance: random.Random) -> bytes:
 
 
 def failures(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """What the proxy logged as its own failures; that groups subscribe differently is the broker's to tell."""
+    """Return what the proxy logged as its own failures. The broker reports groups that subscribe differently."""
     found = [one for one in caplog.records if one.levelname in ("ERROR", "CRITICAL")]
     return [one.getMessage() for one in found if one.name.startswith("twisted_mq.proxy")]
 

@@ -1,4 +1,4 @@
-"""Who gives way to whom where there is no room."""
+"""Tests of which address gives way to which when there is no room."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class Repair:
 async def find_repairs(session: OrderSession, topic: str, without: Collection[str]) -> list[Repair]:
     """The repairs of all units whose lists are older than a store.
 
-    Raises CliError where a group has not said what its store holds, unless it is one of `without`.
+    Raises CliError if a group did not report what its store holds, unless it is one of `without`.
     """
     declared = await read_topic(session.coordinator, topic)
     found = [await _find(session.coordinator, topic, unit) for unit in declared.units]

@@ -1,4 +1,4 @@
-"""Which broker of a group serves consumers: the master, or the slave while the master is gone or cannot be reached."""
+"""The broker of a group that serves consumers: the master, or the slave while the master is gone or cannot be reached."""
 
 from __future__ import annotations
 

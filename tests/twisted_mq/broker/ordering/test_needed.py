@@ -1,4 +1,4 @@
-"""What retention has to keep of ordered queues, from the offsets of the consumer groups that count."""
+"""Tests of the messages of ordered queues that retention has to keep, from the offsets of the consumer groups that count."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def test_messages_without_an_epoch_in_between_hide_no_message(epochs, places, wa
     [(3, 4, 3), (5, 4, 5), (6, 4, 5), (9, 4, 5), (99, 4, 5), (99, 9, 6), (4, 1, 2), (2, 1, 2), (0, 1, 0), (6, 8, 5)],
 )
 def test_offset_of_a_term_ends_with_its_last_message(store, offset, epoch, counts):
-    """What this log lost of the term has other messages in its place, of a later one."""
+    """Messages of a later term are in the place of those that this log lost of the term."""
     put(store, 1, 1, 4, None, 4, 9)
     assert terms(store).bounded("T", 0, offset, epoch) == counts
 

@@ -1,4 +1,4 @@
-"""One gRPC connection: calls, flow control, deadlines, and clients that misbehave. On a virtual clock, without sockets."""
+"""Tests of a gRPC connection: calls, flow control, deadlines, misbehaving clients. They use a virtual clock and no sockets."""
 
 from __future__ import annotations
 
@@ -383,7 +383,7 @@ class AttackTests(SynchronousTestCase):
         self.assert_cut(wire, ErrorCodes.PROTOCOL_ERROR)
 
     def test_header_bomb(self):
-        """One long header in HPACK's table, named again and again by one byte each."""
+        """A long header in HPACK's table is named again and again, by one byte each time."""
         wire = Wire(methods())
         block = wire.client.encoder.encode([*wire.headers(ECHO), ("x-bomb", "a" * 3000)])
         with self.assertLogs("twisted_mq.proxy.grpc.connection", "WARNING"):
