@@ -13,19 +13,13 @@ import pytest
 
 from interop.peers.clients import Clients, CppPeer, JavaPeer, OurPeer, unique
 from interop.peers.requirements import require_cpp_client, require_java
-from interop.peers.servers import CLUSTER_NAME, COMMANDS, Cluster
+from interop.peers.servers import CLUSTER_NAME, COMMANDS, Cluster, running
 
 
 @pytest.fixture(scope="session", params=list(COMMANDS))
 def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    if request.param == "apache":
-        require_java()
-    servers = Cluster(request.param, tmp_path_factory.mktemp(request.param))
-    try:
-        servers.start()
+    with running(Cluster(request.param, tmp_path_factory.mktemp(request.param))) as servers:
         yield servers
-    finally:
-        servers.stop()
 
 
 @pytest.fixture(scope="session")

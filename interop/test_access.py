@@ -14,7 +14,7 @@ from interop.peers.clients import Clients, JavaPeer, OurPeer, Producer, unique
 from interop.peers.line_peer import PeerError
 from interop.peers.process import wait_until
 from interop.peers.requirements import require_java
-from interop.peers.servers import CLUSTER_NAME, COMMANDS, Cluster
+from interop.peers.servers import CLUSTER_NAME, COMMANDS, Cluster, running
 from interop.recorded import Recording
 from twisted_mq.protocol.codes import ResponseCode
 
@@ -58,11 +58,8 @@ def asking(request: pytest.FixtureRequest, java: JavaPeer, tmp_path_factory: Any
     require_java()
     servers = AskingCluster(request.param, tmp_path_factory.mktemp(request.param), settings=SETTINGS)
     servers.java = java
-    try:
-        servers.start()
+    with running(servers):
         yield servers
-    finally:
-        servers.stop()
 
 
 @pytest.fixture(params=["java", "ours"])

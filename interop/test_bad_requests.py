@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from interop.bad_requests import BadRequest, bad_requests, is_malformed
-from interop.peers.requirements import require_java
-from interop.peers.servers import COMMANDS, Cluster, ask
+from interop.peers.servers import COMMANDS, Cluster, ask, running
 from interop.recorded import Recording
 from tests.support.codes_table import served_here
 
@@ -118,14 +117,8 @@ class Line:
 @pytest.fixture(params=list(COMMANDS))
 def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cluster]:
     """Servers of their own: what a bad request leaves behind must not meet other tests. Replies go to any topic, as Apache's."""
-    if request.param == "apache":
-        require_java()
-    servers = Cluster(request.param, tmp_path, settings={"replyToAnyTopicEnable": "true"})
-    try:
-        servers.start()
+    with running(Cluster(request.param, tmp_path, settings={"replyToAnyTopicEnable": "true"})) as servers:
         yield servers
-    finally:
-        servers.stop()
 
 
 @pytest.mark.peer

@@ -26,8 +26,7 @@ from interop.mqadmin_commands import (
 )
 from interop.peers.clients import Clients, JavaPeer, OurPeer, Producer, PushConsumer, unique
 from interop.peers.process import PeerFailed, wait_until
-from interop.peers.requirements import require_java
-from interop.peers.servers import BROKER_NAME, CLUSTER_NAME, Cluster
+from interop.peers.servers import BROKER_NAME, CLUSTER_NAME, Cluster, running
 from interop.peers.servers import COMMANDS as SERVERS
 from interop.peers.toolchain import java_command
 from interop.recorded import Recording
@@ -188,14 +187,8 @@ def queue_of(number: int) -> dict[str, object]:
 @pytest.fixture(scope="module", params=list(SERVERS))
 def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Servers of their own: outputs are to show nothing that other tests left behind."""
-    if request.param == "apache":
-        require_java()
-    servers = Cluster(request.param, tmp_path_factory.mktemp(request.param))
-    try:
-        servers.start()
+    with running(Cluster(request.param, tmp_path_factory.mktemp(request.param))) as servers:
         yield servers
-    finally:
-        servers.stop()
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,7 @@ from collections.abc import Collection, Iterator
 
 import pytest
 
-from interop.peers.requirements import require_java
-from interop.peers.servers import COMMANDS, Cluster, ask
+from interop.peers.servers import COMMANDS, Cluster, ask, running
 from interop.recorded import Recording
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.shown_settings import FIXED
@@ -61,14 +60,8 @@ def shared_keys(shown_by_ours: Collection[str], shown_by_apaches: Collection[str
 @pytest.fixture(scope="module", params=list(COMMANDS))
 def fresh(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Servers whose settings no other test has changed."""
-    if request.param == "apache":
-        require_java()
-    servers = Cluster(request.param, tmp_path_factory.mktemp(request.param))
-    try:
-        servers.start()
+    with running(Cluster(request.param, tmp_path_factory.mktemp(request.param))) as servers:
         yield servers
-    finally:
-        servers.stop()
 
 
 @pytest.mark.peer

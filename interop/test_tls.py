@@ -13,7 +13,7 @@ from interop.peers.clients import Clients, JavaPeer, OurPeer, unique
 from interop.peers.line_peer import LinePeer, PeerError
 from interop.peers.process import Process
 from interop.peers.requirements import require_java
-from interop.peers.servers import COMMANDS, Cluster
+from interop.peers.servers import COMMANDS, Cluster, running
 from interop.peers.toolchain import compile_programs, java_command
 from tests.support.certificates import Authority, Files
 
@@ -105,12 +105,10 @@ def encrypted(
     request: pytest.FixtureRequest, certificates: Certificates, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Cluster]:
     require_java()
-    servers = EncryptedCluster(request.param, tmp_path_factory.mktemp(request.param), tls=certificates.of_server())
-    try:
-        servers.start()
+    with running(
+        EncryptedCluster(request.param, tmp_path_factory.mktemp(request.param), tls=certificates.of_server())
+    ) as servers:
         yield servers
-    finally:
-        servers.stop()
 
 
 @pytest.fixture(params=["java", "ours", "plain"])

@@ -7,12 +7,15 @@ import os
 import socket
 import struct
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import attrs
 
 from interop.peers.process import Process, free_port, wait_until
+from interop.peers.requirements import require_java
 from interop.peers.toolchain import java_command
 
 CLUSTER_NAME = "DefaultCluster"
@@ -162,6 +165,21 @@ class Cluster:
 
     def _registered(self) -> bool:
         return self.broker.encode() in ask(self.name_server_port, GET_BROKER_CLUSTER_INFO)
+
+
+Servers = TypeVar("Servers", bound=Cluster)
+
+
+@contextmanager
+def running(servers: Servers) -> Iterator[Servers]:
+    """Start the servers, and stop them at the end. Apache's need Java: without it the test skips, or fails with CI=true."""
+    if servers.kind == "apache":
+        require_java()
+    try:
+        servers.start()
+        yield servers
+    finally:
+        servers.stop()
 
 
 def ask(port: int, code: int, fields: dict[str, str] | None = None, body: bytes = b"") -> bytes:

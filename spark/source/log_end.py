@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from twisted_mq.protocol.columns import Buffer
 from twisted_mq.protocol.layouts.checkpoint import CHECKPOINT_STRUCT
+from twisted_mq.spark.source.log_stretch import WINDOW_BYTES
 from twisted_mq.spark.source.open_log import SEARCH_BYTES, OpenLog
 from twisted_mq.spark.source.stores import LogFile, Store, locate
 from twisted_mq.spark.source.witness import Witness
@@ -17,8 +18,6 @@ from twisted_mq.storage.columns.chain import chained
 from twisted_mq.storage.columns.record_columns import intact_records
 from twisted_mq.storage.files.paths import StorePaths
 
-WINDOW_BYTES = 4 << 20
-"""The size in bytes of each read of a file that may be damaged."""
 PROBE_BYTES = 8 * 1024
 """So many bytes say whether anything is written; longer runs of zeros inside bodies cost further reads."""
 
