@@ -43,12 +43,16 @@ class ClientCase(SynchronousTestCase):
         self.settle()
         return started
 
-    def run_to_end(self, work: defer.Deferred[Result] | Coroutine[Any, Any, Result]) -> Result:
-        result: Result = self.successResultOf(self.begin(work))
+    def run_to_end(self, work: defer.Deferred[Result] | Coroutine[Any, Any, Result], seconds: float = 0.0) -> Result:
+        started = self.begin(work)
+        self.advance(seconds)
+        result: Result = self.successResultOf(started)
         return result
 
-    def run_to_failure(self, work: Any, expected: type[Exception]) -> Any:
-        return self.failureResultOf(self.begin(work), expected).value
+    def run_to_failure(self, work: Any, expected: type[Exception], seconds: float = 0.0) -> Any:
+        started = self.begin(work)
+        self.advance(seconds)
+        return self.failureResultOf(started, expected).value
 
     def assert_no_timers(self) -> None:
         self.assertEqual([str(one) for one in self.clock.getDelayedCalls()], [])

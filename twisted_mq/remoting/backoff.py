@@ -7,7 +7,8 @@ import random
 import attrs
 
 FIRST_SECONDS = 0.1
-MOST_SECONDS = 2.0
+MOST_SECONDS = 0.5
+"""So soon after its return a server is found."""
 
 
 @attrs.frozen

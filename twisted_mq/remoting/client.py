@@ -72,11 +72,13 @@ class RemotingClient:
         namespace: str = "",
         channel_made: Callable[[str], None] | None = None,
         channel_lost: Callable[[str], None] | None = None,
+        not_reached: Callable[[str, str], None] | None = None,
         backoff: Backoff | None = None,
     ) -> None:
         """Requests name the `namespace`, and are signed with `credentials`.
 
-        `channel_made` is told an address before any request leaves on its new connection. With a `backoff` an address that
+        `channel_made` is told an address before any request leaves on its new connection, `not_reached` an address and the
+        reason when a connection cannot be made. With a `backoff` an address that
         could not be reached is not tried again while it rests: requests fail at once.
         """
         self.processors: dict[int, Processor] = {}
@@ -98,6 +100,7 @@ class RemotingClient:
         self._attempts: dict[str, defer.Deferred[interfaces.IProtocol]] = {}
         self._on_made = channel_made
         self._on_lost = channel_lost
+        self._on_failed = not_reached
         self._backoff = backoff
         self._closed = False
         self._closing: list[defer.Deferred[None]] = []
@@ -224,6 +227,8 @@ class RemotingClient:
         refused = error if isinstance(error, RemotingConnectError) else None
         if self._backoff is not None and not self._closed:
             self._backoff.failed(address, text, self._clock.seconds())
+        if self._on_failed is not None and not self._closed:
+            self._on_failed(address, text)
         for waiting in self._connecting.pop(address, []):
             waiting.errback(refused or RemotingConnectError(f"connect to {address} failed: {text}"))
 

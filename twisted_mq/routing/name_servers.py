@@ -75,6 +75,7 @@ class NameServers:
         self._turn = first
         self._timeout_seconds = timeout_seconds
         self._address_server = address_server
+        self._silent: set[str] = set()
 
     async def ask(self, request: RemotingCommand, read: Callable[[RemotingCommand], Answer]) -> Answer:
         """What `read` makes of the answer, whatever its code; a server whose answer it cannot read (BodyError) has failed.
@@ -88,12 +89,21 @@ class NameServers:
         for _ in addresses:
             address = addresses[self._turn % len(addresses)]
             try:
-                return read(await self._remoting.invoke(address, request, self._timeout_seconds))
+                answer = read(await self._remoting.invoke(address, request, self._timeout_seconds))
             except (RemotingError, BodyError) as error:
                 failures[address] = str(error)
-                self.log.info("name server does not answer: address={address} {error}", address=address, error=error)
+                self._note(address, error)
                 self._turn += 1
+            else:
+                self._silent.discard(address)
+                return answer
         raise NameServerUnreachable(failures)
+
+    def _note(self, address: str, error: Exception) -> None:
+        """Write one line for each time that a name server ceases to answer."""
+        if address not in self._silent:
+            self._silent.add(address)
+            self.log.info("name server does not answer: address={address} {error}", address=address, error=error)
 
     async def update(self) -> None:
         """Have the addresses of the address server, if there is one. Raises NameServerUnreachable, ClientOptionIllegal."""

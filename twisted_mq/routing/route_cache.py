@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 
 import attrs
 from twisted.internet import defer
@@ -22,6 +22,9 @@ from twisted_mq.routing.errors import AccessDenied, BrokerGone, TopicCreationRef
 from twisted_mq.routing.name_servers import NameServers
 
 RouteChanged = Callable[[str, TopicRouteData], None]
+
+_DEFAULT = ""
+"""Stands for the question for the route of new topics; no topic has an empty name."""
 
 
 @attrs.frozen
@@ -60,7 +63,7 @@ class RouteCache:
             return await self.find(topic)
         except TopicNotFound:
             try:
-                default = await self._query(AUTO_CREATE_TOPIC)
+                default = await self._share(_DEFAULT, lambda: self._query(AUTO_CREATE_TOPIC))
             except TopicNotFound:
                 raise TopicCreationRefused(topic, self._name_servers.addresses) from None
         route = route_for_new_topic(default, queue_nums)
@@ -69,14 +72,17 @@ class RouteCache:
 
     def update(self, topic: str) -> defer.Deferred[TopicRouteData]:
         """Ask now. Who asks for the same topic meanwhile gets the same answer. Fails with NoRoute."""
+        return self._share(topic, lambda: self._query_and_remember(topic))
+
+    def _share(
+        self, key: str, ask: Callable[[], Coroutine[defer.Deferred[object], object, TopicRouteData]]
+    ) -> defer.Deferred[TopicRouteData]:
+        """The answer to a question, which is asked once for all who want it meanwhile."""
         waiting: defer.Deferred[TopicRouteData] = defer.Deferred()
-        if topic in self._asked:
-            self._asked[topic].append(waiting)
-            return waiting
-        self._asked[topic] = [waiting]
-        asked = defer.Deferred.fromCoroutine(self._query(topic))
-        asked.addCallback(lambda route: self._remember(topic, route))
-        asked.addBoth(self._tell, topic)
+        asked = self._asked.setdefault(key, [])
+        asked.append(waiting)
+        if len(asked) == 1:
+            defer.Deferred.fromCoroutine(ask()).addBoth(self._tell, key)
         return waiting
 
     def brokers(self) -> Iterator[BrokerAddress]:
@@ -154,6 +160,9 @@ class RouteCache:
         if self._routes.pop(topic, None) is not None:
             self._collect_brokers()
 
+    async def _query_and_remember(self, topic: str) -> TopicRouteData:
+        return self._remember(topic, await self._query(topic))
+
     async def _query(self, topic: str) -> TopicRouteData:
         header = GetRouteInfoRequestHeader(topic=topic, accept_standard_json_only=True)
         request = RemotingCommand.request(RequestCode.GET_ROUTEINFO_BY_TOPIC, encode_header(header))
@@ -179,8 +188,8 @@ class RouteCache:
             self._brokers.update((one.broker_name, one) for one in route.broker_datas)
         return route
 
-    def _tell(self, result: TopicRouteData | failure.Failure, topic: str) -> None:
-        for waiting in self._asked.pop(topic):
+    def _tell(self, result: TopicRouteData | failure.Failure, key: str) -> None:
+        for waiting in self._asked.pop(key):
             waiting.callback(result)  # with a Failure this starts the errback chain
 
     def _collect_brokers(self) -> None:

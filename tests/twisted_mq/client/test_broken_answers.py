@@ -60,7 +60,7 @@ class BrokenAnswers(ClientCase):
         for broken in (half, lambda answer: GARBAGE):
             producer = self.producer(1)
             struck = self.break_answer(RequestCode.SEND_MESSAGE_V2, broken)
-            result = self.run_to_end(producer.send(Message("T", b"x")))
+            result = self.run_to_end(producer.send(Message("T", b"x")), seconds=0.25)
             self.assertEqual((len(struck), result.queue_offset % 2), (1, 1))  # the first one was stored, too
             self.run_to_end(producer.stop())
         self.assert_no_timers()

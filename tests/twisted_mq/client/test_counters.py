@@ -16,6 +16,7 @@ from twisted_mq.client import (
     LitePullConsumer,
     Message,
     Producer,
+    ProducerOptions,
     PushConsumer,
     SendFailed,
 )
@@ -36,7 +37,7 @@ def cluster() -> Iterator[VirtualCluster]:
 
 @pytest.fixture
 def producer(cluster: VirtualCluster) -> Producer:
-    producer = Producer(cluster.reactor, "writers", cluster.name_server)
+    producer = Producer(cluster.reactor, "writers", cluster.name_server, options=ProducerOptions(retry_times=2))
     cluster.run(producer.start())
     return producer
 

@@ -74,7 +74,7 @@ class StaticTopics(ClientCase):
     def test_a_queue_that_no_broker_has_is_refused(self) -> None:
         self.map(1, one=[0])
         producer = self.producer()
-        error = self.run_to_failure(producer.send(Message("T", b"x"), QUEUES[1]), BrokerGone)
+        error = self.run_to_failure(producer.send(Message("T", b"x"), QUEUES[1]), BrokerGone, seconds=3)
         self.assertIn("__syslo__none__", str(error))
 
     def test_pulls_and_commits_go_where_the_queue_is_under_its_logical_name(self) -> None:

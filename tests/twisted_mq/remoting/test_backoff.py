@@ -21,7 +21,7 @@ def test_rests_double_up_to_the_most_and_end_with_a_connection() -> None:
             until = round(until + 0.05, 2)
         rests.append(round(until - now, 2))
         now = until
-    assert rests == [0.1, 0.2, 0.4, 0.8, 1.6, MOST_SECONDS, MOST_SECONDS]
+    assert rests == [0.1, 0.2, 0.4, MOST_SECONDS, MOST_SECONDS, MOST_SECONDS, MOST_SECONDS]
     backoff.failed("a:1", "refused", now)
     backoff.connected("a:1")
     assert backoff.resting("a:1", now) is None

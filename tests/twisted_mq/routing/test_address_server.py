@@ -78,7 +78,7 @@ class Page(ClientCase):
 
     def test_page_that_is_not_there_is_named_and_leaves_what_is_known(self) -> None:
         self.page = OSError("no page")
-        error = self.run_to_failure(self.producer.send(Message("T", b"x")), NameServerUnreachable)
+        error = self.run_to_failure(self.producer.send(Message("T", b"x"), timeout_seconds=0.01), NameServerUnreachable)
         self.assertIn("http://ns.example/: no page", str(error))
         self.page = self.cluster.namesrv.encode()
         self.run_to_end(self.producer.send(Message("T", b"x")))

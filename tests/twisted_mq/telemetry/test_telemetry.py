@@ -128,7 +128,7 @@ def test_a_send_is_a_span_within_that_of_its_caller(observed: Observed) -> None:
 
 
 def test_a_failed_send_says_why(observed: Observed) -> None:
-    producer = observed.producer()
+    producer = observed.producer(retry_times=2)
     observed.telemetry.watch(producer)
     with observed.cluster.busy(), pytest.raises(SendFailed):
         observed.cluster.run(producer.send(Message("Orders", b"x")))

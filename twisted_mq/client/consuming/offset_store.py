@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from twisted_mq.client.core.errors import EXPECTED_ERRORS
+from twisted_mq.client.core.errors import EXPECTED_ERRORS, level_of
 from twisted_mq.client.core.mq_client import MQClient
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import MessageQueue, OffsetSerializeWrapper, decode_body, encode_body
@@ -96,7 +96,8 @@ class RemoteOffsetStore(OffsetStore):
                 address = await self._client.routes.serving(queue)
                 await self._client.calls.update_consumer_offset(address, self._group, queue, offset)
             except EXPECTED_ERRORS as error:
-                self.log.warn(
+                self.log.emit(
+                    level_of(error),
                     "offset not committed: group={group} topic={topic} queue={queue} offset={offset} {error}",
                     group=self._group, topic=queue.topic, queue=queue.queue_id, offset=offset, error=error,
                 )  # fmt: skip

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from twisted_mq.client.consuming.process_queue import ProcessQueue
-from twisted_mq.client.core.errors import EXPECTED_ERRORS
+from twisted_mq.client.core.errors import EXPECTED_ERRORS, level_of
 from twisted_mq.client.core.mq_client import MQClient
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import MessageQueue
@@ -58,8 +58,10 @@ class QueueLocks:
             address = await self._client.routes.master_of(queues[0])
             return await self._client.calls.lock_queues(address, self._group, self._client.client_id, queues)
         except EXPECTED_ERRORS as error:
-            self.log.warn("queues not locked: group={group} broker={broker} {error}", group=self._group,
-                          broker=queues[0].broker_name, error=error)  # fmt: skip
+            self.log.emit(
+                level_of(error), "queues not locked: group={group} broker={broker} {error}",
+                group=self._group, broker=queues[0].broker_name, error=error,
+            )  # fmt: skip
             return set()
 
     def _note(self, queue: MessageQueue, *, got: bool) -> None:

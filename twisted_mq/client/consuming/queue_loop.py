@@ -15,6 +15,8 @@ PAUSED_SECONDS = 1.0
 """PULL_TIME_DELAY_MILLS_WHEN_SUSPEND"""
 AFTER_ERROR_SECONDS = 3.0
 """pullTimeDelayMillsWhenException"""
+AFTER_LOST_SECONDS = 0.3
+"""Where the broker could not be reached: so soon after its return it is asked again (Apache: as after every error)."""
 FLOW_CONTROL_SECONDS = 0.05
 """PULL_TIME_DELAY_MILLS_WHEN_CACHE_FLOW_CONTROL"""
 BROKER_FLOW_CONTROL_SECONDS = 0.02

@@ -12,13 +12,14 @@ from twisted_mq.client.consuming.pop_service import PopConsumeService
 from twisted_mq.client.consuming.process_queue import PopProcessQueue
 from twisted_mq.client.consuming.queue_loop import (
     AFTER_ERROR_SECONDS,
+    AFTER_LOST_SECONDS,
     BROKER_FLOW_CONTROL_SECONDS,
     FLOW_CONTROL_SECONDS,
     PAUSED_SECONDS,
     QueueLoop,
 )
 from twisted_mq.client.consuming.queue_pull import QueueOwner
-from twisted_mq.client.core.errors import EXPECTED_ERRORS
+from twisted_mq.client.core.errors import EXPECTED_ERRORS, UNREACHED, level_of
 from twisted_mq.client.core.pop_result import PopResult, PopStatus
 from twisted_mq.protocol.bodies import MessageQueue, SubscriptionData
 from twisted_mq.protocol.codes import ResponseCode
@@ -80,9 +81,11 @@ class QueuePop(QueueLoop):
     def _after(self, error: Exception) -> float:
         if isinstance(error, BrokerError) and error.response_code == ResponseCode.FLOW_CONTROL:
             return BROKER_FLOW_CONTROL_SECONDS
-        self.log.warn("pop failed: group={group} queue={queue} {error}", group=self._owner.group, queue=self.queue,
-                      error=error)  # fmt: skip
-        return AFTER_ERROR_SECONDS
+        self.log.emit(
+            level_of(error), "pop failed: group={group} queue={queue} {error}",
+            group=self._owner.group, queue=self.queue, error=error,
+        )  # fmt: skip
+        return AFTER_LOST_SECONDS if isinstance(error, UNREACHED) else AFTER_ERROR_SECONDS
 
     async def _pop(self, subscription: SubscriptionData) -> PopResult:
         owner, queue = self._owner, self.queue

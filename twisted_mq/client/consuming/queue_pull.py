@@ -10,13 +10,14 @@ from twisted_mq.client.consuming.offset_store import OffsetStore
 from twisted_mq.client.consuming.process_queue import FlowLimits, ProcessQueue
 from twisted_mq.client.consuming.queue_loop import (
     AFTER_ERROR_SECONDS,
+    AFTER_LOST_SECONDS,
     BROKER_FLOW_CONTROL_SECONDS,
     FLOW_CONTROL_SECONDS,
     PAUSED_SECONDS,
     QueueLoop,
 )
 from twisted_mq.client.core.consume_rates import ConsumeRates
-from twisted_mq.client.core.errors import EXPECTED_ERRORS, BrokerGone
+from twisted_mq.client.core.errors import EXPECTED_ERRORS, UNREACHED, BrokerGone, level_of
 from twisted_mq.client.core.mq_client import MQClient
 from twisted_mq.client.core.pull_result import PullResult, PullStatus
 from twisted_mq.protocol.bodies import MessageQueue, SubscriptionData
@@ -162,11 +163,12 @@ class QueuePull(QueueLoop):
         if code == ResponseCode.FLOW_CONTROL:
             return BROKER_FLOW_CONTROL_SECONDS
         if not self.queue.topic.startswith(RETRY_PREFIX):
-            self.log.warn(
+            self.log.emit(
+                level_of(error),
                 "pull failed: group={group} topic={topic} queue={queue} {error}",
                 group=self._owner.group, topic=self.queue.topic, queue=self.queue.queue_id, error=error,
             )  # fmt: skip
-        return AFTER_ERROR_SECONDS
+        return AFTER_LOST_SECONDS if isinstance(error, UNREACHED) else AFTER_ERROR_SECONDS
 
     async def _pull(self, subscription: SubscriptionData) -> PullResult:
         client = self._owner.client

@@ -16,7 +16,7 @@ from twisted_mq.client.consuming.offset_store import OffsetStore
 from twisted_mq.client.consuming.process_queue import ProcessQueue
 from twisted_mq.client.consuming.queue_locks import QueueLocks
 from twisted_mq.client.consuming.start_offset import start_offset
-from twisted_mq.client.core.errors import EXPECTED_ERRORS, NoRoute, TopicNotFound
+from twisted_mq.client.core.errors import EXPECTED_ERRORS, NoRoute, TopicNotFound, level_of
 from twisted_mq.client.core.mq_client import MQClient
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import MessageQueue, SubscriptionData
@@ -99,7 +99,8 @@ class Rebalance:
                     self.log.warn("nothing to consume: group={group} {error}", group=self.group, error=error)
             except EXPECTED_ERRORS as error:
                 balanced = False
-                self.log.warn(
+                self.log.emit(
+                    level_of(error),
                     "rebalance failed: group={group} topic={topic} {error}",
                     group=self.group, topic=topic, error=error,
                 )  # fmt: skip
@@ -241,7 +242,9 @@ class Rebalance:
         try:
             offset = await start_offset(queue, self.client, self.options, self.offsets)
         except EXPECTED_ERRORS as error:
-            self.log.warn("queue not taken: group={g} queue={q} {error}", g=self.group, q=queue, error=error)
+            self.log.emit(
+                level_of(error), "queue not taken: group={g} queue={q} {error}", g=self.group, q=queue, error=error
+            )
             return False
         self.log.info(
             "queue taken: group={group} queue={queue} offset={offset}", group=self.group, queue=queue, offset=offset

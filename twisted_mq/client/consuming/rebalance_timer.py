@@ -37,7 +37,11 @@ class RebalanceTimer:
         self._in_vain = 0
 
     def now(self) -> None:
-        """Run at once; while it runs already, once more after that."""
+        """Run at once, as something has changed; while it runs already, once more after that."""
+        self._in_vain = 0
+        self._begin()
+
+    def _begin(self) -> None:
         if self._stopped:
             return
         if self._active:
@@ -80,7 +84,7 @@ class RebalanceTimer:
 
     def _due(self) -> None:
         self._timer = None
-        self.now()
+        self._begin()
 
     def _report(self, reason: failure.Failure) -> None:
         if not reason.check(defer.CancelledError):

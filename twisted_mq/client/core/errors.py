@@ -8,10 +8,13 @@ ClientError.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
+
+from twisted.logger import LogLevel
 
 from twisted_mq.client.core.refusals import described
 from twisted_mq.protocol.errors import BrokerError, ProtocolError, RocketMQError
-from twisted_mq.remoting.errors import RemotingError
+from twisted_mq.remoting.errors import RemotingConnectError, RemotingError, RemotingSendError
 from twisted_mq.routing.errors import (
     AccessDenied,
     BrokerGone,
@@ -48,6 +51,15 @@ __all__ = [
 
 EXPECTED_ERRORS = (ClientError, RemotingError, ProtocolError)
 """What a peer or the network can do to work in the background: logged in one line, and tried again where that helps."""
+
+
+UNREACHED = (RemotingConnectError, RemotingSendError, BrokerGone, NameServerUnreachable)
+"""A server is away. Its outage has a log line of its own, see outages.py."""
+
+
+def level_of(error: Exception) -> Any:
+    """Return the level of a log line about work in the background that failed and is tried again."""
+    return LogLevel.debug if isinstance(error, UNREACHED) else LogLevel.warn
 
 
 class ClientStateError(ClientError):
@@ -94,7 +106,7 @@ class SendFailed(ClientError):
     ) -> None:
         super().__init__(
             f"sent {len(brokers)} times in {elapsed_seconds * 1000:.0f} ms and still failed, topic {topic}, "
-            f"brokers tried: {', '.join(brokers)}; last error: {described(last, topic, name_servers)}"
+            f"brokers tried: {', '.join(dict.fromkeys(brokers))}; last error: {described(last, topic, name_servers)}"
         )
         self.topic = topic
         self.brokers = tuple(brokers)

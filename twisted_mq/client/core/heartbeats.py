@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import attrs
 
 from twisted_mq.client.core.broker_calls import BrokerCalls
-from twisted_mq.client.core.errors import EXPECTED_ERRORS
+from twisted_mq.client.core.errors import EXPECTED_ERRORS, level_of
 from twisted_mq.client.core.group_members import ConsumerMember, Member
 from twisted_mq.client.core.together import together
 from twisted_mq.logs import Logger
@@ -56,8 +56,8 @@ class Heartbeats:
         self._greeted |= {one.address for one in brokers}
         await together(self.send_to(broker) for broker in brokers)
 
-    async def send_to(self, broker: BrokerAddress) -> None:
-        """Show all members to one broker; a failure is logged."""
+    async def send_to(self, broker: BrokerAddress) -> bool:
+        """Show all members to one broker; a failure is logged. Returns whether the broker took it."""
         data = HeartbeatData(
             client_id=self._client_id,
             producer_data_set=[ProducerData(group_name=group) for group in sorted(self._producers)],
@@ -68,8 +68,12 @@ class Heartbeats:
                 await self._send_version_2(broker.address, data)
             else:
                 await self._calls.heartbeat(broker.address, data)
+            return True
         except EXPECTED_ERRORS as error:
-            self.log.warn("heartbeat failed: broker={broker} {error}", broker=broker.broker_name, error=error)
+            self.log.emit(
+                level_of(error), "heartbeat failed: broker={broker} {error}", broker=broker.broker_name, error=error
+            )
+            return False
 
     async def _send_version_2(self, address: str, data: HeartbeatData) -> None:
         """Without subscriptions where the broker has the same ones (MQClientInstance.sendHeartbeatToBrokerV2)."""

@@ -24,12 +24,14 @@ from twisted_mq.client.core.errors import (
     ClientOptionIllegal,
     ClientStateError,
     ForkedProcess,
+    NameServerUnreachable,
     RemotingError,
     TopicNotFound,
 )
 from twisted_mq.client.core.group_members import ConsumerMember, Member
 from twisted_mq.client.core.heartbeats import Heartbeats
 from twisted_mq.client.core.idle_reactor import check_reactor
+from twisted_mq.client.core.outages import NAME_SERVERS, Outages
 from twisted_mq.client.core.request_and_reply import PendingRequests
 from twisted_mq.client.core.together import together
 from twisted_mq.clocks import time_of_day, wall_ms
@@ -88,8 +90,13 @@ class MQClient:
         self._producers: dict[str, Member] = {}
         self._consumers: dict[str, ConsumerMember] = {}
         self._timers: list[PeriodicJob] = []
-        self._running: dict[defer.Deferred[None], None] = {}
+        self._running: dict[defer.Deferred[object], None] = {}
         self.requests = PendingRequests(reactor)
+        self.outages = Outages(
+            reactor,
+            self._look,
+            self.options.poll_name_server_seconds,
+        )
         self._open()
 
     def _open(self) -> None:
@@ -101,6 +108,7 @@ class MQClient:
             credentials=options.credentials,
             namespace=options.namespace_v2,
             channel_made=self._connected,
+            not_reached=lambda address, reason: self.outages.refused(address, reason),
             backoff=Backoff(self.rng),
         )
         self.remoting.processors.update(ClientProcessor(self._consumers, self._producers, self.requests).table())
@@ -226,14 +234,14 @@ class MQClient:
             name = f"{work.__name__} of {self.client_id}"
             self._timers.append(PeriodicJob(name, self.reactor, seconds, functools.partial(self._run, work)))
 
-    def _run(self, work: Callable[[], Coroutine[defer.Deferred[object], object, None]]) -> defer.Deferred[None]:
+    def _run(self, work: Callable[[], Coroutine[defer.Deferred[object], object, object]]) -> defer.Deferred[object]:
         """Start work that the client's end cancels; then it fires all the same. Fails with what it raises unexpectedly."""
         running = defer.Deferred.fromCoroutine(work())
         self._running[running] = None
         running.addBoth(self._ended, running)
         return running
 
-    def _ended(self, result: EndT, running: defer.Deferred[None]) -> EndT | None:
+    def _ended(self, result: EndT, running: defer.Deferred[object]) -> EndT | None:
         self._running.pop(running, None)
         cancelled = isinstance(result, failure.Failure) and result.check(defer.CancelledError)
         return None if cancelled else result
@@ -249,6 +257,7 @@ class MQClient:
             timer.stop()
         for running in list(self._running):
             running.cancel()
+        self.outages.stop()
         remoting = self.remoting
         self._open()  # a member may join again later
         await remoting.close()
@@ -267,11 +276,26 @@ class MQClient:
         topics = {topic for member in self._members() for topic in member.topics()}
         await together(self._update_route(topic) for topic in sorted(topics))
 
+    def _look(self) -> None:
+        self._run(self._look_for_servers).addErrback(self._report)
+
+    async def _look_for_servers(self) -> None:
+        """Ask for routes, then show the members to the brokers that were away: whoever takes that is back."""
+        await self.update_routes()
+        for broker in [one for one in self.routes.brokers() if self.outages.is_on(one.address)]:
+            if await self._heartbeats.send_to(broker) and self.outages.end(broker.address):
+                for consumer in list(self._consumers.values()):
+                    consumer.members_changed()
+
     async def _update_route(self, topic: str) -> None:
         try:
             await self.routes.update(topic)
+            self.outages.end(NAME_SERVERS)
         except TopicNotFound:
             self.log.debug("topic has no route: topic={topic}", topic=topic)
+        except NameServerUnreachable as error:
+            if self._timers:
+                self.outages.begin(NAME_SERVERS, str(error))
         except EXPECTED_ERRORS as error:
             self.log.warn("route not updated: topic={topic} {error}", topic=topic, error=error)
 
@@ -288,11 +312,15 @@ class MQClient:
 
     def _connected(self, address: str) -> None:
         """A broker forgot us with the connection that was lost: the new one begins with a heartbeat."""
+        if self.outages.is_on(address):
+            self._look()
         for broker in self._heartbeats.connected(address):
             if self._timers:
                 self._run(functools.partial(self._heartbeats.send_to, broker))
 
     def _route_changed(self, topic: str, route: TopicRouteData) -> None:
+        if self._timers:
+            self.outages.routes_changed(self.routes.brokers())
         if self._timers and self._heartbeats.are_due():
             self._run(self.heartbeat)  # before anything else is asked of a new broker
         for member in self._members():

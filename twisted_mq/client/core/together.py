@@ -8,7 +8,7 @@ from twisted.internet import defer
 from twisted.python import failure
 
 
-async def together(works: Iterable[Coroutine[defer.Deferred[object], object, None]]) -> None:
+async def together(works: Iterable[Coroutine[defer.Deferred[object], object, object]]) -> None:
     """Run all; each handles what it can, the first other error is raised when all are done."""
     results = await defer.DeferredList([defer.Deferred.fromCoroutine(work) for work in works], consumeErrors=True)
     for _, result in results:

@@ -38,8 +38,9 @@ class ProducerOptions:
     """Sends that wait for their answer at a time; further ones wait for their turn, however many they are."""
     max_in_flight_bytes: int = attrs.field(default=64 * 1024 * 1024, validator=number(1))
     """The same for the bodies of all sends; a larger one goes alone."""
-    retry_times: int = attrs.field(default=2, validator=number(0))
-    """retryTimesWhenSendFailed: further attempts after the first, on another broker where there is one."""
+    retry_times: int | None = attrs.field(default=None, validator=attrs.validators.optional(number(0)))
+    """retryTimesWhenSendFailed: further attempts at most, on another broker where there is one. None, the default: as many
+    as the timeout leaves time for, and two after a refusal that does not pass by itself. Apache: 2"""
     retry_when_not_stored_ok: bool = False
     """retryAnotherBrokerWhenNotStoreOK: also try again when the status is not SEND_OK."""
     retry_response_codes: frozenset[int] = RETRY_RESPONSE_CODES

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Coroutine, Sequence
 
 import attrs
-from twisted.internet import defer
+from twisted.internet import defer, task
 
 from twisted_mq.client.core.client_metrics import ProducerMetrics
 from twisted_mq.client.core.errors import (
@@ -14,12 +14,14 @@ from twisted_mq.client.core.errors import (
     SendFailed,
     SendRefused,
     TopicCreationRefused,
+    TopicNotFound,
     TopicNotWritable,
 )
 from twisted_mq.client.core.mq_client import MQClient
 from twisted_mq.client.producing.latency_fault import LatencyFault
 from twisted_mq.client.producing.outgoing import Outgoing, SendRequests
 from twisted_mq.client.producing.producer_options import ProducerOptions
+from twisted_mq.client.producing.retries import Again, Retries, again
 from twisted_mq.client.producing.send_result import SendResult, SendStatus, send_result
 from twisted_mq.protocol.bodies import MessageQueue, TopicRouteData
 from twisted_mq.protocol.codes import ResponseCode
@@ -136,19 +138,9 @@ class Sender:
         else:
             total = self._options.send_timeout_seconds if timeout_seconds is None else timeout_seconds
             deadline = self._clock.seconds() + total
-        if queue is not None:
-            return self._deliver_to(queue, message, deadline, begun)
-        return self._deliver_anywhere(message, deadline, total, begun)
-
-    async def _deliver_to(
-        self, queue: MessageQueue, message: Outgoing, deadline: float, begun: FirstAttempt | None
-    ) -> SendResult:
-        try:
-            if begun is not None:
-                return await self._result(message, queue, begun.answer)
-            return await self._attempt(message, queue, deadline)
-        except BrokerError as error:
-            raise SendRefused(message.topic, queue.broker_name, error, self._servers()) from error
+        return self._deliver(
+            message, queue, Retries(deadline, self._options.retry_times, self._client.rng), total, begun
+        )
 
     async def deliver_one_way(self, message: Outgoing, queue: MessageQueue | None) -> None:
         """Hand the message to a connection; no answer will come."""
@@ -156,46 +148,66 @@ class Sender:
         request = self._requests.command(message, chosen, self._client.wall_ms())
         await self._client.remoting.invoke_one_way(await self._address(chosen), request)
 
-    async def _deliver_anywhere(
-        self, message: Outgoing, deadline: float, total: float, begun: FirstAttempt | None
+    async def _deliver(
+        self, message: Outgoing, given: MessageQueue | None, retries: Retries, total: float, begun: FirstAttempt | None
     ) -> SendResult:
-        """Try brokers one after another, while time remains (Apache: DefaultMQProducerImpl.sendDefaultImpl)."""
-        info = self._infos.get(message.topic)
-        if info is None or not (info.queues or begun):
-            info = await self.info(message.topic)
+        """Try the queue given, or the topic's brokers one after another, until one takes the message or no try is left."""
         attempt = self._attempt_and_note if self._latency.enabled else self._attempt
-        tried: list[str] = []
-        unsafe: SendResult | None = None
-        last: Exception | None = None
-        for _ in range(1 + self._options.retry_times):
-            if tried and self._clock.seconds() >= deadline:
-                break
-            self.metrics.retries += bool(tried)
-            if begun is not None and not tried:
-                queue, result_of = begun.queue, self._result(message, begun.queue, begun.answer)
-            else:
-                queue = self._choose(self._infos.get(message.topic, info), tried[-1] if tried else None)
-                result_of = attempt(message, queue, deadline)
-            tried.append(queue.broker_name)
+        stored: SendResult | None = None
+        while True:
+            queue = given
             try:
-                result = await result_of
-            except BrokerError as error:
-                if error.response_code not in self._options.retry_response_codes:
-                    raise SendRefused(message.topic, queue.broker_name, error, self._servers()) from error
-                last = error
-            except (RemotingError, BrokerGone) as error:
-                last = error
+                if begun is not None:
+                    queue, answer, begun = begun.queue, begun.answer, None
+                    result = await self._result(message, queue, answer)
+                else:
+                    queue = queue or self._choose(await self.info(message.topic), retries.last)
+                    result = await attempt(message, queue, retries.deadline)
+            except (BrokerError, RemotingError, NoRoute) as failed:
+                error: Exception = failed
+                kind = self._again(failed, message.topic, given)
             else:
                 if result.status is SendStatus.SEND_OK or not self._options.retry_when_not_stored_ok:
                     return result
-                unsafe = result
-        if unsafe is not None:
-            return unsafe
-        assert last is not None
-        if isinstance(last, BrokerError) and last.response_code == ResponseCode.TOPIC_NOT_EXIST:
-            raise TopicCreationRefused(message.topic, self._servers(), last.remark) from last
-        elapsed = total - (deadline - self._clock.seconds())
-        raise SendFailed(message.topic, tried, elapsed, last, self._servers()) from last
+                stored, kind = result, Again.FEW_TIMES
+            brokers = self._brokers(message.topic, given)
+            broker = None if queue is None else queue.broker_name
+            rest = retries.failed(broker, kind, brokers, self._clock.seconds())
+            if rest:
+                await task.deferLater(self._clock, rest)
+            if rest is None or self._clock.seconds() >= retries.deadline:
+                if stored is not None:
+                    return stored
+                raise self._failure(error, message.topic, queue, retries, total, given=given is not None)
+            self.metrics.retries += 1
+
+    def _again(self, error: Exception, topic: str, given: MessageQueue | None) -> Again:
+        """How often to try again: the queue given only after what passes, and a topic that was there may come back."""
+        kind = again(error, self._options.retry_response_codes)
+        if isinstance(error, TopicNotFound) and topic in self._infos:
+            return Again.WHILE_TIME_REMAINS
+        return Again.NEVER if given is not None and kind is Again.FEW_TIMES else kind
+
+    def _brokers(self, topic: str, given: MessageQueue | None) -> set[str]:
+        if given is not None:
+            return {given.broker_name}
+        info = self._infos.get(topic)
+        return set() if info is None else {one.broker_name for one in info.queues}
+
+    def _failure(
+        self, error: Exception, topic: str, queue: MessageQueue | None, retries: Retries, total: float, *, given: bool
+    ) -> Exception:
+        """Return what the send fails with after its last try failed so."""
+        if isinstance(error, BrokerError):
+            if not given and error.response_code == ResponseCode.TOPIC_NOT_EXIST:
+                return caused(TopicCreationRefused(topic, self._servers(), error.remark), error)
+            if queue is not None and (given or error.response_code not in self._options.retry_response_codes):
+                return caused(SendRefused(topic, queue.broker_name, error, self._servers()), error)
+        final = again(error, self._options.retry_response_codes) is Again.NEVER
+        if given or final or not retries.brokers:
+            return error
+        elapsed = total - (retries.deadline - self._clock.seconds())
+        return SendFailed(topic, retries.brokers, elapsed, error, self._servers())
 
     def _servers(self) -> Sequence[str]:
         return self._client.name_servers.addresses
@@ -255,6 +267,12 @@ class Sender:
         if queue is None:
             raise self._no_queue(info.topic)
         return queue
+
+
+def caused(error: Exception, cause: Exception) -> Exception:
+    """The error, as `raise error from cause` has it."""
+    error.__cause__ = cause
+    return error
 
 
 def vip_address(address: str) -> str:

@@ -237,7 +237,7 @@ class Consuming(ConsumerCase):
         self.broker.put("T", 0, b"a0")
         consumer = self.started()
         self.answer = OK
-        self.advance(5)
+        self.advance(8)  # 3 s for the send to the retry topic, 5 s before it is tried here
         self.assertEqual(self.seen["c1"], [b"a0", b"a0"])
         self.assertEqual(consumer.consumed_offsets("T"), {queue(0): 1})
 

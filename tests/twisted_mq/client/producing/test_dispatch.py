@@ -8,12 +8,13 @@ import attrs
 from twisted.internet import defer
 
 from tests.twisted_mq.client.producing.test_producer import SEND, ProducerCase
-from twisted_mq.client import ClientStateError, Message, Producer, ProducerOptions, RocketMQError, SendStatus
+from twisted_mq.client import ClientStateError, Message, Producer, ProducerOptions, SendStatus
 from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError, HeaderError
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.remoting.channel import Channel
+from twisted_mq.remoting.errors import RemotingConnectError
 
 MESSAGE = Message("T", b"x")
 
@@ -73,8 +74,20 @@ class AtOnce(ProducerCase):
         producer = self.warm()
         sending = producer.send(MESSAGE, MessageQueue("T", "broker-a", 0))
         self.cluster.kill("broker-a")
-        self.run_to_failure(sending, RocketMQError)
-        self.assert_nothing_in_flight(producer, 4, 1, 0)
+        self.run_to_failure(sending, RemotingConnectError, seconds=3)
+        self.assert_nothing_in_flight(producer, 4, 1, producer.metrics.retries)
+        self.assertGreater(producer.metrics.retries, 3)
+
+    def test_stopped_while_it_rests_it_ends_with_its_timer(self) -> None:
+        producer = self.warm()
+        self.answer(ResponseCode.SYSTEM_BUSY)
+        sending = producer.send(MESSAGE)
+        self.settle()
+        stopping = self.begin(producer.stop(finish_seconds=0.01))
+        self.advance(0.25)
+        self.successResultOf(stopping)
+        self.failureResultOf(sending, ClientStateError)
+        self.assert_no_timers()
 
     def test_cancelled_it_takes_no_room_any_more(self) -> None:
         producer = self.warm()
@@ -128,7 +141,7 @@ class AtOnce(ProducerCase):
             producer = self.warm(ProducerOptions(retry_when_not_stored_ok=again))
             sound = {broker: broker.factory.traffic.processors[SEND] for broker in (self.a, self.b)}
             self.answer(ResponseCode.FLUSH_SLAVE_TIMEOUT, msgId="ID", queueId="0", queueOffset="7")
-            result = self.run_to_end(producer.send(MESSAGE))
+            result = self.run_to_end(producer.send(MESSAGE), seconds=0.25)
             self.assertEqual((result.status, result.queue_offset), (SendStatus.FLUSH_SLAVE_TIMEOUT, 7))
             self.assert_nothing_in_flight(producer, 5, 0, retries)
             self.run_to_end(producer.stop())

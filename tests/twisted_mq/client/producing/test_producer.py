@@ -172,6 +172,21 @@ class Sending(ProducerCase):
         self.assertEqual(len(self.stored(b)), 2)
 
 
+class FirstSends(ProducerCase):
+    def test_many_at_once_ask_for_a_route_once(self) -> None:
+        self.cluster.add_route("TBW102", "broker-a", 8)
+        server = self.cluster.name_servers[0]
+        for topic, asked in (("T", ["T"]), ("New", ["New", "TBW102"])):
+            producer = self.started()
+            server.asked.clear()
+            sending = [producer.send(Message(topic, b"x")) for _ in range(3000)]
+            self.advance(1)
+            self.assertEqual({self.successResultOf(one).status for one in sending}, {SendStatus.SEND_OK})
+            headers = server.headers(RequestCode.GET_ROUTEINFO_BY_TOPIC)
+            self.assertEqual([one.topic for one in headers], asked)
+            self.run_to_end(producer.stop())
+
+
 class Retries(ProducerCase):
     def setUp(self) -> None:
         super().setUp()
@@ -208,7 +223,8 @@ class Retries(ProducerCase):
     def test_after_all_attempts_the_error_names_the_brokers_and_the_last_reason(self) -> None:
         for broker in (self.a, self.b):
             broker.refuse[SEND] = BrokerError(ResponseCode.SYSTEM_ERROR, "disk on fire")
-        error = self.run_to_failure(self.started().send(Message("T", b"x")), SendFailed)
+        options = ProducerOptions(retry_times=2)
+        error = self.run_to_failure(self.started(options).send(Message("T", b"x")), SendFailed, seconds=1)
         self.assertEqual(len(error.brokers), 3)
         self.assertEqual(set(error.brokers), {"broker-a", "broker-b"})
         self.assertIn("disk on fire", str(error))
@@ -230,12 +246,50 @@ class Retries(ProducerCase):
     def test_given_queue_is_not_left_for_another(self) -> None:
         self.cluster.kill("broker-a")
         producer = self.started()
-        self.run_to_failure(producer.send(Message("T", b"x"), MessageQueue("T", "broker-a", 0)), RemotingError)
+        sending = producer.send(Message("T", b"x"), MessageQueue("T", "broker-a", 0))
+        self.run_to_failure(sending, RemotingError, seconds=3)
         self.assertEqual(self.stored(self.b), [])
 
     def test_given_queue_of_an_unknown_broker_is_named(self) -> None:
         queue = MessageQueue("T", "broker-x", 0)
-        self.assertIn("broker-x", str(self.run_to_failure(self.started().send(Message("T", b"x"), queue), BrokerGone)))
+        sending = self.started().send(Message("T", b"x"), queue)
+        self.assertIn("broker-x", str(self.run_to_failure(sending, BrokerGone, seconds=3)))
+
+    def test_a_send_goes_on_until_its_broker_is_back(self) -> None:
+        producer = self.started()
+        self.run_to_end(producer.publish_queues("T"))
+        for given in (None, MessageQueue("T", "broker-a", 0)):
+            self.cluster.kill("broker-a")
+            self.cluster.kill("broker-b")
+            sending = self.begin(producer.send(Message("T", b"x"), given))
+            self.advance(2)
+            self.assertNoResult(sending)
+            self.cluster.network.listen(self.a.address, self.a.factory)
+            self.assertEqual(self.run_to_end(sending, seconds=0.9).queue.broker_name, "broker-a")
+
+    def test_a_first_send_goes_on_until_the_name_server_is_back(self) -> None:
+        server = self.cluster.name_servers[0]
+        self.cluster.network.close("10.0.0.1:9876")
+        sending = self.begin(self.started().send(Message("T", b"x")))
+        self.advance(2)
+        self.assertNoResult(sending)
+        self.cluster.network.listen("10.0.0.1:9876", server.factory)
+        self.run_to_end(sending, seconds=0.9)
+
+    def test_without_an_answer_in_time_the_error_counts_every_try(self) -> None:
+        self.cluster.kill("broker-a")
+        self.cluster.kill("broker-b")
+        error = self.run_to_failure(self.started().send(Message("T", b"x")), SendFailed, seconds=3)
+        self.assertGreater(len(error.brokers), 5)
+        self.assertRegex(
+            str(error), rf"^sent {len(error.brokers)} times in [23]\d{{3}} ms .* tried: broker-., broker-.; last"
+        )
+
+    def test_a_refusal_that_stays_is_given_up_after_three_tries(self) -> None:
+        for broker in (self.a, self.b):
+            broker.refuse[SEND] = BrokerError(ResponseCode.NO_PERMISSION, "closed")
+        error = self.run_to_failure(self.started().send(Message("T", b"x")), SendFailed, seconds=0.25)
+        self.assertEqual(len(error.brokers), 3)
 
     def test_failing_broker_is_left_out_for_a_while_when_asked_for(self) -> None:
         producer = self.started(ProducerOptions(send_latency_fault=True))
@@ -259,7 +313,7 @@ class Retries(ProducerCase):
                 return request.answer(ResponseCode.FLUSH_SLAVE_TIMEOUT, ext_fields=fields)
 
             producer = self.started(ProducerOptions(retry_when_not_stored_ok=again))
-            result = self.run_to_end(producer.send(Message("T", b"x")))
+            result = self.run_to_end(producer.send(Message("T", b"x")), seconds=0.25)
             self.assertIs(result.status, SendStatus.FLUSH_SLAVE_TIMEOUT)
             self.assertEqual(len(self.a.headers(SEND)) + len(self.b.headers(SEND)), sent)
             self.run_to_end(producer.stop())
@@ -270,7 +324,7 @@ class NoWay(ProducerCase):
 
     def test_name_server_is_not_there(self) -> None:
         self.cluster.network.close("10.0.0.1:9876")
-        error = self.run_to_failure(self.started().send(Message("T", b"x")), NameServerUnreachable)
+        error = self.run_to_failure(self.started().send(Message("T", b"x")), NameServerUnreachable, seconds=3)
         self.assertIn("10.0.0.1:9876: connect to 10.0.0.1:9876 failed", str(error))
 
     def test_topic_is_not_there(self) -> None:
@@ -288,14 +342,14 @@ class NoWay(ProducerCase):
         route = self.cluster.routes["T"]
         slave = attrs.evolve(route.broker_datas[0], broker_addrs={1: "10.0.1.1:10911"})
         self.cluster.routes["T"] = attrs.evolve(route, broker_datas=[slave])
-        error = self.run_to_failure(self.started().send(Message("T", b"x")), BrokerGone)
+        error = self.run_to_failure(self.started().send(Message("T", b"x")), BrokerGone, seconds=3)
         self.assertIn("broker broker-a has no master", str(error))
         self.assertIn("mqadmin clusterList -n 10.0.0.1:9876", str(error))
 
     def test_topic_that_no_broker_creates_says_so_with_the_brokers_remark(self) -> None:
         self.cluster.add_route("TBW102", "broker-a", 4)
         self.a.refuse[SEND] = BrokerError(ResponseCode.TOPIC_NOT_EXIST, "topic[New] not exist, apply first please!")
-        error = self.run_to_failure(self.started().send(Message("New", b"x")), TopicCreationRefused)
+        error = self.run_to_failure(self.started().send(Message("New", b"x")), TopicCreationRefused, seconds=1)
         self.assertIn(
             "no broker there creates topics by itself (topic[New] not exist, apply first please!)", str(error)
         )
