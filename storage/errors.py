@@ -119,6 +119,15 @@ class LogMismatch(StoreError):
         self.offset = offset
 
 
+class LogsDiffer(LogMismatch):
+    """A master has other bytes where this log ends; nothing was written."""
+
+    def __init__(self, path: str, end_offset: int, offset: int) -> None:
+        super().__init__(path, end_offset, offset)
+        self.reason = f"ends at {end_offset}, and holds other bytes than the master's from {offset} on"
+        self.args = (f"{path}: {self.reason}",)
+
+
 class ReplicaDamaged(StoreError):
     """What a master sent is no run of records: the logs differ. The log was cut behind its last whole record."""
 

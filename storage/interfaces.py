@@ -324,6 +324,9 @@ class IMessageStore(Interface):
     def newest_file_offset() -> int:
         """Where the file begins that the log's end is in (Apache: from where an empty slave is served)."""
 
+    def last_record_offset() -> int:
+        """Where the last record begins that recovery or replication passed; some offset before the log's end if none is known."""
+
     def append_log(offset: int, data: bytes | memoryview) -> None:
         """Append a master's bytes, which begin at the log's end; cut anywhere, whole records become visible by `dispatch`.
 

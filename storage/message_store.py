@@ -55,6 +55,10 @@ from twisted_mq.storage.retention import Retention
 logger = logging.getLogger(__name__)
 
 
+_TAIL_BYTES = 64 * 1024
+"""What stands for the last record after the log was cut before it."""
+
+
 @implementer(IMessageStore)
 class FileMessageStore:
     """Commit log, consume queues and their life in one directory that Apache's broker can open too.
@@ -328,6 +332,12 @@ class FileMessageStore:
     def newest_file_offset(self) -> int:
         """Where the file begins that the log's end is in."""
         return self._log.max_offset - self._log.max_offset % self._log.file_size
+
+    def last_record_offset(self) -> int:
+        """Where the last record begins that recovery or replication passed."""
+        log = self._log
+        known, first = log.last_record_offset, log.min_offset
+        return known if first <= known < log.max_offset else max(first, log.max_offset - _TAIL_BYTES)
 
     def append_log(self, offset: int, data: bytes | memoryview) -> None:
         """Append a master's bytes. Raises LogMismatch, ReplicaDamaged, StoreFull, StoreClosed."""

@@ -40,6 +40,8 @@ class CommitLog:
         self.committed_offset = COMMITTED
         self.flushed_offset = 0
         self.last_store_timestamp = 0
+        self.last_record_offset = 0
+        """Where the last record begins that recovery or replication passed; appends of a master leave it."""
         self.lengthened: OddFile | None = None
         self.base = _NOWHERE
         self.limit = 0

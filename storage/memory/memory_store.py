@@ -253,6 +253,10 @@ class MemoryMessageStore:
         """Where the file would begin that the log's end is in; never before the first byte."""
         return max(self._min_offset, self._max_offset - self._max_offset % self.config.mapped_file_size_commit_log)
 
+    def last_record_offset(self) -> int:
+        """Where the last whole record begins."""
+        return next(reversed(self._records), self._min_offset)
+
     def append_log(self, offset: int, data: bytes | memoryview) -> None:
         """Append a master's bytes. Raises LogMismatch, ReplicaDamaged, StoreClosed."""
         if not self._open:

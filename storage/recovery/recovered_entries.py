@@ -51,6 +51,7 @@ class RecoveredEntries:
         """One record; with `only` just for the queues named there. Raises StoreFull."""
         self._report.records_checked += 1
         self._log.last_store_timestamp = record.store_timestamp
+        self._log.last_record_offset = record.physical_offset
         self._checkpoint.confirm_physical_offset = record.physical_offset
         if transaction_value(record.sys_flag) not in _IN_QUEUES:
             return
@@ -66,6 +67,7 @@ class RecoveredEntries:
         if taken:
             self._log.last_store_timestamp = rows[taken - 1][TIMESTAMP]
             self._checkpoint.confirm_physical_offset = base + rows[taken - 1][POSITION]
+            self._log.last_record_offset = base + rows[taken - 1][POSITION]
         for row in rows[taken:]:
             record = self._log.read(base + row[POSITION], row[SIZE])
             assert record is not None

@@ -142,6 +142,7 @@ class ReplicaLog:
             self.visible_end = base + (rows[done][POSITION] if done < len(rows) else behind)
             if taken:
                 self._log.last_store_timestamp = rows[done - 1][TIMESTAMP]
+                self._log.last_record_offset = base + rows[done - 1][POSITION]
             else:
                 self._dispatch_odd(end, arrived)
                 done += 1
@@ -170,6 +171,7 @@ class ReplicaLog:
             return
         self._queues.put_odd(fields, arrived)
         self._log.last_store_timestamp = fields.store_timestamp
+        self._log.last_record_offset = offset
 
     def _stored_at(self, physical_offset: int, size: int) -> int:
         record = self._log.read(physical_offset, size)

@@ -4,7 +4,8 @@ READY: no connection, tried again with growing pauses. HANDSHAKE: connected, a s
 served. SHUTDOWN: stopped, or the logs differ: what the master sent does not continue this log, several times at the same
 place; a person has to act then.
 
-The first report says where this log ends; a report follows whatever was appended, and each haSendHeartbeatInterval. A
+The first report says where this log's last record begins: the master's bytes from there to this log's end are compared, see
+log_proof.py. Then a report says where this log ends, and one follows whatever was appended, and each haSendHeartbeatInterval. A
 store with synchronous flush reports what is on disk, others what is written.
 """
 
@@ -20,6 +21,7 @@ from twisted.python import failure
 from twisted_mq.broker.ha.dispatch_behind import DispatchBehind
 from twisted_mq.broker.ha.flow_monitor import FlowMonitor
 from twisted_mq.broker.ha.idle_timer import IdleTimer
+from twisted_mq.broker.ha.log_proof import LogProof, begin_proof
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.errors import FrameError
@@ -166,15 +168,19 @@ class HAClient:
     def begin(self) -> None:
         """The master may be told where this log ends."""
         self.state = ConnectionState.TRANSFER
-        self.log.info("connected to master: {a} end={o}", a=self.master_ha_address, o=self.store.max_physical_offset())
-        self.report()
-        if self._link is not None:
-            self._link.send_confirms(self._confirms)
+        store, link = self.store, self._link
+        assert link is not None
+        most = store.flushed_offset() if self._sync_flush else store.max_physical_offset()
+        proof = link.proof = begin_proof(store, most, link.send_report)
+        self.log.info("connected to master: {a} end={o}", a=self.master_ha_address, o=store.max_physical_offset())
+        link.send_report(proof.start)
+        link.send_confirms(self._confirms)
 
     def confirm(self, session: int) -> None:
         """From now on what this slave reports counts in this session of its master's, and in no other; in none where it is 0.
 
-        Reports that were made before and are still on their way keep what they were.
+        Reports that were made before and are still on their way keep what they were. Nothing counts before the logs are proven
+        to be the same.
         """
         self._confirms = session
         if self._link is not None and self.state is ConnectionState.TRANSFER:
@@ -193,7 +199,9 @@ class HAClient:
         """Append what came, report it, have it made visible. Raises StoreError where it does not fit."""
         self._failures = 0
         self.last_read_ms = int(self._clock.seconds() * 1000)
-        store, grown = self.store, 0
+        store, link, grown = self.store, self._link, 0
+        if link is not None and not link.proof.is_done:
+            transfers = self._prove(link, transfers)
         try:
             for transfer in transfers:
                 if transfer.data:
@@ -206,8 +214,20 @@ class HAClient:
                 self._behind.soon(grown)
         if grown:
             self.report()
-        if self._link is not None:
-            self._link.taken += len(transfers)
+        if link is not None:
+            link.taken += len(transfers)
+
+    def _prove(self, link: HALink, transfers: list[Transfer]) -> list[Transfer]:
+        """Compare until this log's end is reached; return what is left to append. Raises LogMismatch."""
+        proof, rest = link.proof, list(transfers)
+        while rest and not proof.is_done:
+            rest[0] = proof.take(rest[0])
+            if not proof.is_done:
+                del rest[0]
+        if proof.is_done:
+            self.report()
+            link.send_confirms(self._confirms)
+        return rest
 
     @property
     def following(self) -> Following | None:
@@ -218,6 +238,8 @@ class HAClient:
     def report(self) -> None:
         """Report this log's end, under synchronous flush once it is on disk."""
         link, offset = self._link, self.store.max_physical_offset()
+        if link is not None and not link.proof.is_done:
+            return
         if self._sync_flush and self.store.flushed_offset() < offset:
             self.store.when_flushed(offset, lambda done: self._call_from_thread(self._flushed, link, offset, done))
         elif link is not None:
@@ -256,6 +278,7 @@ class HALink(protocol.Protocol):
         self._confirms = 0
         self._open = False
         self.taken = 0
+        self.proof = LogProof(client.store, client.store.max_physical_offset(), self.send_report)
         secret = options.ha_shared_secret
         self._handshake = SlaveHandshake(secret, os.urandom(NONCE_BYTES)) if secret else None
         self._silence = IdleTimer(client._clock, options.ha_housekeeping_interval / 1000, self._silent)
@@ -309,8 +332,8 @@ class HALink(protocol.Protocol):
             self._repeat_report()
 
     def send_confirms(self, session: int) -> None:
-        """Say in which session of the master's reports count, if that is news."""
-        if session != self._confirms and self._open:
+        """Say in which session of the master's reports count, if that is news and this log is proven to be the master's."""
+        if session != self._confirms and self._open and self.proof.is_done:
             self._confirms = session
             self.transport.write(encode_confirms(session))
 

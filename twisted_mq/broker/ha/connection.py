@@ -1,6 +1,7 @@
 """One slave at a master: a reading and a writing service over one connection (Apache: DefaultHAConnection).
 
-The slave's first report says where its log ends: 0 is served from the newest log file on, another offset from there.
+The slave's first report says where its log ends, or its last record begins: 0 is served from the newest log file on, another
+offset from there. A slave that has more than this log says so by a report behind its end.
 An offset that this log does not have is answered with a mark that names the nearest one it has, which every slave takes
 as a mismatch, and the connection is closed. A report beyond what was sent never counts.
 """
@@ -139,6 +140,9 @@ class HAConnection(protocol.Protocol):
     def _reported(self, offset: int) -> None:
         if self.slave_request_offset == NOTHING_REPORTED:
             self._requested(offset)
+        elif offset > self._store.max_physical_offset():
+            self._is_ahead(offset, self._store.max_physical_offset())
+            self._refuse(offset, self.writer.next_offset)
         elif not 0 <= offset <= self.writer.next_offset:
             self.log.error(
                 "slave acknowledges what it was not sent, connection closed: slave={s} acknowledged={a} sent={n}",
@@ -151,8 +155,8 @@ class HAConnection(protocol.Protocol):
     def _requested(self, offset: int) -> None:
         start = self._store.newest_file_offset() if offset == 0 else offset
         first, last = self._store.min_physical_offset(), self._owner.last_common_offset()
-        if offset > last and self.counts is not False:
-            self._owner.ahead = f"its slave's log ends at {offset} and has more than its own, which ended at {last}"
+        if offset > last:
+            self._is_ahead(offset, last)
         if offset and not first <= offset <= last:
             self._refuse(offset, first if 0 <= offset < first else last)
             return
@@ -161,6 +165,10 @@ class HAConnection(protocol.Protocol):
         self.log.info("slave served: slave={s} asked={a} from={f}", s=self.client_address, a=offset, f=start)
         self._acknowledged(offset)
         self.writer.begin(start)
+
+    def _is_ahead(self, offset: int, last: int) -> None:
+        if self.counts is not False:
+            self._owner.ahead = f"its slave's log ends at {offset} and has more than its own, which ended at {last}"
 
     def _refuse(self, offset: int, nearest: int) -> None:
         self.log.error(

@@ -56,10 +56,11 @@ class WriteSocketService:
         transport.registerProducer(self, True)
 
     def begin(self, offset: int) -> None:
-        """Send the log from `offset` on, and heartbeats."""
+        """Send the log from `offset` on, and heartbeats. The first one follows at once: a slave with more learns it so."""
         self.next_offset = offset
         self._heartbeat.start()
         self.pump()
+        self._send_heartbeat()
 
     def pump(self) -> None:
         """Send what there is, as far as the transport and the flow control take it."""

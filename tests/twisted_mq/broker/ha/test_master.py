@@ -73,7 +73,7 @@ class SendingTests(MasterCase):
         for _ in range(3):
             self.run_for(5.1)
             slave.report(10 * RECORD_BYTES)
-        self.assertEqual(slave.transfers, [(10 * RECORD_BYTES, b"")] * 3)
+        self.assertEqual(slave.transfers, [(10 * RECORD_BYTES, b"")] * 4)  # one at once, three after silence
 
     def test_no_heartbeat_while_data_flows(self) -> None:
         slave = self.join()
@@ -81,7 +81,7 @@ class SendingTests(MasterCase):
         for _ in range(4):
             self.run_for(3)
             slave.report(self.master.put(1))
-        self.assertEqual(slave.marks, [])
+        self.assertEqual(slave.marks, [10 * RECORD_BYTES])
 
     def test_writer_is_a_push_producer(self) -> None:
         self.join()
@@ -377,8 +377,8 @@ class WaitingTests(MasterCase):
                 master_commit_log_max_offset=1020,
                 in_sync_slave_nums=2,
                 ha_connection_info=[
-                    HAConnectionRuntimeInfo("a:40001", 1000, 20, True, 1020 + 12 * 10, 1020),
-                    HAConnectionRuntimeInfo("b:40001", 0, 1020, True, 1020 + 12 * 10, 1020),
+                    HAConnectionRuntimeInfo("a:40001", 1000, 20, True, 1020 + 12 * 11, 1020),
+                    HAConnectionRuntimeInfo("b:40001", 0, 1020, True, 1020 + 12 * 11, 1020),
                 ],
             ),
         )

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.support.ha import Replica, run, virtual_network
+from tests.support.ha import RECORD_BYTES, Replica, run, virtual_network
+from twisted_mq.protocol.layouts.ha import ConnectionState
 from twisted_mq.storage.config import StoreConfig
 from twisted_mq.storage.interfaces import InnerMessage
 from twisted_mq.storage.message_store import FileMessageStore
@@ -47,6 +48,39 @@ class PairCase(SynchronousTestCase):
         for slave in slaves or (self.slave,):
             self.assertEqual(slave.end, self.master.end)
             self.assertTrue(slave.log == self.master.log[slave.store.min_physical_offset() :])
+
+
+class LostEnds(PairCase):
+    """A master that lost the end of its log in a power cut, twice: the second time it does not know of the first."""
+
+    def master_again(self, log: bytes, later: int) -> None:
+        """The master starts with this log, then takes so many messages, and starts with all of that."""
+        self.master.port.stopListening()
+        name = f"master{later}"
+        self.master = Replica(self.network, name)
+        self.master.store.append_log(0, log)
+        self.slave.ha.stop()
+        self.slave.follow(name)
+
+    def test_slave_with_other_messages_up_to_the_same_end_is_not_served(self) -> None:
+        self.make()
+        self.master.put(10)
+        self.assertEqualAfter(0.5)
+        log = self.slave.log
+        self.master_again(log[: 8 * RECORD_BYTES] + log[8 * RECORD_BYTES :].replace(b"hello", b"world"), 2)
+        run(self.network, 20)
+        self.assertEqual(self.slave.log, log)
+        self.assertIs(self.slave.ha.client.state, ConnectionState.SHUTDOWN)
+
+    def test_master_with_less_knows_that_its_slave_has_more(self) -> None:
+        self.make()
+        self.master.put(10)
+        self.assertEqualAfter(0.5)
+        log = self.slave.log
+        self.master_again(log[:-RECORD_BYTES], 3)
+        run(self.network, 2)
+        self.assertIn("its slave's log ends at 1020", str(self.master.ha.accept.ahead))
+        self.assertEqual(self.slave.log, log)
 
 
 class LinkTests(PairCase):

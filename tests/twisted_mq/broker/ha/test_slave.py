@@ -14,7 +14,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from tests.support.captures import CAPTURES, HA_STREAMS, commit_log_files
 from tests.support.ha import HA_PORT, RECORD_BYTES, Replica, memory_store, run, virtual_network
 from twisted_mq.protocol.bodies import HAClientRuntimeInfo, HARuntimeInfo
-from twisted_mq.protocol.layouts.ha import ConnectionState, encode_transfer_header
+from twisted_mq.protocol.layouts.ha import CONFIRMS_OFFSET, ConnectionState, encode_transfer_header
 from twisted_mq.protocol.layouts.record import PHYSICAL_OFFSET_POSITION
 from twisted_mq.storage.config import StoreConfig
 from twisted_mq.storage.message_store import FileMessageStore
@@ -77,10 +77,19 @@ class SlaveCase(SynchronousTestCase):
 
 
 class ReportingTests(SlaveCase):
-    def test_first_report_says_where_the_log_ends(self) -> None:
+    def test_first_report_names_the_last_record_and_the_next_one_the_end_once_that_is_compared(self) -> None:
         self.slave.store.append_log(0, self.log[:500])
-        self.assertEqual(self.follow().reports, [500])
+        master = self.follow()
+        self.assertEqual(master.reports, [306])
         self.assertIs(self.client.state, ConnectionState.TRANSFER)
+        self.assertIsNone(self.client.following)
+        master.send(306, self.log[306:400])
+        self.run_for(0.1)
+        self.assertEqual(master.reports, [306])
+        master.send(400, self.log[400:])
+        self.run_for(0.1)
+        self.assertEqual((master.reports, self.slave.log), ([306, 500, 1020], self.log))
+        self.assertIsNotNone(self.client.following)
 
     def test_every_append_is_reported_and_becomes_visible(self) -> None:
         master = self.follow()
@@ -191,7 +200,7 @@ class ConnectingTests(SlaveCase):
         self.run_for(0.1)
         self.links[-1].transport.abortConnection()
         self.run_for(1.2)
-        self.assertEqual((len(self.links), self.links[-1].reports), (2, [1020]))
+        self.assertEqual((len(self.links), self.links[-1].reports), (2, [1020 - RECORD_BYTES]))
 
     def test_silent_master_is_left_and_asked_again(self) -> None:
         master = self.follow()
@@ -270,10 +279,50 @@ class MismatchTests(SlaveCase):
         damaged[3 * RECORD_BYTES + PHYSICAL_OFFSET_POSITION] ^= 4
         self.follow().send(0, bytes(damaged))
         self.run_for(1.5)
-        self.assertEqual(self.links[-1].reports, [3 * RECORD_BYTES])
-        self.links[-1].send(3 * RECORD_BYTES, self.log[3 * RECORD_BYTES :])
+        self.assertEqual(self.links[-1].reports, [2 * RECORD_BYTES])
+        self.links[-1].send(2 * RECORD_BYTES, self.log[2 * RECORD_BYTES :])
         self.run_for(0.1)
         self.assertEqual(self.slave.log, self.log)
+
+    def test_master_with_another_message_where_this_log_ends_is_not_followed(self) -> None:
+        """It lost its log's end, and wrote as many bytes again."""
+        self.slave.store.append_log(0, self.log)
+        other = bytearray(self.log)
+        other[-1] ^= 1
+        self.client = self.slave.follow("master")
+        self.run_for(0.1)
+        for turn in range(3):
+            master = self.links[-1]
+            self.assertEqual(set(master.reports), {9 * RECORD_BYTES})
+            master.send(9 * RECORD_BYTES, bytes(other[9 * RECORD_BYTES :]) + b"more")
+            self.run_for(0.1)
+            self.assertEqual((master.lost, set(master.reports)), (True, {9 * RECORD_BYTES}))
+            self.run_for(8)
+            self.assertEqual(len(self.links), min(turn + 2, 3))
+        self.assertIs(self.client.state, ConnectionState.SHUTDOWN)
+        self.assertEqual(self.slave.log, self.log)
+
+    def test_reports_count_in_no_session_before_the_logs_are_compared(self) -> None:
+        self.slave.store.append_log(0, self.log)
+        master = self.follow()
+        self.client.confirm(7)
+        self.run_for(0.1)
+        self.assertEqual(master.reports, [9 * RECORD_BYTES])
+        master.send(9 * RECORD_BYTES, self.log[9 * RECORD_BYTES :])
+        self.run_for(0.1)
+        self.assertEqual(master.reports, [9 * RECORD_BYTES, 10 * RECORD_BYTES, CONFIRMS_OFFSET % (1 << 64), 7])
+
+    def test_master_whose_log_ends_before_this_one_is_told_once(self) -> None:
+        self.slave.store.append_log(0, self.log)
+        master = self.follow()
+        master.send(9 * RECORD_BYTES, self.log[9 * RECORD_BYTES : -10])
+        master.send(10 * RECORD_BYTES - 10)
+        self.run_for(0.1)
+        self.assertEqual(master.reports[-1], 10 * RECORD_BYTES)
+        self.assertFalse(master.lost)
+        master.send(10 * RECORD_BYTES - 10)
+        self.run_for(0.1)
+        self.assertTrue(master.lost)
 
     def test_announced_size_is_bounded(self) -> None:
         master = self.follow()
@@ -302,6 +351,9 @@ class RecordedStreamTests(SlaveCase):
         slave = Replica(self.network, scenario, store)
         slave.follow("master")
         self.run_for(0.1)
+        asked = self.links[-1].reports[0]
+        if asked < start:
+            self.links[-1].send(asked, recorded[asked:start])
         self.links[-1].transport.write((CAPTURES / "ha" / f"{scenario}.m2s").read_bytes())
         self.run_for(0.2)
         self.assertEqual(bytes(slave.log), recorded[: slave.end])
@@ -313,6 +365,6 @@ class RecordedStreamTests(SlaveCase):
         for scenario in HA_STREAMS:
             slave, expected = self.replay(scenario)
             self.assertEqual((scenario, slave.end), (scenario, max(expected)))
-            self.assertEqual(self.links[-1].reports[0], expected[0])
+            self.assertIn(expected[0], self.links[-1].reports[:2])  # the first one asks for the last record again
             self.assertEqual(self.links[-1].reports[-1], expected[-1])
             slave.ha.stop()
