@@ -15,7 +15,6 @@ import attrs
 
 from tests.simulation.given_back import given_back
 from tests.simulation.nodes import BrokerNode
-from tests.simulation.overwritten import Overwritten, first_difference
 from tests.simulation.world import Broken, World
 from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.layouts.message_id import decode_offset_message_id
@@ -88,9 +87,8 @@ class Observer:
         self._replaced: dict[str, float] = defaultdict(float)
         self._expired: dict[str, int] = defaultdict(int)
         self._given_up: dict[str, int] = defaultdict(int)
-        self._overwritten = Overwritten()
-        self.to_be_emptied: set[str] = set()
-        """Slaves whose log is no part of their master's, which neither of the two can notice."""
+        self._may_have_lost: dict[str, float] = defaultdict(float)
+        """When each group's master last started with less than it may have shown to consumers."""
 
     def _broken(self, text: str) -> None:
         """Kept for the next look: a client that is told something survives what that raises."""
@@ -141,12 +139,20 @@ class Observer:
             self._broken(f"{name} was consumed, and nobody sent it")
             return
         if queue.topic == sent.topic:
+            if sent.sent_at < self._may_have_lost[queue.broker_name] and not self._is_there(place, name):
+                self._gone.add((place, name))  # it was pulled before the loss
             self._bind(place, name)
             self._check_time(sent)
             self._note_repeat(group, place)
         if sent.transaction in NEVER_CONSUMED:
             self._broken(f"{name} is of a transaction to {sent.transaction}, and {group} consumed it")
         self.seen[group].add(name)
+
+    def _is_there(self, place: Place, name: str) -> bool:
+        masters = [one for one in self._of(place[0]) if one.is_running and not one.is_slave]
+        return any(
+            (at, name_of(message)) == (place, name) for one in masters for at, message in messages_of(one, [place[1]])
+        )
 
     def _note_repeat(self, group: str, place: Place) -> None:
         """A slave that stands in for its master may have an older offset: whoever begins there commits again, too."""
@@ -198,8 +204,6 @@ class Observer:
 
     def before_power_cut(self, broker: BrokerNode) -> None:
         """Let go of what may be lost now: under asynchronous flush what was not flushed."""
-        if broker.is_running and not broker.is_slave:
-            self._overwritten.power_is_cut(broker)
         if broker.is_slave or broker.is_sync_flush or not broker.is_running:
             return
         flushed = broker.store.flushed_offset()
@@ -228,11 +232,12 @@ class Observer:
 
         In a copy of the slave's store that may be what was consumed before the slave had it, and nobody was told of.
         """
-        self._overwritten.started(broker, self._of(broker.broker_name))
         if broker.is_slave:
             self._note_what_readers_lose(broker)
             return
         self._committed = {key: value for key, value in self._committed.items() if key[0] != broker.broker_name}
+        if is_copy or not broker.is_sync_flush:
+            self._may_have_lost[broker.broker_name] = self._world.clock.now
         ends: dict[tuple[str, int], int] = {}
         for place, name in list(self._places.items()):
             owner, topic, queue_id, offset = place
@@ -343,8 +348,6 @@ class Observer:
         different = first_difference(master.store, slave.store, at, acknowledged)
         if different is None:
             self._compared[slave.name] = acknowledged
-        elif self._overwritten.explains(master, slave, different, acknowledged):
-            self.to_be_emptied.add(slave.name)
         else:
             raise Broken(f"{slave.name} acknowledged {acknowledged}, and its log differs from {different} on")
 
@@ -352,8 +355,6 @@ class Observer:
         """Its log is another one now; an acknowledgement of the old one may still be under way."""
         self._replaced[slave.name] = self._world.clock.now + 30.0
         self._compared[slave.name] = 0
-        self._overwritten.emptied(slave)
-        self.to_be_emptied.discard(slave.name)
 
     # the end
 
@@ -451,3 +452,14 @@ def _place(queue: MessageQueue, message: MessageExt) -> Place:
 def name_of(message: MessageExt) -> str:
     """What its producer wrote in front of its body."""
     return message.body.split(b" ", 1)[0].decode()
+
+
+def first_difference(ours: Any, theirs: Any, at: int, end: int) -> int | None:
+    """Where two stores' logs begin to differ between these offsets, or lack bytes; None where they are the same."""
+    while at < end:
+        one, other = (bytes(store.read_log(at, end - at) or b"") for store in (ours, theirs))
+        size = min(len(one), len(other))
+        if not size or one[:size] != other[:size]:
+            return at + next((place for place in range(size) if one[place] != other[place]), 0)
+        at += size
+    return None

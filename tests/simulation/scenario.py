@@ -163,11 +163,8 @@ class Scenario:
             broker.service.controller.topics.create_for_group(topic, broker.options["default_topic_queue_nums"])
 
     def _mend(self, slave: BrokerNode) -> None:
-        """A slave whose log is no part of its master's says so and stops; its operator gives it an empty disk.
-
-        Of one that can't know, its operator hears from the observer.
-        """
-        if has_given_up(slave) or slave.name in self.observer.to_be_emptied:
+        """A slave whose log is no part of its master's says so and stops; its operator gives it an empty disk."""
+        if has_given_up(slave):
             slave.kill()
             slave.wipe()
             self.observer.forget_comparison(slave)

@@ -1,8 +1,9 @@
 """What a broker hands out of ordered topics: the term that is consumed now, if it is its own group's, and only that.
 
-Nothing of earlier terms, which was consumed, or never acknowledged; and nothing that the slave does not hold yet, so that no
-consumer sees what a failover takes away. Other pulls wait as at an empty queue. A group that subscribes is noted in the
-coordinator before its first message: what it has not consumed is backlog wherever it is.
+Nothing of earlier terms, which was consumed, or never acknowledged; nothing of later ones, whatever the log has; and nothing
+that the slave does not hold yet, so that no consumer sees what a failover takes away. Other pulls wait as at an empty queue.
+A group that subscribes is noted in the coordinator before its first message: what it has not consumed is backlog wherever it
+is.
 """
 
 from __future__ import annotations
@@ -73,7 +74,20 @@ class HandedOut:
         found = read()
         if offset > found.max_offset:
             return self._back(found, topic, queue_id, consumer_group, begin)
+        if self._terms.epoch_of(found.records) > term.epoch:
+            return self._of_term(topic, queue_id, offset, found, term)
         return self._held_by_both(topic, queue_id, offset, found)
+
+    def _of_term(self, topic: str, queue_id: int, offset: int, found: GetResult, term: Term) -> GetResult:
+        """What was found, without a later term's messages: this broker has them before it knows that the term is over.
+
+        A slave copies its master's log also while it is cut off from the coordinator.
+        """
+        later = self._terms.begin(topic, queue_id, term.epoch + 1)
+        count = sum(read_head(record).queue_offset < later for record in found.records)
+        if not count:
+            return self._nothing(topic, queue_id, offset)
+        return self._held_by_both(topic, queue_id, offset, _first(found, count, later))
 
     def _back(self, found: GetResult, topic: str, queue_id: int, consumer_group: str, begin: int) -> GetResult:
         """The log lost its end. Apache's client forgets what it has pulled, and goes on where it is told."""
@@ -141,5 +155,10 @@ class HandedOut:
         self.held_back[topic, queue_id] = None
         if not count:
             return self._nothing(topic, queue_id, offset)
-        records = found.records[:count]
-        return attrs.evolve(found, records=records, size_bytes=sum(map(len, records)), next_begin_offset=behind)
+        return _first(found, count, behind)
+
+
+def _first(found: GetResult, count: int, next_begin_offset: int) -> GetResult:
+    """Only so many of the records that were found."""
+    records = found.records[:count]
+    return attrs.evolve(found, records=records, size_bytes=sum(map(len, records)), next_begin_offset=next_begin_offset)

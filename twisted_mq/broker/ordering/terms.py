@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from twisted_mq.broker.stored_message import StoredMessage
 from twisted_mq.protocol.errors import RecordError
@@ -86,11 +86,13 @@ class Terms:
     def _mark(self, topic: str, queue_id: int, offset: int) -> OrderMark | None:
         entries = self._store.queue_entries(topic, queue_id, offset, 1)
         record = self._store.look_message(entries[0][0]) if entries else None
-        try:
-            text = None if record is None else StoredMessage.read(record).properties.get(PROPERTY_ORDERED)
-            return None if text is None else OrderMark.decode(text)
-        except (RecordError, ValueError):
-            return None
+        return None if record is None else _mark_of(record)
+
+    @staticmethod
+    def epoch_of(records: Sequence[memoryview | bytes]) -> int:
+        """The epoch of the last of these records that is marked; 0 where none is. Marks of a queue only rise."""
+        marks = map(_mark_of, reversed(records))
+        return next((mark.epoch for mark in marks if mark is not None), 0)
 
     def newest(self, topic: str, queue_id: int) -> tuple[int, int]:
         """Epoch and leader's term of the last message that is marked, read from the log; zeros without one.
@@ -123,3 +125,11 @@ class Terms:
                 return low + held[-1] + 1
             end = low
         return end
+
+
+def _mark_of(record: memoryview | bytes) -> OrderMark | None:
+    try:
+        text = StoredMessage.read(record).properties.get(PROPERTY_ORDERED)
+        return None if text is None else OrderMark.decode(text)
+    except (RecordError, ValueError):
+        return None

@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 import pytest
 
+from tests.support.store_load import small_config
 from tests.twisted_mq.broker.schedule.test_schedule_service import SettableClock, takes
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.schedule.postpone import Postponement, set_properties
@@ -18,10 +19,11 @@ from twisted_mq.protocol.layouts.record_codec import decode_message
 from twisted_mq.protocol.layouts.timer import MAGIC_DEFAULT
 from twisted_mq.protocol.messages.message import MessageExt
 from twisted_mq.protocol.names.system_topics import TIMER_TOPIC
-from twisted_mq.storage.config import StoreConfig
+from twisted_mq.storage.config import FlushDiskType, StoreConfig
 from twisted_mq.storage.errors import StoreFull
 from twisted_mq.storage.interfaces import InnerMessage, PutResult, PutStatus
 from twisted_mq.storage.memory.memory_store import MemoryMessageStore
+from twisted_mq.storage.message_store import FileMessageStore
 from twisted_mq.storage.timer.timer_checkpoint import TimerCheckpoint
 from twisted_mq.storage.timer.timer_files import TimerFiles
 
@@ -338,6 +340,30 @@ def test_after_kills_nothing_is_lost_nothing_comes_twice_and_recalls_hold(
                 lose(tmp_path)
             waiting.restart()
     assert settle(waiting, 120) == sorted(set(sent) - recalled)
+
+
+def test_copy_is_found_after_a_kill_although_a_clock_was_set_back(tmp_path: Path) -> None:
+    """The queue's store times go back, so that a search by time begins behind the copy."""
+    waiting = Waiting(tmp_path)
+    config = small_config(tmp_path / "store", flush_disk_type=FlushDiskType.ASYNC_FLUSH)
+    waiting.store = FileMessageStore(config, waiting.clock)  # type: ignore[assignment]
+    waiting.store.start()
+    waiting.restart()
+    waiting.send(b"delayed", 5000)
+    waiting.run(6)
+    waiting.clock.now -= 60_000
+    for number in range(5):
+        message = InnerMessage("T", 0, b"%d" % number, b"", {}, 0)
+        assert waiting.store.put_message(message).status is PutStatus.PUT_OK
+    waiting.store.dispatch()
+    waiting.clock.now += 120_000
+    lose_log(waiting.root)
+    lose_checkpoint(waiting.root)
+    waiting.restart()
+    waiting.run(5)
+    bodies = waiting.bodies()
+    waiting.store.close()
+    assert bodies.count(b"delayed") == 1
 
 
 @pytest.mark.parametrize("clean", [True, False])

@@ -1,0 +1,44 @@
+"""What is handed out of a queue that holds the messages of several terms."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.twisted_mq.broker.ordering.test_terms import in_memory, put, terms
+from twisted_mq.broker.ordering.reads import HandedOut
+from twisted_mq.ordering.lists import Lists, Term
+from twisted_mq.protocol.bodies import TopicConfig
+
+
+def handed_out(epochs: tuple[int | None, ...], term: int, offset: int, most: int = 32) -> tuple[list[int], int]:
+    """The offsets that a group gets from there of a queue with these epochs while a term is consumed, and the next offset."""
+    store = in_memory()
+    put(store, *epochs)
+    unit = SimpleNamespace(
+        topic="T", problem=None, consumer_groups={"C"}, lists=Lists(9, (), (Term("a", term), Term("a", 9)))
+    )
+    units: Any = SimpleNamespace(group="a", of_queue=lambda *_: unit)
+    broker: Any = SimpleNamespace(store=store, consumers=None, offsets=SimpleNamespace(query=lambda *_: None))
+    reads = HandedOut(broker, units, terms(store), None, None)  # type: ignore[arg-type]
+    found = reads.read(TopicConfig("T"), 0, offset, "C", lambda: store.get_message("T", 0, offset, most, 1 << 20, None))
+    return [offset + number for number in range(len(found.records))], found.next_begin_offset
+
+
+@pytest.mark.parametrize(
+    ("epochs", "offset", "expected"),
+    [
+        ((1, 1, 4, 4), 0, ([0, 1], 2)),
+        ((1, None, 4, 4), 0, ([0, 1], 2)),
+        ((1, 1, 4, None), 1, ([1], 2)),
+        ((1, 1, 4, 4), 2, ([], 2)),
+        ((1, 1), 0, ([0, 1], 2)),
+    ],
+)
+def test_messages_of_a_later_term_wait_although_the_log_has_them(
+    epochs: tuple[int | None, ...], offset: int, expected: tuple[list[int], int]
+) -> None:
+    """A slave that is cut off from the coordinator copies them before it hears that its group's term is over."""
+    assert handed_out(epochs, 1, offset) == expected
