@@ -223,9 +223,10 @@ class Observer:
             self._world.told("may-be-lost", message=sent.name)
 
     def has_all(self, slave: BrokerNode) -> bool:
-        """Whether a slave has what is owed by its group."""
+        """Whether a slave has what is owed by its group. One that began with an empty disk lacks its master's older files."""
+        first, end = slave.store.min_physical_offset(), slave.store.max_physical_offset()
         owed = (one for one in self.sent.values() if one.owed and one.place and one.place[0] == slave.broker_name)
-        return max((one.physical_offset for one in owed), default=-1) < slave.store.max_physical_offset()
+        return first <= self._expired[slave.name] and all(first <= one.physical_offset < end for one in owed)
 
     def after_start(self, broker: BrokerNode, *, is_copy: bool = False) -> None:
         """What is owed is there again; what is not there any more is forgotten, so that its place may be used anew.

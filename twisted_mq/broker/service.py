@@ -10,7 +10,7 @@ import contextlib
 import functools
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from twisted.application import service
 from twisted.internet import defer, interfaces, protocol, threads
@@ -193,19 +193,23 @@ class BrokerService(service.Service):
         ip = advertised_ip(options.broker_ip1, name_servers)
         folder = os.path.join(options.store_path_root_dir, "config")
         topic_table = loaded(TopicTable, folder, "topics.json")
-        topics = TopicConfigManager(topic_table, now_ms, self._topics_changed, self._saved(topic_table, undo))
+        self._topics_saver = self._saver(topic_table, undo)
+        topics = TopicConfigManager(topic_table, now_ms, self._topics_changed, self._topics_saver.touch)
         filters = consumer_filters(options, ConsumerFilterTable(os.path.join(folder, "consumerFilter.json")))
         store = self._store = self._open_store(pack_host(ip, self.port), topics, filters)
         undo.callback(store.close)
         filters.load(now_ms())
         mapping_table = loaded(TopicMappingTable, folder, "topicQueueMapping.json")
-        static_topics = StaticTopics(options.broker_name, now_ms, mapping_table, self._saved(mapping_table, undo))
+        static_topics = StaticTopics(options.broker_name, now_ms, mapping_table, self._saver(mapping_table, undo).touch)
         group_table = loaded(SubscriptionGroupTable, folder, "subscriptionGroup.json")
         groups = SubscriptionGroupManager(
-            group_table, now_ms, self._saved(group_table, undo), auto_create=options.auto_create_subscription_group
+            group_table,
+            now_ms,
+            self._saver(group_table, undo).touch,
+            auto_create=options.auto_create_subscription_group,
         )
         offset_table = loaded(ConsumerOffsetTable, folder, "consumerOffset.json")
-        offsets = ConsumerOffsetManager(offset_table, self._saved(offset_table, undo), store.max_offset_in_queue)
+        offsets = ConsumerOffsetManager(offset_table, self._saver(offset_table, undo).touch, store.max_offset_in_queue)
         topics.add_startup_topics(options)
         groups.add_built_in_groups()
         access = self._access = self._access or broker_access(options, self._reactor.seconds, self._in_thread)
@@ -250,7 +254,7 @@ class BrokerService(service.Service):
             clean=store.recovery_report.clean,
             in_thread=self._in_thread,
             registered=self._known_and_saved,
-            known=lambda: self.registration.latest(),
+            known=self._topics_known,
             random=self._machine.random,
             static_topics=static_topics,
             others=OtherBrokers(cache, self._client.invoke, options.forward_timeout / 1000),
@@ -259,20 +263,27 @@ class BrokerService(service.Service):
     def _known_and_saved(self) -> defer.Deferred[None]:
         """Fires when the name servers that answer know all changes, and they are on disk. Fails with BrokerError."""
         saved = defer.gatherResults([saver.when_saved() for saver in self._savers], consumeErrors=True)
+        return self._then_known(saved)
+
+    def _topics_known(self) -> defer.Deferred[None]:
+        """As `_known_and_saved`, of topics alone: a message whose topic is lost with the process reaches nobody."""
+        return self._then_known(self._topics_saver.when_saved())
+
+    def _then_known(self, saved: defer.Deferred[Any]) -> defer.Deferred[None]:
         saved.addTimeout(self.options.register_broker_timeout_mills / 1000, self._reactor)
         saved.addErrback(_not_saved)
         return saved.addCallback(lambda _: self.registration.latest())
 
-    def _saved(
+    def _saver(
         self,
         table: TopicTable | SubscriptionGroupTable | ConsumerOffsetTable | TopicMappingTable,
         undo: contextlib.ExitStack,
-    ) -> Callable[[], None]:
-        """Return a function that has the table written after a change."""
+    ) -> TableSaver:
+        """Return what writes the table after its changes."""
         saver = TableSaver(os.path.basename(table.path), table, self._reactor, self._in_thread)
         self._savers.append(saver)
         undo.callback(saver.abandon)
-        return saver.touch
+        return saver
 
     def _open_store(
         self, store_host: bytes, topics: TopicConfigManager, filters: ConsumerFilterManager

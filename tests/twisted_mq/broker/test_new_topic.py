@@ -10,6 +10,7 @@ from twisted.internet.task import deferLater
 
 from tests.support.broker import BrokerInMemory, Peer
 from tests.twisted_mq.broker.test_broker_service import SEND, BrokerServiceCase
+from twisted_mq.broker.service import BrokerService
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.layouts.batch_entry import encode_entry
 from twisted_mq.protocol.wire.command import RemotingCommand
@@ -118,6 +119,41 @@ class RouteTest(BrokerServiceCase):
         table[RequestCode.REGISTER_BROKER] = lambda *asked: deferLater(reactor, 0.2, register, *asked)  # type: ignore[index]
         self.assertEqual((await self.ask(broker.port, 310, SEND, b"x")).code, 0)
         self.assertEqual(await self.route(namesrv.port, "T"), 0)
+
+    def held_writes(self, broker: BrokerService) -> list[tuple[Any, defer.Deferred[object]]]:
+        """The writes of the topics' table from now on: none ends before a test says so."""
+        writes: list[tuple[Any, defer.Deferred[object]]] = []
+
+        def in_thread(write: Any) -> defer.Deferred[object]:
+            writes.append((write, defer.Deferred()))
+            return writes[-1][1]
+
+        broker._topics_saver._in_thread = in_thread
+        return writes
+
+    async def test_who_makes_a_topic_is_answered_when_it_is_on_disk(self) -> None:
+        """A broker that is killed before has the message, and nobody may pull it."""
+        broker = await self.start(register_broker_timeout_mills=5000)
+        writes = self.held_writes(broker)
+        asked = [self.ask(broker.port, 310, SEND, b"x") for _ in range(2)]
+        for _ in range(200):
+            await deferLater(reactor, 0.01)
+            if broker.controller.store.max_offset_in_queue("T", 0) == 2:
+                break
+        for one in asked:
+            self.assertNoResult(one)
+        ((write, done),) = writes
+        done.callback(write())
+        self.assertEqual([(await one).code for one in asked], [0, 0])
+
+    async def test_a_topic_that_is_not_written_in_time_makes_no_acknowledgement(self) -> None:
+        broker = await self.start(register_broker_timeout_mills=200)
+        writes = self.held_writes(broker)
+        answer = await self.ask(broker.port, 310, SEND, b"x")
+        said = "changed, but not on disk: the broker's table cannot be written now"
+        self.assertEqual((answer.code, answer.remark), (1, said))
+        ((write, done),) = writes
+        done.callback(write())
 
     async def test_a_name_server_that_never_answers_holds_a_first_send_no_longer_than_the_limit(self) -> None:
         namesrv = self.namesrv()

@@ -43,7 +43,7 @@ class SendTarget:
     is_retry: bool = False
     order_mode: str | None = None
     is_new: bool = False
-    """The name servers have yet to hear of it."""
+    """It is not on disk yet, or the name servers have yet to hear of it."""
     is_special: bool = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -53,7 +53,7 @@ class SendTarget:
 class SendChecks:
     """`targets` are the topics that may be sent to without a further look; retry topics and new ones are not among them.
 
-    `known` fires when the name servers know of all topics.
+    `known` fires when all topics are on disk and the name servers know of them.
     """
 
     def __init__(
@@ -112,7 +112,10 @@ class SendChecks:
             raise BrokerError(ResponseCode.NO_PERMISSION, f"Sending message to topic[{topic}] is forbidden.")
 
     def when_known(self, topic: str) -> defer.Deferred[None]:
-        """Fires when the name servers know a new topic, or did not answer in time."""
+        """Fires when a new topic is on disk and the name servers know it, or did not answer in time.
+
+        Fails with BrokerError where the topic can't be written now.
+        """
         return self._known().addCallback(lambda _: self._new.discard(topic))
 
     def _check_time(self) -> None:
@@ -134,7 +137,7 @@ class SendChecks:
         if config is None:
             raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"topic[{name}] not exist, apply first please!{FAQ}")
         self._new.add(name)
-        self.when_known(name)
+        self.when_known(name).addErrback(lambda _: None)  # the answer to this send tells it
         return config
 
 
