@@ -415,12 +415,13 @@ class BadBytesTest(BrokerServiceCase):
 
     async def test_what_stands_before_the_damage_is_stored_and_answered(self) -> None:
         broker = await self.start()
+        self.assertEqual((await self.ask(broker.port, 310, SEND, b"makes the topic")).code, 0)
         frame = encode_frame(RemotingCommand.request(310, dict(SEND), b"good"))
         raw = await self.damaged(broker.port, frame + struct.pack(">i", 1 << 30))
         self.assertIn(b"queueOffset", raw.received)
         await broker.stopService()
         self.assertEqual(check_store(str(self.path)), [])
-        self.assertEqual((await self.start()).controller.store.max_offset_in_queue("T", 0), 1)
+        self.assertEqual((await self.start()).controller.store.max_offset_in_queue("T", 0), 2)
 
     async def test_an_unknown_code_is_answered_and_the_connection_lives_on(self) -> None:
         broker = await self.start()
