@@ -66,6 +66,8 @@ class Node:
         self.name = name
         self.host: VirtualHost = world.boot(name)
         self.is_running = False
+        self.dark_since = float("-inf")
+        """When its power was cut last."""
 
     def start(self) -> None:
         self.host = self.world.boot(self.name)
@@ -85,6 +87,7 @@ class Node:
     def cut_power(self) -> None:
         """The machine goes dark: only what was synced is sure to stay."""
         self.world.told("power-cut", host=self.name)
+        self.dark_since = self.world.seconds
         self.host.vanish()
         self._lose()
         self._gone()
@@ -111,6 +114,8 @@ class Node:
 class NameServerNode(Node):
     """`options` are those of every start."""
 
+    service: NamesrvService
+
     def __init__(self, world: World, name: str, **options: Any) -> None:
         super().__init__(world, name)
         self._options = options
@@ -118,6 +123,11 @@ class NameServerNode(Node):
     @property
     def address(self) -> str:
         return f"{self.name}:{NAMESRV_PORT}"
+
+    def knows(self, broker: BrokerNode) -> bool:
+        """Return whether the broker is registered."""
+        address = f"{broker.name}:{BROKER_PORT}"
+        return any(key.address == address for key in self.service.routes.live)
 
     def _begin(self) -> None:
         options = NamesrvOptions(
@@ -141,6 +151,8 @@ class BrokerNode(Node):
         self.disk: Disk = world.disk(name)
         self.has_copy = False
         """Whether the next start finds a copy of another broker's store."""
+        self.may_lack_topics = False
+        """Whether it ever had a copy: a kill may take topics that its operator has just made."""
         self.coordinator: Callable[[VirtualHost], ICoordinator] | None = None
         """What makes its client of the coordinator, where it has ordered topics."""
         self._seeds = random.Random(world.random.getrandbits(32))
@@ -212,7 +224,7 @@ class BrokerNode(Node):
         """Have a copy of another broker's store, neither of them running."""
         assert not self.is_running and not other.is_running
         self.world.told("copy-store", host=self.name, of=other.name)
-        self.has_copy = True
+        self.has_copy = self.may_lack_topics = True
         self.disk.wipe()
         shutil.copytree(other.disk.root, self.disk.root, dirs_exist_ok=True)
         self.disk.watch()

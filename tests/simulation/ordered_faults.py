@@ -85,7 +85,7 @@ def fall_in_a_send(cluster: OrderedCluster, source: random.Random) -> End | None
     cluster.observer.at_next_send = fall
 
     def end() -> None:
-        _forget(cluster, fall)
+        cluster.observer.forget(fall)
         cluster.restart(broker)
 
     return end
@@ -111,7 +111,7 @@ def reset_in_a_send(cluster: OrderedCluster, source: random.Random) -> End | Non
     def end() -> None:
         nonlocal left
         left = 0
-        _forget(cluster, reset)
+        cluster.observer.forget(reset)
 
     cluster.observer.links_fail()
     cluster.world.told("resets", host=master.name, others=",".join(one.name for one in others))
@@ -144,18 +144,12 @@ def lag_in_a_send(cluster: OrderedCluster, source: random.Random) -> End | None:
     def end() -> None:
         nonlocal left
         left = 0
-        _forget(cluster, cut)
+        cluster.observer.forget(cut)
         heal()
 
     cluster.observer.links_fail()
     cluster.observer.at_next_send = cut
     return end
-
-
-def _forget(cluster: OrderedCluster, do: Callable[[], None]) -> None:
-    """It is not done in the next send."""
-    if cluster.observer.at_next_send is do:
-        cluster.observer.at_next_send = None
 
 
 def _fall(cluster: OrderedCluster, broker: BrokerNode, *, in_the_dark: bool) -> None:
@@ -184,7 +178,7 @@ def lose_group(cluster: OrderedCluster, source: random.Random) -> End | None:
                 _fall(cluster, broker, in_the_dark=broker in dark)
 
     def end() -> None:
-        _forget(cluster, fall)
+        cluster.observer.forget(fall)
         first, second = sorted(both, key=lambda one: one not in dark) if len(dark) == 1 else both[::-1]
         cluster.restart(first)
         cluster.world.clock.callLater(LONG_SECONDS if len(dark) == 1 else between, cluster.restart, second)

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 
+from twisted.internet.interfaces import IDelayedCall
+
 from tests.simulation.coordinator import CoordinatorNode
 from tests.simulation.nodes import BrokerNode
-from tests.simulation.observer import Observer, Place, Sent, name_of
+from tests.simulation.observer import LONG_KNOWN_SECONDS, Observer, Place, Sent, name_of
 from tests.simulation.world import Broken, World
 from twisted_mq.broker.ordering.agent import OrderAgent
 from twisted_mq.broker.ordering.units import BrokerUnit
@@ -69,6 +71,8 @@ class OrderedObserver(Observer):
         self._units = [(one, unit) for one in topics for unit in one.units]
         self.at_next_send: Callable[[], None] | None = None
         """Called once, when the next message is on its way."""
+        self._in_a_send: dict[Callable[[], None], IDelayedCall] = {}
+        """Calls that wait for their moment in a send that has begun."""
         self.late_since = float("inf")
         """When the late group counted everywhere."""
         self._lines: dict[str, list[Sent]] = defaultdict(list)
@@ -82,6 +86,7 @@ class OrderedObserver(Observer):
         self._highest: dict[tuple[str, str], int] = defaultdict(int)
         self._marks: dict[tuple[str, str, int], tuple[int, int]] = {}
         self._lists: dict[str, Lists] = {unit_path(one.topic, unit): Lists() for one, unit in self._units}
+        self._lists_changed_at = world.clock.now
         coordinator.ensemble.tree.told.append(self._changed)
 
     # what clients say
@@ -93,9 +98,22 @@ class OrderedObserver(Observer):
         self._lines[line].append(self.sent[name])
         self._unanswered[name] = None
         if self.at_next_send is not None:
-            self._world.clock.callLater(self._world.network.next_delay() * IN_A_SEND, self.at_next_send)
-            self.at_next_send = None
+            do, self.at_next_send = self.at_next_send, None
+            delay = self._world.network.next_delay() * IN_A_SEND
+            self._in_a_send[do] = self._world.clock.callLater(delay, self._do_in_a_send, do)
         return name
+
+    def _do_in_a_send(self, do: Callable[[], None]) -> None:
+        del self._in_a_send[do]
+        do()
+
+    def forget(self, do: Callable[[], None]) -> None:
+        """Cancel a call of `at_next_send`, also where its send has begun."""
+        if self.at_next_send is do:
+            self.at_next_send = None
+        waiting = self._in_a_send.pop(do, None)
+        if waiting is not None:
+            waiting.cancel()
 
     def was_not_sent(self, name: str) -> None:
         """Its producer gave it up."""
@@ -204,6 +222,7 @@ class OrderedObserver(Observer):
         assert node is not None, f"{path} is gone"
         before, lists = self._lists[path], decode_lists(path, node.data)
         self._lists[path] = lists
+        self._lists_changed_at = self._world.clock.now
         self._world.told("lists", unit=path, lists=node.data.decode())
         if fault_of(lists) is not None:
             self._broken(f"{path}: {fault_of(lists)}")
@@ -258,6 +277,13 @@ class OrderedObserver(Observer):
 
     def _is_for(self, group: str, topic: str) -> bool:
         return reads(group, topic)
+
+    def late_probes(self, first: int) -> list[str]:
+        """Return the late ones. Apache's clients find the head by their next look at the route: nothing is late before."""
+        late = super().late_probes(first)
+        if self._lists_changed_at > self._world.clock.now - LONG_KNOWN_SECONDS:
+            late = [one for one in late if not one.endswith(f" by {APACHES_GROUP}")]
+        return late
 
     def _not_settled(self) -> Iterator[str]:
         """Units whose groups are not all well, or which have something left to consume."""

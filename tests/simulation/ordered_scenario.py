@@ -154,7 +154,8 @@ class OrderedScenario(Scenario):
         """As `mq order create` does at masters."""
         topics = broker.service.controller.topics
         missing = [one for one in self.topics if topics.get(one.topic) is None]
-        topics.update([_config(one) for one in missing])
+        if missing:
+            topics.update([_config(one) for one in missing])
 
     def _mend(self, slave: BrokerNode) -> None:
         """A master that lost what its slave has says so: its operator gives it the slave's store."""

@@ -24,6 +24,9 @@ CALM_SECONDS = 240.0
 PROBE_SECONDS = 8.0
 """Idle timers and threads may be some seconds late; a pull is held for 15 s and longer."""
 
+HALF_OPEN_SECONDS = 35.0
+"""A client that waits for a held pull learns of a power cut by that pull's timeout, 30 s, and pulls again 3 s later."""
+
 SHORTEST_SECONDS = 0.001
 
 QUICK_CHECKS = {"transaction_check_interval": 1_000, "transaction_time_out": 1_500}
@@ -153,7 +156,7 @@ class Scenario:
     def _started(self, broker: BrokerNode) -> None:
         """What its operator does then."""
         self.observer.after_start(broker, is_copy=broker.has_copy)
-        if broker.has_copy:
+        if broker.may_lack_topics:
             self._make_topics(broker)
         broker.has_copy = False
 
@@ -187,6 +190,7 @@ class Scenario:
             self.restart(node)
         self._calm_down()
         self.world.told("calm")
+        self._until_registered()
         self._pass(6.0)
         self._be_quiet()
         waited = 0.0
@@ -198,8 +202,23 @@ class Scenario:
         self.observer.check_queues()
         self._probe()
 
+    def _until_registered(self) -> None:
+        """Wait until each name server knows each broker: without a route no client finds it, or tells it what it is."""
+        end = self.world.seconds + CALM_SECONDS
+        while missing := [
+            f"{broker.name} at {server.name}"
+            for server in self.name_servers
+            for broker in self.brokers
+            if not server.knows(broker)
+        ]:
+            if self.world.seconds > end:
+                raise Broken(f"not registered {CALM_SECONDS:g} s after the last fault: {', '.join(missing)}")
+            self._pass(1.0)
+
     def _probe(self) -> None:
         """Nothing fails any more: what is sent now is consumed at once. (A lost wakeup costs the time of a held pull.)"""
+        dark = max(broker.dark_since for broker in self.brokers)
+        self._pass(max(0.0, dark + HALF_OPEN_SECONDS - self.world.seconds))
         self.observer.is_probed = True
         first = len(self.observer.sent)
         for client in self.clients:
