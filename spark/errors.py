@@ -40,7 +40,9 @@ class DataLost(StoreReadError):
     """Bytes of a log that were to be read are there no more, met with failOnDataLoss=true."""
 
     def __init__(self, what: str) -> None:
-        super().__init__(f"{what}; read with failOnDataLoss=false to go on without them")
+        super().__init__(
+            f"{what}; read with failOnDataLoss=false to go on without them, mq spark with --no-fail-on-data-loss"
+        )
 
 
 class DamagedLog(StoreReadError):

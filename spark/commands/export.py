@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from twisted_mq.spark.columns.schema import COLUMN_NAMES
-from twisted_mq.spark.commands.slices import Slice, slices, tag_of
+from twisted_mq.spark.commands.slices import Slice, lost_figures, tag_of, work
 from twisted_mq.spark.commands.stores import Stores
 from twisted_mq.spark.commands.targets import DAY, TARGETS, Added, Target
 from twisted_mq.spark.findings.findings import Figure, Findings, Kind, Kinds, Table, bars
@@ -38,6 +38,7 @@ class Wanted:
 
     topics: tuple[str, ...] = ()
     columns: tuple[str, ...] = COLUMNS
+    fail_on_data_loss: bool = True
 
 
 def export(
@@ -48,13 +49,17 @@ def export(
     wanted: Wanted,
     advance: Callable[[int], None] = lambda size: None,
 ) -> Findings:
-    """Add to `out` what the stores have and it has not. `advance` is told of bytes of the log that are done."""
+    """Add to `out` what the stores have and it has not. `advance` is told of bytes of the log that are done.
+
+    Raises DataLost where the logs no longer have what is to be added, or are other ones than before.
+    """
     stores.session.conf.set(*_MICROSECONDS)
     target = TARGETS[format](out, {"columns": list(wanted.columns), "topics": sorted(wanted.topics)})
     counts: Counter[tuple[str, str]] = Counter()
     sizes: Counter[tuple[str, str]] = Counter()
-    _delete_leftovers(stores, out, target.done)
-    for piece in slices(stores, target.done):
+    left = work(stores, target.done(map(tag_of, stores.ends)), wanted.fail_on_data_loss)
+    _delete_leftovers(out, left.slices)
+    for piece in left.slices:
         for added in _exported(stores, piece, out, target, wanted):
             place = added.place
             counts[place] += added.rows
@@ -65,6 +70,7 @@ def export(
     figures = (
         Figure("messages", sum(counts.values())),
         Figure("bytes of files", sum(sizes.values()), Kind.BYTES),
+        *lost_figures(left),
     )
     return Findings(
         "export", figures, (table,), (bars("Messages exported", table, "topic", "messages"),) if rows else ()
@@ -74,7 +80,7 @@ def export(
 def _exported(stores: Stores, piece: Slice, out: str, target: Target, wanted: Wanted) -> Sequence[Added]:
     """One slice, made a part of the table."""
     system, root = locate(out)
-    prefix = _prefix(tag_of(piece.store), piece.begin)
+    prefix = _prefix(piece.key, piece.begin)
     staging = f"{out.rstrip('/')}/{_STAGING}"
     rows = _rows(stores, piece, wanted).withColumns({name: F.col(of) for name, of in target.partitions.items()})
     if DAY not in target.partitions:
@@ -91,21 +97,22 @@ def _rows(stores: Stores, piece: Slice, wanted: Wanted) -> DataFrame:
     of_one = attrs.evolve(stores, ends={piece.store: piece.end})
     chosen = {"topic": ",".join(wanted.topics)} if wanted.topics else {}
     names = dict.fromkeys((*wanted.columns, "topic", "storeTimestamp"))
-    messages = of_one.messages(names, {piece.store: piece.begin}, **chosen)
+    loss = {} if wanted.fail_on_data_loss else {"failOnDataLoss": "false"}
+    messages = of_one.messages(names, {piece.store: piece.begin}, **chosen, **loss)
     if not wanted.topics:
         messages = messages.where(~is_brokers(F.col("topic")))
     return messages.withColumn(DAY, F.to_date("storeTimestamp"))
 
 
-def _prefix(tag: str, begin: int) -> str:
+def _prefix(key: str, begin: int) -> str:
     """How the names of a slice's files begin."""
-    return f"{tag}-{begin:020d}-"
+    return f"{key}-{begin:020d}-"
 
 
-def _delete_leftovers(stores: Stores, out: str, done: Callable[[str], int]) -> None:
+def _delete_leftovers(out: str, left: Sequence[Slice]) -> None:
     """What an export that was killed had written of the slice that is next."""
     system, root = locate(out)
-    begun = {piece.store: _prefix(tag_of(piece.store), piece.begin) for piece in reversed([*slices(stores, done)])}
+    begun = {piece.store: _prefix(piece.key, piece.begin) for piece in reversed(left)}
     for info in system.get_file_info(fs.FileSelector(root, allow_not_found=True, recursive=True)):
         if info.type == fs.FileType.File and info.base_name.startswith(tuple(begun.values())):
             system.delete_file(info.path)

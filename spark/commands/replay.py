@@ -22,7 +22,7 @@ from twisted_mq.protocol.text.properties import (
     PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
     RESERVED_PROPERTIES,
 )
-from twisted_mq.spark.commands.slices import ProgressFile, Slice, nothing_done, slices, tag_of
+from twisted_mq.spark.commands.slices import NOTHING_DONE, ProgressFile, Slice, lost_figures, work
 from twisted_mq.spark.commands.stores import Stores
 from twisted_mq.spark.findings.findings import Figure, Findings, Kind, Kinds, Table, bars
 from twisted_mq.spark.live.cluster import Cluster
@@ -54,15 +54,20 @@ class Replay:
     access: Mapping[str, str]
     times: Mapping[str, str] = attrs.field(factory=dict)
     state: str | None = None
+    fail_on_data_loss: bool = True
 
 
 def replay(stores: Stores, limit: int, wanted: Replay, advance: Callable[[int], None] = lambda size: None) -> Findings:
-    """Send what is not sent yet. Raises LiveError, SinkError; `advance` is told of bytes of the log that are done."""
+    """Send what is not sent yet. `advance` is told of bytes of the log that are done.
+
+    Raises LiveError, SinkError, and DataLost where the logs no longer have what is to be sent, or are other ones than before.
+    """
     queues = _queues(wanted)
     about = {"source": wanted.source, "target": wanted.target, **wanted.times}
     progress = None if wanted.state is None else ProgressFile(wanted.state, about)
     rows = []
-    for piece in slices(stores, nothing_done if progress is None else progress.done):
+    left = work(stores, NOTHING_DONE if progress is None else progress.done, wanted.fail_on_data_loss)
+    for piece in left.slices:
         rows.append((piece.store.name, piece.begin, piece.end, _send(stores, piece, wanted, queues)))
         if progress is not None:
             progress.reached(piece)
@@ -70,7 +75,8 @@ def replay(stores: Stores, limit: int, wanted: Replay, advance: Callable[[int], 
     sent = Figure("messages sent", sum(row[-1] for row in rows))
     table = Table("Slices", _KINDS, tuple(rows[:limit]), len(rows))
     pictures = (bars("Messages sent", table, "begin", "messages"),) if rows else ()
-    return Findings("replay", (sent, Figure("slices of logs", len(rows)), Figure("queues", queues)), (table,), pictures)
+    figures = (sent, Figure("slices of logs", len(rows)), Figure("queues", queues), *lost_figures(left))
+    return Findings("replay", figures, (table,), pictures)
 
 
 def _queues(wanted: Replay) -> int:
@@ -84,9 +90,10 @@ def _queues(wanted: Replay) -> int:
 
 def _send(stores: Stores, piece: Slice, wanted: Replay, queues: int) -> int:
     of_one = attrs.evolve(stores, ends={piece.store: piece.end})
-    found = of_one.messages(COLUMNS, {piece.store: piece.begin}, topic=wanted.source, **wanted.times)
+    loss = {} if wanted.fail_on_data_loss else {"failOnDataLoss": "false"}
+    found = of_one.messages(COLUMNS, {piece.store: piece.begin}, topic=wanted.source, **wanted.times, **loss)
     queued = found.where(F.col("sysFlag").bitwiseAND(OUT_OF_QUEUES) == 0)
-    rows = messages(queued, tag_of(piece.store), queues)
+    rows = messages(queued, piece.key, queues)
     count = queued.count()
     if count:
         options = {**wanted.access, "topic": wanted.target}

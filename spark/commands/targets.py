@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 import attrs
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow import fs
 
 from twisted_mq.extras import require
-from twisted_mq.spark.commands.slices import Json, ProgressFile, Slice, tag_of
+from twisted_mq.spark.commands.slices import Json, Marks, ProgressFile, Slice
 from twisted_mq.spark.errors import StoreReadError, WrongOption
+from twisted_mq.spark.source.marks import Mark, parse_mark
 from twisted_mq.spark.source.stores import locate
 
 if TYPE_CHECKING:
@@ -46,8 +48,8 @@ class Target(Protocol):
     partitions: Mapping[str, str]
     """Names of folders, first the topic's and then the day's -> the column that says it."""
 
-    def done(self, tag: str) -> int:
-        """The physical offset up to which the table has the store of this tag; 0 for none of it."""
+    def done(self, tags: Iterable[str]) -> Marks:
+        """How far the table has each store. `tags` are those of the stores of this run."""
 
     def add(self, done: Slice, files: Sequence[Added]) -> None:
         """Make the files a part of the table and say that the slice is done: both or none of it."""
@@ -64,15 +66,18 @@ class ParquetDirectory:
     def __init__(self, out: str, about: Json) -> None:
         self._progress = ProgressFile(f"{out.rstrip('/')}/_export.json", {"format": "parquet", **about})
 
-    def done(self, tag: str) -> int:
-        return self._progress.done(tag)
+    def done(self, tags: Iterable[str]) -> Marks:
+        return self._progress.done
 
     def add(self, done: Slice, files: Sequence[Added]) -> None:
         self._progress.reached(done)
 
 
 class DeltaDirectory:
-    """A Delta table; a transaction of an application named after the store has the physical offset as its version."""
+    """A Delta table; a transaction of an application named after the store has the physical offset as its version.
+
+    `_export.json` has the marks of each store's last two slices: it is written before the commit that makes one of them true.
+    """
 
     partitions: Mapping[str, str] = {"topic": "topic", DAY: DAY}
 
@@ -84,12 +89,21 @@ class DeltaDirectory:
         self._out = out
         self._about = json.dumps(about)
         self._table: DeltaTable | None = None
+        self._marks = _MarksFile(f"{out.rstrip('/')}/_export.json")
         if DeltaTable.is_deltatable(out):
             self._table = DeltaTable(out)
             _check_same(out, self._table.metadata().description, self._about)
 
-    def done(self, tag: str) -> int:
-        return 0 if self._table is None else self._table.transaction_version(tag) or 0
+    def done(self, tags: Iterable[str]) -> Marks:
+        if self._table is None:
+            return {}
+        found = {}
+        for key in dict.fromkeys((*self._marks.kept, *tags)):
+            reached = self._table.transaction_version(key)
+            if reached:
+                known = (mark for mark in self._marks.kept.get(key, ()) if mark.reached == reached)
+                found[key] = next(known, Mark(reached))
+        return found
 
     def add(self, done: Slice, files: Sequence[Added]) -> None:
         from deltalake import CommitProperties, DeltaTable, Transaction
@@ -111,7 +125,8 @@ class DeltaDirectory:
         names = list(self.partitions)
         if self._table is None:
             self._table = DeltaTable.create(self._out, schema, partition_by=names, description=self._about)
-        version = CommitProperties(app_transactions=[Transaction(tag_of(done.store), done.end)])
+        self._marks.add(done)
+        version = CommitProperties(app_transactions=[Transaction(done.key, done.end)])
         self._table.create_write_transaction(list(added), "append", schema, names, commit_properties=version)
         self._table.update_incremental()
 
@@ -140,8 +155,15 @@ class IcebergDirectory:
             self._table = self._catalog.load_table(self._NAME)
             _check_same(out, self._table.properties.get(self._ABOUT), self._about)
 
-    def done(self, tag: str) -> int:
-        return 0 if self._table is None else int(self._table.properties.get(f"{self._DONE}{tag}", 0))
+    def done(self, tags: Iterable[str]) -> Marks:
+        if self._table is None:
+            return {}
+        kept = self._table.properties
+        return {
+            name.removeprefix(self._DONE): parse_mark(json.loads(kept[name]))
+            for name in kept
+            if name.startswith(self._DONE)
+        }
 
     def add(self, done: Slice, files: Sequence[Added]) -> None:
         if not files:
@@ -150,7 +172,7 @@ class IcebergDirectory:
             self._table = self._created(_schema_of(self._root, files[0]))
         with self._table.transaction() as change:
             change.add_files([f"{self._root}/{one.path}" for one in files])
-            change.set_properties({f"{self._DONE}{tag_of(done.store)}": str(done.end)})
+            change.set_properties({f"{self._DONE}{done.key}": json.dumps(done.mark.as_json())})
 
     def _created(self, schema: pa.Schema) -> Table:
         from pyiceberg.transforms import DayTransform
@@ -162,6 +184,31 @@ class IcebergDirectory:
             spec.add_identity("topic")
             spec.add_field("storeTimestamp", DayTransform(), DAY)
         return table
+
+
+class _MarksFile:
+    """The last two marks of each store, in a file beside a table whose commits keep the physical offset alone."""
+
+    def __init__(self, uri: str) -> None:
+        """Raises StoreReadError for a file of another kind."""
+        self._system, self._path = locate(uri)
+        self.kept: dict[str, tuple[Mark, ...]] = {}
+        if self._system.get_file_info(self._path).type == fs.FileType.NotFound:
+            return
+        try:
+            with self._system.open_input_file(self._path) as file:
+                marks = json.loads(file.read())
+            self.kept = {key: tuple(map(parse_mark, both)) for key, both in marks.items()}
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise StoreReadError(f"{uri}: does not say how far an export came: {error}") from error
+
+    def add(self, done: Slice) -> None:
+        """Keep the mark of a slice beside the one before. Raises LogFileGone."""
+        self.kept[done.key] = (*self.kept.get(done.key, ())[-1:], done.mark)
+        text = json.dumps({key: [mark.as_json() for mark in both] for key, both in self.kept.items()})
+        with self._system.open_output_stream(f"{self._path}.new") as file:
+            file.write(text.encode())
+        self._system.move(f"{self._path}.new", self._path)
 
 
 def _check_same(out: str, before: str | None, about: str) -> None:

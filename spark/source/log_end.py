@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from twisted_mq.protocol.columns import Buffer
-from twisted_mq.protocol.layouts.checkpoint import CHECKPOINT_STRUCT
 from twisted_mq.spark.source.log_stretch import WINDOW_BYTES
 from twisted_mq.spark.source.open_log import SEARCH_BYTES, OpenLog
-from twisted_mq.spark.source.stores import LogFile, Store, locate
+from twisted_mq.spark.source.stores import LogFile, Store
 from twisted_mq.spark.source.witness import Witness
 from twisted_mq.storage.columns.chain import chained
 from twisted_mq.storage.columns.record_columns import intact_records
-from twisted_mq.storage.files.paths import StorePaths
 
 PROBE_BYTES = 8 * 1024
 """So many bytes say whether anything is written; longer runs of zeros inside bodies cost further reads."""
@@ -46,17 +44,6 @@ def _may_be_damaged(store: Store, before: Sequence[LogFile]) -> bool:
 
 def _is_written_anywhere(log: OpenLog) -> bool:
     return any(log.is_written(begin, WINDOW_BYTES) for begin in range(0, log.limit, WINDOW_BYTES))
-
-
-def confirmed_end(store: Store) -> int:
-    """The physical offset that the store's checkpoint says replicas have; 0 where it says nothing."""
-    system, root = locate(store.uri)
-    try:
-        with system.open_input_file(StorePaths(root).checkpoint) as file:
-            data = file.read_at(CHECKPOINT_STRUCT.size, 0)
-    except FileNotFoundError:
-        return 0
-    return int(CHECKPOINT_STRUCT.unpack(data)[-1]) if len(data) == CHECKPOINT_STRUCT.size else 0
 
 
 def _end_in(log: OpenLog) -> int:

@@ -16,6 +16,7 @@ from twisted_mq.spark.named_options import Parsers, columns, named, one_of, take
 SMALLEST_PART_BYTES = 4096
 WHOLE_LOG = 1 << 63
 _CONFIRMED = "confirmed"
+_NOT_KNOWN = "no file of a store says what its replicas have; read a slave's store for what that slave has"
 _PATH_NEEDED = """the store directory is needed: load(path); of a table in SQL, whose options Spark hands to no Python source, \
 SELECT ... FROM table WITH (path = '...')"""
 
@@ -53,7 +54,7 @@ class ReadOptions:
     | startTime | messages stored before it are left out: ms since 1970, or 2026-11-20T23:18:54Z | none |
     | endTime | messages stored at it or later are left out | none |
     | startOffset | physical offset in bytes: records that begin before it are left out | 0 |
-    | endOffset | physical offset: records that begin at it or behind are left out; `confirmed`: what replicas have | end of log |
+    | endOffset | physical offset: records that begin at it or behind are left out | end of log |
     | columns | columns to make, with commas between, in this order; `all`: every one | all but crcOk, properties |
     | through | `log`: topics are sought in the whole log; `queues`: in their consume queues, faster for small topics | log |
     | maxPartitionBytes | how many bytes a task reads at most, about; 64m, 512k or plain bytes | 64m, more above 600 GB |
@@ -70,7 +71,6 @@ class ReadOptions:
     selection: Selection = EVERYTHING
     start_offset: int = 0
     end_offset: int = WHOLE_LOG
-    until_confirmed: bool = False
     columns: tuple[str, ...] = DEFAULT_COLUMNS
     through_queues: bool = False
     part_bytes: int | None = None
@@ -134,9 +134,8 @@ OPTION_NAMES = tuple(name for name in {**_READS, **_SELECTIONS} if name not in _
 def read_options(given: Mapping[str, str]) -> ReadOptions:
     """The options that Spark hands over; their names are not case-sensitive. Raises WrongOption."""
     known = named(given, OPTION_NAMES, _OF_SPARK)
-    confirmed = known.get("endOffset", "").strip().lower() == _CONFIRMED
-    if confirmed:
-        del known["endOffset"]
+    if known.get("endOffset", "").strip().lower() == _CONFIRMED:
+        raise WrongOption("endOffset", _CONFIRMED, _NOT_KNOWN)
     reads = take(known, _READS)
     if not reads.get("paths"):
         raise WrongOption("path", "", _PATH_NEEDED)
@@ -144,4 +143,4 @@ def read_options(given: Mapping[str, str]) -> ReadOptions:
         raise WrongOption("quarantine", reads["quarantine"], "with failOnDamage=true nothing is put aside")
     selection = Selection(**take(known, _SELECTIONS))
     times = FileTimes(selection.start_time_ms, selection.end_time_ms)
-    return ReadOptions(selection=selection, until_confirmed=confirmed, file_times=times, **reads)
+    return ReadOptions(selection=selection, file_times=times, **reads)

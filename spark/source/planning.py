@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import bisect
 import functools
+import logging
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from twisted_mq.protocol.layouts.record import HEAD_BYTES, MAGICS, read_store_timestamp, unpack_place
-from twisted_mq.spark.errors import LogFileGone, WrongOption
-from twisted_mq.spark.source.log_end import complete_end, confirmed_end
+from twisted_mq.spark.errors import DataLost, LogFileGone
+from twisted_mq.spark.source.log_end import complete_end
 from twisted_mq.spark.source.open_log import OpenLog
 from twisted_mq.spark.source.options import FileTimes, ReadOptions
 from twisted_mq.spark.source.splits import StoreRange
 from twisted_mq.spark.source.stores import LogFile, Store, list_log_files, stores_named
 from twisted_mq.spark.source.witness import Witness
 
+log = logging.getLogger(__name__)
 Ends = Mapping[str, int]
 """The physical offset at which the log of each store ends for a read, by the store's URI."""
 READS_AT_ONCE = 8
@@ -27,31 +29,34 @@ def stores_of(options: ReadOptions) -> tuple[Store, ...]:
     return stores_named(options.paths, options.broker_names)
 
 
-def log_end(store: Store, files: Sequence[LogFile], options: ReadOptions) -> int:
-    """Where a store's log ends just now: behind its last whole record, or at what replicas have. Raises WrongOption."""
-    end = complete_end(store, files)
-    if not options.until_confirmed:
-        return end
-    confirmed = confirmed_end(store)
-    if not confirmed:
-        raise WrongOption("endOffset", "confirmed", f"the checkpoint of {store.name} does not say what replicas have")
-    return min(end, confirmed)
-
-
 def log_ends(options: ReadOptions) -> Ends:
-    """Where the logs of all stores end just now. Raises NoCommitLog, WrongOption."""
-    return {store.uri: log_end(store, list_log_files(store), options) for store in stores_of(options)}
+    """The end of each store's log just now, behind its last whole record. Raises NoCommitLog, WrongOption."""
+    return {store.uri: complete_end(store, list_log_files(store)) for store in stores_of(options)}
 
 
 def plan_ranges(options: ReadOptions, ends: Ends) -> list[StoreRange]:
-    """What is read of each store up to these ends, files of other times left out. Raises NoCommitLog."""
+    """What is read of each store up to these ends, files of other times left out. Raises NoCommitLog, DataLost.
+
+    A store that a pattern finds since the ends were taken is not part of the read.
+    """
     ranges, begin = [], max(options.start_offset, options.least_offset)
-    for store in stores_of(options):
+    stores = {store.uri: store for store in stores_of(options)}
+    for uri in sorted(ends.keys() - stores.keys()):
+        _report_gone(Store(uri), options)
+    for store in (store for uri, store in stores.items() if uri in ends):
         files = files_of_time(store, list_log_files(store), options.file_times)
         end = ends[store.uri]
         cut_inside = Witness(store).has_queues
         ranges.append(StoreRange(store, files, begin, min(options.end_offset, end), end, cut_inside))
     return ranges
+
+
+def _report_gone(store: Store, options: ReadOptions) -> None:
+    """Raises DataLost, or logs, that a pattern does not find a store any more."""
+    what = f"store {store.name} is gone since the read was planned"
+    if options.fail_on_data_loss:
+        raise DataLost(what)
+    log.warning("%s", what)
 
 
 def files_of_time(store: Store, files: Sequence[LogFile], times: FileTimes) -> Sequence[LogFile]:

@@ -1,27 +1,36 @@
 """Stores as streams: each batch reads what their logs got behind the last one. No broker is asked; slaves' stores do too.
 
-The offset is a map from the store's path to one physical offset: records that begin before it were read. It may be any
-byte, as a cut of a batch's bytes is; the records behind it are found as in every cut.
+The offset is a map from the store's path to a mark: the physical offset before which all records were read, and the last
+of these. It may be any byte, as a cut of a batch's bytes is; the records behind it are found as in every cut. Checkpoints of
+earlier releases have the physical offset alone and are read as they are.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow
 
+from twisted_mq.spark.errors import DataLost
+from twisted_mq.spark.source.log_end import complete_end
 from twisted_mq.spark.source.log_stretch import read_part
 from twisted_mq.spark.source.losses import missing_bytes, report_all
+from twisted_mq.spark.source.marks import Logs, Mark, go_on, keys_of, mark_at, parse_mark
 from twisted_mq.spark.source.options import ReadOptions
-from twisted_mq.spark.source.planning import log_end, stores_of
+from twisted_mq.spark.source.planning import stores_of
 from twisted_mq.spark.source.splits import LogSplit, StoreRange, plan_splits
 from twisted_mq.spark.source.store_reader import as_batches
 from twisted_mq.spark.source.stores import LogFile, Store, list_log_files
 from twisted_mq.spark.source.witness import Witness
 
-Offset = dict[str, int]
+log = logging.getLogger(__name__)
+Offset = dict[str, Any]
+"""A mark as JSON, or a physical offset alone, by the store's path."""
+Log = Sequence[LogFile]
 
 
 class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -30,13 +39,15 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: ReadOptions, columns: Sequence[str]) -> None:
         self.options = options
         self.columns = columns
-        self._target: Offset | None = None
+        self._target: dict[Store, int] | None = None
 
     def initialOffset(self) -> Offset:
-        begins = {store.name: self._first_offset(files) for store, files in self._logs()}
-        return self._ends() if self.options.from_latest else begins
+        logs = self._logs()
+        if self.options.from_latest:
+            return {store.name: mark_at(store, logs[store], end).as_json() for store, end in self._ends(logs).items()}
+        return {store.name: Mark(self._first_offset(files)).as_json() for store, files in logs.items()}
 
-    def _first_offset(self, files: Sequence[LogFile]) -> int:
+    def _first_offset(self, files: Log) -> int:
         return max(self.options.start_offset, files[0].first_offset if files else 0)
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -44,40 +55,74 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable() if most is None else ReadMaxBytes(most)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        self._target = self._ends()
+        self._target = self._ends(self._logs())
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
-        """Never behind `start`: a checkpoint may be older than the last batch."""
-        ends = self._ends() if self._target is None else self._target
+        """Never behind `start`: a checkpoint may be older than the last batch. Raises DataLost, as `partitions` does."""
+        logs = self._logs()
+        whole = _whole(logs)
+        ends = self._limited(whole)
+        target = ends if self._target is None else self._target
         most = limit.max_bytes if isinstance(limit, ReadMaxBytes) else None
-        return {**start, **{name: self._next(start.get(name), name, end, most) for name, end in ends.items()}}
+        marks, keys = self._begun(start, logs)
+        following = {key: mark.as_json() for key, mark in marks.items() if key not in keys.values()}
+        for store, files in logs.items():
+            if store in target:
+                mark = marks[keys[store]] if store in keys else None
+                begin = self._begin(store, files, mark, whole[store])
+                end = max(begin, min(ends[store], target[store], begin + most if most is not None else ends[store]))
+                same = mark is not None and mark.reached == end and mark.store == store.name
+                following[store.name] = (mark if mark and same else mark_at(store, files, end)).as_json()
+        return following
 
-    def _next(self, start: int | None, name: str, end: int, most: int | None) -> int:
-        if start is None:
-            start = next(self._first_offset(files) for store, files in self._logs() if store.name == name)
-        return max(start, end if most is None else min(end, start + most))
+    def _begun(self, offset: Offset, logs: Logs) -> tuple[dict[str, Mark], dict[Store, str]]:
+        """The marks of an offset, and the one of each store. Raises DataLost where a mark's store is not there."""
+        marks = {key: parse_mark(kept) for key, kept in offset.items()}
+        keys = keys_of(marks, logs, lambda store: store.name)
+        for key in sorted(marks.keys() - set(keys.values())):
+            what = f"store {key} was read up to physical offset {marks[key].reached} and is not there"
+            if self.options.fail_on_data_loss:
+                raise DataLost(what)
+            log.warning("%s", what)
+        return marks, keys
+
+    def _begin(self, store: Store, files: Log, mark: Mark | None, end: int) -> int:
+        """Where reading goes on in a log that ends at `end`. Raises DataLost where it is not the log that was read."""
+        if mark is None:
+            return self._first_offset(files)
+        return go_on(store, files, mark, end, self.options.fail_on_data_loss)
 
     def reportLatestOffset(self) -> Offset:
-        return self._ends()
+        return {store.name: end for store, end in self._ends(self._logs()).items()}
 
     def partitions(self, start: Offset, end: Offset) -> list[LogSplit]:
-        """Raises DataLost where a log begins behind `start`, as its broker deleted files that were not read yet."""
-        ranges = []
-        for store, files in self._logs():
-            if store.name in end:
-                begin = start.get(store.name, self._first_offset(files))
-                report_all(missing_bytes(store, files, begin, end[store.name]), self.options)
-                whole = log_end(store, files, self.options)
-                ranges.append(StoreRange(store, files, begin, end[store.name], whole, Witness(store).has_queues))
+        """Raises DataLost where a log begins behind `start`, ends before it, or has another record in the last one's place."""
+        logs, ranges = self._logs(), []
+        begun, begun_keys = self._begun(start, logs)
+        ends, end_keys = self._begun(end, logs)
+        for store, key in end_keys.items():
+            files, last = logs[store], ends[key]
+            whole = complete_end(store, files)
+            begin = self._begin(store, files, begun[begun_keys[store]] if store in begun_keys else None, whole)
+            self._begin(store, files, last, whole)
+            report_all(missing_bytes(store, files, begin, last.reached), self.options)
+            ranges.append(StoreRange(store, files, begin, last.reached, whole, Witness(store).has_queues))
         return plan_splits(ranges, self.options.part_bytes, self.options.min_parts)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, LogSplit)
         return as_batches(partition.part.store, read_part(partition.part), self.columns, self.options)
 
-    def _logs(self) -> list[tuple[Store, list[LogFile]]]:
-        return [(store, list_log_files(store)) for store in stores_of(self.options)]
+    def _logs(self) -> dict[Store, Log]:
+        return {store: list_log_files(store) for store in stores_of(self.options)}
 
-    def _ends(self) -> Offset:
-        most = self.options.end_offset
-        return {store.name: min(most, log_end(store, files, self.options)) for store, files in self._logs()}
+    def _ends(self, logs: Logs) -> dict[Store, int]:
+        return self._limited(_whole(logs))
+
+    def _limited(self, ends: dict[Store, int]) -> dict[Store, int]:
+        return {store: min(self.options.end_offset, end) for store, end in ends.items()}
+
+
+def _whole(logs: Logs) -> dict[Store, int]:
+    """The end of each log, behind its last whole record."""
+    return {store: complete_end(store, files) for store, files in logs.items()}

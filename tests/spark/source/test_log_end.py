@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.spark.stores import StoreWriter
-from twisted_mq.protocol.layouts.checkpoint import CHECKPOINT_FILE_BYTES, CHECKPOINT_STRUCT
 from twisted_mq.spark.errors import DamagedLog
-from twisted_mq.spark.source.log_end import complete_end, confirmed_end
+from twisted_mq.spark.source.log_end import complete_end
 from twisted_mq.spark.source.open_log import OpenLog
 from twisted_mq.spark.source.options import read_options
 from twisted_mq.spark.source.store_reader import StoreReader
@@ -119,11 +118,3 @@ def _counting(read, counts):  # type: ignore[no-untyped-def]
         return read(log, length, position)
 
     return counted
-
-
-def test_what_replicas_have_stands_in_the_checkpoint(writer: StoreWriter) -> None:
-    writer.append()
-    store = Store(writer.write())
-    assert confirmed_end(store) == 0
-    Path(store.uri, "checkpoint").write_bytes(CHECKPOINT_STRUCT.pack(1, 2, 3, 4, 5).ljust(CHECKPOINT_FILE_BYTES, b"\0"))
-    assert confirmed_end(store) == 5

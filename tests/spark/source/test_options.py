@@ -58,9 +58,9 @@ def test_all_options_in_any_case() -> None:
     assert {name.lower() for name in given} - {"paths"} == {name.lower() for name in OPTION_NAMES} - {"path"}
 
 
-def test_all_columns_and_what_is_confirmed() -> None:
-    found = read_options({"path": "/data/store", "columns": "all", "endOffset": "confirmed"})
-    assert found == ReadOptions(("/data/store",), columns=COLUMN_NAMES, until_confirmed=True)
+def test_all_columns() -> None:
+    found = read_options({"path": "/data/store", "columns": "all"})
+    assert found == ReadOptions(("/data/store",), columns=COLUMN_NAMES)
 
 
 def test_what_spark_adds_to_tables_means_nothing() -> None:

@@ -71,6 +71,14 @@ class Words(click.ParamType):  # type: ignore[type-arg]  # generic since click 8
         return found
 
 
+fail_on_data_loss = click.option(
+    "--fail-on-data-loss/--no-fail-on-data-loss",
+    default=True,
+    show_default=True,
+    help="Fail, or go on and count, where logs no longer have what is wanted.",
+)
+
+
 @spark.command(short_help="Messages as Parquet files, an Iceberg or a Delta table, by topic and day.")
 @job
 @click.option("--out", required=True, help="The directory of the table; made if missing.")
@@ -78,7 +86,10 @@ class Words(click.ParamType):  # type: ignore[type-arg]  # generic since click 8
 @click.option(
     "--topic", "topics", multiple=True, help="This topic, may be repeated; all but the broker's own by default."
 )
-def export(stores: Stores, limit: int, out: str, format: str, topics: tuple[str, ...]) -> Findings:
+@fail_on_data_loss
+def export(
+    stores: Stores, limit: int, out: str, format: str, topics: tuple[str, ...], fail_on_data_loss: bool
+) -> Findings:
     """Add to the table in --out what the stores have and it has not.
 
     Rows keep store, log file and physical offset. Run again it adds what is new; killed, it goes on where it was, nothing
@@ -91,7 +102,7 @@ def export(stores: Stores, limit: int, out: str, format: str, topics: tuple[str,
     from twisted_mq.spark.commands.export import Wanted, export
 
     with progress("exporting", sum(stores.ends.values())) as advance:
-        return export(stores, limit, out, format, Wanted(topics), advance)
+        return export(stores, limit, out, format, Wanted(topics, fail_on_data_loss=fail_on_data_loss), advance)
 
 
 def _access(servers: Servers) -> dict[str, str]:
@@ -114,13 +125,14 @@ def _access(servers: Servers) -> dict[str, str]:
 @click.option("--from", "begin", type=StoreTime(), help="Messages stored then or later: ms, or 2026-11-21T08:00:00.")
 @click.option("--until", "end", type=StoreTime(), help="Messages stored before.")
 @click.option("--state", type=click.Path(dir_okay=False), help="A file that says how far the replay came, to go on.")
+@fail_on_data_loss
 @reaches_servers
 @click.option(
     "--option", "options", type=Option(), multiple=True, help="An option of the sink, as accessKey=...; repeated."
 )
 def replay(
     stores: Stores, limit: int, source: str, target: str | None, servers: Servers, begin: int | None, end: int | None,
-    state: str | None, options: tuple[tuple[str, str], ...],
+    state: str | None, fail_on_data_loss: bool, options: tuple[tuple[str, str], ...],
 ) -> Findings:  # fmt: skip
     """Send the messages of a topic in the stores to a topic of running brokers.
 
@@ -134,7 +146,7 @@ def replay(
     from twisted_mq.spark.commands.replay import Replay, replay
 
     times = {name: str(value) for name, value in (("startTime", begin), ("endTime", end)) if value is not None}
-    wanted = Replay(source, target or source, {**_access(servers), **dict(options)}, times, state)
+    wanted = Replay(source, target or source, {**_access(servers), **dict(options)}, times, state, fail_on_data_loss)
     with progress("sending", sum(stores.ends.values())) as advance:
         return replay(stores, limit, wanted, advance)
 

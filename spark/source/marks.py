@@ -1,0 +1,170 @@
+"""How far a store was read, with proof that its log is still the one that was read.
+
+A mark keeps the physical offset that was reached, and size, CRC and store time of the last record before it. Streams keep marks
+in their checkpoints, jobs in their progress. A store is known by that record, not by its path, so one that was moved goes on
+where it was.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import attrs
+
+from twisted_mq.protocol.layouts.record import read_head
+from twisted_mq.spark.errors import DataLost, LogFileGone
+from twisted_mq.spark.source.log_stretch import Damage, read_stretch
+from twisted_mq.spark.source.open_log import OpenLog
+from twisted_mq.spark.source.stores import LogFile, Store
+
+log = logging.getLogger(__name__)
+Logs = Mapping[Store, Sequence[LogFile]]
+"""The log files of each store, in order."""
+
+
+@attrs.frozen
+class Fingerprint:
+    """One record: its physical offset, its size in bytes, the CRC of its body as stored, its store time in ms since 1970."""
+
+    offset: int
+    size: int
+    crc: int
+    stored: int
+
+
+@attrs.frozen
+class Mark:
+    """All records that begin before the physical offset `reached` were read; `last` is the last of them.
+
+    `last` is None where no record was read, and in marks of earlier releases, which kept `reached` alone.
+    """
+
+    reached: int
+    last: Fingerprint | None = None
+    store: str | None = None
+    broker_name: str | None = None
+
+    def as_json(self) -> dict[str, object]:
+        """The mark as JSON keeps it; fields without a value are left out."""
+        return attrs.asdict(self, filter=lambda _, value: value is not None)
+
+
+def parse_mark(kept: object) -> Mark:
+    """A mark out of JSON: an object, or, of earlier releases, a plain number. Raises ValueError, TypeError, KeyError."""
+    if not isinstance(kept, dict):
+        return Mark(_natural(kept))
+    last = kept.get("last")
+    known = None if last is None else Fingerprint(**{name: int(value) for name, value in last.items()})
+    return Mark(_natural(kept["reached"]), known, kept.get("store"), kept.get("broker_name"))
+
+
+def _natural(value: object) -> int:
+    if not isinstance(value, int) or value < 0:
+        raise ValueError(f"{value!r} is not a physical offset")
+    return value
+
+
+def mark_at(store: Store, files: Sequence[LogFile], reached: int) -> Mark:
+    """The mark of a store that was read up to a physical offset. Raises LogFileGone."""
+    behind = [file for file in files if file.first_offset < reached]
+    found = (_last_before(OpenLog(store, file), reached) for file in reversed(behind))
+    return Mark(reached, next((one for one in found if one is not None), None), store.name, store.broker_name)
+
+
+def _last_before(opened: OpenLog, reached: int) -> Fingerprint | None:
+    """The last record of a file that begins before `reached`; None where there is none."""
+    end = min(reached - opened.first_offset, opened.limit)
+    last = None
+    for piece in read_stretch(opened, opened.proven_before(end - 1), end):
+        if not isinstance(piece, Damage):
+            last = int(piece.physical_offsets[-1]) - opened.first_offset
+    return None if last is None else _fingerprint(opened, last)
+
+
+def _fingerprint(opened: OpenLog, position: int) -> Fingerprint | None:
+    """The record that begins there; None where none proves itself."""
+    size = opened.record_size(position)
+    if not size:
+        return None
+    head = read_head(opened.window(position, size).data)
+    return Fingerprint(head.physical_offset, head.size, head.body_crc, head.store_timestamp)
+
+
+def is_kept(store: Store, files: Sequence[LogFile], last: Fingerprint) -> bool | None:
+    """Whether the log has this record at its place; None where no file of the log has the place."""
+    file = next((file for file in files if file.first_offset <= last.offset < file.end), None)
+    if file is None:
+        return None
+    try:
+        opened = OpenLog(store, file)
+    except LogFileGone:
+        return None
+    return _fingerprint(opened, last.offset - file.first_offset) == last
+
+
+def keys_of(kept: Mapping[str, Mark], logs: Logs, key_of: Callable[[Store], str]) -> dict[Store, str]:
+    """The key in `kept` under which each store was read before; stores that were not read are left out.
+
+    First choice is a mark of the same path whose last record the log has, then a mark of another path whose last record it has:
+    the store was moved. Last is the same path, whatever the log has.
+    """
+    keys: dict[Store, str] = {}
+
+    def is_here(store: Store, key: str) -> bool:
+        return kept[key].store == store.name if kept[key].store is not None else key == key_of(store)
+
+    def is_same(store: Store, key: str) -> bool:
+        last = kept[key].last
+        return last is not None and is_kept(store, logs[store], last) is True
+
+    def is_moved(store: Store, key: str) -> bool:
+        names = {kept[key].broker_name, store.broker_name} - {None}
+        return len(names) < 2 and is_same(store, key)
+
+    def is_unchanged(store: Store, key: str) -> bool:
+        return is_here(store, key) and is_same(store, key)
+
+    for fits in (is_unchanged, is_moved, is_here):
+        for store in [store for store in logs if store not in keys]:
+            free = [key for key in reversed(list(kept)) if key not in keys.values()]
+            found = next((key for key in free if fits(store, key)), None)
+            if found is not None:
+                keys[store] = found
+    return keys
+
+
+def go_on(store: Store, files: Sequence[LogFile], mark: Mark, end: int, fail: bool) -> int:
+    """The physical offset at which reading goes on; `end` is the log's. Bytes that retention took are left to `missing_bytes`.
+
+    Raises DataLost where the log ends before the mark, or has another record in the last one's place. Without `fail` that is
+    logged and reading begins again at the log's first record: nothing is left out, and rows may come a second time.
+    """
+    change = _change(store, files, mark, end)
+    if change is None:
+        return mark.reached
+    what = f"broker {store.broker_name or 'unnamed'}, store {store.name}: {change}"
+    if fail:
+        raise DataLost(what)
+    first = files[0].first_offset if files else 0
+    log.warning("%s; reading begins again at physical offset %d", what, first)
+    return first
+
+
+def _change(store: Store, files: Sequence[LogFile], mark: Mark, end: int) -> str | None:
+    """How the log differs from the one that was read; None where it goes on."""
+    if mark.reached > end:
+        read = f"it was read up to physical offset {mark.reached}"
+        return f"{read}, the log ends at {end}: {mark.reached - end} bytes that were read are not there"
+    if mark.last is not None and is_kept(store, files, mark.last) is False:
+        return f"it was read up to physical offset {mark.reached}, the record at {mark.last.offset} is another one now"
+    return None
+
+
+def unused_key(key: str, kept: Iterable[str]) -> str:
+    """The key, with a number behind it where `kept` has it."""
+    taken, number, found = set(kept), 1, key
+    while found in taken:
+        number += 1
+        found = f"{key}.{number}"
+    return found
