@@ -49,7 +49,7 @@ def export(
     wanted: Wanted,
     advance: Callable[[int], None] = lambda size: None,
 ) -> Findings:
-    """Add to `out` what the stores have and it has not. `advance` is told of bytes of the log that are done.
+    """Add to `out` the messages that it does not have yet. `advance` gets the number of bytes that are done.
 
     Raises DataLost where the logs no longer have what is to be added, or are other ones than before.
     """

@@ -58,7 +58,7 @@ def tag_of(store: Store) -> str:
 
 
 def work(stores: Stores, done: Marks, fail_on_data_loss: bool = True) -> Work:
-    """What is left to do behind these marks. Raises DataLost where that is not there, or the log is another one than before."""
+    """Find the slices behind these marks. Raises DataLost if bytes are missing or the log is not the one of before."""
     logs = {store: list_log_files(store) for store in stores.ends}
     keys = keys_of(done, logs, tag_of)
     used = set(done)
@@ -89,7 +89,7 @@ def work(stores: Stores, done: Marks, fail_on_data_loss: bool = True) -> Work:
 
 
 def lost_figures(left: Work) -> tuple[Figure, ...]:
-    """What a job went on without; faults unless 0."""
+    """Give the counts of losses that a job went on without; losses are faults."""
     return (
         Figure("bytes of logs that are lost", left.lost_bytes, Kind.BYTES, fault=True),
         Figure("stores begun anew", left.begun_anew, fault=True),

@@ -25,7 +25,7 @@ Logs = Mapping[Store, Sequence[LogFile]]
 
 @attrs.frozen
 class Fingerprint:
-    """One record: its physical offset, its size in bytes, the CRC of its body as stored, its store time in ms since 1970."""
+    """Identifies a record: physical offset, size in bytes, CRC of the body as stored, store time in ms since 1970."""
 
     offset: int
     size: int

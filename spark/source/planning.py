@@ -35,7 +35,7 @@ def log_ends(options: ReadOptions) -> Ends:
 
 
 def plan_ranges(options: ReadOptions, ends: Ends) -> list[StoreRange]:
-    """What is read of each store up to these ends, files of other times left out. Raises NoCommitLog, DataLost.
+    """Plan the range of each store up to these ends, without files of other times. Raises NoCommitLog, DataLost.
 
     A store that a pattern finds since the ends were taken is not part of the read.
     """

@@ -32,7 +32,7 @@ def stores_of(*paths: Path) -> Stores:
 
 
 def left(progress: str, *paths: Path, fail: bool = True) -> Work:
-    """What a job with this progress has left of stores; all of it is done then."""
+    """Find the work left, and mark all of it as done."""
     kept = ProgressFile(progress, {})
     found = work(stores_of(*paths), kept.done, fail)
     for piece in found.slices:
