@@ -234,6 +234,7 @@ class Observer:
         In a copy of the slave's store that may be what was consumed before the slave had it, and nobody was told of.
         """
         if broker.is_slave:
+            self._check_what_it_reported(broker)
             self._note_what_readers_lose(broker)
             return
         self._committed = {key: value for key, value in self._committed.items() if key[0] != broker.broker_name}
@@ -247,6 +248,14 @@ class Observer:
             end = ends.setdefault((topic, queue_id), broker.store.max_offset_in_queue(topic, queue_id))
             if offset >= end:
                 self._is_gone(place, name, may_be_consumed=is_copy or not broker.is_sync_flush)
+
+    def _check_what_it_reported(self, slave: BrokerNode) -> None:
+        """A slave with synchronous flush reports what is on its disk: no power cut takes that."""
+        end, reported = slave.store.max_physical_offset(), self._compared[slave.name]
+        if slave.is_sync_flush and end < reported:
+            self._broken(
+                f"{slave.name} acknowledged {reported} under SYNC_FLUSH, and its log ends at {end} after a restart"
+            )
 
     def _note_what_readers_lose(self, slave: BrokerNode) -> None:
         """Who reads at a slave that lost its log's end is told of the new one, and goes on there."""

@@ -200,7 +200,9 @@ class OrderedObserver(Observer):
 
     def after_start(self, broker: BrokerNode, *, is_copy: bool = False) -> None:
         """What one broker lost the other one has."""
-        if not broker.is_slave:
+        if broker.is_slave:
+            self._check_what_it_reported(broker)
+        else:
             self._committed = {key: value for key, value in self._committed.items() if key[0] != broker.broker_name}
         self._left_in_the_dark.pop(broker.name, None)
         self._began_with[broker.name] = broker.store.max_physical_offset()

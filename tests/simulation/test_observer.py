@@ -233,3 +233,13 @@ def test_an_acknowledgement_of_other_bytes_is_found(world: World) -> None:
     master.service.controller.ha.accept.connections.append(SimpleNamespace(slave_ack_offset=end))
     with pytest.raises(Broken, match=r"a-1 acknowledged .* and its log differs from"):
         observer.look()
+
+
+@pytest.mark.parametrize(("sync_flush", "end"), [(True, 999), (True, 1000), (False, 999)])
+def test_a_slave_keeps_what_it_reported_as_flushed(world: World, sync_flush: bool, end: int) -> None:
+    slave = broker(name="a-1", is_slave=True, is_sync_flush=sync_flush)
+    observer = Observer(world, [broker(), slave], Counter())
+    observer._compared["a-1"] = 1000
+    slave.store.max_physical_offset = lambda: end
+    observer.after_start(slave)
+    assert bool(observer.broken) is (sync_flush and end < 1000)
