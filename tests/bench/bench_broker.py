@@ -32,7 +32,7 @@ from twisted_mq.protocol.layouts.message_id import UniqueKeyMaker
 from twisted_mq.protocol.messages.message import Message
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.framing import encode_frame
-from twisted_mq.remoting.channel import Channel, Traffic
+from twisted_mq.remoting.socket_channel import SocketChannel, Traffic
 from twisted_mq.storage.config import StoreConfig
 from twisted_mq.storage.message_store import FileMessageStore
 from twisted_mq.storage.tables.config_tables import ConsumerOffsetTable, SubscriptionGroupTable, TopicTable
@@ -142,7 +142,7 @@ def reads(frames: Iterator[bytes]) -> list[bytes]:
 
 def measure(broker: BrokerController, data: list[bytes]) -> tuple[float, int]:
     """Processor seconds for all reads, and bytes answered."""
-    channel = Channel(Traffic(request_table(broker), broker.clock, end_of_read=broker.dispatch))
+    channel = SocketChannel(Traffic(request_table(broker), broker.clock, end_of_read=broker.dispatch))
     channel.transport = Sink()  # type: ignore[assignment]
     channel.connectionMade()
     began = time.process_time()

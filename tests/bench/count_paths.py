@@ -37,7 +37,7 @@ from twisted_mq.protocol.wire.framing import FrameDecoder, encode_frame
 from twisted_mq.protocol.wire.header_codec import fast_header
 from twisted_mq.protocol.wire.signature import Credentials, sign
 from twisted_mq.reactor_threads import at_once
-from twisted_mq.remoting.channel import Channel, Traffic
+from twisted_mq.remoting.socket_channel import SocketChannel, Traffic
 from twisted_mq.storage.interfaces import InnerMessage, PutResult, PutStatus
 from twisted_mq.storage.tables.access_table import AccessTable
 
@@ -126,7 +126,7 @@ def asked(
     if figures:
         broker.statistics.measure(broker.clock.seconds)
     channel, transport = (
-        Channel(Traffic(request_table(broker), broker.clock, end_of_read=broker.dispatch)),
+        SocketChannel(Traffic(request_table(broker), broker.clock, end_of_read=broker.dispatch)),
         LastWrite(),
     )
     channel.makeConnection(transport)  # type: ignore[no-untyped-call]

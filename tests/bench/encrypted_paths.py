@@ -18,7 +18,7 @@ from twisted_mq.broker.request_table import request_table
 from twisted_mq.config.tls_options import TlsMode, TlsOptions
 from twisted_mq.encryption.contexts import put_below
 from twisted_mq.encryption.servers import server_encryption
-from twisted_mq.remoting.channel import Channel, Traffic
+from twisted_mq.remoting.socket_channel import SocketChannel, Traffic
 
 
 class Encrypted(Sink):
@@ -77,7 +77,10 @@ def encrypted(folder: str, reads: Iterable[list[bytes]]) -> tuple[Prepared, Peer
     broker: Any = counted_broker(folder)
     options = TlsOptions(tls_server_mode=TlsMode.ENFORCING, tls_test_mode_enable=True)
     encryption: Any = server_encryption(options, broker.clock.seconds, broker.clock)
-    channel, transport = Channel(Traffic(request_table(broker), broker.clock, end_of_read=broker.dispatch)), Encrypted()
+    channel, transport = (
+        SocketChannel(Traffic(request_table(broker), broker.clock, end_of_read=broker.dispatch)),
+        Encrypted(),
+    )
     channel.makeConnection(transport)  # type: ignore[no-untyped-call]
     tls, peer = put_below(channel, encryption, broker.clock), Peer(transport)
     peer.shake_hands(tls.dataReceived)

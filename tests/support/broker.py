@@ -24,7 +24,7 @@ from twisted_mq.protocol.layouts.message_id import UniqueKeyMaker
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.framing import FrameDecoder, encode_frame
 from twisted_mq.remoting.budget import Budget
-from twisted_mq.remoting.channel import Channel, Traffic
+from twisted_mq.remoting.socket_channel import SocketChannel, Traffic
 from twisted_mq.storage.config import FlushDiskType, StoreConfig
 from twisted_mq.storage.memory.memory_store import MemoryMessageStore
 
@@ -165,7 +165,7 @@ class Peer:
     """A client at 127.0.0.1 that sends frames by hand."""
 
     def __init__(self, traffic: Traffic, port: int) -> None:
-        self.channel = Channel(traffic)
+        self.channel = SocketChannel(traffic)
         self.transport = StringTransport(peerAddress=_Address("127.0.0.1", port))
         self.channel.makeConnection(self.transport)
         self._decoder = FrameDecoder()

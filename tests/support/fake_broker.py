@@ -57,8 +57,9 @@ from twisted_mq.protocol.messages.order_mark import ORDER_TERM
 from twisted_mq.protocol.text.properties import decode_properties
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header, encode_header
-from twisted_mq.remoting.channel import Channel, Traffic
+from twisted_mq.remoting.channel import Channel
 from twisted_mq.remoting.server import RemotingServerFactory
+from twisted_mq.remoting.socket_channel import Traffic
 
 HOST = pack_host("127.0.0.1", 10911)
 

@@ -14,7 +14,7 @@ from zope.interface import implementer
 
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.framing import FrameDecoder, encode_frame
-from twisted_mq.remoting.channel import Channel
+from twisted_mq.remoting.socket_channel import SocketChannel
 
 
 class ClosingTransport(StringTransport):
@@ -36,7 +36,7 @@ class ClosingTransport(StringTransport):
         self.loseConnection()
 
 
-def connect(channel: Channel, transport: ClosingTransport | None = None) -> ClosingTransport:
+def connect(channel: SocketChannel, transport: ClosingTransport | None = None) -> ClosingTransport:
     """Give the channel a transport in memory."""
     transport = transport or ClosingTransport()
     transport.protocol = channel

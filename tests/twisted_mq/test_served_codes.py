@@ -14,7 +14,7 @@ from twisted_mq.protocol.errors import HeaderError
 from twisted_mq.protocol.requests.registry import REQUESTS
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_fields import wire_fields
-from twisted_mq.remoting.channel import Channel, Traffic
+from twisted_mq.remoting.socket_channel import SocketChannel, Traffic
 from twisted_mq.served_codes import ROLES, Row, markdown, rows
 
 
@@ -49,7 +49,7 @@ def test_client_reads_the_headers_that_the_registry_says() -> None:
         header = REQUESTS[RequestCode(code)].request_header
         if header is not None and any(field.required for field in wire_fields(header)):
             with pytest.raises(HeaderError, match=f"^{header.__name__}[.].*: required, but missing"):
-                processor(Channel(Traffic({}, Clock())), RemotingCommand(code, ext_fields={"unknown": "1"}))
+                processor(SocketChannel(Traffic({}, Clock())), RemotingCommand(code, ext_fields={"unknown": "1"}))
 
 
 @pytest.mark.parametrize(

@@ -56,10 +56,10 @@ from twisted_mq.protocol.layouts.host import pack_host, pack_ip
 from twisted_mq.protocol.layouts.message_id import UniqueKeyMaker
 from twisted_mq.reactor_threads import Arguments, CallFromThread, InThread, Result
 from twisted_mq.remoting.budget import Budget
-from twisted_mq.remoting.channel import Traffic
 from twisted_mq.remoting.client import Connect, RemotingClient, tcp_endpoint
 from twisted_mq.remoting.listen import Bound, PortError, listen
 from twisted_mq.remoting.server import RemotingServerFactory
+from twisted_mq.remoting.socket_channel import Traffic
 from twisted_mq.routing.name_servers import NameServers
 from twisted_mq.routing.route_cache import RouteCache
 from twisted_mq.stopping import Step, stop_all, take

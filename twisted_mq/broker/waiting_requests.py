@@ -41,7 +41,9 @@ class Connection(Hashable, Protocol):
     """That of a request."""
 
     connected_now: bool
-    share_address: str
+
+    @property
+    def share_address(self) -> str: ...
 
 
 class Waiting(Protocol):

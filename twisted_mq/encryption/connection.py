@@ -15,7 +15,7 @@ from twisted.protocols.policies import ProtocolWrapper
 from twisted.protocols.tls import TLSMemoryBIOFactory, TLSMemoryBIOProtocol
 from twisted.python.failure import Failure
 
-from twisted_mq.remoting.channel import write_promptly
+from twisted_mq.remoting.socket_channel import write_promptly
 from twisted_mq.remoting.transport import Transport
 
 RECORD_BYTES = 16 * 1024

@@ -28,10 +28,10 @@ from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import encode_header
 from twisted_mq.reactor_threads import threads_of
 from twisted_mq.remoting.budget import Budget
-from twisted_mq.remoting.channel import Channel, Traffic
 from twisted_mq.remoting.client import RemotingClient, tcp_endpoint
 from twisted_mq.remoting.listen import Bind, bind, listen
 from twisted_mq.remoting.server import RemotingServerFactory
+from twisted_mq.remoting.socket_channel import SocketChannel, Traffic
 from twisted_mq.stopping import Step, stop_all
 from twisted_mq.turns import Turns
 
@@ -188,7 +188,7 @@ class NamesrvService(service.Service):
         for change in changes:
             self._state.tell_if_wanted(change)
 
-    def _channel_lost(self, channel: Channel) -> None:
+    def _channel_lost(self, channel: SocketChannel) -> None:
         for change in self.routes.connection_lost(channel):
             self._state.tell_if_wanted(change)
 

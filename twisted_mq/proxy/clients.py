@@ -122,6 +122,10 @@ class GrpcClient:
         if self.lost is not None:
             self.lost(self)
 
+    def abort(self) -> None:
+        """Drop the client."""
+        self.close()
+
 
 class Clients:
     """All clients by id. `lost` is called with each client that is gone."""

@@ -6,7 +6,7 @@ Nothing here imports the broker. The broker passes in its table of processors an
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 
 import attrs
 from twisted.internet import defer, interfaces
@@ -30,7 +30,7 @@ from twisted_mq.proxy.brokers import CALL_SECONDS
 from twisted_mq.proxy.clients import GrpcClient
 from twisted_mq.proxy.registrations import consumer_data, groups_of
 from twisted_mq.proxy.statuses import ProxyError
-from twisted_mq.remoting.channel import Channel, Processor, Ready
+from twisted_mq.remoting.channel import Processor, Ready
 
 
 @attrs.frozen(eq=False, kw_only=True)
@@ -97,7 +97,7 @@ class LocalBrokers:
         secret_of = self._broker.secret_of
         if secret_of is not None and client.access_key is not None:
             sign(command, Credentials(client.access_key, secret_of(client.access_key) or ""))
-        answer: defer.Deferred[Any] = defer.maybeDeferred(processor, cast(Channel, client), command)
+        answer: defer.Deferred[Any] = defer.maybeDeferred(processor, client, command)
         if secret_of is not None:
             answer.addErrback(_unauthorized)
         if self._dispatching is None:

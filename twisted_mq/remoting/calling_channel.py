@@ -1,4 +1,4 @@
-"""The calling side of a connection: a Channel whose requests leave together."""
+"""The calling side of a connection: a SocketChannel whose requests leave together."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from twisted.internet import protocol
 from twisted.internet.tcp import Connection
 from twisted.python import failure
 
-from twisted_mq.remoting.channel import Channel, Traffic, write_promptly
 from twisted_mq.remoting.outbox import Outbox
+from twisted_mq.remoting.socket_channel import SocketChannel, Traffic, write_promptly
 
 REQUESTS_TOGETHER = 64
 """So many leave at once, and don't wait for those to come."""
@@ -15,7 +15,7 @@ _SAME_MOMENT_SECONDS = 1e-3
 """A request that an answer brings about leaves when that came, and times are added and taken away."""
 
 
-class CallingChannel(Channel):
+class CallingChannel(SocketChannel):
     """One connection of a client, as Channel. Requests are held where the transport `writes_at_once`."""
 
     def __init__(self, traffic: Traffic, outbox: Outbox) -> None:

@@ -18,10 +18,11 @@ from twisted_mq.protocol.wire.namespace import add_namespace
 from twisted_mq.protocol.wire.signature import Credentials, sign
 from twisted_mq.remoting.backoff import Backoff
 from twisted_mq.remoting.calling_channel import CallingChannel
-from twisted_mq.remoting.channel import Channel, Processor, Request, Traffic
+from twisted_mq.remoting.channel import Processor, Request
 from twisted_mq.remoting.errors import RemotingConnectError, RemotingTimeoutError
 from twisted_mq.remoting.name_endpoint import NameEndpoint
 from twisted_mq.remoting.outbox import Outbox
+from twisted_mq.remoting.socket_channel import SocketChannel, Traffic
 
 Connect = Callable[[str, int], interfaces.IStreamClientEndpoint]
 
@@ -95,8 +96,8 @@ class RemotingClient:
         self.completes_requests = self._traffic.sign is not None
         """Whether commands are changed before they leave; what is encoded already is not."""
         self._outbox = Outbox(reactor)
-        self._channels: dict[str, Channel] = {}
-        self._connecting: dict[str, list[defer.Deferred[Channel]]] = {}
+        self._channels: dict[str, SocketChannel] = {}
+        self._connecting: dict[str, list[defer.Deferred[SocketChannel]]] = {}
         self._attempts: dict[str, defer.Deferred[interfaces.IProtocol]] = {}
         self._on_made = channel_made
         self._on_lost = channel_lost
@@ -128,7 +129,7 @@ class RemotingClient:
         """Send without an answer; fires when the command is handed to the transport."""
         return self.channel(address).addCallback(lambda made: made.send_one_way(command))
 
-    def channel(self, address: str) -> defer.Deferred[Channel]:
+    def channel(self, address: str) -> defer.Deferred[SocketChannel]:
         """The open connection to that address, made if need be; callers of the same moment share one attempt."""
         channel = self._channels.get(address)
         if channel is not None:
@@ -138,13 +139,13 @@ class RemotingClient:
         resting = None if self._backoff is None else self._backoff.resting(address, self._clock.seconds())
         if resting is not None:
             return defer.fail(RemotingConnectError(f"connect to {address} failed: {resting}"))
-        waiting: defer.Deferred[Channel] = defer.Deferred()
+        waiting: defer.Deferred[SocketChannel] = defer.Deferred()
         self._connecting.setdefault(address, []).append(waiting)
         if address not in self._attempts:
             self._begin(address)
         return waiting
 
-    def channel_now(self, address: str) -> Channel | None:
+    def channel_now(self, address: str) -> SocketChannel | None:
         """The open connection to that address, if there is one."""
         return self._channels.get(address)
 
@@ -209,7 +210,7 @@ class RemotingClient:
         self._attempts[address] = attempt
         attempt.addCallbacks(self._made, self._failed, callbackArgs=(address,), errbackArgs=(address,))
 
-    def _made(self, channel: Channel, address: str) -> None:
+    def _made(self, channel: SocketChannel, address: str) -> None:
         self._attempts.pop(address, None)
         if self._backoff is not None:
             self._backoff.connected(address)
@@ -232,7 +233,7 @@ class RemotingClient:
         for waiting in self._connecting.pop(address, []):
             waiting.errback(refused or RemotingConnectError(f"connect to {address} failed: {text}"))
 
-    def _channel_lost(self, channel: Channel) -> None:
+    def _channel_lost(self, channel: SocketChannel) -> None:
         for address, held in list(self._channels.items()):
             if held is channel:
                 del self._channels[address]

@@ -9,8 +9,8 @@ from twisted.internet import interfaces, protocol
 
 from twisted_mq.logs import Logger
 from twisted_mq.periodic import PeriodicJob
-from twisted_mq.remoting.channel import Channel, Traffic
 from twisted_mq.remoting.shares import Served, Shares, address_of
+from twisted_mq.remoting.socket_channel import SocketChannel, Traffic
 
 RESERVE = 16
 """Connections of an address that was served before which do not give way to others."""
@@ -31,21 +31,21 @@ class RemotingServerFactory(protocol.ServerFactory):
         self.traffic = attrs.evolve(traffic, channel_made=self._channel_made, channel_lost=self._channel_lost)
         self._max_connections = max_connections
         self._refused = 0
-        self.channels: dict[Channel, None] = {}
+        self.channels: dict[SocketChannel, None] = {}
         self._max_idle_seconds = max_idle_seconds
         self._made, self._lost = traffic.channel_made, traffic.channel_lost
         self._served = Served(traffic.clock)
-        self._shares: Shares[Channel] = Shares(self._served.is_proven, RESERVE)
+        self._shares: Shares[SocketChannel] = Shares(self._served.is_proven, RESERVE)
         self._scan: PeriodicJob | None = None
-        self.expect: Callable[[Channel], None] | None = None
+        self.expect: Callable[[SocketChannel], None] | None = None
         """Prepares a new channel for what its first bytes may be (TLS); None where all are frames."""
 
-    def buildProtocol(self, addr: interfaces.IAddress | None) -> Channel | None:
+    def buildProtocol(self, addr: interfaces.IAddress | None) -> SocketChannel | None:
         if len(self.channels) >= self._max_connections and not self._make_room(addr):
             self._refuse(addr)
             return None
         self._refused = 0
-        channel = Channel(self.traffic)
+        channel = SocketChannel(self.traffic)
         channel.factory = self
         if self.expect is not None:
             self.expect(channel)
@@ -61,7 +61,7 @@ class RemotingServerFactory(protocol.ServerFactory):
         self._channel_lost_share(channel)
         return True
 
-    def _channel_lost_share(self, channel: Channel) -> None:
+    def _channel_lost_share(self, channel: SocketChannel) -> None:
         self._shares.discard(channel.share_address, channel, channel)
 
     def _refuse(self, addr: interfaces.IAddress | None) -> None:
@@ -100,14 +100,14 @@ class RemotingServerFactory(protocol.ServerFactory):
         for channel in list(self.channels):
             channel.close()
 
-    def _channel_made(self, channel: Channel) -> None:
+    def _channel_made(self, channel: SocketChannel) -> None:
         self.channels[channel] = None
         self._served.note(channel.share_address)
         self._shares.add(channel.share_address, channel, channel)
         if self._made is not None:
             self._made(channel)
 
-    def _channel_lost(self, channel: Channel) -> None:
+    def _channel_lost(self, channel: SocketChannel) -> None:
         self.channels.pop(channel, None)
         self._channel_lost_share(channel)
         if self._lost is not None:

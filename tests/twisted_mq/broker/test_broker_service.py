@@ -26,10 +26,10 @@ from twisted_mq.protocol.bodies import ConsumerData, HeartbeatData, encode_body
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.framing import encode_frame
-from twisted_mq.remoting.channel import Traffic
 from twisted_mq.remoting.client import RemotingClient
 from twisted_mq.remoting.listen import PortError
 from twisted_mq.remoting.server import RemotingServerFactory
+from twisted_mq.remoting.socket_channel import Traffic
 from twisted_mq.stopping import Step
 from twisted_mq.storage.check import check_store
 from twisted_mq.storage.errors import StoreLocked

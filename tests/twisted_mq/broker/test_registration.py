@@ -22,8 +22,8 @@ from twisted_mq.protocol.bodies import DataVersion, TopicConfig, decode_register
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.requests.registration_proof import is_proven
 from twisted_mq.protocol.wire.command import RemotingCommand
-from twisted_mq.remoting.channel import Channel, Traffic
 from twisted_mq.remoting.client import RemotingClient
+from twisted_mq.remoting.socket_channel import SocketChannel, Traffic
 
 MALFORMED = -1
 FIRST, SECOND = "10.0.0.1:9876", "10.0.0.2:9876"
@@ -40,9 +40,9 @@ class NameServer:
 
     def listen(self) -> None:
         traffic = Traffic({103: self.answer, 104: self.answer}, self._network.clock)
-        self._network.listen(self._address, protocol.Factory.forProtocol(lambda: Channel(traffic)))
+        self._network.listen(self._address, protocol.Factory.forProtocol(lambda: SocketChannel(traffic)))
 
-    def answer(self, channel: Channel, command: RemotingCommand) -> RemotingCommand | bytes | None:
+    def answer(self, channel: SocketChannel, command: RemotingCommand) -> RemotingCommand | bytes | None:
         self.asked.append(command)
         if self.code is None:
             return None

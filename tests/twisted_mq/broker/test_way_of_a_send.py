@@ -19,7 +19,7 @@ from twisted_mq.storage.message_store import FileMessageStore
 ROOT = Path(__file__).resolve().parents[3]
 
 WAY = [
-    "twisted_mq/remoting/channel.py",
+    "twisted_mq/remoting/socket_channel.py",
     "protocol/wire/framing.py",
     "protocol/wire/command.py",
     "twisted_mq/broker/processors/send.py",

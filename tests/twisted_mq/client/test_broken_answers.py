@@ -19,7 +19,7 @@ from twisted_mq.client import (
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.framing import encode_frame
-from twisted_mq.remoting.channel import Channel
+from twisted_mq.remoting.socket_channel import SocketChannel
 
 FIRST = ConsumerOptions(consume_from_where=ConsumeFromWhere.FIRST_OFFSET)
 GARBAGE = b"HTTP/1.1 400 Bad Request\r\n\r\n"
@@ -41,7 +41,7 @@ class BrokenAnswers(ClientCase):
         sound: Any = processors[code]
         struck: list[RemotingCommand] = []
 
-        def once(channel: Channel, request: RemotingCommand) -> None:
+        def once(channel: SocketChannel, request: RemotingCommand) -> None:
             struck.append(request)
             processors[code] = sound
             channel.transport.write(broken(sound(channel, request)))

@@ -10,9 +10,10 @@ from twisted_mq.console.visit import PAGE_ROWS
 from twisted_mq.protocol.bodies import TopicConfig
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.wire.command import RemotingCommand
-from twisted_mq.remoting.channel import Answer, Channel, Traffic
+from twisted_mq.remoting.channel import Answer, Channel
 from twisted_mq.remoting.client import RemotingClient
 from twisted_mq.remoting.server import RemotingServerFactory
+from twisted_mq.remoting.socket_channel import Traffic
 
 ADDRESSES = ("127.0.0.1:1", "127.0.0.1:99999", "nowhere", "[::1", ":", "127.0.0.1:x", "a b:1", "\x00:1")
 PAGES = ("/", "/topics", "/groups", "/charts", "/api/figures", "/messages", "/waiting", "/dead-letters")

@@ -10,8 +10,8 @@ from tests.support.remoting import connect, frames
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.framing import FrameDecoder
 from twisted_mq.remoting.calling_channel import REQUESTS_TOGETHER, CallingChannel
-from twisted_mq.remoting.channel import Traffic
 from twisted_mq.remoting.outbox import Outbox
+from twisted_mq.remoting.socket_channel import Traffic
 
 
 class Plain(Connection):

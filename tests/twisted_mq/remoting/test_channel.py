@@ -14,8 +14,8 @@ from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError, HeaderError
 from twisted_mq.protocol.wire.command import ONE_WAY_FLAG, RemotingCommand
 from twisted_mq.remoting.budget import HELD_OVERHEAD
-from twisted_mq.remoting.channel import GRACE_SECONDS, READY_BYTES, Channel, Traffic
 from twisted_mq.remoting.errors import RemotingSendError, RemotingTimeoutError, RemotingTooMuchRequestError
+from twisted_mq.remoting.socket_channel import GRACE_SECONDS, READY_BYTES, SocketChannel, Traffic
 
 ECHO, LATER, REFUSE, HEADER, BUG, NOTHING, BYTES = range(10, 17)
 
@@ -53,17 +53,17 @@ class ChannelCase(SynchronousTestCase):
             channel_lost=lambda channel: self.events.append(f"lost {channel.address}"),
             end_of_read=lambda: self.events.append("end of read"),
         )
-        self.channel = Channel(self.traffic)
+        self.channel = SocketChannel(self.traffic)
         self.transport = connect(self.channel)
 
     def _answer_later(self) -> defer.Deferred[Any]:
         self.later.append(defer.Deferred())
         return self.later[-1]
 
-    def _refuse(self, channel: Channel, command: RemotingCommand) -> None:
+    def _refuse(self, channel: SocketChannel, command: RemotingCommand) -> None:
         raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, "no such topic")
 
-    def _miss_field(self, channel: Channel, command: RemotingCommand) -> None:
+    def _miss_field(self, channel: SocketChannel, command: RemotingCommand) -> None:
         raise HeaderError("PullMessageRequestHeader", "queueId", None, "required")
 
     def receive(self, *commands: RemotingCommand) -> None:
@@ -94,7 +94,7 @@ class RequestsOfThePeer(ChannelCase):
         self.assertEqual(len(writes), 2)
         self.assertEqual(self.events[1:], ["end of read"])
 
-    def _answer_slowly(self, _: Channel, command: RemotingCommand) -> RemotingCommand:
+    def _answer_slowly(self, _: SocketChannel, command: RemotingCommand) -> RemotingCommand:
         self.clock.rightNow += 0.005  # no timer runs meanwhile
         return command.answer()
 
@@ -241,7 +241,7 @@ class RequestsOfThePeer(ChannelCase):
         self.assertEqual(self.transport.producerState, "producing")
         self.assertEqual(self.traffic.budget.unsent_bytes, 0)
 
-    def _answer_long(self, _: Channel, command: RemotingCommand) -> bytes:
+    def _answer_long(self, _: SocketChannel, command: RemotingCommand) -> bytes:
         self.taken.append(command.opaque)
         return bytes(READY_BYTES + 100)
 
@@ -264,7 +264,7 @@ class RequestsOfThePeer(ChannelCase):
 
     def test_frames_in_parts_are_bounded_over_all_channels(self) -> None:
         self.traffic.budget.options.max_incomplete_bytes = 1000
-        other = Channel(self.traffic)
+        other = SocketChannel(self.traffic)
         transport = connect(other)
         self.channel.dataReceived(frames(request(ECHO, 1, bytes(900)))[:600])
         other.dataReceived(frames(request(ECHO, 1, bytes(900)))[:600])
@@ -293,7 +293,7 @@ class RequestsOfThePeer(ChannelCase):
 
     def test_pending_answers_of_one_channel_are_bounded(self) -> None:
         self.traffic.budget.options.max_held_requests_by_channel = 1
-        other = Channel(self.traffic)
+        other = SocketChannel(self.traffic)
         connect(other)
         self.receive(request(LATER, 1), request(LATER, 2))
         self.assertEqual([(one.opaque, one.code) for one in sent(self.transport)], [(2, ResponseCode.SYSTEM_BUSY)])
@@ -331,7 +331,7 @@ class RequestsOfThePeer(ChannelCase):
 
     def test_calling_side_reads_on_while_its_own_writes_wait(self) -> None:
         """Both ends waiting for the other to read would never end."""
-        transport = connect(Channel(Traffic({}, self.clock, pause_reading=False)))
+        transport = connect(SocketChannel(Traffic({}, self.clock, pause_reading=False)))
         self.assertIs(transport.producer, None)
 
 
@@ -443,7 +443,7 @@ class OwnRequests(ChannelCase):
 
 class Addresses(SynchronousTestCase):
     def test_channel_knows_its_peer(self) -> None:
-        channel = Channel(Traffic({}, Clock()))
+        channel = SocketChannel(Traffic({}, Clock()))
         connect(channel, ClosingTransport(("10.1.2.3", 7777)))
         self.assertEqual(channel.remote_address, ("10.1.2.3", 7777))
         self.assertEqual(repr(channel), "<Channel 10.1.2.3:7777>")

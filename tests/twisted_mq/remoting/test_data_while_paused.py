@@ -7,17 +7,17 @@ from twisted.internet.testing import StringTransport
 
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.framing import encode_frame
-from twisted_mq.remoting.channel import Channel, Traffic
+from twisted_mq.remoting.socket_channel import SocketChannel, Traffic
 
 
 def test_commands_that_come_while_others_wait_are_processed_after_them() -> None:
     clock, processed = Clock(), []
 
-    def slow(channel: Channel, command: RemotingCommand) -> None:
+    def slow(channel: SocketChannel, command: RemotingCommand) -> None:
         processed.append(command.opaque)
         clock.advance(0.03)
 
-    channel = Channel(Traffic({1: slow}, clock))
+    channel = SocketChannel(Traffic({1: slow}, clock))
     channel.makeConnection(StringTransport())
     frames = [encode_frame(RemotingCommand(1, opaque=number)) for number in range(1, 7)]
     channel.dataReceived(b"".join(frames[:3]))

@@ -11,7 +11,7 @@ from twisted.internet.testing import StringTransport
 from twisted.protocols import policies
 from twisted.trial.unittest import SynchronousTestCase
 
-from twisted_mq.remoting.channel import write_promptly
+from twisted_mq.remoting.socket_channel import write_promptly
 
 LARGE = bytes(range(256)) * 40_000
 PIECE = 100_001

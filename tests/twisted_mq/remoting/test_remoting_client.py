@@ -8,10 +8,10 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from tests.support.remoting import MemoryNetwork, recorder, settle
 from twisted_mq.protocol.wire.command import RemotingCommand
-from twisted_mq.remoting.channel import Traffic
 from twisted_mq.remoting.client import RemotingClient, split_address
 from twisted_mq.remoting.errors import RemotingConnectError, RemotingSendError, RemotingTimeoutError
 from twisted_mq.remoting.server import RemotingServerFactory
+from twisted_mq.remoting.socket_channel import Traffic
 
 SERVER = "127.0.0.1:9876"
 ECHO, SILENT, ASK_BACK, CLOSE = 10, 11, 12, 13

@@ -7,8 +7,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from tests.support.remoting import connect, frames, sent
 from twisted_mq.protocol.wire.command import RemotingCommand
-from twisted_mq.remoting.channel import SLICE_SECONDS, Channel, Traffic
 from twisted_mq.remoting.rotation import ROUND_SECONDS
+from twisted_mq.remoting.socket_channel import SLICE_SECONDS, SocketChannel, Traffic
 
 SLOW, QUICK = 10, 11
 COMMAND_SECONDS = 0.008
@@ -21,17 +21,17 @@ class RotationCase(SynchronousTestCase):
     def setUp(self) -> None:
         self.clock = Clock()
         self.traffic = Traffic({SLOW: self._slow, QUICK: lambda _, command: command.answer()}, self.clock)
-        self.channels = [Channel(self.traffic) for _ in range(MANY)]
+        self.channels = [SocketChannel(self.traffic) for _ in range(MANY)]
         self.transports = [connect(channel) for channel in self.channels]
         for channel in self.channels:
             channel.dataReceived(frames(*(RemotingCommand(SLOW, opaque=number) for number in range(20))))
 
-    def _slow(self, _: Channel, command: RemotingCommand) -> RemotingCommand:
+    def _slow(self, _: SocketChannel, command: RemotingCommand) -> RemotingCommand:
         self.clock.rightNow += COMMAND_SECONDS  # as time goes by while a command is processed: no timer runs meanwhile
         return command.answer()
 
     def test_a_quick_command_waits_for_one_round_whatever_the_others_want(self) -> None:
-        honest = Channel(self.traffic)
+        honest = SocketChannel(self.traffic)
         transport = connect(honest)
         late: list[float] = []
 

@@ -10,8 +10,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from tests.support.remoting import ClosingTransport, connect, frames, sent
 from twisted_mq.protocol.wire.command import RemotingCommand
-from twisted_mq.remoting.channel import Channel, Traffic
 from twisted_mq.remoting.server import RemotingServerFactory
+from twisted_mq.remoting.socket_channel import SocketChannel, Traffic
 
 
 class ServerCase(SynchronousTestCase):
@@ -27,7 +27,7 @@ class ServerCase(SynchronousTestCase):
         self.factory = RemotingServerFactory(traffic, max_idle_seconds=120)
         self.factory.doStart()
 
-    def channel(self) -> tuple[Channel, ClosingTransport]:
+    def channel(self) -> tuple[SocketChannel, ClosingTransport]:
         channel = self.factory.buildProtocol(None)  # type: ignore[arg-type]
         return channel, connect(channel)
 
@@ -88,7 +88,7 @@ class ServerCase(SynchronousTestCase):
     def test_a_scan_that_fails_is_not_the_last(self) -> None:
         self.channel()
         with (
-            patch.object(Channel, "close", side_effect=OSError("bad file descriptor")),
+            patch.object(SocketChannel, "close", side_effect=OSError("bad file descriptor")),
             self.assertLogs("twisted_mq.periodic", "CRITICAL") as logged,
         ):
             self.clock.pump([30] * 6)

@@ -8,8 +8,8 @@ from twisted.trial.unittest import TestCase
 from tests.support.remoting import frames
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.framing import FrameDecoder
-from twisted_mq.remoting.channel import Channel, Traffic
 from twisted_mq.remoting.server import RemotingServerFactory
+from twisted_mq.remoting.socket_channel import SocketChannel, Traffic
 
 BODY = bytes(1 << 20)
 COUNT = 60
@@ -47,7 +47,7 @@ class SlowReader(TestCase):
         self.port = reactor.listenTCP(0, self.factory, interface="127.0.0.1")  # type: ignore[attr-defined]
         self.addCleanup(self.port.stopListening)
 
-    def _answer(self, channel: Channel, command: RemotingCommand) -> RemotingCommand:
+    def _answer(self, channel: SocketChannel, command: RemotingCommand) -> RemotingCommand:
         self.processed += 1
         return command.answer(body=BODY)
 
@@ -96,7 +96,7 @@ class SlowReader(TestCase):
     def test_answers_that_come_all_at_once_are_dropped_past_the_limit(self) -> defer.Deferred[None]:
         later: list[tuple[RemotingCommand, defer.Deferred[RemotingCommand]]] = []
 
-        def postpone(channel: Channel, command: RemotingCommand) -> defer.Deferred[RemotingCommand]:
+        def postpone(channel: SocketChannel, command: RemotingCommand) -> defer.Deferred[RemotingCommand]:
             later.append((command, defer.Deferred()))
             return later[-1][1]
 

@@ -42,8 +42,8 @@ from twisted_mq.proxy.grpc.limits import Allowance, Bucket, Limits
 from twisted_mq.proxy.grpc.metadata import RESPONSE_HEADERS, NotGrpc, read_head
 from twisted_mq.proxy.grpc.status import GrpcError, GrpcStatus, Headers, status_headers
 from twisted_mq.remoting.budget import Budget
-from twisted_mq.remoting.channel import GRACE_SECONDS
 from twisted_mq.remoting.shares import address_of
+from twisted_mq.remoting.socket_channel import GRACE_SECONDS
 from twisted_mq.remoting.transport import Transport, peer_of, switch_on
 
 ALLOWANCES: Mapping[type[Event], Allowance] = {

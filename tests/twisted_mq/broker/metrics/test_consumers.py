@@ -19,8 +19,8 @@ from twisted_mq.protocol.bodies import ConsumerData, HeartbeatData, TopicConfig,
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.messages.subscription import build_subscription
 from twisted_mq.protocol.wire.command import RemotingCommand
-from twisted_mq.remoting.channel import Channel
 from twisted_mq.remoting.client import RemotingClient
+from twisted_mq.remoting.socket_channel import SocketChannel
 from twisted_mq.testing import VirtualCluster
 
 PEER = "127.0.0.1:52174"
@@ -204,7 +204,7 @@ def test_nobody_is_asked_where_no_figures_are_shown(shown_by: MetricsExporterTyp
     }
     questions: list[dict[str, str]] = []
 
-    def told(channel: Channel, request: RemotingCommand) -> RemotingCommand:
+    def told(channel: SocketChannel, request: RemotingCommand) -> RemotingCommand:
         questions.append(request.ext_fields)
         return request.answer(body=BODY)
 

@@ -10,7 +10,8 @@ from twisted_mq.broker.statistics.creation_times import CreationTimes
 from twisted_mq.protocol.bodies import SubscriptionGroupConfig, SubscriptionGroupList, encode_body
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.wire.command import RemotingCommand
-from twisted_mq.remoting.channel import Answer, Channel, Traffic
+from twisted_mq.remoting.channel import Answer
+from twisted_mq.remoting.socket_channel import SocketChannel, Traffic
 
 TOPIC = {
     "topic": "T", "defaultTopic": "TBW102", "readQueueNums": "1", "writeQueueNums": "1", "perm": "6",
@@ -40,12 +41,12 @@ class CreationTimesTests(SynchronousTestCase):
     def test_what_is_waited_for_counts(self) -> None:
         clock, times = Clock(), CreationTimes()
 
-        def slow(channel: Channel, command: RemotingCommand) -> Answer:
+        def slow(channel: SocketChannel, command: RemotingCommand) -> Answer:
             clock.advance(0.05)
             return command.answer()
 
         code = int(RequestCode.UPDATE_AND_CREATE_TOPIC)
         command = RemotingCommand(code, ext_fields={"topic": "T"})
-        times.timed({code: slow}, clock.seconds)[code](Channel(Traffic({}, clock)), command)
+        times.timed({code: slow}, clock.seconds)[code](SocketChannel(Traffic({}, clock)), command)
         spread = times.topics["success", False]
         self.assertEqual((spread.counts, round(spread.total)), ([0, 1, 0, 0, 0, 0], 50))

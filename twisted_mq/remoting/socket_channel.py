@@ -1,0 +1,465 @@
+"""One remoting connection over a Twisted transport, the same class at both ends.
+
+All complete frames of one read are processed in order; the answers that are ready leave in one write, or in several where
+that takes long, so that a peer who waits for the first ones goes on meanwhile. A processor's answer may also come later
+(a Deferred). A damaged frame closes the connection with one log line.
+
+While a client does not read its answers, a server reads nothing more from it and processes nothing more of what it has
+read (registerProducer); what is held for peers is bounded by `remoting.budget`. Requests whose answers are pending are
+bounded there too, by channel and in total, past a bound the answer is SYSTEM_BUSY; own requests without an answer by `Traffic`.
+A peer that does not take its answers gets no request of the server's either; one that left a request without an answer
+gets one at a time (`takes_requests`).
+A read whose commands take long is processed in several turns of the reactor, in rotation with those of other peers
+(`remoting.rotation`), so that neither one peer nor many keep it from others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+
+import attrs
+from twisted.internet import defer, interfaces, protocol
+from twisted.internet.error import ConnectionDone
+from twisted.internet.tcp import Connection
+from twisted.python import failure
+from zope.interface import implementer
+
+from twisted_mq.logs import Logger
+from twisted_mq.protocol.codes import ResponseCode
+from twisted_mq.protocol.errors import BrokerError, FrameError, ProtocolError
+from twisted_mq.protocol.remarks import REJECTED
+from twisted_mq.protocol.wire.command import ONE_WAY_FLAG, RESPONSE_FLAG, RemotingCommand
+from twisted_mq.protocol.wire.framing import MAX_FRAME_BYTES, FrameDecoder, encode_frame
+from twisted_mq.remoting.awaited_answers import AwaitedAnswers
+from twisted_mq.remoting.budget import Budget
+from twisted_mq.remoting.channel import Answer, Later, Processor, Request
+from twisted_mq.remoting.errors import RemotingSendError, RemotingTooMuchRequestError
+from twisted_mq.remoting.late_answers import LateAnswers
+from twisted_mq.remoting.rotation import Rotation
+from twisted_mq.remoting.shares import address_of
+from twisted_mq.remoting.transport import Transport, packed, peer_of, switch_on
+
+PATIENCE_SECONDS = 0.002
+"""For how long ready answers wait for those of later frames. Answers that come together cost both ends less: with 64
+senders 2 ms instead of 0.15 mean a fifth more sends a second (tests.bench.bench_pair)."""
+
+SLICE_SECONDS = 0.01
+"""For how long the commands of one read are processed before others have their turn."""
+LONG_SECONDS = 0.05
+"""A single command that takes longer is logged: nobody else was served meanwhile."""
+READY_BYTES = 256 * 1024
+"""Ready answers of so many bytes leave at once."""
+GRACE_SECONDS = 10.0
+"""How long a peer has to take what is written to it when its connection is closed."""
+
+
+@attrs.define(eq=False)
+class Traffic:
+    """What all channels of one server or client share: processors, limits, and hooks for the owner."""
+
+    processors: Mapping[int, Processor]
+    clock: interfaces.IReactorTime
+    max_frame_bytes: int = MAX_FRAME_BYTES
+    max_awaited: int = 65_535
+    """Own requests of one channel that may wait for their answer (Apache: clientAsyncSemaphoreValue)."""
+    sign: Callable[[RemotingCommand], None] | None = None
+    """Adds to own requests who sends them, just before they leave."""
+    pause_reading: bool = True
+    """Whether a peer that takes nothing is not read either. Off at the calling side: if both ends stopped reading
+    while their own writes are stuck, neither would ever go on."""
+    end_of_read: Callable[[], object] | None = None
+    """Called after each read whose commands were processed and answered."""
+    channel_made: Callable[[SocketChannel], None] | None = None
+    channel_lost: Callable[[SocketChannel], None] | None = None
+    count: Callable[[str], None] | None = None
+    """Told what happens to channels: CONNECT, CLOSE, IDLE, EXCEPTION (Apache: ChannelEventListener)."""
+    pending_answers: int = 0
+    requests_dropped: int = 0
+    """The number of one-way requests that were not sent because their peers took nothing."""
+    long_turns: int = 0
+    """How many commands took longer than LONG_SECONDS."""
+    budget: Budget[SocketChannel] = attrs.field(factory=Budget)
+    late: LateAnswers = attrs.field(factory=LateAnswers)
+    rotation: Rotation = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.rotation = Rotation(self.clock)
+
+
+@implementer(interfaces.IPushProducer)
+class SocketChannel(protocol.Protocol):
+    """One connection. `remote_address` is (host, port), `packed_address` the same as records hold it; `last_active` is in
+    seconds of the clock. `share_address` says whose share it is part of, see `remoting.shares`.
+    """
+
+    log = Logger()
+    transport: Transport  # type: ignore[assignment]  # None only before connectionMade
+
+    def __init__(self, traffic: Traffic) -> None:
+        self._traffic = traffic
+        self._processors = traffic.processors
+        self._seconds = traffic.clock.seconds
+        self._decoder = FrameDecoder(traffic.max_frame_bytes)
+        self._awaited = AwaitedAnswers(traffic.clock, self.late)
+        self.remote_address: tuple[str, int] = ("", 0)
+        self.packed_address = b""
+        self.share_address = ""
+        self.last_active = self._seconds()
+        self.connected_now = False
+        self._waiting: list[RemotingCommand] = []
+        self._pending = 0
+        self._incomplete = 0
+        self._paused = False
+        self._produces = False
+        self._is_slow = False
+        self._remembered: dict[Hashable, int] = {}
+        self._cut_off: interfaces.IDelayedCall | None = None
+
+    def __repr__(self) -> str:
+        return f"<Channel {self.address}>"
+
+    @property
+    def address(self) -> str:
+        """The peer as host:port."""
+        return f"{self.remote_address[0]}:{self.remote_address[1]}"
+
+    # transport events
+
+    def connectionMade(self) -> None:
+        self.remote_address = peer_of(self.transport)
+        self.packed_address = packed(self.remote_address)
+        self.share_address = address_of(self.remote_address[0])
+        switch_on(self.transport, "setTcpNoDelay")
+        if self._traffic.pause_reading:
+            self.transport.registerProducer(self, True)
+            self._produces = True
+        self.connected_now = True
+        self._count("CONNECT")
+        if self._traffic.channel_made is not None:
+            self._traffic.channel_made(self)
+
+    def connectionLost(self, reason: failure.Failure = protocol.connectionDone) -> None:
+        self.connected_now = False
+        if not reason.check(ConnectionDone):
+            self._count("EXCEPTION")
+        self._count("CLOSE")
+        self._forget_what_waits()
+        self._traffic.budget.forget(self)
+        if self._traffic.channel_lost is not None:
+            self._traffic.channel_lost(self)
+        self._awaited.fail(
+            f"connection to {self.address} lost: {reason.getErrorMessage()}"
+        )  # last: who tries again at once finds another connection
+
+    def _count(self, event: str) -> None:
+        if self._traffic.count is not None:
+            self._traffic.count(event)
+
+    def dataReceived(self, data: bytes) -> None:
+        damage = None
+        try:
+            commands = self._decoder.receive_data(data)
+        except FrameError as error:
+            damage, commands = error, error.commands
+        size = self._decoder.incomplete_bytes
+        if size != self._incomplete:
+            self._held(size)
+        if commands:
+            self._process(commands)
+        if damage is not None:
+            self._count("EXCEPTION")
+            self.log.warn("damaged frame, connection closed: peer={peer} {damage}", peer=self.address, damage=damage)
+            self.dataReceived = self._ignore  # type: ignore[method-assign]
+            self.close()
+
+    def _held(self, size: int) -> None:
+        """So many bytes of an unfinished frame wait for the rest."""
+        self._incomplete = size
+        slowest = self._traffic.budget.came(self, size)
+        if slowest is not None:
+            slowest.cut("its frame has been on its way for the longest time, and frames in parts take too much memory")
+
+    def _ignore(self, data: bytes) -> None:
+        """After a damaged frame nothing of the stream can be trusted."""
+
+    # IPushProducer: what the transport asks of us when the peer does not take its answers
+
+    def pauseProducing(self) -> None:
+        self._paused = True
+        self.transport.pauseProducing()
+
+    def resumeProducing(self) -> None:
+        self._paused = False
+        self._traffic.budget.taken(self)
+        if self._waiting:
+            self._traffic.rotation.join(self)
+        else:
+            self.transport.resumeProducing()
+
+    def go_on(self) -> None:
+        """Process what is left of a read, then read again."""
+        if self._paused:
+            return
+        commands, self._waiting = self._waiting, []
+        self._process(commands)
+        if not self._waiting and not self._paused:
+            self.transport.resumeProducing()
+
+    def stopProducing(self) -> None:
+        """The transport is gone; connectionLost follows."""
+
+    # requests of the peer
+
+    def _process(self, commands: list[RemotingCommand]) -> None:
+        if self._waiting:  # a TLS transport hands on what it has decrypted, paused or not
+            self._waiting += commands
+            return
+        ready: list[bytes] = []
+        size = 0
+        processors, seconds = self._processors, self._seconds
+        self.last_active = now = seconds()
+        due, end = now + PATIENCE_SECONDS, now + SLICE_SECONDS
+        remaining = iter(commands)
+        for command in remaining:
+            if command.flag & RESPONSE_FLAG:
+                self._is_slow = False
+                if not self._awaited.answered(command):
+                    self._unwanted(command)
+                continue
+            processor = processors.get(command.code)
+            try:
+                if processor is None:
+                    raise BrokerError(
+                        ResponseCode.REQUEST_CODE_NOT_SUPPORTED, f" request type {command.code} not supported"
+                    )
+                answer = processor(self, command)
+            except Exception:
+                answer = self._refusal(command, failure.Failure())
+            if type(answer) is not bytes:
+                answer = self._frame(command, answer)
+            if answer is not None and not command.flag & ONE_WAY_FLAG:
+                ready.append(answer)
+                size += len(answer)
+            now = seconds()
+            if now < due and size < READY_BYTES:
+                continue
+            if now - due > LONG_SECONDS:
+                self._long_turn(command, now - due)
+            self.write_answers(ready)
+            ready, size = [], 0
+            if self._paused or (now >= end and self._produces):
+                self._keep(list(remaining))
+                break
+            due = seconds() + PATIENCE_SECONDS
+        self.write_answers(ready)
+        if self._traffic.end_of_read is not None:
+            self._traffic.end_of_read()
+
+    def _unwanted(self, command: RemotingCommand) -> None:
+        self.log.debug("answer nobody waits for: peer={peer} opaque={o}", peer=self.address, o=command.opaque)
+
+    def _keep(self, commands: list[RemotingCommand]) -> None:
+        """These are processed in another turn, or when the peer has taken its answers."""
+        self._waiting = commands
+        if commands and not self._paused:
+            self.transport.pauseProducing()
+            self._traffic.rotation.join(self)
+
+    def _long_turn(self, command: RemotingCommand, seconds: float) -> None:
+        self._traffic.long_turns += 1
+        self.log.warn(
+            "long turn: seconds={seconds} code={code} peer={peer}",
+            seconds=round(seconds, 3),
+            code=command.code,
+            peer=self.address,
+        )
+
+    def write_answers(self, answers: list[bytes]) -> None:
+        """Hand answers to the transport in one piece, and count them where the peer does not take them."""
+        if not self.connected_now or not answers:
+            return
+        data = answers[0] if len(answers) == 1 else b"".join(answers)
+        write_promptly(self.transport, data)
+        if self._paused:
+            self._not_taken(len(data))
+
+    def _not_taken(self, size: int) -> None:
+        largest = self._traffic.budget.not_taken(self, size)
+        if largest is not None:
+            largest.cut("it does not take its answers, and those that wait take too much memory")
+
+    def _frame(self, command: RemotingCommand, answer: Answer) -> bytes | None:
+        """The answer's bytes; None where there is none or it comes later."""
+        if isinstance(answer, defer.Deferred):
+            return self._await_answer(command, answer)
+        if answer is None or command.flag & ONE_WAY_FLAG:
+            return None
+        if isinstance(answer, bytes):
+            return answer
+        answer.opaque = command.opaque
+        answer.flag |= RESPONSE_FLAG
+        return encode_frame(answer)
+
+    def _await_answer(self, command: RemotingCommand, later: Later) -> bytes | None:
+        traffic, limits = self._traffic, self._traffic.budget.options
+        size = len(command.body) + len(command.raw_ext_fields or b"")
+        if self._pending >= limits.max_held_requests_by_channel or not traffic.budget.hold(self, size):
+            later.addErrback(lambda _: None)
+            later.cancel()
+            return encode_frame(command.answer(ResponseCode.SYSTEM_BUSY, REJECTED))
+        traffic.pending_answers += 1
+        self._pending += 1
+        later.addErrback(lambda reason: self._refusal(command, reason))
+        later.addCallback(self._write_late, command, size)
+        later.addErrback(lambda reason: self.log.failure("answer not sent: peer={peer}", reason, peer=self.address))
+        return None
+
+    def _write_late(self, answer: Answer, command: RemotingCommand, size: int) -> None:
+        self._traffic.budget.let_go(self, size)
+        self._traffic.pending_answers -= 1
+        self._pending -= 1
+        encoded = self._frame(command, answer) if self.connected_now else None
+        if encoded is not None:
+            self._traffic.late.write(self, encoded)
+
+    def _refusal(self, command: RemotingCommand, reason: failure.Failure) -> RemotingCommand:
+        """The one place that turns an error into an answer."""
+        error = reason.value
+        if isinstance(error, BrokerError):
+            return command.answer(error.response_code, error.remark, dict(error.ext_fields))
+        if isinstance(error, ProtocolError):
+            return command.answer(ResponseCode.SYSTEM_ERROR, str(error))
+        self.log.failure("request failed: code={code} peer={peer}", reason, code=command.code, peer=self.address)
+        return command.answer(ResponseCode.SYSTEM_ERROR, f"{type(error).__name__}: {error}")
+
+    # what the server remembers of the peer
+
+    def remember(self, name: Hashable, size: int) -> None:
+        """Count what is remembered under a name until the connection ends, in place of what was there; 0 forgets it.
+
+        Raises BrokerError where that is too much.
+        """
+        more = size - self._remembered.get(name, 0)
+        if not self._traffic.budget.remember(self, more):
+            remark = (
+                f"{sum(self._remembered.values())} bytes of this connection are remembered, {more} more are too many"
+            )
+            raise BrokerError(ResponseCode.SYSTEM_BUSY, remark)
+        if size:
+            self._remembered[name] = size
+        else:
+            self._remembered.pop(name, None)
+
+    # own requests
+
+    @property
+    def takes_requests(self) -> bool:
+        """Whether a request may be sent now: what was written before has left, and a slow peer has answered the last one."""
+        return self.connected_now and not self._paused and not (self._is_slow and len(self._awaited))
+
+    def send_request(self, request: Request, timeout_seconds: float) -> defer.Deferred[RemotingCommand]:
+        """Send and await the answer; sets the opaque of a command.
+
+        Fails with RemotingTimeoutError, RemotingSendError or RemotingTooMuchRequestError.
+        """
+        if not self.connected_now:
+            return defer.fail(RemotingSendError(f"connection to {self.address} lost"))
+        if not self.takes_requests:
+            return defer.fail(RemotingTooMuchRequestError(f"{self.address} has not taken what was sent to it before"))
+        if len(self._awaited) >= self._traffic.max_awaited:
+            return defer.fail(
+                RemotingTooMuchRequestError(f"{len(self._awaited)} requests to {self.address} wait for their answer")
+            )
+        opaque = self._awaited.take_opaque()
+        frame = self._encoded(request, opaque) if isinstance(request, RemotingCommand) else request(opaque)
+        waiting = self._awaited.expect(opaque, timeout_seconds, self.address)
+        self.write_request(frame)
+        return waiting
+
+    def _encoded(self, command: RemotingCommand, opaque: int) -> bytes:
+        if self._traffic.sign is not None:
+            self._traffic.sign(command)
+        command.opaque = opaque
+        return encode_frame(command)
+
+    def late(self, sent_at: float) -> None:
+        """Own requests had no answer in time; the last of them was sent then."""
+        self._is_slow = True
+
+    def postpone(self, seconds: float) -> None:
+        """Let the requests that wait for their answer wait longer."""
+        self._awaited.postpone(seconds)
+
+    def send_one_way(self, command: RemotingCommand) -> None:
+        """Send without an answer. Dropped where the connection is gone, as one-way promises nothing; dropped and counted where
+        the peer does not take what was sent before.
+        """
+        command.flag |= ONE_WAY_FLAG
+        if self._paused:
+            self._traffic.requests_dropped += 1
+        elif self.connected_now:
+            self.write_request(self._encoded(command, self._awaited.take_opaque()))
+
+    def write_request(self, data: bytes) -> None:
+        """Hand an own request to the transport, and count it where the peer does not take it."""
+        self.transport.write(data)
+        if self._paused:
+            self._not_taken(len(data))
+
+    def close(self) -> None:
+        """Close after what is written has left; a peer that does not take it is cut off after GRACE_SECONDS."""
+        if not self.connected_now:
+            return
+        if self._produces:  # a transport with a producer waits for it, and this one may be paused
+            self._produces = False
+            self.transport.unregisterProducer()
+        self._forget_what_waits()
+        self._cut_off = self._traffic.clock.callLater(
+            GRACE_SECONDS, self._past_grace
+        )  # a transport may be gone at once
+        self.transport.loseConnection()
+
+    def _forget_what_waits(self) -> None:
+        self._waiting = []
+        self._traffic.rotation.leave(self)
+        if self._cut_off is not None:
+            self._cut_off.cancel()
+            self._cut_off = None
+
+    def _past_grace(self) -> None:
+        self._cut_off = None
+        self.abort()
+
+    def cut(self, reason: str) -> None:
+        """Close at once, with one log line that says why."""
+        self.log.warn("connection cut: peer={peer} {reason}", peer=self.address, reason=reason)
+        self.abort()
+
+    def abort(self) -> None:
+        """Close at once; what was not taken by the peer is lost, and so is what would be written before the loss is told."""
+        if self.connected_now:
+            self.connected_now = False
+            self.transport.abortConnection()
+
+
+def write_promptly(transport: Transport, data: bytes) -> None:
+    """Hand `data` to the socket now where nothing waits before it; what the socket does not take is buffered as ever.
+
+    Twisted's `write` waits for the reactor's next turn and for two epoll_ctl calls: that is a fifth of what a single send
+    costs, and the peer waits for it. Buffered is also what the socket would not take in one piece, not to be copied. Other
+    transports than a plain connection (tests, TLS and whatever wraps one) get all by `write`. A broken connection is found
+    out by the reactor, as after `write`.
+    """
+    if (
+        not isinstance(transport, Connection)
+        or transport.TLS
+        or not transport.connected
+        or transport._tempDataBuffer
+        or transport.dataBuffer
+        or len(data) > transport.SEND_LIMIT
+    ):
+        transport.write(data)
+        return
+    sent = transport.writeSomeData(data)
+    if sent != len(data):
+        transport.write(data[sent:] if isinstance(sent, int) and sent > 0 else data)
