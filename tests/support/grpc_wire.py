@@ -95,10 +95,10 @@ class Wire:
         self.client.send_headers(stream_id, self.headers(path, **more))
         return int(stream_id)
 
-    def call(self, path: str, *texts: str, **more: str) -> int:
-        """A whole call."""
+    def call(self, path: str, *requests: Any, end: bool = True, **more: str) -> int:
+        """A call with these texts or messages. Without `end` it stays open for more."""
         stream_id = self.begin(path, **more)
-        self.client.send_data(stream_id, b"".join(map(message, texts)), end_stream=True)
+        self.client.send_data(stream_id, b"".join(map(message, requests)), end_stream=end)
         self.exchange()
         return stream_id
 
@@ -110,9 +110,13 @@ class Wire:
 
     def texts(self, stream_id: int) -> list[str]:
         """The answers on a stream."""
-        return [
-            StringValue.FromString(one).value for one in MessageDecoder(1 << 30).receive_data(self._bodies[stream_id])
-        ]
+        return [one.value for one in self.answers(stream_id, StringValue)]
+
+    def answers(self, stream_id: int, kind: Any) -> list[Any]:
+        """The answers on a stream as messages of this class."""
+        headers = {name: value for event in self.of(ResponseReceived, stream_id) for name, value in event.headers}
+        decoder = MessageDecoder(1 << 30, headers.get("grpc-encoding", "identity"))
+        return [kind.FromString(one) for one in decoder.receive_data(self._bodies[stream_id])]
 
     def received_bytes(self, stream_id: int) -> int:
         """How much of the answers has come."""
@@ -154,9 +158,12 @@ class Wire:
         self.server.connectionLost(Failure(ConnectionLost()))
 
 
-def message(text: str) -> bytes:
-    """A StringValue as it goes on a stream."""
-    return frame(StringValue(value=text).SerializeToString())
+def message(content: Any) -> bytes:
+    """A message as it goes on a stream; a text as StringValue, bytes as they are."""
+    if isinstance(content, bytes):
+        return content
+    made = StringValue(value=content) if isinstance(content, str) else content
+    return frame(made.SerializeToString())
 
 
 def echo(call: Any, request: Any) -> Any:

@@ -9,8 +9,11 @@ from twisted_mq.encryption.servers import ServerEncryption
 from twisted_mq.logs import Logger
 from twisted_mq.proxy.authentication import Authentication
 from twisted_mq.proxy.grpc.connection import Shared
+from twisted_mq.proxy.grpc.health import HEALTH, Health
 from twisted_mq.proxy.grpc.limits import Limits
+from twisted_mq.proxy.grpc.reflection import Reflection
 from twisted_mq.proxy.grpc.server import GrpcServerFactory
+from twisted_mq.proxy.messages import MESSAGING
 from twisted_mq.proxy.parts import Parts
 from twisted_mq.proxy.service import MessagingService
 from twisted_mq.remoting.budget import Budget
@@ -35,7 +38,13 @@ class GrpcPort:
             message_bytes=parts.options.grpc_max_inbound_message_size,
             idle_seconds=parts.options.grpc_client_idle_time_mills / 1000,
         )
-        shared = Shared(self.messaging.methods(), parts.clock, limits, Budget(connections))
+        self.health = Health([MESSAGING.name])
+        methods = {
+            **self.messaging.methods(),
+            **self.health.methods(),
+            **Reflection([MESSAGING, HEALTH]).methods(),
+        }
+        shared = Shared(methods, parts.clock, limits, Budget(connections))
         self.factory = GrpcServerFactory(shared, max_connections)
         if encryption is not None:
             self.factory.expect = encryption.expect
@@ -57,5 +66,6 @@ class GrpcPort:
 
     def stop(self) -> defer.Deferred[None]:
         """End calls and connections; what clients were consuming comes back."""
+        self.health.stop()
         self.messaging.stop()
         return self.factory.stop()

@@ -141,5 +141,4 @@ class MessagingService:
             client.telemetry.finish()
 
 
-def _path(name: str) -> str:
-    return f"/{messages.SERVICE}/{name}"
+_path = messages.MESSAGING.method_path

@@ -69,7 +69,17 @@ class Call:
 
     def send(self, message: ProtobufMessage) -> defer.Deferred[None]:
         """Write one answer of a stream; fires when the next one may follow. After the call's end, nothing is written."""
-        return defer.succeed(None) if self.is_over else self._wire.write(self, frame(message.SerializeToString()))
+        return defer.succeed(None) if self.is_over else self._wire.write(self, self.framed(message))
+
+    def framed(self, message: ProtobufMessage) -> bytes:
+        """Return an answer as it goes on the stream, compressed if the client compresses its requests."""
+        return frame(message.SerializeToString(), self.head.answer_encoding)
+
+    def ended(self) -> defer.Deferred[None]:
+        """Return a Deferred that fires once the call has ended. Cancelling it does nothing."""
+        waiting: defer.Deferred[None] = defer.Deferred()
+        self.when_over(lambda: waiting.callback(None))
+        return waiting
 
     def finish(self, status: GrpcStatus = GrpcStatus.OK, message: str = "") -> None:
         """End the call. A second end does nothing."""

@@ -37,7 +37,7 @@ from zope.interface import implementer
 
 from twisted_mq.logs import Logger
 from twisted_mq.proxy.grpc.calls import Call, Method, Methods
-from twisted_mq.proxy.grpc.framing import MessageDecoder, frame
+from twisted_mq.proxy.grpc.framing import MessageDecoder
 from twisted_mq.proxy.grpc.limits import Allowance, Bucket, Limits
 from twisted_mq.proxy.grpc.metadata import RESPONSE_HEADERS, NotGrpc, read_head
 from twisted_mq.proxy.grpc.status import GrpcError, GrpcStatus, Headers, status_headers
@@ -48,7 +48,7 @@ from twisted_mq.remoting.transport import Transport, peer_of, switch_on
 
 ALLOWANCES: Mapping[type[Event], Allowance] = {
     StreamReset: Allowance(1000, 33),  # rapid reset, CVE-2023-44487, and resets that a client provokes, CVE-2025-8671
-    PingReceived: Allowance(100, 1),  # CVE-2019-9512
+    PingReceived: Allowance(100, 1),  # CVE-2019-9512; refilled by answers
     RemoteSettingsChanged: Allowance(100, 1),  # CVE-2019-9515
     PriorityUpdated: Allowance(1000, 10),
     UnknownFrameReceived: Allowance(1000, 10),
@@ -57,6 +57,8 @@ ALLOWANCES: Mapping[type[Event], Allowance] = {
 EMPTY_DATA = Allowance(1000, 10)
 """The limit of DATA frames without data that do not end their stream (CVE-2019-9518)."""
 LAST_STREAM = 2**31 - 1
+TOO_MANY_PINGS = b"too_many_pings"
+"""A gRPC client that reads this in a GOAWAY doubles the time between its pings (gRPC's keepalive policy)."""
 
 
 @attrs.define(eq=False)
@@ -374,7 +376,7 @@ class GrpcConnection(protocol.Protocol):
         if stream.call.is_over or stream.trailers is not None:
             return
         if not stream.method.gives_stream:
-            stream.outgoing += frame(result.SerializeToString())
+            stream.outgoing += stream.call.framed(result)
         self.end(stream.call, GrpcStatus.OK, "")
 
     def _failed(self, reason: failure.Failure, stream: Stream) -> None:
@@ -435,7 +437,7 @@ class GrpcConnection(protocol.Protocol):
             self._done(stream)
             return
         if outgoing and not stream.answering:
-            connection.send_headers(stream_id, RESPONSE_HEADERS)
+            connection.send_headers(stream_id, stream.call.head.response_headers)
             stream.answering = True
         sent = False
         while outgoing and not self._paused:
@@ -445,6 +447,8 @@ class GrpcConnection(protocol.Protocol):
             connection.send_data(stream_id, bytes(outgoing[:room]))
             del outgoing[:room]
             sent = True
+        if sent:
+            self._buckets[PingReceived].refill()  # clients measure their bandwidth by pings while data comes
         if outgoing:
             if sent or stream.stalled_since is None:
                 stream.stalled_since = self._seconds()
@@ -538,14 +542,14 @@ class GrpcConnection(protocol.Protocol):
         if not self._streams:
             self._lose()
 
-    def _go_away(self, error: ErrorCodes) -> None:
+    def _go_away(self, error: ErrorCodes, data: bytes = b"") -> None:
         """Send a GOAWAY. h2's own close_connection would also end the open streams."""
         self._flush()
         last = LAST_STREAM if error == ErrorCodes.NO_ERROR else self._h2.highest_inbound_stream_id
-        self.transport.write(GoAwayFrame(0, last_stream_id=last, error_code=error).serialize())
+        self.transport.write(GoAwayFrame(0, last, error, data).serialize())
 
     def _too_much(self, what: str) -> None:
-        self._go_away(ErrorCodes.ENHANCE_YOUR_CALM)
+        self._go_away(ErrorCodes.ENHANCE_YOUR_CALM, TOO_MANY_PINGS if what == PingReceived.__name__ else b"")
         self._broken(f"too many times: {what}")
 
     def _broken(self, reason: str) -> None:

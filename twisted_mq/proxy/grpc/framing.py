@@ -13,8 +13,16 @@ ENCODINGS = (IDENTITY, GZIP)
 _GZIP_WINDOW = 16 + zlib.MAX_WBITS
 
 
-def frame(message: bytes) -> bytes:
-    """A message as it goes on the stream, not compressed."""
+COMPRESSED_FROM = 1024
+"""The least size in bytes of a message that is compressed."""
+
+
+def frame(message: bytes, encoding: str = IDENTITY) -> bytes:
+    """Return a message as it goes on the stream. Short messages are not compressed, whatever the encoding is."""
+    if encoding == GZIP and len(message) >= COMPRESSED_FROM:
+        compressor = zlib.compressobj(1, wbits=_GZIP_WINDOW)
+        compressed = compressor.compress(message) + compressor.flush()
+        return GRPC_HEAD.pack(1, len(compressed)) + compressed
     return GRPC_HEAD.pack(0, len(message)) + message
 
 

@@ -60,3 +60,7 @@ class Bucket:
         self._at = now
         self._left -= 1
         return self._left >= 0
+
+    def refill(self) -> None:
+        """Allow a burst again."""
+        self._left = float(self.allowance.burst)

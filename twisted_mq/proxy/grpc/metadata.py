@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 import attrs
 
-from twisted_mq.proxy.grpc.framing import ENCODINGS, IDENTITY
+from twisted_mq.proxy.grpc.framing import ENCODINGS, GZIP, IDENTITY
 from twisted_mq.proxy.grpc.status import GrpcError, GrpcStatus, Headers
 
 CONTENT_TYPE = "application/grpc"
@@ -39,6 +39,15 @@ class CallHead:
     timeout_seconds: float | None
     encoding: str
     metadata: Mapping[str, str]
+    answer_encoding: str = IDENTITY
+    """The encoding of the answers: gzip if the client compresses its requests so and accepts it, as servers of gRPC do."""
+
+    @property
+    def response_headers(self) -> Headers:
+        """Return the headers that begin the answer."""
+        if self.answer_encoding == IDENTITY:
+            return RESPONSE_HEADERS
+        return [*RESPONSE_HEADERS, ("grpc-encoding", self.answer_encoding)]
 
 
 def read_head(headers: Iterable[tuple[str, str]]) -> CallHead:
@@ -53,7 +62,9 @@ def read_head(headers: Iterable[tuple[str, str]]) -> CallHead:
     if encoding not in ENCODINGS:
         raise GrpcError(GrpcStatus.UNIMPLEMENTED, f"grpc-encoding {encoding} is not supported, use identity or gzip")
     metadata = {name: value for name, value in given.items() if _is_metadata(name)}
-    return CallHead(given.get(":path", ""), _timeout(given.get("grpc-timeout")), encoding, metadata)
+    accepted = {one.strip() for one in given.get("grpc-accept-encoding", "").split(",")}
+    answers = GZIP if encoding == GZIP and GZIP in accepted else IDENTITY
+    return CallHead(given.get(":path", ""), _timeout(given.get("grpc-timeout")), encoding, metadata, answers)
 
 
 def _is_metadata(name: str) -> bool:

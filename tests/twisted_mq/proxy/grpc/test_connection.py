@@ -6,6 +6,7 @@ import gzip
 
 from google.protobuf.wrappers_pb2 import StringValue
 from h2.errors import ErrorCodes
+from h2.events import ConnectionTerminated
 from h2.settings import SettingCodes
 from hyperframe.frame import (
     ContinuationFrame,
@@ -20,6 +21,7 @@ from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.support.grpc_wire import ECHO, MANY, SLOW, TALK, Wire, echo, message, methods
+from twisted_mq.protocol.layouts.grpc_frame import GRPC_HEAD
 from twisted_mq.proxy.grpc.framing import frame
 from twisted_mq.proxy.grpc.limits import Limits
 from twisted_mq.proxy.grpc.status import GrpcError, GrpcStatus
@@ -430,3 +432,56 @@ class AttackTests(SynchronousTestCase):
         self.assertTrue(wire.transport.disconnecting or wire.transport.disconnected)
         wire.lose()
         self.assertEqual(wire.shared.budget.incomplete_bytes, 0)
+
+
+class PingTests(SynchronousTestCase):
+    PING = PingFrame(0, opaque_data=b"12345678").serialize()
+
+    def test_client_that_pings_too_often_is_told_to_wait_longer(self):
+        wire = Wire(methods())
+        with self.assertLogs("twisted_mq.proxy.grpc.connection", "WARNING"):
+            wire.send(self.PING * 101)
+        wire.receive()
+        [goodbye] = [one for one in wire.events if isinstance(one, ConnectionTerminated)]
+        self.assertEqual(
+            (goodbye.error_code, goodbye.additional_data), (ErrorCodes.ENHANCE_YOUR_CALM, b"too_many_pings")
+        )
+
+    def test_pings_between_answers_are_not_too_many(self):
+        """Clients ping to measure their bandwidth, once for each answer that they receive."""
+        wire = Wire(methods())
+        for number in range(300):
+            self.assertEqual(wire.texts(wire.call(ECHO, str(number))), [str(number)])
+            wire.send(self.PING)
+        self.assertEqual(wire.goodbyes(), [])
+
+
+class CompressionTests(SynchronousTestCase):
+    LONG = "text " * 1000
+
+    def bytes_of_answer(self, **headers):
+        wire = Wire(methods(many=_twice))
+        packed = gzip.compress(StringValue(value=self.LONG).SerializeToString())
+        sizes = []
+        for path, answers in ((ECHO, [self.LONG]), (MANY, [self.LONG, "short"])):
+            stream = wire.call(path, GRPC_HEAD.pack(1, len(packed)) + packed, grpc_encoding="gzip", **headers)
+            self.assertEqual(wire.texts(stream), answers)
+            sizes.append(wire.received_bytes(stream))
+        return sizes
+
+    def test_answers_are_compressed_for_a_client_that_compresses_and_accepts_it(self):
+        echo_bytes, many_bytes = self.bytes_of_answer(grpc_accept_encoding="identity, deflate,gzip")
+        self.assertLess(echo_bytes, 200)
+        self.assertEqual(many_bytes - echo_bytes, len(message("short")))
+
+    def test_answers_are_plain_for_all_others(self):
+        for headers in ({}, {"grpc_accept_encoding": "identity"}):
+            self.assertGreater(self.bytes_of_answer(**headers)[0], len(self.LONG))
+        wire = Wire(methods())
+        stream = wire.call(ECHO, self.LONG, grpc_accept_encoding="gzip")
+        self.assertGreater(wire.received_bytes(stream), len(self.LONG))
+
+
+async def _twice(call, request):
+    await call.send(request)
+    await call.send(StringValue(value="short"))
