@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator
 
 from twisted_mq.storage.files.paths import file_offset
+from twisted_mq.storage.files.search import positions_in
 
 
 class FileAtRest:
@@ -35,10 +36,7 @@ class FileAtRest:
         """The positions from `position` on where these bytes lie."""
         mapped = self.readable.obj
         assert isinstance(mapped, mmap.mmap | bytes)
-        found = mapped.find(data, position)
-        while found >= 0:
-            yield found
-            found = mapped.find(data, found + 1)
+        return positions_in(mapped, data, position, self.size)
 
 
 def files_in(directory: str) -> list[FileAtRest]:

@@ -20,6 +20,7 @@ from contextlib import contextmanager, suppress
 from twisted_mq.storage.errors import StoreFull
 from twisted_mq.storage.files.descriptors import Mappings
 from twisted_mq.storage.files.directory import sync_directory
+from twisted_mq.storage.files.search import positions_in
 from twisted_mq.storage.files.system_calls import (
     Allocate,
     Sync,
@@ -241,10 +242,7 @@ class MappedFile:
         with self._open() as descriptor:
             ranges = list(data_ranges(descriptor, position, self.size))
         for start, end in ranges:
-            found = mapping.find(data, start, end)
-            while found >= 0:
-                yield found
-                found = mapping.find(data, found + 1, end)
+            yield from positions_in(mapping, data, start, end)
 
     def sync(self, sync: Sync = fdatasync) -> None:
         """Put everything written on disk, and the first time the names that lead to it. Raises OSError.
