@@ -6,7 +6,7 @@
 # make check   format, lint, types, layers, docs, known vulnerabilities of dependencies where an index is reached
 # make docs    the pages in docs/, as HTML in build/docs
 # make crash   thousands of kills and power cuts, every byte of the damage matrix; MQ_CRASH_ROUNDS says how many kills
-# make fuzz    a million generated frames, expressions, files, command lines; MQ_FUZZ_FRAMES, _SEED, _ROUND: how many, which, from where
+# make fuzz    a million generated frames, also of gRPC clients (HTTP/2, protobuf), expressions, files, command lines; MQ_FUZZ_FRAMES, _SEED, _ROUND: how many, which, from where
 # make record-apache   the recorded answers of Apache's programs anew (interop/captures/answers)
 # make soak    20 minutes of strangers and a full disk beside an honest load of Apache's client; SOAK_SECONDS says how many
 # make soak-client   20 minutes of load through each face of the client beside restarts (SOAK_SECONDS), 1,000 lives of each

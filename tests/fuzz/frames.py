@@ -11,7 +11,7 @@ from tests.fuzz import values
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.requests.registry import REQUESTS
 from twisted_mq.protocol.wire.command import ONE_WAY_FLAG, RemotingCommand, SerializeType
-from twisted_mq.protocol.wire.framing import encode_frame
+from twisted_mq.protocol.wire.framing import FrameDecoder, encode_frame
 
 LEFT_OUT = frozenset({RequestCode.UPDATE_BROKER_CONFIG, RequestCode.UPDATE_NAMESRV_CONFIG})
 """What an administrator may do: the honest client's sends would be refused by right."""
@@ -29,6 +29,15 @@ class FrameMaker:
         known = sorted(set(REQUESTS) - LEFT_OUT)
         self._codes = [code for code in known if set(REQUESTS[code].served_by) & set(roles)]
         self._others = [code for code in known if code not in self._codes]
+
+    def connection(self, count: int) -> list[bytes]:
+        """The frames of one connection."""
+        return [self.frame() for _ in range(count)]
+
+    @staticmethod
+    def answers(received: bytes) -> int:
+        """How many answers came. Raises FrameError if these bytes are none."""
+        return len(FrameDecoder().receive_data(received))
 
     def frame(self) -> bytes:
         """The next frame."""

@@ -22,7 +22,9 @@ from pathlib import Path
 import attrs
 
 from tests.fuzz.frames import FrameMaker
+from tests.fuzz.http2 import ClientMaker
 from tests.fuzz.slaves import SlaveMaker
+from tests.support.grpc_client import GrpcClient, code
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.framing import FrameDecoder, encode_frame
@@ -36,6 +38,8 @@ A_ROUND = 500
 """Frames between two looks of the honest client."""
 TIMEOUT_SECONDS = 60.0
 HONEST = "HonestTopic"
+RECEIVES = 20
+"""How often the honest client asks for its message over gRPC; it gets what was sent before, too."""
 FAULTS = ("request failed", "Unhandled", "Traceback", "answer not sent")
 """What a log line of a server that met something unforeseen contains."""
 
@@ -47,7 +51,8 @@ class Outcome:
     seed: int
     round: int
     frames: int = 0
-    answers: int = 0
+    answers: dict[str, int] = attrs.field(factory=dict)
+    """By server."""
     honest: int = 0
     slowest_honest_seconds: float = 0.0
     long_turns: int = 0
@@ -96,18 +101,18 @@ class Servers:
         return self._log.read_text(errors="replace")[-5000:]
 
 
-def stranger(port: int, frames: list[bytes], framed: bool = True) -> int:
-    """Send all frames without waiting, read for a moment; how many answers came. Raises FrameError if they are none."""
-    decoder, answers = FrameDecoder(), 0
+def stranger(port: int, frames: list[bytes]) -> bytes:
+    """Send all frames without waiting, read for a moment. Returns what came."""
+    received = bytearray()
     with socket.create_connection(("127.0.0.1", port), TIMEOUT_SECONDS) as connection:
         try:
             connection.sendall(b"".join(frames))
             connection.settimeout(0.02)
             while data := connection.recv(1 << 16):
-                answers += len(decoder.receive_data(data)) if framed else 0
+                received += data
         except OSError:
             pass
-    return answers
+    return bytes(received)
 
 
 def ask(port: int, command: RemotingCommand) -> RemotingCommand:
@@ -148,15 +153,41 @@ def honest(ports: dict[str, int], number: int) -> None:
     assert found.code == ResponseCode.SUCCESS and body in found.body, found
     route = ask(ports["namesrv"], RemotingCommand.request(RequestCode.GET_BROKER_CLUSTER_INFO))
     assert route.code == ResponseCode.SUCCESS, route
+    honest_grpc(ports["grpc"], b"honest gRPC %d" % number)
 
 
-ROLES = ("broker", "broker", "broker", "fast", "namesrv", "namesrv", "ha")
+def honest_grpc(port: int, body: bytes) -> None:
+    """Send a message over gRPC, and receive it. Raises AssertionError, grpc.RpcError."""
+    with GrpcClient(f"127.0.0.1:{port}", f"honest-{body.decode()}") as client:
+        client.settle_consumer(HONEST, "honest-grpc")
+        assert code(client.send(HONEST, body)) == "OK"
+        for _ in range(RECEIVES):
+            found = client.receive(HONEST, "honest-grpc", TIMEOUT_SECONDS)
+            entries = [
+                {"message_id": one.system_properties.message_id, "receipt_handle": one.system_properties.receipt_handle}
+                for one in found
+            ]
+            acked = client.call("AckMessage", topic={"name": HONEST}, group={"name": "honest-grpc"}, entries=entries)
+            assert code(acked) == "OK", acked
+            if body in [one.body for one in found]:
+                return
+    raise AssertionError(f"{body!r} was not received in {RECEIVES} tries")
 
 
-def makers_of(dice: random.Random) -> dict[str, FrameMaker | SlaveMaker]:
+ROLES = ("broker", "broker", "broker", "fast", "namesrv", "namesrv", "ha", "grpc", "grpc")
+Maker = FrameMaker | SlaveMaker | ClientMaker
+
+
+def makers_of(dice: random.Random) -> dict[str, Maker]:
     """By server."""
     broker = FrameMaker(dice, ("broker",))
-    return {"broker": broker, "fast": broker, "namesrv": FrameMaker(dice, ("namesrv",)), "ha": SlaveMaker(dice)}
+    return {
+        "broker": broker,
+        "fast": broker,
+        "namesrv": FrameMaker(dice, ("namesrv",)),
+        "ha": SlaveMaker(dice),
+        "grpc": ClientMaker(dice),
+    }
 
 
 def one_round(servers: Servers, outcome: Outcome, dice: random.Random) -> None:
@@ -164,9 +195,10 @@ def one_round(servers: Servers, outcome: Outcome, dice: random.Random) -> None:
     makers = makers_of(dice)
     for _ in range(A_ROUND // A_CONNECTION):
         role = dice.choice(ROLES)
-        frames = [makers[role].frame() for _ in range(A_CONNECTION)]
-        outcome.answers += stranger(servers.ports[role], frames, framed=role != "ha")
+        frames = makers[role].connection(A_CONNECTION)
+        answers = makers[role].answers(stranger(servers.ports[role], frames))
         outcome.frames += len(frames)
+        outcome.answers[role] = outcome.answers.get(role, 0) + answers
     began = time.monotonic()
     honest(servers.ports, outcome.honest)
     outcome.honest += 1

@@ -13,6 +13,7 @@ from twisted.internet import reactor
 from twisted.internet.defer import Deferred
 
 from interop.peers.process import free_port
+from twisted_mq import logs
 from twisted_mq.testing import EmbeddedCluster
 
 OPTIONS = {"ha_listen_port": 0, "channel_expired_timeout": 5_000, "broker_role": "ASYNC_MASTER"}
@@ -34,6 +35,7 @@ async def serve(store: str) -> None:
                 "namesrv": cluster.namesrv.port,
                 "broker": broker.port,
                 "fast": broker.port - 2,
+                "grpc": int(cluster.serve_grpc().rpartition(":")[2]),
                 "ha": int(broker.controller.ha.address.rpartition(":")[2]),
             }
         ),
@@ -42,7 +44,11 @@ async def serve(store: str) -> None:
 
 
 def main() -> None:
-    logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(levelname)s %(name)s %(message)s")
+    logs.log_to_standard()
+    logging.basicConfig(
+        level=logging.WARNING, stream=sys.stderr, format="%(levelname)s %(name)s %(message)s", force=True
+    )  # in place of the handler and the level that the package of the tests has set
+    logging.getLogger(logs.PACKAGE).setLevel(logging.WARNING)
     starting = Deferred.fromCoroutine(serve(sys.argv[1]))
     starting.addErrback(lambda reason: (reason.printTraceback(sys.stderr), reactor.stop()))  # type: ignore[attr-defined]
     reactor.run()  # type: ignore[attr-defined]

@@ -22,6 +22,15 @@ class SlaveMaker:
     def __init__(self, random: Random) -> None:
         self._random = random
 
+    def connection(self, count: int) -> list[bytes]:
+        """The pieces of one connection."""
+        return [self.frame() for _ in range(count)]
+
+    @staticmethod
+    def answers(received: bytes) -> int:
+        """None is counted: a master streams its log."""
+        return 0
+
     def frame(self) -> bytes:
         """The next piece."""
         kind = self._random.choice(

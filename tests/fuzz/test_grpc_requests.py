@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Iterator
-from typing import Any
 
 import grpc
 import pytest
-from google.protobuf.message_factory import GetMessageClass
 
+from tests.fuzz.cases import FRAMES, SEED
+from tests.fuzz.protobuf import changed, filled
 from tests.support.grpc_client import GrpcClient, code, message
 from twisted_mq.proxy import messages as v2
 from twisted_mq.testing import EmbeddedServer
 
-ROUNDS = int(os.environ.get("MQ_FUZZ_FRAMES", "30000")) // 100
-SEED = int(os.environ.get("MQ_FUZZ_SEED", "1"))
-TEXTS = (
-    "", " ", "T", "G", "a||b", "||", "%RETRY%G", "%DLQ%G", "../..", "\x00", "\x01x\x02", "\ud7ff\u0800", "x" * 300, "TBW102",
-    "RMQ_SYS_TRANS_HALF_TOPIC", "0 1795284884053 60000 0 0 broker-a 0 0 0", "0 99999999999999 60000 0 1 broker-a 3 9 9",
-    "0 99999999999999 60000 999 2 broker-a -1 -9223372036854775808 9223372036854775807", "1 2 3 4 5 6 7 8", "broker-a", "dm1=",
-    "a > 1 AND (b IS NULL", "-1", "9" * 40,
-)  # fmt: skip
-NUMBERS = (0, 1, 2, 3, 4, -1, 31, 1 << 31, (1 << 31) - 1, -(1 << 31), (1 << 63) - 1, -(1 << 63), 1 << 40)
+ROUNDS = max(300, FRAMES // 100)
 CALLS = [name for name, (_, _, takes_stream, _) in v2.METHODS.items() if not takes_stream and name != "ReceiveMessage"]
 
 
@@ -31,50 +22,6 @@ CALLS = [name for name, (_, _, takes_stream, _) in v2.METHODS.items() if not tak
 def server() -> Iterator[EmbeddedServer]:
     with EmbeddedServer(store="memory") as server:
         yield server
-
-
-def filled(kind: Any, chance: random.Random, depth: int = 0) -> Any:
-    """A message of this class with some of its fields set to something."""
-    made = kind()
-    for field in kind.DESCRIPTOR.fields:
-        if chance.random() < 0.25:
-            continue
-        count = chance.choice((0, 1, 1, 3)) if field.is_repeated else 1
-        entry = field.message_type
-        if entry is not None and entry.GetOptions().map_entry:
-            for _ in range(count):
-                getattr(made, field.name)[chance.choice(TEXTS)] = chance.choice(TEXTS)
-        elif entry is not None:
-            for _ in range(count if depth < 5 else 0):
-                value = filled(GetMessageClass(entry), chance, depth + 1)
-                target = getattr(made, field.name)
-                target.add().CopyFrom(value) if field.is_repeated else target.CopyFrom(value)
-        else:
-            values = [scalar(field, chance) for _ in range(count)]
-            if field.is_repeated:
-                getattr(made, field.name).extend(values)
-            else:
-                setattr(made, field.name, values[0])
-    return made
-
-
-def scalar(field: Any, chance: random.Random) -> Any:
-    if field.cpp_type == field.CPPTYPE_STRING:
-        text = chance.choice(TEXTS)
-        return text.encode() if field.type == field.TYPE_BYTES else text
-    if field.cpp_type == field.CPPTYPE_ENUM:
-        return chance.choice([value.number for value in field.enum_type.values])
-    if field.cpp_type == field.CPPTYPE_INT32:
-        return chance.choice([one for one in NUMBERS if -(1 << 31) <= one < 1 << 31])
-    return chance.choice((True, False)) if field.cpp_type == field.CPPTYPE_BOOL else chance.choice(NUMBERS)
-
-
-def changed(data: bytes, chance: random.Random) -> bytes:
-    """The bytes with one of them another, or cut."""
-    if not data:
-        return chance.randbytes(5)
-    place = chance.randrange(len(data))
-    return chance.choice((data[:place], data[:place] + chance.randbytes(1) + data[place + 1 :], data + data[:place]))
 
 
 def failures(caplog: pytest.LogCaptureFixture) -> list[str]:
