@@ -120,8 +120,9 @@ class RouteTest(BrokerServiceCase):
         self.assertEqual((await self.ask(broker.port, 310, SEND, b"x")).code, 0)
         self.assertEqual(await self.route(namesrv.port, "T"), 0)
 
-    def held_writes(self, broker: BrokerService) -> list[tuple[Any, defer.Deferred[object]]]:
-        """The writes of the topics' table from now on: none ends before a test says so."""
+    async def held_writes(self, broker: BrokerService) -> list[tuple[Any, defer.Deferred[object]]]:
+        """The writes of the topics' table behind that of the start: none ends before a test says so."""
+        await broker._topics_saver.when_saved()
         writes: list[tuple[Any, defer.Deferred[object]]] = []
 
         def in_thread(write: Any) -> defer.Deferred[object]:
@@ -134,7 +135,7 @@ class RouteTest(BrokerServiceCase):
     async def test_who_makes_a_topic_is_answered_when_it_is_on_disk(self) -> None:
         """A broker that is killed before has the message, and nobody may pull it."""
         broker = await self.start(register_broker_timeout_mills=5000)
-        writes = self.held_writes(broker)
+        writes = await self.held_writes(broker)
         asked = [self.ask(broker.port, 310, SEND, b"x") for _ in range(2)]
         for _ in range(200):
             await deferLater(reactor, 0.01)
@@ -148,7 +149,7 @@ class RouteTest(BrokerServiceCase):
 
     async def test_a_topic_that_is_not_written_in_time_makes_no_acknowledgement(self) -> None:
         broker = await self.start(register_broker_timeout_mills=200)
-        writes = self.held_writes(broker)
+        writes = await self.held_writes(broker)
         answer = await self.ask(broker.port, 310, SEND, b"x")
         said = "changed, but not on disk: the broker's table cannot be written now"
         self.assertEqual((answer.code, answer.remark), (1, said))
