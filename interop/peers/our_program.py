@@ -288,7 +288,7 @@ class Program(LineOnlyReceiver):
 
     async def do_lite_offsets(self, arguments: Record) -> Record:
         consumer, queue = self._clients[arguments["consumer"]], queue_of(arguments)
-        at_time = await consumer.offset_for_time(queue, arguments.get("timestamp_ms", 0))
+        at_time = await consumer.offset_for_time(queue, arguments.get("timestamp_ms", 1e12) / 1000)
         return {"committed": await consumer.committed(queue), "at_time": at_time}
 
     async def _start(self, arguments: Record, client: Producer | PushConsumer) -> str:

@@ -20,6 +20,7 @@ from twisted_mq.aio.received import MESSAGES_A_TURN
 from twisted_mq.client.consuming import lite_pull_consumer
 from twisted_mq.client.consuming.consumer_options import ConsumerOptions
 from twisted_mq.client.core.client_options import ClientOptions
+from twisted_mq.client.core.times import Moment
 from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.messages.message import MessageExt
 
@@ -121,10 +122,10 @@ class LitePullConsumer(Consumer[MessageExt]):
         loop = self._reactor.check_loop()
         await result_of(self._core.seek_to_end(queue), loop)
 
-    async def offset_for_time(self, queue: MessageQueue, timestamp_ms: int) -> int:
-        """The offset of the first message stored at that time or later."""
+    async def offset_for_time(self, queue: MessageQueue, time: Moment) -> int:
+        """The offset of the first message stored at that time or later; the time is a datetime or float seconds since 1970."""
         loop = self._reactor.check_loop()
-        return await result_of(self._core.offset_for_time(queue, timestamp_ms), loop)
+        return await result_of(self._core.offset_for_time(queue, time), loop)
 
     async def committed(self, queue: MessageQueue) -> int | None:
         """The group's offset at the broker; None without one."""

@@ -19,6 +19,7 @@ from twisted_mq.client.consuming.consumer_options import ConsumerOptions
 from twisted_mq.client.consuming.process_queue import ProcessQueue
 from twisted_mq.client.core.client_options import ClientOptions
 from twisted_mq.client.core.errors import ClientStateError
+from twisted_mq.client.core.times import Moment
 from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.messages.message import MessageExt
 
@@ -127,9 +128,9 @@ class LitePullConsumer(Consumer[MessageExt]):
         """Go on behind the queue's last message."""
         self._call(lambda: self._core.seek_to_end(queue), timeout)
 
-    def offset_for_time(self, queue: MessageQueue, timestamp_ms: int, *, timeout: float | None = None) -> int:
-        """The offset of the first message stored at that time or later."""
-        return self._call(lambda: self._core.offset_for_time(queue, timestamp_ms), timeout)
+    def offset_for_time(self, queue: MessageQueue, time: Moment, *, timeout: float | None = None) -> int:
+        """The offset of the first message stored at that time or later; the time is a datetime or float seconds since 1970."""
+        return self._call(lambda: self._core.offset_for_time(queue, time), timeout)
 
     def committed(self, queue: MessageQueue, *, timeout: float | None = None) -> int | None:
         """The group's offset at the broker; None without one."""

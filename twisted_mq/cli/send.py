@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
@@ -107,11 +107,11 @@ def send(
     run_under_reactor(main)
 
 
-def later_of(delay_ms: int | None, at: str | None, level: int | None) -> dict[str, int]:
+def later_of(delay_ms: int | None, at: str | None, level: int | None) -> dict[str, Any]:
     """When messages are delivered, as arguments of a Message. Raises click.UsageError for two of them, CliError for no time."""
     given = {
-        "delay_time_ms": delay_ms,
-        "deliver_time_ms": None if at is None else time_ms_of(at, "--at"),
+        "delay_time_seconds": None if delay_ms is None else delay_ms / 1000,
+        "deliver_time": None if at is None else time_ms_of(at, "--at") / 1000,
         "delay_time_level": level,
     }
     later = {name: value for name, value in given.items() if value}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -49,7 +50,7 @@ def test_polls_and_seeks(cluster: ServedCluster, group: str) -> None:
             await consumed.seek_to_end(queue)
             assert await consumed.poll(timeout=0.01) == []
             assert [one async for one in consumed.messages(timeout=0.01)] == []
-            assert await consumed.offset_for_time(queue, 0) == 0
+            assert await consumed.offset_for_time(queue, datetime(2001, 1, 1, tzinfo=UTC)) == 0
             assert await consumed.fetch_queues(topic) == [queue]
 
     asyncio.run(main())

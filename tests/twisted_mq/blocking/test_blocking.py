@@ -7,6 +7,7 @@ import queue
 import threading
 import time
 from concurrent.futures import as_completed
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -441,7 +442,7 @@ def test_polls(cluster: ServedCluster, group: str) -> None:
         assert next(iter(consumed)).body == b"4"
         consumed.seek_to_end(queue)
         assert consumed.poll(timeout=0.01) == []
-        assert consumed.offset_for_time(queue, 0) == 0
+        assert consumed.offset_for_time(queue, datetime(2001, 1, 1, tzinfo=UTC)) == 0
         assert consumed.fetch_queues(topic) == [queue]
         consumed.pause()
         assert consumed.is_paused(queue)

@@ -11,7 +11,8 @@ import attrs
 
 from twisted_mq.client.consuming.consume_hooks import ConsumeHook
 from twisted_mq.client.consuming.process_queue import FlowLimits
-from twisted_mq.client.core.option_checks import number
+from twisted_mq.client.core.option_checks import moment, number
+from twisted_mq.client.core.times import Moment
 from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.messages.message import MessageExt
 from twisted_mq.protocol.messages.trace import TRACE_TOPIC
@@ -86,8 +87,8 @@ class ConsumerOptions:
 
     message_model: MessageModel = MessageModel.CLUSTERING
     consume_from_where: ConsumeFromWhere = ConsumeFromWhere.LAST_OFFSET
-    consume_timestamp_ms: int | None = None
-    """For ConsumeFromWhere.TIMESTAMP: ms since 1970; None for half an hour before the start."""
+    consume_timestamp: Moment | None = attrs.field(default=None, validator=attrs.validators.optional(moment))
+    """For ConsumeFromWhere.TIMESTAMP: a datetime, or float seconds since 1970; None for half an hour before the start."""
     consume_message_batch_max_size: int = attrs.field(default=1, validator=number(1, 1024))
     """Messages a listener call gets at most."""
     concurrency: int = attrs.field(default=20, validator=number(1, 1000))

@@ -29,6 +29,7 @@ from twisted_mq.client.consuming.rebalance import Rebalance
 from twisted_mq.client.core.client_options import ClientOptions
 from twisted_mq.client.core.errors import ClientStateError
 from twisted_mq.client.core.mq_client import MQClient
+from twisted_mq.client.core.times import Moment, moment_ms
 from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.messages.message import MessageExt
 from twisted_mq.protocol.messages.subscription import SUB_ALL, TAG, build_subscription
@@ -229,12 +230,13 @@ class LitePullConsumer(Consumer):
         """Go on behind the queue's last message."""
         return defer.Deferred.fromCoroutine(self._seek_to(queue, self.client.calls.max_offset))
 
-    def offset_for_time(self, queue: MessageQueue, timestamp_ms: int) -> defer.Deferred[int]:
-        """The offset of the first message stored at that time or later."""
-        return defer.Deferred.fromCoroutine(self._offset_for_time(queue, timestamp_ms))
+    def offset_for_time(self, queue: MessageQueue, time: Moment) -> defer.Deferred[int]:
+        """The offset of the first message stored at that time or later; the time is a datetime or float seconds since 1970."""
+        return defer.Deferred.fromCoroutine(self._offset_for_time(queue, time))
 
-    async def _offset_for_time(self, queue: MessageQueue, timestamp_ms: int) -> int:
-        return await self.client.calls.search_offset(await self._address(queue), queue, timestamp_ms)
+    async def _offset_for_time(self, queue: MessageQueue, time: Moment) -> int:
+        ms = moment_ms(time, "time")
+        return await self.client.calls.search_offset(await self._address(queue), queue, ms)
 
     def committed(self, queue: MessageQueue) -> defer.Deferred[int | None]:
         """The group's offset at the broker; None without one."""

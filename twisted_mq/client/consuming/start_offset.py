@@ -5,6 +5,7 @@ from __future__ import annotations
 from twisted_mq.client.consuming.consumer_options import ConsumeFromWhere, ConsumerOptions
 from twisted_mq.client.consuming.offset_store import OffsetStore
 from twisted_mq.client.core.mq_client import MQClient
+from twisted_mq.client.core.times import moment_ms
 from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.names.system_topics import RETRY_PREFIX
 
@@ -24,7 +25,6 @@ async def start_offset(queue: MessageQueue, client: MQClient, options: ConsumerO
     address = await client.routes.serving(queue)
     if policy is ConsumeFromWhere.LAST_OFFSET or retry:
         return await client.calls.max_offset(address, queue)
-    timestamp = options.consume_timestamp_ms
-    if timestamp is None:
-        timestamp = client.wall_ms() - 30 * 60 * 1000
+    given = options.consume_timestamp
+    timestamp = client.wall_ms() - 30 * 60 * 1000 if given is None else moment_ms(given, "consume_timestamp")
     return await client.calls.search_offset(address, queue, timestamp)

@@ -8,10 +8,16 @@ from typing import Any, TypeAlias
 
 import attrs
 
+from twisted_mq.client.core.times import moment_ms
 from twisted_mq.routing.errors import ClientOptionIllegal
 
 Check: TypeAlias = "Callable[[Any, attrs.Attribute[Any], Any], None]"
 """An attrs validator."""
+
+
+def moment(options: Any, option: attrs.Attribute[Any], value: Any) -> None:
+    """A moment that can be meant. Raises ClientOptionIllegal."""
+    moment_ms(value, f"{type(options).__name__}.{option.name}")
 
 
 def number(least: float, most: float = math.inf) -> Check:

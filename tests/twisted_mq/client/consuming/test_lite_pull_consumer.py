@@ -172,9 +172,9 @@ class LitePull(ClientCase):
             self.started().seek(queue(9), 0)
 
     def test_the_offset_of_a_time_is_asked_of_the_broker(self) -> None:
-        self.assertEqual(self.run_to_end(self.started().offset_for_time(queue(0), 77)), 1)
+        self.assertEqual(self.run_to_end(self.started().offset_for_time(queue(0), 1_700_000_000)), 1)
         (header,) = self.broker.headers(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP)
-        self.assertEqual(header.timestamp, 77)
+        self.assertEqual(header.timestamp, 1_700_000_000_000)
 
     # queues
 

@@ -288,9 +288,9 @@ class StartOffsets(ConsumerCase):
 
     def test_new_group_may_begin_at_a_time(self) -> None:
         where = ConsumeFromWhere.TIMESTAMP
-        self.assertEqual(self.begins_at(consume_from_where=where, consume_timestamp_ms=12345), 1)
+        self.assertEqual(self.begins_at(consume_from_where=where, consume_timestamp=1_700_000_000.5), 1)
         self.assertEqual(
-            {one.timestamp for one in self.broker.headers(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP)}, {12345}
+            {one.timestamp for one in self.broker.headers(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP)}, {1_700_000_000_500}
         )
 
     def test_time_without_a_value_is_half_an_hour_ago(self) -> None:

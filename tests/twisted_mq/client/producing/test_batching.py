@@ -96,7 +96,7 @@ class Gathering(ProducerCase):
         for message in (
             Message("T", b"x", delay_time_level=3),
             Message("T", b"x" * 100),
-            Message("T", b"x", delay_time_ms=5),
+            Message("T", b"x", delay_time_seconds=0.005),
         ):
             self.run_to_end(producer.send(message))
         self.run_to_end(producer.send(Message("T", b"x"), timeout_seconds=3))

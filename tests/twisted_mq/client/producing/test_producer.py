@@ -81,11 +81,11 @@ class Sending(ProducerCase):
 
     def test_times_of_delivery_are_properties(self) -> None:
         producer = self.started()
-        for given in ({"delay_time_seconds": 3}, {"delay_time_ms": 0}, {"deliver_time_ms": 1_800_000_000_000}):
+        for given in ({"delay_time_seconds": 3}, {"delay_time_seconds": 0.9}, {"deliver_time": 1_800_000_000.25}):
             self.run_to_end(producer.send(Message("T", b"x", **given)))
         found = [{name: one.properties[name] for name in one.properties if name.startswith("TIMER")}
                  for one in self.stored(self.a)]  # fmt: skip
-        expected = [{"TIMER_DELAY_SEC": "3"}, {"TIMER_DELAY_MS": "0"}, {"TIMER_DELIVER_MS": "1800000000000"}]
+        expected = [{"TIMER_DELAY_SEC": "3"}, {"TIMER_DELAY_MS": "900"}, {"TIMER_DELIVER_MS": "1800000000250"}]
         self.assertCountEqual(found, expected)
 
     def test_waiting_message_is_recalled_at_the_broker_that_its_handle_names(self) -> None:
