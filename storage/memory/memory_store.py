@@ -339,6 +339,8 @@ class MemoryMessageStore:
         """Read a queue."""
         queue = self._queues.get((topic, queue_id))
         end = queue.max_offset if queue is not None else 0
+        if queue is not None and end < offset <= queue.next_offset:
+            return GetResult(GetStatus.OFFSET_OVERFLOW_ONE, offset, 0, end)
         if queue is None or end == 0:
             return GetResult(GetStatus.NO_MESSAGE_IN_QUEUE, 0, 0, 0)
         if offset < 0:

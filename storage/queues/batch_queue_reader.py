@@ -34,7 +34,7 @@ class BatchQueueReader(QueueReader):
 
         Records are given whole: a reader that asks for a message inside a batch gets those before it too.
         """
-        refused = out_of_range(queue.min_offset, queue.max_offset, offset)
+        refused = out_of_range(queue, offset)
         if refused is not None:
             return refused
         last_offset = offset + self._scanned(max_count, BATCH_ENTRY_BYTES)

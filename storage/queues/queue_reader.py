@@ -11,6 +11,7 @@ from twisted_mq.protocol.text.java import to_int
 from twisted_mq.storage.config import StoreConfig
 from twisted_mq.storage.interfaces import Boundary, GetResult, GetStatus, RecordTest
 from twisted_mq.storage.log.commit_log import CommitLog
+from twisted_mq.storage.queues.batch_consume_queue import BatchConsumeQueue
 from twisted_mq.storage.queues.consume_queue import ConsumeQueue
 from twisted_mq.storage.queues.queue_extension import ExtendedConsumeQueue
 
@@ -26,8 +27,15 @@ _NO_MATCH, _FOUND = GetStatus.NO_MATCHED_MESSAGE, GetStatus.FOUND
 """As each read has them: looking up an enum's member is slow."""
 
 
-def out_of_range(queue_min: int, queue_max: int, offset: int) -> GetResult | None:
-    """The answer where nothing can be read at `offset`; None where something can."""
+def out_of_range(queue: ConsumeQueue | BatchConsumeQueue, offset: int) -> GetResult | None:
+    """The answer where nothing can be read at `offset`; None where something can.
+
+    Under synchronous flush a slave can show a message before its master does. Its readers wait at the master: they are
+    not sent back.
+    """
+    queue_min, queue_max = queue.min_offset, queue.max_offset
+    if queue_max < offset <= queue.next_offset:
+        return GetResult(GetStatus.OFFSET_OVERFLOW_ONE, offset, queue_min, queue_max)
     if queue_max == 0:
         return GetResult(GetStatus.NO_MESSAGE_IN_QUEUE, 0, queue_min, queue_max)
     if offset < queue_min:
@@ -79,15 +87,14 @@ class QueueReader:
         A pull ends at `max_count`, at `max_bytes` (100 bytes to 128 MiB), at the transfer limits for memory or disk,
         after 800 entries or `max_count` if that is more, after MOST_SCANNED entries, and after TESTING_SECONDS of `test`.
         """
-        queue_min, queue_max = queue.min_offset, queue.max_offset
-        refused = out_of_range(queue_min, queue_max, offset)
+        refused = out_of_range(queue, offset)
         if refused is not None:
             return refused
         scanned = self._scanned(max_count, ENTRY_BYTES)
         entries = queue.entries_in_file(offset, scanned)
         if test is not None and isinstance(queue, ExtendedConsumeQueue):
             test = queue.narrowed(test, offset, scanned)
-        result = GetResult(_NO_MATCH, offset, queue_min, queue_max)
+        result = GetResult(_NO_MATCH, offset, queue.min_offset, queue.max_offset)
         last_physical = 0
         if entries:
             last_physical = self._fill(result, entries, max_count, max_bytes, wanted, test)

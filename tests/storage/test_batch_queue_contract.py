@@ -98,6 +98,12 @@ def test_an_offset_inside_a_batch_gives_the_whole_batch(batches: Any, offset: in
     assert brief(read(batches, offset)) == expected
 
 
+def test_reader_of_a_batch_that_is_not_shown_yet_waits(batches: Any) -> None:
+    put(batches, inner_batch(b"a", b"b"))
+    batches.put_message(inner_batch(b"c", b"d"))
+    assert brief(read(batches, 3)) == (GetStatus.OFFSET_OVERFLOW_ONE, 3, 0, 2, 0, 0)
+
+
 @pytest.mark.parametrize(("count", "messages"), [(1, 3), (3, 3), (4, 3), (5, 5), (6, 5), (7, 7)])
 def test_a_pull_counts_messages_and_gives_one_record_at_least(batches: Any, count: int, messages: int) -> None:
     put(batches, inner_batch(b"a", b"b", b"c"), inner_batch(b"d", b"e"), inner_batch(b"f", b"g"))

@@ -143,6 +143,24 @@ def test_next_offset_for_each_place_in_a_queue(any_store: Any, offset: int, expe
     assert brief(any_store.get_message("TopicA", 0, offset, 32, 1 << 20, None)) == expected
 
 
+@pytest.mark.parametrize(
+    ("shown", "offset", "expected"),
+    [
+        pytest.param(0, 1, (GetStatus.OFFSET_OVERFLOW_ONE, 1, 0, 0, 0), id="nothing is shown yet"),
+        pytest.param(1, 3, (GetStatus.OFFSET_OVERFLOW_ONE, 3, 0, 1, 0), id="behind what waits"),
+        pytest.param(1, 4, (GetStatus.OFFSET_OVERFLOW_BADLY, 1, 0, 1, 0), id="behind all"),
+    ],
+)
+def test_reader_of_what_is_not_shown_yet_waits(
+    any_store: Any, shown: int, offset: int, expected: tuple[Any, ...]
+) -> None:
+    """A slave can show a message before its master does, which waits for its own disk."""
+    put(any_store, *[message() for _ in range(shown)])
+    for _ in range(3 - shown):
+        any_store.put_message(message())
+    assert brief(any_store.get_message("TopicA", 0, offset, 32, 1 << 20, None)) == expected
+
+
 def test_unknown_queue_is_an_empty_one(any_store: Any) -> None:
     assert brief(any_store.get_message("Nobody", 0, 7, 32, 1 << 20, None)) == (
         GetStatus.NO_MESSAGE_IN_QUEUE,

@@ -72,7 +72,7 @@ class HandedOut:
                 self._passed_over.tell(consumer_group, topic, queue_id, max(offset, committed), begin, EARLIER_TERM)
             return attrs.evolve(self._nothing(topic, queue_id, begin), status=GetStatus.OFFSET_RESET)
         found = read()
-        if offset > found.max_offset:
+        if offset > found.max_offset and found.status is not GetStatus.OFFSET_OVERFLOW_ONE:
             return self._back(found, topic, queue_id, consumer_group, begin)
         if self._terms.epoch_of(found.records) > term.epoch:
             return self._of_term(topic, queue_id, offset, found, term)

@@ -11,12 +11,20 @@ from tests.twisted_mq.broker.ordering.test_terms import in_memory, put, terms
 from twisted_mq.broker.ordering.reads import HandedOut
 from twisted_mq.ordering.lists import Lists, Term
 from twisted_mq.protocol.bodies import TopicConfig
+from twisted_mq.storage.interfaces import InnerMessage
 
 
-def handed_out(epochs: tuple[int | None, ...], term: int, offset: int, most: int = 32) -> tuple[list[int], int]:
-    """The offsets that a group gets from there of a queue with these epochs while a term is consumed, and the next offset."""
+def handed_out(
+    epochs: tuple[int | None, ...], term: int, offset: int, most: int = 32, not_shown: int = 0
+) -> tuple[list[int], int]:
+    """The offsets that a group gets from there of a queue with these epochs while a term is consumed, and the next offset.
+
+    `not_shown` more messages are in the log and wait for its flush.
+    """
     store = in_memory()
     put(store, *epochs)
+    for _ in range(not_shown):
+        store.put_message(InnerMessage("T", 0, b"x", b"", {}, 0))
     unit = SimpleNamespace(
         topic="T", problem=None, consumer_groups={"C"}, lists=Lists(9, (), (Term("a", term), Term("a", 9)))
     )
@@ -42,3 +50,11 @@ def test_messages_of_a_later_term_wait_although_the_log_has_them(
 ) -> None:
     """A slave that is cut off from the coordinator copies them before it hears that its group's term is over."""
     assert handed_out(epochs, 1, offset) == expected
+
+
+@pytest.mark.parametrize(("not_shown", "expected"), [(1, ([], 3)), (0, ([], 0))])
+def test_reader_that_was_at_the_slave_waits_for_what_the_master_has_not_flushed(
+    not_shown: int, expected: tuple[list[int], int]
+) -> None:
+    """It was sent back to its committed offset, and consumed again what it had. Behind a log that lost its end it is."""
+    assert handed_out((1, 1), 1, 3, not_shown=not_shown) == expected
