@@ -48,7 +48,7 @@ B = TypeVar("B")
 
 
 @attrs.frozen(kw_only=True)
-class Admin:
+class AdminCalls:
     """Whom questions go to, and time. `client` signs its requests; `credentials` is what producers sign with."""
 
     client: RemotingClient
@@ -91,13 +91,13 @@ class Admin:
 
     async def ask_name_server(self, code: RequestCode, header: attrs.AttrsInstance | None = None) -> RemotingCommand:
         """The answer of the first name server that can be reached. Raises NoNameServer."""
-        failure: RemotingConnectError | None = None
+        failures: dict[str, RemotingConnectError] = {}
         for address in self.name_servers:
             try:
                 return await self.invoke(address, code, header)
             except RemotingConnectError as error:
-                failure = failure or error
-        raise NoNameServer(self.name_servers) from failure
+                failures[address] = error
+        raise NoNameServer(self.name_servers, failures) from next(iter(failures.values()), None)
 
     async def cluster_info(self) -> ClusterInfo:
         answer = await self.ask_name_server(RequestCode.GET_BROKER_CLUSTER_INFO)
@@ -157,8 +157,9 @@ class Admin:
 class NoNameServer(AdminError):
     """None of the name servers can be reached."""
 
-    def __init__(self, addresses: list[str]) -> None:
+    def __init__(self, addresses: list[str], failures: Mapping[str, RemotingConnectError]) -> None:
         super().__init__(f"no name server at {', '.join(addresses)}", "start one with `mq up`, or name another with -n")
+        self.failures = {address: str(failure) for address, failure in failures.items()}
 
 
 def select_address(addresses: dict[int, str] | None) -> str | None:

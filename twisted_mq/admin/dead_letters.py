@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 import attrs
 
 from twisted_mq.admin.anew import own_properties
-from twisted_mq.admin.calls import Admin
+from twisted_mq.admin.calls import AdminCalls
 from twisted_mq.admin.errors import AdminError
 from twisted_mq.admin.offsets import put_offset
 from twisted_mq.admin.queues import QueueReader
@@ -49,13 +49,13 @@ def fresh(message: MessageExt) -> Message:
     return Message(topic, message.body, flag=message.flag, properties={**kept, "DLQ_ORIGIN_MESSAGE_ID": message.msg_id})
 
 
-async def given_up(admin: Admin) -> list[GivenUp]:
+async def given_up(admin: AdminCalls) -> list[GivenUp]:
     """Each group that has dead letters, in order."""
     topics = sorted(topic for topic in await admin.topic_list() if topic.startswith(DLQ_PREFIX))
     return [await given_up_by(admin, topic.removeprefix(DLQ_PREFIX)) for topic in topics]
 
 
-async def given_up_by(admin: Admin, group: str) -> GivenUp:
+async def given_up_by(admin: AdminCalls, group: str) -> GivenUp:
     """Raises BrokerError for a group without dead letters."""
     count = left = 0
     reader = await QueueReader.of(admin, DLQ_PREFIX + group)
@@ -67,7 +67,7 @@ async def given_up_by(admin: Admin, group: str) -> GivenUp:
 
 
 async def dead_letters(
-    admin: Admin, reader: QueueReader, group: str, *, begin_anew: bool
+    admin: AdminCalls, reader: QueueReader, group: str, *, begin_anew: bool
 ) -> AsyncIterator[tuple[MessageQueue, MessageExt]]:
     """A group's dead letters, queue by queue: all, or those behind what was sent again."""
     for queue in reader.queues(DLQ_PREFIX + group):
@@ -84,12 +84,14 @@ def resent_group(group: str) -> str:
     return f"{group}-resent"
 
 
-async def note_resent(admin: Admin, reader: QueueReader, group: str, queue: MessageQueue, message: MessageExt) -> None:
+async def note_resent(
+    admin: AdminCalls, reader: QueueReader, group: str, queue: MessageQueue, message: MessageExt
+) -> None:
     """All of a queue up to this message was sent again."""
     await put_offset(admin, reader.address(queue), resent_group(group), queue, message.queue_offset + 1)
 
 
-async def resent_up_to(admin: Admin, reader: QueueReader, group: str, queue: MessageQueue) -> int:
+async def resent_up_to(admin: AdminCalls, reader: QueueReader, group: str, queue: MessageQueue) -> int:
     """Up to where a queue of dead letters was sent again; 0 where nothing was."""
     header = QueryConsumerOffsetRequestHeader(
         consumer_group=resent_group(group), topic=queue.topic, queue_id=queue.queue_id, set_zero_if_not_found=False

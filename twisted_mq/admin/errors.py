@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from twisted_mq.routing.errors import ClientError
 
-class AdminError(Exception):
-    """What is wrong, and what the operator can do about it."""
+
+class AdminError(ClientError):
+    """Raised when a question has no answer: the text says what is wrong, and what the operator can do about it."""
 
     def __init__(self, problem: str, next_step: str = "") -> None:
         one_line = " ".join(problem.split())

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import attrs
 
 from twisted_mq.admin.at_once import at_once
-from twisted_mq.admin.calls import Admin, brokers
+from twisted_mq.admin.calls import AdminCalls, brokers
 from twisted_mq.config.properties import parse_properties
 from twisted_mq.protocol.bodies import HARuntimeInfo
 from twisted_mq.protocol.codes import RequestCode
@@ -98,14 +98,14 @@ def _finite(text: str) -> float | None:
     return number if abs(number) <= MOST else None
 
 
-async def all_figures(admin: Admin) -> list[BrokerFigures]:
+async def all_figures(admin: AdminCalls) -> list[BrokerFigures]:
     """Every broker, sorted by cluster, name and id. Raises what the name server's answer does."""
     cluster = await admin.cluster_info()
     known = [BrokerFigures(*one) for one in brokers(cluster, sorted(cluster.cluster_addr_table or {}))]
     return await at_once(lambda one: figures_of(admin, one), known)
 
 
-async def figures_of(admin: Admin, broker: BrokerFigures) -> BrokerFigures:
+async def figures_of(admin: AdminCalls, broker: BrokerFigures) -> BrokerFigures:
     """The same broker with its figures."""
     try:
         return attrs.evolve(broker, figures=await admin.broker_runtime(broker.address))
@@ -113,12 +113,12 @@ async def figures_of(admin: Admin, broker: BrokerFigures) -> BrokerFigures:
         return attrs.evolve(broker, problem=str(error))
 
 
-async def replication(admin: Admin, address: str) -> HARuntimeInfo:
+async def replication(admin: AdminCalls, address: str) -> HARuntimeInfo:
     """A master's slaves, or a slave's master. Raises BrokerError where a broker does not replicate."""
     return await admin.ask(address, HARuntimeInfo, RequestCode.GET_BROKER_HA_STATUS)
 
 
-async def settings_of(admin: Admin, address: str) -> dict[str, str]:
+async def settings_of(admin: AdminCalls, address: str) -> dict[str, str]:
     """A broker's settings by key."""
     answer = await admin.invoke(address, RequestCode.GET_BROKER_CONFIG)
     return {entry.key: entry.value for entry in parse_properties(answer.body)}

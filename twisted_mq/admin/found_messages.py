@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 
-from twisted_mq.admin.calls import Admin
+from twisted_mq.admin.calls import AdminCalls
 from twisted_mq.admin.groups import addresses_of, route_topic
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
@@ -24,7 +24,7 @@ THREE_DAYS_MS = 3 * 24 * 3_600_000
 QUERY_TIMEOUT_SECONDS = 15.0
 
 
-async def view_message(admin: Admin, topic: str, message_id: str) -> MessageExt:
+async def view_message(admin: AdminCalls, topic: str, message_id: str) -> MessageExt:
     """The message of an offset id. Raises MessageIdError, BrokerError, RemotingError."""
     host, port, offset = decode_offset_message_id(message_id)
     header = ViewMessageRequestHeader(topic=topic, offset=offset)
@@ -32,7 +32,7 @@ async def view_message(admin: Admin, topic: str, message_id: str) -> MessageExt:
 
 
 async def find_message(
-    admin: Admin, topic: str, message_id: str, cluster: str | None, *, known_brokers_alone: bool = False
+    admin: AdminCalls, topic: str, message_id: str, cluster: str | None, *, known_brokers_alone: bool = False
 ) -> MessageExt:
     """The message of an offset id, else of a unique key of the last three days. Raises BrokerError without any.
 
@@ -51,7 +51,7 @@ async def find_message(
         return await _at_unknown_broker(admin, topic, message_id, missing)
 
 
-async def _is_of_known_broker(admin: Admin, message_id: str) -> bool:
+async def _is_of_known_broker(admin: AdminCalls, message_id: str) -> bool:
     try:
         host, port, _ = decode_offset_message_id(message_id)
     except MessageIdError:
@@ -60,7 +60,7 @@ async def _is_of_known_broker(admin: Admin, message_id: str) -> bool:
     return any(f"{host}:{port}" in (data.broker_addrs or {}).values() for data in brokers)
 
 
-async def _at_unknown_broker(admin: Admin, topic: str, message_id: str, missing: BrokerError) -> MessageExt:
+async def _at_unknown_broker(admin: AdminCalls, topic: str, message_id: str, missing: BrokerError) -> MessageExt:
     try:
         return await view_message(admin, topic, message_id)
     except (MessageIdError, BrokerError, RemotingError):
@@ -68,7 +68,7 @@ async def _at_unknown_broker(admin: Admin, topic: str, message_id: str, missing:
 
 
 async def messages_of_key(
-    admin: Admin,
+    admin: AdminCalls,
     topic: str,
     key: str,
     most: int,
@@ -96,7 +96,7 @@ async def messages_of_key(
 
 
 async def _at_broker(
-    admin: Admin, address: str, header: QueryMessageRequestHeader, is_unique_key: bool
+    admin: AdminCalls, address: str, header: QueryMessageRequestHeader, is_unique_key: bool
 ) -> list[MessageExt]:
     fields = {UNIQUE_KEY_QUERY: str(is_unique_key).lower()}
     try:

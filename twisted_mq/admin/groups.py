@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from twisted_mq.admin.calls import Admin, select_address
+from twisted_mq.admin.calls import AdminCalls, select_address
 from twisted_mq.protocol.bodies import (
     ConsumerConnection,
     ConsumerRunningInfo,
@@ -54,7 +54,7 @@ def addresses_of(route: TopicRouteData) -> list[str]:
     return [address for address in found if address]
 
 
-async def group_route(admin: Admin, group: str, topic: str | None = None, cluster: str | None = None) -> list[str]:
+async def group_route(admin: AdminCalls, group: str, topic: str | None = None, cluster: str | None = None) -> list[str]:
     """Addresses of the brokers of a group: of its retry topic, else of its topic. Raises BrokerError without any."""
     names = [retry_topic(group)]
     if topic:
@@ -69,13 +69,15 @@ async def group_route(admin: Admin, group: str, topic: str | None = None, cluste
     raise failure
 
 
-async def broker_stats(admin: Admin, address: str, group: str, topic: str | None = None) -> ConsumeStats:
+async def broker_stats(admin: AdminCalls, address: str, group: str, topic: str | None = None) -> ConsumeStats:
     """How far a group is at one broker."""
     header = GetConsumeStatsRequestHeader(consumer_group=group, topic=topic)
     return await admin.ask(address, ConsumeStats, RequestCode.GET_CONSUME_STATS, header)
 
 
-async def consume_stats(admin: Admin, group: str, topic: str | None = None, cluster: str | None = None) -> ConsumeStats:
+async def consume_stats(
+    admin: AdminCalls, group: str, topic: str | None = None, cluster: str | None = None
+) -> ConsumeStats:
     """How far a group is at all its brokers. Raises BrokerError where it consumed nothing and is not there."""
     table: dict[MessageQueue, OffsetWrapper] = {}
     rate = 0.0
@@ -88,7 +90,7 @@ async def consume_stats(admin: Admin, group: str, topic: str | None = None, clus
     return ConsumeStats(offset_table=table, consume_tps=rate)
 
 
-async def _explain_no_stats(admin: Admin, group: str) -> None:
+async def _explain_no_stats(admin: AdminCalls, group: str) -> None:
     try:
         connection = await consumer_connection(admin, group)
     except (BrokerError, RemotingError):
@@ -102,7 +104,7 @@ def total_lag(stats: ConsumeStats) -> int:
     return sum(offset.broker_offset - offset.consumer_offset for offset in stats.offset_table.values())
 
 
-async def consumer_connection(admin: Admin, group: str, address: str | None = None) -> ConsumerConnection:
+async def consumer_connection(admin: AdminCalls, group: str, address: str | None = None) -> ConsumerConnection:
     """The members of a group at a broker, else at the first of its brokers that knows any. Raises BrokerError without any."""
     failure = BrokerError(ResponseCode.CONSUMER_NOT_ONLINE, "Not found the consumer group connection")
     for one in [address] if address else await group_route(admin, group):
@@ -117,7 +119,9 @@ async def consumer_connection(admin: Admin, group: str, address: str | None = No
     raise failure
 
 
-async def running_info(admin: Admin, group: str, client_id: str, *, with_threads: bool = False) -> ConsumerRunningInfo:
+async def running_info(
+    admin: AdminCalls, group: str, client_id: str, *, with_threads: bool = False
+) -> ConsumerRunningInfo:
     """What a member of a group reports of itself, through the first broker of the group."""
     header = GetConsumerRunningInfoRequestHeader(consumer_group=group, client_id=client_id, jstack_enable=with_threads)
     addresses = await group_route(admin, group)

@@ -6,7 +6,7 @@ import contextlib
 
 import attrs
 
-from twisted_mq.admin.calls import Admin
+from twisted_mq.admin.calls import AdminCalls
 from twisted_mq.admin.groups import consume_stats, consumer_connection, group_of
 from twisted_mq.protocol.bodies import ConsumeStats, MessageQueue, OffsetWrapper
 from twisted_mq.protocol.errors import ProtocolError
@@ -45,7 +45,7 @@ def groups_among(topics: list[str]) -> list[str]:
     return sorted({group_of(topic) for topic in topics if topic.startswith(RETRY_PREFIX)})
 
 
-async def lag_by_topic(admin: Admin, group: str) -> list[TopicLag]:
+async def lag_by_topic(admin: AdminCalls, group: str) -> list[TopicLag]:
     """The group's sums; none where no broker can tell."""
     members = 0
     with contextlib.suppress(ProtocolError, RemotingError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from twisted_mq.admin.calls import Admin
+from twisted_mq.admin.calls import AdminCalls
 from twisted_mq.admin.groups import addresses_of, consume_stats, consumer_connection
 from twisted_mq.protocol.bodies import ConsumerConnection
 from twisted_mq.protocol.codes import ResponseCode
@@ -29,14 +29,14 @@ class MessageTrack:
     exception_desc: str | None = None
 
 
-async def message_tracks(admin: Admin, message: MessageExt) -> list[MessageTrack]:
+async def message_tracks(admin: AdminCalls, message: MessageExt) -> list[MessageTrack]:
     """One for each group that consumes the message's topic."""
     addresses = addresses_of(await admin.topic_route(message.topic))
     groups = await admin.consumer_groups(addresses[0], message.topic) if addresses else []
     return [await _track(admin, message, group) for group in groups]
 
 
-async def _track(admin: Admin, message: MessageExt, group: str) -> MessageTrack:
+async def _track(admin: AdminCalls, message: MessageExt, group: str) -> MessageTrack:
     try:
         connection = await consumer_connection(admin, group)
         if connection.consume_type == "CONSUME_ACTIVELY":
@@ -60,7 +60,7 @@ def _wants(connection: ConsumerConnection, message: MessageExt) -> bool:
     return not tags or "*" in tags or message.tags in tags
 
 
-async def _is_consumed(admin: Admin, message: MessageExt, group: str) -> bool:
+async def _is_consumed(admin: AdminCalls, message: MessageExt, group: str) -> bool:
     """Whether the group's offset in the message's queue is past it, at the broker that stored it."""
     stats = await consume_stats(admin, group)
     brokers = (await admin.cluster_info()).broker_addr_table or {}

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
 import attrs
 
-from twisted_mq.admin.calls import Admin, select_address
+from twisted_mq.admin.calls import AdminCalls, select_address
 from twisted_mq.admin.groups import addresses_of, broker_stats
 from twisted_mq.admin.queues import broker_address, offset_at, pull_at
 from twisted_mq.protocol.bodies import (
@@ -65,7 +65,7 @@ class Move:
 # what it would do
 
 
-async def goals_of_time(admin: Admin, topic: str, route: TopicRouteData, time_ms: int) -> Goals:
+async def goals_of_time(admin: AdminCalls, topic: str, route: TopicRouteData, time_ms: int) -> Goals:
     """Where each queue of a topic is at a time."""
     goals: dict[str, dict[MessageQueue, int | None]] = {}
     for data in route.queue_datas or ():
@@ -78,7 +78,7 @@ async def goals_of_time(admin: Admin, topic: str, route: TopicRouteData, time_ms
 
 
 async def planned_moves(
-    admin: Admin, group: str, goals: Goals, advance: Callable[[int], None] = lambda amount: None
+    admin: AdminCalls, group: str, goals: Goals, advance: Callable[[int], None] = lambda amount: None
 ) -> list[Move]:
     """What would happen to each queue, in order. Changes nothing; `advance` is told how many queues were looked at."""
     moves: list[Move] = []
@@ -90,7 +90,7 @@ async def planned_moves(
 
 
 async def _moves_at(
-    admin: Admin, group: str, address: str, queues: Mapping[MessageQueue, int | None]
+    admin: AdminCalls, group: str, address: str, queues: Mapping[MessageQueue, int | None]
 ) -> Iterator[Move]:
     try:
         stats = await broker_stats(admin, address, group)
@@ -105,13 +105,13 @@ async def _moves_at(
     )
 
 
-async def _ends(admin: Admin, address: str, topics: set[str]) -> dict[tuple[str, int], int]:
+async def _ends(admin: AdminCalls, address: str, topics: set[str]) -> dict[tuple[str, int], int]:
     """The end of each queue of these topics at a broker."""
     tables = [(await admin.topic_stats(address, topic)).offset_table for topic in sorted(topics)]
     return {(queue.topic, queue.queue_id): offset.max_offset for table in tables for queue, offset in table.items()}
 
 
-async def _stored_ms(admin: Admin, move: Move) -> int | None:
+async def _stored_ms(admin: AdminCalls, move: Move) -> int | None:
     found = (await pull_at(admin, move.address, move.queue, move.after, 1)).messages
     return found[0].store_timestamp if found else None
 
@@ -119,7 +119,7 @@ async def _stored_ms(admin: Admin, move: Move) -> int | None:
 # doing it
 
 
-async def commit_offset(admin: Admin, address: str, group: str, queue: MessageQueue, offset: int) -> None:
+async def commit_offset(admin: AdminCalls, address: str, group: str, queue: MessageQueue, offset: int) -> None:
     """Put a group to an offset of a queue of that broker."""
     header = UpdateConsumerOffsetRequestHeader(
         consumer_group=group,
@@ -131,7 +131,7 @@ async def commit_offset(admin: Admin, address: str, group: str, queue: MessageQu
     await admin.invoke(address, RequestCode.UPDATE_CONSUMER_OFFSET, header)
 
 
-async def put_offset(admin: Admin, address: str, group: str, queue: MessageQueue, offset: int) -> None:
+async def put_offset(admin: AdminCalls, address: str, group: str, queue: MessageQueue, offset: int) -> None:
     """As `commit_offset`, where a group that the broker does not know is made."""
     try:
         await commit_offset(admin, address, group, queue, offset)
@@ -143,14 +143,14 @@ async def put_offset(admin: Admin, address: str, group: str, queue: MessageQueue
         await commit_offset(admin, address, group, queue, offset)
 
 
-async def reset_at(admin: Admin, address: str, header: ResetOffsetRequestHeader) -> dict[MessageQueue, int]:
+async def reset_at(admin: AdminCalls, address: str, header: ResetOffsetRequestHeader) -> dict[MessageQueue, int]:
     """What one broker moved."""
     answer = await admin.invoke(address, RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header)
     return decode_body(ResetOffsetBody, answer.body).offset_table if answer.body else {}
 
 
 async def reset_members(
-    admin: Admin, route: TopicRouteData, header: ResetOffsetRequestHeader
+    admin: AdminCalls, route: TopicRouteData, header: ResetOffsetRequestHeader
 ) -> dict[MessageQueue, int] | None:
     """The new offsets, which the brokers told the consumers; None where no consumer is there."""
     table: dict[MessageQueue, int] = {}
@@ -165,7 +165,7 @@ async def reset_members(
 
 
 async def reset_stored(
-    admin: Admin, group: str, topic: str, time_ms: int, force: bool, route: TopicRouteData
+    admin: AdminCalls, group: str, topic: str, time_ms: int, force: bool, route: TopicRouteData
 ) -> AsyncIterator[RollbackStats]:
     """Without a running consumer: move the group to a time, -1 for the end, queue by queue."""
     for broker in route.broker_datas or ():
@@ -178,7 +178,7 @@ async def reset_stored(
 
 
 async def _held(
-    admin: Admin, address: str, group: str, topic: str, route: TopicRouteData, broker_name: str
+    admin: AdminCalls, address: str, group: str, topic: str, route: TopicRouteData, broker_name: str
 ) -> dict[MessageQueue, OffsetWrapper]:
     """Where the group is in each queue; at their begin where it never consumed."""
     stats = await broker_stats(admin, address, group)
@@ -195,7 +195,7 @@ async def _held(
 
 
 async def _reset(
-    admin: Admin,
+    admin: AdminCalls,
     address: str,
     group: str,
     queue: MessageQueue,
@@ -217,7 +217,7 @@ async def _reset(
     )
 
 
-async def _end(admin: Admin, address: str, queue: MessageQueue) -> int:
+async def _end(admin: AdminCalls, address: str, queue: MessageQueue) -> int:
     header = GetMaxOffsetRequestHeader(topic=queue.topic, queue_id=queue.queue_id)
     answer = await admin.invoke(address, RequestCode.GET_MAX_OFFSET, header)
     return decode_header(GetMaxOffsetResponseHeader, answer).offset

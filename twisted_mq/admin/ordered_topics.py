@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import attrs
 from twisted.internet import defer
 
-from twisted_mq.admin.calls import Admin
+from twisted_mq.admin.calls import AdminCalls
 from twisted_mq.admin.groups import consumer_connection
 from twisted_mq.admin.ordered_states import Leader, TopicState, UnitState
 from twisted_mq.client.ordered.group_states import GroupState, read_groups
@@ -40,7 +40,7 @@ AT_ONCE = 32
 class OrderSession:
     """`admin` asks brokers and name servers."""
 
-    admin: Admin
+    admin: AdminCalls
     coordinator: ICoordinator
 
 

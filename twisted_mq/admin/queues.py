@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from twisted_mq.admin.calls import Admin, select_address
+from twisted_mq.admin.calls import AdminCalls, select_address
 from twisted_mq.admin.errors import AdminError
 from twisted_mq.client.core.pull_result import PullResult, PullStatus, pull_result
 from twisted_mq.protocol.bodies import MessageQueue, TopicRouteData
@@ -55,13 +55,13 @@ def broker_address(route: TopicRouteData, broker_name: str) -> str:
 class QueueReader:
     """Asks brokers of one topic for offsets and messages. `route` may be that of another topic, of a light queue's parent."""
 
-    def __init__(self, admin: Admin, route: TopicRouteData, group: str = TOOLS_GROUP) -> None:
+    def __init__(self, admin: AdminCalls, route: TopicRouteData, group: str = TOOLS_GROUP) -> None:
         self._admin = admin
         self._route = route
         self._group = group
 
     @classmethod
-    async def of(cls, admin: Admin, topic: str, group: str = TOOLS_GROUP) -> QueueReader:
+    async def of(cls, admin: AdminCalls, topic: str, group: str = TOOLS_GROUP) -> QueueReader:
         """A reader of a topic's queues. Raises BrokerError for a topic without a route."""
         return cls(admin, await admin.topic_route(topic), group)
 
@@ -110,7 +110,7 @@ class QueueReader:
             offset = max(result.next_begin_offset, offset + 1)
 
 
-async def offset_at(admin: Admin, address: str, queue: MessageQueue, time_ms: int) -> int:
+async def offset_at(admin: AdminCalls, address: str, queue: MessageQueue, time_ms: int) -> int:
     """The first offset of a queue stored at that time or later; the end where there is none."""
     header = SearchOffsetRequestHeader(topic=queue.topic, queue_id=queue.queue_id, timestamp=time_ms)
     answer = await admin.invoke(address, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, header)
@@ -118,7 +118,7 @@ async def offset_at(admin: Admin, address: str, queue: MessageQueue, time_ms: in
 
 
 async def pull_at(
-    admin: Admin,
+    admin: AdminCalls,
     address: str,
     queue: MessageQueue,
     offset: int,

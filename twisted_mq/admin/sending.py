@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from twisted_mq.admin.calls import Admin
+from twisted_mq.admin.calls import AdminCalls
 from twisted_mq.client.core.client_options import ClientOptions
 from twisted_mq.client.core.mq_client import MQClient
 from twisted_mq.client.producing.producer import Producer
@@ -16,7 +16,7 @@ from twisted_mq.protocol.messages.message import Message
 
 
 @asynccontextmanager
-async def started_producer(admin: Admin, group: str, *, trace: bool = False) -> AsyncIterator[Producer]:
+async def started_producer(admin: AdminCalls, group: str, *, trace: bool = False) -> AsyncIterator[Producer]:
     """A producer of its own, stopped at the end."""
     assert admin.reactor is not None
     keys = admin.credentials
@@ -32,7 +32,7 @@ async def started_producer(admin: Admin, group: str, *, trace: bool = False) -> 
 
 
 async def send_once(
-    admin: Admin, message: Message, group: str, queue: MessageQueue | None = None, *, trace: bool = False
+    admin: AdminCalls, message: Message, group: str, queue: MessageQueue | None = None, *, trace: bool = False
 ) -> SendResult:
     """What became of one message."""
     async with started_producer(admin, group, trace=trace) as producer:

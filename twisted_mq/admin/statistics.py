@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from twisted_mq.admin.calls import Admin
+from twisted_mq.admin.calls import AdminCalls
 from twisted_mq.protocol.bodies import BrokerStatsData, TopicRouteData
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.errors import BrokerError
@@ -26,7 +26,7 @@ class Counted:
         return Counted(self.rate + minute, self.in_a_day + next((part.sum for part in parts if part.sum), 0))
 
 
-async def counted(admin: Admin, route: TopicRouteData, name: str, key: str) -> Counted:
+async def counted(admin: AdminCalls, route: TopicRouteData, name: str, key: str) -> Counted:
     """A counter of all masters together; a broker that has not counted yet adds nothing."""
     total = Counted()
     for broker in route.broker_datas or ():
@@ -36,7 +36,7 @@ async def counted(admin: Admin, route: TopicRouteData, name: str, key: str) -> C
     return total
 
 
-async def stats_of(admin: Admin, address: str, name: str, key: str) -> BrokerStatsData | None:
+async def stats_of(admin: AdminCalls, address: str, name: str, key: str) -> BrokerStatsData | None:
     """A counter of one broker; None where it has none of that key."""
     header = ViewBrokerStatsDataRequestHeader(stats_name=name, stats_key=key)
     try:

@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from twisted_mq.admin.calls import Admin
+from twisted_mq.admin.calls import AdminCalls
 from twisted_mq.protocol.bodies import TopicConfig, TopicRouteData, decode_body
 from twisted_mq.protocol.bodies.topic_config import TopicConfigAndQueueMapping
 from twisted_mq.protocol.codes import RequestCode
@@ -37,7 +37,7 @@ def kind_of(topic: str, brokers_own: frozenset[str] = frozenset()) -> TopicKind:
     return TopicKind.NORMAL
 
 
-async def brokers_own_topics(admin: Admin) -> frozenset[str]:
+async def brokers_own_topics(admin: AdminCalls) -> frozenset[str]:
     """The names that clusters and brokers have topics of."""
     cluster = await admin.cluster_info()
     return frozenset({*(cluster.cluster_addr_table or {}), *(cluster.broker_addr_table or {})})
@@ -49,7 +49,7 @@ def masters_of(route: TopicRouteData) -> dict[str, str]:
     return {name: address for name, address in sorted(held.items()) if address}
 
 
-async def topic_config(admin: Admin, address: str, topic: str) -> TopicConfig:
+async def topic_config(admin: AdminCalls, address: str, topic: str) -> TopicConfig:
     """How a broker has a topic. Raises BrokerError where it has none of this name."""
     header = GetTopicConfigRequestHeader(topic=topic)
     answer = await admin.invoke(address, RequestCode.GET_TOPIC_CONFIG, header)
@@ -57,7 +57,7 @@ async def topic_config(admin: Admin, address: str, topic: str) -> TopicConfig:
 
 
 async def put_topic(
-    admin: Admin, address: str, config: TopicConfig, attributes: Mapping[str, str] | None = None
+    admin: AdminCalls, address: str, config: TopicConfig, attributes: Mapping[str, str] | None = None
 ) -> None:
     """Make or change a topic at a broker. `attributes` are changes, "+name" -> value; the others stay."""
     text = ",".join(f"{name}={value}" for name, value in (attributes or {}).items())

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from twisted_mq.admin.calls import Admin
+from twisted_mq.admin.calls import AdminCalls
 from twisted_mq.admin.groups import broker_stats
 from twisted_mq.admin.queues import pull_at
 from twisted_mq.client.core.pull_result import PullStatus
@@ -43,7 +43,7 @@ class DelayLevel:
         return max(0, self.end - self.delivered)
 
 
-async def delay_levels(admin: Admin, address: str, figures: Mapping[str, str]) -> list[DelayLevel]:
+async def delay_levels(admin: AdminCalls, address: str, figures: Mapping[str, str]) -> list[DelayLevel]:
     """Each level that was ever used at a broker with these runtime figures, in order.
 
     A broker's figures have the levels alone of which it has delivered something since its start.
@@ -66,7 +66,7 @@ def _delivered(text: str) -> int:
     return parse_int(text.partition(",")[0].strip(), 64) or 0
 
 
-async def delayed_messages(admin: Admin, broker_name: str, address: str, level: DelayLevel) -> list[MessageExt]:
+async def delayed_messages(admin: AdminCalls, broker_name: str, address: str, level: DelayLevel) -> list[MessageExt]:
     """The next messages of a level."""
     if not level.waiting:
         return []
@@ -74,7 +74,7 @@ async def delayed_messages(admin: Admin, broker_name: str, address: str, level: 
     return list((await pull_at(admin, address, queue, level.delivered, DELAYED_SHOWN)).messages)
 
 
-async def timed(admin: Admin, address: str) -> dict[str, int]:
+async def timed(admin: AdminCalls, address: str) -> dict[str, int]:
     """Topic -> messages that wait for a time of their own."""
     found = await admin.ask(address, TimerMetricsSerializeWrapper, RequestCode.GET_TIMER_METRICS)
     return {topic: metric.count for topic, metric in sorted(found.timing_count.items()) if metric.count > 0}
@@ -110,7 +110,7 @@ class OpenHalves:
     all_read: bool
 
 
-async def open_halves(admin: Admin, broker_name: str, address: str) -> OpenHalves:
+async def open_halves(admin: AdminCalls, broker_name: str, address: str) -> OpenHalves:
     """Half messages behind what the broker has checked, without those whose decision is noted."""
     stats = await broker_stats(admin, address, TRANSACTION_GROUP)
     held = {(queue.topic, queue.queue_id): one.consumer_offset for queue, one in stats.offset_table.items()}
@@ -128,7 +128,7 @@ def decided_offsets(body: bytes) -> list[int]:
 
 
 async def _read(
-    admin: Admin, address: str, queue: MessageQueue, held: Mapping[tuple[str, int], int]
+    admin: AdminCalls, address: str, queue: MessageQueue, held: Mapping[tuple[str, int], int]
 ) -> tuple[list[MessageExt], bool]:
     """What stands behind the broker's own position, and whether that is all."""
     offset, found = held.get((queue.topic, queue.queue_id), 0), list[MessageExt]()

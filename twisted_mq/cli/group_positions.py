@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from twisted_mq.admin.calls import Admin
+from twisted_mq.admin.calls import AdminCalls
 from twisted_mq.admin.groups import consumer_connection
 from twisted_mq.admin.offsets import put_offset
 from twisted_mq.admin.queues import QueueReader
@@ -11,7 +11,7 @@ from twisted_mq.cli.errors import CliError
 from twisted_mq.protocol.errors import BrokerError
 
 
-async def put_group(admin: Admin, group: str, topic: str, beginning: str) -> None:
+async def put_group(admin: AdminCalls, group: str, topic: str, beginning: str) -> None:
     """Put a group without members to a place in each queue of a topic; a group that a broker does not know is made.
 
     Raises CliError where it has members, for they would go on where they are; BrokerError for a topic without a route.
@@ -23,7 +23,7 @@ async def put_group(admin: Admin, group: str, topic: str, beginning: str) -> Non
         await put_offset(admin, reader.address(queue), group, queue, await begin_of(reader, queue, beginning))
 
 
-async def _has_members(admin: Admin, group: str) -> bool:
+async def _has_members(admin: AdminCalls, group: str) -> bool:
     try:
         return bool((await consumer_connection(admin, group)).connection_set)
     except BrokerError:

@@ -18,7 +18,7 @@ from twisted_mq.cli.server_options import reaches_servers
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from twisted_mq.admin.calls import Admin
+    from twisted_mq.admin.calls import AdminCalls
     from twisted_mq.admin.lag import TopicLag
     from twisted_mq.cli.admin.calls import AdminContext
     from twisted_mq.cli.servers import Servers
@@ -118,7 +118,7 @@ def top(interval: float, once: bool, sort: str, match: str, as_json: bool, serve
     ask(servers, main)
 
 
-async def look(admin: Admin, wanted: re.Pattern[str]) -> Look:
+async def look(admin: AdminCalls, wanted: re.Pattern[str]) -> Look:
     """The users' topics and groups whose names are wanted; what can't be asked is left out."""
     from twisted_mq.admin.lag import groups_among, lag_by_topic
     from twisted_mq.protocol.names.system_topics import DLQ_PREFIX, RETRY_PREFIX, is_system_topic
@@ -146,7 +146,7 @@ async def _each(work: Callable[[str], Coroutine[Any, Any, Any]], items: Sequence
     return await gatherResults(running, consumeErrors=True)
 
 
-async def _ends(admin: Admin, topic: str) -> tuple[int, int] | None:
+async def _ends(admin: AdminCalls, topic: str) -> tuple[int, int] | None:
     from twisted_mq.admin.groups import addresses_of
     from twisted_mq.protocol.errors import ProtocolError
     from twisted_mq.remoting.errors import RemotingError

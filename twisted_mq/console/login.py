@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from twisted_mq.admin.calls import Admin, select_address
+from twisted_mq.admin.calls import AdminCalls, select_address
 from twisted_mq.console.forms import said
 from twisted_mq.console.sessions import Attempts, OneTimeToken, Role, Session, Sessions
 from twisted_mq.console.settings import ConsoleSettings
@@ -13,7 +13,7 @@ from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.wire.signature import Credentials
 
-MakeAdmin = Callable[[Credentials | None], Admin]
+MakeAdmin = Callable[[Credentials | None], AdminCalls]
 
 
 class Refused(Exception):
@@ -69,7 +69,7 @@ class Login:
     def _role(self, wanted: Role) -> Role:
         return Role.READER if self._settings.read_only else wanted
 
-    async def _role_of(self, admin: Admin) -> Role:
+    async def _role_of(self, admin: AdminCalls) -> Role:
         """What a broker lets an account do. Raises Refused where the broker does not know it, or asks nobody who he is."""
         address = await self._broker(admin)
         if not await self._asks_who(address):
@@ -82,7 +82,7 @@ class Login:
             raise Refused(f"The broker refuses this account: {said(error)}") from None
         return Role.OPERATOR if await may_change(admin, address) else Role.READER
 
-    async def _broker(self, admin: Admin) -> str:
+    async def _broker(self, admin: AdminCalls) -> str:
         brokers = (await admin.cluster_info()).broker_addr_table or {}
         addresses = [address for _, data in sorted(brokers.items()) if (address := select_address(data.broker_addrs))]
         if not addresses:
@@ -101,7 +101,7 @@ class Login:
         return False
 
 
-async def may_change(admin: Admin, address: str) -> bool:
+async def may_change(admin: AdminCalls, address: str) -> bool:
     """Whether a broker would let somebody change its settings: asked with a change of nothing."""
     try:
         await admin.invoke(address, RequestCode.UPDATE_BROKER_CONFIG)

@@ -14,7 +14,7 @@ from twisted.web.http import Request
 from twisted.web.resource import IResource
 from twisted.web.server import Request as PageRequest
 
-from twisted_mq.admin.calls import Admin
+from twisted_mq.admin.calls import AdminCalls
 from twisted_mq.client.core.client_options import ClientOptions
 from twisted_mq.clocks import time_of_day, wall_ms
 from twisted_mq.console.app import ConsoleApp
@@ -126,7 +126,7 @@ class ConsoleService(Service):
         scheme = "http" if self.settings.certificate is None else "https"
         return f"{scheme}://{host}:{self.port}/"
 
-    def admin(self, credentials: Credentials | None) -> Admin:
+    def admin(self, credentials: Credentials | None) -> AdminCalls:
         """Connections of somebody's own, which sign as he does."""
         reactor, keys = self._reactor, credentials
         options = attrs.evolve(
@@ -134,7 +134,7 @@ class ConsoleService(Service):
             access_key=None if keys is None else keys.access_key,
             secret_key=None if keys is None else keys.secret_key,
         )
-        return Admin(
+        return AdminCalls(
             client=RemotingClient(reactor, connect=self._connect, credentials=credentials),
             name_servers=list(self.settings.name_servers),
             now_ms=wall_ms(reactor),

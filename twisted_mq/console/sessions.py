@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import attrs
 
-from twisted_mq.admin.calls import Admin
+from twisted_mq.admin.calls import AdminCalls
 
 IDLE_SECONDS = 3600.0
 LONGEST_SECONDS = 12 * 3600.0
@@ -52,7 +52,7 @@ class Session:
 
     user: str
     role: Role
-    admin: Admin
+    admin: AdminCalls
     key: str = attrs.field(repr=False)
     form_key: str = attrs.field(repr=False)
     began: float
@@ -80,7 +80,7 @@ class Sessions:
         self._secret = secret
         self._sessions: dict[str, Session] = {}
 
-    def begin(self, user: str, role: Role, admin: Admin) -> Session:
+    def begin(self, user: str, role: Role, admin: AdminCalls) -> Session:
         """Somebody came in."""
         self._end_old()
         while len(self._sessions) >= MOST_SESSIONS:

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 import attrs
 
-from twisted_mq.admin.calls import Admin
+from twisted_mq.admin.calls import AdminCalls
 from twisted_mq.console.answers import BadInput
 from twisted_mq.console.sessions import Notice, Session
 from twisted_mq.console.settings import ConsoleSettings
@@ -28,7 +28,7 @@ class Visit:
     settings: ConsoleSettings
 
     @property
-    def admin(self) -> Admin:
+    def admin(self) -> AdminCalls:
         return self.session.admin
 
     def now_ms(self) -> int:

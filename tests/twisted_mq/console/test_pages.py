@@ -8,7 +8,7 @@ from typing import Any
 from twisted.internet.task import deferLater
 
 from tests.twisted_mq.console.browser import ConsoleCase, reactor
-from twisted_mq.admin.calls import Admin
+from twisted_mq.admin.calls import AdminCalls
 from twisted_mq.admin.sending import send_once
 from twisted_mq.client.consuming.consumer_options import ConsumeStatus
 from twisted_mq.client.consuming.push_consumer import PushConsumer
@@ -161,10 +161,12 @@ class Pages(ConsoleCase):
 
     async def test_hostile_names_and_remarks_of_servers_are_text(self) -> None:
         names = [HOSTILE, f"%RETRY%{HOSTILE}", f"%DLQ%{HOSTILE}"]
-        self.patch(Admin, "topic_list", lambda admin: _given(names))
-        self.patch(Admin, "topic_route", lambda admin, topic: _refused(f"no route of {topic} {HOSTILE}"))
+        self.patch(AdminCalls, "topic_list", lambda admin: _given(names))
+        self.patch(AdminCalls, "topic_route", lambda admin, topic: _refused(f"no route of {topic} {HOSTILE}"))
         self.patch(
-            Admin, "broker_runtime", lambda admin, address: _given({"brokerVersionDesc": HOSTILE, HOSTILE: HOSTILE})
+            AdminCalls,
+            "broker_runtime",
+            lambda admin, address: _given({"brokerVersionDesc": HOSTILE, HOSTILE: HOSTILE}),
         )
         pages = [await self.get(path) for path in ("/topics", "/groups", "/dead-letters", "/")]
         pages += [await self.get("/topic", name="T"), await self.get("/broker", address=self.cluster.broker_address)]

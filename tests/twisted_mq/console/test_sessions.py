@@ -3,7 +3,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from twisted_mq.admin.calls import Admin
+from twisted_mq.admin.calls import AdminCalls
 from twisted_mq.console.sessions import (
     FORGOTTEN_SECONDS,
     IDLE_SECONDS,
@@ -34,7 +34,7 @@ class Clock:
 
 
 def admin() -> Any:
-    return Admin(client=Connections(), name_servers=[], now_ms=lambda: 0, sleep=None)  # type: ignore[arg-type]
+    return AdminCalls(client=Connections(), name_servers=[], now_ms=lambda: 0, sleep=None)  # type: ignore[arg-type]
 
 
 def made() -> tuple[Sessions, Clock]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import attrs
 
-from twisted_mq.admin.calls import Admin
+from twisted_mq.admin.calls import AdminCalls
 from twisted_mq.cli.admin.command_line import CommandLine, UsageError
 from twisted_mq.cli.admin.java_format import hash_order
 from twisted_mq.cli.admin.tables import Table
@@ -26,7 +26,7 @@ class ClusterUnknown(CliError):
 
 
 @attrs.frozen(kw_only=True)
-class AdminContext(Admin):
+class AdminContext(AdminCalls):
     """What a subcommand works with: connections, where output goes, and time."""
 
     echo: Callable[[str], None]

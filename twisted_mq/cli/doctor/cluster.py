@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import javaproperties
 
-from twisted_mq.admin.calls import Admin, brokers
+from twisted_mq.admin.calls import AdminCalls, brokers
 from twisted_mq.admin.errors import AdminError
 from twisted_mq.cli.doctor.checks import Check, Result, graded
 from twisted_mq.cli.doctor.figures import clock, disk, replication, safety
@@ -30,7 +30,7 @@ START_ONE = "start it, or leave it out of --namesrv; `mq up` starts one here"
 ADVERTISED = "clients connect to the address it announces: set brokerIP1 to one that they reach, or open the firewall"
 
 
-async def check_cluster(admin: Admin) -> AsyncIterator[Check]:
+async def check_cluster(admin: AdminCalls) -> AsyncIterator[Check]:
     """Checks as they are made; a server that can't be asked is a problem, and its other checks are left out."""
     found: dict[str, ClusterInfo] = {}
     for address in admin.name_servers:
@@ -58,7 +58,7 @@ async def check_cluster(admin: Admin) -> AsyncIterator[Check]:
         yield check
 
 
-async def _name_server(admin: Admin, address: str, found: dict[str, ClusterInfo]) -> Check:
+async def _name_server(admin: AdminCalls, address: str, found: dict[str, ClusterInfo]) -> Check:
     where, began_ms = f"name server {address}", admin.now_ms()
     try:
         answer = await admin.invoke(address, RequestCode.GET_BROKER_CLUSTER_INFO)
@@ -89,7 +89,7 @@ def _same(found: dict[str, ClusterInfo]) -> Iterator[Check]:
 
 
 async def _broker(
-    admin: Admin, where: str, address: str, server: str, slaves: int, broker_id: int, versions: dict[str, str]
+    admin: AdminCalls, where: str, address: str, server: str, slaves: int, broker_id: int, versions: dict[str, str]
 ) -> AsyncIterator[Check]:
     """One broker at the address that it announces."""
     where, began_ms = f"{where} {address}", admin.now_ms()
@@ -117,7 +117,7 @@ def _advertised(where: str, address: str, server: str) -> Check:
     return graded("advertised address", where, address, (local, Result.PROBLEM, ADVERTISED))
 
 
-async def _settings(admin: Admin, address: str, code: RequestCode) -> dict[str, str]:
+async def _settings(admin: AdminCalls, address: str, code: RequestCode) -> dict[str, str]:
     """A server's settings; none where it does not show them."""
     try:
         return javaproperties.loads((await admin.invoke(address, code)).body.decode("utf-8", "replace"))
@@ -135,7 +135,7 @@ def _version(versions: dict[str, str]) -> Check:
     )
 
 
-async def _routes(admin: Admin, cluster: ClusterInfo) -> AsyncIterator[Check]:
+async def _routes(admin: AdminCalls, cluster: ClusterInfo) -> AsyncIterator[Check]:
     """Whether each topic has a broker that takes its messages."""
     try:
         topics = sorted(topic for topic in await admin.topic_list() if not is_system_topic(topic))

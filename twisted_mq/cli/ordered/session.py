@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from twisted_mq.admin import ordered_topics
-from twisted_mq.admin.calls import Admin, select_address
+from twisted_mq.admin.calls import AdminCalls, select_address
 from twisted_mq.cli.admin.calls import AdminContext
 from twisted_mq.cli.errors import CliError, report
 from twisted_mq.cli.servers import Servers
@@ -97,7 +97,7 @@ def settings_of(address: str, connection: Connection) -> CoordinatorSettings:
         raise CliError(str(error), "see --auth, --ca-file, --cert-file and --key-file") from error
 
 
-async def coordinator_address(admin: Admin) -> str:
+async def coordinator_address(admin: AdminCalls) -> str:
     """The first that a broker of the cluster says. Raises CliError."""
     from twisted_mq.client.core.broker_calls import BrokerCalls
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from twisted_mq.admin.calls import Admin, brokers
+from twisted_mq.admin.calls import AdminCalls, brokers
 from twisted_mq.admin.figures import BrokerFigures, all_figures, figures_of, replication, settings_of
 from twisted_mq.console.answers import Answer, JsonValue, NotThere, Page
 from twisted_mq.console.visit import Visit
@@ -54,7 +54,7 @@ async def broker(visit: Visit) -> Answer:
     return Page("broker.html", values)
 
 
-async def known_broker(admin: Admin, address: str) -> BrokerFigures:
+async def known_broker(admin: AdminCalls, address: str) -> BrokerFigures:
     """The broker that announced an address: the console connects to no others. Raises NotThere."""
     cluster = await admin.cluster_info()
     for one in brokers(cluster, sorted(cluster.cluster_addr_table or {})):
@@ -63,7 +63,7 @@ async def known_broker(admin: Admin, address: str) -> BrokerFigures:
     raise NotThere(f"No broker announced {address}. The overview has those that are up.")
 
 
-async def _replication(admin: Admin, shown: BrokerFigures) -> HARuntimeInfo | None:
+async def _replication(admin: AdminCalls, shown: BrokerFigures) -> HARuntimeInfo | None:
     """None where the broker says nothing of it."""
     if shown.figures is None:
         return None
@@ -73,7 +73,7 @@ async def _replication(admin: Admin, shown: BrokerFigures) -> HARuntimeInfo | No
         return None
 
 
-async def _settings(admin: Admin, shown: BrokerFigures) -> dict[str, str]:
+async def _settings(admin: AdminCalls, shown: BrokerFigures) -> dict[str, str]:
     """Empty where the broker does not show them to this user."""
     if shown.figures is None:
         return {}

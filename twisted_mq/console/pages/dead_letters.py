@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from twisted_mq.admin.at_once import at_once
-from twisted_mq.admin.calls import Admin
+from twisted_mq.admin.calls import AdminCalls
 from twisted_mq.admin.dead_letters import GivenUp, dead_letters, fresh, given_up_by, note_resent, origin_topic
 from twisted_mq.admin.found_messages import find_message
 from twisted_mq.admin.message_value import message_line
@@ -40,7 +40,7 @@ async def group(visit: Visit) -> Answer:
     return Page("dead_letters_of.html", {**values, "dlq_topic": DLQ_PREFIX + name, "most_resent": MOST_RESENT})
 
 
-async def _newest(admin: Admin, group: str) -> list[MessageExt]:
+async def _newest(admin: AdminCalls, group: str) -> list[MessageExt]:
     topic = DLQ_PREFIX + group
     reader = await QueueReader.of(admin, topic)
     found: list[MessageExt] = []
@@ -62,7 +62,7 @@ async def resend(visit: Visit) -> Answer:
     return Redirect(link("/dead-letters/group", name=name))
 
 
-async def _resend_chosen(admin: Admin, group: str, ids: list[str]) -> int:
+async def _resend_chosen(admin: AdminCalls, group: str, ids: list[str]) -> int:
     """How far the rest was sent again stays as it is."""
     if not ids:
         raise BadInput("Choose the dead letters that shall be sent again.")
@@ -78,7 +78,7 @@ async def _resend_chosen(admin: Admin, group: str, ids: list[str]) -> int:
     return len(chosen)
 
 
-async def _resend_rest(admin: Admin, group: str) -> int:
+async def _resend_rest(admin: AdminCalls, group: str) -> int:
     """Each once: how far it went is kept at the broker."""
     reader = await QueueReader.of(admin, DLQ_PREFIX + group)
     sent = 0

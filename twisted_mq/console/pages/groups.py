@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from twisted_mq.admin.at_once import at_once
-from twisted_mq.admin.calls import Admin
+from twisted_mq.admin.calls import AdminCalls
 from twisted_mq.admin.groups import consume_stats, consumer_connection, running_info
 from twisted_mq.admin.lag import QueueLag, groups_among, queue_lags
 from twisted_mq.admin.offsets import TO_THE_END, Move, goals_of_time, planned_moves, reset_members, reset_stored
@@ -54,7 +54,7 @@ class GroupState:
         return max(known, default=None)
 
 
-async def group_state(admin: Admin, name: str) -> GroupState:
+async def group_state(admin: AdminCalls, name: str) -> GroupState:
     """Asks the group's brokers."""
     connection: ConsumerConnection | None = None
     stats: ConsumeStats | None = None
@@ -114,7 +114,7 @@ async def group(visit: Visit) -> Answer:
     return Page("group.html", values)
 
 
-async def _members(admin: Admin, state: GroupState) -> list[Member]:
+async def _members(admin: AdminCalls, state: GroupState) -> list[Member]:
     found = [
         Member(one.client_id, one.client_addr, one.language, version_name(one.version))
         for one in (state.connection.connection_set if state.connection else ())
@@ -123,7 +123,7 @@ async def _members(admin: Admin, state: GroupState) -> list[Member]:
     return [*asked, *found[MOST_MEMBERS:]]
 
 
-async def _with_info(admin: Admin, group: str, member: Member) -> Member:
+async def _with_info(admin: AdminCalls, group: str, member: Member) -> Member:
     try:
         return attrs.evolve(member, info=await running_info(admin, group, member.client_id))
     except (ProtocolError, RemotingError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from twisted_mq.admin.at_once import at_once
-from twisted_mq.admin.calls import Admin
+from twisted_mq.admin.calls import AdminCalls
 from twisted_mq.admin.errors import AdminError
 from twisted_mq.admin.found_messages import FOREVER_MS, find_message, messages_of_key
 from twisted_mq.admin.message_tracks import MessageTrack, message_tracks
@@ -79,7 +79,7 @@ async def _found(
 
 
 async def _stored_between(
-    admin: Admin, topic: str, queues: Sequence[MessageQueue], begin_ms: int | None, end_ms: int | None
+    admin: AdminCalls, topic: str, queues: Sequence[MessageQueue], begin_ms: int | None, end_ms: int | None
 ) -> tuple[list[MessageExt], list[str]]:
     """The first of each queue from a time on, or the last ones where none is given; and which brokers cannot be asked."""
     reader = await QueueReader.of(admin, topic)
@@ -137,14 +137,14 @@ async def body(visit: Visit) -> Answer:
     return Download(f"{found.unique_key or found.msg_id}.bin", "application/octet-stream", found.body)
 
 
-async def _tracks(admin: Admin, found: MessageExt) -> list[MessageTrack]:
+async def _tracks(admin: AdminCalls, found: MessageExt) -> list[MessageTrack]:
     try:
         return await message_tracks(admin, found)
     except (ProtocolError, RemotingError):
         return []
 
 
-async def _traces(admin: Admin, found: MessageExt) -> tuple[Timeline | None, str]:
+async def _traces(admin: AdminCalls, found: MessageExt) -> tuple[Timeline | None, str]:
     """What clients traced; or why there is nothing."""
     message_id = found.unique_key or found.msg_id
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from twisted_mq.admin.at_once import at_once
-from twisted_mq.admin.calls import Admin
+from twisted_mq.admin.calls import AdminCalls
 from twisted_mq.admin.groups import addresses_of
 from twisted_mq.admin.sending import send_once
 from twisted_mq.admin.statistics import Counted, counted
@@ -70,7 +70,7 @@ async def topics(visit: Visit) -> Answer:
     return Page("topics.html", {**values, "total": len(every), "permissions": PERMISSIONS})
 
 
-async def _row(admin: Admin, name: str, kind: TopicKind) -> TopicRow:
+async def _row(admin: AdminCalls, name: str, kind: TopicKind) -> TopicRow:
     try:
         return TopicRow(name, kind, await admin.topic_route(name))
     except (ProtocolError, RemotingError) as error:
@@ -122,7 +122,7 @@ async def topic(visit: Visit) -> Answer:
     return Page("topic.html", values)
 
 
-async def _queues(admin: Admin, name: str, route: TopicRouteData) -> tuple[list[QueueRow], list[str]]:
+async def _queues(admin: AdminCalls, name: str, route: TopicRouteData) -> tuple[list[QueueRow], list[str]]:
     """What brokers say of the queues, and which brokers say nothing."""
     found: list[QueueRow] = []
     problems: list[str] = []
@@ -136,14 +136,14 @@ async def _queues(admin: Admin, name: str, route: TopicRouteData) -> tuple[list[
     return sorted(found, key=lambda row: row.queue), problems
 
 
-async def _at_broker(admin: Admin, name: str, broker_name: str, address: str) -> TopicAtBroker:
+async def _at_broker(admin: AdminCalls, name: str, broker_name: str, address: str) -> TopicAtBroker:
     try:
         return TopicAtBroker(broker_name, address, await topic_config(admin, address, name))
     except (ProtocolError, RemotingError) as error:
         return TopicAtBroker(broker_name, address, problem=said(error))
 
 
-async def _groups(admin: Admin, name: str, route: TopicRouteData) -> list[str] | None:
+async def _groups(admin: AdminCalls, name: str, route: TopicRouteData) -> list[str] | None:
     """The groups that consume it at any broker; None where none can say."""
     found: set[str] = set()
     answered = False
@@ -156,7 +156,7 @@ async def _groups(admin: Admin, name: str, route: TopicRouteData) -> list[str] |
     return sorted(found) if answered else None
 
 
-async def _sent(admin: Admin, name: str, route: TopicRouteData) -> Counted | None:
+async def _sent(admin: AdminCalls, name: str, route: TopicRouteData) -> Counted | None:
     try:
         return await counted(admin, route, "TOPIC_PUT_NUMS", name)
     except (ProtocolError, RemotingError):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import attrs
 
 from twisted_mq.admin.at_once import at_once
-from twisted_mq.admin.calls import Admin
+from twisted_mq.admin.calls import AdminCalls
 from twisted_mq.admin.figures import BrokerFigures, all_figures, settings_of
 from twisted_mq.admin.waiting import (
     HALVES_SHOWN,
@@ -46,7 +46,7 @@ async def waiting(visit: Visit) -> Answer:
     return Page("waiting.html", {"rows": rows, "halves": halves, "most": HALVES_SHOWN, "now_ms": visit.now_ms()})
 
 
-async def _at(admin: Admin, broker: BrokerFigures) -> WaitingAt:
+async def _at(admin: AdminCalls, broker: BrokerFigures) -> WaitingAt:
     if broker.figures is None:
         return WaitingAt(broker, None, None, None)
     return WaitingAt(
@@ -55,7 +55,7 @@ async def _at(admin: Admin, broker: BrokerFigures) -> WaitingAt:
 
 
 async def _levels(
-    admin: Admin, broker: BrokerFigures, figures: Mapping[str, str]
+    admin: AdminCalls, broker: BrokerFigures, figures: Mapping[str, str]
 ) -> list[tuple[DelayLevel, str]] | None:
     """Those in which something waits, with their names."""
     try:
@@ -66,7 +66,7 @@ async def _levels(
     return [(one, names.get(one.level, f"level {one.level}")) for one in levels if one.waiting]
 
 
-async def _level_names(admin: Admin, address: str) -> dict[int, str]:
+async def _level_names(admin: AdminCalls, address: str) -> dict[int, str]:
     """Level -> its delay as the broker's settings name it; empty where it does not show them."""
     try:
         text = (await settings_of(admin, address)).get("messageDelayLevel", "")
@@ -75,14 +75,14 @@ async def _level_names(admin: Admin, address: str) -> dict[int, str]:
     return dict(enumerate(text.split(), 1))
 
 
-async def _timed(admin: Admin, broker: BrokerFigures) -> Mapping[str, int] | None:
+async def _timed(admin: AdminCalls, broker: BrokerFigures) -> Mapping[str, int] | None:
     try:
         return await timed(admin, broker.address)
     except (ProtocolError, RemotingError):
         return None
 
 
-async def _halves(admin: Admin, broker: BrokerFigures) -> OpenHalves | None:
+async def _halves(admin: AdminCalls, broker: BrokerFigures) -> OpenHalves | None:
     try:
         return await open_halves(admin, broker.name, broker.address)
     except (ProtocolError, RemotingError):
