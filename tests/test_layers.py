@@ -44,6 +44,9 @@ PACKAGES = {
 CIRCLES = ["protocol", "storage", "spark", "twisted_mq", "twisted_mq/broker", "twisted_mq/client", "twisted_mq/proxy"]
 """Folders whose own folders and files form no circle of imports."""
 
+HANDED_ON = {("twisted_mq.client", "twisted_mq.admin")}
+"""Face of a folder -> the folder of which it hands names on, loaded when they are first asked for."""
+
 SPARK_READS = (
     "twisted_mq.storage.errors",
     "twisted_mq.storage.files.mapped_log",
@@ -180,7 +183,8 @@ def folder_imports(package: str) -> dict[str, set[str]]:
 
     edges: dict[str, set[str]] = {}
     for module, names in module_imports(package).items():
-        edges.setdefault(child(module), set()).update(child(name) for name in names if child(name) != child(module))
+        taken = {name for name in names if (module, name.rpartition(".")[0]) not in HANDED_ON}
+        edges.setdefault(child(module), set()).update(child(name) for name in taken if child(name) != child(module))
     edges.pop(root, None)  # the package's own face hands names on
     return edges
 

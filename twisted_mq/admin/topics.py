@@ -59,8 +59,8 @@ async def topic_config(admin: AdminCalls, address: str, topic: str) -> TopicConf
 async def put_topic(
     admin: AdminCalls, address: str, config: TopicConfig, attributes: Mapping[str, str] | None = None
 ) -> None:
-    """Make or change a topic at a broker. `attributes` are changes, "+name" -> value; the others stay."""
-    text = ",".join(f"{name}={value}" for name, value in (attributes or {}).items())
+    """Make or change a topic at a broker. `attributes` are changes, "+name" -> value or "-name" -> ""; the others stay."""
+    text = ",".join(f"{name}={value}" if value else name for name, value in (attributes or {}).items())
     await admin.invoke(address, RequestCode.UPDATE_AND_CREATE_TOPIC, creation(config, attributes=text))
 
 

@@ -63,10 +63,15 @@ from twisted_mq.client import (
 from twisted_mq.client.consuming.deliveries import DeliveryEnded
 
 if TYPE_CHECKING:
+    from twisted_mq.aio.admin import Admin
     from twisted_mq.aio.ordered import OrderedConsumer, OrderedProducer
     from twisted_mq.client import (
+        AdminError,
         CoordinatorUnknown,
         CoordinatorUnreachable,
+        GroupDescription,
+        GroupMember,
+        GroupNotFound,
         MessagesDeleted,
         NoHead,
         NotLeader,
@@ -75,15 +80,23 @@ if TYPE_CHECKING:
         OrderedOptions,
         OrderedTopicUnknown,
         QueueBlocked,
+        QueueLag,
         QueueUnknown,
         SendGivenUp,
         SendTimedOut,
         TooMuchWaits,
+        TopicDescription,
+        TopicExists,
+        TopicKind,
+        TopicQueue,
+        TopicSettings,
         Window,
     )
 
 __all__ = [
     "AccessDenied",
+    "Admin",
+    "AdminError",
     "AutoBatch",
     "BatchIncomplete",
     "BrokerError",
@@ -103,6 +116,9 @@ __all__ = [
     "DeliveryEnded",
     "FlowLimits",
     "ForkedProcess",
+    "GroupDescription",
+    "GroupMember",
+    "GroupNotFound",
     "LitePullConsumer",
     "MQClient",
     "Message",
@@ -125,6 +141,7 @@ __all__ = [
     "ProducerOptions",
     "PushConsumer",
     "QueueBlocked",
+    "QueueLag",
     "QueueUnknown",
     "ReceivedMessage",
     "RemotingError",
@@ -141,8 +158,13 @@ __all__ = [
     "SendTimedOut",
     "TooMuchWaits",
     "TopicCreationRefused",
+    "TopicDescription",
+    "TopicExists",
+    "TopicKind",
     "TopicNotFound",
     "TopicNotWritable",
+    "TopicQueue",
+    "TopicSettings",
     "TransactionProducer",
     "TransactionResult",
     "TransactionState",
@@ -153,6 +175,8 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     """What reaches a coordinator is loaded by who uses ordered queues."""
+    if name == "Admin":
+        return importlib.import_module("twisted_mq.aio.admin").Admin
     if name in ("OrderedConsumer", "OrderedProducer"):
         return getattr(importlib.import_module("twisted_mq.aio.ordered"), name)
     if name not in __all__:

@@ -54,6 +54,13 @@ from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.messages.message import MessageExt
 
 if TYPE_CHECKING:
+    from twisted_mq.admin.admin import Admin
+    from twisted_mq.admin.errors import AdminError
+    from twisted_mq.admin.group_admin import GroupNotFound
+    from twisted_mq.admin.lag import QueueLag
+    from twisted_mq.admin.results import GroupDescription, GroupMember, TopicDescription, TopicQueue, TopicSettings
+    from twisted_mq.admin.topic_admin import TopicExists
+    from twisted_mq.admin.topics import TopicKind
     from twisted_mq.client.ordered.consumer_options import OrderedConsumerOptions
     from twisted_mq.client.ordered.errors import (
         CoordinatorUnknown,
@@ -76,6 +83,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AccessDenied",
+    "Admin",
+    "AdminError",
     "AutoBatch",
     "BatchIncomplete",
     "BrokerError",
@@ -94,6 +103,9 @@ __all__ = [
     "CoordinatorUnreachable",
     "FlowLimits",
     "ForkedProcess",
+    "GroupDescription",
+    "GroupMember",
+    "GroupNotFound",
     "LitePullConsumer",
     "MQClient",
     "Message",
@@ -116,6 +128,7 @@ __all__ = [
     "ProducerOptions",
     "PushConsumer",
     "QueueBlocked",
+    "QueueLag",
     "QueueUnknown",
     "RemotingError",
     "RequestTimeout",
@@ -131,8 +144,13 @@ __all__ = [
     "SendTimedOut",
     "TooMuchWaits",
     "TopicCreationRefused",
+    "TopicDescription",
+    "TopicExists",
+    "TopicKind",
     "TopicNotFound",
     "TopicNotWritable",
+    "TopicQueue",
+    "TopicSettings",
     "TransactionProducer",
     "TransactionResult",
     "TransactionState",
@@ -140,8 +158,20 @@ __all__ = [
     "reply_message",
 ]
 
+_ADMIN = "twisted_mq.admin"
 _ORDERED = "twisted_mq.client.ordered"
 _LATER = {
+    "Admin": f"{_ADMIN}.admin",
+    "AdminError": f"{_ADMIN}.errors",
+    "GroupDescription": f"{_ADMIN}.results",
+    "GroupMember": f"{_ADMIN}.results",
+    "GroupNotFound": f"{_ADMIN}.group_admin",
+    "QueueLag": f"{_ADMIN}.lag",
+    "TopicDescription": f"{_ADMIN}.results",
+    "TopicExists": f"{_ADMIN}.topic_admin",
+    "TopicKind": f"{_ADMIN}.topics",
+    "TopicQueue": f"{_ADMIN}.results",
+    "TopicSettings": f"{_ADMIN}.results",
     **dict.fromkeys(
         (
             "CoordinatorUnknown",

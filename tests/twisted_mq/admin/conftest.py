@@ -1,0 +1,3 @@
+from tests.support.faces import cluster, group
+
+__all__ = ["cluster", "group"]

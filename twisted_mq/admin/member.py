@@ -1,0 +1,136 @@
+"""The life of an `Admin`, and how its methods answer."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from twisted.internet.defer import Deferred, succeed
+from twisted.internet.interfaces import IReactorTime
+from twisted.internet.task import deferLater
+
+from twisted_mq.admin.calls import AdminCalls, NoNameServer
+from twisted_mq.admin.errors import AdminError
+from twisted_mq.client.core.client_options import ClientOptions
+from twisted_mq.client.core.errors import ClientStateError
+from twisted_mq.client.core.mq_client import MQClient
+from twisted_mq.protocol.bodies import ClusterInfo, TopicRouteData
+from twisted_mq.protocol.codes import ResponseCode
+from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.names.routes import MASTER_ID
+from twisted_mq.routing.errors import NameServerUnreachable, TopicNotFound
+
+P = ParamSpec("P")
+R = TypeVar("R")
+MemberT = TypeVar("MemberT", bound="AdminMember")
+
+
+def answers(
+    method: Callable[Concatenate[MemberT, P], Coroutine[Deferred[Any], Any, R]],
+) -> Callable[Concatenate[MemberT, P], Deferred[R]]:
+    """Turn a coroutine method into one that returns a Deferred."""
+
+    @functools.wraps(method)
+    def call(self: MemberT, /, *args: P.args, **options: P.kwargs) -> Deferred[R]:
+        return Deferred.fromCoroutine(_answer(method(self, *args, **options)))
+
+    return call
+
+
+async def _answer(work: Coroutine[Deferred[Any], Any, R]) -> R:
+    try:
+        return await work
+    except NoNameServer as error:
+        raise NameServerUnreachable(error.failures) from error
+
+
+class AdminMember:
+    """Connections to one cluster, from `start` to `stop`."""
+
+    def __init__(
+        self,
+        reactor: IReactorTime,
+        namesrv: str | Sequence[str] | None = None,
+        *,
+        options: ClientOptions | None = None,
+    ) -> None:
+        """Without `namesrv`, NAMESRV_ADDR says where the name servers are. Raises ClientOptionIllegal for a bad address.
+
+        Nothing is connected before the first question.
+        """
+        self._reactor = reactor
+        self._make = functools.partial(MQClient, reactor, namesrv, options=options)
+        self._client = self._make()
+        self._started: AdminCalls | None = None
+
+    def start(self) -> Deferred[None]:
+        """Begin. Raises NameServerUnreachable where an address server is asked and does not answer."""
+        return Deferred.fromCoroutine(self._start())
+
+    async def _start(self) -> None:
+        if self._started is not None:
+            raise ClientStateError("this Admin is started already")
+        client = self._client
+        client.check_process()
+        if not client.name_servers.addresses:
+            await client.name_servers.update()
+        options = client.options
+        self._started = AdminCalls(
+            client=client.remoting,
+            name_servers=list(client.name_servers.addresses),
+            now_ms=client.wall_ms,
+            sleep=lambda seconds: deferLater(self._reactor, seconds),
+            reactor=self._reactor,
+            credentials=options.credentials,
+            client_options=lambda: options,
+        )
+
+    def stop(self) -> Deferred[None]:
+        """Close the connections; what is under way fails. Harmless twice."""
+        if self._started is None:
+            return succeed(None)
+        self._started = None
+        remoting, self._client = self._client.remoting, self._make()
+        return remoting.close()
+
+    @property
+    def _calls(self) -> AdminCalls:
+        """Raises ClientStateError before `start` and after `stop`, ForkedProcess in a fork."""
+        if self._started is None:
+            raise ClientStateError("this Admin is not started: call start() first, or use it in a with block")
+        self._client.check_process()
+        return self._started
+
+    async def _route(self, topic: str) -> TopicRouteData:
+        """Raises TopicNotFound."""
+        try:
+            return await self._calls.topic_route(topic)
+        except BrokerError as error:
+            if error.response_code == ResponseCode.TOPIC_NOT_EXIST:
+                raise TopicNotFound(topic, self._calls.name_servers, "") from error
+            raise
+
+    async def _masters(self, cluster: str | None) -> dict[str, str]:
+        """Broker name -> address of each master of a cluster, in order. Raises AdminError where it has none."""
+        info = await self._calls.cluster_info()
+        name = _chosen_cluster(info, cluster)
+        brokers = info.broker_addr_table or {}
+        names = sorted((info.cluster_addr_table or {})[name])
+        addresses = {one: (brokers[one].broker_addrs or {}).get(MASTER_ID) for one in names if one in brokers}
+        masters = {one: address for one, address in addresses.items() if address}
+        if not masters:
+            raise AdminError(f"cluster {name} has no master", "start one, or see `mqadmin clusterList`")
+        return masters
+
+
+def _chosen_cluster(info: ClusterInfo, cluster: str | None) -> str:
+    known = sorted(info.cluster_addr_table or {})
+    if cluster is None and len(known) == 1:
+        return known[0]
+    if cluster is not None and cluster in known:
+        return cluster
+    problem = (
+        f"no cluster {cluster!r} at this name server" if cluster else f"this name server has {len(known)} clusters"
+    )
+    raise AdminError(problem, f"give cluster= one of: {', '.join(known) or 'none is registered'}")

@@ -1,0 +1,64 @@
+"""Administration for asyncio.
+
+async with Admin("127.0.0.1:9876") as admin:
+    await admin.create_topic("Orders", queues=4)
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from twisted.internet import defer
+
+from twisted_mq.admin import admin
+from twisted_mq.aio.awaiting import result_of
+from twisted_mq.aio.mq_client import Member
+from twisted_mq.client.core.client_options import ClientOptions
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _awaited(
+    method: Callable[Concatenate[admin.Admin, P], defer.Deferred[R]],
+) -> Callable[Concatenate[Admin, P], Coroutine[Any, Any, R]]:
+    """A method of the core as a coroutine method."""
+
+    @functools.wraps(method)
+    async def call(self: Admin, /, *args: P.args, **options: P.kwargs) -> R:
+        loop = self._reactor.check_loop()
+        return await result_of(method(self._core, *args, **options), loop)
+
+    return call
+
+
+class Admin(Member):
+    """Asks and changes the servers of one cluster, from the running event loop.
+
+    All methods raise NameServerUnreachable (no name server answers), BrokerError (a broker refuses), RemotingError (a
+    broker does not answer within 5 s) and ClientStateError (before `start`, after `stop`), beside what each names.
+    """
+
+    def __init__(self, namesrv: str | Sequence[str] | None = None, *, options: ClientOptions | None = None) -> None:
+        """Without `namesrv`, NAMESRV_ADDR says where the name servers are. Raises ClientOptionIllegal for a bad address."""
+        super().__init__(None)
+        self._core = admin.Admin(self._reactor, namesrv, options=options)
+
+    def _start(self) -> defer.Deferred[None]:
+        return self._core.start()
+
+    def _stop(self, finish_seconds: float) -> defer.Deferred[None]:
+        return self._core.stop()
+
+    create_topic = _awaited(admin.Admin.create_topic)
+    alter_topic = _awaited(admin.Admin.alter_topic)
+    delete_topic = _awaited(admin.Admin.delete_topic)
+    describe_topic = _awaited(admin.Admin.describe_topic)
+    list_topics = _awaited(admin.Admin.list_topics)
+    create_group = _awaited(admin.Admin.create_group)
+    delete_group = _awaited(admin.Admin.delete_group)
+    list_groups = _awaited(admin.Admin.list_groups)
+    describe_group = _awaited(admin.Admin.describe_group)
+    lag = _awaited(admin.Admin.lag)

@@ -1,0 +1,62 @@
+"""Administration in plain calls.
+
+with Admin("127.0.0.1:9876") as admin:
+    admin.create_topic("Orders", queues=4)
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Concatenate, ParamSpec, TypeVar
+
+from twisted.internet import defer
+
+from twisted_mq.admin import admin
+from twisted_mq.blocking.mq_client import Member
+from twisted_mq.client.core.client_options import ClientOptions
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _plain(
+    method: Callable[Concatenate[admin.Admin, P], defer.Deferred[R]],
+) -> Callable[Concatenate[Admin, P], R]:
+    """A method of the core as a plain call."""
+
+    @functools.wraps(method)
+    def call(self: Admin, /, *args: P.args, **options: P.kwargs) -> R:
+        return self._call(lambda: method(self._core, *args, **options))
+
+    return call
+
+
+class Admin(Member):
+    """Asks and changes the servers of one cluster; calls may come from any thread.
+
+    All methods raise NameServerUnreachable (no name server answers), BrokerError (a broker refuses), RemotingError (a
+    broker does not answer within 5 s) and ClientStateError (before `start`, after `stop`), beside what each names.
+    """
+
+    def __init__(self, namesrv: str | Sequence[str] | None = None, *, options: ClientOptions | None = None) -> None:
+        """Without `namesrv`, NAMESRV_ADDR says where the name servers are. Raises ClientOptionIllegal for a bad address."""
+        super().__init__(None)
+        self._core = admin.Admin(self._reactor, namesrv, options=options)
+
+    def _start(self) -> defer.Deferred[None]:
+        return self._core.start()
+
+    def _stop(self, finish_seconds: float) -> defer.Deferred[None]:
+        return self._core.stop()
+
+    create_topic = _plain(admin.Admin.create_topic)
+    alter_topic = _plain(admin.Admin.alter_topic)
+    delete_topic = _plain(admin.Admin.delete_topic)
+    describe_topic = _plain(admin.Admin.describe_topic)
+    list_topics = _plain(admin.Admin.list_topics)
+    create_group = _plain(admin.Admin.create_group)
+    delete_group = _plain(admin.Admin.delete_group)
+    list_groups = _plain(admin.Admin.list_groups)
+    describe_group = _plain(admin.Admin.describe_group)
+    lag = _plain(admin.Admin.lag)
