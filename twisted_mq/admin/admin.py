@@ -8,11 +8,14 @@ await admin.stop()
 
 from __future__ import annotations
 
+from twisted_mq.admin.cluster_admin import ClusterAdmin
 from twisted_mq.admin.group_admin import GroupAdmin
+from twisted_mq.admin.message_admin import MessageAdmin
+from twisted_mq.admin.offset_admin import OffsetAdmin
 from twisted_mq.admin.topic_admin import TopicAdmin
 
 
-class Admin(TopicAdmin, GroupAdmin):
+class Admin(TopicAdmin, GroupAdmin, OffsetAdmin, MessageAdmin, ClusterAdmin):
     """Asks and changes the servers of one cluster. Every method returns a Deferred.
 
     All methods raise NameServerUnreachable (no name server answers), BrokerError (a broker refuses), RemotingError (a

@@ -5,7 +5,7 @@ How far all of a group's dead letters were sent again is kept at the broker as t
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import attrs
 
@@ -14,6 +14,8 @@ from twisted_mq.admin.calls import AdminCalls
 from twisted_mq.admin.errors import AdminError
 from twisted_mq.admin.offsets import put_offset
 from twisted_mq.admin.queues import QueueReader
+from twisted_mq.admin.sending import started_producer
+from twisted_mq.client.producing.send_result import SendResult
 from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
@@ -21,6 +23,9 @@ from twisted_mq.protocol.headers import QueryConsumerOffsetRequestHeader, QueryC
 from twisted_mq.protocol.messages.message import Message, MessageExt
 from twisted_mq.protocol.names.system_topics import DLQ_PREFIX
 from twisted_mq.protocol.wire.header_codec import decode_header
+
+PRODUCER_GROUP = "mq_dlq"
+"""The producer group of messages that are sent again."""
 
 
 @attrs.frozen
@@ -77,6 +82,38 @@ async def dead_letters(
         async for result in reader.pulls(queue, first, end):
             for message in result.messages:
                 yield queue, message
+
+
+@attrs.frozen
+class Resent:
+    """A dead letter and the message that replaces it; `result` is None where nothing was sent."""
+
+    dead: MessageExt
+    message: Message
+    result: SendResult | None
+
+
+async def resend(
+    admin: AdminCalls,
+    group: str,
+    wanted: Callable[[MessageExt], bool] | None = None,
+    *,
+    again: bool = False,
+    preview: bool = False,
+) -> AsyncIterator[Resent]:
+    """Send dead letters again, one after the other: those that were not sent before, with `again` all.
+
+    With `wanted` the ones it chooses are sent, whether they were sent before or not, and the noted position stays.
+    Raises AdminError for a message that does not name its topic, BrokerError for a group without dead letters.
+    """
+    reader = await QueueReader.of(admin, DLQ_PREFIX + group)
+    async with started_producer(admin, PRODUCER_GROUP) as producer:
+        async for queue, message in dead_letters(admin, reader, group, begin_anew=again or wanted is not None):
+            if wanted is None or wanted(message):
+                anew = fresh(message)
+                yield Resent(message, anew, None if preview else await producer.send(anew))
+            if wanted is None and not preview:
+                await note_resent(admin, reader, group, queue, message)
 
 
 def resent_group(group: str) -> str:

@@ -20,7 +20,7 @@ from twisted_mq.protocol.headers import DeleteSubscriptionGroupRequestHeader
 from twisted_mq.protocol.names.system_topics import BROKERS_GROUPS, DLQ_PREFIX, RETRY_PREFIX
 
 UNKNOWN_MEMBERS = (ResponseCode.CONSUMER_NOT_ONLINE, ResponseCode.TOPIC_NOT_EXIST, ResponseCode.SYSTEM_ERROR)
-"""What servers say of a group without members: Apache's broker has SYSTEM_ERROR for one that never had any."""
+"""Answers for a group without members. Apache's broker answers SYSTEM_ERROR for a group that never had one."""
 
 
 class GroupNotFound(AdminError):

@@ -1,4 +1,4 @@
-"""What `Admin` returns: values without connections. Times are datetimes in UTC."""
+"""Values that `Admin` returns. Times are datetimes in UTC."""
 
 from __future__ import annotations
 
@@ -78,3 +78,39 @@ class GroupDescription:
     """How often a message is tried again before it becomes a dead letter; None where no broker has settings of the group."""
     order: bool
     """Whether messages that failed wait in their queue (consumeMessageOrderly)."""
+
+
+@attrs.frozen
+class OffsetMove:
+    """A move of a group in one queue. `before` is None where the group has no offset."""
+
+    queue: MessageQueue
+    before: int | None
+    after: int
+    stored: datetime | None
+    """When the message at `after` was stored; None at the end of the queue."""
+    again: int
+    """Messages that the group has consumed and will receive once more."""
+    skipped: int
+    """Messages that the group will never receive."""
+
+
+@attrs.frozen
+class User:
+    """An account of brokers. `kind` is Super or Normal, `status` is enable or disable."""
+
+    name: str
+    kind: str
+    status: str
+
+
+@attrs.frozen
+class Right:
+    """A rule: whether a subject, for example User:billing, may do `actions` on a resource, for example Topic:Orders."""
+
+    subject: str
+    resource: str
+    actions: tuple[str, ...]
+    source_ips: tuple[str, ...]
+    """Addresses from which the rule counts; empty for all."""
+    allowed: bool

@@ -165,26 +165,17 @@ def resend(
       mq dlq resend audit --key order-17
       mq dlq resend audit --since 2026-11-22T08:00 --until 2026-11-22T09:00
     """
-    from twisted_mq.admin.dead_letters import dead_letters, fresh, note_resent
-    from twisted_mq.admin.queues import QueueReader
-    from twisted_mq.admin.sending import started_producer
+    from twisted_mq.admin.dead_letters import resend as send_again
 
     choice = Choice.of(key, message_id, since, until)
-    selects = choice != Choice()
+    wanted = None if choice == Choice() else choice.has
 
     async def main(admin: AdminContext) -> list[Row]:
         await _check(admin, group)
-        reader = await QueueReader.of(admin, DLQ_PREFIX + group)
-        async with started_producer(admin, "mq_dlq") as producer:
-            rows: list[Row] = []
-            async for queue, message in dead_letters(admin, reader, group, begin_anew=again or selects):
-                if choice.has(message):
-                    anew = fresh(message)
-                    result = WOULD if dry_run else (await producer.send(anew)).status.name
-                    rows.append((result, anew.topic, *message_row(message)[3:]))
-                if not (selects or dry_run):
-                    await note_resent(admin, reader, group, queue, message)
-            return rows
+        return [
+            (WOULD if one.result is None else one.result.status.name, one.message.topic, *message_row(one.dead)[3:])
+            async for one in send_again(admin, group, wanted, again=again, preview=dry_run)
+        ]
 
     print_table(RESENT, ask(servers, main))
 

@@ -55,10 +55,21 @@ from twisted_mq.protocol.messages.message import MessageExt
 
 if TYPE_CHECKING:
     from twisted_mq.admin.admin import Admin
+    from twisted_mq.admin.dead_letters import GivenUp, Resent
     from twisted_mq.admin.errors import AdminError
+    from twisted_mq.admin.figures import BrokerFigures
     from twisted_mq.admin.group_admin import GroupNotFound
     from twisted_mq.admin.lag import QueueLag
-    from twisted_mq.admin.results import GroupDescription, GroupMember, TopicDescription, TopicQueue, TopicSettings
+    from twisted_mq.admin.results import (
+        GroupDescription,
+        GroupMember,
+        OffsetMove,
+        Right,
+        TopicDescription,
+        TopicQueue,
+        TopicSettings,
+        User,
+    )
     from twisted_mq.admin.topic_admin import TopicExists
     from twisted_mq.admin.topics import TopicKind
     from twisted_mq.client.ordered.consumer_options import OrderedConsumerOptions
@@ -88,6 +99,7 @@ __all__ = [
     "AutoBatch",
     "BatchIncomplete",
     "BrokerError",
+    "BrokerFigures",
     "BrokerGone",
     "ClientError",
     "ClientOptionIllegal",
@@ -103,6 +115,7 @@ __all__ = [
     "CoordinatorUnreachable",
     "FlowLimits",
     "ForkedProcess",
+    "GivenUp",
     "GroupDescription",
     "GroupMember",
     "GroupNotFound",
@@ -118,6 +131,7 @@ __all__ = [
     "NoHead",
     "NoRoute",
     "NotLeader",
+    "OffsetMove",
     "OrderedConsumer",
     "OrderedConsumerOptions",
     "OrderedError",
@@ -132,6 +146,8 @@ __all__ = [
     "QueueUnknown",
     "RemotingError",
     "RequestTimeout",
+    "Resent",
+    "Right",
     "RocketMQError",
     "SendContext",
     "SendFailed",
@@ -154,6 +170,7 @@ __all__ = [
     "TransactionProducer",
     "TransactionResult",
     "TransactionState",
+    "User",
     "Window",
     "reply_message",
 ]
@@ -163,15 +180,21 @@ _ORDERED = "twisted_mq.client.ordered"
 _LATER = {
     "Admin": f"{_ADMIN}.admin",
     "AdminError": f"{_ADMIN}.errors",
+    "BrokerFigures": f"{_ADMIN}.figures",
+    "GivenUp": f"{_ADMIN}.dead_letters",
     "GroupDescription": f"{_ADMIN}.results",
     "GroupMember": f"{_ADMIN}.results",
     "GroupNotFound": f"{_ADMIN}.group_admin",
+    "OffsetMove": f"{_ADMIN}.results",
     "QueueLag": f"{_ADMIN}.lag",
+    "Resent": f"{_ADMIN}.dead_letters",
+    "Right": f"{_ADMIN}.results",
     "TopicDescription": f"{_ADMIN}.results",
     "TopicExists": f"{_ADMIN}.topic_admin",
     "TopicKind": f"{_ADMIN}.topics",
     "TopicQueue": f"{_ADMIN}.results",
     "TopicSettings": f"{_ADMIN}.results",
+    "User": f"{_ADMIN}.results",
     **dict.fromkeys(
         (
             "CoordinatorUnknown",

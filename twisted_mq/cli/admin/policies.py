@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from twisted_mq.admin.access import acls_at, create_acl_at, get_acl_at, update_acl_at
 from twisted_mq.cli.admin.calls import AdminContext, chosen_brokers, chosen_masters
 from twisted_mq.cli.admin.command_line import CommandLine
 from twisted_mq.cli.admin.java_text import list_text
 from twisted_mq.cli.admin.tables import Table
-from twisted_mq.protocol.bodies import AclInfo, PolicyEntryInfo, PolicyInfo, decode_body, encode_body
+from twisted_mq.protocol.bodies import AclInfo, PolicyEntryInfo, PolicyInfo
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.headers import (
-    CreateAclRequestHeader,
     DeleteAclRequestHeader,
-    GetAclRequestHeader,
-    ListAclsRequestHeader,
-    UpdateAclRequestHeader,
 )
 
 RULES = Table.of(
@@ -36,13 +33,13 @@ def _acl(line: CommandLine) -> AclInfo:
 
 async def create_acl(admin: AdminContext, line: CommandLine) -> None:
     for address in await chosen_brokers(admin, line):
-        await _create(admin, address, _acl(line))
+        await create_acl_at(admin, address, _acl(line))
         admin.say(f"create acl to {address} success.", broker=address, subject=line.value("s"))
 
 
 async def update_acl(admin: AdminContext, line: CommandLine) -> None:
     for address in await chosen_brokers(admin, line):
-        await _update(admin, address, _acl(line))
+        await update_acl_at(admin, address, _acl(line))
         admin.say(f"update acl to {address} success.", broker=address, subject=line.value("s"))
 
 
@@ -55,25 +52,25 @@ async def delete_acl(admin: AdminContext, line: CommandLine) -> None:
 
 async def get_acl(admin: AdminContext, line: CommandLine) -> None:
     for address in await chosen_masters(admin, line):
-        found = await _get(admin, address, line.value("s"))
+        found = await get_acl_at(admin, address, line.value("s"))
         if found is not None:
             _show(admin, [found])
 
 
 async def list_acl(admin: AdminContext, line: CommandLine) -> None:
     for address in await chosen_masters(admin, line):
-        found = await _list(admin, address, line.value("s") or None, line.value("r") or None)
+        found = await acls_at(admin, address, line.value("s") or None, line.value("r") or None)
         if found:
             _show(admin, found)
 
 
 async def copy_acl(admin: AdminContext, line: CommandLine) -> None:
     source, target = line.value("f"), line.value("t")
-    named = [await _get(admin, source, subject) for subject in line.parts("s")]
-    acls = [acl for acl in named if acl is not None] if "s" in line else await _list(admin, source, None, None)
+    named = [await get_acl_at(admin, source, subject) for subject in line.parts("s")]
+    acls = [acl for acl in named if acl is not None] if "s" in line else await acls_at(admin, source, None, None)
     for acl in acls:
-        is_new = await _get(admin, target, acl.subject or "") is None
-        await (_create if is_new else _update)(admin, target, acl)
+        is_new = await get_acl_at(admin, target, acl.subject or "") is None
+        await (create_acl_at if is_new else update_acl_at)(admin, target, acl)
         admin.say(f"copy acl of {acl.subject} from {source} to {target} success.",
                   subject=acl.subject, source=source, target=target)  # fmt: skip
 
@@ -88,25 +85,3 @@ def _show(admin: AdminContext, acls: list[AclInfo]) -> None:
             for entry in policy.entries or ():
                 actions, ips = (None if one is None else list_text(one) for one in (entry.actions, entry.source_ips))
                 admin.row(RULES, acl.subject, policy.policy_type, entry.resource, actions, ips, entry.decision)
-
-
-async def _create(admin: AdminContext, address: str, acl: AclInfo) -> None:
-    header = CreateAclRequestHeader(subject=acl.subject)
-    await admin.invoke(address, RequestCode.AUTH_CREATE_ACL, header, encode_body(acl))
-
-
-async def _update(admin: AdminContext, address: str, acl: AclInfo) -> None:
-    header = UpdateAclRequestHeader(subject=acl.subject)
-    await admin.invoke(address, RequestCode.AUTH_UPDATE_ACL, header, encode_body(acl))
-
-
-async def _get(admin: AdminContext, address: str, subject: str) -> AclInfo | None:
-    """None where the broker has no rules for it."""
-    body = (await admin.invoke(address, RequestCode.AUTH_GET_ACL, GetAclRequestHeader(subject=subject))).body
-    return decode_body(AclInfo, body) if body and body != b"null" else None
-
-
-async def _list(admin: AdminContext, address: str, subject: str | None, resource: str | None) -> list[AclInfo]:
-    header = ListAclsRequestHeader(subject_filter=subject, resource_filter=resource)
-    body = (await admin.invoke(address, RequestCode.AUTH_LIST_ACL, header)).body
-    return decode_body(list[AclInfo], body) if body else []

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from twisted_mq.admin.access import create_user_at, get_user_at, update_user_at, users_at
 from twisted_mq.cli.admin.calls import AdminContext, chosen_brokers, chosen_masters
 from twisted_mq.cli.admin.command_line import CommandLine
 from twisted_mq.cli.admin.tables import Table
-from twisted_mq.protocol.bodies import UserInfo, decode_body, encode_body
+from twisted_mq.protocol.bodies import UserInfo
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.headers import (
-    CreateUserRequestHeader,
     DeleteUserRequestHeader,
-    GetUserRequestHeader,
-    ListUsersRequestHeader,
-    UpdateUserRequestHeader,
 )
 
 USERS = Table.of(
@@ -31,13 +28,13 @@ def _user(line: CommandLine) -> UserInfo:
 
 async def create_user(admin: AdminContext, line: CommandLine) -> None:
     for address in await chosen_brokers(admin, line):
-        await _create(admin, address, _user(line))
+        await create_user_at(admin, address, _user(line))
         admin.say(f"create user to {address} success.", broker=address, username=line.value("u"))
 
 
 async def update_user(admin: AdminContext, line: CommandLine) -> None:
     for address in await chosen_brokers(admin, line):
-        await _update(admin, address, _user(line))
+        await update_user_at(admin, address, _user(line))
         admin.say(f"update user to {address} success.", broker=address, username=line.value("u"))
 
 
@@ -50,7 +47,7 @@ async def delete_user(admin: AdminContext, line: CommandLine) -> None:
 
 async def get_user(admin: AdminContext, line: CommandLine) -> None:
     for address in await chosen_masters(admin, line):
-        found = await _get(admin, address, line.value("u"))
+        found = await get_user_at(admin, address, line.value("u"))
         if found is not None:
             _show(admin, [found])
             return
@@ -58,7 +55,7 @@ async def get_user(admin: AdminContext, line: CommandLine) -> None:
 
 async def list_user(admin: AdminContext, line: CommandLine) -> None:
     for address in await chosen_masters(admin, line):
-        found = await _list(admin, address, line.value("f") or None)
+        found = await users_at(admin, address, line.value("f") or None)
         if found:
             _show(admin, found)
             admin.say(None if "b" in line else f"get user from {address} success.")
@@ -67,11 +64,11 @@ async def list_user(admin: AdminContext, line: CommandLine) -> None:
 
 async def copy_user(admin: AdminContext, line: CommandLine) -> None:
     source, target = line.value("f"), line.value("t")
-    named = [await _get(admin, source, name) for name in line.parts("u")]
-    users = [user for user in named if user is not None] if "u" in line else await _list(admin, source, None)
+    named = [await get_user_at(admin, source, name) for name in line.parts("u")]
+    users = [user for user in named if user is not None] if "u" in line else await users_at(admin, source, None)
     for user in users:
-        is_new = await _get(admin, target, user.username or "") is None
-        await (_create if is_new else _update)(admin, target, user)
+        is_new = await get_user_at(admin, target, user.username or "") is None
+        await (create_user_at if is_new else update_user_at)(admin, target, user)
         admin.say(f"copy user of {user.username} from {source} to {target} success.",
                   username=user.username, source=source, target=target)  # fmt: skip
 
@@ -80,24 +77,3 @@ def _show(admin: AdminContext, users: list[UserInfo]) -> None:
     admin.say(USERS.head)
     for user in users:
         admin.row(USERS, user.username, user.password, user.user_type, user.user_status)
-
-
-async def _create(admin: AdminContext, address: str, user: UserInfo) -> None:
-    header = CreateUserRequestHeader(username=user.username)
-    await admin.invoke(address, RequestCode.AUTH_CREATE_USER, header, encode_body(user))
-
-
-async def _update(admin: AdminContext, address: str, user: UserInfo) -> None:
-    header = UpdateUserRequestHeader(username=user.username)
-    await admin.invoke(address, RequestCode.AUTH_UPDATE_USER, header, encode_body(user))
-
-
-async def _get(admin: AdminContext, address: str, username: str) -> UserInfo | None:
-    """None where the broker has no such user."""
-    body = (await admin.invoke(address, RequestCode.AUTH_GET_USER, GetUserRequestHeader(username=username))).body
-    return decode_body(UserInfo, body) if body and body != b"null" else None
-
-
-async def _list(admin: AdminContext, address: str, text: str | None) -> list[UserInfo]:
-    body = (await admin.invoke(address, RequestCode.AUTH_LIST_USER, ListUsersRequestHeader(filter=text))).body
-    return decode_body(list[UserInfo], body) if body else []
