@@ -12,6 +12,21 @@ _PARTS = {
     "Consumers": ("PushConsumer", "LitePullConsumer", "Consume", "Consumer", "FlowLimits"),
     "Strict order": ("Ordered", "Window"),
     "Clients": ("MQClient", "ClientOptions"),
+    "Administration": (
+        "Admin",
+        "TopicD",
+        "TopicK",
+        "TopicQ",
+        "TopicS",
+        "Group",
+        "QueueLag",
+        "OffsetMove",
+        "GivenUp",
+        "Resent",
+        "BrokerFigures",
+        "User",
+        "Right",
+    ),
 }
 """Title -> beginnings of the names that stand below it; errors come last."""
 
@@ -48,4 +63,5 @@ def _is_error(name: str) -> bool:
 
 def _directives(names: list[str]) -> str:
     kinds = {name: "class" if inspect.isclass(getattr(twisted_mq.client, name)) else "function" for name in names}
-    return "".join(f".. auto{kind}:: twisted_mq.client.{name}\n" for name, kind in kinds.items())
+    more = {"Admin": "   :inherited-members:\n"}  # its methods come from its parts
+    return "".join(f".. auto{kind}:: twisted_mq.client.{name}\n{more.get(name, '')}" for name, kind in kinds.items())
