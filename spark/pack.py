@@ -21,7 +21,7 @@ from twisted_mq.packed import STUB
 ON_WORKERS = ("numpy", "pandas", "pyarrow")
 """What workers have of their own: Spark itself hands batches to Python with it."""
 
-_PARTS = ("access", "admin", "cli", "config", "protocol", "spark", "storage")
+_PARTS = ("access", "admin", "cli", "config", "protocol", "routing", "spark", "storage")
 """Folders of twisted_mq; with `cli` and what it imports a driver runs jobs, too."""
 _PACKAGES = (
     "pyspark_rocketmq", "attr", "attrs", "click", "construct", "dpkt", "lz4", "msgspec", "rich", "zstandard",

@@ -59,6 +59,11 @@ def test_a_task_that_reads_a_store_imports_neither_commands_nor_a_connection(pyt
     assert loaded.isdisjoint(unneeded)
 
 
+def test_a_driver_has_the_commands_of_jobs(python: str, pack: Path) -> None:
+    program = "import twisted_mq.cli.mq, twisted_mq.cli.spark.commands as commands\nprint(json.dumps(commands.__file__))"
+    assert said(python, pack, program).startswith(str(pack))
+
+
 def test_an_archive_for_another_python_says_so(python: str, pack: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.zip"
     with zipfile.ZipFile(pack) as whole, zipfile.ZipFile(other, "w") as odd:
