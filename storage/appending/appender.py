@@ -54,7 +54,7 @@ class Appender:
         self._admission = Admission(config)
         self._max_body = config.max_message_size
         self._store_host = config.store_host
-        self._full = self._short = False
+        self._short = False
 
     def configure(self, config: StoreConfig) -> None:
         """Take over the limits of messages."""
@@ -175,9 +175,9 @@ class Appender:
             queue.reserve(count)
             self._log.make_room(size)
         except StoreFull as error:
-            if not self._full:
+            if not self._gate.no_space:
                 logger.error("store takes no messages: %s", error)
-            self._full = True
+            self._gate.no_space = True
             return refused(Shut.DISK_FULL)
         except PoolExhausted:
             return refused(Shut.PAGE_CACHE_BUSY)
@@ -188,7 +188,7 @@ class Appender:
                 logger.error("store takes no messages for now: %s", error)
             self._short = True
             return refused(Shut.PAGE_CACHE_BUSY)
-        self._full = self._short = False
+        self._gate.no_space = self._short = False
         return None
 
     def put_batch(self, batch: InnerBatch) -> PutResult:

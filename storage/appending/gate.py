@@ -19,6 +19,8 @@ class Gate:
 
     def __init__(self, *reasons: Shut) -> None:
         self.why: Shut | None = None
+        self.no_space = False
+        """Whether the last append that needed a new file found no space for it. The gate stays open: the next one tries again."""
         self._reasons: set[Shut] = set()
         self._changing = threading.Lock()
         for reason in reasons:
@@ -35,6 +37,11 @@ class Gate:
         with self._changing:
             self._reasons.discard(reason)
             self._look()
+
+    @property
+    def why_not_now(self) -> Shut | None:
+        """`why`, or DISK_FULL where appends find no space though the gate is open."""
+        return self.why or (Shut.DISK_FULL if self.no_space else None)
 
     def _look(self) -> None:
         self.why = next((reason for reason in Shut if reason in self._reasons), None)

@@ -88,6 +88,8 @@ class Registration:
     """Called with the fields of each answer: a slave's name the master (haServerAddr, masterAddr)."""
     log = Logger()
     _unreachable: set[str] = attrs.field(factory=set)
+    _knowing: set[str] = attrs.field(factory=set)
+    """Name servers whose last answer took the registration."""
     _changes: set[_Change] = attrs.field(factory=set)
     _waiting: list[tuple[set[_Change], defer.Deferred[None]]] = attrs.field(factory=list)
     _order: defer.DeferredLock = attrs.field(factory=defer.DeferredLock)
@@ -160,12 +162,13 @@ class Registration:
 
     @property
     def is_known(self) -> bool:
-        """Whether a name server took the last registration; without name servers there is none to take it."""
-        return not self.name_servers or len(self._unreachable) < len(self.name_servers)
+        """Whether a name server took the last registration that it was sent: clients find no other broker."""
+        return bool(self._knowing)
 
     def unregister(self) -> defer.Deferred[list[bool]]:
         """Take the broker out of every name server's routes, for good. May be cancelled: then it fails."""
         self._left = True
+        self._knowing.clear()
         header = UnRegisterBrokerRequestHeader(
             broker_name=self.options.broker_name,
             broker_addr=self.broker_address,
@@ -199,8 +202,11 @@ class Registration:
 
     def _told(self, answer: RemotingCommand, address: str) -> bool:
         if answer.code != 0:
+            self._knowing.discard(address)
             self.log.error("name server {a} refused: {e}", a=address, e=BrokerError(answer.code, answer.remark or ""))
             return False
+        if not self._left:
+            self._knowing.add(address)
         fields = answer.ext_fields
         if address in self._unreachable:
             self._unreachable.discard(address)
@@ -211,6 +217,7 @@ class Registration:
 
     def _failed(self, reason: failure.Failure, address: str) -> bool:
         reason.trap(RemotingError, ProtocolError)
+        self._knowing.discard(address)
         if address not in self._unreachable:
             self._unreachable.add(address)
             self._lost += 1

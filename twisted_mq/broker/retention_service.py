@@ -15,7 +15,8 @@ from twisted.python import failure
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.logs import Logger
 from twisted_mq.reactor_threads import InThread
-from twisted_mq.storage.files.disk_space import used_ratio
+from twisted_mq.storage.config import StoreConfig
+from twisted_mq.storage.files.disk_space import disk_space, used_ratio
 from twisted_mq.storage.message_store import FileMessageStore
 from twisted_mq.storage.retention import DiskUsage, Needed, remove_file
 
@@ -28,6 +29,15 @@ def local_hour(now_ms: int) -> int:
 async def nothing_needed() -> Collection[Needed]:
     """The needs of consumers that never keep a file."""
     return ()
+
+
+def has_space(config: StoreConfig) -> bool:
+    """Whether the next file of the log and of a queue fit on their disks. Raises OSError."""
+    needed = {
+        config.paths.commit_log: config.mapped_file_size_commit_log,
+        config.paths.consume_queues: config.mapped_file_size_consume_queue,
+    }
+    return all(disk_space(path).available >= size for path, size in needed.items())
 
 
 class RetentionService:
@@ -45,6 +55,7 @@ class RetentionService:
         *,
         needed: Callable[[], Awaitable[Collection[Needed]]] = nothing_needed,
         measure: Callable[[str], float] = used_ratio,
+        has_space: Callable[[StoreConfig], bool] = has_space,
         remove: Callable[[str], None] = remove_file,
         hour: Callable[[int], int] = local_hour,
     ) -> None:
@@ -55,6 +66,7 @@ class RetentionService:
         self._in_thread = in_thread
         self._needed = needed
         self._measure = measure
+        self._has_space = has_space
         self._remove = remove
         self._hour = hour
         self._running: defer.Deferred[None] | None = None
@@ -91,6 +103,8 @@ class RetentionService:
         for removed in retention.trim():
             await self._remove_all(removed, 0)
             await task.deferLater(self._clock, queue_pause if removed else 0)
+        if self._store.gate.no_space and await self._in_thread(self._has_space, self._store.config):
+            self._store.gate.no_space = False
 
     async def _remove_all(self, paths: Sequence[str], pause: float) -> None:
         """Remove files, oldest first; at the first that will not go all others wait with it, so that no hole is made."""

@@ -343,7 +343,7 @@ class BrokerService(service.Service):
         require("metricsExporterType=PROM", "metrics")
         from twisted_mq.broker.metrics.site import metrics_site
 
-        site = metrics_site(self.controller, self._factory, self.registration, lambda: self._store.gate.why)
+        site = metrics_site(self.controller, self._factory, self.registration, self._store.gate)
         host = options.metrics_prom_exporter_host or self.controller.advertised_ip
         bound = undo.enter_context(
             self._machine.bind(host, options.metrics_prom_exporter_port, "metricsPromExporterPort")

@@ -7,13 +7,16 @@ import json
 import time
 
 import pytest
-from twisted.internet import defer
+from twisted.internet import defer, reactor
+from twisted.internet.task import deferLater
+from twisted.web.client import Agent, readBody
 
 from tests.support.faulty_disk import FaultyDisk
 from tests.twisted_mq.broker.test_broker_service import SEND, BrokerServiceCase
 from twisted_mq.broker import service
 from twisted_mq.broker.schedule import waiting_messages
 from twisted_mq.broker.service import BrokerService
+from twisted_mq.config.metrics_options import MetricsExporterType
 from twisted_mq.protocol.bodies import ConsumerData, HeartbeatData, encode_body
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.storage.check import check_store
@@ -76,6 +79,28 @@ class FullDiskTest(BrokerServiceCase):
         self.assertFalse((self.path / "abort").exists())
         self.assertEqual(check_store(str(self.path)), [])
         self.flushLoggedErrors(OSError)
+
+    async def test_ready_is_false_from_the_first_message_without_space_until_there_is_some(self) -> None:
+        name_server = self.namesrv()
+        broker = await self.start(
+            namesrv_addr=f"127.0.0.1:{name_server.port}", mapped_file_size_commit_log=4096, clean_resource_interval=50,
+            metrics_exporter_type=MetricsExporterType.PROM, metrics_prom_exporter_port=0,
+        )  # fmt: skip
+        ready = f"http://127.0.0.1:{broker.metrics_port}/ready".encode()
+        self.assertEqual(await self.send(broker, ""), 0)
+        self.assertEqual((await Agent(reactor).request(b"GET", ready)).code, 200)
+        self.disk.fill()
+        broker._retention._has_space = lambda config: not self.disk.allocating  # type: ignore[union-attr]
+        while await self.send(broker, "") == 0:
+            pass
+        refused = await Agent(reactor).request(b"GET", ready)
+        self.assertEqual(
+            (refused.code, json.loads(await readBody(refused))["wrong"]), (503, ["the broker's disk is full"])
+        )
+        self.disk.heal()
+        while (await Agent(reactor).request(b"GET", ready)).code != 200:
+            await deferLater(reactor, 0.02)
+        self.assertEqual(await self.send(broker, ""), 0)
 
     async def test_a_stop_on_a_full_disk_ends_cleanly_with_all_that_was_stored(self) -> None:
         broker = await self.start(**OFTEN)

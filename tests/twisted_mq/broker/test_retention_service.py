@@ -8,14 +8,15 @@ import time
 from pathlib import Path
 from typing import Any
 
+import attrs
 from twisted.internet import defer, task
 from twisted.trial import unittest
 
 from twisted_mq.broker.options import BrokerOptions
-from twisted_mq.broker.retention_service import RetentionService, local_hour
+from twisted_mq.broker.retention_service import RetentionService, has_space, local_hour
 from twisted_mq.broker.store_options import store_config
 from twisted_mq.storage.config import StoreConfig
-from twisted_mq.storage.interfaces import InnerMessage, PutStatus
+from twisted_mq.storage.interfaces import InnerMessage, PutStatus, Shut
 from twisted_mq.storage.message_store import FileMessageStore
 from twisted_mq.storage.retention import Needed, remove_file
 
@@ -30,7 +31,7 @@ class RetentionServiceTest(unittest.SynchronousTestCase):
         self.root = Path(folder.name)
         self.clock = task.Clock()
         self.clock.advance(NOW_SECONDS)
-        self.usage = 0.1
+        self.usage, self.space = 0.1, False
         self.removed: list[str] = []
         self.refused: set[str] = set()
         config = StoreConfig(
@@ -55,6 +56,7 @@ class RetentionServiceTest(unittest.SynchronousTestCase):
             self.now_ms,
             in_thread,
             measure=lambda path: self.usage,
+            has_space=lambda config: self.space,
             remove=self.remove,
             hour=lambda now_ms: hour,
             **more,
@@ -93,6 +95,21 @@ class RetentionServiceTest(unittest.SynchronousTestCase):
         self.clock.pump([0.1] * 10)
         self.successResultOf(turn)
         assert self.store.min_physical_offset() == 4096
+
+    def test_a_store_that_found_no_space_is_ready_again_once_a_file_fits(self) -> None:
+        gate = self.store.gate
+        gate.no_space = True
+        self.successResultOf(self.service.turn())
+        assert gate.why_not_now is Shut.DISK_FULL
+        self.space = True
+        self.successResultOf(self.service.turn())
+        assert gate.why_not_now is None
+
+    def test_a_file_of_the_log_and_one_of_a_queue_have_to_fit(self) -> None:
+        config = self.store.config
+        assert has_space(config)
+        for name in ("mapped_file_size_commit_log", "mapped_file_size_consume_queue"):
+            assert not has_space(attrs.evolve(config, **{name: 20 << 50}))
 
     def test_file_that_will_not_go_holds_up_the_later_ones_until_it_is_tried_again(self) -> None:
         self.age(0, 4096)

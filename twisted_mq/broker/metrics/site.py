@@ -14,6 +14,7 @@ from twisted_mq.metrics import process
 from twisted_mq.metrics.family import Family, collected, common_labels, text_of
 from twisted_mq.metrics.page import MetricsSite
 from twisted_mq.protocol.layouts.ha import ConnectionState
+from twisted_mq.storage.appending.gate import Gate
 from twisted_mq.storage.interfaces import Shut
 from twisted_mq.turns import Work
 
@@ -49,22 +50,23 @@ def metrics_site(
     broker: BrokerController,
     server: RemotingServerFactory,
     registration: Registration,
-    why_shut: Callable[[], Shut | None],
+    gate: Gate,
 ) -> MetricsSite:
-    """Serves one broker. Raises ConfigError where metricsLabel is wrong."""
+    """Serves one broker, whose store has this gate. Raises ConfigError where metricsLabel is wrong."""
     common = common_of(broker.options)
 
     def text() -> defer.Deferred[bytes]:
         return text_of(broker.turns, broker.in_thread, _figures(Scrape(broker, server), common, units_in_names=True))
 
     def unhealthy() -> list[str]:
-        return [Shut.DISK_FAILED.value] if why_shut() is Shut.DISK_FAILED else []
+        return [Shut.DISK_FAILED.value] if gate.why is Shut.DISK_FAILED else []
 
     def not_ready() -> list[str]:
-        why = why_shut()
+        why = gate.why_not_now
         wrong = [why.value] if why is not None and why is not Shut.SLAVE else []
         if not registration.is_known:
-            wrong.append(f"no name server knows this broker: {', '.join(registration.name_servers)}")
+            servers = ", ".join(registration.name_servers) or "namesrvAddr names none"
+            wrong.append(f"no name server knows this broker: {servers}")
         client = broker.ha.client
         if broker.is_slave and (client is None or client.state is not ConnectionState.TRANSFER):
             wrong.append("no master sends this slave its log")

@@ -15,6 +15,8 @@ from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.service import make_broker
 from twisted_mq.config.errors import ConfigError
 from twisted_mq.config.metrics_options import MetricsExporterType
+from twisted_mq.namesrv.options import NamesrvOptions
+from twisted_mq.namesrv.service import make_namesrv
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.remoting.client import RemotingClient
@@ -239,14 +241,23 @@ class FiguresTest(PageCase):
 
 
 class StateTest(PageCase):
+    def name_server(self, **more: Any) -> str:
+        folder = self.mktemp()
+        files = {"kv_config_path": f"{folder}/kvConfig.json", "config_store_path": f"{folder}/namesrv.properties"}
+        options = NamesrvOptions(listen_port=0, bind_address="127.0.0.1", **files, **more)
+        service = make_namesrv(options, reactor)
+        service.startService()
+        self.addCleanup(service.stopService)
+        return f"127.0.0.1:{service.port}"
+
     async def test_a_broker_that_takes_messages_is_well_and_ready(self) -> None:
-        await self.start()
+        await self.start(namesrv_addr=self.name_server())
         for path in ("/health", "/ready"):
             self.assertEqual(await self.get(path), (200, '{"ok": true, "wrong": []}\n'))
         self.assertEqual((await self.get("/other"))[0], 404)
 
     async def test_a_full_disk_makes_it_not_ready_and_a_failed_one_unhealthy(self) -> None:
-        await self.start()
+        await self.start(namesrv_addr=self.name_server())
         gate = self.broker._store.gate
         gate.shut(Shut.DISK_FULL)
         self.assertEqual(await self.wrong("/ready"), (503, ["the broker's disk is full"]))
@@ -255,10 +266,21 @@ class StateTest(PageCase):
         gate.shut(Shut.DISK_FAILED)
         self.assertEqual(await self.wrong("/health"), (503, ["the disk lost or refused data"]))
 
+    async def test_a_broker_without_a_name_server_is_not_ready(self) -> None:
+        await self.start(namesrv_addr="")
+        self.assertEqual(
+            await self.wrong("/ready"), (503, ["no name server knows this broker: namesrvAddr names none"])
+        )
+
+    async def test_a_broker_that_its_name_server_refuses_is_not_ready(self) -> None:
+        address = self.name_server(registration_shared_secret="s")
+        await self.start(namesrv_addr=address)
+        self.assertEqual(await self.wrong("/ready"), (503, [f"no name server knows this broker: {address}"]))
+
     async def test_a_broker_that_no_name_server_knows_is_not_ready(self) -> None:
         await self.start(namesrv_addr="127.0.0.1:1")
         self.assertEqual(await self.wrong("/ready"), (503, ["no name server knows this broker: 127.0.0.1:1"]))
 
     async def test_a_slave_without_a_master_is_not_ready(self) -> None:
-        await self.start(broker_role="SLAVE", broker_id=1)
+        await self.start(broker_role="SLAVE", broker_id=1, namesrv_addr=self.name_server())
         self.assertEqual(await self.wrong("/ready"), (503, ["no master sends this slave its log"]))
