@@ -60,7 +60,9 @@ def test_a_task_that_reads_a_store_imports_neither_commands_nor_a_connection(pyt
 
 
 def test_a_driver_has_the_commands_of_jobs(python: str, pack: Path) -> None:
-    program = "import twisted_mq.cli.mq, twisted_mq.cli.spark.commands as commands\nprint(json.dumps(commands.__file__))"
+    program = (
+        "import twisted_mq.cli.mq, twisted_mq.cli.spark.commands as commands\nprint(json.dumps(commands.__file__))"
+    )
     assert said(python, pack, program).startswith(str(pack))
 
 
