@@ -23,6 +23,8 @@ autoclass_content = "both"
 autodoc_member_order = "bysource"
 exclude_patterns = ["generated", "generate"]
 html_theme = "furo"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
 html_title = project
 html_show_copyright = False
 myst_heading_anchors = 3
@@ -36,6 +38,13 @@ def generate(_: Sphinx) -> None:
     write(DOCS / "generated")
 
 
+def add_toctrees(_: Sphinx, page: str, source: list[str]) -> None:
+    from docs.generate.contents import with_toctrees
+
+    if page == "index":
+        source[0] = with_toctrees(source[0])
+
+
 def double_backticks(_: Sphinx, what: str, name: str, value: object, options: object, lines: list[str]) -> None:
     """Docstrings write `name`, reStructuredText wants ``name``."""
     lines[:] = [line.replace("`", "``") for line in lines]
@@ -43,4 +52,5 @@ def double_backticks(_: Sphinx, what: str, name: str, value: object, options: ob
 
 def setup(app: Sphinx) -> None:
     app.connect("builder-inited", generate)
+    app.connect("source-read", add_toctrees)
     app.connect("autodoc-process-docstring", double_backticks)

@@ -23,6 +23,7 @@ FRAGMENTS: dict[str, Callable[[], str]] = {
     "mqadmin.md": commands.mqadmin_help,
     "daemons.md": commands.daemon_help,
     "client.md": library.client,
+    "faces.md": library.side_by_side,
     "spark-options.md": spark.options,
     "spark-columns.md": spark.columns,
     "spark-live-options.md": spark.live_options,

@@ -1,4 +1,4 @@
-"""The code blocks of README.md and docs/, and what is said about running them.
+"""The code blocks of README.md, CONTRIBUTING.md and docs/, and what is said about running them.
 
 A block in python, shell or properties is run as a reader would run it, all blocks of a page in one folder:
 
@@ -23,7 +23,11 @@ from pathlib import Path
 import attrs
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted(path for path in (ROOT / "docs").rglob("*.md") if "generated" not in path.parts)]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted(path for path in (ROOT / "docs").rglob("*.md") if "generated" not in path.parts),
+]
 RUNNABLE = {"python", "shell", "properties"}
 SHOWN_ONLY = {"text", "java"}
 """Java programs are run beside Apache's client, in interop/test_java_tests.py."""

@@ -12,9 +12,12 @@ import pytest
 
 from docs.generate import FRAGMENTS, write
 from docs.generate.commands import mq_help
+from docs.generate.contents import sections, with_toctrees
 from docs.generate.layouts import Row, declared, modules, pictures, rows
+from docs.generate.library import side_by_side
 from docs.generate.pictures import Box, draw
 from docs.generate.settings import broker, every_key, other_keys, without_effect
+from tests.docs.blocks import PAGES, ROOT
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.config.known_keys import known_keys
 from twisted_mq.config.options import option_fields
@@ -123,3 +126,26 @@ def test_boxes_of_a_picture() -> None:
 
 def test_help_of_a_command_below_a_command() -> None:
     assert "### mq store verify\n" in mq_help()
+
+
+def test_a_section_of_links_becomes_a_toctree() -> None:
+    page = "# T\n\n- [x](a/x.md)\n\n## First\n\n- [y](a/y.md): b\n- [z](z.md) and [y](a/y.md)\n\n## None\n\ntext\n"
+    assert sections(page) == {"First": ["a/y", "z"], "None": []}
+    assert with_toctrees(page) == page + "\n```{toctree}\n:caption: First\n:hidden:\n\na/y\nz\n```\n"
+
+
+def test_the_landing_page_leads_to_every_page_once() -> None:
+    index = ROOT / "docs" / "index.md"
+    led = [page for pages in sections(index.read_text()).values() for page in pages]
+    below = [
+        page.relative_to(index.parent).with_suffix("").as_posix() for page in PAGES if index.parent in page.parents
+    ]
+    assert sorted(led) == sorted(set(below) - {"index"})
+
+
+def test_the_faces_stand_side_by_side() -> None:
+    sends = next(line for line in side_by_side().splitlines() if line.startswith("| `send(") and "`await send(" in line)
+    deferred, awaited, called, does = sends.strip("| ").split(" | ")
+    assert "timeout_seconds" in deferred
+    assert awaited == called.replace("`send", "`await send")
+    assert does.startswith("Send one message")

@@ -1,4 +1,4 @@
-"""What pages name exists: files and folders, make targets, commands, links; the README's tree is the tree."""
+"""What pages name exists: files and folders, make targets, commands, links; the tree of CONTRIBUTING.md is the tree."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from tests.docs.blocks import PAGES, ROOT
 from twisted_mq.cli.admin.registry import served, sub_commands
 
 README = (ROOT / "README.md").read_text()
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
 LARGEST_README = 10_000
 SOURCES = ("protocol", "storage", "twisted_mq", "spark", "interop", "tests", "docs")
 NO_NOUNS = {"__pycache__", "protocol", "storage", "spark"}
@@ -53,7 +54,7 @@ def test_make_target_exists(target: tuple[str, str]) -> None:
     assert re.search(rf"^{''.join(target)}:", (ROOT / "Makefile").read_text(), re.M)
 
 
-@pytest.mark.parametrize(("path", "words"), re.findall(r"^\| `([\w/]+\.py)` \| ([^|]+) \|", README, re.M))
+@pytest.mark.parametrize(("path", "words"), re.findall(r"^\| `([\w/]+\.py)` \| ([^|]+) \|", CONTRIBUTING, re.M))
 def test_what_the_first_hour_shows_is_there(path: str, words: str) -> None:
     source = (ROOT / path).read_text()
     assert [name for name in re.findall(r"`(\w+)`", words) if not re.search(rf"\b{name}\b", source)] == []
@@ -79,7 +80,7 @@ def test_every_fragment_is_shown() -> None:
     "place", ["protocol", "storage", "twisted_mq", "twisted_mq/broker", "twisted_mq/client", "spark"]
 )
 def test_the_tree_is_drawn_as_it_is(place: str) -> None:
-    lines = re.search(rf"^ *{place.rpartition('/')[2]}/  (.*\n(?: {{16}}.*\n)*)", README, re.M)
+    lines = re.search(rf"^ *{place.rpartition('/')[2]}/  (.*\n(?: {{16}}.*\n)*)", CONTRIBUTING, re.M)
     assert lines is not None
     there = {path.name for path in (ROOT / place).iterdir() if path.is_dir()} - NO_NOUNS
     assert set(re.findall(r"\b([a-z_]{2,})/", lines[1])) == there

@@ -22,6 +22,7 @@ IGNORED = shutil.ignore_patterns("__pycache__", "dropin.cache")
 SOURCES = (
     "pyproject.toml",
     "setup.cfg",
+    "setup.py",
     "README.md",
     "LICENSE",
     "protocol",

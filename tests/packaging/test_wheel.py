@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import email
+import re
 import subprocess
 import sys
 import zipfile
@@ -70,6 +71,23 @@ def test_wheel_holds_packages_plugins_and_nothing_else(wheel):
     assert {"twisted_mq/config/known_keys.json", "twisted_mq/py.typed"} <= set(names)
     console = {"templates/layout.html", "static/console.css", "static/console.js", "static/icon.svg"}
     assert {f"twisted_mq/console/{name}" for name in console} <= set(names)
+
+
+def test_package_page_has_absolute_links(wheel):
+    archive = zipfile.ZipFile(wheel)
+    (metadata,) = [name for name in archive.namelist() if name.endswith("/METADATA")]
+    facts = email.message_from_bytes(archive.read(metadata))
+    urls = dict(line.split(", ") for line in facts.get_all("Project-URL"))
+    assert set(urls) == {"Source", "Documentation", "Changelog", "Issues"}
+    assert facts["Description-Content-Type"] == "text/markdown"
+    shown = facts.get_payload()
+    assert re.findall(r"\]\((?!https?:)[^)]*\)", shown) == []
+    pages, pictures = (
+        re.findall(rf"{urls['Source']}/blob/main/([^)#]+)", shown),
+        re.findall(r"/raw/main/([^)]+)\)", shown),
+    )
+    assert (len(pages) > 5, len(pictures)) == (True, 2)
+    assert [path for path in pages + pictures if not (ROOT / path).is_file()] == []
 
 
 def test_wheel_brings_its_licence_and_says_what_it_is(wheel):

@@ -1,0 +1,203 @@
+"""What reads badly in pages, docstrings and texts for users: `python -m tests.docs.language [PATH...]`.
+
+    python -m tests.docs.language twisted_mq/broker docs     what is found there; exit code 1 if anything is
+    python -m tests.docs.language --classes                  names that more than one class has, in the whole tree
+
+The rules find openings that hide the verb, pronouns for people where a thread or process is meant, long sentences, and
+words that are not the field's. They find no bad text that keeps to them: read what you write.
+`MENDED` lists what has no finding; a test keeps it so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import attrs
+
+ROOT = Path(__file__).parents[2]
+SOURCES = ("protocol", "storage", "twisted_mq", "spark", "interop", "tests", "docs")
+
+MENDED = ("README.md", "CONTRIBUTING.md")
+"""Files and folders that were read through. Append what you have mended."""
+
+LONGEST = 40
+"""Words of a sentence."""
+
+_OPENING = re.compile(r"(Of|Who|Whoever|What|Which|Whose|One|Those|That which|Whether|How|Where|He|She|It|They)\b")
+_PRONOUN = re.compile(r"\b(he|she|him|his|her|himself|herself|whoever|somebody|nobody|anybody)\b", re.IGNORECASE)
+_WORDS = {
+    "befall": "happen to",
+    "befalls": "happens to",
+    "parted by": "separated by",
+    "bear repeats": "be idempotent",
+    "stands for": "is, means",
+    "stand for": "are, mean",
+    "stands in": "is in, replaces",
+    "stand in": "are in, replace",
+    "has not": "does not have",
+    "have not": "do not have",
+    "there is none": "say what is missing",
+    "by the way of": "through",
+    "of its own accord": "by itself",
+    "to and fro": "in both directions",
+    "anew": "again",
+    "but for": "except",
+    "as it were": "leave it out",
+    "behind which": "after which",
+    "is told": "is informed, gets",
+    "are told": "are informed, get",
+    "passed over": "skipped",
+    "passes over": "skips",
+    "pass over": "skip",
+    "figures of": "metrics of",
+    "so much as": "even",
+    "aught": "anything",
+    "nought": "nothing",
+    "where it is left out": "if you leave it out",
+    "will have none of": "refuses",
+}
+"""Words -> words of the field."""
+_WORD = re.compile(r"\b(" + "|".join(map(re.escape, _WORDS)) + r")\b(?! been\b)", re.IGNORECASE)
+_SENTENCE = re.compile(r"(?<=[.!?:;])\s+(?=[A-Z`\"(*\[])|\n\s*\n|\n\s*(?:[-*]|\d+\.)\s")
+_CODE = re.compile(r"``.+?``|`[^`\n]+`|\]\([^)]*\)|<[^<>\n]*>")
+_FENCE = re.compile(r"^(?P<fence>`{3,})[^\n]*\n.*?^(?P=fence)$", re.DOTALL | re.MULTILINE)
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_HELP = {"help", "short_help", "epilog", "doc"}
+
+
+@attrs.frozen
+class Text:
+    """A piece of English. `opens` tells that its first word is to be a verb or a noun."""
+
+    path: Path
+    line: int
+    text: str
+    opens: bool = False
+
+
+@attrs.frozen
+class Finding:
+    """What reads badly, and why."""
+
+    text: Text
+    reason: str
+
+    def __str__(self) -> str:
+        shown = " ".join(self.text.text.split())
+        return f"{self.text.path.relative_to(ROOT)}:{self.text.line}: {self.reason}: {shown[:100]}"
+
+
+def findings(path: Path) -> Iterator[Finding]:
+    """Check a file, or all files below a folder."""
+    for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+        if file.suffix in _READERS and not _is_left_out(file):
+            for text in _READERS[file.suffix](file):
+                yield from _check(text)
+
+
+def _is_left_out(file: Path) -> bool:
+    parts = file.relative_to(ROOT).parts
+    linked = parts[0] == "twisted_mq" and len(parts) > 1 and parts[1] in {"protocol", "storage", "spark"}
+    return linked or file == Path(__file__).resolve() or bool({"generated", "__pycache__", "build"} & set(parts))
+
+
+def _check(text: Text) -> Iterator[Finding]:
+    plain = _CODE.sub("X", text.text)
+    if text.opens and (opening := _OPENING.match(plain)):
+        yield Finding(text, f"opens with {opening[0]!r}")
+    for found in _PRONOUN.finditer(plain):
+        yield Finding(text, f"says {found[0]!r}")
+    for found in _WORD.finditer(" ".join(plain.split())):
+        yield Finding(text, f"says {found[0]!r}, not {_WORDS[found[0].lower()]!r}")
+    for sentence in _SENTENCE.split(plain):
+        if (words := len(sentence.split())) > LONGEST:
+            yield Finding(text, f"has a sentence of {words} words, {' '.join(sentence.split()[:6])} ...")
+
+
+def _python(file: Path) -> Iterator[Text]:
+    """Docstrings, those of attributes too, and the texts of errors and helps."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            for before, statement in zip([None, *body], body, strict=False):
+                if isinstance(statement, ast.Expr) and _is_text(statement.value) and _is_docstring(node, before):
+                    yield Text(file, statement.lineno, statement.value.value, opens=True)
+        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+            yield from _texts(file, node.exc.args)
+        if isinstance(node, ast.keyword) and node.arg in _HELP:
+            yield from _texts(file, [node.value])
+
+
+def _is_docstring(node: ast.AST, before: ast.stmt | None) -> bool:
+    if before is None:
+        return isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef))
+    return isinstance(before, (ast.Assign, ast.AnnAssign))
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def _texts(file: Path, nodes: list[ast.expr]) -> Iterator[Text]:
+    for node in nodes:
+        if isinstance(node, ast.JoinedStr):
+            parts = [part.value if isinstance(part, ast.Constant) else "X" for part in node.values]
+            yield Text(file, node.lineno, "".join(parts))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield Text(file, node.lineno, node.value)
+
+
+def _page(file: Path) -> Iterator[Text]:
+    """The paragraphs, list items and table cells of a page, without its blocks of code."""
+    source = _COMMENT.sub(_blank, _FENCE.sub(_blank, file.read_text()))
+    start = 0
+    for piece in re.split(r"(\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )|\n(?=\|)|\n(?=#))", source):
+        line = source.count("\n", 0, start + len(piece) - len(piece.lstrip())) + 1
+        start += len(piece)
+        if piece.lstrip().startswith("|"):
+            yield from (Text(file, line, cell.strip()) for cell in re.split(r"(?<!\\)\|", piece) if cell.strip())
+        elif piece.strip():
+            yield Text(file, line, piece.strip())
+
+
+def _blank(found: re.Match[str]) -> str:
+    return "\n" * found[0].count("\n")
+
+
+_READERS = {".py": _python, ".md": _page}
+
+
+def classes_of_one_name() -> dict[str, list[str]]:
+    """Name -> the files of its classes, for each name that several classes have."""
+    homes: dict[str, list[str]] = defaultdict(list)
+    for top in SOURCES[:4]:
+        for file in sorted((ROOT / top).rglob("*.py")):
+            if not _is_left_out(file):
+                for node in ast.walk(ast.parse(file.read_text())):
+                    if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                        homes[node.name].append(file.relative_to(ROOT).as_posix())
+    return {name: files for name, files in sorted(homes.items()) if len(files) > 1}
+
+
+def main() -> int:
+    """Return the exit code."""
+    parser = argparse.ArgumentParser(description="Find what reads badly.")
+    parser.add_argument("paths", nargs="*", default=list(MENDED))
+    parser.add_argument("--classes", action="store_true", help="names that several classes have")
+    given = parser.parse_args()
+    if given.classes:
+        print("\n".join(f"{name}: {', '.join(files)}" for name, files in classes_of_one_name().items()))
+        return 0
+    found = [finding for path in given.paths for finding in findings((ROOT / path).resolve())]
+    print("\n".join(map(str, found)) or "nothing found")
+    return int(bool(found))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
