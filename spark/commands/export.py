@@ -21,9 +21,9 @@ from twisted_mq.spark.columns.schema import COLUMN_NAMES
 from twisted_mq.spark.commands.slices import Slice, lost_figures, tag_of, work
 from twisted_mq.spark.commands.stores import Stores
 from twisted_mq.spark.commands.targets import DAY, TARGETS, Added, Target
+from twisted_mq.spark.file_systems import locate
 from twisted_mq.spark.findings.findings import Figure, Findings, Kind, Kinds, Table, bars
 from twisted_mq.spark.jobs.topics import is_brokers
-from twisted_mq.spark.source.stores import locate
 
 COLUMNS = tuple(name for name in COLUMN_NAMES if name != "crcOk")
 _STAGING = "_staging"

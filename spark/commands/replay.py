@@ -13,32 +13,18 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from twisted_mq.protocol.flags import OUT_OF_QUEUES
-from twisted_mq.protocol.text.properties import (
-    BROKERS_PROPERTIES,
-    PROPERTY_INNER_BASE,
-    PROPERTY_INNER_NUM,
-    PROPERTY_ORDERED,
-    PROPERTY_TRANSACTION_ID,
-    PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
-    RESERVED_PROPERTIES,
-)
+from twisted_mq.protocol.text.properties import PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX
 from twisted_mq.spark.commands.slices import NOTHING_DONE, ProgressFile, Slice, lost_figures, work
 from twisted_mq.spark.commands.stores import Stores
 from twisted_mq.spark.findings.findings import Figure, Findings, Kind, Kinds, Table, bars
 from twisted_mq.spark.live.cluster import Cluster
+from twisted_mq.spark.sink.columns import NOT_SENT
 from twisted_mq.spark.sink.options import sink_options
 from twisted_mq.spark.source.data_source import FORMAT
 
 COLUMNS = (
     "store", "queueId", "queueOffset", "physicalOffset", "sysFlag", "uniqKey", "tags", "keys", "properties", "body",
 )  # fmt: skip
-NOT_SENT = RESERVED_PROPERTIES | BROKERS_PROPERTIES | {
-    PROPERTY_INNER_BASE,
-    PROPERTY_INNER_NUM,
-    PROPERTY_ORDERED,
-    PROPERTY_TRANSACTION_ID,
-}  # fmt: skip
-"""Properties that belong to the first life of a message."""
 _KINDS: Kinds = {"store": Kind.TEXT, "begin": Kind.PLAIN, "end": Kind.PLAIN, "messages": Kind.COUNT}
 
 

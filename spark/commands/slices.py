@@ -14,10 +14,11 @@ from pyarrow import fs
 
 from twisted_mq.spark.commands.stores import Stores
 from twisted_mq.spark.errors import StoreReadError
+from twisted_mq.spark.file_systems import locate
 from twisted_mq.spark.findings.findings import Figure, Kind
 from twisted_mq.spark.source.losses import missing_bytes, report_missing
 from twisted_mq.spark.source.marks import Mark, go_on, keys_of, mark_at, parse_mark, unused_key
-from twisted_mq.spark.source.stores import Store, list_log_files, locate
+from twisted_mq.spark.source.stores import Store, list_log_files
 
 Json = Mapping[str, object]
 Marks = Mapping[str, Mark]

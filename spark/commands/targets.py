@@ -14,8 +14,8 @@ from pyarrow import fs
 from twisted_mq.extras import require
 from twisted_mq.spark.commands.slices import Json, Marks, ProgressFile, Slice
 from twisted_mq.spark.errors import StoreReadError, WrongOption
+from twisted_mq.spark.file_systems import locate
 from twisted_mq.spark.source.marks import Mark, parse_mark
-from twisted_mq.spark.source.stores import locate
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable

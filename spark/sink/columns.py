@@ -9,8 +9,12 @@
     deliverAt    timestamp                      when it is to be delivered
     queue        int                            place in the topic's queues, which stand by broker name and queue id
     shardingKey  string                         rows of one key go to one queue, in order
+    uniqKey      string                         id of the message; the sink makes one for rows without
 
-Null stands for none; null in `topic` for the option.
+Null means none; null in `topic` means the option.
+
+Rows of the source, which have the column `queueOffset`, are taken as they are: columns that no message has are left out, so are
+the properties that belong to a message's first life, and the option `topic` replaces the topic that the rows came from.
 """
 
 from __future__ import annotations
@@ -29,18 +33,24 @@ from twisted_mq.protocol.names.system_topics import NOT_ALLOWED_SEND_TOPICS
 from twisted_mq.protocol.names.validation import topic_fault
 from twisted_mq.protocol.text.java import utf8
 from twisted_mq.protocol.text.properties import (
+    BROKERS_PROPERTIES,
     KEY_SEPARATOR,
     MAX_PROPERTIES_BYTES,
     PROPERTY_DELAY_TIME_LEVEL,
+    PROPERTY_INNER_BASE,
+    PROPERTY_INNER_NUM,
     PROPERTY_KEYS,
+    PROPERTY_ORDERED,
     PROPERTY_SHARDING_KEY,
     PROPERTY_TAGS,
     PROPERTY_TIMER_DELIVER_MS,
+    PROPERTY_TRANSACTION_ID,
     PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
     PROPERTY_WAIT_STORE_MSG_OK,
     RESERVED_PROPERTIES,
     encode_properties,
 )
+from twisted_mq.spark.columns.schema import COLUMNS
 from twisted_mq.spark.sink.errors import WrongColumn, WrongRow
 
 COLUMN_TYPES: dict[str, tuple[str, ...]] = {
@@ -53,8 +63,20 @@ COLUMN_TYPES: dict[str, tuple[str, ...]] = {
     "deliverAt": ("timestamp",),
     "queue": ("int",),
     "shardingKey": ("string",),
+    "uniqKey": ("string",),
 }
 """Column -> the Spark types that it may have."""
+OF_SOURCE = "queueOffset"
+"""Rows with this column are the source's."""
+_SOURCE_TYPES = {column.name: column.type for column in COLUMNS if column.name not in COLUMN_TYPES}
+"""Columns of the source that no message has -> their Spark type."""
+NOT_SENT = RESERVED_PROPERTIES | BROKERS_PROPERTIES | {
+    PROPERTY_INNER_BASE,
+    PROPERTY_INNER_NUM,
+    PROPERTY_ORDERED,
+    PROPERTY_TRANSACTION_ID,
+}  # fmt: skip
+"""Properties that belong to the first life of a message that was read."""
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
 """maxMessageSize of brokers and clients."""
@@ -64,7 +86,10 @@ _SEPARATORS = ("\x01", "\x02")
 def check_columns(schema: StructType, topic: str | None) -> None:
     """Raises WrongColumn for rows that cannot be messages."""
     found = {field.name: field.dataType.simpleString() for field in schema.fields}
+    of_source = _SOURCE_TYPES if OF_SOURCE in found else {}
     for name, kind in found.items():
+        if of_source.get(name) == kind:
+            continue
         if name not in COLUMN_TYPES:
             near = difflib.get_close_matches(name, COLUMN_TYPES, 1)
             hint = f", {near[0]!r} perhaps?" if near else ""
@@ -115,11 +140,28 @@ class RowReader:
 
     def messages(self, batch: pa.RecordBatch) -> Iterator[Outgoing]:
         """Raises WrongRow."""
+        for message in self.read(batch):
+            if isinstance(message, WrongRow):
+                raise message
+            yield message
+
+    def read(self, batch: pa.RecordBatch) -> Iterator[Outgoing | WrongRow]:
+        """A message for each row, or the reason why it is none."""
         columns = {name: column.to_pylist() for name, column in zip(batch.schema.names, batch.columns, strict=True)}
         absent = [None] * batch.num_rows
+        of_source = OF_SOURCE in columns
         for values in zip(*(columns.get(name, absent) for name in COLUMN_TYPES), strict=True):
             row, self._next_row = self._next_row, self._next_row + 1
-            yield self._message(row, dict(zip(COLUMN_TYPES, values, strict=True)))
+            named = dict(zip(COLUMN_TYPES, values, strict=True))
+            try:
+                yield self._message(row, self._sent_again(named) if of_source else named)
+            except WrongRow as error:
+                yield error
+
+    def _sent_again(self, values: dict[str, Any]) -> dict[str, Any]:
+        """A row of the source, without what belongs to the message's first life."""
+        kept = [(name, value) for name, value in values["properties"] or () if name not in NOT_SENT]
+        return {**values, "properties": kept, "topic": self.topic or values["topic"]}
 
     def _message(self, row: int, values: Mapping[str, Any]) -> Outgoing:
         properties = self._properties(row, values)
@@ -155,13 +197,13 @@ class RowReader:
         properties: dict[str, str] = dict(values["properties"] or ())
         for name in properties.keys() & RESERVED_PROPERTIES - {PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX}:
             raise self._wrong(row, f"property {name} is RocketMQ's own; use the columns for tags, keys and delay")
-        keys = values["keys"]
         named = {
             PROPERTY_TAGS: values["tags"],
-            PROPERTY_KEYS: KEY_SEPARATOR.join(keys) if isinstance(keys, list) else keys,
+            PROPERTY_KEYS: self._keys(row, values["keys"]),
             PROPERTY_SHARDING_KEY: values["shardingKey"],
             PROPERTY_DELAY_TIME_LEVEL: self._delay_level(row, values["delayLevel"]),
             PROPERTY_TIMER_DELIVER_MS: _milliseconds(values["deliverAt"]),
+            PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX: values["uniqKey"],
         }
         properties.update((name, value) for name, value in named.items() if value)
         properties.setdefault(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, f"{self.source}-{row}")
@@ -172,6 +214,17 @@ class RowReader:
                     row, f"property {name!r}={value!r}: no text, or with a character that parts properties"
                 )
         return properties
+
+    def _keys(self, row: int, keys: str | list[str | None] | None) -> str | None:
+        """The keys as one text. A blank ends a key, so an array's keys have none."""
+        if not isinstance(keys, list):
+            return keys
+        for place, key in enumerate(keys):
+            if not key:
+                raise self._wrong(row, f"keys[{place}] is {'null' if key is None else 'empty'}")
+            if KEY_SEPARATOR in key:
+                raise self._wrong(row, f"keys[{place}]={key!r} has a blank, which ends a key: it would become several")
+        return KEY_SEPARATOR.join(filter(None, keys)) or None
 
     def _delay_level(self, row: int, level: int | None) -> str | None:
         if level is not None and level < 0:

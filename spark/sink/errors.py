@@ -27,6 +27,7 @@ class WrongRow(SinkError):
         super().__init__(f"row {row} of partition {partition}: {reason}")
         self.row = row
         self.partition = partition
+        self.reason = reason
 
 
 class RowsRefused(SinkError):
@@ -37,3 +38,15 @@ class RowsRefused(SinkError):
         super().__init__(f"{rows} of partition {partition}: {where} refuses the send: code {code}, {remark}")
         self.first, self.last = first, last
         self.code = code
+
+
+class BatchRefused(SinkError):
+    """Some partitions of a stream's batch have rows that are no messages; nothing of these partitions is stored."""
+
+    def __init__(self, wrong: list[str], partitions: int, kept: bool) -> None:
+        again = "are not sent again" if kept else "are sent again, as the query has no option checkpointLocation"
+        super().__init__(
+            f"{'; '.join(wrong)}; nothing of {'this partition' if len(wrong) == 1 else 'these partitions'} is stored, "
+            f"the batch's other {partitions - len(wrong)} partitions are stored and {again} when the query is started again; "
+            "onBadRow=skip or onBadRow=quarantine goes on without such rows"
+        )

@@ -13,7 +13,8 @@ from twisted_mq.spark import option_values as values
 from twisted_mq.spark.errors import WrongOption
 from twisted_mq.spark.live.access_options import ACCESS_OPTIONS, access_of
 from twisted_mq.spark.live.cluster import Access, Cluster
-from twisted_mq.spark.named_options import Parsers, named, positive, take
+from twisted_mq.spark.named_options import Parsers, named, positive, take, text
+from twisted_mq.spark.sink.bad_rows import OnBadRow
 from twisted_mq.spark.sink.columns import Compression, check_columns
 from twisted_mq.spark.sink.sending import SendLimits
 
@@ -30,6 +31,8 @@ class SinkOptions:
     | batchBytes | how many bytes leave together at most, about; a message by itself may have 4 MiB | 512k |
     | compression | `zlib`, `lz4`, `zstd`: bodies leave compressed, each message by itself; `none` | none |
     | compressOver | bodies of more bytes are compressed | 4k |
+    | onBadRow | a row that is no message: `fail` ends the query; `skip` logs it; `quarantine` puts it aside | fail |
+    | quarantine | with onBadRow=quarantine: a directory or URI for such rows, as Parquet, with the reason | none |
     | sendsInFlight | how many sends of a task are under way or wait at most; a queue has one under way | 8 |
     """
 
@@ -38,6 +41,10 @@ class SinkOptions:
     group: str = "SPARK_SINK"
     limits: SendLimits = attrs.field(factory=SendLimits)
     compression: Compression = attrs.field(factory=Compression)
+    on_bad_row: OnBadRow = OnBadRow.FAIL
+    quarantine: str | None = None
+    checkpoint: str | None = None
+    """Where Spark keeps the checkpoint of the stream that is written; known if the query's options say so."""
 
 
 def _topic(name: str, value: str) -> str:
@@ -62,10 +69,21 @@ def _kind(name: str, value: str) -> CompressionType | None:
     return kinds.get(word)
 
 
+def _on_bad_row(name: str, value: str) -> OnBadRow:
+    word = value.strip().lower()
+    if word not in set(OnBadRow):
+        raise WrongOption(name, value, f"{', '.join(OnBadRow)} are known")
+    return OnBadRow(word)
+
+
 _SINK: Parsers = {
     "topic": ("topic", _topic),
     "group": ("group", _group),
+    "onBadRow": ("on_bad_row", _on_bad_row),
+    "quarantine": ("quarantine", text),
 }
+_CHECKPOINT = "checkpointlocation"
+"""Spark's own option, in small letters."""
 _LIMITS: Parsers = {
     "batchMessages": ("messages", positive),
     "batchBytes": ("size_bytes", values.size_bytes),
@@ -83,7 +101,14 @@ def sink_options(given: Mapping[str, str]) -> SinkOptions:
     known = named(given, OPTION_NAMES)
     limits = SendLimits(**take(known, _LIMITS))
     compression = Compression(**take(known, _COMPRESSION))
-    return SinkOptions(access_of(known), limits=limits, compression=compression, **take(known, _SINK))
+    checkpoint = next((value for name, value in given.items() if name.lower() == _CHECKPOINT), None)
+    options = SinkOptions(
+        access_of(known), limits=limits, compression=compression, checkpoint=checkpoint, **take(known, _SINK)
+    )
+    if (options.on_bad_row == OnBadRow.QUARANTINE) != (options.quarantine is not None):
+        reason = "onBadRow=quarantine and the directory quarantine are needed together"
+        raise WrongOption("quarantine", options.quarantine or "", reason)
+    return options
 
 
 def checked_sink(given: Mapping[str, str], schema: StructType, overwrite: bool) -> SinkOptions:

@@ -91,6 +91,10 @@ class PartitionSender:
         self._lanes: dict[tuple[str, MessageQueue | None], Lane] = {}
         self._under_way: collections.deque[Lane] = collections.deque()
 
+    def check(self, message: Outgoing) -> None:
+        """Raises WrongRow for a queue that the topic does not have, TopicUnknown."""
+        self._queue_for(message)
+
     def add(self, message: Outgoing) -> None:
         """Raises SinkError, LiveError: of this message or of an earlier one."""
         lane = self._lane(message)

@@ -2,26 +2,26 @@
 
 At least once: a task that Spark runs again, and a send without an answer, may store messages twice. Both times they
 have the same id, made of the query, the batch, the partition and the row (property UNIQ_KEY), by which repeats are found.
+
+A stream's partition is sent once all of its rows are known to be messages. A row that is none fails the batch after the other
+partitions are stored, and the query's checkpoint keeps which these are: a query that is started again does not send them again.
 """
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import time
 import uuid
 from collections.abc import Iterator
 
-import attrs
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from twisted_mq.spark.live.cluster import Cluster
-from twisted_mq.spark.sink.columns import RowReader
+from twisted_mq.spark.sink.bad_rows import OnBadRow
+from twisted_mq.spark.sink.errors import BatchRefused
 from twisted_mq.spark.sink.options import SinkOptions
-from twisted_mq.spark.sink.sending import PartitionSender
-from twisted_mq.spark.worker import settled
+from twisted_mq.spark.sink.partition import PartitionWrite, Written
+from twisted_mq.spark.sink.stored_partitions import keep_stored, read_stored
 
 QUERY_PROPERTY = "sql.streaming.queryId"
 BATCH_PROPERTY = "streaming.sql.batchId"
@@ -30,38 +30,24 @@ BATCH_PROPERTY = "streaming.sql.batchId"
 log = logging.getLogger(__name__)
 
 
-@attrs.define
-class Written(WriterCommitMessage):
-    """What one task sent; `doubtful` of these are stored, but not as safely as their broker is set to."""
-
-    messages: int
-    doubtful: int
-
-
 def write_partition(
     batches: Iterator[pa.RecordBatch], options: SinkOptions, query: str, batch: int, partition: int
 ) -> Written:
     """Send all rows. Raises SinkError, LiveError."""
-    with settled(), contextlib.closing(Cluster(options.access)) as cluster:
-        reader = RowReader(options.topic, f"{query}-{batch}-{partition}", partition, options.compression)
-        sender = PartitionSender(cluster, options.group, partition, partition + batch, options.limits, _now_ms)
-        for rows in batches:
-            for message in reader.messages(rows):
-                sender.add(message)
-        sender.flush()
-    return Written(sender.sent, sender.doubtful)
+    return PartitionWrite(options, query, batch, partition).send(batches)
 
 
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
-
-
-def _report(messages: list[WriterCommitMessage | None], what: str) -> None:
-    written = [one for one in messages if isinstance(one, Written)]
-    total, doubtful = sum(one.messages for one in written), sum(one.doubtful for one in written)
-    log.info("written %s messages=%d", what, total)
+def _report(written: list[Written], what: str) -> None:
+    log.info("written %s messages=%d", what, sum(one.messages for one in written))
+    doubtful, bad = sum(one.doubtful for one in written), sum(one.bad for one in written)
     if doubtful:
         log.warning("stored, but not flushed or replicated in time %s messages=%d", what, doubtful)
+    if bad:
+        log.warning("left out, as they are no messages %s rows=%d", what, bad)
+
+
+def _of_sink(messages: list[WriterCommitMessage | None]) -> list[Written]:
+    return [one for one in messages if isinstance(one, Written)]
 
 
 class BatchWriter(DataSourceArrowWriter):
@@ -77,7 +63,7 @@ class BatchWriter(DataSourceArrowWriter):
         return write_partition(iterator, self.options, self.query, 0, partition)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        _report(messages, f"query={self.query}")
+        _report(_of_sink(messages), f"query={self.query}")
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
@@ -85,13 +71,28 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
     def __init__(self, options: SinkOptions) -> None:
         self.options = options
+        self.stored = read_stored(options.checkpoint)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         context = TaskContext.get()
         assert context is not None, "a stream is written by Spark's tasks"
-        query, batch = context.getLocalProperty(QUERY_PROPERTY), context.getLocalProperty(BATCH_PROPERTY)
-        assert query is not None and batch is not None, "Spark names query and batch to the tasks of a stream"
-        return write_partition(iterator, self.options, query.replace("-", ""), int(batch), context.partitionId())
+        query, number = context.getLocalProperty(QUERY_PROPERTY), context.getLocalProperty(BATCH_PROPERTY)
+        assert query is not None and number is not None, "Spark names query and batch to the tasks of a stream"
+        batch = int(number)
+        task = PartitionWrite(self.options, query.replace("-", ""), batch, context.partitionId())
+        stored = self.stored.of_batch(batch)
+        if stored or self.options.on_bad_row == OnBadRow.FAIL:
+            return task.send_whole(iterator, stored)
+        return task.send(iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        _report(messages, f"batch={batchId}")
+        """Raises BatchRefused where rows are no messages."""
+        written = _of_sink(messages)
+        _report(written, f"batch={batchId}")
+        wrong = [one.wrong for one in written if one.wrong is not None]
+        if not wrong:
+            return
+        kept = self.options.checkpoint is not None
+        if self.options.checkpoint is not None:
+            keep_stored(self.options.checkpoint, batchId, (one.digest for one in written if one.wrong is None))
+        raise BatchRefused(wrong, len(written), kept)

@@ -24,13 +24,14 @@ from twisted_mq.protocol.messages.subscription import split_tags
 from twisted_mq.protocol.text.java import tags_code
 from twisted_mq.spark.columns.makers import Origin
 from twisted_mq.spark.errors import LogFileGone, NoCommitLog
+from twisted_mq.spark.file_systems import locate
 from twisted_mq.spark.live.held import HeldRecords
 from twisted_mq.spark.live.message_sizes import SAMPLE_MESSAGES
 from twisted_mq.spark.live.pulling import Selection, Stretch
 from twisted_mq.spark.source.log_stretch import Damage
 from twisted_mq.spark.source.open_log import OpenLog
 from twisted_mq.spark.source.queue_reads import ENTRIES_A_TASK, LAYOUTS, SMALLEST_TAGS_CODE, entries_at, records_of
-from twisted_mq.spark.source.stores import LogFile, Store, files_in, list_log_files, locate, log_directory
+from twisted_mq.spark.source.stores import LogFile, Store, files_in, list_log_files, log_directory
 from twisted_mq.storage.columns.record_columns import RecordColumns
 
 _SIMPLE = LAYOUTS[0]

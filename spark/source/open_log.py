@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 from twisted_mq.protocol.layouts.record import BLANK_BYTES, MAGICS, PLACE_BYTES, SMALLEST_RECORD, unpack_place
 from twisted_mq.spark.errors import LogFileGone
-from twisted_mq.spark.source.stores import LogFile, Store, locate
+from twisted_mq.spark.file_systems import locate
+from twisted_mq.spark.source.stores import LogFile, Store
 from twisted_mq.spark.source.witness import Witness
 from twisted_mq.storage.files.mapped_log import LogBytes
 

@@ -14,9 +14,10 @@ import pyarrow as pa
 from pyarrow import fs
 from pyarrow import parquet as pq
 
+from twisted_mq.spark.file_systems import local_path, locate
 from twisted_mq.spark.source.log_stretch import WINDOW_BYTES, Damage
 from twisted_mq.spark.source.open_log import OpenLog
-from twisted_mq.spark.source.stores import LogFile, Store, local_path, locate, log_directory
+from twisted_mq.spark.source.stores import LogFile, Store, log_directory
 from twisted_mq.storage.files.paths import file_offset
 
 SCHEMA = pa.schema(

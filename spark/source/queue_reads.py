@@ -22,10 +22,11 @@ from twisted_mq.protocol.names.system_topics import SCHEDULE_TOPIC
 from twisted_mq.protocol.text.java import tags_code
 from twisted_mq.spark.columns.selection import Selection
 from twisted_mq.spark.errors import LogFileGone, WrongOption
+from twisted_mq.spark.file_systems import locate
 from twisted_mq.spark.source.log_stretch import WINDOW_BYTES, Damage, Missing, gone
 from twisted_mq.spark.source.open_log import OpenLog
 from twisted_mq.spark.source.splits import StoreRange
-from twisted_mq.spark.source.stores import LogFile, Store, directories_in, files_below, files_in, locate
+from twisted_mq.spark.source.stores import LogFile, Store, directories_in, files_below, files_in
 from twisted_mq.storage.columns.record_columns import RecordColumns, intact_records
 from twisted_mq.storage.files.mapped_log import LogBytes
 from twisted_mq.storage.files.paths import StorePaths, is_topic_name, queue_id_of

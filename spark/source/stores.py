@@ -7,23 +7,20 @@ what Arrow's URIs say of access (`s3a://KEY:SECRET@bucket/store?endpoint_overrid
 from __future__ import annotations
 
 import fnmatch
-import functools
 import itertools
-import os
 import re
 from collections.abc import Sequence
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import urlsplit, urlunsplit
 
 import attrs
 from pyarrow import fs
 
 from twisted_mq.spark.errors import NoCommitLog, WrongOption
+from twisted_mq.spark.file_systems import local_path, locate
 from twisted_mq.storage.files.paths import file_offset
 
 COMMIT_LOG = "commitlog"
 _PATTERN = re.compile(r"[*?\[]")
-_OLD_SCHEMES = {"s3a": "s3", "s3n": "s3"}
-"""Hadoop's names, and Arrow's for the same."""
 
 
 @attrs.frozen
@@ -56,16 +53,6 @@ class LogFile:
         return self.first_offset + self.size
 
 
-@functools.lru_cache(maxsize=64)
-def locate(uri: str) -> tuple[fs.FileSystem, str]:
-    """The file system of a path or URI, and the path there."""
-    if "://" not in uri:
-        return fs.LocalFileSystem(), os.path.abspath(uri)
-    scheme, _, rest = uri.partition("://")
-    system, path = fs.FileSystem.from_uri(f"{_OLD_SCHEMES.get(scheme, scheme)}://{rest}")
-    return system, path.rstrip("/")
-
-
 def stores_named(uris: Sequence[str], broker_names: Sequence[str] = ()) -> tuple[Store, ...]:
     """The stores of these paths in order, patterns (`/data/*/store`) resolved and sorted.
 
@@ -76,13 +63,6 @@ def stores_named(uris: Sequence[str], broker_names: Sequence[str] = ()) -> tuple
     if broker_names and len(broker_names) != len(found):
         raise WrongOption("brokerName", ",".join(broker_names), f"{len(found)} stores are read, each needs a name")
     return tuple(map(Store, found, broker_names or itertools.repeat(None)))
-
-
-def local_path(uri: str) -> str:
-    """`/data/a store` for `file:/data/a%20store` and `file:///data/a%20store`; tasks may run in other directories."""
-    if uri.startswith("file:"):
-        return "/" + unquote(uri[len("file:") :]).lstrip("/")
-    return uri if "://" in uri else os.path.abspath(uri)
 
 
 def _matches(uri: str) -> list[str]:

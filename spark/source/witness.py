@@ -10,7 +10,8 @@ import functools
 
 from twisted_mq.protocol.layouts.queue_entry import ENTRY_BYTES, unpack_entry
 from twisted_mq.protocol.layouts.record import read_head, topic_of
-from twisted_mq.spark.source.stores import LogFile, Store, directories_in, files_in, locate
+from twisted_mq.spark.file_systems import locate
+from twisted_mq.spark.source.stores import LogFile, Store, directories_in, files_in
 from twisted_mq.storage.files.paths import StorePaths, is_topic_name
 
 _QUEUES = StorePaths("").consume_queues

@@ -23,8 +23,8 @@ from twisted_mq.protocol.layouts.derive import Field, LayoutError, LengthError, 
 from twisted_mq.protocol.layouts.derive_values import all_fields, placed_reader
 from twisted_mq.spark import option_values as values
 from twisted_mq.spark.errors import StoreReadError, WrongOption
+from twisted_mq.spark.file_systems import local_path, locate
 from twisted_mq.spark.named_options import Parsers, named, take, text
-from twisted_mq.spark.source.stores import local_path, locate
 from twisted_mq.spark.tables.given_schema import check_schema
 from twisted_mq.spark.tables.layout_columns import arrow_type, spark_type
 from twisted_mq.spark.tables.task_groups import BYTES_A_TASK, grouped

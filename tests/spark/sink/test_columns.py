@@ -10,6 +10,7 @@ from pyspark.sql.types import StructType
 
 from twisted_mq.protocol.messages.compression import plain_body
 from twisted_mq.protocol.text.properties import decode_property_bytes
+from twisted_mq.spark.columns.schema import COLUMN_NAMES, spark_ddl
 from twisted_mq.spark.errors import WrongOption
 from twisted_mq.spark.sink.columns import Outgoing, RowReader, check_columns
 from twisted_mq.spark.sink.errors import WrongColumn, WrongRow
@@ -71,6 +72,9 @@ def test_rows_count_on_over_batches() -> None:
     [
         ({"body": pa.array([b"x", None])}, "body is null"),
         ({"body": pa.array([b"x", b""])}, "body is empty"),
+        ({"body": pa.array([b"x", b"y"]), "keys": pa.array([["a"], ["b", None]])}, r"keys\[1\] is null"),
+        ({"body": pa.array([b"x", b"y"]), "keys": pa.array([["a"], ["b c"]])}, r"keys\[0\]='b c' has a blank"),
+        ({"body": pa.array([b"x", b"y"]), "keys": pa.array([["a"], [""]])}, r"keys\[0\] is empty"),
         ({"body": pa.array([b"x", b"x" * (4 << 20 | 1)])}, "body of 4194305 bytes"),
         ({"body": pa.array([b"x", b"y"]), "topic": pa.array(["A", "a b"])}, "topic 'a b': .*illegal characters"),
         ({"body": pa.array([b"x", b"y"]), "topic": pa.array(["A", "SCHEDULE_TOPIC_XXXX"])}, "belongs to the broker"),
@@ -97,6 +101,32 @@ def test_a_row_that_is_no_message_is_named(columns: dict[str, pa.Array], reason:
     assert caught.value.row == 1
 
 
+def test_reading_goes_on_behind_a_row_that_is_no_message() -> None:
+    reader = RowReader("Orders", "q-7-3", 3)
+    first, second, third = reader.read(rows(body=pa.array([b"x", b"", b"z"])))
+    assert isinstance(first, Outgoing) and isinstance(second, WrongRow) and isinstance(third, Outgoing)
+    assert (first.row, second.row, third.row) == (0, 1, 2)
+
+
+def test_rows_of_the_source_are_sent_as_they_are_to_the_topic_of_the_option() -> None:
+    batch = rows(
+        topic=pa.array(["Orders"]),
+        queueOffset=pa.array([17]),
+        body=pa.array([b"one"]),
+        tags=pa.array(["new"]),
+        keys=pa.array(["a b"]),
+        uniqKey=pa.array(["7F00"]),
+        properties=pa.array(
+            [[("TAGS", "new"), ("KEYS", "a b"), ("UNIQ_KEY", "7F00"), ("colour", "green"), ("DELAY", "3")]], MAP
+        ),
+    )
+    (copy,), (back,) = messages(batch, "Copies"), messages(batch, None)
+    assert (copy.topic, back.topic) == ("Copies", "Orders")
+    assert decode_property_bytes(copy.properties) == {
+        "colour": "green", "TAGS": "new", "KEYS": "a b", "UNIQ_KEY": "7F00", "WAIT": "true",
+    }  # fmt: skip
+
+
 def schema_of(**types: object) -> StructType:
     made = StructType()
     for name, kind in types.items():
@@ -117,6 +147,12 @@ def schema_of(**types: object) -> StructType:
 def test_columns_of_other_types_are_refused_by_name(found: StructType, topic: str | None, reason: str) -> None:
     with pytest.raises(WrongColumn, match=reason):
         check_columns(found, topic)
+
+
+def test_all_columns_of_the_source_pass() -> None:
+    check_columns(StructType.fromDDL(spark_ddl(COLUMN_NAMES)), None)
+    with pytest.raises(WrongColumn, match="'queueId'"):
+        check_columns(schema_of(body="binary", topic="string", queueId="integer"), None)
 
 
 def test_all_columns_pass() -> None:

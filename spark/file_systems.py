@@ -1,0 +1,29 @@
+"""Paths and URIs on any file system that Arrow knows: local ones, S3, HDFS."""
+
+from __future__ import annotations
+
+import functools
+import os
+from urllib.parse import unquote
+
+from pyarrow import fs
+
+_OLD_SCHEMES = {"s3a": "s3", "s3n": "s3"}
+"""Hadoop's names, and Arrow's for the same."""
+
+
+@functools.lru_cache(maxsize=64)
+def locate(uri: str) -> tuple[fs.FileSystem, str]:
+    """The file system of a path or URI, and the path there."""
+    if "://" not in uri:
+        return fs.LocalFileSystem(), os.path.abspath(uri)
+    scheme, _, rest = uri.partition("://")
+    system, path = fs.FileSystem.from_uri(f"{_OLD_SCHEMES.get(scheme, scheme)}://{rest}")
+    return system, path.rstrip("/")
+
+
+def local_path(uri: str) -> str:
+    """`/data/a store` for `file:/data/a%20store` and `file:///data/a%20store`; tasks may run in other directories."""
+    if uri.startswith("file:"):
+        return "/" + unquote(uri[len("file:") :]).lstrip("/")
+    return uri if "://" in uri else os.path.abspath(uri)

@@ -1,0 +1,111 @@
+"""One partition's rows, sent by one task; rows that are no messages, and partitions that are stored already, are not sent."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+
+import attrs
+import pyarrow as pa
+from pyspark.sql.datasource import WriterCommitMessage
+
+from twisted_mq.spark.live.cluster import Cluster
+from twisted_mq.spark.sink.bad_rows import BadRows, OnBadRow
+from twisted_mq.spark.sink.columns import Outgoing, RowReader
+from twisted_mq.spark.sink.errors import WrongRow
+from twisted_mq.spark.sink.held_messages import HeldMessages
+from twisted_mq.spark.sink.options import SinkOptions
+from twisted_mq.spark.sink.sending import PartitionSender
+from twisted_mq.spark.worker import settled
+
+
+@attrs.define
+class Written(WriterCommitMessage):
+    """What one task sent.
+
+    `doubtful` of the messages are stored, but not as safely as their broker is set to; `bad` rows were left out. `digest` says
+    which messages a stream's partition had. `wrong` names the row because of which nothing of the partition was sent.
+    """
+
+    messages: int
+    doubtful: int = 0
+    bad: int = 0
+    digest: str = ""
+    wrong: str | None = None
+
+
+@attrs.frozen
+class PartitionWrite:
+    """One partition of one batch of a query; a write that is no stream has one batch."""
+
+    options: SinkOptions
+    query: str
+    batch: int
+    partition: int
+
+    @property
+    def source(self) -> str:
+        """How the ids of its messages begin."""
+        return f"{self.query}-{self.batch}-{self.partition}"
+
+    def send(self, batches: Iterator[pa.RecordBatch]) -> Written:
+        """Send row by row. Raises SinkError, LiveError."""
+        with self._sender() as sender, contextlib.closing(self._bad_rows()) as bad:
+            for message in self._messages(batches, sender, bad):
+                sender.add(message)
+            sender.flush()
+        return Written(sender.sent, sender.doubtful, bad.count)
+
+    def send_whole(self, batches: Iterator[pa.RecordBatch], stored: frozenset[str]) -> Written:
+        """Send all rows, or none: where one is no message, or where they are `stored` already. Raises SinkError, LiveError."""
+        held = HeldMessages(self.source)
+        with contextlib.closing(held), self._sender() as sender, contextlib.closing(self._bad_rows()) as bad:
+            try:
+                for message in self._messages(batches, sender, bad):
+                    held.add(message)
+            except WrongRow as error:
+                return Written(0, wrong=str(error))
+            if held.digest not in stored:
+                for message in held:
+                    sender.add(message)
+                sender.flush()
+            return Written(sender.sent, sender.doubtful, bad.count, held.digest)
+
+    @contextlib.contextmanager
+    def _sender(self) -> Iterator[PartitionSender]:
+        options = self.options
+        with settled(), contextlib.closing(Cluster(options.access)) as cluster:
+            turn = self.partition + self.batch
+            yield PartitionSender(cluster, options.group, self.partition, turn, options.limits, _now_ms)
+
+    def _bad_rows(self) -> BadRows:
+        return BadRows(self.query, self.batch, self.partition, self.options.quarantine)
+
+    def _messages(self, batches: Iterator[pa.RecordBatch], sender: PartitionSender, bad: BadRows) -> Iterator[Outgoing]:
+        """The rows as messages; those that are none are left to `bad`. Raises WrongRow if the options say so."""
+        reader = RowReader(self.options.topic, self.source, self.partition, self.options.compression)
+        for batch in batches:
+            wrong: list[tuple[int, WrongRow]] = []
+            for place, message in enumerate(reader.read(batch)):
+                error = message if isinstance(message, WrongRow) else _refused(sender, message)
+                if error is not None and self.options.on_bad_row == OnBadRow.FAIL:
+                    raise error
+                if error is not None:
+                    wrong.append((place, error))
+                elif isinstance(message, Outgoing):
+                    yield message
+            bad.add(batch, wrong)
+
+
+def _refused(sender: PartitionSender, message: Outgoing) -> WrongRow | None:
+    """Why no queue takes the message; None where one does."""
+    try:
+        sender.check(message)
+    except WrongRow as error:
+        return error
+    return None
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
