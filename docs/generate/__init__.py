@@ -15,6 +15,7 @@ FRAGMENTS: dict[str, Callable[[], str]] = {
     "named-places.md": places.named_places,
     "broker-settings.md": settings.broker,
     "namesrv-settings.md": settings.name_server,
+    "proxy-settings.md": settings.proxy,
     "settings-without-effect.md": settings.without_effect,
     "other-keys.md": settings.other_keys,
     "every-key.md": settings.every_key,

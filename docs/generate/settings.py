@@ -17,6 +17,7 @@ from twisted_mq.config.known_keys import known_keys
 from twisted_mq.config.options import option_fields
 from twisted_mq.config.values import value_text
 from twisted_mq.namesrv.options import NamesrvOptions
+from twisted_mq.proxy.options import ProxyServiceOptions
 
 Option: TypeAlias = "attrs.Attribute[Any]"
 """Of any type: each option has its own."""
@@ -35,6 +36,11 @@ def name_server() -> str:
     return _sections(NamesrvOptions)
 
 
+def proxy() -> str:
+    """The proxy's keys. Local mode has those of `ProxyOptions`."""
+    return _sections(ProxyServiceOptions)
+
+
 def without_effect() -> str:
     """Keys that are checked, and change nothing here."""
     fields = [field for cls in (BrokerOptions, NamesrvOptions) for field in option_fields(cls).values()]
@@ -44,7 +50,11 @@ def without_effect() -> str:
 
 def other_keys() -> str:
     """Keys of Apache's classes that no options class here has, under the first class that takes them."""
-    own = option_fields(BrokerOptions).keys() | option_fields(NamesrvOptions).keys()
+    own = (
+        option_fields(BrokerOptions).keys()
+        | option_fields(NamesrvOptions).keys()
+        | option_fields(ProxyServiceOptions).keys()
+    )
     by_class: dict[str, list[str]] = {}
     for key, forms in sorted(known_keys().items()):
         if key not in own:
@@ -59,6 +69,7 @@ def every_key() -> str:
     own = {
         "broker": option_fields(BrokerOptions),
         "name server": option_fields(NamesrvOptions),
+        "proxy": option_fields(ProxyServiceOptions),
     }
     keys = set(known_keys()).union(*own.values())
     return table(EVERY_HEAD, (_every_row(key, own) for key in sorted(keys, key=lambda key: (key.lower(), key))))

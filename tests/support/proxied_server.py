@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from twisted_mq.proxy.cluster_service import ProxyService
 from twisted_mq.proxy.options import ProxyServiceOptions
 from twisted_mq.testing import EmbeddedServer
@@ -11,11 +14,15 @@ class ProxiedServer(EmbeddedServer):
     """The same behind a proxy in cluster mode."""
 
     _proxy: ProxyService | None = None
+    proxy_options: Mapping[str, Any] = {}
+    """Further settings of the proxy. It starts when its address is first asked for."""
 
     @property
     def grpc(self) -> str:
         if self._proxy is None:
-            options = ProxyServiceOptions(bind_address="127.0.0.1", grpc_server_port=0, namesrv_addr=self.namesrv)
+            options = ProxyServiceOptions(
+                bind_address="127.0.0.1", grpc_server_port=0, namesrv_addr=self.namesrv, **self.proxy_options
+            )
             self._proxy = ProxyService(options, self._thread.reactor)
             self._thread.call(self._proxy.startService)
         return f"127.0.0.1:{self._proxy.port}"

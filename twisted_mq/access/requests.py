@@ -1,6 +1,7 @@
 """AUTH_CREATE_USER to AUTH_LIST_ACL: what administrators ask of users and policies (Apache: AdminBrokerProcessor).
 
-No answer has a password: getUser and listUser leave it out, where Apache's show it.
+Answers have no passwords. Only getUser's answer to another server has one: a proxy in front of brokers checks the signatures of
+its clients. A server signs with the credentials of innerClientAuthenticationCredentials. Apache's show passwords to all.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from twisted_mq.protocol.headers import (
 )
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header
-from twisted_mq.protocol.wire.signature import ACCESS_KEY
+from twisted_mq.protocol.wire.signature import ACCESS_KEY, Credentials, is_signed
 from twisted_mq.remoting.channel import Answer, Channel
 
 MOST_BODY_BYTES = 64 * 1024
@@ -39,8 +40,9 @@ ONLY_BY_SUPER_USER = "The super user can only be {done} by super user"
 class AccountRequests:
     """The requests of one server."""
 
-    def __init__(self, accounts: Accounts) -> None:
+    def __init__(self, accounts: Accounts, servers: Credentials | None = None) -> None:
         self._accounts = accounts
+        self._servers = servers
         self.processors = {
             RequestCode.AUTH_CREATE_USER: self.create_user,
             RequestCode.AUTH_UPDATE_USER: self.update_user,
@@ -81,7 +83,9 @@ class AccountRequests:
         if not name.strip():
             raise BrokerError(ResponseCode.INVALID_PARAMETER, "The username is blank")
         user = self._accounts.users.get(name)
-        return command.answer(body=b"" if user is None else encode_body(_shown(user)))
+        if user is None:
+            return command.answer(body=b"")
+        return command.answer(body=encode_body(user if self._by_server(command) else _shown(user)))
 
     def list_users(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Those with the filter's text in their names; no body where there are none."""
@@ -116,6 +120,13 @@ class AccountRequests:
         return command.answer(
             body=_list(self._accounts.list_policies(header.subject_filter or "", header.resource_filter or ""))
         )
+
+    def _by_server(self, command: RemotingCommand) -> bool:
+        """Return whether a server signed the request. It is looked at here, because requests may not be checked at all."""
+        servers = self._servers
+        if servers is None or command.ext_fields.get(ACCESS_KEY) != servers.access_key:
+            return False
+        return is_signed(command, servers.secret_key)
 
     def _by_super_user(self, command: RemotingCommand) -> bool:
         """Also where nobody is asked who he is. Raises BrokerError for an unknown user."""

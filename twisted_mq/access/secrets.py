@@ -39,9 +39,9 @@ def first_user(options: AccessOptions) -> UserInfo | None:
     return UserInfo(user.username, user.password, "Super")
 
 
-def inner_credentials(options: AccessOptions) -> Credentials | None:
-    """What a server signs its own requests with. Raises ConfigError."""
-    key, text = "innerClientAuthenticationCredentials", options.inner_client_authentication_credentials
+def inner_credentials(text: str | None) -> Credentials | None:
+    """Return what a server signs its own requests with (innerClientAuthenticationCredentials). Raises ConfigError."""
+    key = "innerClientAuthenticationCredentials"
     if text is None:
         return None
     try:

@@ -111,7 +111,7 @@ class ServerAccess:
 
     @property
     def processors(self) -> dict[RequestCode, Processor]:
-        return {} if self.accounts is None else dict(AccountRequests(self.accounts).processors)
+        return {} if self.accounts is None else dict(AccountRequests(self.accounts, self.credentials).processors)
 
 
 NOBODY_IS_ASKED = ServerAccess()
@@ -134,7 +134,7 @@ def server_access(
         (*checks,),
         accounts,
         plain if options.acl_enable else None,
-        inner_credentials(options),
+        inner_credentials(options.inner_client_authentication_credentials),
         options.signed_fields_strict,
     )
 
@@ -172,7 +172,7 @@ def _accounts(options: AccessOptions, folder: str, in_thread: InThread, plain: P
 
 
 def _inner_user(options: AccessOptions) -> UserInfo | None:
-    inner = inner_credentials(options)
+    inner = inner_credentials(options.inner_client_authentication_credentials)
     return None if inner is None else UserInfo(inner.access_key, inner.secret_key, "Super")
 
 

@@ -86,13 +86,15 @@ def load_options(
     *,
     ignore_unsupported: bool = False,
     strict: bool = False,
+    read: Callable[[str], list[Entry]] = read_properties,
 ) -> OptionsT:
-    """Options from a properties file (None: the defaults) with the command line's values (Java key -> text) on top.
+    """Return the options of a file with the command line's values (Java key -> text) on top.
 
+    `path` is None for the defaults alone; `read` reads another kind of file than properties.
     Logs a warning for each finding. Raises ConfigError, also for what promises safety and is not served, unless that is to be
     ignored: then it is logged. A `strict` start raises it for the first finding and names the number of the others.
     """
-    entries = [*(read_properties(path) if path else []), *(Entry(*pair) for pair in (overrides or {}).items())]
+    entries = [*(read(path) if path else []), *(Entry(*pair) for pair in (overrides or {}).items())]
     options, findings = read_options(cls, entries, path)
     broken = broken_promises(
         entries, [key for key, field in option_fields(cls).items() if field.metadata["has_effect"]]

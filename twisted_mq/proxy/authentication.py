@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable
 
 import attrs
+from twisted.internet import defer
 
 from twisted_mq.proxy.grpc.calls import Call
 from twisted_mq.proxy.statuses import ProxyError
@@ -26,13 +27,14 @@ _HEADER = re.compile(r"(\S+)\s+Credential=([^,/]*)[^,]*,\s*SignedHeaders=([^,]*)
 class Authentication:
     """Checks the signatures of calls.
 
-    `secret_of` returns a user's secret, None for an unknown user. It is None itself if users are not authenticated.
+    `secret_of` returns a user's secret, at once or later; None for an unknown user. It is None itself if users are not
+    authenticated.
     """
 
-    secret_of: Callable[[str], str | None] | None = None
+    secret_of: Callable[[str], str | defer.Deferred[str | None] | None] | None = None
 
-    def check(self, call: Call) -> str | None:
-        """Return the user who signed the call; None if users are not authenticated. Raises ProxyError."""
+    async def check(self, call: Call) -> str | None:
+        """Return the user who signed the call; None if users are not authenticated. Raises ProxyError, RocketMQError."""
         if self.secret_of is None:
             return None
         header = call.metadata.get(AUTHORIZATION, "")
@@ -40,7 +42,8 @@ class Authentication:
         if match is None:
             raise _refused("metadata authorization is missing, or no signature of a RocketMQ client")
         access_key, signature = match[2], match[4]
-        secret = self.secret_of(access_key)
+        found = self.secret_of(access_key)
+        secret = await found if isinstance(found, defer.Deferred) else found
         if secret is None:
             raise _refused(f"user {access_key!r} is not known")
         signed = hmac.digest(secret.encode(), call.metadata.get(DATE_TIME, "").encode(), "sha1").hex()

@@ -9,7 +9,7 @@ from twisted.internet import defer
 
 from twisted_mq.protocol.bodies import SubscriptionGroupConfig, TopicRouteData
 from twisted_mq.protocol.wire.command import RemotingCommand
-from twisted_mq.proxy.clients import GrpcClient
+from twisted_mq.proxy.client import GrpcClient
 
 CALL_SECONDS = 2.0
 """The time limit of a broker for a request that does not wait (Apache's proxy: 2 s)."""

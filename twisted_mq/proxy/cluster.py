@@ -5,9 +5,8 @@ from __future__ import annotations
 import functools
 import random
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
-import attrs
 from twisted.internet import defer, interfaces
 from twisted.python import failure
 
@@ -23,13 +22,17 @@ from twisted_mq.protocol.bodies import (
     encode_body,
 )
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.flags import MessageSysFlag
 from twisted_mq.protocol.headers import GetSubscriptionGroupConfigRequestHeader, GetTopicConfigRequestHeader
 from twisted_mq.protocol.names.system_topics import DLQ_PREFIX, RETRY_PREFIX
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import encode_header
 from twisted_mq.proxy.brokers import CALL_SECONDS
-from twisted_mq.proxy.clients import GrpcClient
+from twisted_mq.proxy.client import GrpcClient
+from twisted_mq.proxy.fresh import Fresh
 from twisted_mq.proxy.registrations import groups_of
+from twisted_mq.proxy.statuses import ProxyError
+from twisted_mq.proxy.users import Signatures
 from twisted_mq.remoting.backoff import Backoff
 from twisted_mq.remoting.channel import Answer, Channel
 from twisted_mq.remoting.client import RemotingClient
@@ -38,50 +41,12 @@ from twisted_mq.routing.errors import TopicNotFound
 from twisted_mq.routing.name_servers import NameServers
 from twisted_mq.routing.route_cache import RouteCache
 
-FRESH_SECONDS = 20.0
-"""How long what was heard of a topic or group counts (Apache: topicRouteServiceCacheRefresh...)."""
-MOST_KNOWN = 20_000
 HEARTBEAT_SECONDS = 20.0
 """Between the proxy's own heartbeats for topics of transactions (Apache: transactionHeartbeatPeriodSecond)."""
 GROUPS_OF_HEARTBEAT = 100
 PROXY_CLIENT = "rmq-proxy-producer-client"
 TYPE_ATTRIBUTE = "message.type"
-
-T = TypeVar("T")
-
-
-@attrs.define(eq=False)
-class Fresh:
-    """Answers that count for a while; the oldest is forgotten past the limit. Callers of one time share a question."""
-
-    _clock: interfaces.IReactorTime
-    _known: dict[Any, tuple[float, Any]] = attrs.field(factory=dict)
-    _asked: dict[Any, list[defer.Deferred[Any]]] = attrs.field(factory=dict)
-
-    def get(self, key: Any, ask: Callable[[], defer.Deferred[T]]) -> defer.Deferred[T]:
-        """The answer, asked for if none is known. What fails is not remembered."""
-        known = self._known.get(key)
-        if known is not None and self._clock.seconds() - known[0] < FRESH_SECONDS:
-            return defer.succeed(known[1])
-        waiting: defer.Deferred[T] = defer.Deferred()
-        if key in self._asked:
-            self._asked[key].append(waiting)
-            return waiting
-        self._asked[key] = [waiting]
-        ask().addCallback(self._remember, key).addBoth(self._tell, key)
-        return waiting
-
-    def _remember(self, answer: T, key: Any) -> T:
-        self._known.pop(key, None)
-        self._known[key] = self._clock.seconds(), answer
-        while len(self._known) > MOST_KNOWN:
-            del self._known[next(iter(self._known))]
-        return answer
-
-    def _tell(self, result: Any, key: Any) -> None:
-        for waiting in self._asked.pop(key):
-            if not waiting.called:
-                waiting.callback(result)
+NOT_ENDED = str(int(MessageSysFlag.TRANSACTION_NOT_TYPE))
 
 
 class ClusterBrokers:
@@ -89,12 +54,23 @@ class ClusterBrokers:
 
     log = Logger()
 
-    def __init__(self, reactor: interfaces.IReactorTime, name_servers: list[str]) -> None:
+    def __init__(
+        self,
+        reactor: interfaces.IReactorTime,
+        name_servers: list[str],
+        cluster_name: str = "DefaultCluster",
+        signatures: Signatures | None = None,
+    ) -> None:
+        """`signatures` is None if users are not authenticated. The brokers of the cluster are asked about users."""
         self._clock = reactor
-        self._remoting = RemotingClient(reactor, backoff=Backoff(random.Random()))
+        self._signatures = signatures
+        completes = None if signatures is None else signatures.complete
+        self._remoting = RemotingClient(reactor, backoff=Backoff(random.Random()), completes=completes)
+        if signatures is not None:
+            signatures.ask = lambda command: defer.ensureDeferred(self._ask_one(cluster_name, command))
         self._remoting.processors[RequestCode.CHECK_TRANSACTION_STATE] = self._checked
         self._routes = RouteCache(NameServers(self._remoting, name_servers), lambda topic, route: None)
-        self._fresh = Fresh(reactor)
+        self._fresh: Fresh[Any] = Fresh(reactor)
         self._transactional: set[str] = set()
         self._job: PeriodicJob | None = None
         self.check_transaction: Callable[[RemotingCommand], bool] = lambda command: False
@@ -126,7 +102,8 @@ class ClusterBrokers:
 
     async def _message_type(self, topic: str) -> str:
         header = GetTopicConfigRequestHeader(topic=topic, lo=True)
-        answer = await self._ask_one(topic, RequestCode.GET_TOPIC_CONFIG, encode_header(header))
+        request = RemotingCommand.request(RequestCode.GET_TOPIC_CONFIG, encode_header(header))
+        answer = await self._ask_one(topic, request)
         if answer.code != ResponseCode.SUCCESS:
             return "NORMAL"
         config = decode_body(TopicConfigAndQueueMapping, answer.body)
@@ -139,18 +116,19 @@ class ClusterBrokers:
 
     async def _group(self, group: str, topic: str) -> SubscriptionGroupConfig | None:
         header = GetSubscriptionGroupConfigRequestHeader(group=group)
-        answer = await self._ask_one(topic, RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG, encode_header(header))
+        request = RemotingCommand.request(RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG, encode_header(header))
+        answer = await self._ask_one(topic, request)
         if answer.code != ResponseCode.SUCCESS or not answer.body:
             return None
         return decode_body(SubscriptionGroupConfig, answer.body)
 
-    async def _ask_one(self, topic: str, code: RequestCode, fields: dict[str, str]) -> RemotingCommand:
-        """The answer of a broker of the topic. Raises TopicNotFound, RemotingError."""
+    async def _ask_one(self, topic: str, command: RemotingCommand) -> RemotingCommand:
+        """Return the answer of a broker of the topic. Raises TopicNotFound, RemotingError."""
         await self.route(topic)
         addresses = self._routes.addresses_of(topic)
         if not addresses:
             raise TopicNotFound(topic, [])
-        return await self._remoting.invoke(addresses[0], RemotingCommand.request(code, fields), CALL_SECONDS)
+        return await self._remoting.invoke(addresses[0], command, CALL_SECONDS)
 
     # requests
 
@@ -162,11 +140,14 @@ class ClusterBrokers:
         seconds: float = CALL_SECONDS,
         unwanted: Callable[[RemotingCommand], None] | None = None,
     ) -> defer.Deferred[RemotingCommand]:
-        """Cancelled, the request goes on: its answer is `unwanted`. END_TRANSACTION is one-way, as from Apache's clients."""
+        """See `Brokers.ask`. Cancelled, the request goes on: its answer is `unwanted`."""
         address = self._routes.master_now(broker_name)
         if address is None:
             return defer.fail(RemotingConnectError(f"no route names a master of broker {broker_name}"))
-        if command.code == RequestCode.END_TRANSACTION:
+        signatures = self._signatures
+        if signatures is not None and client.access_key is not None:
+            signatures.sign_as(client.access_key, command)
+        if _has_no_answer(command):
             return self._remoting.invoke_one_way(address, command).addCallback(lambda _: command.answer())
         asked = self._remoting.invoke(address, command, seconds)
         waiting: defer.Deferred[RemotingCommand] = defer.Deferred(lambda _: None)
@@ -179,7 +160,7 @@ class ClusterBrokers:
 
         asked.addBoth(tell)
         asked.addErrback(lambda reason: self.log.warn("late answer not given back: {e}", e=reason.value))
-        return waiting
+        return waiting if signatures is None else waiting.addCallback(_permitted)
 
     # transactions: brokers ask producers that they know
 
@@ -222,3 +203,15 @@ class ClusterBrokers:
                 "transaction not asked about, no producer of its topic is connected: peer={p}", p=channel.address
             )
         return None
+
+
+def _has_no_answer(command: RemotingCommand) -> bool:
+    """Return whether brokers answer the request at all. They do not if a transaction stays open (Apache's and ours)."""
+    return command.code == RequestCode.END_TRANSACTION and command.ext_fields.get("commitOrRollback") == NOT_ENDED
+
+
+def _permitted(answer: RemotingCommand) -> RemotingCommand:
+    """Return the answer. Raises ProxyError if access control refused the request."""
+    if answer.code == ResponseCode.NO_PERMISSION:
+        raise ProxyError("UNAUTHORIZED", answer.remark or "")
+    return answer

@@ -5,6 +5,7 @@ from __future__ import annotations
 from twisted.application import service
 from twisted.internet import defer, interfaces
 
+from twisted_mq.access.secrets import inner_credentials
 from twisted_mq.config.connection_options import ConnectionOptions
 from twisted_mq.config.descriptors import most_connections
 from twisted_mq.config.errors import ConfigError
@@ -16,6 +17,7 @@ from twisted_mq.proxy.encryption import grpc_encryption
 from twisted_mq.proxy.options import ProxyServiceOptions
 from twisted_mq.proxy.parts import Parts
 from twisted_mq.proxy.port import GrpcPort
+from twisted_mq.proxy.users import Signatures
 from twisted_mq.remoting.listen import bind
 
 
@@ -38,11 +40,15 @@ class ProxyService(service.Service):
         if not options.name_servers:
             raise ConfigError("is needed, or the environment's NAMESRV_ADDR", key="namesrvAddr", value="")
         with bind(options.bind_address, options.grpc_server_port, "grpcServerPort") as bound:
-            brokers = self._brokers = ClusterBrokers(reactor, options.name_servers)
+            signatures = _signatures(options, reactor)
+            brokers = self._brokers = ClusterBrokers(
+                reactor, options.name_servers, options.rocket_mq_cluster_name, signatures
+            )
+            authentication = Authentication(None if signatures is None else signatures.secret_of)
             tls = TlsOptions(tls_server_cert_path=options.tls_cert_path, tls_server_key_path=options.tls_key_path)
             encryption = grpc_encryption(tls, reactor)
             parts = Parts(options, brokers, reactor, options.max_message_size)
-            grpc = self._grpc = GrpcPort(parts, Authentication(), ConnectionOptions(), encryption, most_connections())
+            grpc = self._grpc = GrpcPort(parts, authentication, ConnectionOptions(), encryption, most_connections())
             brokers.check_transaction = grpc.messaging.telemetry.check_transaction
             grpc.listen(interfaces.IReactorSocket(reactor), bound)
             self.port = grpc.port
@@ -61,3 +67,16 @@ class ProxyService(service.Service):
         if self._brokers is not None:
             await self._brokers.stop()
         self.log.info("proxy stopped")
+
+
+def _signatures(options: ProxyServiceOptions, clock: interfaces.IReactorTime) -> Signatures | None:
+    """Return what checks and signs requests; None if users are not authenticated. Raises ConfigError."""
+    if not options.authentication_enabled:
+        if options.authorization_enabled:
+            raise ConfigError("needs authenticationEnabled=true", key="authorizationEnabled", value="true")
+        return None
+    own = inner_credentials(options.inner_client_authentication_credentials)
+    if own is None:
+        reason = "needs innerClientAuthenticationCredentials, which brokers have too: they are asked about users"
+        raise ConfigError(reason, key="authenticationEnabled", value="true")
+    return Signatures(own, clock)

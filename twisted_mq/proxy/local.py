@@ -27,7 +27,7 @@ from twisted_mq.protocol.wire.framing import FrameDecoder
 from twisted_mq.protocol.wire.header_codec import encode_header
 from twisted_mq.protocol.wire.signature import Credentials, sign
 from twisted_mq.proxy.brokers import CALL_SECONDS
-from twisted_mq.proxy.clients import GrpcClient
+from twisted_mq.proxy.client import GrpcClient
 from twisted_mq.proxy.registrations import consumer_data, groups_of
 from twisted_mq.proxy.statuses import ProxyError
 from twisted_mq.remoting.channel import Processor, Ready

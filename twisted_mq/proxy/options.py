@@ -10,13 +10,11 @@ import msgspec
 
 from twisted_mq.config.environment import name_servers_of_environment
 from twisted_mq.config.errors import ConfigError
-from twisted_mq.config.options import option, read_options
+from twisted_mq.config.options import load_options, option, option_fields
 from twisted_mq.config.properties import Entry
-from twisted_mq.logs import Logger
-
-log = Logger()
 
 ACCESS_KEYS = frozenset({"authenticationEnabled", "authorizationEnabled", "enableACL", "aclEnable"})
+"""Keys that promise a check of users. A start with one that is not served is refused."""
 
 
 @attrs.define(kw_only=True)
@@ -32,6 +30,13 @@ class ProxyOptions:
         "grpcClientIdleTimeMills",
         120_000,
         "ms without calls after which a gRPC connection is closed",
+        type="long",
+        low=1,
+    )
+    channel_expired_timeout: int = option(
+        "channelExpiredTimeout",
+        120_000,
+        "ms without heartbeats after which a client is gone and its messages come back",
         type="long",
         low=1,
     )
@@ -120,37 +125,52 @@ OptionsT = TypeVar("OptionsT", bound=ProxyOptions)
 
 
 def read_json(path: str) -> list[Entry]:
-    """The entries of rmq-proxy.json, in their order; `line` says only that they come from the file. Raises ConfigError."""
+    """Return the entries of rmq-proxy.json in their order, each with its line. Raises ConfigError."""
     try:
         with open(path, "rb") as file:
-            found = msgspec.json.decode(file.read(1 << 20))
+            content = file.read(1 << 20)
+        found = msgspec.json.decode(content)
     except (OSError, msgspec.DecodeError) as error:
         raise ConfigError(f"cannot be read: {error}", path=path, key="proxyConfigPath", value=path) from None
     if not isinstance(found, dict):
         raise ConfigError("a JSON object is needed", path=path, key="proxyConfigPath", value=path)
-    return [Entry(key, _text(value), line=1) for key, value in found.items()]
+    return [Entry(key, _text(value), line=_line(content, key)) for key, value in found.items()]
+
+
+def _line(content: bytes, key: str) -> int:
+    """Return the line on which a key first stands; 1 for a key that is written with escapes."""
+    return content.count(b"\n", 0, max(0, content.find(f'"{key}"'.encode()))) + 1
 
 
 def _text(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return "" if value is None else str(value)
+    """Return a value as a properties file has it."""
+    if isinstance(value, str):
+        return value
+    return "" if value is None else msgspec.json.encode(value).decode()
 
 
-def load_proxy_options(path: str | None, cls: type[OptionsT], overrides: Mapping[str, str] | None = None) -> OptionsT:
-    """Settings of rmq-proxy.json with the command line's values (key -> text) on top; keys that have no effect here are told.
+def load_proxy_options(
+    path: str | None,
+    cls: type[OptionsT],
+    overrides: Mapping[str, str] | None = None,
+    *,
+    ignore_unsupported: bool = False,
+    strict: bool = False,
+) -> OptionsT:
+    """Return the settings of rmq-proxy.json with the command line's values (key -> text) on top.
 
-    Raises ConfigError, also for access control, which is the brokers': nothing would be checked.
+    Findings are reported as by `load_options`. Raises ConfigError, also for access control that is not served: nothing would be
+    checked.
     """
     entries = [*(read_json(path) if path else []), *(Entry(*pair) for pair in (overrides or {}).items())]
+    served = option_fields(cls)
     for entry in entries:
-        if entry.key in ACCESS_KEYS and entry.value.lower() == "true":
-            reason = "is not served by the proxy: set it for the broker, whose grpcServerPort checks users and rights"
-            raise ConfigError(reason, path=path, key=entry.key, value=entry.value)
-    options, findings = read_options(cls, entries, path)
-    for finding in findings:
-        log.warn("{key}: {remark}", key=finding.entry.key, remark=finding.remark)
-    return options
+        if entry.key in ACCESS_KEYS and entry.key not in served and entry.value.lower() == "true":
+            reason = "is not served here: set it for the broker, which checks users and rights"
+            raise ConfigError(
+                reason, path=path if entry.line else None, line=entry.line, key=entry.key, value=entry.value
+            )
+    return load_options(cls, path, overrides, ignore_unsupported=ignore_unsupported, strict=strict, read=read_json)
 
 
 @attrs.define(kw_only=True)
@@ -168,6 +188,22 @@ class ProxyServiceOptions(ProxyOptions):
         type="string",
     )
     max_message_size: int = option("maxMessageSize", 4_194_304, "bytes of a message's body", low=1)
+    rocket_mq_cluster_name: str = option(
+        "rocketMQClusterName", "DefaultCluster", "cluster whose brokers are asked about users"
+    )
+    authentication_enabled: bool = option(
+        "authenticationEnabled", False, "calls need a user's signature; brokers are asked about users and check rights"
+    )
+    authorization_enabled: bool = option(
+        "authorizationEnabled", False, "brokers check rights, and have this setting too; needs authenticationEnabled"
+    )
+    inner_client_authentication_credentials: str | None = option(
+        "innerClientAuthenticationCredentials",
+        None,
+        'credentials of this proxy, the same as those of the brokers, {"accessKey":"...","secretKey":"..."}',
+        type="string",
+        secret=True,
+    )
     tls_cert_path: str | None = option("tlsCertPath", None, "PEM file of the port's certificate", type="string")
     tls_key_path: str | None = option("tlsKeyPath", None, "PEM file of its private key", type="string")
 

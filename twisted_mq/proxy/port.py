@@ -5,8 +5,9 @@ from __future__ import annotations
 from twisted.internet import defer, interfaces
 
 from twisted_mq.config.connection_options import ConnectionOptions
-from twisted_mq.encryption.servers import ServerEncryption
+from twisted_mq.encryption.servers import LOOK_SECONDS, ServerEncryption
 from twisted_mq.logs import Logger
+from twisted_mq.periodic import PeriodicJob
 from twisted_mq.proxy.authentication import Authentication
 from twisted_mq.proxy.grpc.connection import Shared
 from twisted_mq.proxy.grpc.health import HEALTH, Health
@@ -46,8 +47,11 @@ class GrpcPort:
         }
         shared = Shared(methods, parts.clock, limits, Budget(connections))
         self.factory = GrpcServerFactory(shared, max_connections)
+        self._clock = parts.clock
+        self._encryption = encryption
         if encryption is not None:
             self.factory.expect = encryption.expect
+        self._look: PeriodicJob | None = None
         self._listening: interfaces.IListeningPort | None = None
         self.port = 0
 
@@ -56,6 +60,8 @@ class GrpcPort:
         self.port = bound.getsockname()[1]
         self._listening = listen(sockets, bound, self.factory)
         self.messaging.start()
+        if self._encryption is not None:
+            self._look = PeriodicJob("look at certificates", self._clock, LOOK_SECONDS, self._encryption.look)
         self.log.info("gRPC clients are served: port={port}", port=self.port)
 
     def stop_listening(self) -> defer.Deferred[None]:
@@ -66,6 +72,9 @@ class GrpcPort:
 
     def stop(self) -> defer.Deferred[None]:
         """End calls and connections; what clients were consuming comes back."""
+        look, self._look = self._look, None
+        if look is not None:
+            look.stop()
         self.health.stop()
         self.messaging.stop()
         return self.factory.stop()

@@ -35,7 +35,7 @@ from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header, encode_header
 from twisted_mq.proxy.brokers import CALL_SECONDS
 from twisted_mq.proxy.checks import check_changed_invisible, check_received_invisible, checked_group, checked_topic
-from twisted_mq.proxy.clients import GrpcClient
+from twisted_mq.proxy.client import GrpcClient
 from twisted_mq.proxy.conversion import handed_out
 from twisted_mq.proxy.grpc.calls import Call
 from twisted_mq.proxy.handles import UNKNOWN_OFFSET, Handle, live_handle

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted_mq.protocol.bodies import ConsumerData
 from twisted_mq.protocol.messages.subscription import SQL92, TAG, SubscriptionError, build_subscription
-from twisted_mq.proxy.clients import SIMPLE_CONSUMER, GrpcClient
+from twisted_mq.proxy.client import SIMPLE_CONSUMER, GrpcClient
 from twisted_mq.proxy.messages import FilterType
 from twisted_mq.proxy.statuses import ProxyError
 

@@ -16,7 +16,7 @@ from twisted.python import failure
 
 from twisted_mq.logs import Logger
 from twisted_mq.periodic import PeriodicJob
-from twisted_mq.proxy.clients import GrpcClient
+from twisted_mq.proxy.client import GrpcClient
 from twisted_mq.proxy.handles import Handle
 from twisted_mq.proxy.parts import Parts
 
@@ -70,7 +70,12 @@ class Renewal:
         return sum(map(len, self._kept.values()))
 
     def add(self, client: GrpcClient, topic: str, group: str, message_id: str, text: str, handle: Handle) -> None:
-        """Add a message that was handed out. `text` is its handle as the client has it."""
+        """Add a message that was handed out. `text` is its handle as the client has it.
+
+        A message of a client that is gone meanwhile is not renewed: nobody would end that.
+        """
+        if not client.connected_now:
+            return
         kept = self._kept.setdefault(client, {})
         if len(kept) < MOST_OF_CLIENT:
             kept[group, message_id, text] = Kept(topic, group, handle, self._parts.now_ms())

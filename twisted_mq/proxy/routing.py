@@ -6,7 +6,7 @@ from typing import Any
 
 from twisted_mq.protocol.bodies import BrokerData
 from twisted_mq.proxy.checks import checked_group, checked_topic
-from twisted_mq.proxy.clients import GrpcClient
+from twisted_mq.proxy.client import GrpcClient
 from twisted_mq.proxy.messages import (
     Assignment,
     Broker,

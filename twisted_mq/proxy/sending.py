@@ -26,7 +26,7 @@ from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header, encode_header
 from twisted_mq.proxy.brokers import Brokers
 from twisted_mq.proxy.checks import check_message, checked_topic
-from twisted_mq.proxy.clients import GrpcClient
+from twisted_mq.proxy.client import GrpcClient
 from twisted_mq.proxy.conversion import Outgoing, outgoing
 from twisted_mq.proxy.messages import (
     EndTransactionResponse,

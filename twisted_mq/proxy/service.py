@@ -15,10 +15,12 @@ from twisted_mq.logs import Logger
 from twisted_mq.proxy import messages
 from twisted_mq.proxy.authentication import Authentication
 from twisted_mq.proxy.checks import checked_group
-from twisted_mq.proxy.clients import Clients, GrpcClient
+from twisted_mq.proxy.client import GrpcClient
+from twisted_mq.proxy.clients import Clients, client_id_of
 from twisted_mq.proxy.grpc.calls import Call, Method, Methods
 from twisted_mq.proxy.messages import HeartbeatResponse, NotifyClientTerminationResponse, message_class
 from twisted_mq.proxy.parts import Parts
+from twisted_mq.proxy.presence import Presence
 from twisted_mq.proxy.receiving import Receiving
 from twisted_mq.proxy.routing import Routing
 from twisted_mq.proxy.sending import Sending
@@ -40,17 +42,18 @@ class MessagingService:
         self.sending = Sending(parts)
         self.receiving = Receiving(parts)
         self.routing = Routing(parts)
-        self.telemetry = Telemetry(
-            parts, self.clients, self.sending.transactions, lambda call, _: authentication.check(call)
-        )
+        self.presence = Presence(parts, self.clients, self.clients.drop)
+        self.telemetry = Telemetry(parts, self.clients, self.presence, self.sending.transactions, authentication.check)
 
     def start(self) -> None:
         """Begin periodic work."""
         self.receiving.renewal.start()
+        self.presence.start()
 
     def stop(self) -> None:
         """End periodic work and drop all clients. The messages that they were consuming become visible again."""
         self.receiving.renewal.stop()
+        self.presence.stop()
         for client in self.clients:
             self.clients.drop(client)
 
@@ -83,17 +86,16 @@ class MessagingService:
 
         async def answered(call: Call, asked: Any) -> Any:
             try:
-                return await handle(self._client(call), asked)
+                return await handle(await self._client(call), asked)
             except Exception as error:
                 return answer_class(status=self._status(name, call, error))
 
         return Method(message_class(request), answered)
 
-    def _client(self, call: Call) -> GrpcClient:
+    async def _client(self, call: Call) -> GrpcClient:
         """Return the authenticated client of a call. Raises ProxyError."""
-        client = self.clients.stranger(call)
-        client.access_key = self._authentication.check(call)
-        return client
+        client_id_of(call)
+        return self.clients.stranger(call, await self._authentication.check(call))
 
     def _status(self, name: str, call: Call, error: Exception) -> Any:
         if isinstance(error, defer.CancelledError):
@@ -107,8 +109,9 @@ class MessagingService:
     async def _receive(self, call: Call, request: Any) -> None:
         answer_class = message_class("ReceiveMessageResponse")
         try:
-            self._client(call)
-            client = await self.clients.settled(call)
+            client_id_of(call)
+            user = await self._authentication.check(call)
+            client = await self.clients.settled(call, user)
             await self.receiving.receive(client, call, request)
         except Exception as error:
             await call.send(answer_class(status=self._status("ReceiveMessage", call, error)))
@@ -121,6 +124,7 @@ class MessagingService:
             )
         if client.group:
             checked_group(client.settings.subscription.group)
+        self.presence.seen(client)
         await self._parts.brokers.register(client)
         return HeartbeatResponse(status=ok())
 
@@ -135,6 +139,7 @@ class MessagingService:
 
     def _lost(self, client: GrpcClient) -> None:
         """Release what is kept for a client that has disconnected, or whose heartbeats stopped."""
+        self.presence.forget(client)
         self.receiving.renewal.forget(client)
         self._parts.brokers.unregister(client)
         if client.telemetry is not None:

@@ -32,7 +32,13 @@ class Options(DaemonOptions[ProxyServiceOptions]):
     def postOptions(self) -> None:
         require("the proxy", "proxy")
         log_to_twisted()
-        self.settings = load_proxy_options(self["config"], ProxyServiceOptions, self.overrides())
+        self.settings = load_proxy_options(
+            self["config"],
+            ProxyServiceOptions,
+            self.overrides(),
+            ignore_unsupported=bool(self["ignore-unsupported"]),
+            strict=bool(self["strict"]),
+        )
         if not self.settings.name_servers:
             raise usage.UsageError("--namesrv, namesrvAddr or the environment's NAMESRV_ADDR is needed")
 

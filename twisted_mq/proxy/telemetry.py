@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from twisted.internet import defer
@@ -16,17 +16,19 @@ from twisted_mq.protocol.layouts.record_codec import decode_message
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header
 from twisted_mq.proxy.checks import checked_group, checked_topic
-from twisted_mq.proxy.clients import CONSUMERS, PRODUCER, Clients, GrpcClient
+from twisted_mq.proxy.client import CONSUMERS, PRODUCER, GrpcClient
+from twisted_mq.proxy.clients import Clients
 from twisted_mq.proxy.conversion import handed_out
 from twisted_mq.proxy.grpc.calls import Call
 from twisted_mq.proxy.grpc.status import GrpcStatus
 from twisted_mq.proxy.messages import RecoverOrphanedTransactionCommand, TelemetryCommand
 from twisted_mq.proxy.parts import Parts
+from twisted_mq.proxy.presence import Presence
 from twisted_mq.proxy.sending import Transactions
 from twisted_mq.proxy.settings import answered_settings
 from twisted_mq.proxy.statuses import ProxyError, ok, status_of
 
-Authenticate = Callable[[Call, Any], str | None]
+Authenticate = Callable[[Call], Awaitable[str | None]]
 
 
 class Telemetry:
@@ -34,9 +36,17 @@ class Telemetry:
 
     log = Logger()
 
-    def __init__(self, parts: Parts, clients: Clients, transactions: Transactions, authenticate: Authenticate) -> None:
+    def __init__(
+        self,
+        parts: Parts,
+        clients: Clients,
+        presence: Presence,
+        transactions: Transactions,
+        authenticate: Authenticate,
+    ) -> None:
         self._parts = parts
         self._clients = clients
+        self._presence = presence
         self._transactions = transactions
         self._authenticate = authenticate
         clients.commands = self.command
@@ -45,15 +55,8 @@ class Telemetry:
 
     def open(self, call: Call) -> None:
         """Open a stream. Its first command identifies the client."""
-
-        def ended() -> None:
-            for client in self._clients:
-                if client.telemetry is call:
-                    client.telemetry = None
-
         call.received = lambda command: self._received(call, command)
         call.half_closed = call.finish
-        call.when_over(ended)
 
     def _received(self, call: Call, command: Any) -> None:
         if command.WhichOneof("command") == "settings":
@@ -65,7 +68,7 @@ class Telemetry:
         if pub_sub is None:
             call.finish(GrpcStatus.INVALID_ARGUMENT, "settings have neither publishing nor subscription")
             return
-        access_key = self._authenticate(call, settings)
+        access_key = await self._authenticate(call)
         group = None
         if pub_sub == "publishing":
             for topic in settings.publishing.topics:
@@ -74,11 +77,9 @@ class Telemetry:
             name = checked_group(settings.subscription.group)
             topics = [checked_topic(entry.topic) for entry in settings.subscription.subscriptions]
             group = await self._brokers_group(name, topics)
-        client = self._clients.settle(call, settings)
-        client.access_key = access_key
-        before, client.telemetry = client.telemetry, call
-        if before is not None and before is not call:
-            before.finish()
+        client = self._clients.settle(call, settings, access_key)
+        self._presence.seen(client)
+        self._presence.opened(client, call)
         await self._parts.brokers.register(client)
         answer = answered_settings(settings, self._parts.options, self._parts.max_body_bytes, group)
         call.send(TelemetryCommand(status=ok(), settings=answer))

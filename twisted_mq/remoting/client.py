@@ -75,8 +75,10 @@ class RemotingClient:
         channel_lost: Callable[[str], None] | None = None,
         not_reached: Callable[[str, str], None] | None = None,
         backoff: Backoff | None = None,
+        completes: Callable[[RemotingCommand], None] | None = None,
     ) -> None:
-        """Requests name the `namespace`, and are signed with `credentials`.
+        """Requests name the `namespace`, and are signed with `credentials`. `completes` takes the place of both: it changes each
+        request before the request leaves.
 
         `channel_made` is told an address before any request leaves on its new connection, `not_reached` an address and the
         reason when a connection cannot be made. With a `backoff` an address that
@@ -89,7 +91,7 @@ class RemotingClient:
             self.processors,
             reactor,
             max_frame_bytes,
-            sign=_completes(namespace, credentials),
+            sign=completes or _completes(namespace, credentials),
             channel_lost=self._channel_lost,
             pause_reading=False,
         )

@@ -47,6 +47,26 @@ def test_users_are_made_changed_shown_and_forgotten(root: Signer) -> None:
     assert root.ask(DELETE, {"username": "ada"}) == (0, None)
 
 
+def test_password_is_shown_to_servers_alone(tmp_path: Path) -> None:
+    inner = Credentials("inner", "of-the-servers")
+    credentials = json.dumps({"accessKey": inner.access_key, "secretKey": inner.secret_key})
+    broker = asking_broker(str(tmp_path), inner_client_authentication_credentials=credentials)
+    make_user(Signer(broker, ROOT), "ada", "planted")
+    assert shown(Signer(broker, inner), GET, username="ada")["password"] == "planted"
+    assert "password" not in shown(Signer(broker, ROOT), GET, username="ada")
+    assert "password" not in str(shown(Signer(broker, inner), LIST))
+
+
+def test_password_is_not_shown_to_who_only_names_the_servers_user(tmp_path: Path) -> None:
+    credentials = json.dumps({"accessKey": "inner", "secretKey": "of-the-servers"})
+    broker = asking_broker(
+        str(tmp_path), authentication_enabled=False, inner_client_authentication_credentials=credentials
+    )
+    make_user(Signer(broker, ROOT), "ada", "planted")
+    guesses = Signer(broker, Credentials("inner", "a guess"))
+    assert "password" not in shown(guesses, GET, username="ada")
+
+
 @pytest.mark.parametrize(
     ("code", "fields", "body", "expected"),
     [

@@ -7,15 +7,20 @@ import hmac
 import json
 import socket
 import ssl
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import grpc
 import pytest
 
 from tests.support.access import SECRET
+from tests.support.certificates import Authority
 from tests.support.grpc_client import ENDPOINTS, GrpcClient, code
-from twisted_mq.protocol.bodies import AclInfo, UserInfo
+from tests.support.proxied_server import MODES, ProxiedServer
+from twisted_mq.protocol.bodies import AclInfo, TopicConfig, UserInfo
 from twisted_mq.protocol.bodies.auth import PolicyEntryInfo, PolicyInfo
+from twisted_mq.proxy import port
 from twisted_mq.testing import EmbeddedServer
 
 NOW = "20261123T220000Z"
@@ -31,15 +36,18 @@ def signed(user: str, secret: str) -> dict[str, str]:
     }
 
 
-@pytest.fixture(scope="module")
-def asking() -> Iterator[EmbeddedServer]:
+@pytest.fixture(scope="module", params=list(MODES))
+def asking(request: pytest.FixtureRequest) -> Iterator[EmbeddedServer]:
     options = {
         "authentication_enabled": True,
         "authorization_enabled": True,
         "init_authentication_user": json.dumps({"username": "root", "password": SECRET}),
         "inner_client_authentication_credentials": json.dumps(INNER),
     }
-    with EmbeddedServer(store="memory", broker_options=options) as server:
+    with MODES[request.param](store="memory", broker_options=options) as server:
+        if isinstance(server, ProxiedServer):
+            names = "authentication_enabled", "inner_client_authentication_credentials"
+            server.proxy_options = {name: options[name] for name in names}
         accounts = server._cluster.broker._access.accounts  # type: ignore[union-attr]
         server._thread.call(lambda: accounts.create_user(UserInfo("ada", "of-ada")))
         server._thread.call(lambda: accounts.create_user(UserInfo("bob", "of-bob", user_status="disable")))
@@ -76,7 +84,37 @@ def test_user_may_do_what_policies_allow(asking):
     assert (sent(asking, allowed, ada), sent(asking, other, ada)) == ("OK", "UNAUTHORIZED")
     with GrpcClient(asking.grpc, **ada) as client:
         answers = client.settle_consumer(allowed, "not-allowed")
-        assert code(answers) == "UNAUTHORIZED"
+        if not isinstance(asking, ProxiedServer):  # which does not tell brokers of consumers
+            assert code(answers) == "UNAUTHORIZED"
+        given = {"group": {"name": "not-allowed"}, "invisible_duration": {"seconds": 10}}
+        received = client.receive_all(message_queue={"topic": {"name": allowed}}, **given)
+        assert [code(one) for one in received] in (["UNAUTHORIZED"], ["UNRECOGNIZED_CLIENT_TYPE"])
+
+
+def test_client_id_of_another_user_is_refused(asking):
+    topic = asking.new_topic("shop")
+    with GrpcClient(asking.grpc, **signed("root", SECRET)) as client:
+        assert code(client.settle_producer(topic)) == "OK"
+        with GrpcClient(asking.grpc, client.client_id, **signed("ada", "of-ada")) as thief:
+            assert code(thief.send(topic, b"x")) == "UNAUTHORIZED"
+            assert code(thief.settle_producer(topic)) == "UNAUTHORIZED"
+        assert code(client.send(topic, b"y")) == "OK"
+    assert [one.body for one in asking.messages(topic)] == [b"y"]
+
+
+def test_transaction_of_a_user_is_committed(asking):
+    topic = asking.new_topic("shop")
+    config = TopicConfig(topic, 4, 4, attributes={"message.type": "TRANSACTION"})
+    asking._thread.call(lambda: asking._controller.topics.update([config]))
+    with GrpcClient(asking.grpc, **signed("ada", "of-ada")) as client:
+        client.settle_producer(topic)
+        entry = client.send(topic, b"x", message_type=4).entries[0]
+        ended = client.call(
+            "EndTransaction", topic={"name": topic}, message_id=entry.message_id, transaction_id=entry.transaction_id,
+            resolution=1, source=1,
+        )  # fmt: skip
+        assert code(ended) == "OK"
+    assert [one.body for one in asking.messages(topic)] == [b"x"]
 
 
 def test_every_call_is_asked_who_it_is(asking):
@@ -90,17 +128,40 @@ def test_every_call_is_asked_who_it_is(asking):
         assert code(nobody.settle_producer("shop")) == "UNAUTHORIZED"
 
 
+def shown_by(address: str) -> tuple[str | None, bytes]:
+    """Return the protocol that a port agrees to, and its certificate as PEM."""
+    host, _, port = address.rpartition(":")
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.set_alpn_protocols(["h2", "http/1.1"])
+    with socket.create_connection((host, int(port))) as raw, context.wrap_socket(raw) as secured:
+        shown = secured.getpeercert(binary_form=True)
+        return secured.selected_alpn_protocol(), ssl.DER_cert_to_PEM_cert(shown or b"").encode()
+
+
+@pytest.mark.parametrize("mode", list(MODES))
+def test_certificate_that_is_renewed_is_shown_without_a_restart(mode, tmp_path, monkeypatch):
+    monkeypatch.setattr(port, "LOOK_SECONDS", 0.05)
+    authority = Authority(tmp_path)
+    files = authority.issue("ours")
+    named = {"tls_server_cert_path": files.certificate, "tls_server_key_path": files.key}
+    with MODES[mode](store="memory", broker_options={} if mode == "cluster" else named) as server:
+        if isinstance(server, ProxiedServer):
+            server.proxy_options = {"tls_cert_path": files.certificate, "tls_key_path": files.key}
+        first = shown_by(server.grpc)[1]
+        assert first == Path(files.certificate).read_bytes()
+        authority.issue("ours")
+        end = time.monotonic() + 30
+        while (shown := shown_by(server.grpc)[1]) == first and time.monotonic() < end:
+            time.sleep(0.05)
+        assert shown == Path(files.certificate).read_bytes() != first
+
+
 def test_plain_text_and_tls_share_the_port_and_alpn_is_h2():
     with EmbeddedServer(store="memory") as server:
         topic = server.new_topic("tls")
-        host, _, port = server.grpc.rpartition(":")
-        context = ssl.create_default_context()
-        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        context.set_alpn_protocols(["h2", "http/1.1"])
-        with socket.create_connection((host, int(port))) as raw, context.wrap_socket(raw) as secured:
-            assert secured.selected_alpn_protocol() == "h2"
-            shown = secured.getpeercert(binary_form=True)
-        certificate = ssl.DER_cert_to_PEM_cert(shown or b"").encode()
+        protocol, certificate = shown_by(server.grpc)
+        assert protocol == "h2"
         credentials = grpc.ssl_channel_credentials(root_certificates=certificate)
         with GrpcClient(server.grpc, credentials=credentials) as client:
             assert code(client.send(topic, b"x")) == "OK"

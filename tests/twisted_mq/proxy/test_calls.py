@@ -490,3 +490,17 @@ def test_messages_of_a_push_consumer_come_back_when_it_is_gone(server, client, t
         while not again and time.monotonic() < end:  # invisible for 60 s otherwise
             again = other.receive(topic, "gone", long_polling_timeout={"seconds": 5})
     assert [one.body for one in again] == [b"x"]
+
+
+def test_messages_of_a_client_whose_connection_breaks_come_back(server, topic):
+    with GrpcClient(server.grpc) as gone:
+        gone.settle_consumer(topic, "broken", client_type="PUSH_CONSUMER")
+        gone.send(topic, b"x")
+        assert len(gone.receive(topic, "broken", auto_renew=True)) == 1
+    with GrpcClient(server.grpc) as other:
+        other.settle_consumer(topic, "broken")
+        again: list[object] = []
+        end = time.monotonic() + 45
+        while not again and time.monotonic() < end:  # invisible for 60 s otherwise
+            again = other.receive(topic, "broken", long_polling_timeout={"seconds": 5})
+    assert [one.body for one in again] == [b"x"]

@@ -56,6 +56,8 @@ class Call:
     received: Callable[[ProtobufMessage], object] | None = None
     half_closed: Callable[[], object] | None = None
     is_over: bool = False
+    is_broken: bool = False
+    """Whether the client ended the call by a reset, or its connection was lost."""
     _ends: list[Callable[[], object]] = attrs.field(factory=list)
 
     @property

@@ -168,6 +168,7 @@ class GrpcConnection(protocol.Protocol):
             self._cut_off.cancel()
             self._cut_off = None
         for stream in list(self._streams.values()):
+            stream.call.is_broken = True
             self._forget(stream)
         self._shared.budget.forget(self)
         if self._shared.lost is not None:
@@ -323,6 +324,7 @@ class GrpcConnection(protocol.Protocol):
     def _stream_reset(self, event: StreamReset) -> None:
         stream = self._streams.get(event.stream_id or 0)
         if stream is not None:
+            stream.call.is_broken = True
             self._forget(stream)
 
     def _window_updated(self, event: WindowUpdated) -> None:
