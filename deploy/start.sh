@@ -1,7 +1,7 @@
 #!/bin/sh
-# mqnamesrv or mqbroker with its file in /etc/rocketmq; what follows goes to the server (--set KEY=VALUE ...), and -n ADDR and
-# -c FILE are as Apache's scripts take them. NAMESRV_ADDR is what Apache's image has: the name servers of a broker, parted by
-# semicolons. Variables of its virtual machine mean nothing here.
+# Starts mqnamesrv or mqbroker with its file in /etc/rocketmq; further arguments go to the server (--set KEY=VALUE ...). -n ADDR
+# and -c FILE are as Apache's scripts take them. NAMESRV_ADDR is as in Apache's image: the name servers of a broker, separated by
+# semicolons. METRICS_PORT is the port of /metrics, /health and /ready. Settings of a Java virtual machine have no effect.
 set -eu
 server=$1
 shift
@@ -27,4 +27,5 @@ for name in JAVA_OPT JAVA_OPT_EXT MAX_HEAP_SIZE HEAP_NEWSIZE; do
   eval "value=\${$name:-}"
   [ -z "$value" ] || echo "$name has no effect: there is no virtual machine" >&2
 done
-exec twistd --nodaemon --pidfile= "$server" --config "$file" ${servers:+--namesrv "$servers"} "$@"
+exec twistd --nodaemon --pidfile= "$server" --config "$file" ${servers:+--namesrv "$servers"} \
+  ${METRICS_PORT:+--set "metricsPromExporterPort=$METRICS_PORT"} "$@"

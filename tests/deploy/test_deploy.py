@@ -21,10 +21,12 @@ from twisted_mq.broker.metrics import builtin, exporter, own, pops, timer
 from twisted_mq.broker.tap import Options as BrokerCommand
 from twisted_mq.metrics import process
 from twisted_mq.namesrv.tap import Options as NamesrvCommand
+from twisted_mq.proxy.tap import Options as ProxyCommand
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 COMMANDS = {"mqbroker": BrokerCommand, "mqnamesrv": NamesrvCommand}
 CONFIGS = {"mqbroker": "broker.conf", "mqnamesrv": "namesrv.conf"}
+OUTSIDE, LOOPBACK = "0.0.0.0", "127.0.0.1"
 FIGURES = {
     *(family.shown_name for module in (builtin, timer, pops, exporter, own, process) for family in module.FAMILIES),
     *("up", "process_open_fds", "process_max_fds", "process_cpu_seconds_total", "process_resident_memory_bytes"),
@@ -92,6 +94,52 @@ def test_a_server_takes_its_file_without_a_word_about_a_key(server: str) -> None
 
 
 @pytest.mark.parametrize("server", COMMANDS)
+def test_an_image_takes_its_file_and_shows_its_metrics_outside(server: str) -> None:
+    settings = {}
+    for folder in (DEPLOY, DEPLOY / "image"):
+        options = COMMANDS[server]()
+        with capturedLogs() as said:
+            options.parseOptions(["--config", str(folder / CONFIGS[server])])
+        assert [event["log_format"] for event in said] == []
+        settings[folder.name] = options.settings
+    assert settings["deploy"].metrics_prom_exporter_host == LOOPBACK
+    assert settings["image"].metrics_prom_exporter_host == OUTSIDE
+
+
+def test_servers_of_one_machine_share_no_port_and_know_each_other() -> None:
+    settings = {}
+    for server, command in COMMANDS.items():
+        options = command()
+        options.parseOptions(["--config", str(DEPLOY / CONFIGS[server])])
+        settings[server] = options.settings
+    ports = [port for one in settings.values() for port in (one.listen_port, one.metrics_prom_exporter_port)]
+    assert len(set(ports)) == len(ports)
+    assert settings["mqbroker"].name_servers == [f"{LOOPBACK}:{settings['mqnamesrv'].listen_port}"]
+
+
+def test_the_proxy_takes_its_file() -> None:
+    unit = configparser.RawConfigParser(strict=False)
+    unit.optionxform = str  # type: ignore[assignment, method-assign]
+    unit.read(DEPLOY / "systemd" / "mqproxy.service")
+    command = shlex.split(unit["Service"]["ExecStart"])
+    assert command[3:] == ["mqproxy", "--config", "/etc/rocketmq/rmq-proxy.json"]
+    options = ProxyCommand()
+    with capturedLogs() as said:
+        options.parseOptions(["--config", str(DEPLOY / "rmq-proxy.json")])
+    assert [event["log_format"] for event in said] == []
+
+
+def test_services_of_compose_publish_each_port_once_under_its_own_number() -> None:
+    services = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]
+    published = [str(port).split(":")[-2:] for one in services.values() for port in one.get("ports", [])]
+    assert len({outside for outside, _ in published}) == len(published) == 10
+    assert all(outside == inside for outside, inside in published)
+    volumes = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["volumes"]
+    used = [one.partition(":")[0] for service in services.values() for one in service.get("volumes", [])]
+    assert sorted(used) == sorted(volumes)
+
+
+@pytest.mark.parametrize("server", COMMANDS)
 def test_a_unit_starts_a_server_with_options_that_it_has(server: str) -> None:
     unit = configparser.RawConfigParser(strict=False)
     unit.optionxform = str  # type: ignore[assignment, method-assign]
@@ -122,6 +170,12 @@ def test_a_unit_starts_a_server_with_options_that_it_has(server: str) -> None:
             ["sh", "mqnamesrv"],
             {"NAMESRV_ADDR": "two:9876"},
             "--nodaemon --pidfile= mqnamesrv --config /etc/rocketmq/namesrv.conf",
+        ),
+        (
+            ["mqbroker", "--set", "brokerName=b"],
+            {"METRICS_PORT": "5560"},
+            "--nodaemon --pidfile= mqbroker --config /etc/rocketmq/broker.conf"
+            " --set metricsPromExporterPort=5560 --set brokerName=b",
         ),
         (["twistd", "--version"], {}, "--version"),
     ],
@@ -167,7 +221,7 @@ def test_the_image_copies_what_there_is_and_runs_without_root() -> None:
     steps = [step for step in steps if step and not step.startswith("#")]
     copied = [word for step in steps if step.startswith("COPY") and "--from" not in step
               for word in step.split()[1:-1] if not word.startswith("--")]  # fmt: skip
-    assert copied == [".", "deploy/namesrv.conf", "deploy/broker.conf", "deploy/start.sh"]
+    assert copied == [".", "deploy/image/namesrv.conf", "deploy/image/broker.conf", "deploy/start.sh"]
     assert all((DEPLOY.parent / one).exists() for one in copied)
     users = [step for step in steps if step.startswith("USER")]
     assert users == ["USER 3000"]

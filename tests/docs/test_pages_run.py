@@ -28,6 +28,7 @@ NOT_RUN: set[str] = {
     "needs grpcurl",
     "needs a store beside a running broker",
     "takes minutes",
+    "tests/deploy runs it with processes",
     "takes long, and kills processes",
     "takes twenty minutes",
 }

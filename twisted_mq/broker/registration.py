@@ -1,5 +1,7 @@
 """Registers the broker with every name server: at start, each 30 s, and at once when a topic changes (Apache: BrokerOuterAPI).
 
+While no name server knows the broker, it asks every 2 s.
+
 A name server that cannot be reached is logged once and tried again at the next turn; the others are not held up.
 """
 
@@ -94,6 +96,8 @@ class Registration:
     _waiting: list[tuple[set[_Change], defer.Deferred[None]]] = attrs.field(factory=list)
     _order: defer.DeferredLock = attrs.field(factory=defer.DeferredLock)
     _left: bool = False
+    _asked: int = 0
+    """Requests that name servers have not answered yet."""
     _lost: int = 0
     """How often a name server stopped to answer: it may lack any of the versions until then."""
 
@@ -136,6 +140,12 @@ class Registration:
             if is_awaited:
                 call.addBoth(self._one_less, change)
         return calls
+
+    def again(self) -> defer.Deferred[list[bool]] | None:
+        """Register if no name server knows the broker and none is asked now: one that starts late is told within seconds."""
+        if self.is_known or self._left or self._asked or not self.name_servers:
+            return None
+        return self.register()
 
     def latest(self) -> defer.Deferred[None]:
         """Fires when every name server that answers knows what changed before, at the latest after registerBrokerTimeoutMills.
@@ -197,8 +207,15 @@ class Registration:
         secret = self.options.registration_shared_secret
         if secret is not None:
             command.ext_fields[PROOF] = registration_proof(command, secret)
+        self._asked += 1
         sent = self.client.invoke(address, command, self.options.register_broker_timeout_mills / 1000)
-        return sent.addCallback(self._told, address).addErrback(self._failed, address)
+        told = sent.addCallback(self._told, address).addErrback(self._failed, address)
+        told.addBoth(self._answered)
+        return told
+
+    def _answered(self, result: Result) -> Result:
+        self._asked -= 1
+        return result
 
     def _told(self, answer: RemotingCommand, address: str) -> bool:
         if answer.code != 0:

@@ -93,6 +93,9 @@ INDEX_SECONDS = 0.05
 INDEX_STEP_BYTES = 1 << 20
 """The interval, and the part of the log in bytes, that is indexed beside what the sends themselves index: about 5 ms."""
 
+UNKNOWN_SECONDS = 2.0
+"""The interval at which a broker that no name server knows tries to register."""
+
 UNREGISTER_SECONDS = 1.0
 """The time a stop waits for name servers to take the broker out of their routes."""
 
@@ -435,6 +438,7 @@ class BrokerService(service.Service):
             self._care_for_files(self._store)
         period = min(60_000, max(10_000, options.register_name_server_period)) / 1000
         self._every(period, self.registration.register)
+        self._every(UNKNOWN_SECONDS, self.registration.again)
         self._every(HOLD_CHECK_SECONDS, lambda: controller.polling.answer_expired(self.now_ms()))
         self._every(EXPIRY_SCAN_SECONDS, controller.close_expired_clients)
         if options.collects_figures:

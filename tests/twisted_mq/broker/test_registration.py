@@ -307,6 +307,32 @@ class RegistrationTest(SynchronousTestCase):
         self.successResultOf(registration.latest())
         self.assertEqual(self.successResultOf(registration.unregister()), [])
 
+    def test_a_broker_that_nobody_knows_asks_again_until_one_does(self) -> None:
+        self.network.close(FIRST)
+        registration = self.make(FIRST)
+        registration.register()
+        self.pump()
+        registration.again()
+        self.pump()
+        self.assertFalse(registration.is_known)
+        self.first.listen()
+        registration.again()
+        self.pump()
+        self.assertTrue(registration.is_known)
+        self.assertEqual(len(self.first.asked), 1)
+        registration.again()
+        self.pump()
+        self.assertEqual(len(self.first.asked), 1)
+
+    def test_one_that_is_asked_already_is_not_asked_again(self) -> None:
+        self.first.code = None
+        registration = self.make(FIRST)
+        registration.register()
+        self.pump()
+        registration.again()
+        self.pump()
+        self.assertEqual(len(self.first.asked), 1)
+
     def test_unregister_tells_each_name_server(self) -> None:
         done = self.make(FIRST).unregister()
         self.pump()
