@@ -18,14 +18,19 @@ class ProxiedServer(EmbeddedServer):
     """Further settings of the proxy. It starts when its address is first asked for."""
 
     @property
-    def grpc(self) -> str:
+    def proxy(self) -> ProxyService:
+        """Return the proxy; it starts at the first call."""
         if self._proxy is None:
             options = ProxyServiceOptions(
                 bind_address="127.0.0.1", grpc_server_port=0, namesrv_addr=self.namesrv, **self.proxy_options
             )
             self._proxy = ProxyService(options, self._thread.reactor)
             self._thread.call(self._proxy.startService)
-        return f"127.0.0.1:{self._proxy.port}"
+        return self._proxy
+
+    @property
+    def grpc(self) -> str:
+        return f"127.0.0.1:{self.proxy.port}"
 
     def stop(self) -> None:
         if self._proxy is not None:

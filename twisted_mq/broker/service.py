@@ -346,7 +346,7 @@ class BrokerService(service.Service):
         require("metricsExporterType=PROM", "metrics")
         from twisted_mq.broker.metrics.site import metrics_site
 
-        site = metrics_site(self.controller, self._factory, self.registration, self._store.gate)
+        site = metrics_site(self.controller, self._factory, self.registration, self._store.gate, lambda: self._grpc)
         host = options.metrics_prom_exporter_host or self.controller.advertised_ip
         bound = undo.enter_context(
             self._machine.bind(host, options.metrics_prom_exporter_port, "metricsPromExporterPort")
@@ -385,7 +385,7 @@ class BrokerService(service.Service):
         from twisted_mq.metrics.otlp import Pusher
 
         service = {"service.name": "rocketmq-broker", "service.instance.id": options.broker_name}
-        collect = figures_of(controller, self._factory)
+        collect = figures_of(controller, self._factory, lambda: self._grpc)
         pusher = self._pusher = Pusher(options, collect, service, self._in_thread, self.wall_ms)
         self._every(options.metric_grpc_exporter_interval_in_mills / 1000, pusher.push)
 

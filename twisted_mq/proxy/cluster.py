@@ -35,7 +35,7 @@ from twisted_mq.proxy.statuses import ProxyError
 from twisted_mq.proxy.users import Signatures
 from twisted_mq.remoting.backoff import Backoff
 from twisted_mq.remoting.channel import Answer, Channel
-from twisted_mq.remoting.client import RemotingClient
+from twisted_mq.remoting.client import Connect, RemotingClient
 from twisted_mq.remoting.errors import RemotingConnectError
 from twisted_mq.routing.errors import TopicNotFound
 from twisted_mq.routing.name_servers import NameServers
@@ -60,12 +60,13 @@ class ClusterBrokers:
         name_servers: list[str],
         cluster_name: str = "DefaultCluster",
         signatures: Signatures | None = None,
+        connect: Connect | None = None,
     ) -> None:
         """`signatures` is None if users are not authenticated. The brokers of the cluster are asked about users."""
         self._clock = reactor
         self._signatures = signatures
         completes = None if signatures is None else signatures.complete
-        self._remoting = RemotingClient(reactor, backoff=Backoff(random.Random()), completes=completes)
+        self._remoting = RemotingClient(reactor, connect=connect, backoff=Backoff(random.Random()), completes=completes)
         if signatures is not None:
             signatures.ask = lambda command: defer.ensureDeferred(self._ask_one(cluster_name, command))
         self._remoting.processors[RequestCode.CHECK_TRANSACTION_STATE] = self._checked

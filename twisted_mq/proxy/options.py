@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Mapping
 from typing import TypeVar
 
@@ -10,6 +11,8 @@ import msgspec
 
 from twisted_mq.config.environment import name_servers_of_environment
 from twisted_mq.config.errors import ConfigError
+from twisted_mq.config.limits import PORT
+from twisted_mq.config.metrics_options import MetricsExporterType
 from twisted_mq.config.options import load_options, option, option_fields
 from twisted_mq.config.properties import Entry
 
@@ -188,6 +191,20 @@ class ProxyServiceOptions(ProxyOptions):
         type="string",
     )
     max_message_size: int = option("maxMessageSize", 4_194_304, "bytes of a message's body", low=1)
+    proxy_name: str = option(
+        "proxyName", attrs.Factory(socket.gethostname), "name of this proxy in metrics", type="string"
+    )
+    metrics_exporter_type: MetricsExporterType = option(  # noqa: RUF009 an attrs field, not a shared default
+        "metricsExporterType",
+        MetricsExporterType.DISABLE,
+        "PROM: metrics for Prometheus at /metrics; metrics are not pushed to a collector",
+        type=MetricsExporterType,
+    )
+    metrics_prom_exporter_host: str = option("metricsPromExporterHost", "", "address of the page; empty: bindAddress")
+    metrics_prom_exporter_port: int = option(
+        "metricsPromExporterPort", 5557, "port of the page; 0: any free one", limits=PORT
+    )
+    metrics_label: str = option("metricsLabel", "", "labels of every metric, as name:value,name:value")
     rocket_mq_cluster_name: str = option(
         "rocketMQClusterName", "DefaultCluster", "cluster whose brokers are asked about users"
     )
@@ -203,6 +220,15 @@ class ProxyServiceOptions(ProxyOptions):
         'credentials of this proxy, the same as those of the brokers, {"accessKey":"...","secretKey":"..."}',
         type="string",
         secret=True,
+    )
+    tls_enable: bool = option("tls.enable", False, "requests to name servers and brokers are encrypted; ours")
+    tls_client_auth_server: bool = option(
+        "tls.client.authServer",
+        False,
+        "their certificates have to be signed by one of tls.client.trustCertPath; ours",
+    )
+    tls_client_trust_cert_path: str | None = option(
+        "tls.client.trustCertPath", None, "PEM file of certificates that theirs are signed with; ours", type="string"
     )
     tls_cert_path: str | None = option("tlsCertPath", None, "PEM file of the port's certificate", type="string")
     tls_key_path: str | None = option("tlsKeyPath", None, "PEM file of its private key", type="string")

@@ -45,9 +45,9 @@ class GrpcPort:
             **self.health.methods(),
             **Reflection([MESSAGING, HEALTH]).methods(),
         }
-        shared = Shared(methods, parts.clock, limits, Budget(connections))
-        self.factory = GrpcServerFactory(shared, max_connections)
-        self._clock = parts.clock
+        self.shared = Shared(methods, parts.clock, limits, Budget(connections))
+        self.factory = GrpcServerFactory(self.shared, max_connections)
+        self.clock = parts.clock
         self._encryption = encryption
         if encryption is not None:
             self.factory.expect = encryption.expect
@@ -61,7 +61,7 @@ class GrpcPort:
         self._listening = listen(sockets, bound, self.factory)
         self.messaging.start()
         if self._encryption is not None:
-            self._look = PeriodicJob("look at certificates", self._clock, LOOK_SECONDS, self._encryption.look)
+            self._look = PeriodicJob("look at certificates", self.clock, LOOK_SECONDS, self._encryption.look)
         self.log.info("gRPC clients are served: port={port}", port=self.port)
 
     def stop_listening(self) -> defer.Deferred[None]:

@@ -85,8 +85,11 @@ class Receiving:
 
     # ReceiveMessage
 
-    async def receive(self, client: GrpcClient, call: Call, request: Any) -> None:
-        """Pop messages, then stream the status, the messages and the time of delivery. Messages not sent are given back."""
+    async def receive(self, client: GrpcClient, call: Call, request: Any) -> Any:
+        """Pop messages, then stream the status, the messages and the time of delivery. Messages not sent are given back.
+
+        Returns the status.
+        """
         topic, group = checked_topic(request.message_queue.topic), checked_group(request.group)
         invisible_ms = self._invisible_ms(request)
         poll_ms = self._poll_ms(client, call, request)
@@ -126,16 +129,13 @@ class Receiving:
                 self._in_background(self._dead_letter(client, topic, group, one.message.msg_id, one.handle))
             else:
                 chosen.append(one)
-        await self._hand_out(client, call, topic, group, chosen, auto_renew=request.auto_renew)
+        return await self._hand_out(client, call, topic, group, chosen, auto_renew=request.auto_renew)
 
     async def _hand_out(
         self, client: GrpcClient, call: Call, topic: str, group: str, received: list[Received], *, auto_renew: bool
-    ) -> None:
-        if not received:
-            await call.send(ReceiveMessageResponse(status=status("MESSAGE_NOT_FOUND", "no new message")))
-            await call.send(ReceiveMessageResponse(delivery_timestamp=timestamp(self._parts.now_ms())))
-            return
-        await call.send(ReceiveMessageResponse(status=ok()))
+    ) -> Any:
+        found = ok() if received else status("MESSAGE_NOT_FOUND", "no new message")
+        await call.send(ReceiveMessageResponse(status=found))
         left = list(received)
         try:
             while left and not call.is_over:
@@ -150,6 +150,7 @@ class Receiving:
         finally:
             self._give_back(client, topic, group, left)
         await call.send(ReceiveMessageResponse(delivery_timestamp=timestamp(self._parts.now_ms())))
+        return found
 
     def _invisible_ms(self, request: Any) -> int:
         options = self._parts.options

@@ -6,6 +6,7 @@ the table are UNIMPLEMENTED.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -38,6 +39,8 @@ class MessagingService:
     def __init__(self, parts: Parts, authentication: Authentication) -> None:
         self._parts = parts
         self._authentication = authentication
+        self.counts: Counter[tuple[str, int]] = Counter()
+        """The number of answers, by method and status code."""
         self.clients = Clients(parts.clock, self._lost)
         self.sending = Sending(parts)
         self.receiving = Receiving(parts)
@@ -86,9 +89,11 @@ class MessagingService:
 
         async def answered(call: Call, asked: Any) -> Any:
             try:
-                return await handle(await self._client(call), asked)
+                answer = await handle(await self._client(call), asked)
             except Exception as error:
-                return answer_class(status=self._status(name, call, error))
+                answer = answer_class(status=self._status(name, call, error))
+            self.counts[name, answer.status.code] += 1
+            return answer
 
         return Method(message_class(request), answered)
 
@@ -112,9 +117,11 @@ class MessagingService:
             client_id_of(call)
             user = await self._authentication.check(call)
             client = await self.clients.settled(call, user)
-            await self.receiving.receive(client, call, request)
+            found = await self.receiving.receive(client, call, request)
         except Exception as error:
-            await call.send(answer_class(status=self._status("ReceiveMessage", call, error)))
+            found = self._status("ReceiveMessage", call, error)
+            await call.send(answer_class(status=found))
+        self.counts["ReceiveMessage", found.code] += 1
 
     async def heartbeat(self, client: GrpcClient, request: Any) -> Any:
         """Handle the heartbeat of a client."""

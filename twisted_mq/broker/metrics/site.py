@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from twisted_mq.broker.controller import BrokerController
     from twisted_mq.broker.options import BrokerOptions
     from twisted_mq.broker.registration import Registration
+    from twisted_mq.proxy.port import GrpcPort
     from twisted_mq.remoting.server import RemotingServerFactory
 
 
@@ -35,12 +36,18 @@ def common_of(options: BrokerOptions) -> dict[str, str]:
     return common_labels(options.metrics_label, **own_labels)
 
 
-def figures_of(broker: BrokerController, server: RemotingServerFactory) -> Callable[[], defer.Deferred[list[Metric]]]:
+GrpcNow = Callable[[], "GrpcPort | None"]
+"""Returns the broker's gRPC port; None if it has none, or not yet."""
+
+
+def figures_of(
+    broker: BrokerController, server: RemotingServerFactory, grpc: GrpcNow
+) -> Callable[[], defer.Deferred[list[Metric]]]:
     """What collects all figures of a broker, anew with each call. Raises ConfigError."""
     common = common_of(broker.options)
 
     def collect() -> defer.Deferred[list[Metric]]:
-        found = broker.turns.run("figures", _figures(Scrape(broker, server), common, units_in_names=False))
+        found = broker.turns.run("figures", _figures(Scrape(broker, server), grpc(), common, units_in_names=False))
         return found if isinstance(found, defer.Deferred) else defer.succeed(found)
 
     return collect
@@ -51,12 +58,15 @@ def metrics_site(
     server: RemotingServerFactory,
     registration: Registration,
     gate: Gate,
+    grpc: GrpcNow,
 ) -> MetricsSite:
     """Serves one broker, whose store has this gate. Raises ConfigError where metricsLabel is wrong."""
     common = common_of(broker.options)
 
     def text() -> defer.Deferred[bytes]:
-        return text_of(broker.turns, broker.in_thread, _figures(Scrape(broker, server), common, units_in_names=True))
+        return text_of(
+            broker.turns, broker.in_thread, _figures(Scrape(broker, server), grpc(), common, units_in_names=True)
+        )
 
     def unhealthy() -> list[str]:
         return [Shut.DISK_FAILED.value] if gate.why is Shut.DISK_FAILED else []
@@ -75,7 +85,9 @@ def metrics_site(
     return MetricsSite(text, unhealthy, not_ready, broker.clock)
 
 
-def _figures(scrape: Scrape, common: dict[str, str], *, units_in_names: bool) -> Work[list[Metric]]:
+def _figures(
+    scrape: Scrape, grpc: GrpcPort | None, common: dict[str, str], *, units_in_names: bool
+) -> Work[list[Metric]]:
     yield from scrape.prepare()
     families: tuple[Family[Scrape], ...] = (
         *builtin.FAMILIES,
@@ -86,4 +98,10 @@ def _figures(scrape: Scrape, common: dict[str, str], *, units_in_names: bool) ->
     )
     metrics = yield from collected(scrape, families, common, units_in_names=units_in_names)
     metrics += yield from collected(scrape, exporter.FAMILIES, {})
+    if grpc is not None:
+        from twisted_mq.proxy.metrics import FAMILIES, labels_of
+
+        options = scrape.broker.options
+        labels = labels_of(options.broker_cluster_name, options.broker_name, "local", options.metrics_label)
+        metrics += yield from collected(grpc, FAMILIES, labels, units_in_names=units_in_names)
     return [*metrics, *process.of_process()]

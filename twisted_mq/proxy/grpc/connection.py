@@ -7,6 +7,7 @@ call ends without the others. While a client does not read, nothing is read from
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -70,6 +71,8 @@ class Shared:
     limits: Limits = attrs.field(factory=Limits)
     budget: Budget[GrpcConnection] = attrs.field(factory=Budget)
     calls: int = 0
+    ended: Counter[int] = attrs.field(factory=Counter)
+    """The number of calls that the server ended, by their gRPC status."""
     stopping: bool = False
     lost: Callable[[GrpcConnection], object] | None = None
 
@@ -415,6 +418,7 @@ class GrpcConnection(protocol.Protocol):
         if stream is None or stream.trailers is not None:
             return
         stream.trailers = status_headers(status, message)
+        self._shared.ended[status] += 1
         running, stream.running = stream.running, None
         call.over()
         if running is not None:
