@@ -1,4 +1,4 @@
-"""The examples on the pages, as strict type checkers read them: `python -m tests.docs.types`, part of `make check`.
+"""The examples on the pages and in docs/examples, read by strict type checkers: `python -m tests.docs.types`, in `make check`.
 
 Checked are the blocks of Python that a program of asyncio, plain calls or Deferreds would have: not tests, whose functions
 nobody annotates, nor what is built on libraries without types. They are saved in build/examples and read by mypy --strict
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,9 +21,14 @@ OF_CLIENTS = re.compile(r"^from twisted_mq\.(aio|blocking|client|testing) import
 UNTYPED = re.compile(r"^(?:from|import) (construct|django|shop)\b", re.MULTILINE)
 """`shop` is another block of its page."""
 CHECKERS = (
-    [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--config-file=", "."],
+    [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--config-file=mypy.ini", "."],
     [sys.executable, "-m", "basedpyright", "--pythonpath", sys.executable, "--project", "pyrightconfig.json"],
 )
+WITHOUT_TYPES = ("celery", "django")
+"""Libraries of programs in docs/examples that have no types."""
+NOT_BY_PYRIGHT = ("celery_beside.py", "django_view.py", "fastapi_app.py")
+"""Programs on these libraries, and on starlette's test client, whose types pyright does not find."""
+MYPY = "[mypy]\n" + "".join(f"[mypy-{name}.*]\nignore_missing_imports = true\n" for name in WITHOUT_TYPES)
 PYRIGHT = {
     "typeCheckingMode": "strict",
     "extraPaths": [str(ROOT)],
@@ -57,8 +63,12 @@ def save() -> int:
     found = list(examples())
     for block in found:
         (FOLDER / name_of(block)).write_text(block.text)
-    (FOLDER / "pyrightconfig.json").write_text(json.dumps(PYRIGHT))
-    return len(found)
+    programs = sorted((ROOT / "docs" / "examples").glob("*.py"))
+    for program in programs:
+        shutil.copy(program, FOLDER)
+    (FOLDER / "pyrightconfig.json").write_text(json.dumps(PYRIGHT | {"exclude": NOT_BY_PYRIGHT}))
+    (FOLDER / "mypy.ini").write_text(MYPY)
+    return len(found) + len(programs)
 
 
 def main() -> int:

@@ -16,7 +16,7 @@ import random
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Self, TypeVar
 
-from twisted.internet import defer
+from twisted.internet import defer, interfaces
 from twisted.python import failure
 
 from twisted_mq.broker.machine import Machine
@@ -25,7 +25,7 @@ from twisted_mq.protocol.names.system_topics import DLQ_PREFIX
 from twisted_mq.testing.cluster import LOOPBACK, EmbeddedCluster, Settings
 from twisted_mq.testing.faults import Faults
 from twisted_mq.testing.stored import make_topic, messages_of
-from twisted_mq.testing.virtual_network import VirtualHost, VirtualNetwork
+from twisted_mq.testing.virtual_network import VirtualNetwork
 from twisted_mq.testing.virtual_time import VirtualClock
 
 Result = TypeVar("Result")
@@ -75,13 +75,15 @@ class VirtualCluster:
 
     def __init__(self, *, broker_options: Settings | None = None, seed: int = 0) -> None:
         self.clock = VirtualClock(START_SECONDS)
-        self.reactor: VirtualHost = VirtualNetwork(self.clock, seed, split=0.0).host(LOOPBACK)
-        self.reactor.pool = AtOnce()
-        machine = Machine(bind=self.reactor.bind, monotonic=self.clock.seconds, random=random.Random(seed))
+        host = VirtualNetwork(self.clock, seed, split=0.0).host(LOOPBACK)
+        host.pool = AtOnce()
+        self._host = host
+        self.reactor: interfaces.IReactorTime = host
+        machine = Machine(bind=host.bind, monotonic=self.clock.seconds, random=random.Random(seed))
         self._cluster = EmbeddedCluster(
-            self.reactor, broker_options={**SELDOM, **(broker_options or {})}, in_memory=True, machine=machine
+            host, broker_options={**SELDOM, **(broker_options or {})}, in_memory=True, machine=machine
         )
-        faults = Faults(lambda: self._cluster.broker, self.reactor, lambda work: work())
+        faults = Faults(lambda: self._cluster.broker, host, lambda work: work())
         self.busy, self.slow = faults.busy, faults.slow
         self.losing_connections, self.full_disk = faults.losing_connections, faults.full_disk
 
@@ -106,9 +108,9 @@ class VirtualCluster:
         """
         end = self.clock.now + seconds
         if seconds > 2 * LEAP_SECONDS:
-            self.reactor.slack = LEAP_SECONDS
+            self._host.slack = LEAP_SECONDS
             self.clock.advance(seconds - 2 * LEAP_SECONDS)
-            self.reactor.slack = 0.0
+            self._host.slack = 0.0
         self.clock.advance(end - self.clock.now)
 
     def run(
