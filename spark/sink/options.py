@@ -43,7 +43,7 @@ class SinkOptions:
     compression: Compression = attrs.field(factory=Compression)
     on_bad_row: OnBadRow = OnBadRow.FAIL
     quarantine: str | None = None
-    checkpoint: str | None = None
+    checkpoint: str | None = attrs.field(default=None, eq=False)
     """Where Spark keeps the checkpoint of the stream that is written; known if the query's options say so."""
 
 

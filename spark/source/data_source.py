@@ -8,7 +8,8 @@ Spark does not tell a Python source which columns a query uses, so the option `c
 asked for.
 
 A store may be read while its broker writes: what is read ends behind the record that was the last whole one at load(),
-so all actions on one data frame see the same rows. Damaged bytes before it are passed over up to the next intact record;
+so all actions on one data frame or view see the same rows. A batch of live queues has its bounds from load() likewise.
+Damaged bytes before it are passed over up to the next intact record;
 each stretch is logged by the task, `spark.source.damage` lists them, and failOnDamage=true makes them an error. A body
 whose CRC is wrong is a row with crcOk = false.
 """
@@ -16,7 +17,9 @@ whose CRC is wrong is a row with crcOk = false.
 from __future__ import annotations
 
 import copyreg
+import logging
 
+import attrs
 from pyspark import cloudpickle
 from pyspark.sql.datasource import (
     DataSource,
@@ -29,9 +32,9 @@ from pyspark.sql.types import StructType
 
 from twisted_mq import packed
 from twisted_mq.spark.columns.schema import columns_named, spark_ddl
-from twisted_mq.spark.errors import WrongOption
+from twisted_mq.spark.errors import StoreReadError, WrongOption
 from twisted_mq.spark.live.access_options import NAME_SERVER
-from twisted_mq.spark.live.batch_reader import LiveBatchReader
+from twisted_mq.spark.live.batch_reader import Cut, LiveBatchReader, take_cut
 from twisted_mq.spark.live.options import LiveOptions, live_options
 from twisted_mq.spark.live.stream_reader import LiveStreamReader
 from twisted_mq.spark.sink.options import checked_sink
@@ -43,6 +46,7 @@ from twisted_mq.spark.source.store_reader import StoreReader
 from twisted_mq.spark.source.stores import stores_named
 from twisted_mq.spark.source.stream_reader import StoreStreamReader
 
+log = logging.getLogger(__name__)
 FORMAT = "rocketmq"
 
 
@@ -50,6 +54,7 @@ class RocketMQDataSource(DataSource):
     """Format "rocketmq". Spark calls `schema` at load(), and what it set travels with the data source."""
 
     ends: Ends | None = None
+    cut: Cut | None = None
 
     @classmethod
     def name(cls) -> str:
@@ -57,6 +62,7 @@ class RocketMQDataSource(DataSource):
 
     def schema(self) -> str:
         if self._is_live:
+            self.cut = self._cut_now()
             return spark_ddl(live_options(self.options).columns)
         options = read_options(self.options)
         self.ends = log_ends(options)
@@ -64,7 +70,7 @@ class RocketMQDataSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         if self._is_live:
-            return LiveBatchReader(*self._live(schema))
+            return LiveBatchReader(*self._live(schema), self.cut)
         return StoreReader(read_options(self.options), checked_names(schema), self.ends)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
@@ -92,14 +98,27 @@ class RocketMQDataSource(DataSource):
             self.ends = log_ends(read_options(self.options))
         return self.__dict__
 
+    def _cut_now(self) -> Cut | None:
+        """The bounds of a batch; None where they cannot be known now: a batch fails when it is planned, a stream may wait."""
+        options = live_options(self.options)
+        once = attrs.evolve(options, access=attrs.evolve(options.access, tries=1))
+        try:
+            return take_cut(once, _held(options))
+        except StoreReadError as error:
+            log.info("bounds are not known at load(): %s", error)
+            return None
+
     def _live(self, schema: StructType) -> tuple[LiveOptions, list[str], HeldQueues | None]:
         options = live_options(self.options)
-        held = HeldQueues(stores_named(options.stores, options.broker_names)) if options.stores else None
-        return options, checked_names(schema), held
+        return options, checked_names(schema), _held(options)
 
     @property
     def _is_live(self) -> bool:
         return NAME_SERVER in self.options
+
+
+def _held(options: LiveOptions) -> HeldQueues | None:
+    return HeldQueues(stores_named(options.stores, options.broker_names)) if options.stores else None
 
 
 def checked_names(schema: StructType) -> list[str]:

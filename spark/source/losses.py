@@ -29,10 +29,15 @@ def missing_bytes(store: Store, files: Sequence[LogFile], begin: int, end: int) 
 
 
 def check_range(part: StoreRange, options: ReadOptions) -> None:
-    """Whether files have what is to be read. Raises DataLost, and WrongOption for a begin behind the log's end."""
+    """Whether the log has what is to be read. Raises DataLost, and WrongOption for a begin behind the log's end."""
     asked = options.start_offset if options.file_times.start_ms is None else 0
     if options.fail_on_data_loss and asked > part.log_end:
         raise WrongOption("startOffset", str(asked), f"the log of {part.store.name} ends at {part.log_end}")
+    if options.asked_end is not None and options.asked_end > part.log_end:
+        reason = f"is not there: the log ends at {part.log_end}"
+        report_missing(
+            Missing(part.store, _HELD, part.log_end, options.asked_end, None, reason), options.fail_on_data_loss
+        )
     if part.files:
         begin = asked or max(part.begin, part.files[0].first_offset)
         report_all(missing_bytes(part.store, part.files, begin, part.end), options)
@@ -46,6 +51,7 @@ def report_all(losses: Iterator[Missing], options: ReadOptions) -> None:
 
 def report_missing(missing: Missing, fail: bool) -> None:
     """Raises DataLost, or logs what is lost."""
+    what = f"{missing}: {missing.end - missing.begin} bytes are not there"
     if fail:
-        raise DataLost(str(missing))
-    log.warning("%s", missing)
+        raise DataLost(what)
+    log.warning("%s", what)

@@ -44,6 +44,8 @@ class Mark:
     last: Fingerprint | None = None
     store: str | None = None
     broker_name: str | None = None
+    lost: int | None = None
+    """How many bytes of the log a stream with failOnDataLoss=false went on without; None for none."""
 
     def as_json(self) -> dict[str, object]:
         """The mark as JSON keeps it; fields without a value are left out."""
@@ -56,7 +58,8 @@ def parse_mark(kept: object) -> Mark:
         return Mark(_natural(kept))
     last = kept.get("last")
     known = None if last is None else Fingerprint(**{name: int(value) for name, value in last.items()})
-    return Mark(_natural(kept["reached"]), known, kept.get("store"), kept.get("broker_name"))
+    lost = kept.get("lost")
+    return Mark(_natural(kept["reached"]), known, kept.get("store"), kept.get("broker_name"), lost and _natural(lost))
 
 
 def _natural(value: object) -> int:

@@ -71,6 +71,8 @@ class ReadOptions:
     selection: Selection = EVERYTHING
     start_offset: int = 0
     end_offset: int = WHOLE_LOG
+    asked_end: int | None = attrs.field(default=None, eq=False)
+    """The option endOffset; conditions of a query lower `end_offset` alone."""
     columns: tuple[str, ...] = DEFAULT_COLUMNS
     through_queues: bool = False
     part_bytes: int | None = None
@@ -143,4 +145,4 @@ def read_options(given: Mapping[str, str]) -> ReadOptions:
         raise WrongOption("quarantine", reads["quarantine"], "with failOnDamage=true nothing is put aside")
     selection = Selection(**take(known, _SELECTIONS))
     times = FileTimes(selection.start_time_ms, selection.end_time_ms)
-    return ReadOptions(selection=selection, file_times=times, **reads)
+    return ReadOptions(selection=selection, file_times=times, asked_end=reads.get("end_offset"), **reads)

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import attrs
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow
@@ -72,8 +73,14 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 begin = self._begin(store, files, mark, whole[store])
                 end = max(begin, min(ends[store], target[store], begin + most if most is not None else ends[store]))
                 same = mark is not None and mark.reached == end and mark.store == store.name
-                following[store.name] = (mark if mark and same else mark_at(store, files, end)).as_json()
+                made = mark if mark and same else mark_at(store, files, end)
+                following[store.name] = attrs.evolve(made, lost=self._lost(store, files, mark, begin, end)).as_json()
         return following
+
+    def _lost(self, store: Store, files: Log, mark: Mark | None, begin: int, end: int) -> int | None:
+        """The bytes that no file has any more, of this batch and of those before it."""
+        before = 0 if mark is None else mark.lost or 0
+        return before + sum(one.end - one.begin for one in missing_bytes(store, files, begin, end)) or None
 
     def _begun(self, offset: Offset, logs: Logs) -> tuple[dict[str, Mark], dict[Store, str]]:
         """The marks of an offset, and the one of each store. Raises DataLost where a mark's store is not there."""

@@ -50,6 +50,19 @@ def test_a_batch_counts_and_groups(session: SparkSession, broker: Broker) -> Non
     assert sorted(map(tuple, found.groupBy("topic", "queueId").count().collect())) == [(topic, 0, 500), (topic, 1, 300)]
 
 
+def test_a_view_is_one_cut_whatever_conditions_are_pushed(session: SparkSession, broker: Broker) -> None:
+    topic = broker.topic(2)
+    broker.send(topic, numbered(50), 0)
+    live(session, broker, topic=topic).createOrReplaceTempView("view")
+    broker.send(topic, numbered(30, 50), 1)
+    session.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    try:
+        for condition in ("", f"WHERE topic = '{topic}'", "WHERE queueId < 2"):
+            assert session.sql(f"SELECT count(*) FROM view {condition}").collect() == [(50,)]
+    finally:
+        session.conf.unset("spark.sql.python.filterPushdown.enabled")
+
+
 def test_a_stream_goes_on_at_its_checkpoint_exactly_once(session: SparkSession, broker: Broker, tmp_path: Path) -> None:
     topic = broker.topic(2)
     options = {

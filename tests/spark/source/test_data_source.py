@@ -186,6 +186,29 @@ def test_a_table_in_sql(session: SparkSession, writer: StoreWriter) -> None:
         session.sql("DROP TABLE messages")
 
 
+def test_a_view_of_a_query_is_planned_at_each_execution(session: SparkSession, writer: StoreWriter) -> None:
+    """A view over load() is what there was then; one over a table, whose query says the path, is what there is now."""
+    for _ in range(3):
+        writer.append()
+    store = writer.write()
+    read(session, store).createOrReplaceTempView("then")
+    session.sql(f"CREATE TABLE logs USING rocketmq OPTIONS (path '{store}')")
+    try:
+        session.sql(f"CREATE TEMPORARY VIEW now AS SELECT * FROM logs WITH (path = '{store}')")
+        counts = "SELECT (SELECT count(*) FROM {0}), (SELECT count(*) FROM {0} WHERE topic = 'Orders')"
+        for more, expected in ((0, 3), (4, 7)):
+            for _ in range(more):
+                writer.append()
+            writer.write()
+            for pushed in ("false", "true"):
+                session.conf.set("spark.sql.python.filterPushdown.enabled", pushed)
+                assert session.sql(counts.format("then")).collect() == [(3, 3)]
+                assert session.sql(counts.format("now")).collect() == [(expected, expected)]
+    finally:
+        session.conf.unset("spark.sql.python.filterPushdown.enabled")
+        session.sql("DROP TABLE logs")
+
+
 def test_a_half_written_record_at_the_end_is_no_damage(session: SparkSession, writer: StoreWriter) -> None:
     for _ in range(3):
         writer.append(body=b"x" * 100)

@@ -6,9 +6,12 @@ import os
 from pathlib import Path
 
 import pytest
+from pyspark.sql.datasource import LessThan
+from pyspark.sql.types import StructType
 
 from tests.spark.stores import StoreWriter
 from twisted_mq.spark.errors import DataLost, WrongOption
+from twisted_mq.spark.source.data_source import RocketMQDataSource
 from twisted_mq.spark.source.options import read_options
 from twisted_mq.spark.source.store_reader import StoreReader
 
@@ -71,3 +74,31 @@ def test_a_begin_that_the_log_has_not(four_files: StoreWriter) -> None:
     with pytest.raises(WrongOption, match=f"option startOffset='{end + 1}': the log of {store} ends at {end}"):
         offsets(store, startOffset=str(end + 1))
     assert offsets(store, startOffset=str(end + 1), failOnDataLoss="false") == []
+
+
+def test_an_end_that_the_log_does_not_reach(four_files: StoreWriter) -> None:
+    store, end = str(four_files.root), four_files.position
+    assert offsets(store, endOffset=str(end)) == four_files.positions
+    with pytest.raises(
+        DataLost, match=rf"the log ends at {end}: physical offsets {end} to {end + 7} wanted, .*: 7 bytes are not there"
+    ):
+        offsets(store, endOffset=str(end + 7))
+    assert offsets(store, endOffset=str(end + 7), failOnDataLoss="false") == four_files.positions
+    reader = StoreReader(read_options({"path": store}), ["physicalOffset"])
+    reader.pushFilters([LessThan(("physicalOffset",), end + 7)])
+    assert sum(batch.num_rows for split in reader.partitions() for batch in reader.read(split)) == len(
+        four_files.positions
+    )
+
+
+def test_a_store_that_a_pattern_finds_later_is_not_part_of_the_read(tmp_path: Path) -> None:
+    for name in "ab":
+        source = RocketMQDataSource({"path": f"{tmp_path}/*/store", "columns": "physicalOffset"})
+        writer = StoreWriter(tmp_path / name / "store")
+        writer.append()
+        if name == "a":
+            writer.write()
+            schema = StructType.fromDDL(source.schema())
+            reader = source.reader(schema)
+    writer.write()
+    assert len(reader.partitions()) == 1
