@@ -14,7 +14,7 @@ from twisted_mq.broker.clients.change_notices import ChangeNotices
 from twisted_mq.broker.clients.consumer_figures import ConsumerFigures
 from twisted_mq.broker.clients.consumer_manager import ConsumerManager
 from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
-from twisted_mq.broker.clients.producer_manager import GROUPS_OF_SLICE, ProducerManager, client_lane
+from twisted_mq.broker.clients.producer_manager import GROUPS_OF_SLICE, SLICE_MS, ProducerManager, client_lane
 from twisted_mq.broker.clients.rebalance_lock import RebalanceLockManager
 from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
 from twisted_mq.broker.cold_reads import ColdReads
@@ -219,14 +219,21 @@ class BrokerController:
         self.turns.must_run(client_lane(channel), self._leave(channel))
 
     def _leave(self, channel: Channel) -> Work[None]:
+        slice_end = self.now_ms() + SLICE_MS
         leaving = itertools.chain(self.producers.leave(channel), self.consumers.leave(channel))
-        while sum(1 for _ in itertools.islice(leaving, GROUPS_OF_SLICE)) == GROUPS_OF_SLICE:
-            yield None
+        for number, _ in enumerate(leaving, 1):
+            if not number % GROUPS_OF_SLICE or self.now_ms() >= slice_end:
+                yield None
+                slice_end = self.now_ms() + SLICE_MS
 
     def take_snapshot(self) -> None:
         """Remember the totals of this moment, and time the next puts and gets; called each second."""
         self.statistics.take_snapshot(self.clock.seconds())
         self._time_calls()
+
+    def take_sample(self, now_seconds: float) -> None:
+        """Sample the counters of topics and groups, in slices; called each 10 s."""
+        self.turns.must_run("samples", self.statistics.sample(now_seconds, self.wall_ms()))
 
     def _time_calls(self) -> None:
         self.timed_put.arm()

@@ -449,7 +449,7 @@ class BrokerService(service.Service):
         if self._encryption is not None:
             self._every(LOOK_SECONDS, self._encryption.look)
         self._every(SNAPSHOT_SECONDS, controller.take_snapshot)
-        self._every(SAMPLE_SECONDS, lambda: controller.statistics.sample(self._reactor.seconds(), self.wall_ms()))
+        self._every(SAMPLE_SECONDS, lambda: controller.take_sample(self._reactor.seconds()))
         self._every(PERIOD_SECONDS, controller.cold_reads.begin_period)
         self._every(options.flush_consumer_offset_interval / 1000, controller.offsets.save)
         self._every(options.load_balance_poll_name_server_interval / 1000, controller.routes.refresh)

@@ -47,7 +47,7 @@ def test_members_that_disagree_are_named_and_counted() -> None:
     assert (answer.code, answer.remark) == (0, "subscription conflict, topic U: (nothing) by one, * by other")
     assert len(decode_body(ConsumerConnection, answer.body).connection_set) == 2
     broker.clock.advance(10)
-    broker.controller.statistics.sample(broker.clock.seconds(), broker.now_ms())
+    broker.controller.take_sample(broker.clock.seconds())
     fields = {"statsName": "SUBSCRIPTION_CONFLICT_NUMS", "statsKey": "U@C"}
     stats = decode_body(BrokerStatsData, admin.ask(RequestCode.VIEW_BROKER_STATS_DATA, fields).body)
     assert stats.stats_minute is not None and stats.stats_minute.sum == 1

@@ -29,7 +29,7 @@ def consumed_broker() -> tuple[BrokerInMemory, Peer]:
     pull(peer)
     broker.controller.offsets.commit("G", "T", 0, 3)
     broker.clock.advance(10)
-    broker.controller.statistics.sample(broker.clock.seconds(), broker.now_ms())
+    broker.controller.take_sample(broker.clock.seconds())
     return broker, peer
 
 

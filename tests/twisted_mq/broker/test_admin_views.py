@@ -85,7 +85,7 @@ def test_statistics_of_a_topic_over_a_minute() -> None:
     for _ in range(4):
         send(peer)
     broker.clock.advance(10)
-    broker.controller.statistics.sample(broker.clock.seconds(), broker.now_ms())
+    broker.controller.take_sample(broker.clock.seconds())
     fields = {"statsName": "TOPIC_PUT_NUMS", "statsKey": "T"}
     body = decode_body(BrokerStatsData, peer.ask(RequestCode.VIEW_BROKER_STATS_DATA, fields).body)
     empty = BrokerStatsItem()

@@ -16,7 +16,7 @@ from twisted_mq.protocol.wire.command import RemotingCommand
 def minute(broker: BrokerInMemory, peer: Peer, name: str, key: str) -> tuple[int, float]:
     """Sum and average a request."""
     broker.clock.advance(10)
-    broker.controller.statistics.sample(broker.clock.seconds(), broker.now_ms())
+    broker.controller.take_sample(broker.clock.seconds())
     answer = peer.ask(RequestCode.VIEW_BROKER_STATS_DATA, {"statsName": name, "statsKey": key})
     assert answer.code == 0, answer.remark
     shown = decode_body(BrokerStatsData, answer.body).stats_minute

@@ -14,6 +14,8 @@ CHANNEL_EXPIRED_MS = 120_000
 
 GROUPS_OF_SLICE = 100
 """The limit of a client's groups that are registered or left in one turn: about 10 ms if all are new. Clients have a few."""
+SLICE_MS = 10
+"""The limit of the time of such a turn: one group takes up to 10 ms, if its members differ in many subscriptions."""
 
 
 def client_lane(channel: Channel) -> Hashable:

@@ -2,44 +2,63 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 import attrs
 
 from twisted_mq.protocol.bodies import MessageQueue
+from twisted_mq.remoting.shares import may_have
 
 LOCK_MAX_LIVE_MS = 60_000
 """A lock that was not renewed for this long is free (Apache: rocketmq.broker.rebalance.lockMaxLiveTime)."""
+MOST_LOCKS = 300_000
+"""The limit of locks of all groups, about 100 MiB. Apache has no limit."""
+MOST_FORGOTTEN = 50_000
+"""The limit of expired locks that are freed in one turn, about 20 ms."""
 
 
 @attrs.define
 class _Lock:
     client_id: str
     renewed_ms: int
+    address: str
 
 
 class RebalanceLockManager:
-    """Locks on message queues by group."""
+    """Locks on message queues by group, those of a group in the order in which they were renewed.
 
-    def __init__(self, max_live_ms: int = LOCK_MAX_LIVE_MS) -> None:
+    A new lock is the share of an address, see `remoting.shares`: past the limit a client is not given it.
+    """
+
+    def __init__(self, max_live_ms: int = LOCK_MAX_LIVE_MS, most: int = MOST_LOCKS) -> None:
         self._max_live_ms = max_live_ms
+        self._most = most
         self._groups: dict[str, dict[MessageQueue, _Lock]] = {}
+        self._held_by: Counter[str] = Counter()
+        self.count = 0
 
-    def try_lock(self, group: str, queues: Iterable[MessageQueue], client_id: str, now_ms: int) -> list[MessageQueue]:
+    def try_lock(
+        self, group: str, queues: Iterable[MessageQueue], client_id: str, now_ms: int, address: str = ""
+    ) -> list[MessageQueue]:
         """The queues that the client holds after this; its own locks are renewed, expired ones change their owner."""
-        return [queue for queue in queues if self._take(group, queue, client_id, now_ms)]
-
-    def _drop_expired(self, group: str, now_ms: int) -> None:
-        locks = self._groups.get(group, {})
-        for queue in [queue for queue, lock in locks.items() if self._expired(lock, now_ms)]:
-            del locks[queue]
+        locks = self._groups.setdefault(group, {})
+        lock = _Lock(client_id, now_ms, address)
+        held = [queue for queue in queues if self._take(locks, queue, lock)]
+        self._forget_empty(group)
+        return held
 
     def forget_expired(self, now_ms: int) -> None:
         """Free what nobody renews; called now and then, so that groups that are gone take no memory."""
-        for group in list(self._groups):
-            self._drop_expired(group, now_ms)
-            if not self._groups[group]:
-                del self._groups[group]
+        left = MOST_FORGOTTEN
+        for group, locks in list(self._groups.items()):
+            while left and locks:
+                queue, oldest = next(iter(locks.items()))
+                if not self._expired(oldest, now_ms):
+                    break
+                self._free(locks, queue)
+                left -= 1
+            self._forget_empty(group)
 
     def unlock(self, group: str, queues: Iterable[MessageQueue], client_id: str) -> None:
         """Free those of the queues that the client holds."""
@@ -47,24 +66,43 @@ class RebalanceLockManager:
         for queue in queues:
             held = locks.get(queue)
             if held is not None and held.client_id == client_id:
-                del locks[queue]
+                self._free(locks, queue)
+        self._forget_empty(group)
 
     def is_all_expired(self, group: str, now_ms: int) -> bool:
         """Whether no client of the group holds a lock, so that it does not consume in order."""
-        return all(self._expired(lock, now_ms) for lock in self._groups.get(group, {}).values())
+        locks = self._groups.get(group)
+        return not locks or self._expired(locks[next(reversed(locks))], now_ms)
 
     def owner(self, group: str, queue: MessageQueue, now_ms: int) -> str | None:
         """The client that holds a queue now."""
         held = self._groups.get(group, {}).get(queue)
         return None if held is None or self._expired(held, now_ms) else held.client_id
 
-    def _take(self, group: str, queue: MessageQueue, client_id: str, now_ms: int) -> bool:
-        locks = self._groups.setdefault(group, {})
+    def _take(self, locks: dict[MessageQueue, _Lock], queue: MessageQueue, lock: _Lock) -> bool:
         held = locks.get(queue)
-        if held is not None and held.client_id != client_id and not self._expired(held, now_ms):
+        if held is None:
+            if not may_have(self._held_by[lock.address], self.count, self._most):
+                return False
+        elif held.client_id != lock.client_id and not self._expired(held, lock.renewed_ms):
             return False
-        locks[queue] = _Lock(client_id, now_ms)
+        else:
+            self._free(locks, queue)
+        locks[queue] = lock
+        self._held_by[lock.address] += 1
+        self.count += 1
         return True
+
+    def _free(self, locks: dict[MessageQueue, _Lock], queue: MessageQueue) -> None:
+        address = locks.pop(queue).address
+        self.count -= 1
+        self._held_by[address] -= 1
+        if not self._held_by[address]:
+            del self._held_by[address]
+
+    def _forget_empty(self, group: str) -> None:
+        if not self._groups.get(group, True):
+            del self._groups[group]
 
     def _expired(self, lock: _Lock, now_ms: int) -> bool:
         return now_ms - lock.renewed_ms > self._max_live_ms

@@ -6,6 +6,7 @@ those that do not want it. Apache keeps the last heartbeat's subscriptions witho
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 
 import attrs
@@ -22,6 +23,12 @@ Wishes = dict[str, str]
 """What one member wants, in words: topic to expression, and "(model)" to how it consumes."""
 
 MODEL = "(model)"
+
+MOST_WISHES = 10_000
+"""The limit of the wishes of a group's members that are compared: of 3,000 members with two topics each."""
+MOST_TOPICS = 200
+MOST_PAIRS = 20_000
+"""The limits of topics, and of topics times members, that are compared: 10 ms. The first topics by name are."""
 
 
 @attrs.frozen
@@ -47,6 +54,8 @@ class SubscriptionConflicts:
     def __init__(self) -> None:
         self._members: dict[str, dict[str, Wishes]] = {}
         self._known: dict[str, dict[str, SubscriptionConflict]] = {}
+        self._wishes: Counter[str] = Counter()
+        """How many wishes the members of a group have."""
         self.total = 0
         self.on_conflict: list[Callable[[SubscriptionConflict], object]] = []
 
@@ -58,20 +67,33 @@ class SubscriptionConflicts:
         """A member's heartbeat with its subscriptions."""
         members = self._members.setdefault(data.group_name, {})
         wishes = _wishes(data)
-        if members.get(client.client_id) != wishes:
+        before = members.get(client.client_id)
+        if before != wishes:
             members[client.client_id] = wishes
+            self._count(data.group_name, len(wishes) - len(before or ()))
             self._compare(data.group_name)
 
     def left(self, group: str, client: ClientChannelInfo) -> None:
         """A member is gone."""
         members = self._members.get(group, {})
-        if members.pop(client.client_id, None) is not None:
+        wishes = members.pop(client.client_id, None)
+        if wishes is not None:
+            self._count(group, -len(wishes))
             self._compare(group)
         if not members:
             self._members.pop(group, None)
 
+    def _count(self, group: str, more: int) -> None:
+        count = self._wishes[group] + more
+        if count > MOST_WISHES >= count - more:
+            self.log.warn("subscriptions not compared any more, there are {n}: group={group}", n=count, group=group)
+        self._wishes[group] = count
+        if not count:
+            del self._wishes[group]
+
     def _compare(self, group: str) -> None:
-        before, now = self._known.pop(group, {}), _conflicts(group, self._members[group])
+        before = self._known.pop(group, {})
+        now = _conflicts(group, self._members[group]) if self._wishes[group] <= MOST_WISHES else {}
         if now:
             self._known[group] = now
         for topic, conflict in now.items():
@@ -105,7 +127,8 @@ def _wish(subscription: SubscriptionData) -> str:
 
 def _conflicts(group: str, members: Mapping[str, Wishes]) -> dict[str, SubscriptionConflict]:
     found = {}
-    for topic in sorted({topic for wishes in members.values() for topic in wishes}):
+    topics = sorted({topic for wishes in members.values() for topic in wishes})
+    for topic in topics[: min(MOST_TOPICS, MOST_PAIRS // max(1, len(members)))]:
         by_wish: dict[str, list[str]] = {}
         for client_id in sorted(members):
             by_wish.setdefault(members[client_id].get(topic, NOT_SUBSCRIBED), []).append(client_id)

@@ -9,7 +9,13 @@ from twisted.internet.defer import Deferred
 
 from twisted_mq.broker.clients.client_names import MEMBER_BYTES, check_names, size_of
 from twisted_mq.broker.clients.consumer_manager import ConsumerManager
-from twisted_mq.broker.clients.producer_manager import GROUPS_OF_SLICE, ClientChannelInfo, ProducerManager, client_lane
+from twisted_mq.broker.clients.producer_manager import (
+    GROUPS_OF_SLICE,
+    SLICE_MS,
+    ClientChannelInfo,
+    ProducerManager,
+    client_lane,
+)
 from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
 from twisted_mq.broker.filter.consumer_filter_data import compile_filter
 from twisted_mq.broker.filter.consumer_filter_manager import ConsumerFilterManager, Room
@@ -90,7 +96,7 @@ class ClientManageProcessor:
         self, command: RemotingCommand, data: HeartbeatData, client: ClientChannelInfo
     ) -> Work[RemotingCommand]:
         """The answer, when all is registered that comes before the client's connection is lost."""
-        fingerprint = data.heartbeat_fingerprint or 0
+        fingerprint, slice_end = data.heartbeat_fingerprint or 0, self._slice_end()
         changed, refused, room = fingerprint == 0, dict[str, ExpressionError](), Room()
         yield from self._make_retry_topics(data.consumer_data_set, client.channel.share_address)
         for number, consumer in enumerate(data.consumer_data_set, 1):
@@ -105,14 +111,18 @@ class ClientManageProcessor:
                 )
             if consumer.group_name in self._groups.groups:
                 self._fingerprints[consumer.group_name] = fingerprint
-            if not number % GROUPS_OF_SLICE:
+            if not number % GROUPS_OF_SLICE or self._now_ms() >= slice_end:
                 yield None
+                slice_end = self._slice_end()
         yield from self._register_producers(data, client)
         if refused:
             remark = "; ".join(f"topic {topic}: {error}" for topic, error in refused.items())
             raise BrokerError(ResponseCode.SUBSCRIPTION_PARSE_FAILED, remark)
         fields = {"IS_SUPPORT_HEART_BEAT_V2": "true", "IS_SUB_CHANGE": "true" if changed else "false"}
         return command.answer(ResponseCode.SUCCESS, None, fields)
+
+    def _slice_end(self) -> int:
+        return self._now_ms() + SLICE_MS
 
     def _register_producers(self, data: HeartbeatData, client: ClientChannelInfo) -> Work[None]:
         for number, producer in enumerate(data.producer_data_set, 1):

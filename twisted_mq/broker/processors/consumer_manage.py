@@ -164,17 +164,17 @@ class ConsumerManageProcessor:
     def _lock(self, channel: Channel, command: RemotingCommand, body: LockBatchRequestBody) -> Answer:
         check_name("consumerGroup", body.consumer_group, MOST_GROUP_NAME)
         check_name("clientId", body.client_id, MOST_CLIENT_ID)
-        encoded = self._bodies.turns.run(("locks", channel), self._locked(body))
+        encoded = self._bodies.turns.run(("locks", channel), self._locked(body, channel.share_address))
         return then(encoded, lambda data: command.answer(body=data))
 
-    def _locked(self, body: LockBatchRequestBody) -> Work[bytes]:
+    def _locked(self, body: LockBatchRequestBody, address: str) -> Work[bytes]:
         held: list[MessageQueue] = []
         asked = list(body.mq_set)
         for first in range(0, len(asked), QUEUES_OF_SLICE):
             if first:
                 yield None
             queues = [queue for queue in asked[first : first + QUEUES_OF_SLICE] if self._has(queue)]
-            held += self._locks.try_lock(body.consumer_group, queues, body.client_id, self._now_ms())
+            held += self._locks.try_lock(body.consumer_group, queues, body.client_id, self._now_ms(), address)
         answer = LockBatchResponseBody(lock_ok_mq_set=held)
         if len(held) <= QUEUES_OF_SLICE:
             return encode_body(answer)

@@ -21,6 +21,7 @@ from twisted_mq.broker.statistics.distributions import TRANSACTION_LIMITS_SECOND
 from twisted_mq.broker.statistics.request_times import RequestTimes
 from twisted_mq.protocol.names.system_topics import is_system_topic
 from twisted_mq.protocol.text.java import parse_int
+from twisted_mq.turns import Work
 
 WINDOWS_SECONDS = (10, 60, 600)
 SNAPSHOT_SECONDS = 1.0
@@ -161,12 +162,12 @@ class BrokerStatistics:
 
     # counters over a minute, an hour and a day
 
-    def sample(self, now_seconds: float, wall_ms: int) -> None:
-        """Sample the counters, and notice a new day by the time of day; called each 10 s."""
+    def sample(self, now_seconds: float, wall_ms: int) -> Work[None]:
+        """Sample the counters in slices, and notice a new day by the time of day; begun each 10 s."""
         date = self._date(wall_ms / 1000)
         for name, total in _OF_BROKER.items():
             self._whole[name].more = total(self)
-        self._sampler.sample(int(now_seconds * 1000), self._counters())
+        yield from self._sampler.sample(int(now_seconds * 1000), tuple(self._counters()))
         if date != self.day.date:
             self.day = Day(
                 date,

@@ -10,12 +10,13 @@ is added up when somebody asks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Generic, Protocol, Self, TypeVar
 
 import attrs
 
 from twisted_mq.broker.statistics.distributions import SIZE_LIMITS, Distribution
+from twisted_mq.turns import Work
 
 MINUTE, HOUR, DAY = range(3)
 WINDOWS = ((10_000, 7), (600_000, 7), (3_600_000, 25))
@@ -25,6 +26,12 @@ Key = TypeVar("Key")
 Sample = tuple[int, int, int, int]
 GONE = ""
 """Key of what the counters of deleted topics and groups had counted: sums never go back."""
+
+MOST_NAMES = 50_000
+MOST_NAME = 1000
+"""The limits of names that are counted apart, and of a name's characters: peers choose names. Others count as GONE."""
+COUNTERS_OF_SLICE = 5000
+"""The limit of counters that are sampled in one turn: some 10 ms."""
 
 _NOTHING: Sample = (0, 0, 0, 0)
 
@@ -173,7 +180,11 @@ class CountersOf(dict[str, One], Generic[One]):
     made: type[One]
 
     def __missing__(self, name: str) -> One:
-        counter = self[name] = self.made()
+        if len(self) >= MOST_NAMES or len(name) > MOST_NAME:
+            name = GONE
+        counter = self.get(name)
+        if counter is None:
+            counter = self[name] = self.made()
         return counter
 
     def forget_prefix(self, prefix: str) -> None:
@@ -228,17 +239,19 @@ class Sampler:
     def __init__(self, now_ms: int) -> None:
         self._moments: list[list[int]] = [[now_ms] for _ in WINDOWS]
 
-    def sample(self, now_ms: int, counters: Iterable[Counter]) -> None:
-        """Sample those windows whose interval is over; called at least each 10 s."""
+    def sample(self, now_ms: int, counters: Sequence[Counter]) -> Work[None]:
+        """Sample those windows whose interval is over, some counters at each step; begun at least each 10 s."""
         due = [window for window, (interval_ms, _) in enumerate(WINDOWS)
                if now_ms - self._moments[window][-1] >= interval_ms]  # fmt: skip
         for window in due:
             moments, keep = self._moments[window], WINDOWS[window][1]
             moments.append(now_ms)
             del moments[:-keep]
-        for counter in counters if due else ():
+        for number, counter in enumerate(counters if due else (), 1):
             for window in due:
                 counter.sample(window, WINDOWS[window][1])
+            if not number % COUNTERS_OF_SLICE:
+                yield
 
     def rate(self, counter: Named, window: int, field: int) -> Rate:
         """A window of one field (0 messages, 1 bytes, 2 ms, 3 requests); empty before the window's first sample.

@@ -1,3 +1,6 @@
+import pytest
+
+from twisted_mq.broker.clients import rebalance_lock
 from twisted_mq.broker.clients.rebalance_lock import RebalanceLockManager
 
 
@@ -51,3 +54,36 @@ def test_locks_that_nobody_renews_are_forgotten() -> None:
     locks.try_lock("there", ["q0"], "a", 50_000)
     locks.forget_expired(60_001)
     assert list(locks._groups) == ["there"]
+
+
+def test_an_address_has_at_most_half_of_what_the_others_leave() -> None:
+    locks = RebalanceLockManager(most=8)
+    queues = [f"q{number}" for number in range(10)]
+    assert len(locks.try_lock("g", queues, "a", 0, "10.0.0.1")) == 4
+    assert len(locks.try_lock("h", queues, "b", 0, "10.0.0.1")) == 0
+    assert len(locks.try_lock("i", queues, "c", 0, "10.0.0.2")) == 2
+    assert list(locks._groups) == ["g", "i"]
+    assert len(locks.try_lock("g", queues, "a", 1, "10.0.0.1")) == 4
+    locks.unlock("g", queues[:2], "a")
+    assert (locks.count, len(locks.try_lock("i", queues, "c", 1, "10.0.0.2"))) == (4, 3)
+
+
+def test_a_lock_that_changes_its_owner_counts_for_the_new_one() -> None:
+    locks = RebalanceLockManager(most=8)
+    queues = [f"q{number}" for number in range(4)]
+    locks.try_lock("g", queues, "a", 0, "10.0.0.1")
+    assert locks.try_lock("g", queues, "b", 60_001, "10.0.0.2") == queues
+    assert (locks.count, dict(locks._held_by)) == (4, {"10.0.0.2": 4})
+    locks.forget_expired(120_003)
+    assert (locks.count, dict(locks._held_by), locks._groups) == (0, {}, {})
+
+
+def test_few_expired_locks_are_freed_in_one_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rebalance_lock, "MOST_FORGOTTEN", 3)
+    locks = RebalanceLockManager()
+    locks.try_lock("g", ["q0", "q1"], "a", 0)
+    locks.try_lock("h", ["q0", "q1"], "a", 0)
+    locks.forget_expired(60_001)
+    assert (locks.count, locks.is_all_expired("h", 60_001)) == (1, True)
+    locks.forget_expired(60_001)
+    assert locks.count == 0

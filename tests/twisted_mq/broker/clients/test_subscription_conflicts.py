@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from twisted_mq.broker.clients import subscription_conflicts
 from twisted_mq.broker.clients.consumer_manager import ConsumerManager
 from twisted_mq.broker.clients.producer_manager import ClientChannelInfo
 from twisted_mq.broker.clients.subscription_conflicts import SubscriptionConflict
@@ -92,3 +95,20 @@ def test_a_member_on_a_new_connection_is_still_that_member():
     group.hear("c1", T="a", channel="new")
     list(group.manager.leave("old"))
     assert group.now() == ["T: a by c1, b by c2"]
+
+
+def test_so_many_topics_and_members_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subscription_conflicts, "MOST_TOPICS", 3)
+    monkeypatch.setattr(subscription_conflicts, "MOST_PAIRS", 8)
+    monkeypatch.setattr(subscription_conflicts, "MOST_WISHES", 15)
+    group = Group()
+    group.hear("c1", T0="a", T1="a", T2="a", T3="a")
+    group.hear("c2", T0="b", T1="b", T2="b", T3="b")
+    assert [one.topic for one in group.manager.conflicts.of_group("G")] == ["T0", "T1"]
+    group.hear("c3", T0="b", T1="a")
+    assert [one.topic for one in group.manager.conflicts.of_group("G")] == ["T0"]
+    group.hear("c4", T0="a", T1="a", T2="a")
+    assert group.now() == []
+    for _ in group.manager.leave("c2"):  # type: ignore[arg-type]
+        pass
+    assert [one.topic for one in group.manager.conflicts.of_group("G")] == ["T0"]

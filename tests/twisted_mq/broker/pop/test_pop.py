@@ -124,7 +124,7 @@ def test_statistics_count_pops_and_check_points(desk: PopDesk) -> None:
     statistics = desk.controller.statistics
     assert (statistics.gets["T@G"].messages, statistics.checkpoints["T@G"].messages) == (2, 1)
     desk.broker.clock.advance(10)
-    statistics.sample(desk.broker.clock.seconds(), desk.broker.now_ms())
+    desk.broker.controller.take_sample(desk.broker.clock.seconds())
 
     def last_minute(name: str, key: str) -> int:
         fields = {"statsName": name, "statsKey": key}

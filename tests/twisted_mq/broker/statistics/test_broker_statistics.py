@@ -16,7 +16,7 @@ def test_statistics_have_apaches_names_and_keys() -> None:
     statistics.count_get("T", "G", 3, 300, queue_id=0)
     statistics.sent_back["T@G"].add(1, 100)
     statistics.acks["T@G"].add(2, 0)
-    statistics.sample(10.0, 10_000)
+    list(statistics.sample(10.0, 10_000))
     minutes = {
         (name, key): windows[0].sum
         for name, key in (
@@ -46,9 +46,9 @@ def test_system_topics_are_left_out_of_the_days_totals() -> None:
     statistics.count_put("T", 5, 1, queue_id=0)
     statistics.count_put("SCHEDULE_TOPIC_XXXX", 7, 1, queue_id=0)
     statistics.count_get("T", "G", 2, 1, queue_id=0)
-    statistics.sample(DAY_SECONDS + 1, (DAY_SECONDS + 1) * 1000)
+    list(statistics.sample(DAY_SECONDS + 1, (DAY_SECONDS + 1) * 1000))
     statistics.count_put("T", 1, 1, queue_id=0)
-    statistics.sample(2 * DAY_SECONDS + 1, (2 * DAY_SECONDS + 1) * 1000)
+    list(statistics.sample(2 * DAY_SECONDS + 1, (2 * DAY_SECONDS + 1) * 1000))
     day = statistics.day
     assert (day.put_yesterday_morning, day.put_this_morning) == (5, 6)
     assert (day.get_yesterday_morning, day.get_this_morning) == (2, 2)
@@ -72,7 +72,7 @@ def test_latencies_stand_under_queue_topic_and_group() -> None:
     statistics.puts["T"][3].add(2, 200, 30)
     statistics.puts["T"][3].add(1, 100, 10)
     statistics.count_get("T", "G", 3, 300, queue_id=3, elapsed_ms=8)
-    statistics.sample(10.0, 10_000)
+    list(statistics.sample(10.0, 10_000))
     found = {
         (name, key): (windows[0].sum, windows[0].average)
         for name, key in (
