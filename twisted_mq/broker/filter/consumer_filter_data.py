@@ -25,7 +25,8 @@ _log = Logger()
 class ConsumerFilterData:
     """What a group selects of a topic. Times are ms; `client_version` is the subscription's, the time of its making.
 
-    `dead_time` is when the group went offline, 0 while it is there.
+    `dead_time` is when the group went offline, 0 while it is there. `made_by` is the address of the client that registered it,
+    empty after a restart.
     """
 
     consumer_group: str
@@ -37,6 +38,7 @@ class ConsumerFilterData:
     bloom_filter_data: BloomFilterData | None = None
     dead_time: int = 0
     _compiled: CompiledExpression | ExpressionError | None = None
+    made_by: str = ""
 
     @property
     def is_dead(self) -> bool:

@@ -6,6 +6,7 @@ back finds the bit maps of its messages valid.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable
 from typing import Protocol
 
@@ -19,10 +20,16 @@ from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import SubscriptionData
 from twisted_mq.protocol.messages.subscription import is_tag_type
+from twisted_mq.remoting.shares import may_have
 from twisted_mq.storage.files.json_file import LoadAction
 
 CLEAN_AFTER_MS = 24 * 3600 * 1000
 """How long a group's filter outlives the group (filterDataCleanTimeSpan)."""
+
+MOST_CHARACTERS = 500_000
+FILTER_CHARACTERS = 100
+"""The limit of characters of all expressions, and what a filter counts for beside its own: compiled, a character takes up to
+435 bytes."""
 
 LOADED_DEAD_BEFORE_MS = 30_000
 """Groups that were there at the last save count as gone for this long when the broker starts."""
@@ -63,6 +70,9 @@ class ConsumerFilterManager:
         self._table = table
         self.bloom_filter = bloom_filter
         self._clean_after_ms = clean_after_ms
+        self._topics_of: dict[str, dict[str, None]] = {}
+        self._made_by: Counter[str] = Counter()
+        self._characters = 0
 
     def load(self, now_ms: int) -> list[LoadAction]:
         """Read the table; all its groups are offline. With positions of another bloom filter it is not used at all."""
@@ -73,6 +83,7 @@ class ConsumerFilterManager:
             self._table.filters = {}
             return actions
         for data in stored:
+            self._note(data)
             if data.dead_time == 0:
                 data.dead_time = max(now_ms - LOADED_DEAD_BEFORE_MS, data.born_time)
         return actions
@@ -90,14 +101,20 @@ class ConsumerFilterManager:
         return self._table.filters.get(topic, {}).values()
 
     def of_group(self, group: str) -> list[ConsumerFilterData]:
-        return [groups[group] for groups in self._table.filters.values() if group in groups]
+        return [self._table.filters[topic][group] for topic in self._topics_of.get(group, ())]
 
     def register(
-        self, group: str, subscriptions: Iterable[SubscriptionData], now_ms: int, room: Room | None = None
+        self,
+        group: str,
+        subscriptions: Iterable[SubscriptionData],
+        now_ms: int,
+        room: Room | None = None,
+        address: str = "",
     ) -> dict[str, ExpressionError]:
         """Take a heartbeat's subscriptions; the group's filters on all other topics die.
 
         What finds no room, all that its heartbeat's groups share, is passed over: the next heartbeat brings it again.
+        `address` says whose share of the table a new filter is, see `remoting.shares`.
 
         Returns the topics whose expression was refused, with the reason. Apache only logs it, and answers the group's
         pulls with FILTER_DATA_NOT_EXIST.
@@ -111,7 +128,7 @@ class ConsumerFilterManager:
                 self._told("consumer filter waits for the next heartbeat", group, subscription.topic)
                 continue
             try:
-                self.register_one(group, subscription, now_ms)
+                self.register_one(group, subscription, now_ms, address)
             except ExpressionError as error:
                 refused[subscription.topic] = error
                 self._told("consumer filter refused", group, subscription.topic, error.reason)
@@ -127,7 +144,7 @@ class ConsumerFilterManager:
         old = self.get(subscription.topic, group)
         return old is None or old.expression != subscription.sub_string
 
-    def register_one(self, group: str, subscription: SubscriptionData, now_ms: int) -> bool:
+    def register_one(self, group: str, subscription: SubscriptionData, now_ms: int, address: str = "") -> bool:
         """Whether something was noted: not for tags, nor for a version that is no newer, unless it brings back the dead.
 
         Raises ExpressionError; a filter that the group had on the topic is then gone.
@@ -142,7 +159,7 @@ class ConsumerFilterManager:
                 old.client_version = version
                 self._revive(old)
             else:
-                self._replace(group, subscription, positions, now_ms)
+                self._replace(group, subscription, positions, now_ms, address)
             return True
         if not _same(old, subscription, positions):
             self._told("consumer filter of an older version ignored", group, topic, subscription.sub_string)
@@ -160,20 +177,54 @@ class ConsumerFilterManager:
         for topic, groups in list(self._table.filters.items()):
             for group, data in list(groups.items()):
                 if data.is_dead and now_ms - data.dead_time >= self._clean_after_ms:
-                    del groups[group]
+                    self._forget(data)
                     self._told("consumer filter removed: dead for too long", group, topic)
-            if not groups:
-                del self._table.filters[topic]
 
-    def _replace(self, group: str, subscription: SubscriptionData, positions: BloomFilterData, now_ms: int) -> None:
+    def _replace(
+        self, group: str, subscription: SubscriptionData, positions: BloomFilterData, now_ms: int, address: str
+    ) -> None:
         topic, expression, kind = subscription.topic, subscription.sub_string, subscription.expression_type
-        groups = self._table.filters.setdefault(topic, {})
-        groups.pop(group, None)
+        old = self.get(topic, group)
+        if old is not None:
+            self._forget(old)
+        self._check_room(expression, address)
         compiled = compile_filter(kind, expression)
-        groups[group] = ConsumerFilterData(
-            group, topic, expression, kind, now_ms, subscription.sub_version, positions, compiled=compiled
-        )
+        self._note(
+            ConsumerFilterData(
+                group, topic, expression, kind, now_ms, subscription.sub_version, positions,
+                compiled=compiled, made_by=address,
+            )
+        )  # fmt: skip
         self._told("consumer filter registered", group, topic, expression)
+
+    def _check_room(self, expression: str, address: str) -> None:
+        """Raise ExpressionError if the address has its share of the table, or the table is full."""
+        more = len(expression) + FILTER_CHARACTERS - 1
+        if not may_have(self._made_by[address] + more, self._characters + more, MOST_CHARACTERS):
+            raise ExpressionError(
+                expression, 0, f"the broker keeps {self._characters} characters of expressions, too many"
+            )
+
+    def _note(self, data: ConsumerFilterData) -> None:
+        self._table.filters.setdefault(data.topic, {})[data.consumer_group] = data
+        self._topics_of.setdefault(data.consumer_group, {})[data.topic] = None
+        self._count(data, 1)
+
+    def _forget(self, data: ConsumerFilterData) -> None:
+        groups, topics = self._table.filters[data.topic], self._topics_of[data.consumer_group]
+        del groups[data.consumer_group], topics[data.topic]
+        if not groups:
+            del self._table.filters[data.topic]
+        if not topics:
+            del self._topics_of[data.consumer_group]
+        self._count(data, -1)
+
+    def _count(self, data: ConsumerFilterData, sign: int) -> None:
+        characters = sign * (len(data.expression) + FILTER_CHARACTERS)
+        self._characters += characters
+        self._made_by[data.made_by] += characters
+        if not self._made_by[data.made_by]:
+            del self._made_by[data.made_by]
 
     def _revive(self, data: ConsumerFilterData) -> bool:
         if not data.is_dead:

@@ -177,7 +177,8 @@ class ClientManageProcessor:
         self._consumers.register(data, client, notify=notify, without_sub=without_sub)
         if without_sub or not self._options.enable_property_filter:
             return {}
-        return self._filters.register(data.group_name, data.subscription_data_set, self._latest_ms(), room)
+        subscriptions, address = data.subscription_data_set, client.channel.share_address
+        return self._filters.register(data.group_name, subscriptions, self._latest_ms(), room, address)
 
     def unregister(self, channel: Channel, command: RemotingCommand) -> Answer:
         """A client leaves one producer or consumer group."""

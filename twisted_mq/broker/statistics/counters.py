@@ -251,7 +251,7 @@ class Sampler:
             for window in due:
                 counter.sample(window, WINDOWS[window][1])
             if not number % COUNTERS_OF_SLICE:
-                yield
+                yield None
 
     def rate(self, counter: Named, window: int, field: int) -> Rate:
         """A window of one field (0 messages, 1 bytes, 2 ms, 3 requests); empty before the window's first sample.

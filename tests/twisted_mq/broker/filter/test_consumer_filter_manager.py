@@ -7,6 +7,7 @@ import json
 import attrs
 import pytest
 
+from twisted_mq.broker.filter import consumer_filter_manager
 from twisted_mq.broker.filter.bloom_filter import BloomFilter
 from twisted_mq.broker.filter.consumer_filter_data import ConsumerFilterData, ConsumerFilterTable
 from twisted_mq.broker.filter.consumer_filter_manager import CLEAN_AFTER_MS, ConsumerFilterManager, Room
@@ -197,3 +198,15 @@ def test_a_stored_expression_that_does_not_compile_has_no_function(tmp_path):
     after = on_disk(path)
     after.load(NOW)
     assert after.get("T", "g").compiled is None
+
+
+def test_an_address_keeps_expressions_up_to_half_of_what_the_others_leave(manager, monkeypatch):
+    monkeypatch.setattr(consumer_filter_manager, "MOST_CHARACTERS", 1000)
+    long = "a = '" + "1" * 94 + "'"
+    refused = manager.register("g", [sql(long, topic=f"T{number}") for number in range(4)], NOW, address="10.0.0.1")
+    assert (list(refused), [data.topic for data in manager.of_group("g")]) == (["T2", "T3"], ["T0", "T1"])
+    assert manager.register("g", [sql(long, topic="T2")], NOW, address="10.0.0.2") == {}
+    assert manager.register("h", [sql("a > 5", topic="T0")], NOW, address="10.0.0.1") != {}
+    manager.unregister("g", NOW)
+    manager.clean(NOW + CLEAN_AFTER_MS)
+    assert (manager.of_group("g"), manager.register("h", [sql("a > 5")], NOW, address="10.0.0.1")) == ([], {})
