@@ -10,10 +10,11 @@ import contextlib
 import logging
 import time
 
+import attrs
 import twisted.logger
 from twisted.logger import ILogObserver, LogEvent, LogLevel, formatEvent, globalLogPublisher
 from twisted.python.failure import Failure
-from zope.interface import provider
+from zope.interface import implementer, provider
 
 from twisted_mq.log_repeats import MOST_COMPLAINTS, MOST_LINES, LogRepeats
 
@@ -33,6 +34,9 @@ MOST_CHARACTERS = 1000
 """The limit of one field of a line in characters. Names come from peers, and may have megabytes."""
 
 _PLAIN = (int, float, type(None))
+
+IS_SHOWN = "mq_is_shown"
+"""The key of events whose fields are safe already."""
 
 repeats = LogRepeats()
 """The count of repeated lines of this process."""
@@ -100,7 +104,7 @@ class Logger(twisted.logger.Logger):
         failure = fields.pop("log_failure", None)
         event: LogEvent = {
             **{name: _field(value) for name, value in fields.items()},
-            "log_level": level, "log_namespace": self.namespace, "log_format": format, "log_time": time.time(),
+            "log_level": level, "log_namespace": self.namespace, "log_format": format, "log_time": time.time(), IS_SHOWN: True,
         }  # fmt: skip
         trace = None
         if isinstance(failure, Failure) and failure.value is not None:
@@ -121,6 +125,7 @@ def tell_left_out(*, at_end: bool = False) -> None:
         event: LogEvent = {
             "log_level": _TWISTEDS[number], "log_namespace": namespace, "log_time": time.time(),
             "log_format": "{more} more lines in a minute like this: {last}", "more": left_out.lines, "last": left_out.last,
+            IS_SHOWN: True,
         }  # fmt: skip
         logging.getLogger(namespace).log(number, "%s", formatEvent(event), extra={"event": event})
 
@@ -131,6 +136,34 @@ def complain_seldom() -> None:
 
 
 atexit.register(tell_left_out, at_end=True)
+
+
+def shown_event(event: LogEvent) -> LogEvent:
+    """Return an event that fills no line but its own: Twisted's own, or another library's, with its text and failure shown.
+
+    Events of ours are returned as they are.
+    """
+    if IS_SHOWN in event:
+        return event
+    kept = {name: event[name] for name in _KEPT if name in event}
+    failure = event.get("log_failure")
+    if isinstance(failure, Failure) and failure.value is not None:
+        kept["log_failure"] = _shown_failure(failure)
+    return {**kept, "log_format": "{log_text}", "log_text": shown(formatEvent(event))}
+
+
+_KEPT = ("log_level", "log_namespace", "log_time", "log_system", "isError")
+
+
+@attrs.frozen
+@implementer(ILogObserver)
+class Safely:
+    """Hands events to an observer whose lines are kept: a peer's text in them forges no other line."""
+
+    observer: ILogObserver
+
+    def __call__(self, event: LogEvent) -> None:
+        self.observer(shown_event(event))
 
 
 class TwistedHandler(logging.Handler):
@@ -163,6 +196,7 @@ _to_twisted = TwistedHandler()
 @provider(ILogObserver)
 def to_standard(event: LogEvent) -> None:
     """An observer of Twisted's log: what Twisted itself says (an error nobody handled, above all) becomes a record."""
+    event = shown_event(event)
     failure = event.get("log_failure")
     trace = (failure.type, failure.value, failure.getTracebackObject()) if failure is not None else None
     logger = logging.getLogger(event.get("log_namespace", "twisted"))

@@ -1,12 +1,11 @@
 """Bounds for the HTTP pages of servers: how long a request may take to come, how many connections there may be.
 
-A connection past the bound takes the place of another one: of the peer with the most, the one that has waited longest for a
-whole request. So a peer that opens many and says little keeps nobody out.
+A connection past the bound takes the place of another one: of the address with the most, the oldest that has not sent a whole
+request, see `remoting.connection_shares`. So a peer that opens many and says little keeps nobody out.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 from twisted.internet import interfaces
@@ -15,9 +14,14 @@ from twisted.python.failure import Failure
 from twisted.web.http import HTTPChannel, Request
 from twisted.web.server import Site
 
+from twisted_mq.logs import Logger
+from twisted_mq.remoting.connection_shares import ConnectionShares
+from twisted_mq.remoting.shares import address_of
 from twisted_mq.remoting.transport import peer_of
 
 MOST_CONNECTIONS = 64
+RESERVE = 4
+"""Connections of an address that was served before which do not give way to others."""
 REQUEST_SECONDS = 10.0
 """In which a request must be there as a whole, from the start of its connection or from its first byte on."""
 
@@ -25,6 +29,7 @@ REQUEST_SECONDS = 10.0
 class BoundedChannel(HTTPChannel):
     """A connection with bounds. `waits` is True while no request of it is being answered."""
 
+    log = Logger()
     site: BoundedSite
     transport: Any
     """Twisted declares what is used of it in three interfaces."""
@@ -34,13 +39,13 @@ class BoundedChannel(HTTPChannel):
         super().__init__()
         self._deadline: interfaces.IDelayedCall | None = None
         self.waits = True
-        self.host = ""
+        self.share_address = ""
 
     def connectionMade(self) -> None:
-        self.host = peer_of(self.transport)[0]
+        self.share_address = address_of(peer_of(self.transport)[0])
         super().connectionMade()
         self._expect_request()
-        self.site.connected(self)
+        self.site.connections.add(self)
 
     def _expect_request(self) -> None:
         self._deadline = self.callLater(self.request_seconds, self._too_slow)
@@ -53,24 +58,27 @@ class BoundedChannel(HTTPChannel):
     def allContentReceived(self) -> None:
         self._stop_deadline()
         self.waits = False
+        self.site.connections.set_busy(self, busy=True)
         super().allContentReceived()
 
     def requestDone(self, request: Request) -> None:
         self.waits = True
+        self.site.connections.set_busy(self, busy=False)
         super().requestDone(request)
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         self._stop_deadline()
-        self.site.disconnected(self)
+        self.site.connections.discard(self)
         super().connectionLost(reason)
 
-    def cut(self) -> None:
+    def cut(self, reason: str) -> None:
         """End the connection at once."""
+        self.log.debug("HTTP connection cut: peer={peer} {reason}", peer=self.share_address, reason=reason)
         self.transport.abortConnection()
 
     def _too_slow(self) -> None:
         self._deadline = None
-        self.cut()
+        self.cut("its request is not there in time")
 
     def _stop_deadline(self) -> None:
         deadline, self._deadline = self._deadline, None
@@ -86,26 +94,12 @@ class BoundedSite(Site):
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
-        self.connections: dict[BoundedChannel, None] = {}
+        reactor = named["reactor"]
+        self.connections: ConnectionShares[BoundedChannel] = ConnectionShares(reactor, MOST_CONNECTIONS, RESERVE)
 
     def buildProtocol(self, addr: interfaces.IAddress) -> interfaces.IProtocol | None:  # type: ignore[override]
+        if not self.connections.has_room(getattr(addr, "host", None), its_oldest=True):
+            return None
         channel = super().buildProtocol(addr)
         channel.request_seconds = self.request_seconds
         return channel  # type: ignore[no-any-return]
-
-    def connected(self, channel: BoundedChannel) -> None:
-        """Count a connection; past the bound another one is cut for it."""
-        if len(self.connections) >= MOST_CONNECTIONS:
-            least_missed = self._least_missed()
-            self.disconnected(least_missed)
-            least_missed.cut()
-        self.connections[channel] = None
-
-    def disconnected(self, channel: BoundedChannel) -> None:
-        """Forget a connection."""
-        self.connections.pop(channel, None)
-
-    def _least_missed(self) -> BoundedChannel:
-        waiting = [one for one in self.connections if one.waits] or list(self.connections)
-        shares = Counter(one.host for one in waiting)
-        return max(waiting, key=lambda one: shares[one.host])

@@ -128,6 +128,7 @@ class Peer:
 
     remote_address = ("127.0.0.1", 1)
     address = "127.0.0.1:1"
+    account: str | None = "all of them"
 
 
 def codes() -> list[RequestCode]:

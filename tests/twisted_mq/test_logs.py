@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 
 import pytest
+import twisted.logger
 from twisted.logger import LogLevel, capturedLogs, formatEvent
+from twisted.python.failure import Failure
 
 from twisted_mq import logs
+from twisted_mq.config import daemon_log
 from twisted_mq.config.json_log import json_line
 from twisted_mq.log_repeats import MINUTE_SECONDS, LogRepeats
 from twisted_mq.logs import MOST_CHARACTERS, Logger, complain_seldom, tell_left_out
@@ -183,3 +187,26 @@ def test_what_was_left_out_is_told_at_the_end(caplog, clock):
         log.warn("again")
     tell_left_out(at_end=True)
     assert caplog.records[-1].getMessage() == "1 more lines in a minute like this: again"
+
+
+def test_text_of_twisted_and_of_other_libraries_fills_no_line_but_its_own(caplog):
+    file = io.StringIO()
+    keep = daemon_log.observer(file)
+    forged = "peer \n2026-11-25T00:00:00+0000 [broker#critical] gone\r"
+    other = logging.LogRecord("library", logging.WARNING, __file__, 1, forged, (), None)
+    error = OSError(forged + "x" * 5000)
+    with capturedLogs() as events:
+        twisted.logger.Logger("twisted.web").warn("from {peer}", peer=forged)
+        twisted.logger.Logger("twisted.web").failure("lost", Failure(error))
+        log.warn("ours {peer}", peer=forged)
+    for event in (*events, logs.event_of(other)):
+        keep(event)
+    lines = file.getvalue().splitlines()
+    assert [line for line in lines if line.startswith("2026-11-25T00:00:00")] == []
+    assert sum("gone" in line for line in lines) == 4
+    assert max(map(len, lines)) < 2 * MOST_CHARACTERS
+    as_json = [json_line(logs.shown_event(event)) for event in events]
+    assert [line.count("\n") for line in as_json] == [1, 1, 1]
+    assert json.loads(as_json[1])["error"].endswith("characters)")
+    logs.to_standard(events[0])
+    assert "\n" not in caplog.records[-1].getMessage()

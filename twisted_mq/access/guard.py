@@ -120,12 +120,19 @@ def _asking(check: Check, allowed: Allowed, code: int, processor: Processor) -> 
         get = command.ext_fields.get
         asked = get(ACCESS_KEY), code, get(topic), get(group), channel.remote_address[0]
         secret = allowed.get(asked, NOT_KNOWN)
-        if secret is None or (type(secret) is str and is_signed(command, secret)):
+        if secret is None:
+            return processor(channel, command)
+        if type(secret) is str and is_signed(command, secret):
+            if channel.account is None:
+                channel.proven(asked[0] or "")
             return processor(channel, command)
         later = check.check(channel, command)
         if later is not None:
             return _answered(later, processor, channel, command)
-        allowed.remember(asked, check.secret(channel, command))
+        secret = check.secret(channel, command)
+        allowed.remember(asked, secret)
+        if secret is not None and channel.account is None:
+            channel.proven(asked[0] or "")
         return processor(channel, command)
 
     return ask_first

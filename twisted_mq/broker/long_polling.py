@@ -39,6 +39,7 @@ class _Held:
     expires_ms: int
     done: defer.Deferred[Ready]
     timer: interfaces.IDelayedCall | None
+    share: str
 
     def wants(self, arrived: Collection[int] | None) -> bool:
         """Whether a message with one of these tags codes may be for it; None for any."""
@@ -81,7 +82,9 @@ class LongPolling:
         self._counts = dict.fromkeys(Kind, 0)
         self._late = late
         self._served = Served(clock)
-        self._shares: dict[Kind, Shares[_Held]] = {kind: Shares(self._served.is_proven, RESERVE) for kind in Kind}
+        self._shares: dict[Kind, Shares[_Held]] = {
+            kind: Shares(self._served.is_proven, RESERVE, earned=True) for kind in Kind
+        }
         self._work: deque[Iterator[Kind | None]] = deque()
         self._next_turn: interfaces.IDelayedCall | None = None
 
@@ -113,7 +116,8 @@ class LongPolling:
             delay_ms = expires_ms - EARLY_MS - now_ms
             timer = self._clock.callLater(delay_ms / 1000, lambda: self._expired(held))
         self._served.note(request.channel.share_address)
-        held = _Held(request, expires_ms, defer.Deferred(lambda _: self._cancelled(held)), timer)
+        share = request.channel.share_address
+        held = _Held(request, expires_ms, defer.Deferred(lambda _: self._cancelled(held)), timer, share)
         self._keep(held)
         return held.done
 
@@ -284,15 +288,13 @@ class LongPolling:
                 self._lines_at.setdefault(place, {})[line] = None
         self.lines[line][held] = None
         self._counts[line.kind] += 1
-        channel = held.request.channel
-        self._shares[line.kind].add(channel.share_address, channel, held)
+        self._shares[line.kind].add(held.share, held.request.channel, held)
 
     def _drop(self, held: _Held) -> None:
         line = held.request.line
         del self.lines[line][held]
         self._counts[line.kind] -= 1
-        channel = held.request.channel
-        self._shares[line.kind].discard(channel.share_address, channel, held)
+        self._shares[line.kind].discard(held.share, held.request.channel, held)
         if self.lines[line]:
             return
         del self.lines[line]

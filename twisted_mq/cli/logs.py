@@ -15,7 +15,9 @@ def log_to_stderr(verbose: bool) -> None:
         textFileLogObserver,
     )
 
+    from twisted_mq.logs import Safely
+
     lowest = LogLevel.info if verbose else LogLevel.warn
     predicate = LogLevelFilterPredicate(defaultLogLevel=lowest)
-    observer = FilteringLogObserver(textFileLogObserver(sys.stderr), [predicate])
+    observer = FilteringLogObserver(Safely(textFileLogObserver(sys.stderr)), [predicate])
     globalLogBeginner.beginLoggingTo([observer], redirectStandardIO=False, discardBuffer=True)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import IO, Any, cast
+from typing import IO, Any, TextIO, cast
 
 from twisted.logger import ILogObserver, textFileLogObserver
 from twisted.python.logfile import LogFile
 from twisted.python.threadable import synchronize
 
 from twisted_mq.config.json_log import JsonLog
-from twisted_mq.logs import Logger
+from twisted_mq.logs import Logger, Safely
 
 FILE_BYTES = 10 * 1024 * 1024
 ROTATED_FILES = 10
@@ -46,10 +46,10 @@ def daemon_log(path: str) -> DaemonLog:
     return log
 
 
-def observer(log: DaemonLog, *, as_json: bool = False) -> ILogObserver:
-    """Writes lines of text to it, as twistd's own, or of JSON."""
+def observer(log: DaemonLog | TextIO, *, as_json: bool = False) -> ILogObserver:
+    """Writes lines of text to a file, as twistd's own, or of JSON. Twisted's own lines are escaped and shortened, too."""
     file = cast("IO[Any]", log)  # nobody asks of it more than a LogFile has
-    return JsonLog(file) if as_json else textFileLogObserver(file)
+    return Safely(JsonLog(file) if as_json else textFileLogObserver(file))
 
 
 def writes_to_stdout(twistd: Mapping[str, object]) -> bool:

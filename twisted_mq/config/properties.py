@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 MAX_FILE_BYTES = 4 * 1024 * 1024
 """A configuration file is a few kilobytes; anything past this is some other file."""
 
+MOST_REQUEST_BYTES = 64 * 1024
+MOST_REQUEST_LINES = 1000
+"""The limits of settings in one request: reading a line takes about 10 us. A server has fewer than 500 settings."""
+
 
 @attrs.frozen
 class Entry:
@@ -37,7 +41,7 @@ def read_properties(path: str) -> list[Entry]:
 
 
 def parse_properties(data: bytes, path: str | None = None) -> list[Entry]:
-    """The entries of a file's bytes, or of a request's body. Raises ConfigError with the line."""
+    """The entries of a file's bytes. Raises ConfigError with the line."""
     import javaproperties
 
     entries = []
@@ -45,6 +49,16 @@ def parse_properties(data: bytes, path: str | None = None) -> list[Entry]:
         if isinstance(element, javaproperties.KeyValue):
             entries.append(Entry(element.key, element.value, line))
     return entries
+
+
+def parse_request(data: bytes) -> list[Entry]:
+    """The entries of a request's body. Raises ConfigError, also if it is longer than a server reads in one turn."""
+    lines = data.count(b"\n") + data.count(b"\r")
+    if len(data) > MOST_REQUEST_BYTES or lines > MOST_REQUEST_LINES:
+        raise ConfigError(
+            f"{len(data)} bytes in {lines} lines: at most {MOST_REQUEST_BYTES} in {MOST_REQUEST_LINES} are allowed"
+        )
+    return parse_properties(data)
 
 
 def update_properties(path: str, changes: Mapping[str, str]) -> None:

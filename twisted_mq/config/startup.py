@@ -17,7 +17,6 @@ from twisted.python.components import Componentized
 from twisted_mq.clocks import follow_monotonic_time
 from twisted_mq.config.daemon_log import DaemonLog, daemon_log, observer
 from twisted_mq.config.hang_up import on_hang_up
-from twisted_mq.config.json_log import JsonLog
 from twisted_mq.logs import Logger, complain_seldom, tell_left_out
 from twisted_mq.periodic import PeriodicJob
 
@@ -88,8 +87,8 @@ class Daemon(service.MultiService):
             self._own_files()
             self._log_file = daemon_log(self._log_path)
             parent.setComponent(ILogObserver, observer(self._log_file, as_json=self._json_log))
-        elif self._json_log and self._to_stdout:
-            parent.setComponent(ILogObserver, JsonLog(sys.stdout))
+        elif self._to_stdout:
+            parent.setComponent(ILogObserver, observer(sys.stdout, as_json=self._json_log))
 
     def _own_files(self) -> None:
         if self._umask is not None:

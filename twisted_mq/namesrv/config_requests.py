@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted_mq.config.errors import ConfigError, KeyNotAllowed
 from twisted_mq.config.options import options_text, parse_updates
-from twisted_mq.config.properties import parse_properties, update_properties
+from twisted_mq.config.properties import parse_request, update_properties
 from twisted_mq.namesrv.kv_config import KVConfigFull
 from twisted_mq.namesrv.options import NamesrvOptions
 from twisted_mq.namesrv.state import NamesrvState, answer, check_size, refuse
@@ -90,7 +90,7 @@ def update_config(state: NamesrvState, channel: Channel, command: RemotingComman
 
 def _update(state: NamesrvState, command: RemotingCommand) -> Work[None]:
     try:
-        entries = parse_properties(check_size(command, MAX_SETTINGS_BYTES))
+        entries = parse_request(check_size(command, MAX_SETTINGS_BYTES))
         if state.options.refused_keys & {entry.key for entry in entries}:
             raise refuse("Can not update config in black list.", ResponseCode.NO_PERMISSION)
         changes = parse_updates(NamesrvOptions, entries)

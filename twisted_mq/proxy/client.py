@@ -15,7 +15,7 @@ from twisted_mq.proxy.grpc.calls import Call
 from twisted_mq.proxy.messages import ClientType
 from twisted_mq.remoting.budget import Budget
 from twisted_mq.remoting.errors import RemotingSendError
-from twisted_mq.remoting.shares import address_of
+from twisted_mq.remoting.shares import address_of, share_of_account
 
 PRODUCER = ClientType.Value("PRODUCER")
 SIMPLE_CONSUMER = ClientType.Value("SIMPLE_CONSUMER")
@@ -39,6 +39,7 @@ class GrpcClient:
     connected_now: bool = True
     access_key: str | None = None
     """The user who signs the client's calls. It stays the same while the client is known."""
+    account: str | None = None
     commands: Callable[[GrpcClient, RemotingCommand], object] | None = None
     """Called with the commands that brokers send one-way."""
     lost: Callable[[GrpcClient], object] | None = None
@@ -55,8 +56,13 @@ class GrpcClient:
 
     @property
     def share_address(self) -> str:
-        """Return the address whose share of the budgets the client uses, see `remoting.shares`."""
-        return address_of(self.remote_address[0])
+        """Return the address, or the account, whose share of the budgets the client uses, see `remoting.shares`."""
+        return address_of(self.remote_address[0]) if self.account is None else share_of_account(self.account)
+
+    def proven(self, account: str) -> None:
+        """A signed request of an account was allowed: the first one says whose share the client uses from now on."""
+        if self.account is None:
+            self.account = account
 
     @property
     def last_active(self) -> float:

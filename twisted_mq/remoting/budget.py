@@ -44,6 +44,8 @@ class Budget(Generic[Peer]):
     _held: dict[Peer, int] = attrs.field(factory=dict)
     _held_by: dict[str, list[int]] = attrs.field(factory=dict)
     """By address: how many requests wait, and their bytes."""
+    _held_for: dict[Peer, str] = attrs.field(factory=dict)
+    """Whose share the requests of a peer count for, as long as some wait."""
     _remembered: dict[Peer, int] = attrs.field(factory=dict)
     _unsent_total: int = 0
     _incomplete_total: int = 0
@@ -110,9 +112,10 @@ class Budget(Generic[Peer]):
         """Whether a request of so many bytes of this peer may wait; then it counts until `let_go`."""
         size += HELD_OVERHEAD
         held, limits = self._held.get(peer, 0) + size, self.options
-        by_address = self._held_by.get(peer.share_address)
+        address = self._held_for.get(peer) or peer.share_address
+        by_address = self._held_by.get(address)
         if by_address is None:
-            by_address = self._held_by[peer.share_address] = [0, 0]
+            by_address = self._held_by[address] = [0, 0]
         count, total = by_address
         if (
             held > limits.max_held_bytes_by_channel
@@ -120,8 +123,9 @@ class Budget(Generic[Peer]):
             or not may_have(count, self._held_count, limits.max_held_requests)
         ):
             if not count:
-                del self._held_by[peer.share_address]
+                del self._held_by[address]
             return False
+        self._held_for[peer] = address
         by_address[0] += 1
         by_address[1] += size
         self._held[peer] = held
@@ -134,14 +138,15 @@ class Budget(Generic[Peer]):
         size += HELD_OVERHEAD
         self._held_total -= size
         self._held_count -= 1
-        by_address = self._held_by[peer.share_address]
+        address = self._held_for[peer]
+        by_address = self._held_by[address]
         by_address[0] -= 1
         by_address[1] -= size
         if not by_address[0]:
-            del self._held_by[peer.share_address]
+            del self._held_by[address]
         self._held[peer] -= size
         if not self._held[peer]:
-            del self._held[peer]
+            del self._held[peer], self._held_for[peer]
 
     def remember(self, peer: Peer, more: int) -> bool:
         """Whether so many more bytes (or fewer, below 0) may be remembered of this peer; then they count until it goes."""

@@ -27,6 +27,8 @@ class Channel(Protocol):
     """A peer. Two channels are equal only if they are the same object."""
 
     connected_now: bool
+    account: str | None
+    """The account whose share of the budgets the peer uses; None if no signed request was allowed yet."""
 
     def __hash__(self) -> int: ...
 
@@ -44,7 +46,10 @@ class Channel(Protocol):
 
     @property
     def share_address(self) -> str:
-        """Return the address whose share of the budgets the peer uses, see `remoting.shares`."""
+        """Return the address, or the account, whose share of the budgets the peer uses, see `remoting.shares`."""
+
+    def proven(self, account: str) -> None:
+        """A signed request of an account was allowed."""
 
     @property
     def last_active(self) -> float:

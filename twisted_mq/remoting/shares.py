@@ -1,9 +1,13 @@
 """How peers share what a server has so many of: places for waiting pulls, links of slaves, connections, rows of tables.
 
-A share belongs to an address, within that to a connection. While there is room everybody is served. When there is none the
-largest share gives way to a smaller one, as long as that leaves it no smaller than the other. An address that has proven
-itself has a reserve: a part of its share that does not count. Rows of tables do not give way; an address may have
-at most half of what the others leave.
+A share belongs to an address, within that to a connection. Where requests are signed, it belongs to the account of the first
+signed request that the connection was allowed, as if the account were an address. While there is room everybody is served. When
+there is none the largest share gives way to a smaller one, as long as that leaves it no smaller than the other. An address that
+has proven itself has a reserve: a part of its share that does not count. Rows of tables do not give way; an address may have at
+most half of what the others leave.
+
+An address proves itself by being served for a while, which a patient stranger can do from many addresses. So reserves that are
+earned like this are at most half of all there is. Where accounts are known, only accounts earn them.
 """
 
 from __future__ import annotations
@@ -35,27 +39,44 @@ def address_of(host: str) -> str:
     return str(ip.ipv4_mapped or ipaddress.ip_network((ip, IPV6_NETWORK_BITS), strict=False))
 
 
+ACCOUNT = "account "
+
+
+def share_of_account(account: str) -> str:
+    """Return whose share the connections of an account use, in place of an address."""
+    return ACCOUNT + account
+
+
 def nobody(address: str) -> bool:
     """Nobody has proven itself."""
     return False
 
 
 class Served:
-    """The addresses that were served, and since when. Where too many are known the newest one is forgotten."""
+    """The addresses that were served, and since when. Where too many are known the newest one is forgotten.
+
+    Once an account was served, addresses without one prove nothing.
+    """
 
     def __init__(self, clock: interfaces.IReactorTime) -> None:
         self._seconds = clock.seconds
         self._since: dict[str, float] = {}
+        self._knows_accounts = False
 
     def note(self, address: str) -> None:
         """It is served."""
         if address not in self._since:
+            if address.startswith(ACCOUNT) and not self._knows_accounts:
+                self._knows_accounts = True
+                self._since.clear()
             if len(self._since) >= MOST_KNOWN:
                 self._since.popitem()
             self._since[address] = self._seconds()
 
     def is_proven(self, address: str) -> bool:
         """Whether it was served before."""
+        if self._knows_accounts and not address.startswith(ACCOUNT):
+            return False
         since = self._since.get(address)
         return since is not None and self._seconds() - since >= PROOF_SECONDS
 
@@ -64,11 +85,14 @@ class Served:
 class Shares(Generic[Thing]):
     """The shares of addresses, by connection, the oldest thing first.
 
-    `reserve` is how much of a proven address's share does not count.
+    `reserve` is how much of a proven address's share does not count. All reserves that are `earned` by patience are at most
+    half of what there is.
     """
 
     is_proven: Callable[[str], bool] = nobody
     reserve: int = 1
+    earned: bool = False
+    _total: int = 0
     _of: dict[str, dict[Hashable, dict[Thing, None]]] = attrs.field(factory=dict)
     _counts: dict[str, int] = attrs.field(factory=dict)
 
@@ -81,8 +105,10 @@ class Shares(Generic[Thing]):
         things = connections.get(connection)
         if things is None:
             things = connections[connection] = {}
-        things[thing] = None
-        self._counts[address] += 1
+        if thing not in things:
+            things[thing] = None
+            self._counts[address] += 1
+            self._total += 1
 
     def discard(self, address: str, connection: Hashable, thing: Thing) -> None:
         """It has it no more. Harmless where it did not have it."""
@@ -92,6 +118,7 @@ class Shares(Generic[Thing]):
             return
         del things[thing]
         self._counts[address] -= 1
+        self._total -= 1
         if not things:
             del connections[connection]
         if not connections:
@@ -110,9 +137,21 @@ class Shares(Generic[Thing]):
             is_larger = len(connections[biggest]) > len(connections.get(connection, ())) + 1
         return next(iter(connections[biggest])) if is_larger else None
 
+    def oldest(self, address: str | None = None) -> Thing | None:
+        """Return the oldest thing of an address's oldest connection, by default of the largest share. None if it has none."""
+        if address is None:
+            address = max(self._counts, key=self._counted, default="")
+        for things in self._of.get(address, {}).values():
+            return next(iter(things))
+        return None
+
     def _counted(self, address: str, more: int = 0) -> int:
         count = self._counts.get(address, 0) + more
-        return max(0, count - self.reserve) if self.is_proven(address) else count
+        return max(0, count - self._reserve) if self.is_proven(address) else count
+
+    @property
+    def _reserve(self) -> int:
+        return min(self.reserve, self._total // (2 * max(1, len(self._of)))) if self.earned else self.reserve
 
 
 def may_have(held: int, total: int, limit: int) -> bool:

@@ -36,7 +36,7 @@ from twisted_mq.remoting.channel import Answer, Later, Processor, Request
 from twisted_mq.remoting.errors import RemotingSendError, RemotingTooMuchRequestError
 from twisted_mq.remoting.late_answers import LateAnswers
 from twisted_mq.remoting.rotation import Rotation
-from twisted_mq.remoting.shares import address_of
+from twisted_mq.remoting.shares import address_of, share_of_account
 from twisted_mq.remoting.transport import Transport, packed, peer_of, switch_on
 
 PATIENCE_SECONDS = 0.002
@@ -71,6 +71,8 @@ class Traffic:
     """Called after each read whose commands were processed and answered."""
     channel_made: Callable[[SocketChannel], None] | None = None
     channel_lost: Callable[[SocketChannel], None] | None = None
+    share_moved: Callable[[SocketChannel, str], None] | None = None
+    """Told of a channel whose share is an account's now, with whose it was before."""
     count: Callable[[str], None] | None = None
     """Told what happens to channels: CONNECT, CLOSE, IDLE, EXCEPTION (Apache: ChannelEventListener)."""
     pending_answers: int = 0
@@ -104,6 +106,7 @@ class SocketChannel(protocol.Protocol):
         self.remote_address: tuple[str, int] = ("", 0)
         self.packed_address = b""
         self.share_address = ""
+        self.account: str | None = None
         self.last_active = self._seconds()
         self.connected_now = False
         self._waiting: list[RemotingCommand] = []
@@ -349,6 +352,15 @@ class SocketChannel(protocol.Protocol):
             self._remembered[name] = size
         else:
             self._remembered.pop(name, None)
+
+    def proven(self, account: str) -> None:
+        """A signed request of an account was allowed: the first one says whose share the connection uses from now on."""
+        if self.account is not None:
+            return
+        self.account = account
+        before, self.share_address = self.share_address, share_of_account(account)
+        if self._traffic.share_moved is not None:
+            self._traffic.share_moved(self, before)
 
     # own requests
 

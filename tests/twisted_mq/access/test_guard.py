@@ -42,9 +42,13 @@ class Asked:
         return self.key
 
 
-@attrs.frozen
+@attrs.define
 class Peer:
     remote_address: tuple[str, int] = ("127.0.0.1", 1)
+    account: str | None = None
+
+    def proven(self, account: str) -> None:
+        self.account = account
 
 
 def send(topic: str, secret: str = "secret") -> RemotingCommand:
@@ -135,3 +139,18 @@ def test_only_requests_that_name_topic_and_group_in_fields_are_remembered() -> N
     assert by_fields[RequestCode.GET_ROUTEINFO_BY_TOPIC] == ("topic", "")
     assert not [code for code in by_fields if RIGHTS[code].reads_body]
     assert {RequestCode.HEART_BEAT, RequestCode.GET_CONSUME_STATS, RequestCode.CLONE_GROUP_OFFSET}.isdisjoint(by_fields)
+
+
+def test_a_connection_is_told_the_account_of_its_first_allowed_request() -> None:
+    serve, peer = served(Asked({"T"})), Peer()
+    with pytest.raises(BrokerError):
+        serve(peer, send("T", "wrong"))
+    assert peer.account is None
+    serve(peer, send("T"))
+    assert peer.account == "ada"
+    again = Peer(peer.remote_address)
+    serve(again, send("T"))
+    assert again.account == "ada"
+    unsigned = Peer()
+    served(Asked({"T"}, key=None))(unsigned, send("T"))
+    assert unsigned.account is None

@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from twisted_mq.config.errors import ConfigError
-from twisted_mq.config.properties import MAX_FILE_BYTES, Entry, parse_properties, read_properties, update_properties
+from twisted_mq.config.properties import (
+    MAX_FILE_BYTES,
+    Entry,
+    parse_properties,
+    parse_request,
+    read_properties,
+    update_properties,
+)
 
 
 def test_entries_carry_the_line_they_begin_on():
@@ -65,3 +72,10 @@ def test_update_makes_a_missing_file(tmp_path):
     path = tmp_path / "deep" / "namesrv.conf"
     update_properties(str(path), {"a": "x y"})
     assert read_properties(str(path)) == [Entry("a", "x y", 1)]
+
+
+@pytest.mark.parametrize("data", [b"a=b\n" * 1001, b"\r" * 1001, b"a" * (64 * 1024 + 1)])
+def test_a_request_of_too_many_settings_is_refused_unread(data: bytes) -> None:
+    with pytest.raises(ConfigError, match="are allowed"):
+        parse_request(data)
+    assert [entry.key for entry in parse_request(data[:1000])][:1] in ([], ["a"], ["a" * 1000])

@@ -135,7 +135,7 @@ class Closing(ClientCase):
         settle(self.clock)
         self.successResultOf(closed)
         self.failureResultOf(answer, RemotingSendError)
-        self.assertEqual(self.factory.channels, {})
+        self.assertEqual(list(self.factory.channels), [])
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
     def test_close_twice_is_harmless(self) -> None:

@@ -33,9 +33,9 @@ class ServerCase(SynchronousTestCase):
 
     def test_channels_are_known_while_connected_and_the_owner_hears_of_both_ends(self) -> None:
         channel, transport = self.channel()
-        self.assertEqual(self.factory.channels, {channel: None})
+        self.assertEqual(list(self.factory.channels), [channel])
         transport.loseConnection()
-        self.assertEqual(self.factory.channels, {})
+        self.assertEqual(list(self.factory.channels), [])
         self.assertEqual(self.events, ["made", "lost"])
 
     def test_processors_are_shared_by_all_channels(self) -> None:
@@ -50,7 +50,7 @@ class ServerCase(SynchronousTestCase):
         for _ in range(6):
             self.clock.advance(30)
             talking.dataReceived(frames(RemotingCommand(1)))
-        self.assertEqual(self.factory.channels, {talking: None})
+        self.assertEqual(list(self.factory.channels), [talking])
         self.assertFalse(silent.connected_now)
 
     def test_a_byte_now_and_then_is_no_sign_of_life(self) -> None:
@@ -65,7 +65,7 @@ class ServerCase(SynchronousTestCase):
         factory = RemotingServerFactory(self.factory.traffic, max_connections=2)
         channels = [factory.buildProtocol(None) for _ in range(2)]
         transports = [connect(channel) for channel in channels if channel is not None]
-        with self.assertLogs("twisted_mq.remoting.server", "WARNING") as logged:
+        with self.assertLogs("twisted_mq.remoting.connection_shares", "WARNING") as logged:
             self.assertEqual([factory.buildProtocol(None) for _ in range(3)], [None] * 3)
         self.assertEqual(len(logged.output), 1)
         transports[0].loseConnection()
@@ -93,12 +93,12 @@ class ServerCase(SynchronousTestCase):
         ):
             self.clock.pump([30] * 6)
         self.clock.advance(30)
-        self.assertEqual((len(logged.output), self.factory.channels), (1, {}))
+        self.assertEqual((len(logged.output), list(self.factory.channels)), (1, []))
 
     def test_channel_is_not_closed_before_its_time(self) -> None:
         channel, _ = self.channel()
         self.clock.pump([30] * 4)
-        self.assertEqual(self.factory.channels, {channel: None})
+        self.assertEqual(list(self.factory.channels), [channel])
 
     def test_stop_leaves_no_timer(self) -> None:
         self.factory.doStop()
@@ -115,4 +115,4 @@ class ServerCase(SynchronousTestCase):
         self.channel()
         self.channel()
         self.factory.close_all()
-        self.assertEqual(self.factory.channels, {})
+        self.assertEqual(list(self.factory.channels), [])

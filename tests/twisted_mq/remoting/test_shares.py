@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 from twisted.internet.task import Clock
 
-from twisted_mq.remoting.shares import MOST_KNOWN, PROOF_SECONDS, Served, Shares, address_of, may_have
+from twisted_mq.remoting.shares import (
+    MOST_KNOWN,
+    PROOF_SECONDS,
+    Served,
+    Shares,
+    address_of,
+    may_have,
+    share_of_account,
+)
 
 
 def shares_of(proven: str = "", reserve: int = 1, **connections: int) -> Shares[str]:
@@ -94,3 +102,31 @@ def test_an_address_that_was_served_a_minute_ago_is_proven() -> None:
 )
 def test_an_address_is_a_host_or_a_network_of_ipv6(host: str, address: str) -> None:
     assert address_of(host) == address
+
+
+def test_reserves_earned_by_patience_are_at_most_half_of_all() -> None:
+    shares: Shares[str] = Shares(lambda address: address != "new", 10, earned=True)
+    for address in ("a", "b", "c", "d"):
+        for number in range(10):
+            shares.add(address, address, f"{address}{number}")
+    assert shares.gives_way("new", "new 1") == "a0"
+    shares.earned = False
+    assert shares.gives_way("new", "new 1") is None
+
+
+def test_addresses_prove_nothing_once_accounts_are_known() -> None:
+    clock = Clock()
+    served = Served(clock)
+    served.note("10.0.0.1")
+    clock.advance(PROOF_SECONDS)
+    assert served.is_proven("10.0.0.1")
+    served.note(share_of_account("alice"))
+    served.note("10.0.0.2")
+    assert not served.is_proven("10.0.0.1")
+    clock.advance(PROOF_SECONDS)
+    assert [served.is_proven(one) for one in (share_of_account("alice"), "10.0.0.2")] == [True, False]
+
+
+def test_the_oldest_of_an_address_is_that_of_its_oldest_connection() -> None:
+    shares = shares_of(a1=2, a2=1)
+    assert (shares.oldest("a"), shares.oldest("b")) == ("a1 0", None)

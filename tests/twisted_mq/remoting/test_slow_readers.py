@@ -88,7 +88,7 @@ class SlowReader(TestCase):
             client.read()
             await client.lost
             await task.deferLater(reactor, 0.1)  # type: ignore[arg-type]
-            self.assertEqual(self.factory.channels, {})
+            self.assertEqual(list(self.factory.channels), [])
             self.assertEqual(self.traffic.budget.unsent_bytes, 0)
 
         return defer.Deferred.fromCoroutine(scenario())

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from twisted_mq.broker.clients.client_names import MOST_GROUP_NAME, check_name
 from twisted_mq.broker.cold_reads import ColdReads
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.config.errors import ConfigError
-from twisted_mq.config.properties import parse_properties
+from twisted_mq.config.properties import parse_request
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.text.fastjson import dumps
@@ -39,9 +40,11 @@ class AdminColdDataProcessor:
     def update(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Set what groups may read in a period, as lines of group=bytes, all or none. Apache's passes bad ones over."""
         try:
-            entries = [(entry.key, int(entry.value)) for entry in parse_properties(command.body)]
+            entries = [(entry.key, int(entry.value)) for entry in parse_request(command.body)]
         except (ConfigError, ValueError) as error:
             raise BrokerError(ResponseCode.INVALID_PARAMETER, f"threshold: {error}") from error
+        for group, _ in entries:
+            check_name("group", group, MOST_GROUP_NAME)
         for group, threshold in entries:
             self._reads.set_threshold(group, threshold)
         return command.answer()

@@ -15,7 +15,7 @@ from twisted_mq.broker.shown_settings import settings_text
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.config.errors import ConfigError, KeyNotAllowed
 from twisted_mq.config.options import parse_updates
-from twisted_mq.config.properties import Entry, parse_properties, update_properties
+from twisted_mq.config.properties import Entry, parse_request, update_properties
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import DataVersion, encode_body
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
@@ -66,7 +66,7 @@ class AdminConfigProcessor:
     def update_config(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Change the options that the body names, all or none. Unlike Apache's, a key that cannot be changed is refused."""
         try:
-            entries = parse_properties(command.body)
+            entries = parse_request(command.body)
             changes = parse_updates(type(self._options), entries)
             self._write(entries)
         except KeyNotAllowed as error:

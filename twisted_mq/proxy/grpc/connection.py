@@ -74,6 +74,7 @@ class Shared:
     ended: Counter[int] = attrs.field(factory=Counter)
     """The number of calls that the server ended, by their gRPC status."""
     stopping: bool = False
+    made: Callable[[GrpcConnection], object] | None = None
     lost: Callable[[GrpcConnection], object] | None = None
 
 
@@ -149,6 +150,8 @@ class GrpcConnection(protocol.Protocol):
     def connectionMade(self) -> None:
         self.remote_address = peer_of(self.transport)
         self.connected_now = True
+        if self._shared.made is not None:
+            self._shared.made(self)
         switch_on(self.transport, "setTcpNoDelay")
         self.transport.registerProducer(self, True)
         limits = self._limits

@@ -6,41 +6,33 @@ from collections.abc import Callable
 
 from twisted.internet import defer, interfaces, protocol
 
-from twisted_mq.logs import Logger
 from twisted_mq.periodic import PeriodicJob
 from twisted_mq.proxy.grpc.connection import GrpcConnection, Shared
+from twisted_mq.remoting.connection_shares import ConnectionShares
 
 LOOK_SECONDS = 5.0
 """Between looks for idle connections and stalled streams."""
 
 
 class GrpcServerFactory(protocol.ServerFactory):
-    """Serves a table of methods. Connections past `max_connections` are closed at once."""
+    """Serves a table of methods. Past `max_connections` one of the address with the most makes room."""
 
     noisy = False
-    log = Logger()
 
     def __init__(self, shared: Shared, max_connections: int = 10_000) -> None:
         self.shared = shared
-        shared.lost = self._lost
-        self.connections: dict[GrpcConnection, None] = {}
-        self._max_connections = max_connections
-        self._refused = 0
+        self.connections: ConnectionShares[GrpcConnection] = ConnectionShares(shared.clock, max_connections)
+        shared.made, shared.lost = self.connections.add, self._lost
         self._scan: PeriodicJob | None = None
         self._gone: defer.Deferred[None] | None = None
         self.expect: Callable[[GrpcConnection], None] | None = None
         """Prepares a new connection for what its first bytes may be (TLS)."""
 
     def buildProtocol(self, addr: interfaces.IAddress | None) -> GrpcConnection | None:
-        if len(self.connections) >= self._max_connections or self.shared.stopping:
-            if not self._refused:
-                self.log.warn("gRPC connection refused, {n} are open", n=len(self.connections))
-            self._refused += 1
+        if self.shared.stopping or not self.connections.has_room(getattr(addr, "host", None)):
             return None
-        self._refused = 0
         connection = GrpcConnection(self.shared)
         connection.factory = self
-        self.connections[connection] = None
         if self.expect is not None:
             self.expect(connection)
         return connection
@@ -59,14 +51,14 @@ class GrpcServerFactory(protocol.ServerFactory):
     def look(self) -> None:
         """End what takes too long on each connection."""
         now = self.shared.clock.seconds()
-        for connection in list(self.connections):
+        for connection in self.connections:
             connection.look(now)
 
     def stop(self, grace_seconds: float = 1.0) -> defer.Deferred[None]:
         """Send GOAWAY, let short calls end, then end all. Fires when every connection is closed."""
         self.shared.stopping = True
         gone: defer.Deferred[None] = defer.Deferred()
-        for connection in list(self.connections):
+        for connection in self.connections:
             connection.stop()
         if not self.connections:
             gone.callback(None)
@@ -86,15 +78,15 @@ class GrpcServerFactory(protocol.ServerFactory):
         return gone.addCallback(cancel_timers)
 
     def _end_calls(self) -> None:
-        for connection in list(self.connections):
+        for connection in self.connections:
             connection.end_calls("the server stops")
 
     def _abort_all(self) -> None:
-        for connection in list(self.connections):
+        for connection in self.connections:
             connection.abort()
 
     def _lost(self, connection: GrpcConnection) -> None:
-        self.connections.pop(connection, None)
+        self.connections.discard(connection)
         if not self.connections and self._gone is not None:
             gone, self._gone = self._gone, None
             gone.callback(None)

@@ -409,7 +409,7 @@ class LifeCycle(ProducerCase):
         self.run_to_end(producer.stop())
         self.run_to_end(producer.stop())
         self.assert_no_timers()
-        self.assertEqual(self.a.factory.channels, {})
+        self.assertEqual(list(self.a.factory.channels), [])
 
     def test_stop_before_start_is_harmless(self) -> None:
         self.run_to_end(Producer(self.clock, "g", **self.client_arguments()).stop())
