@@ -15,6 +15,7 @@ from docs.generate.tables import code, table
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.config.known_keys import known_keys
 from twisted_mq.config.options import option_fields
+from twisted_mq.config.reasons import reason_of
 from twisted_mq.config.values import value_text
 from twisted_mq.namesrv.options import NamesrvOptions
 from twisted_mq.proxy.options import ProxyServiceOptions
@@ -45,7 +46,8 @@ def without_effect() -> str:
     """Keys that are checked, and change nothing here."""
     fields = [field for cls in (BrokerOptions, NamesrvOptions) for field in option_fields(cls).values()]
     unused = [field for field in fields if not field.metadata["has_effect"]]
-    return table(HEAD[:3] + HEAD[4:], ([cell for cell in _row(field) if cell is not None] for field in unused))
+    rows = ([*(cell for cell in _row(field) if cell is not None), reason_of(field.metadata["key"])] for field in unused)
+    return table((*HEAD[:3], *HEAD[4:], "why not"), rows)
 
 
 def other_keys() -> str:
@@ -80,9 +82,10 @@ def _every_row(key: str, own: dict[str, dict[str, Option]]) -> list[str]:
     if not holders:
         form = known_keys()[key][0]
         default = "depends on the machine" if form.default is None else code(value_text(form.default))
-        return [code(key), f"Apache's {form.classes[0]}", default, "no", ""]
+        return [code(key), f"Apache's {form.classes[0]}", default, f"no: {reason_of(key)}", ""]
     field = own[holders[0]][key]
-    effect = "yes" if any(own[name][key].metadata["has_effect"] for name in holders) else "no"
+    has_effect = any(own[name][key].metadata["has_effect"] for name in holders)
+    effect = "yes" if has_effect else f"no: {reason_of(key)}"
     return [code(key), ", ".join(holders), _default(field), effect, field.metadata["doc"]]
 
 

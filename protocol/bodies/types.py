@@ -31,6 +31,7 @@ class Names:
 Int32 = Annotated[int, Bits(32)]
 Int64 = Annotated[int, Bits(64)]
 
+PASSIVELY, ACTIVELY = "CONSUME_PASSIVELY", "CONSUME_ACTIVELY"
 ConsumeType = Annotated[str, Names(("CONSUME_ACTIVELY", "CONSUME_PASSIVELY", "CONSUME_POP"))]
 BROADCASTING, CLUSTERING = "BROADCASTING", "CLUSTERING"
 MessageModel = Annotated[str, Names((BROADCASTING, CLUSTERING))]

@@ -17,11 +17,12 @@ def heartbeat(
     language: str = "JAVA",
     producer: str = "",
     message_model: str = "CLUSTERING",
+    consume_type: str = "CONSUME_PASSIVELY",
 ) -> None:
     """Register a peer as a consumer of these topics, and as a producer where a group is given; drops the answer."""
     consumer = ConsumerData(
         group_name=group,
-        consume_type="CONSUME_PASSIVELY",
+        consume_type=consume_type,
         message_model=message_model,
         consume_from_where="CONSUME_FROM_LAST_OFFSET",
         subscription_data_set=[build_subscription(topic, "*") for topic in topics],

@@ -16,6 +16,7 @@ from twisted_mq.config.environment import in_home, local_host_name, name_servers
 from twisted_mq.config.limits import PORT, Limits
 from twisted_mq.config.metrics_options import MetricsOptions
 from twisted_mq.config.options import option
+from twisted_mq.config.values import hours
 
 LISTEN_PORT = 10911
 """What Apache's start-up code sets before it reads the file; BrokerConfig's own default is 6888."""
@@ -94,6 +95,28 @@ class BrokerOptions(MetricsOptions):
         attrs.Factory(name_servers_of_environment),
         "name servers, host:port parted by semicolons",
         type="string",
+    )
+    fetch_namesrv_addr_by_address_server: bool = option(
+        "fetchNamesrvAddrByAddressServer", False, "without namesrvAddr the name servers are those of an HTTP page"
+    )
+    fetch_namesrv_addr_interval: int = option(
+        "fetchNamesrvAddrInterval", 10000, "ms between looks at that page", type="long", low=1
+    )
+    namesrv_domain: str = option(
+        "rocketmq.namesrv.domain",
+        "jmenv.tbsite.net",
+        "host or host:port of the page; a system property of Apache's broker",
+    )
+    namesrv_domain_subgroup: str = option(
+        "rocketmq.namesrv.domain.subgroup",
+        "nsaddr",
+        "the page's name below /rocketmq/; a system property of Apache's broker",
+    )
+    fetch_name_srv_addr_by_dns_lookup: bool = option(
+        "fetchNameSrvAddrByDnsLookup", False, "all addresses of each name in namesrvAddr are name servers"
+    )
+    update_name_server_addr_period: int = option(
+        "updateNameServerAddrPeriod", 120000, "ms between looks at those names", low=1
     )
     register_name_server_period: int = option(
         "registerNameServerPeriod", 30000, "ms between registrations, taken between 10000 and 60000", low=1
@@ -235,15 +258,58 @@ class BrokerOptions(MetricsOptions):
         "sendThreadPoolQueueCapacity", 10000, "sends that may wait for their answer; past it SYSTEM_BUSY", low=1
     )
     broker_fast_failure_enable: bool = option(
-        "brokerFastFailureEnable", True, "requests that waited too long are refused", has_effect=False
+        "brokerFastFailureEnable", True, "requests that waited too long for their turn are refused", remote=True
     )
     wait_time_mills_in_send_queue: int = option(
-        "waitTimeMillsInSendQueue",
-        200,
-        "ms that a send may wait before it is refused",
+        "waitTimeMillsInSendQueue", 200, "ms that a send may wait for its turn", type="long", low=0, remote=True
+    )
+    wait_time_mills_in_pull_queue: int = option(
+        "waitTimeMillsInPullQueue",
+        5000,
+        "ms that a pull, pop or peek may wait for its turn",
         type="long",
         low=0,
-        has_effect=False,
+        remote=True,
+    )
+    wait_time_mills_in_lite_pull_queue: int = option(
+        "waitTimeMillsInLitePullQueue",
+        5000,
+        "ms that a lite pull may wait for its turn",
+        type="long",
+        low=0,
+        remote=True,
+    )
+    wait_time_mills_in_heartbeat_queue: int = option(
+        "waitTimeMillsInHeartbeatQueue",
+        31000,
+        "ms that a heartbeat may wait for its turn",
+        type="long",
+        low=0,
+        remote=True,
+    )
+    wait_time_mills_in_transaction_queue: int = option(
+        "waitTimeMillsInTransactionQueue",
+        3000,
+        "ms that the end of a transaction may wait for its turn",
+        type="long",
+        low=0,
+        remote=True,
+    )
+    wait_time_mills_in_ack_queue: int = option(
+        "waitTimeMillsInAckQueue",
+        3000,
+        "ms that an acknowledgement of a pop may wait for its turn",
+        type="long",
+        low=0,
+        remote=True,
+    )
+    wait_time_mills_in_admin_broker_queue: int = option(
+        "waitTimeMillsInAdminBrokerQueue",
+        5000,
+        "ms that any other request may wait for its turn",
+        type="long",
+        low=0,
+        remote=True,
     )
     os_page_cache_busy_time_out_mills: int = option(
         "osPageCacheBusyTimeOutMills",
@@ -264,7 +330,10 @@ class BrokerOptions(MetricsOptions):
     )
     lite_pull_message_enable: bool = option("litePullMessageEnable", True, "lite pulls are served", remote=True)
     reject_pull_consumer_enable: bool = option(
-        "rejectPullConsumerEnable", False, "pulls outside of push consumers are refused", has_effect=False
+        "rejectPullConsumerEnable",
+        False,
+        "consumers that pull by themselves are not registered, and their pulls are refused",
+        remote=True,
     )
     slave_read_enable: bool = option("slaveReadEnable", False, "slaves serve pulls", remote=True)
     pull_thread_pool_queue_capacity: int = option(
@@ -630,7 +699,9 @@ class BrokerOptions(MetricsOptions):
 
     # retention
 
-    delete_when: str = option("deleteWhen", "04", "hours of the day in which old files go, parted by semicolons")
+    delete_when: str = option(
+        "deleteWhen", "04", "hours of the day in which old files go, separated by semicolons", parse=hours, remote=True
+    )
     file_reserved_time: int = option("fileReservedTime", 72, "hours that commit log files are kept", low=1, remote=True)
     clean_resource_interval: int = option("cleanResourceInterval", 10000, "ms between looks for old files", low=1)
     delete_commit_log_files_interval: int = option(
@@ -785,7 +856,7 @@ class BrokerOptions(MetricsOptions):
     @property
     def counts_registered_slaves(self) -> bool:
         """Whether only registered slaves' copies count: nothing else tells them from strangers', and somebody knows them."""
-        asks = self.ha_count_registered_slaves_only and bool(self.name_servers)
+        asks = self.ha_count_registered_slaves_only and self.has_name_servers
         copies_matter = self.waits_for_slaves or self.order_coordinator is not None
         return copies_matter and asks and not self.tells_slaves_apart
 
@@ -804,6 +875,11 @@ class BrokerOptions(MetricsOptions):
     def commit_log_path(self) -> str:
         """storePathCommitLog, or its default below storePathRootDir."""
         return self.store_path_commit_log or os.path.join(self.store_path_root_dir, "commitlog")
+
+    @property
+    def has_name_servers(self) -> bool:
+        """Whether there are name servers, or some are looked up."""
+        return bool(self.name_servers) or self.fetch_namesrv_addr_by_address_server
 
     @property
     def name_servers(self) -> list[str]:

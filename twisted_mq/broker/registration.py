@@ -173,7 +173,7 @@ class Registration:
     @property
     def is_known(self) -> bool:
         """Whether a name server took the last registration that it was sent: clients find no other broker."""
-        return bool(self._knowing)
+        return any(address in self._knowing for address in self.name_servers)
 
     def unregister(self) -> defer.Deferred[list[bool]]:
         """Take the broker out of every name server's routes, for good. May be cancelled: then it fails."""

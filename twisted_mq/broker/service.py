@@ -23,6 +23,7 @@ from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetMana
 from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
 from twisted_mq.broker.cold_reads import PERIOD_SECONDS
 from twisted_mq.broker.controller import BrokerController
+from twisted_mq.broker.fast_failure import FastFailure
 from twisted_mq.broker.filter.consumer_filter_data import ConsumerFilterTable
 from twisted_mq.broker.filter.consumer_filter_manager import ConsumerFilterManager, consumer_filters
 from twisted_mq.broker.filter.message_filter import filter_bit_map
@@ -31,6 +32,7 @@ from twisted_mq.broker.ha.registered_slaves import RegisteredSlaves
 from twisted_mq.broker.ha.replication import Replication
 from twisted_mq.broker.long_polling import HOLD_CHECK_SECONDS
 from twisted_mq.broker.machine import Machine
+from twisted_mq.broker.name_server_lookup import NameServerLookUp, addresses_of_host, by_address_server, by_name
 from twisted_mq.broker.options import BrokerOptions, BrokerRole
 from twisted_mq.broker.registration import Registration
 from twisted_mq.broker.request_table import request_table
@@ -148,6 +150,9 @@ class BrokerService(service.Service):
         self._jobs: list[PeriodicJob] = []
         self._savers: list[TableSaver] = []
         self._retention: RetentionService | None = None
+        self._name_servers = options.name_servers
+        """Shared by all who ask name servers; changed in place."""
+        self._asked: NameServers
         self._store: FileMessageStore | MemoryMessageStore
         self.processors: dict[int, Processor]
         self._most_connections = 0
@@ -192,8 +197,8 @@ class BrokerService(service.Service):
         return self._machine.bind(options.bind_address, port, "haListenPort")
 
     def _make_controller(self, undo: contextlib.ExitStack) -> BrokerController:
-        options, now_ms, name_servers = self.options, self.now_ms, self.options.name_servers
-        ip = advertised_ip(options.broker_ip1, name_servers)
+        options, now_ms, name_servers = self.options, self.now_ms, self._name_servers
+        ip = advertised_ip(options.broker_ip1, name_servers or self._address_servers())
         folder = os.path.join(options.store_path_root_dir, "config")
         topic_table = loaded(TopicTable, folder, "topics.json")
         self._topics_saver = self._saver(topic_table, undo)
@@ -235,7 +240,8 @@ class BrokerService(service.Service):
             in_thread=self._in_thread,
             static_topics=static_topics,
         )
-        cache = RouteCache(NameServers(self._client, name_servers), lambda topic, route: None) if name_servers else None
+        self._asked = NameServers(self._client, name_servers)
+        cache = RouteCache(self._asked, lambda topic, route: None) if options.has_name_servers else None
         return BrokerController(
             options=options,
             clock=self._reactor,
@@ -317,6 +323,7 @@ class BrokerService(service.Service):
             channel_lost=controller.channel_lost,
             late=controller.late,
             budget=Budget(self.options),
+            too_late=FastFailure(self.options),
             count=lambda event: controller.statistics.activity[event].add(1, 0),
         )
         self._factory = RemotingServerFactory(
@@ -398,7 +405,7 @@ class BrokerService(service.Service):
             self.log.warn("no fast port, clients with vipChannelEnabled use the main one: {e}", e=error)
 
     def _register(self) -> None:
-        controller, options, name_servers = self.controller, self.options, self.options.name_servers
+        controller, options, name_servers = self.controller, self.options, self._name_servers
         self.log.info(
             "broker {name} registers as {address} with {servers} (set brokerIP1 and listenPort to change it)",
             name=options.broker_name,
@@ -429,8 +436,8 @@ class BrokerService(service.Service):
             replication = Replication(controller, self._reactor, self._client, self.registration, self._link())
             replication.lacks_topic = lambda: self._agent is not None and self._agent.lacks_topic()
             replication.start(self._every)
-        if not options.is_slave and options.name_servers:
-            group = MemberGroup(options, options.name_servers, self._client.invoke)
+        if not options.is_slave and options.has_name_servers:
+            group = MemberGroup(options, self._name_servers, self._client.invoke)
             slaves = RegisteredSlaves(controller.ha.accept, group, controller.advertised_ip, self._in_thread)
             counts = options.counts_registered_slaves
             self._every(options.sync_broker_member_group_period / 1000 if counts else LINKS_SECONDS, slaves.look)
@@ -439,6 +446,7 @@ class BrokerService(service.Service):
         period = min(60_000, max(10_000, options.register_name_server_period)) / 1000
         self._every(period, self.registration.register)
         self._every(UNKNOWN_SECONDS, self.registration.again)
+        self._look_up_name_servers()
         self._every(HOLD_CHECK_SECONDS, lambda: controller.polling.answer_expired(self.now_ms()))
         self._every(EXPIRY_SCAN_SECONDS, controller.close_expired_clients)
         if options.collects_figures:
@@ -482,6 +490,30 @@ class BrokerService(service.Service):
     ) -> defer.Deferred[Result]:
         pool = self._threads.getThreadPool()
         return threads.deferToThreadPool(self._threads, pool, function, *arguments, **named)
+
+    def _address_servers(self) -> list[str]:
+        """Where the name servers' page is, whose way out of this machine is the one to the name servers, too."""
+        domain = self.options.namesrv_domain
+        fetches = self.options.fetch_namesrv_addr_by_address_server
+        return [domain if ":" in domain else f"{domain}:80"] if fetches else []
+
+    def _look_up_name_servers(self) -> None:
+        options = self.options
+        if options.fetch_namesrv_addr_by_address_server and not options.name_servers:
+            look, period_ms = by_address_server(options, self._reactor), options.fetch_namesrv_addr_interval
+        elif options.fetch_name_srv_addr_by_dns_lookup and options.name_servers:
+            look = by_name(options.name_servers, lambda host: self._in_thread(addresses_of_host, host))
+            period_ms = options.update_name_server_addr_period
+        else:
+            return
+        look_up = NameServerLookUp(look, self._name_servers, self._name_servers_changed)
+        self._every(period_ms / 1000, look_up.look)
+        defer.ensureDeferred(look_up.look())
+
+    def _name_servers_changed(self) -> None:
+        if self.running:
+            self._asked.addresses = tuple(self._name_servers)
+            self.registration.register()
 
     def _every(self, seconds: float, work: Callable[[], object]) -> None:
         name = getattr(work, "__qualname__", repr(work))

@@ -25,8 +25,6 @@ FIXED: dict[str, bool | int | str] = {
     "enableSingleTopicRegister": False,
     "enableSlaveActingMaster": False,
     "enableSplitRegistration": False,
-    "fetchNamesrvAddrByAddressServer": False,
-    "fetchNameSrvAddrByDnsLookup": False,
     "forceRegister": True,
     "isBrokerContainer": False,
     "isInBrokerContainer": False,
@@ -35,7 +33,6 @@ FIXED: dict[str, bool | int | str] = {
     "maxTopicLength": 127,
     "messageIndexSafe": True,
     "offsetCheckInSlave": False,
-    "rejectPullConsumerEnable": False,
     "storeType": "default",
     "useStaticSubscription": False,
 }

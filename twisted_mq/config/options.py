@@ -19,6 +19,7 @@ from twisted_mq.config.findings import Effect, Finding
 from twisted_mq.config.known_keys import OLD_NAMES, fault_of_value, known_keys, unknown_reason
 from twisted_mq.config.limits import Limits
 from twisted_mq.config.properties import Entry, read_properties
+from twisted_mq.config.reasons import reason_of
 from twisted_mq.config.unserved import PROMISES, TLS_SETTINGS, broken_promises, refusal
 from twisted_mq.config.values import PARSERS, Value, enum_parser, value_text
 from twisted_mq.logs import Logger
@@ -37,6 +38,7 @@ def option(
     doc: str,
     *,
     type: str | type[enum.StrEnum] | None = None,
+    parse: Callable[[str], Value] | None = None,
     low: float | None = None,
     high: float | None = None,
     limits: Limits | None = None,
@@ -47,15 +49,17 @@ def option(
     """A field of an options class.
 
     `default` is a value or, where it depends on the machine, an attrs.Factory; `type` is Java's ("long", or "string"
-    where the default is None) or an enumeration, where the default does not say it. `limits` say more than `low` and `high` can.
+    where the default is None) or an enumeration, where the default does not say it. `parse` reads a text that
+    has a form of its own. `limits` say more than `low` and `high` can.
     `remote` puts the key on the allow-list of what peers may change while the daemon runs. A `secret` is never shown. Without
     `has_effect` nothing depends on the value yet: it is checked, and named in the log as unused.
     """
     limits = limits or Limits(low, high)
     kind = type or _TYPES[default.__class__]
-    parse = PARSERS[kind] if isinstance(kind, str) else enum_parser(kind)
-    if default is None and kind == "string":
-        parse = _text_or_none
+    if parse is None:
+        parse = PARSERS[kind] if isinstance(kind, str) else enum_parser(kind)
+        if default is None and kind == "string":
+            parse = _text_or_none
     metadata = {
         "key": key,
         "doc": doc,
@@ -159,7 +163,7 @@ def _with_field(field: attrs.Attribute[object], entry: Entry, value: Value, kept
     """Return the finding on an entry whose value was taken, or None if there is nothing to report."""
     fault = field.metadata["limits"].fault(value)
     if not field.metadata["has_effect"]:
-        return Finding(entry, Effect.NO_EFFECT, f"no effect here: {field.metadata['doc']}")
+        return Finding(entry, Effect.NO_EFFECT, f"no effect here: {reason_of(entry.key)}")
     if fault is not None:
         return Finding(
             entry, Effect.CLAMPED, f"{fault}, so {value_text(kept)} counts in place of {_shown(field, entry.value)}"
@@ -176,7 +180,7 @@ def _without_field(entry: Entry, path: str | None, own: list[str]) -> Finding:
         if fault is not None:
             place = path if entry.line else None
             raise ConfigError(fault, path=place, line=entry.line, key=entry.key, value=entry.value)
-        return Finding(entry, Effect.NO_EFFECT, f"no effect here: of Apache's {known_keys()[entry.key][0].classes[0]}")
+        return Finding(entry, Effect.NO_EFFECT, f"no effect here: {reason_of(entry.key)}")
     if entry.key in TLS_SETTINGS:
         return Finding(entry, Effect.NO_EFFECT, "no effect here: Apache's reads it from system properties")
     return Finding(entry, Effect.UNKNOWN, unknown_reason(entry.key, own))

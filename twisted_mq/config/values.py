@@ -51,6 +51,14 @@ PARSERS: dict[str, Callable[[str], Value]] = {
 """Java type -> the parser of its text, which raises ValueError with what is needed."""
 
 
+def hours(text: str) -> str:
+    """A text as "04;16", hours of the day. Raises ValueError for others."""
+    parts = [one.strip() for one in text.split(";") if one.strip()]
+    if not parts or not all(one.isascii() and one.isdigit() and int(one) < 24 for one in parts):
+        raise ValueError("hours from 0 to 23, separated by semicolons, are needed")
+    return text.strip()
+
+
 def enum_parser(kind: type[enum.StrEnum]) -> Callable[[str], enum.StrEnum]:
     """A parser for the names of an enumeration."""
 

@@ -73,6 +73,9 @@ class Traffic:
     channel_lost: Callable[[SocketChannel], None] | None = None
     share_moved: Callable[[SocketChannel, str], None] | None = None
     """Told of a channel whose share is an account's now, with whose it was before."""
+    too_late: Callable[[RemotingCommand, float, int], BrokerError | None] | None = None
+    """The refusal of a request that waited so many seconds for its turn, with so many others of its connection; None to serve
+    it."""
     count: Callable[[str], None] | None = None
     """Told what happens to channels: CONNECT, CLOSE, IDLE, EXCEPTION (Apache: ChannelEventListener)."""
     pending_answers: int = 0
@@ -110,6 +113,7 @@ class SocketChannel(protocol.Protocol):
         self.last_active = self._seconds()
         self.connected_now = False
         self._waiting: list[RemotingCommand] = []
+        self._waiting_since = 0.0
         self._pending = 0
         self._incomplete = 0
         self._paused = False
@@ -195,7 +199,7 @@ class SocketChannel(protocol.Protocol):
         self._paused = False
         self._traffic.budget.taken(self)
         if self._waiting:
-            self._traffic.rotation.join(self)
+            self._join()
         else:
             self.transport.resumeProducing()
 
@@ -204,6 +208,8 @@ class SocketChannel(protocol.Protocol):
         if self._paused:
             return
         commands, self._waiting = self._waiting, []
+        if self._traffic.too_late is not None:
+            commands = self._without_late(commands, self._traffic.too_late)
         self._process(commands)
         if not self._waiting and not self._paused:
             self.transport.resumeProducing()
@@ -266,7 +272,28 @@ class SocketChannel(protocol.Protocol):
         self._waiting = commands
         if commands and not self._paused:
             self.transport.pauseProducing()
-            self._traffic.rotation.join(self)
+            self._join()
+
+    def _join(self) -> None:
+        """Wait for a turn."""
+        self._waiting_since = self._seconds()
+        self._traffic.rotation.join(self)
+
+    def _without_late(
+        self, commands: list[RemotingCommand], too_late: Callable[[RemotingCommand, float, int], BrokerError | None]
+    ) -> list[RemotingCommand]:
+        """Answer requests that waited too long; the others."""
+        waited = self._seconds() - self._waiting_since
+        served: list[RemotingCommand] = []
+        answers: list[bytes] = []
+        for command in commands:
+            error = None if command.flag & RESPONSE_FLAG else too_late(command, waited, len(commands))
+            if error is None:
+                served.append(command)
+            elif (frame := self._frame(command, self._refusal(command, failure.Failure(error)))) is not None:
+                answers.append(frame)
+        self.write_answers(answers)
+        return served
 
     def _long_turn(self, command: RemotingCommand, seconds: float) -> None:
         self._traffic.long_turns += 1

@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.broker import BrokerInMemory
 from tests.support.heartbeat import heartbeat
+from tests.support.store_load import START_MS, small_config
 from tests.twisted_mq.broker.test_pull import pull
 from tests.twisted_mq.broker.test_send import fields, send
 from twisted_mq.broker.options import BrokerOptions
@@ -19,6 +20,7 @@ from twisted_mq.protocol.bodies import DataVersion, decode_body
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.layouts.record_codec import decode_message
 from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.storage.message_store import FileMessageStore
 
 
 def update(broker: BrokerInMemory, text: str) -> RemotingCommand:
@@ -46,9 +48,9 @@ def test_what_was_left_to_the_broker_is_shown_as_it_became() -> None:
 
 
 def test_a_key_without_effect_does_not_pretend() -> None:
-    shown = settings(BrokerInMemory(force_register=False, wait_time_mills_in_send_queue=1, ha_shared_secret="s"))
+    shown = settings(BrokerInMemory(force_register=False, os_page_cache_busy_time_out_mills=1, ha_shared_secret="s"))
     assert shown["forceRegister"] == "true"
-    assert not {"waitTimeMillsInSendQueue", "haSharedSecret"} & shown.keys()
+    assert not {"osPageCacheBusyTimeOutMills", "haSharedSecret"} & shown.keys()
 
 
 def test_fixed_settings_are_those_without_an_option_that_counts() -> None:
@@ -101,6 +103,11 @@ def test_a_change_has_effect_and_raises_the_version() -> None:
             ResponseCode.INVALID_PARAMETER,
             "maxMessageSize=-1: at least 1",
         ),
+        (
+            "longPollingEnable=false\ndeleteWhen=04;24\n",
+            ResponseCode.INVALID_PARAMETER,
+            "deleteWhen=04;24: hours from 0 to 23",
+        ),
         ("longPollingEnable=\\u12\n", ResponseCode.INVALID_PARAMETER, "line 1"),
     ],
 )
@@ -110,6 +117,15 @@ def test_a_refused_key_is_named_and_changes_nothing(text: str, code: int, named:
     assert answer.code == code
     assert answer.remark is not None and named in answer.remark
     assert broker.options == BrokerInMemory().options
+
+
+def test_hours_of_deletion_change_at_the_next_turn(tmp_path: Path) -> None:
+    store = FileMessageStore(small_config(tmp_path), lambda: START_MS)
+    broker = BrokerInMemory(store=store)
+    assert update(broker, "deleteWhen=05;17\n").code == 0
+    assert settings(broker)["deleteWhen"] == "05;17"
+    assert store.retention._config.delete_when == "05;17"
+    store.close()
 
 
 def test_another_permission_is_registered_and_no_send_target_is_kept() -> None:

@@ -12,6 +12,7 @@ from tests.support.heartbeat import heartbeat
 from tests.support.store_load import START_MS, small_config
 from tests.twisted_mq.broker.test_send import fields, send
 from twisted_mq.broker.waiting_requests import Kind
+from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.layouts.record_codec import iterate_messages
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.framing import encode_frame
@@ -185,3 +186,36 @@ def test_lost_connection_forgets_its_waiting_pull() -> None:
     peer.channel.connectionLost()
     send(producer, b"new")
     assert broker.controller.polling.count(Kind.PULL) == 0
+
+
+def rejecting(**options: object) -> BrokerInMemory:
+    broker = BrokerInMemory(reject_pull_consumer_enable=True, **options)
+    send(broker.connect())
+    return broker
+
+
+def test_a_reader_that_is_no_member_of_a_group_is_refused_where_pull_consumers_are() -> None:
+    answer = pull(rejecting().connect())
+    assert answer.code == ResponseCode.SUBSCRIPTION_NOT_EXIST
+    assert (answer.remark or "").startswith(
+        "the consumer's group info not exist, or the pull consumer is rejected by server."
+    )
+
+
+def test_members_of_push_groups_and_tools_are_served_where_pull_consumers_are_not() -> None:
+    broker = rejecting()
+    peer = broker.connect()
+    heartbeat(peer, "G", "T")
+    assert pull(peer).code == 0
+    assert pull(broker.connect()).code == 0  # Apache's asks for the channel only where the group pulls by itself
+    assert pull(broker.connect(), consumerGroup="TOOLS_CONSUMER").code == 0
+
+
+def test_pull_consumers_are_not_registered_where_they_are_refused() -> None:
+    broker = rejecting()
+    peer = broker.connect()
+    heartbeat(peer, "G", "T", consume_type="CONSUME_ACTIVELY")
+    assert broker.controller.consumers.groups == {}
+    assert pull(peer).code == ResponseCode.SUBSCRIPTION_NOT_EXIST
+    heartbeat(peer, "Pushed", "T")
+    assert list(broker.controller.consumers.groups) == ["Pushed"]

@@ -23,7 +23,7 @@ listenPort=ten
 brokerNmae=a
 fileReservedTime=48
 fileReservedTime=72
-brokerFastFailureEnable=true
+osPageCacheBusyTimeOutMills=1000
 highSpeedMode=true
 enableControllerMode=true
 initAuthenticationUser=planted
@@ -45,7 +45,7 @@ def test_each_line_with_its_effect(path: str) -> None:
         (4, "brokerNmae", Effect.UNKNOWN),
         (5, "fileReservedTime", Effect.OVERRIDDEN),
         (6, "fileReservedTime", Effect.USED),
-        (7, "brokerFastFailureEnable", Effect.NO_EFFECT),
+        (7, "osPageCacheBusyTimeOutMills", Effect.NO_EFFECT),
         (8, "highSpeedMode", Effect.NO_EFFECT),
         (9, "enableControllerMode", Effect.NOT_SERVED),
         (10, "initAuthenticationUser", Effect.USED),
@@ -54,8 +54,8 @@ def test_each_line_with_its_effect(path: str) -> None:
     remarks = [one.remark for one in found]
     assert remarks[1:3] == ["ten: a whole number is needed", "no RocketMQ knows this key, is brokerName meant?"]
     assert remarks[3] == "line 6 counts"
-    assert remarks[5] == "no effect here: requests that waited too long are refused"
-    assert remarks[6] == "no effect here: of Apache's BrokerConfig"
+    assert remarks[5] == "no effect here: one thread appends: there is no lock to choose"
+    assert remarks[6] == "no effect here: no code of 5.3.3 reads it"
     assert "no other broker would take over" in remarks[7]
     assert not any("planted" in remark for remark in remarks)
 

@@ -48,6 +48,8 @@ OURS = {
     "orderSessionTimeoutMillis",
     "registrationSharedSecret",
     "rebalanceLockMaxLiveTime",
+    "rocketmq.namesrv.domain",
+    "rocketmq.namesrv.domain.subgroup",
 }
 """Keys that Apache's brokers do not have, or have as system properties."""
 OF_BROKERS_ALONE = {*option_fields(MetricsOptions), "authConfigPath"}

@@ -93,8 +93,8 @@ mapedFileSizeConsumeQueue=1
 listenPort=5
 """
 LINES = [
-    "line 1: duplicationEnable: no effect here: of Apache's MessageStoreConfig",
-    "line 2: highSpeedMode: no effect here: of Apache's BrokerConfig",
+    "line 1: duplicationEnable: no effect here: copies are kept by slaves that ask for the log (brokerRole)",
+    "line 2: highSpeedMode: no effect here: no code of 5.3.3 reads it",
     "line 3: brokerNam: no RocketMQ knows this key, is brokerName meant?",
     "line 4: a: no RocketMQ knows this key",
     "line 5: storePathConsumeQueue: no RocketMQ knows this key, the consume queues are in storePathRootDir/consumequeue",

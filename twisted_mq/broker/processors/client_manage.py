@@ -27,6 +27,7 @@ from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import CheckClientRequestBody, ConsumerData, HeartbeatData, TopicConfig
+from twisted_mq.protocol.bodies.types import ACTIVELY
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.flags import TopicSysFlag
@@ -169,6 +170,8 @@ class ClientManageProcessor:
         self, data: ConsumerData, client: ClientChannelInfo, room: Room, *, without_sub: bool
     ) -> dict[str, ExpressionError]:
         """The topics whose expression is refused, with the reason."""
+        if self._options.reject_pull_consumer_enable and data.consume_type == ACTIVELY:
+            return {}
         group = self._groups.find(data.group_name, client.channel.share_address)
         if group is None:
             self.log.warn("heartbeat of an unknown group passed over: group={g}", g=data.group_name)

@@ -23,6 +23,7 @@ from twisted_mq.broker.statistics.call_times import TimedCall
 from twisted_mq.broker.waiting_requests import Kind, Line
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import SubscriptionGroupConfig, TopicConfig
+from twisted_mq.protocol.bodies.types import PASSIVELY
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.headers import PullMessageRequestHeader, PullMessageResponseHeader
@@ -36,8 +37,6 @@ from twisted_mq.storage.interfaces import GetResult, GetStatus, IMessageStore
 
 FLAG_COMMIT_OFFSET, FLAG_SUSPEND = 1, 2
 DEFAULT_MAX_BYTES = 2**31 - 1
-PASSIVELY = "CONSUME_PASSIVELY"
-"""How a group consumes whose client hands messages to a listener."""
 
 CODES = {
     GetStatus.FOUND: ResponseCode.SUCCESS,

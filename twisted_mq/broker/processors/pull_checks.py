@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Protocol
 
 from twisted_mq.broker.clients.consumer_manager import ConsumerManager
-from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
+from twisted_mq.broker.clients.subscription_group_manager import BUILT_IN, SubscriptionGroupManager
 from twisted_mq.broker.filter.selection import FilterParts, Selection, group_selection, own_selection
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.protocol.bodies import SubscriptionGroupConfig, TopicConfig
-from twisted_mq.protocol.bodies.types import BROADCASTING
+from twisted_mq.protocol.bodies.types import ACTIVELY, BROADCASTING
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.flags import PERM_READ
@@ -19,6 +19,8 @@ from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.remoting.channel import Channel
 
 FLAG_SUBSCRIPTION = 4
+PULLING_GROUPS = frozenset({*BUILT_IN, "DEFAULT_CONSUMER", "SCHEDULE_CONSUMER", "__MONITOR_CONSUMER"})
+"""Groups that pull by themselves in any case (MixAll.isSysConsumerGroupPullMessage)."""
 BROKER_FORBIDDEN, GROUP_FORBIDDEN, TOPIC_FORBIDDEN, BROADCASTING_FORBIDDEN, SUBSCRIPTION_FORBIDDEN = 1, 2, 3, 4, 5
 
 
@@ -66,6 +68,8 @@ class PullChecks:
             raise BrokerError(
                 ResponseCode.TOPIC_NOT_EXIST, f"topic[{header.topic}] not exist, apply first please! {FAQ}"
             )
+        if options.reject_pull_consumer_enable:
+            self._refuse_puller(channel, header.consumer_group)
         if not topic.perm & PERM_READ:
             raise _forbidden(f"the topic[{header.topic}] pulling message is forbidden", TOPIC_FORBIDDEN)
         if not 0 <= header.queue_id < topic.read_queue_nums:
@@ -75,6 +79,16 @@ class PullChecks:
                 f" topicConfig.readQueueNums:[{topic.read_queue_nums}] consumer:[/{channel.address}]",
             )
         return group, topic
+
+    def _refuse_puller(self, channel: Channel, group: str) -> None:
+        """Refuse a reader that is no member of a group of push consumers. Raises BrokerError."""
+        info = self._broker.consumers.groups.get(group)
+        is_pushed = info is not None and (info.consume_type != ACTIVELY or channel in info.clients)
+        if not is_pushed and group not in PULLING_GROUPS and not group.startswith("CID_RMQ_SYS_"):
+            raise BrokerError(
+                ResponseCode.SUBSCRIPTION_NOT_EXIST,
+                f"the consumer's group info not exist, or the pull consumer is rejected by server.{FAQ}",
+            )
 
     def selection(self, header: PullMessageRequestHeader, group: SubscriptionGroupConfig) -> Selection:
         """By the subscription that comes with the pull, or the group's from its heartbeats. Raises BrokerError."""
