@@ -9,6 +9,8 @@ from twisted_mq.spark.errors import WrongOption
 
 _SIZE = re.compile(r"([0-9]{1,15})([kmg]?)\Z", re.ASCII)
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+_SPAN = re.compile(r"([0-9]{1,12})(ms|s|m|h|)\Z", re.ASCII)
+_SPANS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "": 1.0}
 _TRUTH = {"true": True, "false": False}
 _NUMBER = re.compile(r"[0-9]{1,18}\Z", re.ASCII)
 
@@ -39,6 +41,14 @@ def size_bytes(name: str, value: str) -> int:
     if match is None:
         raise WrongOption(name, value, "a number of bytes is needed, such as 67108864 or 64m")
     return int(match[1]) * _UNITS[match[2]]
+
+
+def seconds(name: str, value: str) -> float:
+    """A time span in seconds: 500ms, 30s, 15m, 1h; a plain number is in seconds."""
+    match = _SPAN.match(value.strip().lower())
+    if match is None:
+        raise WrongOption(name, value, "a time span is needed, such as 30s, 15m or 1h")
+    return int(match[1]) * _SPANS[match[2]]
 
 
 def truth(name: str, value: str) -> bool:

@@ -31,6 +31,7 @@ NAME_SERVER = "nameServer"
 _ACCESS: Parsers = {
     NAME_SERVER: ("name_servers", _addresses),
     "tries": ("tries", positive),
+    "patienceSeconds": ("patience_seconds", values.number),
 }
 _DIALLING: Parsers = {
     "timeoutSeconds": ("timeout_seconds", positive),

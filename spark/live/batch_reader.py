@@ -14,9 +14,8 @@ from twisted_mq.spark.live.cluster import Cluster
 from twisted_mq.spark.live.held import Held
 from twisted_mq.spark.live.offset_maps import EARLIEST, Offsets
 from twisted_mq.spark.live.options import LiveOptions
-from twisted_mq.spark.live.planning import split, stretches
 from twisted_mq.spark.live.subscription import subscribed_queues
-from twisted_mq.spark.live.tasks import LiveSplit, read_split
+from twisted_mq.spark.live.tasks import LiveSplit, planned, read_split
 
 
 @attrs.frozen
@@ -54,7 +53,7 @@ class LiveBatchReader(DataSourceReader):
     def partitions(self) -> list[LiveSplit]:
         """One a queue that has messages between the bounds, or more. Raises LiveError, WrongOption, NoCommitLog."""
         cut = take_cut(self.options, self.held) if self.cut is None else self.cut
-        return [LiveSplit(one) for one in split(stretches(cut.start, cut.end), self.options.min_partitions)]
+        return planned(cut.start, cut.end, self.options)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_split(partition, self.options, self.columns, self.held)

@@ -28,6 +28,10 @@ class Bound:
     of_group: bool = False
     timestamp_ms: int | None = None
     offsets: Offsets | None = None
+    times: Offsets | None = None
+    """A time for each queue, in ms since 1970."""
+    is_strict: bool = False
+    """Whether a queue without messages from its time on is an error."""
 
 
 def parse_bound(name: str, text: str, otherwise: int) -> Bound:
@@ -55,7 +59,13 @@ def resolve(
     no longer kept, by brokers or files `held`; without `fail_on_data_loss` the first that is kept stands for these.
     """
     if bound.timestamp_ms is not None:
-        return at_time_of_both(cluster, queues, bound.timestamp_ms, held)
+        return _at_times(bound, dict.fromkeys(queues, bound.timestamp_ms), cluster, held)
+    if bound.times is not None:
+        _check_queues(bound, bound.times, queues)
+        plain = attrs.evolve(bound, times=None)
+        left = [queue for queue in queues if queue not in bound.times]
+        others = resolve(plain, cluster, left, group, held, fail_on_data_loss=fail_on_data_loss)
+        return others | _at_times(bound, bound.times, cluster, held)
     named = dict(bound.offsets or {})
     _check_queues(bound, named, queues)
     if bound.of_group:
@@ -67,6 +77,18 @@ def resolve(
     found = {queue: marks[offset][queue] if offset in marks else offset for queue, offset in wanted.items()}
     for queue in named:
         found[queue] = _kept(bound, queue, found[queue], firsts[queue], ends[queue], fail_on_data_loss)
+    return found
+
+
+def _at_times(bound: Bound, times: Offsets, cluster: Cluster, held: Held | None) -> Offsets:
+    """The offset of each queue's first message of its time or later, or its end. Raises WrongOption for a strict bound."""
+    found: Offsets = {}
+    for time in set(times.values()):
+        found |= at_time_of_both(cluster, [queue for queue in times if times[queue] == time], time, held)
+    ends = next_offsets(cluster, list(times)) if bound.is_strict else {}
+    for queue in sorted(ends):
+        if found[queue] >= ends[queue]:
+            raise WrongOption(bound.option, str(times[queue]), f"{queue_text(queue)} has no message from then on")
     return found
 
 

@@ -1,7 +1,7 @@
 """A cluster by plain calls: routes from its name servers, requests to its brokers. Connections are made at first use and kept.
 
 Where the master of a name does not answer, its slaves are asked, or the other way round with `from_slaves`. A broker or
-name server that fails is tried again, `tries` times in all, with pauses between.
+name server that fails is tried again with pauses between: `tries` times in all, and until `patience_seconds` are over.
 """
 
 from __future__ import annotations
@@ -21,13 +21,17 @@ from twisted_mq.protocol.names.routes import MASTER_ID
 from twisted_mq.protocol.names.topic_route import publish_info, subscribe_queues
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import encode_header
-from twisted_mq.spark.live.connection import Connection, Dialling
+from twisted_mq.spark.live.connection import BUSY_CODES, Connection, Dialling
 from twisted_mq.spark.live.errors import BrokerSilent, LiveError, NameServersSilent, PeerSilent, Refused, TopicUnknown
 
 Result = TypeVar("Result")
 
+DEFAULT_TRIES = 5
 PAUSE_SECONDS = 0.5
 """Before the third try; then longer each time. The second comes at once, for a kept connection may have ended."""
+LONGEST_PAUSE_SECONDS = 5.0
+STREAM_PATIENCE_SECONDS = 300
+"""How long streams wait for brokers and name servers, unless the option says otherwise: a restart takes less."""
 
 
 @attrs.frozen
@@ -37,7 +41,8 @@ class Access:
     | option | meaning | default |
     |---|---|---|
     | nameServer | address of the name server, or several with `;` or commas between | needed |
-    | tries | how often a broker or name server that does not answer is asked, with pauses of 0, 0.5, 1, 1.5 s | 5 |
+    | tries | how often a broker or name server that does not answer is asked, with pauses of 0, 0.5, 1 to 5 s | 5 |
+    | patienceSeconds | how long it is asked at least: a query goes on when it is back | 0; a stream without `tries`: 300 |
     | timeoutSeconds | how long a connection or an answer may take | 10 |
     | tls | true: connections are encrypted | false |
     | tlsCaFile | PEM file of the certificates that are trusted; without it any is taken | none |
@@ -48,14 +53,32 @@ class Access:
     name_servers: tuple[str, ...]
     dialling: Dialling = attrs.field(factory=Dialling)
     from_slaves: bool = False
-    tries: int = 5
+    tries: int = DEFAULT_TRIES
+    patience_seconds: int | None = None
+
+    def for_stream(self) -> Access:
+        """The same, with the patience of a stream where neither it nor the tries were named."""
+        if self.patience_seconds is not None or self.tries != DEFAULT_TRIES:
+            return self
+        return attrs.evolve(self, patience_seconds=STREAM_PATIENCE_SECONDS)
+
+    def is_over(self, failures: int, seconds: float) -> bool:
+        """Whether an attempt that failed so often, for so long, is the last one."""
+        return failures >= self.tries and seconds >= (self.patience_seconds or 0)
 
 
 class Cluster:
     """Calls into one cluster, from one thread of one process."""
 
-    def __init__(self, access: Access, sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(
+        self,
+        access: Access,
+        sleep: Callable[[float], None] = time.sleep,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`now`: seconds that no clock set back or forth changes."""
         self.access = access
+        self.now = now
         self.host = socket.gethostname()
         self._sleep = sleep
         self._connections: dict[str, Connection] = {}
@@ -69,7 +92,13 @@ class Cluster:
     def pause(self, failures: int) -> None:
         """Before the try that follows so many failures."""
         if failures > 1:
-            self._sleep(PAUSE_SECONDS * (failures - 1))
+            self._sleep(min(PAUSE_SECONDS * (failures - 1), LONGEST_PAUSE_SECONDS))
+
+    def refresh(self) -> None:
+        """Before it is used for something else: forget routes, and connections that peers have ended."""
+        self._brokers.clear()
+        for connection in self._connections.values():
+            connection.close_if_ended()
 
     def connection(self, address: str) -> Connection:
         """The one that is there, or a new one. Raises PeerSilent."""
@@ -175,12 +204,19 @@ class Cluster:
             replicas = self.replicas(queue)
             for address in [self.master(queue.broker_name)] if at_master and replicas else replicas:
                 try:
-                    return self.connection(address).call_all(map(request, group)), address
+                    return self._served(self.connection(address).call_all(map(request, group)), address), address
                 except PeerSilent as error:
                     failures.append(str(error))
             raise BrokerSilent(queue.broker_name, failures, self.host)
 
         return self._tried(ask, BrokerSilent, PeerSilent, before_next=lambda: self.forget(queue))
+
+    def _served(self, answers: list[RemotingCommand], address: str) -> list[RemotingCommand]:
+        """The answers. Raises PeerSilent where the broker cannot serve one of the requests just now."""
+        for answer in answers:
+            if answer.code in BUSY_CODES:
+                raise PeerSilent(address, f"does not serve now: code {answer.code}, {answer.remark}")
+        return answers
 
     def _tried(
         self,
@@ -188,11 +224,14 @@ class Cluster:
         *silence: type[LiveError],
         before_next: Callable[[], None] = lambda: None,
     ) -> Result:
-        """What an attempt gives; after `silence` another one, while there are tries left."""
-        for failures in range(1, self.access.tries):
+        """What an attempt gives; after `silence` another one, while there are tries or patience left."""
+        began, failures = self.now(), 0
+        while True:
             try:
                 return attempt()
             except silence:
+                failures += 1
+                if self.access.is_over(failures, self.now() - began):
+                    raise
                 self.pause(failures)
                 before_next()
-        return attempt()

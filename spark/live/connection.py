@@ -6,12 +6,14 @@ Several requests may be under way at once; answers come in the order in which th
 from __future__ import annotations
 
 import collections
+import select
 import socket
 import ssl
 from collections.abc import Iterable, Iterator
 
 import attrs
 
+from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import FrameError
 from twisted_mq.protocol.layouts.host import parse_host_text
 from twisted_mq.protocol.wire.command import RemotingCommand
@@ -20,6 +22,10 @@ from twisted_mq.protocol.wire.signature import Credentials, sign
 from twisted_mq.spark.live.errors import PeerSilent
 
 RECEIVE_BYTES = 1 << 18
+BUSY_CODES = frozenset(
+    {ResponseCode.SYSTEM_BUSY, ResponseCode.FLOW_CONTROL, ResponseCode.SERVICE_NOT_AVAILABLE, ResponseCode.GO_AWAY}
+)
+"""Answers of a peer that is overloaded, starts or stops: another peer, or the same one later, may do it."""
 MAX_IN_FLIGHT = 64
 """As many small requests are under way before the first answer is waited for."""
 _MAX_OPAQUE = 1 << 31
@@ -148,6 +154,11 @@ class Connection:
     def _failed(self, reason: str) -> PeerSilent:
         self.close()
         return PeerSilent(self.address, reason)
+
+    def close_if_ended(self) -> None:
+        """Close a connection that the peer has ended; no request may be under way, so nothing else can come."""
+        if not self.closed and select.select([self._socket], [], [], 0)[0]:
+            self.close()
 
     def close(self) -> None:
         """A second call does nothing."""

@@ -15,7 +15,7 @@ from twisted_mq.spark.errors import WrongOption
 from twisted_mq.spark.live.access_options import ACCESS_OPTIONS, access_of
 from twisted_mq.spark.live.bounds import Bound, parse_bound
 from twisted_mq.spark.live.cluster import Access
-from twisted_mq.spark.live.offset_maps import EARLIEST, LATEST
+from twisted_mq.spark.live.offset_maps import EARLIEST, LATEST, parse_offsets
 from twisted_mq.spark.live.pulling import PullLimits, Selection
 from twisted_mq.spark.named_options import Parsers, columns, named, one_of, positive, take
 
@@ -33,10 +33,16 @@ class LiveOptions:
     | startingOffsets | `earliest`, `latest`, `group`, or JSON, see below | batch: earliest; a new stream: latest |
     | endingOffsets | batch: `latest`, or JSON | latest |
     | startingTimestamp | begin with what was stored then or later: ms since 1970, or 2026-11-20T23:18:54Z | none |
+    | startingOffsetsByTimestamp | the same by queue, in JSON with times in the place of offsets | none |
+    | startingOffsetsByTimestampStrategy | a queue without messages from then on: `latest`: its end; `error` | latest |
     | endingTimestamp | batch: end before what was stored then or later | none |
+    | endingOffsetsByTimestamp | batch: the same by queue | none |
     | maxOffsetsPerTrigger | stream: messages of a batch at most; each queue has its share of what it is behind | no limit |
     | maxBytesPerTrigger | stream: bytes of a batch, about: by the mean size of each queue's next messages | no limit |
+    | minOffsetsPerTrigger | stream: a batch waits for so many messages, but no longer than maxTriggerDelay | none |
+    | maxTriggerDelay | stream: the longest wait between two batches: 30s, 15m, 1h | 15m |
     | minPartitions | as many tasks at least, about; without it one for each queue | 1 |
+    | maxRecordsPerPartition | messages that a task reads at most | no limit |
     | failOnDataLoss | true: what is gone before it was read fails the query; false: it is logged and passed over | true |
     | tags | tags that the broker selects: `new || paid` | all |
     | sql | an SQL92 expression that the broker selects by (its enablePropertyFilter) | all |
@@ -62,7 +68,10 @@ class LiveOptions:
     pattern: re.Pattern[str] | None = None
     offsets_per_trigger: int | None = None
     bytes_per_trigger: int | None = None
+    least_offsets: int | None = None
+    trigger_delay_seconds: float = 15 * 60
     min_partitions: int = 1
+    records_per_partition: int | None = None
     fail_on_data_loss: bool = True
     selection: Selection = attrs.field(factory=Selection)
     group: str = DEFAULT_GROUP
@@ -108,7 +117,10 @@ _READS: Parsers = {
     "subscribePattern": ("pattern", values.pattern),
     "maxOffsetsPerTrigger": ("offsets_per_trigger", positive),
     "maxBytesPerTrigger": ("bytes_per_trigger", values.size_bytes),
+    "minOffsetsPerTrigger": ("least_offsets", positive),
+    "maxTriggerDelay": ("trigger_delay_seconds", values.seconds),
     "minPartitions": ("min_partitions", positive),
+    "maxRecordsPerPartition": ("records_per_partition", positive),
     "failOnDataLoss": ("fail_on_data_loss", values.truth),
     "tags": ("selection", _tags),
     "sql": ("selection", _sql),
@@ -122,13 +134,16 @@ _LIMITS: Parsers = {
     "pullMessages": ("messages", positive),
     "pullsInFlight": ("in_flight", positive),
 }
-_BOUNDS = ("startingOffsets", "endingOffsets", "startingTimestamp", "endingTimestamp")
-OPTION_NAMES = (*ACCESS_OPTIONS, *_READS, *_LIMITS, *_BOUNDS, "readFrom")
+_STRATEGY = "startingOffsetsByTimestampStrategy"
+_BOUNDS = tuple(
+    f"{end}{what}" for what in ("Offsets", "Timestamp", "OffsetsByTimestamp") for end in ("starting", "ending")
+)
+OPTION_NAMES = (*ACCESS_OPTIONS, *_READS, *_LIMITS, *_BOUNDS, _STRATEGY, "readFrom")
 _ONE_OF = (
     ("topic", "subscribe", "subscribePattern"),
     ("tags", "sql"),
-    ("startingOffsets", "startingTimestamp"),
-    ("endingOffsets", "endingTimestamp"),
+    ("startingOffsets", "startingTimestamp", "startingOffsetsByTimestamp"),
+    ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp"),
 )
 """Of these one at most."""
 
@@ -165,7 +180,10 @@ def _check_backfill(known: Mapping[str, str]) -> None:
 
 def _bound(known: Mapping[str, str], end: str, otherwise: int) -> Bound | None:
     """What is said of one end; None for nothing."""
-    offsets, timestamp = f"{end}Offsets", f"{end}Timestamp"
+    offsets, timestamp, by_queue = f"{end}Offsets", f"{end}Timestamp", f"{end}OffsetsByTimestamp"
+    strict = one_of(latest=False, error=True)(_STRATEGY, known.get(_STRATEGY, "latest")) and end == "starting"
     if timestamp in known:
-        return Bound(timestamp, otherwise, timestamp_ms=values.time_ms(timestamp, known[timestamp]))
+        return Bound(timestamp, otherwise, timestamp_ms=values.time_ms(timestamp, known[timestamp]), is_strict=strict)
+    if by_queue in known:
+        return Bound(by_queue, otherwise, times=parse_offsets(by_queue, known[by_queue]), is_strict=strict)
     return parse_bound(offsets, known[offsets], otherwise) if offsets in known else None

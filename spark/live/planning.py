@@ -16,18 +16,19 @@ def stretches(start: Mapping[MessageQueue, int], end: Mapping[MessageQueue, int]
     return [Stretch(queue, start[queue], end[queue]) for queue in both if start[queue] < end[queue]]
 
 
-def split(found: list[Stretch], least: int) -> list[Stretch]:
+def split(found: list[Stretch], least: int, most_messages: int | None = None) -> list[Stretch]:
     """The stretches cut so that there are `least` of them, about; larger ones into more parts (Apache Spark's rule).
 
-    Parts of a stretch differ by one message at most; none is empty.
+    Parts of a stretch differ by one message at most; none is empty, and none has more than `most_messages`.
     """
-    if len(found) >= least:
+    if len(found) >= least and most_messages is None:
         return found
     total = sum(one.end - one.start for one in found)
     parts: list[Stretch] = []
     for one in found:
         size = one.end - one.start
-        count = min(size, max(1, round(size / total * least)))
+        needed = 1 if most_messages is None else -(-size // most_messages)
+        count = min(size, max(needed, round(size / total * least) if len(found) < least else 1))
         cuts = [one.start + size * number // count for number in range(count + 1)]
         parts += [Stretch(one.queue, begin, stop) for begin, stop in itertools.pairwise(cuts)]
     return parts

@@ -11,7 +11,7 @@ from twisted_mq.spark.live.pulling import StretchPull, queue_text
 
 def pulled_bodies(cluster: Cluster, pull: StretchPull) -> Iterator[bytes]:
     """The bodies of the answers, in the queue's order, to the stretch's end. Raises LiveError."""
-    queue, failures = pull.stretch.queue, 0
+    queue, failures, began = pull.stretch.queue, 0, cluster.now()
     while pull.position < pull.stretch.end:
         before = pull.position
         silent: list[PeerSilent] = []
@@ -22,18 +22,26 @@ def pulled_bodies(cluster: Cluster, pull: StretchPull) -> Iterator[bytes]:
             except PeerSilent as error:
                 silent.append(error)
         else:
-            failures = 1 if pull.position > before else failures + 1
-            if failures >= cluster.access.tries:
+            if pull.position > before:
+                failures, began = 0, cluster.now()
+            failures += 1
+            waited = float("inf") if _all_answer(silent) else cluster.now() - began
+            if cluster.access.is_over(failures, waited):
                 _give_up(cluster, pull, silent)
                 return
             cluster.pause(failures)
             cluster.forget(queue)
 
 
+def _all_answer(silent: list[PeerSilent]) -> bool:
+    """Whether all replicas answer, and none of them has the messages."""
+    return bool(silent) and all(isinstance(error, Behind) for error in silent)
+
+
 def _give_up(cluster: Cluster, pull: StretchPull, silent: list[PeerSilent]) -> None:
     """Raises BrokerSilent; OffsetsLost where replicas answer and none has the messages, unless loss is allowed."""
     queue = pull.stretch.queue
     ends = [error.end for error in silent if isinstance(error, Behind)]
-    if not ends or len(ends) < len(silent):
+    if not _all_answer(silent):
         raise BrokerSilent(queue.broker_name, list(map(str, silent)), cluster.host)
     pull.note(OffsetsLost(queue_text(queue), pull.position, max(ends), "no replica has more"))

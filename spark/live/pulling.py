@@ -21,10 +21,9 @@ from twisted_mq.protocol.headers import PullMessageRequestHeader, PullMessageRes
 from twisted_mq.protocol.messages.subscription import SUB_ALL, TAG, is_tag_type
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import encode_header, fast_header
-from twisted_mq.spark.live.connection import Connection
+from twisted_mq.spark.live.connection import BUSY_CODES, Connection
 from twisted_mq.spark.live.errors import Behind, OffsetsLost, PeerSilent, Refused
 
-BUSY_CODES = frozenset({ResponseCode.SYSTEM_BUSY, ResponseCode.FLOW_CONTROL})
 _STATUSES = frozenset(
     {
         ResponseCode.SUCCESS,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 
+import attrs
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
@@ -27,11 +28,11 @@ from twisted_mq.spark.live.held import Held, first_of_both
 from twisted_mq.spark.live.message_sizes import mean_sizes
 from twisted_mq.spark.live.offset_maps import LATEST, OffsetMap, Offsets, flat, nested
 from twisted_mq.spark.live.options import LiveOptions
-from twisted_mq.spark.live.planning import limited, split, stretches
+from twisted_mq.spark.live.planning import limited
 from twisted_mq.spark.live.pulling import queue_text
 from twisted_mq.spark.live.queue_offsets import commit_offsets, first_offsets, next_offsets
 from twisted_mq.spark.live.subscription import subscribed_queues
-from twisted_mq.spark.live.tasks import LiveSplit, read_split
+from twisted_mq.spark.live.tasks import LiveSplit, planned, read_split
 
 log = logging.getLogger(__name__)
 
@@ -41,13 +42,14 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __init__(self, options: LiveOptions, columns: Sequence[str], held: Held | None = None) -> None:
         """`held`: files that are read before brokers are asked."""
-        self.options = options
+        self.options = attrs.evolve(options, access=options.access.for_stream())
         self.columns = list(columns)
         self.held = held
         self._cluster: Cluster | None = None
         self._target: Offsets | None = None
         self._newest: Offsets = {}
         self._committed: OffsetMap = {}
+        self._last_batch: float | None = None
 
     @property
     def cluster(self) -> Cluster:
@@ -84,15 +86,28 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._target is not None:
             ends = {queue: min(end, self._target[queue]) for queue, end in ends.items() if queue in self._target}
         following = self._following(begun, {queue: ends.get(queue, offset) for queue, offset in begun.items()}, limit)
+        if self._is_early(begun, following):
+            following = begun
         new = [queue for queue in ends if queue not in begun]
         return nested({**following, **(first_of_both(self.cluster, new, self.held) if new else {})})
+
+    def _is_early(self, begun: Offsets, following: Offsets) -> bool:
+        """Whether a batch has too few messages and may wait for more. The first one, and those of AvailableNow, wait for none."""
+        now, last, least = self.cluster.now(), self._last_batch, self.options.least_offsets
+        may_wait = self._target is None and last is not None and now < last + self.options.trigger_delay_seconds
+        behind = sum(max(0, self._newest.get(queue, offset) - offset) for queue, offset in begun.items())
+        if may_wait and least is not None and behind < least:
+            return True
+        if following != begun:
+            self._last_batch = now
+        return False
 
     def reportLatestOffset(self) -> OffsetMap:
         """The ends of the queues, for the progress: see `lag`."""
         return nested(self._newest)
 
     def partitions(self, start: OffsetMap, end: OffsetMap) -> list[LiveSplit]:
-        return [LiveSplit(one) for one in split(stretches(flat(start), flat(end)), self.options.min_partitions)]
+        return planned(flat(start), flat(end), self.options)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_split(partition, self.options, self.columns, self.held)
@@ -110,10 +125,13 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _ends(self, begun: Offsets) -> Offsets:
         """The ends of all queues that are there now. Raises QueuesGone with failOnDataLoss."""
-        for failures in range(1, self.options.access.tries + 1):
+        started, failures = self.cluster.now(), 0
+        while True:
             queues = subscribed_queues(self.cluster, self.options, missing_ok=True)
             gone = sorted(begun.keys() - set(queues))
-            if not gone:
+            failures += 1
+            waited = self.cluster.now() - started if self.options.fail_on_data_loss else float("inf")
+            if not gone or self.options.access.is_over(failures, waited):
                 break
             self.cluster.pause(failures)
         if gone and self.options.fail_on_data_loss:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from collections.abc import Iterator, Sequence
 
@@ -11,7 +10,10 @@ from pyspark.sql.datasource import InputPartition
 
 from twisted_mq.spark.live.cluster import Cluster
 from twisted_mq.spark.live.held import Held
+from twisted_mq.spark.live.kept_clusters import kept_cluster
+from twisted_mq.spark.live.offset_maps import Offsets
 from twisted_mq.spark.live.options import LiveOptions
+from twisted_mq.spark.live.planning import split, stretches
 from twisted_mq.spark.live.pulled_bodies import pulled_bodies
 from twisted_mq.spark.live.pulling import Stretch, StretchPull
 from twisted_mq.spark.live.rows import RowMaker
@@ -33,15 +35,21 @@ class LiveSplit(InputPartition):
     __hash__ = None  # type: ignore[assignment]
 
 
+def planned(start: Offsets, end: Offsets, options: LiveOptions) -> list[LiveSplit]:
+    """The splits of what lies between two sets of offsets."""
+    found = split(stretches(start, end), options.min_partitions, options.records_per_partition)
+    return [LiveSplit(one) for one in found]
+
+
 def read_split(
-    split: InputPartition, options: LiveOptions, columns: Sequence[str], held: Held | None = None
+    partition: InputPartition, options: LiveOptions, columns: Sequence[str], held: Held | None = None
 ) -> Iterator[pa.RecordBatch]:
     """The rows of one split, in the queue's order: out of files what they hold. Raises LiveError."""
-    if not isinstance(split, LiveSplit):
+    if not isinstance(partition, LiveSplit):
         return  # what Spark hands out where there are no splits
-    stretch = split.stretch
+    stretch = partition.stretch
     maker = RowMaker(stretch, columns, options.selection)
-    with settled(), contextlib.closing(Cluster(options.access)) as cluster:
+    with settled(), kept_cluster(options.access) as cluster:
         for piece in (stretch,) if held is None else held.pieces(stretch, options.selection):
             if isinstance(piece, Stretch):
                 yield from _pulled(cluster, piece, options, maker)

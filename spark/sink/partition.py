@@ -10,7 +10,7 @@ import attrs
 import pyarrow as pa
 from pyspark.sql.datasource import WriterCommitMessage
 
-from twisted_mq.spark.live.cluster import Cluster
+from twisted_mq.spark.live.kept_clusters import kept_cluster
 from twisted_mq.spark.sink.bad_rows import BadRows, OnBadRow
 from twisted_mq.spark.sink.columns import Outgoing, RowReader
 from twisted_mq.spark.sink.errors import WrongRow
@@ -75,7 +75,7 @@ class PartitionWrite:
     @contextlib.contextmanager
     def _sender(self) -> Iterator[PartitionSender]:
         options = self.options
-        with settled(), contextlib.closing(Cluster(options.access)) as cluster:
+        with settled(), kept_cluster(options.access) as cluster:
             turn = self.partition + self.batch
             yield PartitionSender(cluster, options.group, self.partition, turn, options.limits, _now_ms)
 

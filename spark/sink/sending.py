@@ -8,6 +8,7 @@ A frame without an answer is sent again: what it holds may be stored twice, with
 from __future__ import annotations
 
 import collections
+import time
 from collections.abc import Callable
 
 import attrs
@@ -67,6 +68,7 @@ class Lane:
     frames: collections.deque[Frame] = attrs.field(factory=collections.deque)
     under_way: tuple[Connection, int] | None = None
     failures: int = 0
+    failing_since: float = 0.0
 
 
 class PartitionSender:
@@ -76,8 +78,17 @@ class PartitionSender:
     """
 
     def __init__(
-        self, cluster: Cluster, group: str, partition: int, turn: int, limits: SendLimits, now_ms: Callable[[], int]
+        self,
+        cluster: Cluster,
+        group: str,
+        partition: int,
+        turn: int,
+        limits: SendLimits,
+        now_ms: Callable[[], int],
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
+        """`monotonic`: seconds that no clock set back or forth changes."""
+        self._monotonic = monotonic
         self.sent = 0
         self.doubtful = 0
         self._cluster = cluster
@@ -219,7 +230,9 @@ class PartitionSender:
         """Pause and learn the route anew; after half of the tries take a queue of another broker. Raises BrokerSilent."""
         tries = self._cluster.access.tries
         lane.failures += 1
-        if lane.failures >= 2 * tries:
+        lane.failing_since = self._monotonic() if lane.failures == 1 else lane.failing_since
+        waited = self._monotonic() - lane.failing_since
+        if lane.failures >= 2 * tries and self._cluster.access.is_over(lane.failures, waited):
             raise BrokerSilent(lane.queue.broker_name, [str(error)], self._cluster.host)
         self._cluster.pause(lane.failures)
         others = [queue for queue in self._now_writable(lane.topic) if queue.broker_name != lane.queue.broker_name]

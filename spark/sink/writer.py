@@ -13,6 +13,7 @@ import logging
 import uuid
 from collections.abc import Iterator
 
+import attrs
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
@@ -70,7 +71,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
     """The micro-batches of one stream."""
 
     def __init__(self, options: SinkOptions) -> None:
-        self.options = options
+        self.options = attrs.evolve(options, access=options.access.for_stream())
         self.stored = read_stored(options.checkpoint)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from interop.peers.process import free_port
 from tests.spark.live.brokers import NOW_MS, Broker
@@ -68,6 +70,23 @@ def test_writing_goes_on_and_nothing_is_lost(server: EmbeddedProcess) -> None:
     cluster.close()
     for place, messages in enumerate(broker.read(topic)):
         assert list(dict.fromkeys(message.body for message in messages)) == numbered(600)[place::2]
+
+
+def test_a_stream_outlasts_a_broker_and_its_name_server(server: EmbeddedProcess) -> None:
+    broker = of(server)
+    topic = broker.topic(1)
+    broker.send(topic, numbered(10))
+    given = {"nameServer": server.name_server, "topic": topic, "startingOffsets": "earliest"}
+    reader = LiveStreamReader(live_options(given), ["body"])
+    start = reader.initialOffset()
+    server.kill()
+    back = threading.Timer(6, server.start)  # five tries are over after 3 s
+    back.start()
+    end = reader.latestOffset(start, ReadAllAvailable())
+    back.join()
+    batches = [batch for part in reader.partitions(start, end) for batch in reader.read(part)]
+    assert [row["body"] for batch in batches for row in batch.to_pylist()] == numbered(10)
+    reader.stop()
 
 
 def test_one_that_stays_away_is_named_with_who_asked(server: EmbeddedProcess) -> None:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+import attrs
 import pytest
 
 from tests.spark.live.brokers import Broker
 from twisted_mq.protocol.bodies import MessageQueue
-from twisted_mq.spark.live.cluster import Access, Cluster
-from twisted_mq.spark.live.connection import Dialling
+from twisted_mq.protocol.codes import ResponseCode
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.spark.live.cluster import LONGEST_PAUSE_SECONDS, Access, Cluster
+from twisted_mq.spark.live.connection import Connection, Dialling
 from twisted_mq.spark.live.errors import BrokerSilent, NameServersSilent, TopicUnknown
+from twisted_mq.spark.live.kept_clusters import kept_cluster
 from twisted_mq.spark.live.queue_offsets import commit_offsets, first_offsets, group_offsets, next_offsets, offsets_at
 
 
@@ -82,6 +86,70 @@ def test_a_broker_without_a_route_is_named(broker: Broker, cluster: Cluster) -> 
     queue = MessageQueue(broker.topic(1), "broker-x", 0)
     with pytest.raises(BrokerSilent, match=r"broker broker-x is not reached from .*no name server knows an address"):
         next_offsets(cluster, [queue])
+
+
+@attrs.define
+class Time:
+    """Seconds pass in pauses alone."""
+
+    seconds: float = 0.0
+
+    def sleep(self, seconds: float) -> None:
+        self.seconds += seconds
+
+    def now(self) -> float:
+        return self.seconds
+
+
+def test_patience_outlasts_the_tries_and_ends(closed_port: str) -> None:
+    time = Time()
+    cluster = Cluster(Access((closed_port,), tries=2, patience_seconds=300), time.sleep, time.now)
+    with pytest.raises(NameServersSilent):
+        cluster.topics()
+    assert 300 <= time.seconds <= 300 + LONGEST_PAUSE_SECONDS
+
+
+def test_a_stream_has_patience_unless_its_options_say_how_often_it_asks() -> None:
+    access = Access(("n:1",))
+    assert access.for_stream().patience_seconds == 300
+    for said in (attrs.evolve(access, tries=2), attrs.evolve(access, patience_seconds=7)):
+        assert said.for_stream() == said
+
+
+def test_a_broker_that_cannot_serve_just_now_is_asked_again(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = broker.topic(1)
+    cluster = broker.cluster()
+    queues = cluster.readable_queues(topic)
+    answers = iter([ResponseCode.GO_AWAY, ResponseCode.SERVICE_NOT_AVAILABLE])
+    ask = Connection.call_all
+
+    def call_all(self: Connection, requests: Iterable[RemotingCommand]) -> list[RemotingCommand]:
+        found = ask(self, requests)
+        for answer in found:
+            answer.code = next(answers, answer.code)
+        return found
+
+    monkeypatch.setattr(Connection, "call_all", call_all)
+    assert next_offsets(cluster, queues) == {queues[0]: 0}
+    cluster.close()
+
+
+def test_connections_are_kept_until_the_peer_ends_them(broker: Broker) -> None:
+    access = Access((broker.name_server,))
+    with kept_cluster(access) as first:
+        first.topics()
+        connection = first.connection(broker.name_server)
+    with kept_cluster(access) as second:
+        assert second is first and second.connection(broker.name_server) is connection
+    connection._socket.shutdown(socket.SHUT_RDWR)
+    with kept_cluster(access) as third:
+        assert third.connection(broker.name_server) is not connection
+        third.topics()
+    with pytest.raises(KeyError), kept_cluster(access) as failed:
+        raise KeyError
+    with kept_cluster(access) as fresh:
+        assert fresh is not failed
+    assert connection.closed
 
 
 def test_pauses_grow(closed_port: str) -> None:

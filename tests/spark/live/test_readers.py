@@ -213,6 +213,54 @@ def test_limits_cut_a_batch(broker: Broker) -> None:
     small.stop()
 
 
+def test_a_batch_waits_for_enough_messages_but_not_for_ever(broker: Broker) -> None:
+    topic = broker.topic(1)
+    broker.send(topic, numbered(2))
+    reader = stream(broker, topic=topic, startingOffsets="earliest", minOffsetsPerTrigger=10, maxTriggerDelay="30s")
+    seconds = 0.0
+    reader.cluster.now = lambda: seconds
+    first = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
+    assert first == offsets(topic, 2)  # the first one waits for none
+    broker.send(topic, numbered(9))
+    seconds = 29.0
+    assert reader.latestOffset(first, ReadAllAvailable()) == first
+    broker.send(topic, numbered(1))
+    second = reader.latestOffset(first, ReadAllAvailable())
+    assert second == offsets(topic, 12)
+    broker.send(topic, numbered(3))
+    assert reader.latestOffset(second, ReadAllAvailable()) == second
+    seconds = 59.0
+    assert reader.latestOffset(second, ReadAllAvailable()) == offsets(topic, 15)
+    reader.prepareForTriggerAvailableNow()
+    broker.send(topic, numbered(1))
+    reader.prepareForTriggerAvailableNow()
+    assert reader.latestOffset(offsets(topic, 15), ReadAllAvailable()) == offsets(topic, 16)
+    reader.stop()
+
+
+def test_times_by_queue(broker: Broker) -> None:
+    topic = broker.topic(2)
+    for queue in range(2):
+        broker.send(topic, numbered(4, 10 * queue), queue)
+    stored = [[message.store_timestamp for message in queue] for queue in broker.read(topic)]
+    times = json.dumps(offsets(topic, 0, stored[1][-1] + 60_000))
+    assert bodies(batch(broker, topic=topic, startingOffsetsByTimestamp=times)) == numbered(4)
+    with pytest.raises(WrongOption, match=r"startingOffsetsByTimestamp=.*queue 1 of .* has no message from then on"):
+        batch(
+            broker, topic=topic, startingOffsetsByTimestamp=times, startingOffsetsByTimestampStrategy="error"
+        ).partitions()
+    assert bodies(batch(broker, topic=topic, endingOffsetsByTimestamp=json.dumps(offsets(topic, 1)))) == numbered(4, 10)
+
+
+def test_a_task_reads_so_many_messages_at_most(broker: Broker) -> None:
+    topic = broker.topic(2)
+    broker.send(topic, numbered(10), 0)
+    broker.send(topic, numbered(25, 10), 1)
+    reader = batch(broker, topic=topic, maxRecordsPerPartition=10)
+    assert [one.stretch.end - one.stretch.start for one in reader.partitions()] == [10, 8, 8, 9]
+    assert bodies(reader) == numbered(35)
+
+
 def test_what_comes_after_available_now_was_asked_for_is_not_read(broker: Broker) -> None:
     topic = broker.topic(1)
     broker.send(topic, numbered(5))
