@@ -9,124 +9,156 @@ async with PushConsumer("127.0.0.1:9876", group="audit", topics={"Orders": "*"})
         await message.ack()  # or message.retry(delay_level=3)
 """
 
-import importlib
 from typing import TYPE_CHECKING
 
-from twisted_mq.aio.lite_pull_consumer import LitePullConsumer
-from twisted_mq.aio.mq_client import MQClient
-from twisted_mq.aio.producer import Producer, TransactionProducer
-from twisted_mq.aio.push_consumer import PushConsumer
-from twisted_mq.aio.received import ReceivedMessage
-from twisted_mq.client import (
-    AccessDenied,
-    AutoBatch,
-    BatchIncomplete,
-    BrokerError,
-    BrokerGone,
-    ClientError,
-    ClientOptionIllegal,
-    ClientOptions,
-    ClientStateError,
-    ConsumeContext,
-    ConsumeFromWhere,
-    ConsumeOrderlyContext,
-    ConsumeOrderlyStatus,
-    ConsumerOptions,
-    ConsumeStatus,
-    FlowLimits,
-    ForkedProcess,
-    Message,
-    MessageExt,
-    MessageIllegal,
-    MessageModel,
-    MessageQueue,
-    NameServerUnreachable,
-    NoRoute,
-    ProducerOptions,
-    RemotingError,
-    RequestTimeout,
-    RocketMQError,
-    SendContext,
-    SendFailed,
-    SendHook,
-    SendLimits,
-    SendRefused,
-    SendResult,
-    SendStatus,
-    TopicCreationRefused,
-    TopicNotFound,
-    TopicNotWritable,
-    TransactionResult,
-    TransactionState,
-    reply_message,
-)
-from twisted_mq.client.consuming.deliveries import DeliveryEnded
+from twisted_mq.client import HOMES as CLIENT
+from twisted_mq.protocol.lazy_names import homes, on_first_use
 
 if TYPE_CHECKING:
     from twisted_mq.aio.admin import Admin
+    from twisted_mq.aio.lite_pull_consumer import LitePullConsumer
+    from twisted_mq.aio.mq_client import MQClient
     from twisted_mq.aio.ordered import OrderedConsumer, OrderedProducer
+    from twisted_mq.aio.producer import Producer, TransactionProducer
+    from twisted_mq.aio.push_consumer import PushConsumer
+    from twisted_mq.aio.received import ReceivedMessage
     from twisted_mq.client import (
+        AccessDenied,
         AdminError,
+        AllocateStrategy,
+        AutoBatch,
+        BatchIncomplete,
+        BrokerError,
         BrokerFigures,
+        BrokerGone,
+        BrokersUnreachable,
+        CallOutcome,
+        ClientError,
+        ClientOptionIllegal,
+        ClientOptions,
+        ClientStateError,
+        CompressionType,
+        ConsumeCall,
+        ConsumeContext,
+        ConsumeFromWhere,
+        ConsumeHook,
+        ConsumeOrderlyContext,
+        ConsumeOrderlyStatus,
+        ConsumerMetrics,
+        ConsumerOptions,
+        ConsumeStatus,
+        CoordinatorAddress,
+        CoordinatorSettings,
         CoordinatorUnknown,
         CoordinatorUnreachable,
+        DocumentFault,
+        FlowLimits,
+        ForkedProcess,
         GivenUp,
         GroupDescription,
         GroupMember,
         GroupNotFound,
+        Length,
+        Listener,
+        Message,
+        MessageExt,
+        MessageIllegal,
+        MessageModel,
+        MessageQueue,
         MessagesDeleted,
+        MissingExtra,
+        Moment,
+        NameServerUnreachable,
         NoHead,
+        NoRoute,
         NotLeader,
         OffsetMove,
         OrderedConsumerOptions,
         OrderedError,
         OrderedOptions,
         OrderedTopicUnknown,
+        OrderlyListener,
+        Place,
+        ProducerMetrics,
+        ProducerOptions,
         QueueBlocked,
         QueueLag,
         QueueUnknown,
+        RemotingError,
+        RequestTimeout,
+        Require,
         Resent,
         Right,
+        RocketMQError,
+        SendContext,
+        SendFailed,
         SendGivenUp,
+        SendHook,
+        SendLimits,
+        SendRefused,
+        SendResult,
+        SendStatus,
         SendTimedOut,
+        SubscriptionConflict,
+        SubscriptionError,
         TooMuchWaits,
+        TopicCreationRefused,
         TopicDescription,
         TopicExists,
         TopicKind,
+        TopicNotFound,
+        TopicNotWritable,
         TopicQueue,
+        Topics,
         TopicSettings,
+        TransactionResult,
+        TransactionState,
         User,
         Window,
+        reply_message,
     )
+    from twisted_mq.client.consuming.deliveries import DeliveryEnded
 
 __all__ = [
     "AccessDenied",
     "Admin",
     "AdminError",
+    "AllocateStrategy",
     "AutoBatch",
     "BatchIncomplete",
     "BrokerError",
     "BrokerFigures",
     "BrokerGone",
+    "BrokersUnreachable",
+    "CallOutcome",
     "ClientError",
     "ClientOptionIllegal",
     "ClientOptions",
     "ClientStateError",
+    "CompressionType",
+    "ConsumeCall",
     "ConsumeContext",
     "ConsumeFromWhere",
+    "ConsumeHook",
     "ConsumeOrderlyContext",
     "ConsumeOrderlyStatus",
     "ConsumeStatus",
+    "ConsumerMetrics",
     "ConsumerOptions",
+    "CoordinatorAddress",
+    "CoordinatorSettings",
     "CoordinatorUnknown",
     "CoordinatorUnreachable",
     "DeliveryEnded",
+    "DocumentFault",
     "FlowLimits",
     "ForkedProcess",
     "GivenUp",
     "GroupDescription",
     "GroupMember",
     "GroupNotFound",
+    "Length",
+    "Listener",
     "LitePullConsumer",
     "MQClient",
     "Message",
@@ -135,6 +167,8 @@ __all__ = [
     "MessageModel",
     "MessageQueue",
     "MessagesDeleted",
+    "MissingExtra",
+    "Moment",
     "NameServerUnreachable",
     "NoHead",
     "NoRoute",
@@ -146,7 +180,10 @@ __all__ = [
     "OrderedOptions",
     "OrderedProducer",
     "OrderedTopicUnknown",
+    "OrderlyListener",
+    "Place",
     "Producer",
+    "ProducerMetrics",
     "ProducerOptions",
     "PushConsumer",
     "QueueBlocked",
@@ -155,6 +192,7 @@ __all__ = [
     "ReceivedMessage",
     "RemotingError",
     "RequestTimeout",
+    "Require",
     "Resent",
     "Right",
     "RocketMQError",
@@ -167,6 +205,8 @@ __all__ = [
     "SendResult",
     "SendStatus",
     "SendTimedOut",
+    "SubscriptionConflict",
+    "SubscriptionError",
     "TooMuchWaits",
     "TopicCreationRefused",
     "TopicDescription",
@@ -176,6 +216,7 @@ __all__ = [
     "TopicNotWritable",
     "TopicQueue",
     "TopicSettings",
+    "Topics",
     "TransactionProducer",
     "TransactionResult",
     "TransactionState",
@@ -184,13 +225,19 @@ __all__ = [
     "reply_message",
 ]
 
+HOMES = CLIENT | homes(
+    {
+        "twisted_mq.aio.admin": "Admin",
+        "twisted_mq.aio.lite_pull_consumer": "LitePullConsumer",
+        "twisted_mq.aio.mq_client": "MQClient",
+        "twisted_mq.aio.ordered": "OrderedConsumer OrderedProducer",
+        "twisted_mq.aio.producer": "Producer TransactionProducer",
+        "twisted_mq.aio.push_consumer": "PushConsumer",
+        "twisted_mq.aio.received": "ReceivedMessage",
+        "twisted_mq.client.consuming.deliveries": "DeliveryEnded",
+    }
+)
+"""The module of each name, which is loaded when the name is first used."""
 
-def __getattr__(name: str) -> object:
-    """What reaches a coordinator is loaded by who uses ordered queues."""
-    if name == "Admin":
-        return importlib.import_module("twisted_mq.aio.admin").Admin
-    if name in ("OrderedConsumer", "OrderedProducer"):
-        return getattr(importlib.import_module("twisted_mq.aio.ordered"), name)
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module("twisted_mq.client"), name)
+if not TYPE_CHECKING:
+    __getattr__ = on_first_use(__name__, HOMES)

@@ -12,126 +12,156 @@ One thread in the background does the work of all; it lives while something is s
 raise ClientStateError in a thread that runs an event loop, which they would stop: there twisted_mq.aio belongs.
 """
 
-import importlib
 from typing import TYPE_CHECKING
 
-from twisted_mq.blocking.calls import CallTimedOut
-from twisted_mq.blocking.lite_pull_consumer import LitePullConsumer
-from twisted_mq.blocking.mq_client import MQClient
-from twisted_mq.blocking.producer import Producer, TransactionProducer
-from twisted_mq.blocking.push_consumer import PushConsumer
-from twisted_mq.blocking.received import ReceivedMessage
-from twisted_mq.client import (
-    AccessDenied,
-    AutoBatch,
-    BatchIncomplete,
-    BrokerError,
-    BrokerGone,
-    ClientError,
-    ClientOptionIllegal,
-    ClientOptions,
-    ClientStateError,
-    ConsumeContext,
-    ConsumeFromWhere,
-    ConsumeOrderlyContext,
-    ConsumeOrderlyStatus,
-    ConsumerOptions,
-    ConsumeStatus,
-    FlowLimits,
-    ForkedProcess,
-    Message,
-    MessageExt,
-    MessageIllegal,
-    MessageModel,
-    MessageQueue,
-    NameServerUnreachable,
-    NoRoute,
-    ProducerOptions,
-    RemotingError,
-    RequestTimeout,
-    RocketMQError,
-    SendContext,
-    SendFailed,
-    SendHook,
-    SendLimits,
-    SendRefused,
-    SendResult,
-    SendStatus,
-    TopicCreationRefused,
-    TopicNotFound,
-    TopicNotWritable,
-    TransactionResult,
-    TransactionState,
-    reply_message,
-)
-from twisted_mq.client.consuming.deliveries import DeliveryEnded
+from twisted_mq.client import HOMES as CLIENT
+from twisted_mq.protocol.lazy_names import homes, on_first_use
 
 if TYPE_CHECKING:
     from twisted_mq.blocking.admin import Admin
+    from twisted_mq.blocking.calls import CallTimedOut
+    from twisted_mq.blocking.lite_pull_consumer import LitePullConsumer
+    from twisted_mq.blocking.mq_client import MQClient
     from twisted_mq.blocking.ordered import OrderedConsumer, OrderedProducer
+    from twisted_mq.blocking.producer import Producer, TransactionProducer
+    from twisted_mq.blocking.push_consumer import Listener, OrderlyListener, PushConsumer
+    from twisted_mq.blocking.received import ReceivedMessage
     from twisted_mq.client import (
+        AccessDenied,
         AdminError,
+        AllocateStrategy,
+        AutoBatch,
+        BatchIncomplete,
+        BrokerError,
         BrokerFigures,
+        BrokerGone,
+        BrokersUnreachable,
+        CallOutcome,
+        ClientError,
+        ClientOptionIllegal,
+        ClientOptions,
+        ClientStateError,
+        CompressionType,
+        ConsumeCall,
+        ConsumeContext,
+        ConsumeFromWhere,
+        ConsumeHook,
+        ConsumeOrderlyContext,
+        ConsumeOrderlyStatus,
+        ConsumerMetrics,
+        ConsumerOptions,
+        ConsumeStatus,
+        CoordinatorAddress,
+        CoordinatorSettings,
         CoordinatorUnknown,
         CoordinatorUnreachable,
+        DocumentFault,
+        FlowLimits,
+        ForkedProcess,
         GivenUp,
         GroupDescription,
         GroupMember,
         GroupNotFound,
+        Length,
+        Message,
+        MessageExt,
+        MessageIllegal,
+        MessageModel,
+        MessageQueue,
         MessagesDeleted,
+        MissingExtra,
+        Moment,
+        NameServerUnreachable,
         NoHead,
+        NoRoute,
         NotLeader,
         OffsetMove,
         OrderedConsumerOptions,
         OrderedError,
         OrderedOptions,
         OrderedTopicUnknown,
+        Place,
+        ProducerMetrics,
+        ProducerOptions,
         QueueBlocked,
         QueueLag,
         QueueUnknown,
+        RemotingError,
+        RequestTimeout,
+        Require,
         Resent,
         Right,
+        RocketMQError,
+        SendContext,
+        SendFailed,
         SendGivenUp,
+        SendHook,
+        SendLimits,
+        SendRefused,
+        SendResult,
+        SendStatus,
         SendTimedOut,
+        SubscriptionConflict,
+        SubscriptionError,
         TooMuchWaits,
+        TopicCreationRefused,
         TopicDescription,
         TopicExists,
         TopicKind,
+        TopicNotFound,
+        TopicNotWritable,
         TopicQueue,
+        Topics,
         TopicSettings,
+        TransactionResult,
+        TransactionState,
         User,
         Window,
+        reply_message,
     )
+    from twisted_mq.client.consuming.deliveries import DeliveryEnded
 
 __all__ = [
     "AccessDenied",
     "Admin",
     "AdminError",
+    "AllocateStrategy",
     "AutoBatch",
     "BatchIncomplete",
     "BrokerError",
     "BrokerFigures",
     "BrokerGone",
+    "BrokersUnreachable",
+    "CallOutcome",
     "CallTimedOut",
     "ClientError",
     "ClientOptionIllegal",
     "ClientOptions",
     "ClientStateError",
+    "CompressionType",
+    "ConsumeCall",
     "ConsumeContext",
     "ConsumeFromWhere",
+    "ConsumeHook",
     "ConsumeOrderlyContext",
     "ConsumeOrderlyStatus",
     "ConsumeStatus",
+    "ConsumerMetrics",
     "ConsumerOptions",
+    "CoordinatorAddress",
+    "CoordinatorSettings",
     "CoordinatorUnknown",
     "CoordinatorUnreachable",
     "DeliveryEnded",
+    "DocumentFault",
     "FlowLimits",
     "ForkedProcess",
     "GivenUp",
     "GroupDescription",
     "GroupMember",
     "GroupNotFound",
+    "Length",
+    "Listener",
     "LitePullConsumer",
     "MQClient",
     "Message",
@@ -140,6 +170,8 @@ __all__ = [
     "MessageModel",
     "MessageQueue",
     "MessagesDeleted",
+    "MissingExtra",
+    "Moment",
     "NameServerUnreachable",
     "NoHead",
     "NoRoute",
@@ -151,7 +183,10 @@ __all__ = [
     "OrderedOptions",
     "OrderedProducer",
     "OrderedTopicUnknown",
+    "OrderlyListener",
+    "Place",
     "Producer",
+    "ProducerMetrics",
     "ProducerOptions",
     "PushConsumer",
     "QueueBlocked",
@@ -160,6 +195,7 @@ __all__ = [
     "ReceivedMessage",
     "RemotingError",
     "RequestTimeout",
+    "Require",
     "Resent",
     "Right",
     "RocketMQError",
@@ -172,6 +208,8 @@ __all__ = [
     "SendResult",
     "SendStatus",
     "SendTimedOut",
+    "SubscriptionConflict",
+    "SubscriptionError",
     "TooMuchWaits",
     "TopicCreationRefused",
     "TopicDescription",
@@ -181,6 +219,7 @@ __all__ = [
     "TopicNotWritable",
     "TopicQueue",
     "TopicSettings",
+    "Topics",
     "TransactionProducer",
     "TransactionResult",
     "TransactionState",
@@ -189,13 +228,20 @@ __all__ = [
     "reply_message",
 ]
 
+HOMES = CLIENT | homes(
+    {
+        "twisted_mq.blocking.admin": "Admin",
+        "twisted_mq.blocking.calls": "CallTimedOut",
+        "twisted_mq.blocking.lite_pull_consumer": "LitePullConsumer",
+        "twisted_mq.blocking.mq_client": "MQClient",
+        "twisted_mq.blocking.ordered": "OrderedConsumer OrderedProducer",
+        "twisted_mq.blocking.producer": "Producer TransactionProducer",
+        "twisted_mq.blocking.push_consumer": "Listener OrderlyListener PushConsumer",
+        "twisted_mq.blocking.received": "ReceivedMessage",
+        "twisted_mq.client.consuming.deliveries": "DeliveryEnded",
+    }
+)
+"""The module of each name, which is loaded when the name is first used."""
 
-def __getattr__(name: str) -> object:
-    """What reaches a coordinator is loaded by who uses ordered queues."""
-    if name == "Admin":
-        return importlib.import_module("twisted_mq.blocking.admin").Admin
-    if name in ("OrderedConsumer", "OrderedProducer"):
-        return getattr(importlib.import_module("twisted_mq.blocking.ordered"), name)
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module("twisted_mq.client"), name)
+if not TYPE_CHECKING:
+    __getattr__ = on_first_use(__name__, HOMES)

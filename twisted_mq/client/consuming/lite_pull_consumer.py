@@ -26,6 +26,7 @@ from twisted_mq.client.consuming.consumer_options import ConsumerOptions
 from twisted_mq.client.consuming.process_queue import ProcessQueue
 from twisted_mq.client.consuming.pulled_messages import Pulled, PulledMessages
 from twisted_mq.client.consuming.rebalance import Rebalance
+from twisted_mq.client.core.argument_checks import Topics
 from twisted_mq.client.core.client_options import ClientOptions
 from twisted_mq.client.core.errors import ClientStateError
 from twisted_mq.client.core.mq_client import MQClient
@@ -53,6 +54,7 @@ class LitePullConsumer(Consumer):
         namesrv: str | Sequence[str] | None = None,
         *,
         auto_commit: bool = True,
+        topics: Topics | None = None,
         client: MQClient | None = None,
         options: ConsumerOptions | None = None,
         client_options: ClientOptions | None = None,
@@ -64,12 +66,12 @@ class LitePullConsumer(Consumer):
         get_pid: Callable[[], int] = os.getpid,
     ) -> None:
         """As Consumer; without `auto_commit` only `commit` makes polled messages count as consumed."""
+        self._assigned: set[MessageQueue] | None = None
         super().__init__(
-            reactor, group, namesrv, client=client, options=options, client_options=client_options,
+            reactor, group, namesrv, topics=topics, client=client, options=options, client_options=client_options,
             namespace=namespace, instance_name=instance_name, ip=ip, connect=connect, rng=rng, get_pid=get_pid,
         )  # fmt: skip
         self.auto_commit = auto_commit
-        self._assigned: set[MessageQueue] | None = None
         self._polled: dict[MessageQueue, tuple[ProcessQueue, int]] = {}  # offsets of queues as they were taken then
 
     # queues

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from twisted_mq.client.core.errors import MessageIllegal
-from twisted_mq.client.core.option_checks import number
+from twisted_mq.client.core.option_checks import kind, number
 from twisted_mq.protocol.messages.compression import CompressionType
 from twisted_mq.protocol.messages.message import Message
 from twisted_mq.protocol.names.system_topics import NOT_ALLOWED_SEND_TOPICS, RETRY_PREFIX
@@ -23,8 +23,8 @@ class SendLimits:
     max_message_size: int = attrs.field(default=4 * 1024 * 1024, validator=number(1))
     compress_over_bytes: int = attrs.field(default=4 * 1024, validator=number(0))
     """compressMsgBodyOverHowmuch: bodies of at least this size are compressed, those of a batch are not."""
-    compress_type: CompressionType = CompressionType.ZLIB
-    compress_level: int = 5
+    compress_type: CompressionType = attrs.field(default=CompressionType.ZLIB, validator=kind(CompressionType))
+    compress_level: int = attrs.field(default=5, validator=number(0, 22))
 
 
 _BYTES = (bytes, bytearray, memoryview)
