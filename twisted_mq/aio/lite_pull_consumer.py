@@ -75,6 +75,20 @@ class LitePullConsumer(Consumer[MessageExt]):
             messages = self._core.take(max_messages) if self._begun else []
         return messages
 
+    async def getmany(self, timeout: float = 5.0, max_messages: int = 500) -> dict[MessageQueue, list[MessageExt]]:
+        """The next messages of all queues, by queue; waits for the first one. Empty where none came in time, or after `stop`.
+
+        They count as consumed as those of `poll` do. Who is cancelled meanwhile has taken nothing.
+        """
+        loop = self._reactor.check_loop()
+        self._check_begun()
+        deadline = loop.time() + timeout
+        found = self._core.take_many(max_messages)
+        while not found and self._begun and loop.time() < deadline:
+            await result_of(self._core.wait(deadline - loop.time()), loop)
+            found = self._core.take_many(max_messages) if self._begun else {}
+        return found
+
     async def messages(self, timeout: float | None = None) -> AsyncGenerator[MessageExt, None]:
         """The messages one by one; the end when none came for `timeout` seconds, or at `stop`."""
         self._check_begun()

@@ -111,6 +111,14 @@ class PushConsumer(Consumer[ReceivedMessage]):
         self._check_iterated()
         return self._received.messages(timeout)
 
+    async def getmany(self, timeout: float = 5.0, max_messages: int = 500) -> list[ReceivedMessage]:
+        """The messages that are there, at most so many; waits for the first one. Empty where none came in time.
+
+        Each is settled by itself: `await message.ack()`. `concurrency` limits how many are open.
+        """
+        self._check_iterated()
+        return await self._received.getmany(timeout, max_messages)
+
     def _start(self, require: Require | None) -> defer.Deferred[None]:
         if not self._listens:
             core = self._core

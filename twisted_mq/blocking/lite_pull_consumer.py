@@ -67,6 +67,13 @@ class LitePullConsumer(Consumer[MessageExt]):
         """
         return self._call(lambda: self._core.poll(timeout, max_messages))
 
+    def getmany(self, timeout: float = 5.0, max_messages: int = 500) -> dict[MessageQueue, list[MessageExt]]:
+        """The next messages of all queues, by queue; waits for the first one. Empty where none came in time, or after `stop`.
+
+        They count as consumed as those of `poll` do.
+        """
+        return self._call(lambda: self._core.getmany(timeout, max_messages))
+
     def messages(self, timeout: float | None = None) -> Iterator[MessageExt]:
         """The messages one by one; the end when none came for `timeout` seconds, or at `stop`."""
         self._check_begun()

@@ -110,6 +110,14 @@ class PushConsumer(Consumer[ReceivedMessage]):
         self._check_iterated()
         return self._received.messages(timeout)
 
+    def getmany(self, timeout: float = 5.0, max_messages: int = 500) -> list[ReceivedMessage]:
+        """The messages that are there, at most so many; waits for the first one. Empty where none came in time.
+
+        Each is settled by itself: `message.ack()`. `concurrency` limits how many are open.
+        """
+        self._check_iterated()
+        return self._received.getmany(timeout, max_messages)
+
     def _start(self, require: Require | None) -> defer.Deferred[None]:
         core = self._core
         core.options = attrs.evolve(core.options, blocking_listener=self.listens)

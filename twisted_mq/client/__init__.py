@@ -40,8 +40,18 @@ if TYPE_CHECKING:
         OrderlyListener,
     )
     from twisted_mq.client.consuming.lite_pull_consumer import LitePullConsumer
+    from twisted_mq.client.consuming.once import once
     from twisted_mq.client.consuming.process_queue import FlowLimits
     from twisted_mq.client.consuming.push_consumer import PushConsumer
+    from twisted_mq.client.consuming.seen_keys import (
+        HandledElsewhere,
+        Seen,
+        SeenInMemory,
+        SeenInRedis,
+        SeenInSqlite,
+        SeenKeys,
+        message_key,
+    )
     from twisted_mq.client.core.argument_checks import Topics
     from twisted_mq.client.core.client_metrics import ConsumerMetrics, ProducerMetrics
     from twisted_mq.client.core.client_options import ClientOptions
@@ -70,6 +80,18 @@ if TYPE_CHECKING:
     from twisted_mq.client.core.request_and_reply import reply_message
     from twisted_mq.client.core.requirements import BrokersUnreachable, Require, SubscriptionConflict
     from twisted_mq.client.core.times import Length, Moment
+    from twisted_mq.client.core.typed_topic import (
+        BodyIllegal,
+        ProtobufMessage,
+        PydanticModel,
+        Serializer,
+        TypedTopic,
+        as_bytes,
+        as_text,
+        json_of,
+        protobuf_of,
+        pydantic_of,
+    )
     from twisted_mq.client.ordered.consumer_options import OrderedConsumerOptions
     from twisted_mq.client.ordered.errors import (
         CoordinatorUnknown,
@@ -118,6 +140,7 @@ __all__ = [
     "AllocateStrategy",
     "AutoBatch",
     "BatchIncomplete",
+    "BodyIllegal",
     "BrokerError",
     "BrokerFigures",
     "BrokerGone",
@@ -148,6 +171,7 @@ __all__ = [
     "GroupDescription",
     "GroupMember",
     "GroupNotFound",
+    "HandledElsewhere",
     "Length",
     "Listener",
     "LitePullConsumer",
@@ -176,7 +200,9 @@ __all__ = [
     "Producer",
     "ProducerMetrics",
     "ProducerOptions",
+    "ProtobufMessage",
     "PushConsumer",
+    "PydanticModel",
     "QueueBlocked",
     "QueueLag",
     "QueueUnknown",
@@ -186,6 +212,11 @@ __all__ = [
     "Resent",
     "Right",
     "RocketMQError",
+    "Seen",
+    "SeenInMemory",
+    "SeenInRedis",
+    "SeenInSqlite",
+    "SeenKeys",
     "SendContext",
     "SendFailed",
     "SendGivenUp",
@@ -195,6 +226,7 @@ __all__ = [
     "SendResult",
     "SendStatus",
     "SendTimedOut",
+    "Serializer",
     "SubscriptionConflict",
     "SubscriptionError",
     "TooMuchWaits",
@@ -210,8 +242,16 @@ __all__ = [
     "TransactionProducer",
     "TransactionResult",
     "TransactionState",
+    "TypedTopic",
     "User",
     "Window",
+    "as_bytes",
+    "as_text",
+    "json_of",
+    "message_key",
+    "once",
+    "protobuf_of",
+    "pydantic_of",
     "reply_message",
 ]
 
@@ -235,8 +275,12 @@ HOMES = homes(
             "ConsumerOptions Listener MessageModel OrderlyListener"
         ),
         "twisted_mq.client.consuming.lite_pull_consumer": "LitePullConsumer",
+        "twisted_mq.client.consuming.once": "once",
         "twisted_mq.client.consuming.process_queue": "FlowLimits",
         "twisted_mq.client.consuming.push_consumer": "PushConsumer",
+        "twisted_mq.client.consuming.seen_keys": (
+            "HandledElsewhere Seen SeenInMemory SeenInRedis SeenInSqlite SeenKeys message_key"
+        ),
         "twisted_mq.client.core.argument_checks": "Topics",
         "twisted_mq.client.core.client_metrics": "ConsumerMetrics ProducerMetrics",
         "twisted_mq.client.core.client_options": "ClientOptions",
@@ -250,6 +294,10 @@ HOMES = homes(
         "twisted_mq.client.core.request_and_reply": "reply_message",
         "twisted_mq.client.core.requirements": "BrokersUnreachable Require SubscriptionConflict",
         "twisted_mq.client.core.times": "Length Moment",
+        "twisted_mq.client.core.typed_topic": (
+            "BodyIllegal ProtobufMessage PydanticModel Serializer TypedTopic as_bytes as_text json_of protobuf_of "
+            "pydantic_of"
+        ),
         "twisted_mq.client.ordered.consumer_options": "OrderedConsumerOptions",
         "twisted_mq.client.ordered.errors": (
             "CoordinatorUnknown CoordinatorUnreachable NoHead NotLeader OrderedError OrderedTopicUnknown "

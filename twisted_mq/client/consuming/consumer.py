@@ -33,6 +33,7 @@ from twisted_mq.client.core.consume_rates import ConsumeRates
 from twisted_mq.client.core.errors import ClientStateError
 from twisted_mq.client.core.mq_client import MQClient
 from twisted_mq.client.core.name_checks import check_group, check_topic
+from twisted_mq.client.core.pace import Pace
 from twisted_mq.client.core.requirements import Require
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import (
@@ -108,6 +109,8 @@ class Consumer(abc.ABC):
         self.subscriptions: dict[str, SubscriptionData] = {}
         self.metrics = ConsumerMetrics()
         self.rates = ConsumeRates()
+        rate = self.options.max_messages_per_second
+        self.pace = None if rate is None else Pace(rate)
         self._queues_listener: QueuesChanged | None = None
         self._all_paused = False
         self._paused: set[MessageQueue] = set()

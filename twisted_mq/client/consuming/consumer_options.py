@@ -105,6 +105,10 @@ class ConsumerOptions:
     """In order: how long a queue rests after its messages were refused (suspendCurrentQueueTimeMillis)."""
     pull_batch_size: int = attrs.field(default=32, validator=number(1, 1024))
     pull_batch_size_bytes: int = attrs.field(default=256 * 1024, validator=number(1))
+    max_messages_per_second: float | None = attrs.field(
+        default=None, validator=attrs.validators.optional(number(0.001))
+    )
+    """Messages of all queues together, for each consumer: no more are pulled. None for no limit."""
     flow_limits: FlowLimits = attrs.field(factory=FlowLimits, validator=kind(FlowLimits))
     rebalance_seconds: float = attrs.field(default=20, validator=number(0.01))
     allocate: AllocateStrategy = attrs.field(default=allocate_averagely, validator=function)

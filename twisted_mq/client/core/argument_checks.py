@@ -49,6 +49,12 @@ def check_function(value: object, name: str, example: str) -> None:
         raise ClientOptionIllegal(f"{name}: a function is needed, got {value!r}; write {example}")
 
 
+def check_most(most: object) -> None:
+    """Raises ClientOptionIllegal for a number of messages that cannot be meant."""
+    if not isinstance(most, int) or most < 1:
+        raise ClientOptionIllegal(f"max_messages: a number of at least 1 is needed, got {most!r}")
+
+
 def check_reactor_argument(reactor: object) -> None:
     """Raises ClientOptionIllegal for what is no reactor, as an address in its place."""
     if not callable(getattr(reactor, "callLater", None)):

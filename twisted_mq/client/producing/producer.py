@@ -20,6 +20,7 @@ from twisted_mq.client.core.client_options import ClientOptions
 from twisted_mq.client.core.errors import EXPECTED_ERRORS, ClientStateError, MessageIllegal
 from twisted_mq.client.core.mq_client import MQClient
 from twisted_mq.client.core.name_checks import check_group
+from twisted_mq.client.core.pace import Pace
 from twisted_mq.client.core.request_and_reply import REPLY, request_message
 from twisted_mq.client.core.requirements import Require
 from twisted_mq.client.producing.accumulator import Accumulator
@@ -105,9 +106,11 @@ class Producer:
             self._gathering = Accumulator(reactor, self.options.auto_batch, self._send_gathered)
         self._started = False
         self._calls = CallsInFlight(self.group)
+        rate = self.options.max_sends_per_second
         self.window = SendWindow(
-            reactor, self.options.max_in_flight, self.options.max_in_flight_bytes, self.client.postpone
-        )
+            reactor, self.options.max_in_flight, self.options.max_in_flight_bytes, self.client.postpone,
+            None if rate is None else Pace(rate),
+        )  # fmt: skip
         self._dispatch = Dispatch(self.client, self._sender, self.window, self._calls, self._traces, self.group)
 
     # life cycle

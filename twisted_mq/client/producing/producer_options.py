@@ -38,6 +38,8 @@ class ProducerOptions:
     """Sends that wait for their answer at a time; further ones wait for their turn, however many they are."""
     max_in_flight_bytes: int = attrs.field(default=64 * 1024 * 1024, validator=number(1))
     """The same for the bodies of all sends; a larger one goes alone."""
+    max_sends_per_second: float | None = attrs.field(default=None, validator=attrs.validators.optional(number(0.001)))
+    """Further sends wait for their turn; a batch is one send. None for no limit."""
     retry_times: int | None = attrs.field(default=None, validator=attrs.validators.optional(number(0)))
     """retryTimesWhenSendFailed: further attempts at most, on another broker where there is one. None, the default: as many
     as the timeout leaves time for, and two after a refusal that does not pass by itself. Apache: 2"""
