@@ -13,6 +13,7 @@ FRAGMENTS: dict[str, Callable[[], str]] = {
     "request-codes.md": lambda: markdown(table_here()),
     "rights.md": rights.rights_matrix,
     "named-places.md": places.named_places,
+    "named-in-calls.md": places.named_in_calls,
     "broker-settings.md": settings.broker,
     "namesrv-settings.md": settings.name_server,
     "proxy-settings.md": settings.proxy,

@@ -68,19 +68,28 @@ class TransactionPlace:
 
 
 class Transactions:
-    """The places of open transactions, each kept for transactionDataExpireMillis. Past the limit, the oldest is forgotten."""
+    """The places of open transactions, each kept for transactionDataExpireMillis. Past the limit, the oldest is forgotten.
+
+    A place belongs to the client that sent the half message, and to one that was asked about it.
+    """
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._places: OrderedDict[tuple[str, str], TransactionPlace] = OrderedDict()
+        self._places: OrderedDict[tuple[str, str, str], TransactionPlace] = OrderedDict()
 
     def remember(
-        self, topic: str, transaction_id: str, broker_name: str, queue_offset: int, physical_offset: int
+        self,
+        client_id: str,
+        topic: str,
+        transaction_id: str,
+        broker_name: str,
+        queue_offset: int,
+        physical_offset: int,
     ) -> None:
         """Remember the place of a half message that was stored, or that its producer is being asked about."""
         now = self._parts.clock.seconds()
         until = now + self._parts.options.transaction_data_expire_millis / 1000
-        key = topic, transaction_id
+        key = client_id, topic, transaction_id
         self._places.pop(key, None)
         self._places[key] = TransactionPlace(broker_name, queue_offset, physical_offset, until)
         while self._places:
@@ -89,9 +98,13 @@ class Transactions:
                 break
             del self._places[oldest]
 
-    def take(self, topic: str, transaction_id: str) -> TransactionPlace:
-        """Remove and return a transaction's place. Raises ProxyError if the transaction is unknown or expired."""
-        place = self._places.pop((topic, transaction_id), None)
+    def forget(self, client_id: str, topic: str, transaction_id: str) -> None:
+        """The transaction is ended."""
+        self._places.pop((client_id, topic, transaction_id), None)
+
+    def find(self, client_id: str, topic: str, transaction_id: str) -> TransactionPlace:
+        """Return the place of a client's transaction. Raises ProxyError if it is unknown or expired."""
+        place = self._places.get((client_id, topic, transaction_id))
         if place is None or place.known_until < self._parts.clock.seconds():
             raise ProxyError(
                 "INTERNAL_SERVER_ERROR", f"transaction {transaction_id} of topic {topic} is not known here, or no more"
@@ -131,7 +144,7 @@ class Sending:
             return await self._send_batch(client, topic, queues, sent)
         broker_name, queue_id = self._queue(queues, sent[0])
         answer = await self._put(client, topic, broker_name, queue_id, sent[0])
-        entry = self._entry(topic, broker_name, sent[0], answer)
+        entry = self._entry(client, topic, broker_name, sent[0], answer)
         return SendMessageResponse(status=entry.status, entries=[entry])
 
     async def _check_type(self, topic: str, sent: list[Outgoing]) -> None:
@@ -185,13 +198,13 @@ class Sending:
         for one in sent:
             try:
                 answer = await self._put(client, topic, broker_name, queue_id, one)
-                entries.append(self._entry(topic, broker_name, one, answer))
+                entries.append(self._entry(client, topic, broker_name, one, answer))
             except RocketMQError as error:
                 entries.append(SendResultEntry(status=status_of(error)))
         common = common_status(entry.status for entry in entries)
         return SendMessageResponse(status=common, entries=entries)
 
-    def _entry(self, topic: str, broker_name: str, sent: Outgoing, answer: RemotingCommand) -> Any:
+    def _entry(self, client: GrpcClient, topic: str, broker_name: str, sent: Outgoing, answer: RemotingCommand) -> Any:
         name = STORED.get(ResponseCode(answer.code)) if answer.code in _STORED_CODES else None
         if name is None:
             raise BrokerError(answer.code, answer.remark or "")
@@ -208,7 +221,9 @@ class Sending:
         if sent.sys_flag & MessageSysFlag.TRANSACTION_PREPARED_TYPE:
             entry.transaction_id = entry.transaction_id or entry.message_id
             _, _, physical_offset = decode_offset_message_id(header.msg_id)
-            self.transactions.remember(topic, entry.transaction_id, broker_name, header.queue_offset, physical_offset)
+            self.transactions.remember(
+                client.client_id, topic, entry.transaction_id, broker_name, header.queue_offset, physical_offset
+            )
         return entry
 
     async def end_transaction(self, client: GrpcClient, request: Any) -> Any:
@@ -216,7 +231,7 @@ class Sending:
         topic, transaction_id = checked_topic(request.topic), request.transaction_id
         if not transaction_id.strip():
             raise ProxyError("INVALID_TRANSACTION_ID", "transaction_id is blank")
-        place = self.transactions.take(topic, transaction_id)
+        place = self.transactions.find(client.client_id, topic, transaction_id)
         header = EndTransactionRequestHeader(
             topic=topic,
             producer_group=topic,
@@ -231,6 +246,7 @@ class Sending:
         answer = await self._brokers.ask(client, place.broker_name, command)
         if answer.code != ResponseCode.SUCCESS:
             raise BrokerError(answer.code, answer.remark or "")
+        self.transactions.forget(client.client_id, topic, transaction_id)
         return EndTransactionResponse(status=ok())
 
     async def recall(self, client: GrpcClient, request: Any) -> Any:
