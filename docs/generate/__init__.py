@@ -1,4 +1,4 @@
-"""What the code knows and the pages show: tables, pictures and help texts, made when the pages are built."""
+"""Tables, pictures and help texts that are made from the code when the pages are built."""
 
 from __future__ import annotations
 

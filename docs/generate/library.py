@@ -110,7 +110,7 @@ def client() -> str:
 
 
 def _own(module: str) -> str:
-    """What a face has of its own."""
+    """Describe the classes that only one face has."""
     face = importlib.import_module(module)
     own = [name for name in face.__all__ if face.HOMES[name].startswith(f"{module}.")]
     more = {"class": "   :inherited-members: Exception\n"}
