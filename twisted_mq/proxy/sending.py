@@ -8,6 +8,7 @@ from typing import Any
 
 import attrs
 
+from twisted_mq.protocol.bodies import TopicRouteData
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError, RocketMQError
 from twisted_mq.protocol.flags import MessageSysFlag
@@ -23,7 +24,7 @@ from twisted_mq.protocol.names.recall_handle import RecallHandle
 from twisted_mq.protocol.names.system_topics import AUTO_CREATE_TOPIC
 from twisted_mq.protocol.text.properties import PROPERTY_SHARDING_KEY, encode_properties
 from twisted_mq.protocol.wire.command import RemotingCommand
-from twisted_mq.protocol.wire.header_codec import decode_header, encode_header
+from twisted_mq.protocol.wire.header_codec import decode_header, fast_header
 from twisted_mq.proxy.brokers import Brokers
 from twisted_mq.proxy.checks import check_message, checked_topic
 from twisted_mq.proxy.client import GrpcClient
@@ -39,6 +40,7 @@ from twisted_mq.proxy.messages import (
 from twisted_mq.proxy.options import ProxyOptions
 from twisted_mq.proxy.parts import Parts
 from twisted_mq.proxy.queues import MIXED, consistent_hash, writable
+from twisted_mq.proxy.requests import make_request, succeeded
 from twisted_mq.proxy.statuses import ProxyError, common_status, ok, status, status_of
 
 STORED = {
@@ -55,6 +57,8 @@ RESOLUTIONS = {
 SERVER_CHECK = TransactionSource.Value("SOURCE_SERVER_CHECK")
 DEFAULT_QUEUES = 4
 MOST_TRANSACTIONS = 100_000
+MOST_ROUTES = 10_000
+"""The limit of topics whose queues are kept, beside their routes."""
 
 
 @attrs.frozen
@@ -120,6 +124,7 @@ class Sending:
         self._brokers: Brokers = parts.brokers
         self._options: ProxyOptions = parts.options
         self._turn = itertools.count()
+        self._queues: dict[str, tuple[TopicRouteData, list[tuple[str, int]]]] = {}
         self.transactions = Transactions(parts)
 
     async def send(self, client: GrpcClient, request: Any) -> Any:
@@ -137,7 +142,7 @@ class Sending:
         sent = [outgoing(one, topic, host, now_ms, parts.max_body_bytes) for one in messages]
         if self._options.enable_topic_message_type_check:
             await self._check_type(topic, sent)
-        queues = writable(await self._brokers.route(topic))
+        queues = self._writable(topic, await self._brokers.route(topic))
         if not queues:
             raise ProxyError("FORBIDDEN", f"topic {topic} has no writable queue")
         if len(sent) > 1:
@@ -146,6 +151,15 @@ class Sending:
         answer = await self._put(client, topic, broker_name, queue_id, sent[0])
         entry = self._entry(client, topic, broker_name, sent[0], answer)
         return SendMessageResponse(status=entry.status, entries=[entry])
+
+    def _writable(self, topic: str, route: TopicRouteData) -> list[tuple[str, int]]:
+        """Return the queues of a topic that take messages, as long as its route is the same."""
+        known = self._queues.get(topic)
+        if known is None or known[0] is not route:
+            if len(self._queues) >= MOST_ROUTES:
+                self._queues.clear()
+            known = self._queues[topic] = route, writable(route)
+        return known[1]
 
     async def _check_type(self, topic: str, sent: list[Outgoing]) -> None:
         wanted = await self._brokers.message_type(topic)
@@ -183,7 +197,7 @@ class Sending:
             batch=False,
             broker_name=broker_name,
         )
-        command = RemotingCommand.request(RequestCode.SEND_MESSAGE_V2, encode_header(header), sent.body)
+        command = make_request(RequestCode.SEND_MESSAGE_V2, header, sent.body)
         return await self._brokers.ask(client, broker_name, command)
 
     async def _send_batch(
@@ -210,7 +224,7 @@ class Sending:
             raise BrokerError(answer.code, answer.remark or "")
         if name != "OK":
             return SendResultEntry(status=status(name, answer.remark or ""))
-        header = decode_header(SendMessageResponseHeader, answer)
+        header = _answered(answer)
         entry = SendResultEntry(
             status=ok(),
             message_id=sent.properties["UNIQ_KEY"],
@@ -242,10 +256,9 @@ class Sending:
             msg_id=request.message_id,
             transaction_id=transaction_id,
         )
-        command = RemotingCommand.request(RequestCode.END_TRANSACTION, encode_header(header))
+        command = make_request(RequestCode.END_TRANSACTION, header)
         answer = await self._brokers.ask(client, place.broker_name, command)
-        if answer.code != ResponseCode.SUCCESS:
-            raise BrokerError(answer.code, answer.remark or "")
+        succeeded(answer)
         self.transactions.forget(client.client_id, topic, transaction_id)
         return EndTransactionResponse(status=ok())
 
@@ -267,11 +280,11 @@ class Sending:
                 "BAD_REQUEST", f"recall_handle names broker {handle.broker_name}, which topic {topic} has not"
             )
         header = RecallMessageRequestHeader(producer_group=topic, topic=topic, recall_handle=request.recall_handle)
-        command = RemotingCommand.request(RequestCode.RECALL_MESSAGE, encode_header(header))
+        command = make_request(RequestCode.RECALL_MESSAGE, header)
         answer = await self._brokers.ask(client, handle.broker_name, command)
-        if answer.code != ResponseCode.SUCCESS:
-            raise BrokerError(answer.code, answer.remark or "")
+        succeeded(answer)
         return RecallMessageResponse(status=ok(), message_id=decode_header(RecallMessageResponseHeader, answer).msg_id)
 
 
+_answered = fast_header(SendMessageResponseHeader)
 _STORED_CODES = frozenset(int(code) for code in STORED)
