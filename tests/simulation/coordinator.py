@@ -1,6 +1,8 @@
 """The coordinator of ordered groups as a machine of its own: its twin in memory, reached through the simulated network.
 
-What it was told is on its disk at once, so that a kill loses nothing; sessions have their whole time again after it.
+In a part of the worlds some processes reach it as they reach ZooKeeper: the real client, with kazoo, speaks ZooKeeper's
+protocol with it. What it was told is on its disk at once, so that a kill loses nothing; sessions have their whole time again
+after it.
 """
 
 from __future__ import annotations
@@ -13,19 +15,26 @@ from typing import Any
 from twisted.internet import defer, interfaces
 from zope.interface import implementer
 
+from tests.simulation.kazoo_threads import handlers_of
 from tests.simulation.nodes import Node
 from tests.simulation.world import World
+from twisted_mq.coordination.address import CoordinatorAddress
 from twisted_mq.coordination.interfaces import Node as TreeValue
 from twisted_mq.coordination.interfaces import Operation
 from twisted_mq.coordination.link import Deliver, Link, Pipe
 from twisted_mq.coordination.memory import MemoryCoordinator, MemoryEnsemble
 from twisted_mq.coordination.operations import below, check_path
+from twisted_mq.coordination.server import CoordinationServer
+from twisted_mq.coordination.settings import CoordinatorSettings
 from twisted_mq.coordination.tree import Change, Kind, TreeNode
+from twisted_mq.coordination.zookeeper import ZooKeeperCoordinator
 from twisted_mq.testing.virtual_network import VirtualHost, VirtualNetwork
 
 HELD_SECONDS = 0.2
 """How often it is looked whether a link is there again, or a process goes on."""
 IN_TRACE = b"coordination"
+PORT = 2181
+SESSION_SECONDS = 6.0
 
 HostOf = Callable[[], VirtualHost]
 
@@ -161,10 +170,45 @@ class StaleCoordinator(MemoryCoordinator):
             super().tell_changes(self._late.popleft())
         self._seen = self.past.now()
 
+    def drop_answer(self) -> None:
+        """Fault: the next change is done, and the connection breaks before its answer."""
+        self.link.drop_answer()
+
+    def server_is_gone(self) -> None:
+        """Its host closes the connections."""
+        self.link.answers.send(self.break_connection)
+
     @property
     def _late(self) -> deque[Sequence[Change]]:
         """Return the changes that the server has not applied yet."""
         return self.__dict__.setdefault("late", deque())
+
+
+class DistantZooKeeper(ZooKeeperCoordinator):
+    """The client that real processes have, on a host of the world."""
+
+    def __init__(self, host: VirtualHost, server: CoordinatorNode) -> None:
+        settings = CoordinatorSettings(CoordinatorAddress((f"{server.name}:{PORT}",)), session_seconds=SESSION_SECONDS)
+        super().__init__(settings, host, host.callFromThread, host.boot_seconds, handlers_of(host))
+        self._host = host
+        self._server = server
+
+    def break_connection(self) -> None:
+        """Fault: the connection breaks."""
+        self._host.network.reset(self._host.name, self._server.name)
+
+    def drop_answer(self) -> None:
+        """Fault: a change is done, and the connection breaks before its answer."""
+        told = self._server.ensemble.tree.told
+
+        def changed(changes: Sequence[Change]) -> None:
+            told.remove(changed)
+            self.break_connection()
+
+        told.append(changed)
+
+    def server_is_gone(self) -> None:
+        """Its host closes the connections."""
 
 
 class CoordinatorNode(Node):
@@ -172,30 +216,40 @@ class CoordinatorNode(Node):
 
     def __init__(self, world: World, name: str) -> None:
         super().__init__(world, name)
-        self.ensemble = MemoryEnsemble(_HostClock(self), monotonic=world.clock.seconds)
+        self.ensemble = MemoryEnsemble(_HostClock(self), monotonic=lambda: self.host.boot_seconds())
         self.past = Past(self.ensemble)
-        self.clients: dict[str, MemoryCoordinator] = {}
+        self.clients: dict[str, StaleCoordinator | DistantZooKeeper] = {}
         self._chance = random.Random(f"lags of {world.seed}")
         self._lags = self._chance.random() < 0.5
+        self._kazoo_share = self._chance.choice((0.0, 0.0, 0.5))
+        self._server = CoordinationServer(self.ensemble, random_bytes=self._chance.randbytes)
 
-    def client(self, host: VirtualHost, session_seconds: float = 6.0) -> StaleCoordinator:
+    def client(self, host: VirtualHost) -> StaleCoordinator | DistantZooKeeper:
         """For a process on that host; not started."""
-        client = StaleCoordinator(self.ensemble, host, self.world.clock.seconds, session_seconds, "")
+        has_kazoo = self._chance.random() < self._kazoo_share
+        client = DistantZooKeeper(host, self) if has_kazoo else self.near_client(host)
+        self.clients[host.name] = client
+        return client
+
+    def near_client(self, host: VirtualHost) -> StaleCoordinator:
+        """One that has no protocol. Not started."""
+        client = StaleCoordinator(self.ensemble, host, host.boot_seconds, SESSION_SECONDS, "")
         client.past, client.lag = self.past, self._chance.choice((0.0, 0.1, 1.0)) if self._lags else 0.0
         link, network = Link(self.ensemble.clock, host, client.break_connection), self.world.network
         link.requests = Way(network, lambda: host, lambda: self.host)
         link.answers = Way(network, lambda: self.host, lambda: host)
         client.link = link
-        self.clients[host.name] = client
         return client
 
     def _begin(self) -> None:
         self.ensemble.start()
+        self.host.listenTCP(PORT, self._server)
 
     def _gone(self) -> None:
         """Its system closes the connections."""
         super()._gone()
         self.ensemble.runs = False
         self.ensemble.sessions.suspend()
+        self._server._connections.clear()
         for client in self.clients.values():
-            client.link.answers.send(client.break_connection)
+            client.server_is_gone()

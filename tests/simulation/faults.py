@@ -131,6 +131,23 @@ def pause(cluster: Cluster, source: random.Random) -> Callable[[], None] | None:
     return end
 
 
+def suspend(cluster: Cluster, source: random.Random) -> Callable[[], None] | None:
+    """Suspend a virtual machine: its process does nothing, and none of its clocks counts the time until it goes on."""
+    node = _running(cluster.machines, source)
+    if node is None:
+        return None
+    cluster.observer.machine_is_suspended()
+    host = node.host
+    cluster.world.told("suspend", host=node.name)
+    host.suspend()
+
+    def end() -> None:
+        cluster.world.told("wake", host=node.name)
+        host.wake()
+
+    return end
+
+
 def _two(cluster: Cluster, source: random.Random) -> tuple[Node, Node]:
     """A broker and anybody else: clients have little to say to each other."""
     one = source.choice(cluster.brokers)
@@ -238,6 +255,7 @@ FAULTS: dict[str, Begin] = {
     "lost disk": lose_disk,
     "stop": stop,
     "pause": pause,
+    "suspension": suspend,
     "cut link": cut_link,
     "isolation": isolate,
     "reset": reset,

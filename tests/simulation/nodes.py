@@ -190,7 +190,7 @@ class BrokerNode(Node):
         machine = Machine(
             bind=self.host.bind,
             threads=threads,
-            monotonic=self.world.clock.seconds,
+            monotonic=self.host.boot_seconds,
             random=random.Random(self._seeds.getrandbits(32)),
             process_id=lambda: 4711,
             coordinator=self._connect if self.coordinator is not None else None,

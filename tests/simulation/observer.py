@@ -75,6 +75,7 @@ class Observer:
         self.is_probed = False
         """Whether the world is at its end and well: listeners take no time, and what is sent is consumed at once."""
         self.clocks_are_right = True
+        self.machines_were_suspended = False
         self._links_are_sound = self._nodes_are_sound = True
         self._places: dict[Place, str] = {}
         self._gone: set[tuple[Place, str]] = set()
@@ -201,6 +202,12 @@ class Observer:
     def nodes_fail(self) -> None:
         """Members of a group may not know of each other for a while; then two of them commit offsets of one queue."""
         self._nodes_are_sound = False
+
+    def machine_is_suspended(self) -> None:
+        """None of its clocks counts the time: it goes on with all that it believed."""
+        self.nodes_fail()
+        self.clocks_are_right = False
+        self.machines_were_suspended = True
 
     def before_power_cut(self, broker: BrokerNode) -> None:
         """Let go of what may be lost now: under asynchronous flush what was not flushed."""

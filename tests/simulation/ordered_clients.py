@@ -136,6 +136,10 @@ class OrderedConsumingNode(OrderedClientNode):
                 await self._rest(1.0, 3.0)
 
     async def _consume(self, messages: list[MessageExt], context: ConsumeOrderlyContext) -> ConsumeOrderlyStatus:
+        with self.observer.call_of_listener(f"{self.name}.{self._lives}", context.queue.topic, messages):
+            return await self._listen(messages, context)
+
+    async def _listen(self, messages: list[MessageExt], context: ConsumeOrderlyContext) -> ConsumeOrderlyStatus:
         for message in messages:
             self.observer.was_consumed_in_order(self.group, context.queue, message, self.name)
         chance = 0.5 if self.observer.is_probed else self._source.random()

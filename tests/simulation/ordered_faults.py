@@ -6,12 +6,11 @@ import random
 from collections.abc import Callable
 from typing import Protocol
 
-from tests.simulation.coordinator import CoordinatorNode
+from tests.simulation.coordinator import CoordinatorNode, DistantZooKeeper, StaleCoordinator
 from tests.simulation.faults import FAULTS, Begin, Cluster
 from tests.simulation.nodes import BrokerNode, Node
-from tests.simulation.ordered_clients import OperatorNode
+from tests.simulation.ordered_clients import LineNode, OperatorNode
 from tests.simulation.ordered_observer import OrderedObserver
-from twisted_mq.coordination.memory import MemoryCoordinator
 from twisted_mq.ordering.lists import OrderedTopic
 
 End = Callable[[], None]
@@ -47,7 +46,7 @@ def cut_from_coordinator(cluster: OrderedCluster, source: random.Random) -> End 
     return end
 
 
-def _session(cluster: OrderedCluster, source: random.Random) -> tuple[Node, MemoryCoordinator] | None:
+def _session(cluster: OrderedCluster, source: random.Random) -> tuple[Node, StaleCoordinator | DistantZooKeeper] | None:
     """Of a process that runs."""
     clients = cluster.coordinator.clients
     nodes = [node for node in (*cluster.brokers * 2, *cluster.clients) if node.is_running and node.name in clients]
@@ -66,7 +65,7 @@ def break_session(cluster: OrderedCluster, source: random.Random) -> End | None:
     at_next_change = source.random() < 0.5
     cluster.world.told("session-broken", host=found[0].name, at_next_change=at_next_change)
     if at_next_change:
-        found[1].link.drop_answer()
+        found[1].drop_answer()
     elif not found[0].host.is_paused:
         found[1].break_connection()
     return lambda: None
@@ -96,6 +95,38 @@ def _pair(cluster: OrderedCluster, group: str) -> list[BrokerNode]:
     return sorted((one for one in cluster.brokers if one.broker_name == group), key=lambda one: one.is_slave)
 
 
+def suspend_head(cluster: OrderedCluster, source: random.Random) -> End | None:
+    """The machine of a head is suspended in the middle of a send, and goes on cut off from the coordinator.
+
+    By its clocks nothing has happened: it has a session, and is the head. Its slave is there.
+    """
+    topic = source.choice(cluster.topics)
+    unit, suspended, cut_off = source.choice(topic.units), list[BrokerNode](), source.uniform(0.0, 6.0)
+    network, coordinator = cluster.world.network, cluster.coordinator.name
+
+    def suspend() -> None:
+        head = cluster.observer.lists(topic.topic, unit).head
+        master = None if head is None else _pair(cluster, head)[0]
+        if master is not None and master.is_running and not master.host.is_paused:
+            cluster.world.told("suspend", host=master.name, in_a_send=True)
+            network.cut(master.name, coordinator)
+            master.host.suspend()
+            suspended.append(master)
+
+    def end() -> None:
+        cluster.observer.forget(suspend)
+        for master in suspended:
+            cluster.world.told("wake", host=master.name)
+            if master.host.is_suspended:
+                master.host.wake()
+            cluster.world.clock.callLater(cut_off, network.heal, master.name, coordinator)
+
+    cluster.observer.machine_is_suspended()
+    cluster.observer.links_fail()
+    cluster.observer.at_next_send = suspend
+    return end
+
+
 def reset_in_a_send(cluster: OrderedCluster, source: random.Random) -> End | None:
     """A broker's connections to its clients, or to its partner, break while messages are on their way, time and again."""
     master, slave = _pair(cluster, source.choice(cluster.brokers).broker_name)
@@ -116,6 +147,28 @@ def reset_in_a_send(cluster: OrderedCluster, source: random.Random) -> End | Non
     cluster.observer.links_fail()
     cluster.world.told("resets", host=master.name, others=",".join(one.name for one in others))
     cluster.observer.at_next_send = reset
+    return end
+
+
+def cut_senders(cluster: OrderedCluster, source: random.Random) -> End | None:
+    """No producer reaches a healthy head, or hears of it; its consumers, its slave and the coordinator do."""
+    topic = source.choice(cluster.topics)
+    head = cluster.observer.lists(topic.topic, source.choice(topic.units)).head
+    if head is None:
+        return None
+    master, network = _pair(cluster, head)[0].name, cluster.world.network
+    senders = [one.name for one in cluster.clients if isinstance(one, LineNode)]
+    hear = source.random() < 0.5
+    cluster.observer.links_fail()
+    cluster.world.told("cut-senders", host=master, senders=",".join(senders), hear=hear)
+    for sender in senders:
+        network.cut_one_way(*((sender, master) if hear else (master, sender)))
+
+    def end() -> None:
+        cluster.world.told("heal", host=master, others=",".join(senders))
+        for sender in senders:
+            network.heal(sender, master)
+
     return end
 
 
@@ -209,8 +262,10 @@ ORDERED_FAULTS: dict[str, Begin] = FAULTS | {  # type: ignore[assignment]
     "cut from coordinator": cut_from_coordinator,
     "broken session": break_session,
     "fall in a send": fall_in_a_send,
+    "suspended head": suspend_head,
     "reset in a send": reset_in_a_send,
     "lag in a send": lag_in_a_send,
+    "senders cut off": cut_senders,
     "lost group": lose_group,
     "retired group": retire,
     "moved queue": move,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from twisted.internet.interfaces import IDelayedCall
 
@@ -36,6 +37,9 @@ IN_A_SEND = 4
 
 LATE_ANSWER_SECONDS = 90.0
 """An acknowledgement may come so late: its reader was paused."""
+
+LEASE_SECONDS = 3.0
+"""For half of a session's time a process is sure of its session. The time of a suspension is not counted."""
 
 WHOLE = "Whole"
 """The topic that is ordered as a whole."""
@@ -85,6 +89,8 @@ class OrderedObserver(Observer):
         self._unanswered: dict[str, None] = {}
         self._highest: dict[tuple[str, str], int] = defaultdict(int)
         self._marks: dict[tuple[str, str, int], tuple[int, int]] = {}
+        self._calls: dict[tuple[str, str, str], list[int]] = defaultdict(list)
+        """The epochs of the listener's open calls, by process and unit."""
         self._lists: dict[str, Lists] = {unit_path(one.topic, unit): Lists() for one, unit in self._units}
         self._lists_changed_at = world.clock.now
         coordinator.ensemble.tree.told.append(self._changed)
@@ -128,7 +134,12 @@ class OrderedObserver(Observer):
         super().was_acknowledged(name, broker, topic, queue_id, offset, message_id)
         line, number = _place_in_line(name)
         for group, seen in self.seen.items():
-            if self._highest[group, line] > number and name not in seen and self._expects(group, self.sent[name]):
+            if (
+                self._highest[group, line] > number
+                and name not in seen
+                and self._expects(group, self.sent[name])
+                and self._keeps_order(line)
+            ):
                 self._broken(f"{name} was acknowledged, and {group} has passed it over")
 
     def was_consumed_in_order(self, group: str, queue: MessageQueue, message: MessageExt, consumer: str) -> None:
@@ -138,12 +149,27 @@ class OrderedObserver(Observer):
             self._check_held(queue.broker_name, name, message.physical_offset)
         self.was_consumed(group, queue, message, consumer)
 
+    @contextmanager
+    def call_of_listener(self, process: str, topic: str, messages: list[MessageExt]) -> Iterator[None]:
+        """Note one call while it lasts. Calls for messages of two terms of a unit do not overlap in one process."""
+        mark = OrderMark.decode(messages[0].properties.get(PROPERTY_ORDERED, ""))
+        unit = process, topic, "" if topic == WHOLE else str(messages[0].queue_id)
+        open_calls = self._calls[unit]
+        if any(epoch != mark.epoch for epoch in open_calls):
+            self._broken(f"{process} was given messages of epoch {mark.epoch} while it had some of {open_calls}")
+        open_calls.append(mark.epoch)
+        try:
+            yield
+        finally:
+            open_calls.remove(mark.epoch)
+
     def _is_next(self, group: str, queue: MessageQueue, message: MessageExt, name: str) -> None:
         line, number = _place_in_line(name)
         highest, self._highest[group, line] = self._highest[group, line], max(number, self._highest[group, line])
-        if number < highest:
+        keeps_order = self._keeps_order(line)
+        if number < highest and keeps_order:
             self._broken(f"{group} was given {name} behind {line}/{highest}")
-        for passed in self._lines[line][highest : number - 1]:
+        for passed in self._lines[line][highest : number - 1] if keeps_order else ():
             if passed.owed and passed.name not in self.seen[group] and self._expects(group, passed):
                 self._broken(f"{group} was given {name}, and has not seen {passed.name}, which was acknowledged")
         mark, place = (
@@ -159,6 +185,13 @@ class OrderedObserver(Observer):
     def _expects(self, group: str, sent: Sent) -> bool:
         """Whether a group has to get it."""
         return group != LATE_GROUP or sent.sent_at >= self.late_since
+
+    def _keeps_order(self, line: str) -> bool:
+        """Return whether clocks are right enough for the order of a plain producer.
+
+        It names no epoch. A head that goes on after a suspension takes its message into an older term than that of its last one.
+        """
+        return not (self.machines_were_suspended and "/key-" in line)
 
     def _check_held(self, group: str, name: str, physical_offset: int) -> None:
         """Nothing is handed out that the slave lacks, but what a master had when it started."""
@@ -241,10 +274,16 @@ class OrderedObserver(Observer):
         for host, client in self._coordinator.clients.items():
             if self._world.network.host(host).has_ended:
                 continue
-            if client.holds() and client.session_id not in self._coordinator.ensemble.sessions:
+            if client.holds() and self._is_over(host, client.session_id):
                 raise Broken(f"{host} is sure of its session, which is over")
         for one, unit in self._units:
             self._look_at_heads(one.topic, unit)
+
+    def _is_over(self, host: str, session: int) -> bool:
+        """Return whether a session is over, and its process can know that: the lease of a host that was suspended lasts on."""
+        one = self._world.network.host(host)
+        is_misled = one.is_suspended or self._world.clock.now < one.woken_at + LEASE_SECONDS
+        return session not in self._coordinator.ensemble.sessions and not is_misled
 
     def _look_at_heads(self, topic: str, name: str) -> None:
         """Of those that would take sends now one alone has the newest epoch, as the process that became the head in it."""
@@ -254,8 +293,7 @@ class OrderedObserver(Observer):
             if unit is None or not _takes_sends(broker, unit):
                 continue
             epochs.append(unit.epoch)
-            client = self._coordinator.clients[broker.name]
-            if client.session_id not in self._coordinator.ensemble.sessions:
+            if self._is_over(broker.name, self._coordinator.clients[broker.name].session_id):
                 raise Broken(f"{broker.name} takes sends of {topic}/{name}, and its session is over")
             if unit.epoch == newest and broker.agent is not self._promoted.get(unit_path(topic, name)):
                 raise Broken(f"{broker.name} takes sends of {topic}/{name}, and another process became the head")

@@ -17,6 +17,7 @@ import attrs
 from twisted.logger import globalLogBeginner
 
 from tests.simulation.account import Account, Line, report
+from tests.simulation.fault_weights import Rewards
 from tests.simulation.simulate import Outcome, simulate
 
 SEEDS_A_SUM = 1000
@@ -37,6 +38,7 @@ class Totals:
     faults: Counter[str] = attrs.field(factory=Counter)
     broken: list[Outcome] = attrs.field(factory=list)
     reached: set[Line] = attrs.field(factory=set)
+    rewards: Rewards = attrs.field(factory=Rewards)
 
     def add(self, outcome: Outcome) -> None:
         self.seeds += 1
@@ -45,6 +47,7 @@ class Totals:
         self.consumed += outcome.consumed
         self.lost += outcome.lost
         self.faults.update(outcome.faults)
+        self.rewards.add(outcome.faults, len(set(outcome.reached) - self.reached))
         self.reached.update(outcome.reached)
         if outcome.broken:
             self.broken.append(outcome)
@@ -98,6 +101,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--account", metavar="FILE", help="write there which lines of the services no seed reached")
+    parser.add_argument(
+        "--weigh", action="store_true", help="draw faults by what reached new lines in these worlds from now on"
+    )
     parser.add_argument("--until-broken", action="store_true", help="stop at the first seed that breaks a promise")
     options = parser.parse_args(arguments)
     _quiet()
@@ -106,16 +112,17 @@ def main(arguments: list[str]) -> int:
         show(outcome, len(outcome.history))
         return bool(outcome.broken)
     seeds = range(options.first, options.first + options.count, options.step)
-    return _many(seeds, options.processes, options.until_broken, options.account)
+    return _many(seeds, options)
 
 
-def _many(seeds: range, processes: int, until_broken: bool, account: str | None) -> int:
+def _many(seeds: range, options: argparse.Namespace) -> int:
     totals, began, told = Totals(), time.monotonic(), 0.0
-    for outcome in outcomes(seeds, processes, account=account is not None):
+    account: str | None = options.account
+    for outcome in outcomes(seeds, options.processes, account=account is not None or options.weigh):
         totals.add(outcome)
         if outcome.broken:
             show(outcome)
-            if until_broken:
+            if options.until_broken:
                 break
         if time.monotonic() - told > 10:
             told = time.monotonic()
@@ -123,6 +130,8 @@ def _many(seeds: range, processes: int, until_broken: bool, account: str | None)
         if totals.seeds % SEEDS_A_SUM == 0 and totals.seeds < len(seeds):
             print("\n".join(totals.lines()), flush=True)
     print("\n".join(totals.lines()))
+    if options.weigh:
+        totals.rewards.save()
     if account is not None:
         *_, sum_of_all = lines = list(report(totals.reached))
         Path(account).write_text("\n".join(lines) + "\n")

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.simulation.clients import ClientNode, LiteNode, OrderlyNode, ProducingNode, PushNode
+from tests.simulation.fault_weights import draw
 from tests.simulation.faults import FAULTS
 from tests.simulation.nodes import BrokerNode, NameServerNode, Node
 from tests.simulation.observer import GROUPS, Observer
@@ -107,7 +108,7 @@ class Scenario:
         source = self.random
         self._start()
         end = self.world.seconds + source.uniform(20.0, 70.0)
-        kinds = source.sample(sorted(self.faults_by_name), k=min(len(self.faults_by_name), source.choice((1, 2, 3, 5))))
+        kinds = draw(sorted(self.faults_by_name), source.choice((1, 2, 3, 5)), source)
         pause = source.choice((1.5, 5.0, 12.0))
         while self.world.seconds < end:
             self._pass(source.uniform(0.0, 2 * pause))

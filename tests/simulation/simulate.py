@@ -92,8 +92,10 @@ def _simulate(seed: int, log_level: int) -> Outcome:
     broken = ""
     try:
         with World(seed) as world:
-            failures, ours = _Failures(world), logging.getLogger(PACKAGE)
+            failures, ours, kazoo = _Failures(world), logging.getLogger(PACKAGE), logging.getLogger("kazoo")
             ours.addHandler(failures)
+            kazoo.addHandler(failures)
+            kazoo.setLevel(logging.ERROR)
             globalLogPublisher.addObserver(failures.unhandled)
             level_before = ours.level
             ours.setLevel(log_level)
@@ -111,6 +113,7 @@ def _simulate(seed: int, log_level: int) -> Outcome:
                         broker.free_lock()
                 globalLogPublisher.removeObserver(failures.unhandled)
                 ours.removeHandler(failures)
+                kazoo.removeHandler(failures)
                 ours.setLevel(level_before)
             broken = broken or failures.first
     finally:

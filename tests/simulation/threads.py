@@ -120,6 +120,9 @@ class VirtualEvent:
         for thread in waiting:
             thread.wake()
 
+    def clear(self) -> None:
+        self._set = False
+
     def wait(self, timeout: float | None = None) -> bool:
         if not self._set and timeout != 0:
             thread = self._owner.current()
@@ -183,6 +186,12 @@ class VirtualThreads:
         self._coarse_seconds = coarse_seconds
         self._threads: list[VirtualThread] = []
 
+    def precise(self) -> VirtualThreads:
+        """Return what makes threads of the same process whose waits end when they should."""
+        threads = VirtualThreads(self.world, self.host, 0.0)
+        threads._threads, threads.errors = self._threads, self.errors
+        return threads
+
     def current(self) -> VirtualThread:
         assert self.world.running is not None, "the reactor may not wait"
         return self.world.running
@@ -197,7 +206,7 @@ class VirtualThreads:
     # storage.flushing.threads.Threads
 
     def start(self, run: Callable[[], None], name: str) -> VirtualThread:
-        self._threads = [one for one in self._threads if one.is_alive()]
+        self._threads[:] = [one for one in self._threads if one.is_alive()]
         thread = VirtualThread(self, run)
         self._threads.append(thread)
         thread.resume_in(self.wake_seconds())

@@ -7,10 +7,12 @@ import random
 import shutil
 import struct
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from tests.simulation.disk import Disk, in_place_of_real_ones
+from tests.simulation.kazoo_threads import kazoo_in
 from tests.simulation.threads import RunningThread, VirtualThreads
 from twisted_mq.testing.virtual_network import VirtualHost, VirtualNetwork
 from twisted_mq.testing.virtual_time import VirtualClock
@@ -49,16 +51,18 @@ class World:
         shared = Path("/dev/shm")
         self._folder = Path(tempfile.mkdtemp(prefix="mq-simulation-", dir=shared if shared.is_dir() else None))
         self._folder_name = self._folder.name.encode()
-        self._disks_only = in_place_of_real_ones(self._disk_of)
+        self._in_place = ExitStack()
 
     def __enter__(self) -> World:
-        self._disks_only.__enter__()
+        self._in_place.enter_context(in_place_of_real_ones(self._disk_of))
+        kazoo = kazoo_in(self._running, self.clock.seconds, random.Random(f"kazoo of {self.seed}"))
+        self._in_place.enter_context(kazoo)
         return self
 
     def __exit__(self, *error: object) -> None:
         for threads in self.threads.values():
             threads.kill()
-        self._disks_only.__exit__(None, None, None)
+        self._in_place.close()
         for disk in self._disks.values():
             disk.close()
         shutil.rmtree(self._folder)

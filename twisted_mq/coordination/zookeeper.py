@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from kazoo import exceptions
 from kazoo.client import KazooClient
+from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.handlers.utils import AsyncResult
 from kazoo.protocol.states import EventType, WatchedEvent
 from twisted.internet import defer, interfaces
@@ -30,7 +31,15 @@ from twisted_mq.coordination.operations import check_operations, check_path
 from twisted_mq.coordination.settings import CoordinatorSettings, boot_seconds
 from twisted_mq.coordination.told import Listener, Told
 from twisted_mq.coordination.zookeeper_operations import ADVICE, add_to, created_paths, node_of, translated
-from twisted_mq.coordination.zookeeper_session import Ask, Confirmed, Happened, Over, Unreachable, ZooKeeperSession
+from twisted_mq.coordination.zookeeper_session import (
+    Ask,
+    Confirmed,
+    Handler,
+    Happened,
+    Over,
+    Unreachable,
+    ZooKeeperSession,
+)
 from twisted_mq.logs import Logger
 from twisted_mq.reactor_threads import CallFromThread
 
@@ -42,7 +51,7 @@ Result = TypeVar("Result")
 
 @implementer(ICoordinator)
 class ZooKeeperCoordinator:
-    """See ICoordinator. `clock` and `call_from_thread` are the reactor's."""
+    """See ICoordinator. `clock` and `call_from_thread` are the reactor's; `new_handler` makes kazoo's threads."""
 
     log = Logger()
 
@@ -52,6 +61,7 @@ class ZooKeeperCoordinator:
         clock: interfaces.IReactorTime,
         call_from_thread: CallFromThread,
         monotonic: Callable[[], float] = boot_seconds,
+        new_handler: Callable[[], Handler] = SequentialThreadingHandler,
     ) -> None:
         self.session_id = 0
         self.session_seconds = settings.session_seconds
@@ -59,6 +69,7 @@ class ZooKeeperCoordinator:
         self._clock = clock
         self._call_from_thread = call_from_thread
         self._monotonic = monotonic
+        self._new_handler = new_handler
         self._told = Told()
         self._pending: dict[defer.Deferred[Any], None] = {}
         self._fired: dict[str, Callable[[WatchedEvent], None]] = {}
@@ -81,8 +92,9 @@ class ZooKeeperCoordinator:
         started: defer.Deferred[None] = defer.Deferred()
         self._started = started
         self._timer = self._clock.callLater(self._settings.connect_seconds, self._not_connected)
-        self._stopping = threading.Event()
-        threading.Thread(target=self._run, args=[self._stopping], name="zookeeper", daemon=True).start()
+        handler = self._new_handler()
+        self._stopping = handler.event_object()
+        handler.spawn(self._run, self._stopping).name = "zookeeper"
         return started
 
     def stop(self) -> defer.Deferred[None]:
@@ -211,6 +223,7 @@ class ZooKeeperCoordinator:
             self._settings,
             self._monotonic,
             lambda happened: self._call_from_thread(self._happened, stopping, session, happened),
+            self._new_handler,
         )
         self._present = session
         if not stopping.is_set():

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import attrs
 from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException
+from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.handlers.utils import AsyncResult
 from kazoo.protocol.connection import ConnectionHandler
 from kazoo.protocol.serialization import Connect
@@ -68,6 +69,16 @@ class Ask(Protocol):
 Answered = Callable[[AsyncResult], object]
 
 
+class Handler(Protocol):
+    """Makes kazoo's threads, events and sockets: those of the system, or others that a simulation decides about."""
+
+    def sleep_func(self, seconds: float) -> None: ...
+
+    def event_object(self) -> Any: ...
+
+    def spawn(self, func: Callable[..., object], *args: Any) -> Any: ...
+
+
 class _Connection(ConnectionHandler):  # type: ignore[misc]
     """Kazoo's, which keeps to itself what session time the server granted."""
 
@@ -98,7 +109,11 @@ class ZooKeeperSession:
     """`run` in a thread of its own makes and keeps it. `monotonic` is the lease's clock."""
 
     def __init__(
-        self, settings: CoordinatorSettings, monotonic: Callable[[], float], tell: Callable[[Happened], object]
+        self,
+        settings: CoordinatorSettings,
+        monotonic: Callable[[], float],
+        tell: Callable[[Happened], object],
+        new_handler: Callable[[], Handler] = SequentialThreadingHandler,
     ) -> None:
         self._monotonic = monotonic
         self._tell = tell
@@ -106,9 +121,10 @@ class ZooKeeperSession:
         """By `monotonic`: nobody can have seen the session end before; see ICoordinator.holds."""
         self._seconds = settings.session_seconds
         self._warnings = _Warnings()
-        self._client = _client(settings, self._warnings)
+        handler = new_handler()
+        self._client = _client(settings, self._warnings, handler)
         self._client.add_listener(self._state)
-        self._wake = threading.Event()
+        self._wake = handler.event_object()
         self._lock = threading.Lock()
         """Held while something is asked or told: both go by the state that they find."""
         self._waiting: deque[tuple[Ask, Answered]] = deque()
@@ -235,15 +251,20 @@ class ZooKeeperSession:
                 self._tell(Confirmed(identity[0], self._seconds, listed.exception))
 
 
-def _client(settings: CoordinatorSettings, warnings: logging.Handler) -> KazooClient:
+def _client(settings: CoordinatorSettings, warnings: logging.Handler, handler: Handler) -> KazooClient:
     logger = logging.Logger("kazoo", logging.WARNING)
     logger.addHandler(warnings)
     client = KazooClient(
         ",".join(settings.address.servers) + settings.address.chroot,
         timeout=settings.session_seconds,
+        handler=handler,
         default_acl=CREATOR_ALL_ACL if settings.auth else None,
         auth_data=[("digest", settings.auth)] if settings.auth else None,
-        connection_retry={**RETRIES, "max_delay": settings.session_seconds / PROBES},
+        connection_retry={
+            **RETRIES,
+            "max_delay": settings.session_seconds / PROBES,
+            "sleep_func": handler.sleep_func,
+        },
         logger=logger,
         use_ssl=bool(settings.ca_file),
         ca=settings.ca_file or None,

@@ -6,7 +6,7 @@ cut (bytes wait, as TCP repeats them), also in one direction, and healed; connec
 
 A host's process can be paused, or be killed: then its system closes its connections. A host can vanish without a word,
 which leaves its peers with half-open connections, and boot again. Its clock can be wrong, drift and jump; timers follow
-it, as Twisted's do.
+it, as Twisted's do. A suspended host is a virtual machine whose clocks stand still meanwhile.
 """
 
 from __future__ import annotations
@@ -137,6 +137,10 @@ class VirtualHost:
         self._shown = self._since = float(network.clock.seconds())
         self._rate = 1.0
         self._jumped = 0.0
+        self._suspended_at: float | None = None
+        self._stood_still = 0.0
+        self.woken_at = -NEVER
+        """When a suspension ended last, by the network's clock."""
         self._timers = Timers(self.seconds)
         self._wake: interfaces.IDelayedCall | None = None
         self._wake_time = NEVER
@@ -145,7 +149,15 @@ class VirtualHost:
 
     def seconds(self) -> float:
         """Return the time that timers follow: monotonic time, with the drift of this host's clock."""
-        return self._shown + (float(self.network.clock.seconds()) - self._since) * self._rate
+        return self._shown + (self._now() - self._since) * self._rate
+
+    def boot_seconds(self) -> float:
+        """Return the time since the boot: it counts pauses, and stands still while the machine is suspended."""
+        return self._now() - self._stood_still
+
+    def _now(self) -> float:
+        """Return the network's time, that of the suspension's begin while there is one."""
+        return float(self.network.clock.seconds()) if self._suspended_at is None else self._suspended_at
 
     def time_of_day(self) -> float:
         """Return the time that messages are stamped with: `seconds`, and all that the clock was set by."""
@@ -179,7 +191,7 @@ class VirtualHost:
         """Set the time of day by `jump` seconds, and change how fast the clock advances."""
         self._jumped += jump
         self._shown = self.seconds()
-        self._since = float(self.network.clock.seconds())
+        self._since = self._now()
         self._rate = rate
         self._wake_up()
 
@@ -248,6 +260,25 @@ class VirtualHost:
         self.is_paused = False
         self._wake_up()
         self.network.deliver_soon()
+
+    @property
+    def is_suspended(self) -> bool:
+        """Whether its clocks stand still."""
+        return self._suspended_at is not None
+
+    def suspend(self) -> None:
+        """Pause the process, and have all its clocks stand still until `wake`, as those of a suspended virtual machine."""
+        self._suspended_at = float(self.network.clock.seconds())
+        self.pause()
+
+    def wake(self) -> None:
+        """End `suspend`. No clock of the host counted the time between."""
+        assert self._suspended_at is not None
+        self.woken_at = float(self.network.clock.seconds())
+        self._stood_still += self.woken_at - self._suspended_at
+        self._since += self.woken_at - self._suspended_at
+        self._suspended_at = None
+        self.resume()
 
     def vanish(self) -> None:
         """Stop without a word: no port, no timer; peers keep their half-open connections."""

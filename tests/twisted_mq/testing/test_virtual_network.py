@@ -245,6 +245,27 @@ class CutTests(NetworkCase):
         self.run_for(0.1)
         self.assertEqual((self.served[0].data, calls), (b"while paused", ["timer"]))
 
+    def test_no_clock_of_a_suspended_host_counts_the_time(self) -> None:
+        client, host, calls = self.connect(), self.network.host("server"), []
+        began = [host.seconds(), host.time_of_day(), host.boot_seconds()]
+
+        def passed() -> list[float]:
+            now = [host.seconds(), host.time_of_day(), host.boot_seconds()]
+            return [round(one - other, 3) for one, other in zip(now, began, strict=True)]
+
+        host.callLater(3, calls.append, "timer")
+        self.run_for(1)
+        host.suspend()
+        client.transport.write(b"while suspended")
+        self.run_for(50)
+        self.assertEqual((passed(), host.is_suspended, self.served[0].data), ([1, 1, 1], True, b""))
+        host.wake()
+        self.run_for(1)
+        self.assertEqual((passed(), host.is_suspended, self.served[0].data), ([2, 2, 2], False, b"while suspended"))
+        self.assertEqual(calls, [])
+        self.run_for(1.5)
+        self.assertEqual(calls, ["timer"])
+
     def test_timers_follow_the_rate_of_their_hosts_clock(self) -> None:
         host, calls = self.network.host("server"), []
         began = host.seconds()
