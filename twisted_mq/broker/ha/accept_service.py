@@ -35,7 +35,8 @@ class AcceptSocketService(protocol.ServerFactory):
         self.connections: list[HAConnection] = []
         self.ahead: str | None = None
         self._recovered_end: int | None = None
-        self._sent_end = 0
+        self._sent_ends: dict[str, int] = {}
+        """How much each host's slaves were sent that are gone; those of strangers are left out."""
         self._changed = changed
         self._counts: Callable[[str], bool] = _nobody_yet if options.counts_registered_slaves else _everybody
         self.is_registered: Callable[[str], bool] = _nobody_yet
@@ -99,7 +100,7 @@ class AcceptSocketService(protocol.ServerFactory):
         self.connections.remove(connection)
         self._shares.discard(address_of(connection.host), None, connection)
         if connection.counts is not False:
-            self._sent_end = max(self._sent_end, connection.writer.sent_end)
+            self._note_sent(connection)
         self.log.info("slave disconnected: slave={s} {r}", s=connection.client_address, r=reason.getErrorMessage())
         self._changed()
 
@@ -107,17 +108,25 @@ class AcceptSocketService(protocol.ServerFactory):
         """Note that this master did not stop properly before: it may have lost the end of its log, which its slave has."""
         self._recovered_end = self.store.max_physical_offset()
 
-    def last_common_offset(self) -> int:
-        """Return the physical offset up to which a slave's log may be a copy of this log.
+    def _note_sent(self, connection: HAConnection) -> None:
+        """Remember what a slave was sent, of as many hosts as there may be connections."""
+        host = connection.host
+        ends = self._sent_ends
+        ends[host] = max(ends.pop(host, 0), connection.writer.sent_end)
+        if len(ends) > MAX_SLAVES:
+            del ends[next(iter(ends))]
+
+    def last_common_offset(self, host: str) -> int:
+        """Return the physical offset up to which the log of a slave at that host may be a copy of this log.
 
         A master that lost the end of its log and then wrote more has other bytes at the offsets where its slave's log ends.
-        Then the logs share only what the master had after its recovery, or has since sent to slaves that are not known
-        strangers.
+        Then the logs share only what the master had after its recovery, or has since sent to slaves of that host that are not
+        known strangers. What it sent to another slave says nothing of this one's log.
         """
         if self._recovered_end is None or self.options.is_slave:
             return self.store.max_physical_offset()
-        sent = (one.writer.sent_end for one in self.connections if one.counts is not False)
-        return max(self._recovered_end, self._sent_end, *sent)
+        sent = (one.writer.sent_end for one in self.connections if one.host == host and one.counts is not False)
+        return max(self._recovered_end, self._sent_ends.get(host, 0), *sent)
 
     def acknowledged(self) -> None:
         """Handle a slave's acknowledgement of more bytes."""

@@ -35,8 +35,8 @@ class Slaves(Protocol):
     clock: interfaces.IReactorTime
     ahead: str | None
 
-    def last_common_offset(self) -> int:
-        """Up to where a slave's log may be a copy of this one."""
+    def last_common_offset(self, host: str) -> int:
+        """Up to where the log of a slave at that host may be a copy of this one."""
 
     def connection_made(self, connection: HAConnection) -> None:
         """A slave is there."""
@@ -154,7 +154,7 @@ class HAConnection(protocol.Protocol):
 
     def _requested(self, offset: int) -> None:
         start = self._store.newest_file_offset() if offset == 0 else offset
-        first, last = self._store.min_physical_offset(), self._owner.last_common_offset()
+        first, last = self._store.min_physical_offset(), self._owner.last_common_offset(self.host)
         if offset > last:
             self._is_ahead(offset, last)
         if offset and not first <= offset <= last:

@@ -10,6 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
 from tests.support.ha import RECORD_BYTES, Replica, SlaveByHand, join_by_hand, run, virtual_network
+from twisted_mq.broker.ha.accept_service import MAX_SLAVES
 from twisted_mq.protocol.bodies import HAConnectionRuntimeInfo, HARuntimeInfo
 from twisted_mq.protocol.layouts.ha import ConnectionState, encode_report
 
@@ -168,18 +169,44 @@ class RefusalTests(MasterCase):
 
     def test_recovered_master_serves_what_it_had_and_what_it_sent_since(self) -> None:
         accept = self.master.ha.accept
-        accept.recovered()
-        self.join("first").report(10 * RECORD_BYTES)
-        self.run_for(0.1)
-        self.master.put(5)
-        self.run_for(0.1)
+        self.send_five_to("first")
         accept.connections[0].close()
         self.run_for(0.1)
-        slave = self.join("second")
+        slave = self.join("first")
         slave.report(13 * RECORD_BYTES)
         self.run_for(0.1)
         self.assertEqual(slave.received, self.master.log[13 * RECORD_BYTES :])
         self.assertIsNone(accept.ahead)
+
+    def send_five_to(self, slave: str) -> None:
+        """After a recovery."""
+        self.master.ha.accept.recovered()
+        self.join(slave).report(10 * RECORD_BYTES)
+        self.run_for(0.1)
+        self.master.put(5)
+        self.run_for(0.1)
+
+    def test_recovered_master_goes_by_what_it_sent_to_this_slave(self) -> None:
+        """Another slave's copy says nothing of what this one had before the master lost its end."""
+        self.send_five_to("first")
+        slave = self.join("second")
+        slave.report(13 * RECORD_BYTES)
+        self.run_for(0.1)
+        self.assertEqual((slave.transfers, slave.lost), ([(10 * RECORD_BYTES, b"")], True))
+
+    def test_recovered_master_remembers_so_many_hosts(self) -> None:
+        accept = self.master.ha.accept
+        self.send_five_to("first")
+        accept.connections[0].close()
+        for number in range(MAX_SLAVES):
+            self.run_for(0.1)
+            self.join(f"slave{number}").report(10 * RECORD_BYTES)
+            self.run_for(0.1)
+            accept.connections[-1].close()
+        self.run_for(0.1)
+        hosts = [f"slave{number}" for number in range(MAX_SLAVES)]
+        self.assertEqual([accept.last_common_offset(one) for one in hosts], [15 * RECORD_BYTES] * MAX_SLAVES)
+        self.assertEqual(accept.last_common_offset("first"), 10 * RECORD_BYTES)
 
     def test_negative_offset_is_refused(self) -> None:
         slave = self.join()
