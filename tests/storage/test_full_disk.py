@@ -1,126 +1,107 @@
-"""A disk without space: nothing half-written, a clear status, and service again when there is space."""
+"""A disk of 2 MiB that is really full. It is a file system in memory, which only root may mount."""
 
 from __future__ import annotations
 
-import errno
-import os
-from typing import Any
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from tests.storage.conftest import OpenFileStore, message, put
-from tests.support.batches import batched
-from twisted_mq.storage.errors import StoreFull
-from twisted_mq.storage.files.mapped_file import MappedFile
-from twisted_mq.storage.files.system_calls import posix_fallocate
+from tests.storage.conftest import START_MS, OpenFileStore, message, put
+from twisted_mq.storage.files.disk_space import used_ratio
 from twisted_mq.storage.interfaces import GetStatus, PutStatus
+from twisted_mq.storage.message_store import FileMessageStore
+from twisted_mq.storage.retention import DiskUsage, Needed, Space, remove_file
 
-RECORD = 91 + 6 + 100
-
-
-class FullDisk:
-    """posix_fallocate with a budget of calls or of bytes."""
-
-    def __init__(self) -> None:
-        self.full = False
-        self.largest = 1 << 40
-        self.refused: list[int] = []
-
-    def __call__(self, descriptor: int, start: int, count: int) -> None:
-        if self.full or count > self.largest:
-            self.refused.append(count)
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        posix_fallocate(descriptor, start, count)
+SIZES = {"mapped_file_size_commit_log": 128 << 10, "mapped_file_size_consume_queue": 20 * 200}
+BODY = bytes(2000)
 
 
 @pytest.fixture
-def disk() -> FullDisk:
-    return FullDisk()
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(disk)], capture_output=True, text=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip(f"no file system may be mounted here: {mounted.stderr.strip()}")
+    try:
+        yield disk
+    finally:
+        subprocess.run(["umount", "--lazy", str(disk)], check=True)
 
 
-def small(**fields: Any) -> Any:
-    return message(body=bytes(100), **fields)
+@pytest.fixture
+def store(small_disk: Path, open_store: OpenFileStore) -> FileMessageStore:
+    return open_store(small_disk / "store", **SIZES, delete_when="")
 
 
-def test_full_disk_refuses_and_keeps_what_is_there(open_store: OpenFileStore, disk: FullDisk) -> None:
-    store = open_store(keywords={"allocate": disk}, commit_log_allocation_step=1)
-    put(store, small(), small())
-    end = store.max_physical_offset()
-    disk.full = True
-    results = [
-        store.put_message(small()),
-        store.put_messages(batched([small(), small()])),
-        store.put_message(small(queue_id=1)),
-    ]
-    assert [result.status for result in results] == [PutStatus.SERVICE_NOT_AVAILABLE] * 3
-    store.dispatch()
-    assert (store.max_physical_offset(), store.max_offset_in_queue("TopicA", 0)) == (end, 2)
-    assert store.get_message("TopicA", 0, 0, 32, 1 << 20, None).status is GetStatus.FOUND
-    assert store.check() == []
-    disk.full = False
-    assert [result.queue_offset for result in put(store, small(), small(queue_id=1))] == [2, 0]
+def fill(store: FileMessageStore) -> int:
+    """Put messages until the disk takes no more. Return how many were taken."""
+    for taken in range(10_000):
+        if store.put_message(message(body=BODY)).status is not PutStatus.PUT_OK:
+            store.dispatch()
+            return taken
+    raise AssertionError("the disk never was full")
 
 
-def test_full_disk_at_the_end_of_a_file_leaves_no_new_file(
-    open_store: OpenFileStore, disk: FullDisk, tmp_path: Any
+def turn(store: FileMessageStore, needed: list[Needed]) -> list[str]:
+    """One turn of retention, with the disk as it is."""
+    ratio = used_ratio(store.config.store_path_root_dir)
+    paths = store.retention.expire_log(START_MS, 12, DiskUsage(ratio, ratio), needed)
+    paths += [path for step in store.retention.trim() for path in step]
+    for path in paths:
+        remove_file(path)
+    return paths
+
+
+def first_needed(store: FileMessageStore) -> Needed:
+    return Needed("TopicA", 0, 0, store.queue_entries("TopicA", 0, 0, 1)[0][0])
+
+
+def readable(store: FileMessageStore, first: int, count: int) -> int:
+    """How many messages from an offset on are read, one after the other."""
+    found = 0
+    while found < count:
+        result = store.get_message("TopicA", 0, first + found, 32, 1 << 20, None)
+        if result.status is not GetStatus.FOUND:
+            break
+        found += len(result.records)
+    return found
+
+
+def test_what_was_taken_before_the_disk_was_full_is_there_and_stays_over_a_start(
+    store: FileMessageStore, small_disk: Path, open_store: OpenFileStore
 ) -> None:
-    store = open_store(keywords={"allocate": disk})
-    put(store, *[small() for _ in range(20)])
-    disk.full = True
-    assert store.put_message(small()).status is PutStatus.SERVICE_NOT_AVAILABLE
-    assert [path.name for path in (tmp_path / "store" / "commitlog").iterdir()] == ["0" * 20]
-    assert store.max_physical_offset() == 20 * RECORD
-    disk.full = False
-    (result,) = put(store, small())
-    assert (result.queue_offset, result.physical_offset) == (20, 4096)
-
-
-def test_full_disk_for_a_queue_writes_no_record(open_store: OpenFileStore, disk: FullDisk) -> None:
-    store = open_store(keywords={"allocate": disk}, mapped_file_size_commit_log=1 << 20)
-    put(store, *[small() for _ in range(10)])
-    disk.full = True
-    assert store.put_message(small()).status is PutStatus.SERVICE_NOT_AVAILABLE
-    assert (store.max_physical_offset(), disk.refused) == (10 * RECORD, [200, 20])
-
-
-def test_last_free_blocks_are_used(open_store: OpenFileStore, disk: FullDisk) -> None:
-    store = open_store(keywords={"allocate": disk}, mapped_file_size_commit_log=1 << 20)
-    disk.largest = 1000
-    put(store, *[small() for _ in range(10)])
-    assert store.max_offset_in_queue("TopicA", 0) == 10
-
-
-def test_recovery_without_space_says_so_and_frees_the_directory(open_store: OpenFileStore, disk: FullDisk) -> None:
-    store = open_store()
-    put(store, small())
-    store.put_message(small())
+    taken = fill(store)
+    assert taken > 500 and readable(store, 0, taken) == taken
     store.close()
-    for queue in store._queues:
-        queue.destroy()
-    disk.full = True
-    with pytest.raises(StoreFull, match="no space for more data"):
-        open_store(keywords={"allocate": disk})
-    disk.full = False
-    assert open_store().max_offset_in_queue("TopicA", 0) == 2
+    again = open_store(small_disk / "store", **SIZES)
+    assert again.max_offset_in_queue("TopicA", 0) == readable(again, 0, taken) == taken
 
 
-def test_full_disk_is_logged_once(open_store: OpenFileStore, disk: FullDisk, caplog: pytest.LogCaptureFixture) -> None:
-    store = open_store(keywords={"allocate": disk}, commit_log_allocation_step=1)
-    disk.full = True
-    for _ in range(5):
-        store.put_message(small())
-    assert len([record for record in caplog.records if "takes no messages" in record.message]) == 1
-    disk.full = False
-    put(store, small())
-    disk.full = True
-    for _ in range(100):
-        store.put_message(small())
-    assert len([record for record in caplog.records if "takes no messages" in record.message]) == 2
+def test_full_disk_takes_what_an_ordered_queue_needs_and_that_is_counted_and_said(
+    store: FileMessageStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    taken = fill(store)
+    needed = [first_needed(store)]
+    assert turn(store, needed)
+    assert store.retention.space in (Space.CRITICAL, Space.FULL)
+    minimum = store.min_offset_in_queue("TopicA", 0)
+    assert store.deleted_unconsumed() == {("TopicA", 0): minimum} and minimum > 0
+    lines = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert any(line.endswith(f"deleted: topic=TopicA queue=0 first=0 messages={minimum}") for line in lines), lines
+    assert store.get_message("TopicA", 0, 0, 32, 1 << 20, None).next_begin_offset == minimum
+    assert readable(store, minimum, taken - minimum) == taken - minimum
+    assert turn(store, needed) == [] and store.retention.space is Space.PLENTY
+    (result,) = put(store, message(body=BODY))
+    assert result.queue_offset == taken
 
 
-def test_reserving_raises_a_store_error(tmp_path: Any, disk: FullDisk) -> None:
-    file = MappedFile.create(str(tmp_path / "f"), 0, 8192, disk)
-    disk.full = True
-    with pytest.raises(StoreFull, match="No space left on device"):
-        file.reserve(1, 4096)
-    assert file.allocated == 0
+def test_disk_that_has_room_keeps_what_an_ordered_queue_needs(store: FileMessageStore) -> None:
+    put(store, *[message(body=BODY) for _ in range(400)])
+    needed = [first_needed(store)]
+    assert turn(store, needed) == [] and store.retention.space in (Space.PLENTY, Space.SCARCE)
+    assert (store.min_offset_in_queue("TopicA", 0), store.deleted_unconsumed()) == (0, {})

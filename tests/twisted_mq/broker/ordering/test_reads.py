@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from tests.twisted_mq.broker.ordering.test_terms import in_memory, put, terms
-from twisted_mq.broker.ordering.reads import HandedOut
+from twisted_mq.broker.ordering.passed_over import PassedOver
+from twisted_mq.broker.ordering.reads import EARLIER_TERM, HandedOut
 from twisted_mq.ordering.lists import Lists, Term
 from twisted_mq.protocol.bodies import TopicConfig
-from twisted_mq.storage.interfaces import InnerMessage
+from twisted_mq.storage.interfaces import GetStatus, InnerMessage
+from twisted_mq.storage.tables.passed_over_table import PassedOverTable
 
 
 def handed_out(
@@ -58,3 +61,44 @@ def test_reader_that_was_at_the_slave_waits_for_what_the_master_has_not_flushed(
 ) -> None:
     """It was sent back to its committed offset, and consumed again what it had. Behind a log that lost its end it is."""
     assert handed_out((1, 1), 1, 3, not_shown=not_shown) == expected
+
+
+@pytest.mark.parametrize(
+    ("offset", "committed", "rows"),
+    [
+        (0, 0, [(1, 0, 2), (2, 2, 1)]),
+        (1, 0, [(1, 1, 1), (2, 2, 1)]),
+        (0, 2, [(2, 2, 1)]),
+        (0, 3, []),
+        (0, None, []),
+    ],
+)
+def test_slave_that_sends_a_reader_on_to_the_term_tells_what_its_group_passed_over(
+    offset: int,
+    committed: int | None,
+    rows: list[tuple[int, int, int]],
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """It goes by its own copy of the committed offsets; a group that committed nothing begins with the term."""
+    store = in_memory()
+    put(store, 1, 1, 2, 4, 4)
+    unit = SimpleNamespace(topic="T", problem=None, consumer_groups={"C"}, lists=Lists(4, (), (Term("a", 4),)))
+    units: Any = SimpleNamespace(group="a", of_queue=lambda *_: unit)
+    offsets = SimpleNamespace(query=lambda *_: committed)
+    broker: Any = SimpleNamespace(store=store, consumers=None, offsets=offsets)
+    path = tmp_path / "passed.json"
+    passed_over = PassedOver(PassedOverTable(str(path)), terms(store), lambda: 1_795_217_217_000)
+    reads = HandedOut(broker, units, terms(store), None, passed_over)  # type: ignore[arg-type]
+    for _ in range(2):
+        found = reads.read(TopicConfig("T"), 0, offset, "C", lambda: pytest.fail("nothing is read below the term"))
+        assert (found.status, found.next_begin_offset) == (GetStatus.OFFSET_RESET, 3)
+    told = [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
+    place = "messages passed over: topic=T queue=0 group=C"
+    assert told == [
+        f"{place} epoch={epoch} firstOffset={first} count={count} reason={EARLIER_TERM}" for epoch, first, count in rows
+    ]
+    read_again = PassedOverTable(str(path))
+    if rows:
+        read_again.load()
+    assert [(one.epoch, one.first_offset, one.count) for one in read_again.passed_over] == rows
