@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+
+import pytest
+
 from tests.storage.conftest import START_MS, OpenFileStore, message, put
 from tests.support.batches import batched
 from twisted_mq.protocol.layouts.record_codec import decode_message
@@ -55,3 +59,26 @@ def test_delayed_message_made_anew_by_recovery_has_the_same_due_time(open_store:
     (queue,) = store._queues
     assert queue.entry(0) == (0, 91 + 19 + 5 + 7, START_MS + 10_000)
     assert store.check() == []
+
+
+def test_first_message_that_finds_no_space_is_said_and_the_next_ones_are_not(
+    open_store: OpenFileStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Once more after one that was taken."""
+    is_full = True
+
+    def allocate(descriptor: int, offset: int, length: int) -> None:
+        if is_full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    def said() -> int:
+        return sum(record.getMessage().startswith("store takes no messages: ") for record in caplog.records)
+
+    store = open_store(keywords={"allocate": allocate})
+    assert [store.put_message(message()).status for _ in range(3)] == [PutStatus.SERVICE_NOT_AVAILABLE] * 3
+    assert said() == 1
+    is_full = False
+    put(store, message())
+    is_full = True
+    assert [store.put_message(message("Other")).status for _ in range(2)] == [PutStatus.SERVICE_NOT_AVAILABLE] * 2
+    assert said() == 2
