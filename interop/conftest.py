@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+pytest.register_assert_rewrite("interop.peers.grpc.scenarios")
+
 from interop.peers.clients import Clients, CppPeer, JavaPeer, OurPeer, unique
 from interop.peers.requirements import require_cpp_client, require_java
 from interop.peers.servers import CLUSTER_NAME, COMMANDS, Cluster, running

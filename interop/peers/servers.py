@@ -59,6 +59,8 @@ class Cluster:
     broker_port: int = attrs.field(factory=free_port)
     settings: Mapping[str, object] = attrs.field(factory=dict)
     """More of the broker's."""
+    started: str = "boot success"
+    """What Apache's broker prints once it has started."""
     _name_server: Process | None = None
     _broker: Process | None = None
 
@@ -86,7 +88,7 @@ class Cluster:
         self._broker = self._launch(1, "broker", self.broker_port)
         if self.kind == "apache":
             broker = self._broker
-            wait_until(lambda: "boot success" in broker.output(), "Apache's broker has started")
+            wait_until(lambda: self.started in broker.output(), "Apache's broker has started")
         self.wait_registered()
 
     def wait_registered(self) -> None:

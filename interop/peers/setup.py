@@ -1,8 +1,8 @@
-"""Brings the Java peers and a browser onto this machine: `python -m interop.peers.setup`. Quick when everything is there.
+"""Brings the peers and a browser onto this machine: `python -m interop.peers.setup`. Quick when everything is there.
 
-Installs Debian's JDK, Maven and Chromium by apt-get where they are missing and the user is root or has sudo, fetches
-Apache's jars, compiles the peer programs. What cannot be had is named; with CI=true that is a failure, otherwise the tests that
-need it skip.
+Installs Debian's JDK, Maven, Go, Node and Chromium by apt-get where they are missing and the user is root or has sudo, fetches
+Apache's jars and its gRPC clients, compiles the peer programs. What cannot be had is named; with CI=true that is a failure,
+otherwise the tests that need it skip.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import shutil
 import subprocess
 import sys
 
-from interop.peers import grpc_clients, toolchain
+from interop.peers import toolchain
+from interop.peers.grpc.clients import CLIENTS, TOOLS
 from interop.peers.requirements import BROWSER, in_ci, missing_browser
 
 JDK_PACKAGES = ("openjdk-17-jdk-headless", "default-jdk-headless")
@@ -21,14 +22,14 @@ JDK_PACKAGES = ("openjdk-17-jdk-headless", "default-jdk-headless")
 
 def install_tools() -> None:
     """apt-get what is missing, where that is possible. Raises CalledProcessError when apt-get fails."""
-    missing = [*toolchain.missing_tools(), *missing_browser()]
+    missing = [*toolchain.missing_tools(), *missing_browser(), *(tool for tool in TOOLS if shutil.which(tool) is None)]
     if not missing or shutil.which("apt-get") is None or not may_install():
         return
     apt_get("update", "-qq")
     packages = [_offered_jdk()] if {"java", "javac"} & set(missing) else []
     if "mvn" in missing:
         packages.append("maven")
-    packages += [BROWSER[command] for command in missing if command in BROWSER]
+    packages += [package for command, package in {**BROWSER, **TOOLS}.items() if command in missing]
     apt_get("install", "-y", "-qq", "--no-install-recommends", *packages)
 
 
@@ -72,26 +73,24 @@ def prepare() -> str | None:
     return None
 
 
-def prepare_grpc() -> str | None:
-    """Install the gRPC clients. Returns what is wrong, None when they can run."""
-    try:
-        grpc_clients.install_python_client()
-    except (subprocess.CalledProcessError, OSError) as failure:
-        return f"{grpc_clients.PACKAGE}: {getattr(failure, 'stderr', None) or failure}".strip()
-    return None
+def prepare_grpc(java: bool) -> list[str]:
+    """Install the gRPC clients, those for Java where its jars are. Returns what is wrong with each."""
+    wanted = [client for client in CLIENTS.values() if java or not client.name.startswith("java")]
+    return [problem for problem in (client.problem() for client in wanted) if problem is not None]
 
 
 def main() -> int:
-    problem, browser, grpc = prepare(), missing_browser(), prepare_grpc()
-    if grpc is not None:
-        print(f"Apache's gRPC client is not available, tests with it cannot run: {grpc}", file=sys.stderr)
+    problem, browser = prepare(), missing_browser()
+    grpc = prepare_grpc(java=problem is None)
+    for one in grpc:
+        print(f"{one}; tests with it cannot run", file=sys.stderr)
     if browser:
         print(f"no {', '.join(browser)}, tests of the console's pages cannot run", file=sys.stderr)
     if problem is not None:
         print(f"Apache's Java peers are not available, tests against them cannot run: {problem}", file=sys.stderr)
     else:
         print(f"peers ready: {toolchain.cache_directory()}")
-    return int(in_ci() and (problem is not None or grpc is not None or bool(browser)))
+    return int(in_ci() and (problem is not None or bool(grpc) or bool(browser)))
 
 
 if __name__ == "__main__":

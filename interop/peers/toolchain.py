@@ -1,7 +1,7 @@
 """Apache's jars and the compiled peer programs: where they lie, how they come there, what is missing.
 
-Everything is kept in `$XDG_CACHE_HOME/mq-peer` (`~/.cache/mq-peer`): `lib/` holds the jars of pom.xml, `zookeeper/` those
-of zookeeper.xml, `interop-<hash of the sources>/` the classes of java/.
+Everything is kept in `$XDG_CACHE_HOME/mq-peer` (`~/.cache/mq-peer`): `lib/` holds the jars of pom.xml, the other directories
+of JARS those of their files, `interop-<hash of the sources>/` the classes of java/.
 """
 
 from __future__ import annotations
@@ -11,15 +11,20 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 SOURCES = HERE / "java"
 VERSION = "5.3.3"
-ROCKETMQ, ZOOKEEPER = "lib", "zookeeper"
+ROCKETMQ, ZOOKEEPER, PROXY = "lib", "zookeeper", "proxy"
+GRPC_VERSIONS = ("5.2.0", "5.0.7")
+"""Of Apache's gRPC client for Java; the program is compiled with the oldest, the last."""
 JARS = {
     ROCKETMQ: ("pom.xml", tuple(f"rocketmq-{part}-{VERSION}.jar" for part in ("namesrv", "broker", "client", "tools"))),
     ZOOKEEPER: ("zookeeper.xml", ("zookeeper-3.9.3.jar", "metrics-core-4.1.12.1.jar", "snappy-java-1.1.10.5.jar")),
+    PROXY: ("grpc/proxy.xml", (f"rocketmq-proxy-{VERSION}.jar", "grpc-services-1.53.0.jar")),
+    **{f"grpc-java-{one}": ("grpc/client.xml", (f"rocketmq-client-java-{one}.jar",)) for one in GRPC_VERSIONS},
 }
 """Directory of the cache -> what names its jars, and those of them that show that all are there."""
 
@@ -73,6 +78,7 @@ def _fetch(which: str) -> None:
     with tempfile.TemporaryDirectory(dir=cache_directory()) as scratch:
         fetched = Path(scratch) / which
         maven = ["mvn", "-q", "-B", "-f", str(HERE / JARS[which][0]), "dependency:copy-dependencies"]
+        maven.append(f"-Dclient.version={which.rpartition('-')[2]}")
         subprocess.run([*maven, f"-DoutputDirectory={fetched}"], check=True, capture_output=True, text=True)
         if which in missing_jars():
             shutil.rmtree(jar_directory(which), ignore_errors=True)
@@ -83,9 +89,14 @@ def _sources() -> list[Path]:
     return sorted(SOURCES.glob("*.java"))
 
 
+def digest(sources: Iterable[Path]) -> str:
+    """Short hash of files: a change of one makes a new directory in the cache."""
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:16]
+
+
 def sources_digest() -> str:
-    """Short hash of the peer programs' sources: a change makes a new directory of classes."""
-    return hashlib.sha256(b"".join(path.read_bytes() for path in _sources())).hexdigest()[:16]
+    """That of the peer programs' sources."""
+    return digest(_sources())
 
 
 def _move(made: Path, place: Path) -> None:
@@ -97,24 +108,38 @@ def _move(made: Path, place: Path) -> None:
             raise
 
 
+def made_once(name: str, make: Callable[[Path], object]) -> Path:
+    """A directory of the cache, filled by `make` where it is not there. Raises what `make` does."""
+    place = cache_directory() / name
+    if not place.is_dir():
+        cache_directory().mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=cache_directory()) as scratch:
+            made = Path(scratch) / "made"
+            make(made)
+            _move(made, place)
+    return place
+
+
+def compile_java(classpath: str, sources: list[Path], classes: Path) -> None:
+    """Raises CalledProcessError where javac fails."""
+    javac = ["javac", "-nowarn", "-cp", classpath, "-d", str(classes)]
+    subprocess.run([*javac, *map(str, sources)], check=True, capture_output=True, text=True)
+
+
 def compile_programs() -> Path:
     """Directory of the peer programs' classes, compiled once for each state of the sources.
 
     Raises CalledProcessError where javac fails.
     """
-    classes = cache_directory() / f"interop-{sources_digest()}"
-    if not classes.is_dir():
-        cache_directory().mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=cache_directory()) as scratch:
-            output = Path(scratch) / "classes"
-            javac = ["javac", "-nowarn", "-cp", f"{jar_directory()}/*", "-d", str(output)]
-            subprocess.run([*javac, *map(str, _sources())], check=True, capture_output=True, text=True)
-            _move(output, classes)
-    return classes
+    return made_once(
+        f"interop-{sources_digest()}", lambda classes: compile_java(f"{jar_directory()}/*", _sources(), classes)
+    )
 
 
-def java_command(home: Path, heap: str, main_class: str, *arguments: str, classes: Path | None = None) -> list[str]:
+def java_command(
+    home: Path, heap: str, main_class: str, *arguments: str, classes: Path | None = None, jars: str = ROCKETMQ
+) -> list[str]:
     """Command line of one virtual machine whose home directory, and so its logs and local offsets, is `home`."""
-    classpath = f"{jar_directory()}/*" + (f":{classes}" if classes else "")
+    classpath = f"{jar_directory(jars)}/*" + (f":{classes}" if classes else "")
     properties = [f"-Duser.home={home}", f"-Drocketmq.home.dir={home}", f"-Xmx{heap}"]
     return ["java", *_start_options, *JAVA_OPTIONS, *properties, "-cp", classpath, main_class, *arguments]

@@ -16,7 +16,6 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parent.parent.parent
 IGNORED = shutil.ignore_patterns("__pycache__", "dropin.cache")
@@ -92,11 +91,10 @@ def requirements(site: Path, extra: str) -> set[str]:
     while waiting:
         one = waiting.pop()
         extras = one.extras or {""}
-        name = canonicalize_name(one.name)
-        if name == PROJECT:
+        if one.name == PROJECT:
             waiting += [more for extra in extras for more in wanted(ours.requires, extra)]
-        elif name not in found:
-            found.add(name)
+        elif one.name not in found:
+            found.add(one.name)
             waiting += [more for extra in extras for more in wanted(requires(one.name), extra)]
     return found
 

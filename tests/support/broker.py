@@ -156,17 +156,17 @@ class BrokerInMemory:
         """The time of day: the clock's, and all that it was set by."""
         return self.now_ms() + self.jumped_ms
 
-    def connect(self, port: int = 52174) -> Peer:
-        """A client's connection, from that port of 127.0.0.1."""
-        return Peer(self.traffic, port)
+    def connect(self, port: int = 52174, host: str = "127.0.0.1") -> Peer:
+        """A client's connection, from that port of a host."""
+        return Peer(self.traffic, port, host)
 
 
 class Peer:
-    """A client at 127.0.0.1 that sends frames by hand."""
+    """A client that sends frames by hand."""
 
-    def __init__(self, traffic: Traffic, port: int) -> None:
+    def __init__(self, traffic: Traffic, port: int, host: str = "127.0.0.1") -> None:
         self.channel = SocketChannel(traffic)
-        self.transport = StringTransport(peerAddress=_Address("127.0.0.1", port))
+        self.transport = StringTransport(peerAddress=_Address(host, port))
         self.channel.makeConnection(self.transport)
         self._decoder = FrameDecoder()
         self._opaque = 0

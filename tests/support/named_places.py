@@ -154,7 +154,7 @@ NAMED_PLACES: dict[RequestCode, Named] = {
     RequestCode.END_TRANSACTION: Named(
         "commitLogOffset, tranStateTableOffset",
         "a half message of the producer group",
-        f"{ENTRY.format('the half messages')}; the connection sent it, or is registered as a producer of its group",
+        f"{ENTRY.format('the half messages')}; it came from the connection's host, or the connection is registered in its group",
         _ends,
         (ResponseCode.SYSTEM_ERROR, ResponseCode.NO_PERMISSION),
     ),

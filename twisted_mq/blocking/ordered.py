@@ -12,7 +12,7 @@ with OrderedConsumer("127.0.0.1:9876", group="audit", topics={"Orders": "*"}) as
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from twisted.internet import defer
@@ -24,9 +24,7 @@ from twisted_mq.blocking.push_consumer import OrderlyListener
 from twisted_mq.blocking.received import AnyDeliveries, Received, ReceivedMessage
 from twisted_mq.client.consuming.deliveries import ORDERED, Deliveries, one_by_one
 from twisted_mq.client.consuming.listener_threads import ListenerThreads
-from twisted_mq.client.core.argument_checks import Topics, expressions
 from twisted_mq.client.core.client_options import ClientOptions
-from twisted_mq.client.core.requirements import Require
 from twisted_mq.client.ordered import ordered_consumer, ordered_producer
 from twisted_mq.client.ordered.consumer_options import OrderedConsumerOptions
 from twisted_mq.client.ordered.coordinator_source import Given
@@ -74,8 +72,8 @@ class OrderedProducer(Member):
             client_options=client_options, instance_name=instance_name, ip=ip,
         )  # fmt: skip
 
-    def _start(self, require: Require | None) -> defer.Deferred[None]:
-        return self._core.start(require=require)
+    def _start(self) -> defer.Deferred[None]:
+        return self._core.start()
 
     def _stop(self, finish_seconds: float) -> defer.Deferred[None]:
         return self._core.stop(finish_seconds)
@@ -119,7 +117,7 @@ class OrderedConsumer(Iterates[ReceivedMessage]):
         namesrv: str | Sequence[str] | None = None,
         *,
         group: str,
-        topics: Topics | None = None,
+        topics: Mapping[str, str] | None = None,
         listener: OrderlyListener | None = None,
         auto_ack: bool = False,
         coordinator: Given | None = None,
@@ -141,7 +139,7 @@ class OrderedConsumer(Iterates[ReceivedMessage]):
         )
         self._received = Received(self._reactor, self._deliveries, self, auto_ack=auto_ack)
         self._threads = ListenerThreads(self._reactor, LISTENER_THREADS, f"listener of {group}")
-        for topic, expression in expressions(topics).items():
+        for topic, expression in (topics or {}).items():
             self.subscribe(topic, expression)
         if listener is not None:
             self.listen(listener)
@@ -184,12 +182,12 @@ class OrderedConsumer(Iterates[ReceivedMessage]):
         self._check_iterated()
         return self._received.messages(timeout)
 
-    def _start(self, require: Require | None) -> defer.Deferred[None]:
+    def _start(self) -> defer.Deferred[None]:
         if not self.listens:
             core = self._core
             core.options = one_by_one(core.options)
             core.listen(self._deliveries.listener)
-        return self._core.start(require=require)
+        return self._core.start()
 
     def _stop(self, finish_seconds: float) -> defer.Deferred[None]:
         stopping = self._core.stop(finish_seconds)

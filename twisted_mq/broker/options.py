@@ -198,8 +198,8 @@ class BrokerOptions(MetricsOptions):
     transaction_members_only: bool = option(
         "transactionMembersOnly",
         True,
-        "a transaction is ended by the connection that sent its half message, or by one that is registered as a producer"
-        " of its group; ours",
+        "a transaction is ended from the host that sent its half message, or by a connection that is registered as a"
+        " producer of its group; ours",
     )
     producer_group_rights_enable: bool = option(
         "producerGroupRightsEnable",

@@ -26,6 +26,7 @@ from twisted_mq.storage.message_store import FileMessageStore
 
 A_PLACE = re.compile(r"(?<!clean)[oO]ffset$|^msgId$|^extraInfo$|Handle$|^index$|^timestamp$")
 OWNER, STRANGER, CONSUMER = 40001, 40002, 40003
+OTHER_HOST = "127.0.0.9"
 
 
 @attrs.define
@@ -72,7 +73,7 @@ def world(tmp_path: Path) -> Any:
     broker = BrokerInMemory(
         store=store, use_server_side_reset_offset=True, timer_max_delay_sec=1000, recall_message_enable=True
     )
-    owner, stranger, consumer = map(broker.connect, (OWNER, STRANGER, CONSUMER))
+    owner, consumer, stranger = broker.connect(OWNER), broker.connect(CONSUMER), broker.connect(STRANGER, OTHER_HOST)
     heartbeat(consumer, "G", "T", client_id="one")
     half = owner.ask(RequestCode.SEND_MESSAGE_V2, half_fields("K", broker.now_ms()), b"half").ext_fields
     send(owner, "Secret", b"secret")
@@ -85,7 +86,7 @@ def world(tmp_path: Path) -> Any:
             claimed,
             queue_offset=queue_offset,
             properties=properties,
-            born_host=pack_host("127.0.0.1", STRANGER),
+            born_host=pack_host(OTHER_HOST, STRANGER),
         )
         send(stranger, "T", body)
         offsets.append(place)
@@ -156,18 +157,25 @@ def test_a_message_of_a_deleted_topic_is_found_later(
 
 
 def test_a_registered_producer_ends_its_groups_transactions(world: list[World]) -> None:
-    """Its connection is another than the one that sent the half message; without a heartbeat it may not."""
+    """Its host is another than that of the half message's sender; without a heartbeat it may not."""
     broker, half = world[0].broker, world[0].known.half
-    other = broker.connect(40004)
+    other = broker.connect(40004, OTHER_HOST)
     end = {"producerGroup": "PG", "commitLogOffset": str(half), "tranStateTableOffset": "0",
            "fromTransactionCheck": "false", "msgId": "K", "commitOrRollback": "12"}  # fmt: skip
     refused = other.ask(RequestCode.END_TRANSACTION, end)
     assert (refused.code, refused.remark) == (
         ResponseCode.NO_PERMISSION,
-        "producerGroup PG: /127.0.0.1:40004 has not sent the message, nor registered as a producer",
+        "producerGroup PG: /127.0.0.9:40004 is not of the sender's host, nor registered as a producer",
     )
     heartbeat(other, "", client_id="other", producer="PG")
     assert other.ask(RequestCode.END_TRANSACTION, end).code == 0
+
+
+def test_other_connections_of_the_senders_host_end_its_transactions(world: list[World]) -> None:
+    """A proxy sends over one connection of its pool and ends over another, before any is registered."""
+    end = {"producerGroup": "PG", "commitLogOffset": str(world[0].known.half), "tranStateTableOffset": "0",
+           "fromTransactionCheck": "false", "msgId": "K", "commitOrRollback": "8"}  # fmt: skip
+    assert world[0].broker.connect(40004).ask(RequestCode.END_TRANSACTION, end).code == 0
 
 
 def test_strangers_end_transactions_where_that_is_asked_for(tmp_path: Path) -> None:
@@ -175,4 +183,4 @@ def test_strangers_end_transactions_where_that_is_asked_for(tmp_path: Path) -> N
     broker.connect(OWNER).ask(RequestCode.SEND_MESSAGE_V2, half_fields("K", broker.now_ms()), b"half")
     end = {"producerGroup": "PG", "commitLogOffset": "0", "tranStateTableOffset": "0", "fromTransactionCheck": "false",
            "msgId": "K", "commitOrRollback": "8"}  # fmt: skip
-    assert broker.connect(STRANGER).ask(RequestCode.END_TRANSACTION, end).code == 0
+    assert broker.connect(STRANGER, OTHER_HOST).ask(RequestCode.END_TRANSACTION, end).code == 0

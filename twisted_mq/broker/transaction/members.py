@@ -1,7 +1,9 @@
 """Decides which connections may end a transaction or be asked about it: the half message's sender, and its group's members.
 
-A half message contains the address that it was sent from. Any client can register as a producer of any group. Therefore,
-under access control, a member needs the right to publish to the message's topic, and as its group.
+A half message contains the address that it was sent from. Any connection from that host may end the transaction: a proxy has a
+pool of connections, and registers one of them as a producer, up to 20 s later. Any client can register as a producer of any
+group. Therefore, under access control, all but the sender's own connection need the right to publish to the message's topic,
+and as its group.
 """
 
 from __future__ import annotations
@@ -21,6 +23,8 @@ from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.remoting.channel import Channel
 
 PUBLISH = (Action.PUB,)
+PORT_BYTES = 4
+"""The end of a packed address."""
 
 
 class MemberParts(Protocol):
@@ -41,10 +45,8 @@ class TransactionMembers:
         """Raise BrokerError (NO_PERMISSION, or access control's code) unless the connection may end the transaction."""
         options, access, group = self._broker.options, self._broker.access, _group_of(half)
         if not _sent(channel, half):
-            if options.transaction_members_only and not self._broker.producers.is_member(group, channel):
-                remark = (
-                    f"producerGroup {group}: /{channel.address} has not sent the message, nor registered as a producer"
-                )
+            if options.transaction_members_only and not self._may_end(channel, half, group):
+                remark = f"producerGroup {group}: /{channel.address} is not of the sender's host, nor registered as a producer"
                 raise BrokerError(ResponseCode.NO_PERMISSION, remark)
             if options.producer_group_rights_enable:
                 access.check_group(channel, command, PUBLISH, group)
@@ -55,6 +57,12 @@ class TransactionMembers:
         """Return a connection that may be asked about the half message, each time the next one; None if there is none."""
         group = _group_of(half)
         return self._broker.producers.available_channel(group, lambda client: self._may_be_asked(client, half, group))
+
+    def _may_end(self, channel: Channel, half: StoredMessage, group: str) -> bool:
+        sender = half.head.born_host
+        return channel.packed_address[:-PORT_BYTES] == sender[:-PORT_BYTES] or self._broker.producers.is_member(
+            group, channel
+        )
 
     def _may_be_asked(self, client: ClientChannelInfo, half: StoredMessage, group: str) -> bool:
         options = self._broker.options
