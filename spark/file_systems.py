@@ -22,6 +22,11 @@ def locate(uri: str) -> tuple[fs.FileSystem, str]:
     return system, path.rstrip("/")
 
 
+def is_remote(uri: str) -> bool:
+    """Whether each read of a path or URI is a request to another machine."""
+    return not isinstance(locate(uri)[0], fs.LocalFileSystem)
+
+
 def local_path(uri: str) -> str:
     """`/data/a store` for `file:/data/a%20store` and `file:///data/a%20store`; tasks may run in other directories."""
     if uri.startswith("file:"):

@@ -5,6 +5,7 @@ A file is read in windows, so a task needs memory for one of them, however large
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 
 import attrs
@@ -99,8 +100,13 @@ def read_stretch(
     log: OpenLog, position: int, end: int, window_bytes: int | None = None
 ) -> Iterator[RecordColumns | Damage]:
     """Everything that begins in [position, end) of a file, read in windows of WINDOW_BYTES or so many."""
+    with contextlib.nullcontext() if window_bytes else log.reading_ahead(position, end, WINDOW_BYTES):
+        yield from _read_windows(log, position, end, window_bytes or WINDOW_BYTES)
+
+
+def _read_windows(log: OpenLog, position: int, end: int, window_bytes: int) -> Iterator[RecordColumns | Damage]:
     while position < end:
-        window = log.window(position, window_bytes or WINDOW_BYTES)
+        window = log.window(position, min(window_bytes, end - position + SEARCH_BYTES))
         following = position
         for batch in _batches(window, end - position):
             yield batch

@@ -5,11 +5,13 @@ A broker may be writing meanwhile, so what is read twice may differ: who finds n
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 
 from twisted_mq.protocol.layouts.record import BLANK_BYTES, MAGICS, PLACE_BYTES, SMALLEST_RECORD, unpack_place
 from twisted_mq.spark.errors import LogFileGone
-from twisted_mq.spark.file_systems import locate
+from twisted_mq.spark.file_systems import is_remote, locate
+from twisted_mq.spark.source.ranges import LOCAL, REMOTE, Gathering, ReadAhead
 from twisted_mq.spark.source.stores import LogFile, Store
 from twisted_mq.spark.source.witness import Witness
 from twisted_mq.storage.files.mapped_log import LogBytes
@@ -35,6 +37,8 @@ class OpenLog:
         self.size = file.size
         self.limit = file.size if log_end is None else min(file.size, log_end - file.first_offset)
         self._kept = (0, b"")
+        self._ahead: ReadAhead | None = None
+        self._is_remote = is_remote(store.uri)
         self._witness = Witness(store)
 
     def window(self, position: int, length: int) -> LogBytes:
@@ -42,9 +46,32 @@ class OpenLog:
         data = self.read(position, length)
         return LogBytes(data, self.path, self.first_offset + position, self.size - position - len(data))
 
+    @property
+    def gathering(self) -> Gathering:
+        """How single records are best read."""
+        return REMOTE if self._is_remote else LOCAL
+
+    @contextlib.contextmanager
+    def reading_ahead(self, begin: int, end: int, block_bytes: int) -> Iterator[None]:
+        """While [begin, end) is read forward, what comes next is on its way, where reads are requests to another machine."""
+        end = min(end + SEARCH_BYTES, self.limit)  # the last record may reach beyond
+        if not self._is_remote or end - begin <= block_bytes:
+            yield
+            return
+        self._ahead = ReadAhead(lambda position, length: self._read(length, position), begin, end, block_bytes)
+        try:
+            yield
+        finally:
+            self._ahead.close()
+            self._ahead = None
+
     def read(self, position: int, length: int) -> bytes:
         """The bytes from there on, fewer at the limit."""
         length = max(0, min(length, self.limit - position))
+        if self._ahead is not None:
+            found = self._ahead.read(position, length)
+            if found is not None and len(found) == length:
+                return found
         begin, data = self._kept
         if not begin <= position <= position + length <= begin + len(data):
             begin, data = position, self._read(max(length, min(SEARCH_BYTES, self.limit - position)), position)

@@ -7,6 +7,7 @@ any queue names are in the queues; those behind it are few, and are sought in th
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import attrs
 import numpy as np
@@ -22,21 +23,24 @@ from twisted_mq.protocol.names.system_topics import SCHEDULE_TOPIC
 from twisted_mq.protocol.text.java import tags_code
 from twisted_mq.spark.columns.selection import Selection
 from twisted_mq.spark.errors import LogFileGone, WrongOption
-from twisted_mq.spark.file_systems import locate
+from twisted_mq.spark.file_systems import is_remote, locate
 from twisted_mq.spark.source.log_stretch import WINDOW_BYTES, Damage, Missing, gone
 from twisted_mq.spark.source.open_log import OpenLog
+from twisted_mq.spark.source.ranges import READS_AT_ONCE, first_ranges, ranges, read_all
 from twisted_mq.spark.source.splits import StoreRange
 from twisted_mq.spark.source.stores import LogFile, Store, directories_in, files_below, files_in
 from twisted_mq.storage.columns.record_columns import RecordColumns, intact_records
 from twisted_mq.storage.files.mapped_log import LogBytes
 from twisted_mq.storage.files.paths import StorePaths, is_topic_name, queue_id_of
 
-_NEAR_BYTES = 4096
-"""Records that lie no further apart are read at once."""
 SMALLEST_TAGS_CODE = -(1 << 31)
 """Lower ones lead to a queue's extension."""
 _QUEUES_ASKED = 8
 _MOST_ROWS = WINDOW_BYTES // SMALLEST_RECORD
+_MOST_FAR_ROWS = 8192
+"""So many records are looked at together where reads are requests to another machine."""
+_ENTRIES_A_REQUEST = 3276
+"""64 KiB: what a search in a queue file takes at a time there."""
 ENTRIES_A_TASK = 1 << 18
 
 
@@ -108,18 +112,25 @@ def _wanted_files(store: Store, layout: Layout, selection: Selection) -> Iterato
 def _last_named(store: Store, layout: Layout) -> int:
     """The highest physical offset that the queues written last name; 0 without any."""
     files = sorted(files_below(store, layout.directory), key=lambda info: info.mtime_ns or 0)
-    return max((_last_entry(store, info, layout) for info in files[-_QUEUES_ASKED:]), default=0)
+    with ThreadPoolExecutor(READS_AT_ONCE) as threads:
+        return max(threads.map(lambda info: _last_entry(store, info, layout), files[-_QUEUES_ASKED:]), default=0)
 
 
 def _last_entry(store: Store, info: fs.FileInfo, layout: Layout) -> int:
     """What the last written entry of a queue file leads to; 0 without one. Entries are written in order."""
-    low, high = 0, info.size // layout.entry.itemsize
+    step, count = (_ENTRIES_A_REQUEST if is_remote(store.uri) else 1), info.size // layout.entry.itemsize
+    low, high = 0, -(-count // step)
+    last = None
     with locate(store.uri)[0].open_input_file(info.path) as file:
         while low < high:
             middle = (low + high) // 2
-            low, high = (middle + 1, high) if entries_at(file, layout, middle, 1)["size"][0] > 0 else (low, middle)
-        last = entries_at(file, layout, low - 1, 1) if low else None
-    return 0 if last is None or last["size"][0] == FILLER_SIZE else int(last["physical_offset"][0])
+            written = entries_at(file, layout, middle * step, min(step, count - middle * step))
+            written = written[: np.count_nonzero(written["size"])]
+            last = written[-1] if len(written) else last
+            low, high = (middle + 1, high) if len(written) == step else (low, high if len(written) else middle)
+            if 0 < len(written) < step:
+                break
+    return 0 if last is None or last["size"] == FILLER_SIZE else int(last["physical_offset"])
 
 
 def entries_at(file: pa.NativeFile, layout: Layout, begin: int, count: int) -> Entries:
@@ -162,9 +173,11 @@ def records_of(log: OpenLog, positions: Positions, sizes: Numbers) -> Iterator[R
     """The records at these positions; what is none there is damage."""
     begin = 0
     while begin < len(positions):
-        room = np.searchsorted(np.cumsum(sizes[begin : begin + _MOST_ROWS]), WINDOW_BYTES)
+        most = _MOST_ROWS if log.gathering.bytes_at_once is None else _MOST_FAR_ROWS
+        room = np.searchsorted(np.cumsum(sizes[begin : begin + most]), WINDOW_BYTES)
         end = begin + max(1, int(room))
         data, starts = _gathered(log, positions[begin:end], sizes[begin:end])
+        end = begin + len(starts)
         records = intact_records(data, starts, in_place=False)
         right = records.numbers("physical_offset") == log.first_offset + positions[begin : begin + len(records)]
         count = len(records) if right.all() else int(right.argmin())
@@ -179,12 +192,12 @@ def records_of(log: OpenLog, positions: Positions, sizes: Numbers) -> Iterator[R
 
 
 def _gathered(log: OpenLog, positions: Positions, sizes: Numbers) -> tuple[LogBytes, Positions]:
-    """The bytes of these records, near ones read together, and where each begins in them."""
-    ends = positions + sizes
-    firsts = np.append(0, np.flatnonzero(positions[1:] - ends[:-1] > _NEAR_BYTES) + 1)
-    lasts = np.append(firsts[1:], len(positions)) - 1
-    begins, lengths = positions[firsts], ends[lasts] - positions[firsts]
-    data = b"".join(map(log.read_only, begins.tolist(), lengths.tolist()))
+    """The bytes of the first of these records, near ones read together, and where each begins in them."""
+    gathering = log.gathering
+    chosen = first_ranges(ranges(positions, sizes, gathering), positions, sizes, gathering)
+    begins = np.array([positions[one.start] for one in chosen], np.int64)
+    lengths = np.array([positions[one.stop - 1] + sizes[one.stop - 1] for one in chosen], np.int64) - begins
+    data = b"".join(read_all(log.read_only, list(zip(begins.tolist(), lengths.tolist(), strict=True)), gathering))
     moved = np.cumsum(lengths) - lengths - begins
-    starts = positions + np.repeat(moved, lasts - firsts + 1)
+    starts = positions[: chosen[-1].stop] + np.repeat(moved, [one.stop - one.start for one in chosen])
     return LogBytes(data, log.path, log.first_offset), starts

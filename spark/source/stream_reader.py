@@ -41,6 +41,7 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.options = options
         self.columns = columns
         self._target: dict[Store, int] | None = None
+        self._listed: tuple[dict[Store, Log], dict[Store, int]] | None = None
 
     def initialOffset(self) -> Offset:
         logs = self._logs()
@@ -60,8 +61,7 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
         """Never behind `start`: a checkpoint may be older than the last batch. Raises DataLost, as `partitions` does."""
-        logs = self._logs()
-        whole = _whole(logs)
+        logs, whole = self._listed = self._listing()
         ends = self._limited(whole)
         target = ends if self._target is None else self._target
         most = limit.max_bytes if isinstance(limit, ReadMaxBytes) else None
@@ -100,16 +100,19 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return go_on(store, files, mark, end, self.options.fail_on_data_loss)
 
     def reportLatestOffset(self) -> Offset:
-        return {store.name: end for store, end in self._ends(self._logs()).items()}
+        _, whole = self._listed or self._listing()
+        return {store.name: end for store, end in self._limited(whole).items()}
 
     def partitions(self, start: Offset, end: Offset) -> list[LogSplit]:
         """Raises DataLost where a log begins behind `start`, ends before it, or has another record in the last one's place."""
-        logs, ranges = self._logs(), []
+        listed, self._listed = self._listed, None
+        logs, whole_logs = listed or self._listing()
+        ranges = []
         begun, begun_keys = self._begun(start, logs)
         ends, end_keys = self._begun(end, logs)
         for store, key in end_keys.items():
             files, last = logs[store], ends[key]
-            whole = complete_end(store, files)
+            whole = whole_logs[store]
             begin = self._begin(store, files, begun[begun_keys[store]] if store in begun_keys else None, whole)
             self._begin(store, files, last, whole)
             report_all(missing_bytes(store, files, begin, last.reached), self.options)
@@ -122,6 +125,11 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _logs(self) -> dict[Store, Log]:
         return {store: list_log_files(store) for store in stores_of(self.options)}
+
+    def _listing(self) -> tuple[dict[Store, Log], dict[Store, int]]:
+        """The files of each log and its end. A trigger takes one: a listing of S3 is slow."""
+        logs = self._logs()
+        return logs, _whole(logs)
 
     def _ends(self, logs: Logs) -> dict[Store, int]:
         return self._limited(_whole(logs))
