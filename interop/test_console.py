@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 import urllib.parse
 from collections.abc import Iterator
 
@@ -11,6 +12,8 @@ import pytest
 
 from interop.peers.browser import Browser, running_console, running_server
 from interop.peers.clients import unique
+from interop.peers.console_visitor import Visitor
+from interop.peers.process import wait_until
 from interop.peers.requirements import require_browser
 from interop.peers.servers import Cluster
 from twisted_mq.blocking import Message, Producer, PushConsumer
@@ -76,6 +79,10 @@ class Filled:
             "/waiting": "1m",
             f"/waiting/delayed?address={self.cluster.broker}&level=5": "The next 1 of 1 messages",
             "/charts": "Messages in, a second",
+            "/producers": "Group or client contains",
+            "/access": "Users and rights",
+            f"/search?q={name}": self.topic,
+            "/search?q=nothing-of-this": "No name has that in it.",
             f"/topic?name={urllib.parse.quote(HOSTILE)}": "Not there",
             f"/topics?q={urllib.parse.quote(HOSTILE)}": "No topic fits.",
             "/nothing": "No such page",
@@ -125,7 +132,7 @@ def test_a_topic_is_found_and_sent_to_by_keys_alone(inside: Browser, filled: Fil
     inside.tab_to('.top nav a[href="/topics"]')
     inside.press("\n")
     inside.wait(lambda: inside.path == "/topics", "list of topics")
-    inside.tab_to('input[name="q"]')
+    inside.tab_to('main input[name="q"]')
     inside.press(filled.topic, "\n")
     inside.wait(lambda: "1 of " in inside.text, "topic found")
     inside.tab_to("tbody a")
@@ -145,6 +152,62 @@ def test_charts_are_drawn_with_what_readers_of_screens_hear(inside: Browser, fil
     line = "return (document.querySelector('.chart polyline').getAttribute('points') || '').split(' ').length"
     inside.wait(lambda: inside.script(line) >= 2, "line of two points")
     assert inside.errors() == []
+
+
+def test_operators_forms_do_what_they_say_at_both_kinds_of_brokers(filled: Filled) -> None:
+    group, topic, broker = unique("made"), unique("Typed"), filled.cluster.broker
+    settings = {"retry_max_times": "5", "retry_queues": "2", "timeout_minutes": "30", "consume": "yes"}
+    with running_console(filled.cluster.name_server) as address:
+        visitor = Visitor(address)
+        assert "is made at 1 brokers" in visitor.submit("/groups/create", name=group, **settings)
+        assert "broker-a 5 2 30 yes no no" in visitor.submit("/group/configure", name=group, **settings)
+        assert group in visitor.look("/groups", q=group)
+        assert "is deleted" in visitor.submit("/group/delete", name=group, typed=group, offsets="yes")
+        made = {
+            "read_queues": "2",
+            "write_queues": "2",
+            "perm": "6",
+            "type": "FIFO",
+            "order": "yes",
+            "broker": "broker-a",
+        }
+        assert "is made at 1 brokers" in visitor.submit("/topics/create", name=topic, **made)
+        filled.cluster.wait_route(topic)
+        assert "message.type=FIFO" in visitor.look("/topic", name=topic)
+        changed = visitor.submit("/broker/setting", address=broker, key="fileReservedTime", value="99")
+        assert "fileReservedTime of broker-a" in changed and "fileReservedTime 99" in changed
+        assert "they may not send to it" in visitor.submit("/broker/writing", address=broker, write="off")
+        assert "they may send to it" in visitor.submit("/broker/writing", address=broker, write="on")
+        page = visitor.submit("/dead-letters/resend", name=filled.group, which="rest")
+        wait_until(
+            lambda: "All were sent again" in visitor.look("/dead-letters/progress", name=filled.group), lambda: page
+        )
+
+
+def test_a_consumer_shows_itself_and_takes_a_message_directly(filled: Filled) -> None:
+    group, taken = unique("Direct"), list[bytes]()
+    with running_console(filled.cluster.name_server) as address:
+        visitor = Visitor(address)
+        with PushConsumer(filled.cluster.name_server, group=group, topics={filled.topic: "*"}) as consumer:
+            for number, message in enumerate(consumer.messages(timeout=60), 1):
+                message.ack()
+                if number == 4:
+                    break
+            wait_until(
+                lambda: "does not say" not in visitor.look("/group", name=group), "the member tells what it does"
+            )
+            client = re.findall(r"[?&]client=([^\"&]+)", visitor.page("/group", name=group))[0]
+            shown = visitor.look("/group/client", group=group, client=urllib.parse.unquote(client), stack="yes")
+            assert "in use" in shown
+            asked = threading.Thread(
+                target=lambda: taken.append(
+                    visitor.submit("/message/consume", topic=filled.topic, id=filled.id, group=group).encode()
+                )
+            )
+            asked.start()
+            next(iter(consumer.messages(timeout=30))).ack()
+            asked.join()
+    assert b"answered CR_SUCCESS" in taken[0], taken[0].decode()
 
 
 def test_logging_out_ends_it(inside: Browser) -> None:
@@ -198,7 +261,7 @@ def test_a_hundred_thousand_topics_are_paged_and_found_by_keys(many_topics: Brow
     inside.press("\n")
     inside.wait(lambda: "page=2" in inside.path, "second page")
     assert names_shown(inside) == [f"many-{number:06d}" for number in range(50, 100)]
-    inside.tab_to('input[name="q"]')
+    inside.tab_to('main input[name="q"]')
     inside.press("many-09999", "\n")
     inside.wait(lambda: counted(inside) == 10, "topics found")
     assert names_shown(inside) == [f"many-{number:06d}" for number in range(99_990, MANY)]

@@ -44,6 +44,15 @@ REVIVE_GROUP = "CID_RMQ_SYS_REVIVE_GROUP"
 """The group under which brokers note how far they read revive logs."""
 TRANSACTION_GROUP = "CID_RMQ_SYS_TRANS"
 """The group whose offsets on half messages and operations say how far the broker has checked."""
+TOOLS_GROUPS = frozenset(
+    {
+        "DEFAULT_CONSUMER", "TOOLS_CONSUMER", "SCHEDULE_CONSUMER", "FILTERSRV_CONSUMER", "__MONITOR_CONSUMER",
+        "SELF_TEST_C_GROUP", "CID_ONS-HTTP-PROXY", "CID_ONSAPI_PERMISSION", "CID_ONSAPI_OWNER", "CID_ONSAPI_PULL",
+        "CID_RMQ_SYS_TRANS",
+    }
+)  # fmt: skip
+"""Groups of servers and tools (MixAll.isSysConsumerGroupPullMessage); all that begin with CID_RMQ_SYS_ are, too."""
+
 BROKERS_GROUPS = frozenset({REVIVE_GROUP, TRANSACTION_GROUP})
 """Their offsets say what the broker itself has done; no client reads or moves them."""
 

@@ -8,6 +8,8 @@ from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.headers import (
     CreateAclRequestHeader,
     CreateUserRequestHeader,
+    DeleteAclRequestHeader,
+    DeleteUserRequestHeader,
     GetAclRequestHeader,
     GetUserRequestHeader,
     ListAclsRequestHeader,
@@ -27,6 +29,11 @@ async def update_user_at(admin: AdminCalls, address: str, user: UserInfo) -> Non
     """Change an account at a broker; None stays."""
     header = UpdateUserRequestHeader(username=user.username)
     await admin.invoke(address, RequestCode.AUTH_UPDATE_USER, header, encode_body(user))
+
+
+async def delete_user_at(admin: AdminCalls, address: str, username: str) -> None:
+    """Delete an account at a broker."""
+    await admin.invoke(address, RequestCode.AUTH_DELETE_USER, DeleteUserRequestHeader(username=username))
 
 
 async def get_user_at(admin: AdminCalls, address: str, username: str) -> UserInfo | None:
@@ -51,6 +58,12 @@ async def update_acl_at(admin: AdminCalls, address: str, acl: AclInfo) -> None:
     """Add rules to a subject at a broker, or change those of the same resources."""
     header = UpdateAclRequestHeader(subject=acl.subject)
     await admin.invoke(address, RequestCode.AUTH_UPDATE_ACL, header, encode_body(acl))
+
+
+async def delete_acl_at(admin: AdminCalls, address: str, subject: str, resource: str | None = None) -> None:
+    """Remove the rules of a subject at a broker: of one resource, or all."""
+    header = DeleteAclRequestHeader(subject=subject, resource=resource)
+    await admin.invoke(address, RequestCode.AUTH_DELETE_ACL, header)
 
 
 async def get_acl_at(admin: AdminCalls, address: str, subject: str) -> AclInfo | None:

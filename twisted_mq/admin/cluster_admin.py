@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from twisted_mq.admin.access import acls_at, create_acl_at, create_user_at, get_acl_at, update_acl_at, users_at
+from twisted_mq.admin.access import (
+    acls_at,
+    create_acl_at,
+    create_user_at,
+    delete_acl_at,
+    delete_user_at,
+    get_acl_at,
+    update_acl_at,
+    users_at,
+)
 from twisted_mq.admin.calls import brokers
 from twisted_mq.admin.figures import BrokerFigures, all_figures, settings_of
 from twisted_mq.admin.member import AdminMember, answers
 from twisted_mq.admin.results import Right, User
 from twisted_mq.protocol.bodies import AclInfo, PolicyEntryInfo, PolicyInfo, UserInfo
-from twisted_mq.protocol.codes import RequestCode
-from twisted_mq.protocol.headers import DeleteAclRequestHeader, DeleteUserRequestHeader
 
 
 class ClusterAdmin(AdminMember):
@@ -49,7 +56,7 @@ class ClusterAdmin(AdminMember):
     async def delete_user(self, name: str, *, cluster: str | None = None) -> None:
         """Delete an account at every broker of a cluster."""
         for address in await self._addresses(cluster):
-            await self._calls.invoke(address, RequestCode.AUTH_DELETE_USER, DeleteUserRequestHeader(username=name))
+            await delete_user_at(self._calls, address, name)
 
     @answers
     async def list_users(self, *, cluster: str | None = None) -> list[User]:
@@ -86,9 +93,8 @@ class ClusterAdmin(AdminMember):
     @answers
     async def revoke(self, user: str, resource: str | None = None, *, cluster: str | None = None) -> None:
         """Remove the rules of an account on a resource, or all of them, at every broker of a cluster."""
-        header = DeleteAclRequestHeader(subject=_subject(user), resource=resource)
         for address in await self._addresses(cluster):
-            await self._calls.invoke(address, RequestCode.AUTH_DELETE_ACL, header)
+            await delete_acl_at(self._calls, address, _subject(user), resource)
 
     @answers
     async def list_rights(self, user: str | None = None, *, cluster: str | None = None) -> list[Right]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from twisted_mq.admin.errors import AdminError
+from twisted_mq.admin.group_settings import delete_group, put_group
 from twisted_mq.admin.groups import consume_stats, consumer_connection
 from twisted_mq.admin.lag import QueueLag, groups_among, queue_lags
 from twisted_mq.admin.member import AdminMember, answers
@@ -12,12 +13,10 @@ from twisted_mq.protocol.bodies import (
     ConsumerConnection,
     SubscriptionGroupConfig,
     SubscriptionGroupWrapper,
-    encode_body,
 )
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
-from twisted_mq.protocol.headers import DeleteSubscriptionGroupRequestHeader
-from twisted_mq.protocol.names.system_topics import BROKERS_GROUPS, DLQ_PREFIX, RETRY_PREFIX
+from twisted_mq.protocol.names.system_topics import BROKERS_GROUPS
 
 UNKNOWN_MEMBERS = (ResponseCode.CONSUMER_NOT_ONLINE, ResponseCode.TOPIC_NOT_EXIST, ResponseCode.SYSTEM_ERROR)
 """Answers for a group without members. Apache's broker answers SYSTEM_ERROR for a group that never had one."""
@@ -53,7 +52,7 @@ class GroupAdmin(AdminMember):
             consume_broadcast_enable=broadcast,
         )
         for address in (await self._masters(cluster)).values():
-            await self._calls.invoke(address, RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=encode_body(config))
+            await put_group(self._calls, address, config)
 
     @answers
     async def delete_group(self, name: str, *, offsets: bool = True, cluster: str | None = None) -> None:
@@ -63,16 +62,8 @@ class GroupAdmin(AdminMember):
         """
         if name not in await self._configs(cluster):
             raise GroupNotFound(f"no broker knows the group {name}", "list_groups has those that are known")
-        header = DeleteSubscriptionGroupRequestHeader(group_name=name, clean_offset=offsets)
         clusters = [cluster] if cluster else sorted((await self._calls.cluster_info()).cluster_addr_table or {})
-        for address in (await self._masters(cluster)).values():
-            await self._calls.invoke(address, RequestCode.DELETE_SUBSCRIPTIONGROUP, header)
-            for topic in (RETRY_PREFIX + name, DLQ_PREFIX + name):
-                await self._calls.delete_topic(address, topic)
-        for topic in (RETRY_PREFIX + name, DLQ_PREFIX + name):
-            for name_server in self._calls.name_servers:
-                for one in clusters:
-                    await self._calls.delete_route(name_server, one, topic)
+        await delete_group(self._calls, name, await self._masters(cluster), clusters, offsets=offsets)
 
     @answers
     async def list_groups(self, *, cluster: str | None = None) -> list[str]:

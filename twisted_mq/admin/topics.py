@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 
 from twisted_mq.admin.calls import AdminCalls
-from twisted_mq.protocol.bodies import TopicConfig, TopicRouteData, decode_body
+from twisted_mq.protocol.bodies import ClusterInfo, TopicConfig, TopicRouteData, decode_body
 from twisted_mq.protocol.bodies.topic_config import TopicConfigAndQueueMapping
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.headers import CreateTopicRequestHeader, GetTopicConfigRequestHeader
@@ -39,7 +39,11 @@ def kind_of(topic: str, brokers_own: frozenset[str] = frozenset()) -> TopicKind:
 
 async def brokers_own_topics(admin: AdminCalls) -> frozenset[str]:
     """The names that clusters and brokers have topics of."""
-    cluster = await admin.cluster_info()
+    return own_topics_of(await admin.cluster_info())
+
+
+def own_topics_of(cluster: ClusterInfo) -> frozenset[str]:
+    """The same, of what is known already."""
     return frozenset({*(cluster.cluster_addr_table or {}), *(cluster.broker_addr_table or {})})
 
 

@@ -18,6 +18,8 @@ from twisted_mq.admin.calls import NoNameServer
 from twisted_mq.admin.errors import AdminError
 from twisted_mq.console.answers import Answer, BadInput, Download, JsonValue, NotThere, Page, Redirect
 from twisted_mq.console.forms import said
+from twisted_mq.console.history import History
+from twisted_mq.console.jobs import Jobs
 from twisted_mq.console.login import Login, Refused
 from twisted_mq.console.rendering import STATIC, Rendering, static_files
 from twisted_mq.console.routes import NAVIGATION, ROUTES, Route
@@ -66,8 +68,12 @@ class ConsoleApp:
 
     log = Logger()
 
-    def __init__(self, settings: ConsoleSettings, sessions: Sessions, login: Login) -> None:
+    def __init__(
+        self, settings: ConsoleSettings, sessions: Sessions, login: Login, jobs: Jobs, history: History
+    ) -> None:
         self._settings = settings
+        self._jobs = jobs
+        self._history = history
         self._sessions = sessions
         self._login = login
         self._rendering = Rendering()
@@ -96,7 +102,7 @@ class ConsoleApp:
             session = self._session(request)
             if session is None:
                 return self._come_in_first(request, route)
-            visit = Visit(route.path, fields(request), session, self._settings)
+            visit = Visit(route.path, fields(request), session, self._settings, self._jobs, self._history)
             if route.method == "POST" and not session.wrote(visit.text("form_key")):
                 return self._failed(request, session, STALE_FORM)
             if not session.may(route.needs):

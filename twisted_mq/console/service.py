@@ -15,14 +15,18 @@ from twisted.web.resource import IResource
 from twisted.web.server import Request as PageRequest
 
 from twisted_mq.admin.calls import AdminCalls
+from twisted_mq.admin.figures import BrokerFigures, all_figures
 from twisted_mq.client.core.client_options import ClientOptions
 from twisted_mq.clocks import time_of_day, wall_ms
-from twisted_mq.console.app import ConsoleApp
+from twisted_mq.console.app import FAILURES, ConsoleApp, explained
+from twisted_mq.console.history import EVERY_SECONDS, History
+from twisted_mq.console.jobs import Jobs
 from twisted_mq.console.login import Login
 from twisted_mq.console.sessions import Attempts, OneTimeToken, Secret, Sessions, new_secret
 from twisted_mq.console.settings import TLS_CERT, TLS_KEY, ConsoleSettings, OwnCertificate
 from twisted_mq.encryption.clients import encrypted
 from twisted_mq.extras import require
+from twisted_mq.periodic import PeriodicJob
 from twisted_mq.protocol.wire.signature import Credentials
 from twisted_mq.remoting.client import Connect, RemotingClient, tcp_endpoint
 from twisted_mq.remoting.listen import bind, listen
@@ -112,7 +116,14 @@ class ConsoleService(Service):
         # behind the # it never leaves the browser: no log of requests and no other page gets it
         self._token = OneTimeToken(lambda token: announce(f"{self.url}login#{token}"), secret)
         login = Login(settings, self._sessions, self._token, Attempts(reactor.seconds), self.admin)
-        self._app = ConsoleApp(settings, self._sessions, login)
+        self._jobs = Jobs(
+            lambda error: explained(error).text if isinstance(error, FAILURES) else "a defect, see the log"
+        )
+        self._asks_for_history = not settings.accounts or settings.client_options.access_key is not None
+        self._own_admin: AdminCalls | None = None
+        self._history = History(self._figures, wall_ms(reactor))
+        self._sampler: PeriodicJob | None = None
+        self._app = ConsoleApp(settings, self._sessions, login, self._jobs, self._history)
         site = ConsoleSite(self._app.resource(), timeout=IDLE_SECONDS, reactor=reactor)
         site.noisy = False
         self._factory = _served(site, settings.certificate, reactor)
@@ -150,6 +161,13 @@ class ConsoleService(Service):
         self.port = bound.getsockname()[1]
         self._listening = listen(interfaces.IReactorSocket(self._reactor), bound, self._factory)
         super().startService()
+        if self._asks_for_history:
+            self._own_admin = self.admin(self.settings.client_options.credentials)
+            self._sampler = PeriodicJob("history", self._reactor, EVERY_SECONDS, self._history.take)
+
+    async def _figures(self) -> list[BrokerFigures]:
+        assert self._own_admin is not None
+        return await all_figures(self._own_admin)
 
     def invite(self) -> None:
         """Announce where somebody comes in; a token that was used up is followed by another address by itself."""
@@ -160,7 +178,14 @@ class ConsoleService(Service):
 
     def stopService(self) -> defer.Deferred[None]:
         """All connections closed. A second call does nothing."""
+        self._jobs.stop_all()
         self._sessions.end_all()
+        sampler, self._sampler = self._sampler, None
+        own, self._own_admin = self._own_admin, None
+        if sampler is not None:
+            sampler.stop()
+        if own is not None:
+            own.client.close()
         listening, self._listening = self._listening, None
         stopped = defer.succeed(None) if listening is None else defer.maybeDeferred(listening.stopListening)
         return stopped.addCallback(lambda _: super(ConsoleService, self).stopService())

@@ -10,6 +10,8 @@ import attrs
 
 from twisted_mq.admin.calls import AdminCalls
 from twisted_mq.console.answers import BadInput
+from twisted_mq.console.history import History
+from twisted_mq.console.jobs import Jobs
 from twisted_mq.console.sessions import Notice, Session
 from twisted_mq.console.settings import ConsoleSettings
 
@@ -26,6 +28,8 @@ class Visit:
     fields: Mapping[str, Sequence[str]]
     session: Session
     settings: ConsoleSettings
+    jobs: Jobs
+    history: History
 
     @property
     def admin(self) -> AdminCalls:

@@ -20,6 +20,7 @@ from twisted_mq.console.service import ConsoleService
 from twisted_mq.console.settings import ConsoleSettings
 from twisted_mq.protocol.messages.message import Message
 from twisted_mq.testing import EmbeddedCluster
+from twisted_mq.testing.stored import messages_of
 
 reactor: Any = global_reactor
 FORM = "application/x-www-form-urlencoded"
@@ -121,6 +122,10 @@ class ConsoleCase(TestCase):
                 return [(await producer.send(message)).offset_msg_id for message in messages]
         finally:
             await admin.client.close()
+
+    def stored(self, topic: str) -> Any:
+        """What the broker has of a topic."""
+        return messages_of(self.cluster.broker.controller.store, topic)
 
     async def wait(self, holds: Any) -> None:
         """Until something holds; the test's own time ends a wait without hope."""

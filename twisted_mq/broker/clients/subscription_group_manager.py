@@ -20,7 +20,7 @@ FORBIDDEN_TO_READ = 1 << 2
 MOST_GROUPS = 50_000
 """That many are made by heartbeats and pulls; each is an entry of a file that is written whole."""
 
-BUILT_IN = {
+_BUILT_IN = {
     "TOOLS_CONSUMER": False,
     "FILTERSRV_CONSUMER": False,
     "SELF_TEST_C_GROUP": False,
@@ -64,7 +64,7 @@ class SubscriptionGroupManager:
 
     def add_built_in_groups(self) -> None:
         """Make the groups that every broker has, where they are missing."""
-        missing = [name for name in BUILT_IN if name not in self.groups]
+        missing = [name for name in _BUILT_IN if name not in self.groups]
         for name in missing:
             self.groups[name] = SubscriptionGroupConfig(group_name=name)
         if missing:

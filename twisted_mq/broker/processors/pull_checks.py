@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from twisted_mq.broker.clients.consumer_manager import ConsumerManager
-from twisted_mq.broker.clients.subscription_group_manager import BUILT_IN, SubscriptionGroupManager
+from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
 from twisted_mq.broker.filter.selection import FilterParts, Selection, group_selection, own_selection
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.protocol.bodies import SubscriptionGroupConfig, TopicConfig
@@ -14,13 +14,12 @@ from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.flags import PERM_READ
 from twisted_mq.protocol.headers import PullMessageRequestHeader
+from twisted_mq.protocol.names.system_topics import TOOLS_GROUPS
 from twisted_mq.protocol.remarks import FAQ
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.remoting.channel import Channel
 
 FLAG_SUBSCRIPTION = 4
-PULLING_GROUPS = frozenset({*BUILT_IN, "DEFAULT_CONSUMER", "SCHEDULE_CONSUMER", "__MONITOR_CONSUMER"})
-"""Groups that pull by themselves in any case (MixAll.isSysConsumerGroupPullMessage)."""
 BROKER_FORBIDDEN, GROUP_FORBIDDEN, TOPIC_FORBIDDEN, BROADCASTING_FORBIDDEN, SUBSCRIPTION_FORBIDDEN = 1, 2, 3, 4, 5
 
 
@@ -84,7 +83,7 @@ class PullChecks:
         """Refuse a reader that is no member of a group of push consumers. Raises BrokerError."""
         info = self._broker.consumers.groups.get(group)
         is_pushed = info is not None and (info.consume_type != ACTIVELY or channel in info.clients)
-        if not is_pushed and group not in PULLING_GROUPS and not group.startswith("CID_RMQ_SYS_"):
+        if not is_pushed and group not in TOOLS_GROUPS and not group.startswith("CID_RMQ_SYS_"):
             raise BrokerError(
                 ResponseCode.SUBSCRIPTION_NOT_EXIST,
                 f"the consumer's group info not exist, or the pull consumer is rejected by server.{FAQ}",

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import functools
+import re
+
 import attrs
 
+from twisted_mq.admin.broker_changes import add_write_permission, change_settings, wipe_write_permission
 from twisted_mq.admin.calls import AdminCalls, brokers
 from twisted_mq.admin.figures import BrokerFigures, all_figures, figures_of, replication, settings_of
-from twisted_mq.console.answers import Answer, JsonValue, NotThere, Page
+from twisted_mq.broker.options import BrokerOptions
+from twisted_mq.config.options import option_fields
+from twisted_mq.config.reasons import REASONS
+from twisted_mq.console.answers import Answer, BadInput, JsonValue, NotThere, Page, Redirect
+from twisted_mq.console.forms import link
+from twisted_mq.console.history import Values
 from twisted_mq.console.visit import Visit
 from twisted_mq.protocol.bodies import HARuntimeInfo
 from twisted_mq.protocol.errors import ProtocolError
+from twisted_mq.protocol.flags import PERM_WRITE
 from twisted_mq.protocol.text.json_value import Json
 from twisted_mq.remoting.errors import RemotingError
 
+AT_ONCE = "at once"
+_KEY = re.compile(r"[A-Za-z][A-Za-z0-9._]{0,99}")
 NEARLY_FULL = 0.85
 """From here on a broker's disk is shown as a warning; brokers refuse sends at 0.9 (diskSpaceWarningLevelRatio)."""
 
@@ -44,14 +56,62 @@ async def broker(visit: Visit) -> Answer:
     """One broker: all that it says of itself."""
     known = await known_broker(visit.admin, visit.needed("address", "The broker's address"))
     shown = await figures_of(visit.admin, known)
+    settings = await _settings(visit.admin, shown)
     values = {
         "broker": shown,
         "now_ms": visit.now_ms(),
         "nearly_full": NEARLY_FULL,
         "replication": await _replication(visit.admin, shown),
-        "settings": await _settings(visit.admin, shown),
+        "settings": settings,
+        "counts": {key: when_it_counts(key) for key in settings},
+        "writable": await _is_writable(visit.admin, shown),
     }
     return Page("broker.html", values)
+
+
+@functools.cache
+def changeable_keys() -> frozenset[str]:
+    """Keys that this project's brokers change while they run."""
+    return frozenset(key for key, field in option_fields(BrokerOptions).items() if field.metadata["remote"])
+
+
+def when_it_counts(key: str) -> str | None:
+    """When a change of a setting counts at this project's brokers; None for what has no effect there."""
+    if key in REASONS:
+        return None
+    return AT_ONCE if key in changeable_keys() else "after a restart"
+
+
+async def _is_writable(admin: AdminCalls, shown: BrokerFigures) -> bool | None:
+    """Whether name servers let clients send to a broker, as its own topic shows; None where it has none."""
+    try:
+        route = await admin.topic_route(shown.name)
+    except (ProtocolError, RemotingError):
+        return None
+    perms = [one.perm for one in route.queue_datas or () if one.broker_name == shown.name]
+    return bool(perms[0] & PERM_WRITE) if perms else None
+
+
+async def change_setting(visit: Visit) -> Answer:
+    """One setting of one broker."""
+    known = await known_broker(visit.admin, visit.needed("address", "The broker's address"))
+    key, value = visit.needed("key", "The key"), visit.text("value")
+    if not _KEY.fullmatch(key):
+        raise BadInput(f"{key!r} is no key of a setting.")
+    await change_settings(visit.admin, known.address, {key: value})
+    visit.tell(f"{key} of {known.name} at {known.address} is {value} now.")
+    return Redirect(link("/broker", address=known.address))
+
+
+async def change_writing(visit: Visit) -> Answer:
+    """Whether clients send to a broker, at all name servers."""
+    known = await known_broker(visit.admin, visit.needed("address", "The broker's address"))
+    is_on = visit.text("write") == "on"
+    change = add_write_permission if is_on else wipe_write_permission
+    counts = [await change(visit.admin, name_server, known.name) for name_server in visit.admin.name_servers]
+    what = "sends go to it again" if is_on else "clients send nothing to it once they have asked for its routes"
+    visit.tell(f"{known.name}: {what}; {max(counts)} topics at {len(counts)} name servers.", good=max(counts) > 0)
+    return Redirect(link("/broker", address=known.address))
 
 
 async def known_broker(admin: AdminCalls, address: str) -> BrokerFigures:
@@ -91,10 +151,23 @@ async def charts(visit: Visit) -> Answer:
 async def figures(visit: Visit) -> Answer:
     """The rates of each broker now."""
     found = await all_figures(visit.admin)
-    return JsonValue({"timeMs": visit.now_ms(), "brokers": [_figures_json(one) for one in found]})
+    return JsonValue({"timeMs": visit.now_ms(), "brokers": [_figures_json(Values.of(one)) for one in found]})
 
 
-def _figures_json(one: BrokerFigures) -> Json:
+async def history(visit: Visit) -> Answer:
+    """The rates of each broker in the hours before now, as the console has kept them."""
+    hours = visit.number("hours", "Hours", 24, 1, 24)
+    samples = visit.history.since(visit.now_ms() - hours * 3_600_000)
+    return JsonValue(
+        {
+            "samples": [
+                {"timeMs": one.time_ms, "brokers": [_figures_json(two) for two in one.brokers]} for one in samples
+            ]
+        }
+    )
+
+
+def _figures_json(one: Values) -> Json:
     return {
         "cluster": one.cluster,
         "name": one.name,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from twisted_mq.admin.at_once import at_once
 from twisted_mq.admin.calls import AdminCalls
-from twisted_mq.admin.dead_letters import GivenUp, dead_letters, fresh, given_up_by, note_resent, origin_topic
+from twisted_mq.admin.dead_letters import GivenUp, dead_letters, fresh, given_up_by, origin_topic
+from twisted_mq.admin.dead_letters import resend as resend_all
 from twisted_mq.admin.found_messages import find_message
 from twisted_mq.admin.message_value import message_line
 from twisted_mq.admin.queues import QueueReader
 from twisted_mq.admin.sending import started_producer
-from twisted_mq.console.answers import Answer, BadInput, Download, Page, Redirect
+from twisted_mq.console.answers import Answer, BadInput, Download, NotThere, Page, Redirect
 from twisted_mq.console.forms import link
 from twisted_mq.console.visit import Visit, cut
 from twisted_mq.protocol.messages.message import MessageExt
@@ -18,7 +19,7 @@ from twisted_mq.protocol.names.system_topics import DLQ_PREFIX
 MOST_SHOWN = 100
 """The newest of each queue."""
 MOST_RESENT = 1000
-"""So many are sent again by one press of a button."""
+"""So many chosen ones are sent again by one press of a button."""
 MOST_EXPORTED_BYTES = 32 * 1024 * 1024
 SENDERS = "mq_console"
 
@@ -37,7 +38,7 @@ async def group(visit: Visit) -> Answer:
     state = await given_up_by(visit.admin, name)
     found = await _newest(visit.admin, name)
     values = {"state": state, "messages": found, "older": state.messages - len(found), "origin_topic": origin_topic}
-    return Page("dead_letters_of.html", {**values, "dlq_topic": DLQ_PREFIX + name, "most_resent": MOST_RESENT})
+    return Page("dead_letters_of.html", {**values, "dlq_topic": DLQ_PREFIX + name})
 
 
 async def _newest(admin: AdminCalls, group: str) -> list[MessageExt]:
@@ -52,12 +53,13 @@ async def _newest(admin: AdminCalls, group: str) -> list[MessageExt]:
 
 
 async def resend(visit: Visit) -> Answer:
-    """Those that were chosen, or all that were not sent again yet."""
+    """Those that were chosen, or, behind the page, all that were not sent again yet."""
     name = visit.needed("name", "The group's name")
     if visit.text("which") == "rest":
-        sent = await _resend_rest(visit.admin, name)
-    else:
-        sent = await _resend_chosen(visit.admin, name, visit.every("id"))
+        state = await given_up_by(visit.admin, name)
+        visit.jobs.start(name, state.not_resent, resend_all(visit.admin, name))
+        return Redirect(link("/dead-letters/progress", name=name))
+    sent = await _resend_chosen(visit.admin, name, visit.every("id"))
     visit.tell(f"{sent} dead letters of {name} were sent again to the topics where they came from.", good=sent > 0)
     return Redirect(link("/dead-letters/group", name=name))
 
@@ -78,18 +80,22 @@ async def _resend_chosen(admin: AdminCalls, group: str, ids: list[str]) -> int:
     return len(chosen)
 
 
-async def _resend_rest(admin: AdminCalls, group: str) -> int:
-    """Each once: how far it went is kept at the broker."""
-    reader = await QueueReader.of(admin, DLQ_PREFIX + group)
-    sent = 0
-    async with started_producer(admin, SENDERS) as producer:
-        async for queue, message in dead_letters(admin, reader, group, begin_anew=False):
-            await producer.send(fresh(message))
-            await note_resent(admin, reader, group, queue, message)
-            sent += 1
-            if sent == MOST_RESENT:
-                break
-    return sent
+async def progress(visit: Visit) -> Answer:
+    """How far the dead letters of a group are sent again."""
+    name = visit.needed("name", "The group's name")
+    job = visit.jobs.find(name)
+    if job is None:
+        raise NotThere(f"Nothing of {name} is sent again, or the console was started anew since.")
+    return Page("dead_letters_progress.html", {"job": job, "state": await given_up_by(visit.admin, name)})
+
+
+async def stop(visit: Visit) -> Answer:
+    """End sending again; what was sent stays noted at the broker."""
+    name = visit.needed("name", "The group's name")
+    job = visit.jobs.find(name)
+    if job is not None:
+        job.stop()
+    return Redirect(link("/dead-letters/progress", name=name))
 
 
 async def export(visit: Visit) -> Answer:

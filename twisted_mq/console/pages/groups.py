@@ -6,17 +6,19 @@ import attrs
 
 from twisted_mq.admin.at_once import at_once
 from twisted_mq.admin.calls import AdminCalls
+from twisted_mq.admin.group_settings import all_masters, group_names
 from twisted_mq.admin.groups import consume_stats, consumer_connection, running_info
 from twisted_mq.admin.lag import QueueLag, groups_among, queue_lags
 from twisted_mq.admin.offsets import TO_THE_END, Move, goals_of_time, planned_moves, reset_members, reset_stored
 from twisted_mq.console.answers import Answer, BadInput, NotThere, Page, Redirect
 from twisted_mq.console.forms import link, when
+from twisted_mq.console.pages.group_settings import at_brokers
 from twisted_mq.console.subscriptions import conflicts
 from twisted_mq.console.visit import Visit, cut
 from twisted_mq.protocol.bodies import ConsumerConnection, ConsumerRunningInfo, ConsumeStats, MessageQueue
 from twisted_mq.protocol.errors import ProtocolError
 from twisted_mq.protocol.headers import ResetOffsetRequestHeader
-from twisted_mq.protocol.names.system_topics import BROKERS_GROUPS, RETRY_PREFIX
+from twisted_mq.protocol.names.system_topics import BROKERS_GROUPS, RETRY_PREFIX, TOOLS_GROUPS
 from twisted_mq.protocol.names.versions import version_name
 from twisted_mq.remoting.errors import RemotingError
 
@@ -72,11 +74,27 @@ async def group_state(admin: AdminCalls, name: str) -> GroupState:
 async def groups(visit: Visit) -> Answer:
     """A page of the list."""
     wanted = visit.text("q").lower()
-    every = [name for name in groups_among(await visit.admin.topic_list()) if name not in BROKERS_GROUPS]
+    every = await _all_groups(visit.admin)
     names = [name for name in every if wanted in name.lower()]
     shown = cut(names, visit.number("page", "The page", 1, 1))
     rows = await at_once(lambda name: group_state(visit.admin, name), shown.rows)
     return Page("groups.html", {"slice": shown, "rows": rows, "q": visit.text("q"), "total": len(every)})
+
+
+async def _all_groups(admin: AdminCalls) -> list[str]:
+    """Groups that a master has settings of, or that have a retry topic; without those of servers and tools."""
+    found = set(groups_among(await admin.topic_list()))
+    for names in await at_once(lambda address: _known_groups(admin, address), (await all_masters(admin)).values()):
+        found.update(names)
+    return sorted(name for name in found - BROKERS_GROUPS - TOOLS_GROUPS if not name.startswith("CID_RMQ_SYS_"))
+
+
+async def _known_groups(admin: AdminCalls, address: str) -> list[str]:
+    """None where the broker does not tell."""
+    try:
+        return await group_names(admin, address)
+    except (ProtocolError, RemotingError):
+        return []
 
 
 @attrs.frozen
@@ -98,7 +116,9 @@ async def group(visit: Visit) -> Answer:
     """One group."""
     name = visit.needed("name", "The group's name")
     state = await group_state(visit.admin, name)
-    if state.connection is None and state.lags is None and name not in groups_among(await visit.admin.topic_list()):
+    settings = await at_brokers(visit.admin, name)
+    is_seen = state.connection is not None or state.lags is not None or any(one.config for one in settings)
+    if not is_seen and name not in groups_among(await visit.admin.topic_list()):
         raise NotThere(f"No broker knows a group {name}.")
     members = await _members(visit.admin, state)
     infos = {one.client_id: one.info for one in members if one.info is not None}
@@ -110,6 +130,8 @@ async def group(visit: Visit) -> Answer:
         "conflicts": conflicts(infos),
         "goals": GOALS,
         "silent": sum(one.info is None for one in members),
+        "settings": settings,
+        "config": next((one.config for one in settings if one.config is not None), None),
     }
     return Page("group.html", values)
 

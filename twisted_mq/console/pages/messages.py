@@ -34,8 +34,8 @@ async def messages(visit: Visit) -> Answer:
     way, topic = visit.text("by", "time"), visit.text("topic")
     if way not in WAYS:
         raise BadInput(f"{way!r} is no way to find messages.")
-    if way == "id" and visit.text("id"):
-        return Redirect(link("/message", topic=topic or None, id=visit.text("id")))
+    if way == "id" and topic and visit.text("id"):
+        return Redirect(link("/message", topic=topic, id=visit.text("id")))
     queues = await _queues(visit, topic) if topic and way == "time" else None
     found, problems = await _found(visit, way, topic, queues) if topic else (None, [])
     values = {
@@ -45,6 +45,7 @@ async def messages(visit: Visit) -> Answer:
         "ways": WAYS,
         "topic": topic,
         "key": visit.text("key"),
+        "id": visit.text("id"),
         "begin": visit.text("begin"),
         "end": visit.text("end"),
         "found": None if found is None else sorted(found, key=lambda one: -one.store_timestamp)[:MOST_SHOWN],

@@ -6,10 +6,20 @@ import attrs
 
 from twisted_mq.admin.at_once import at_once
 from twisted_mq.admin.calls import AdminCalls
+from twisted_mq.admin.group_settings import all_masters, masters_among
 from twisted_mq.admin.groups import addresses_of
 from twisted_mq.admin.sending import send_once
 from twisted_mq.admin.statistics import Counted, counted
-from twisted_mq.admin.topics import TopicKind, brokers_own_topics, changed, kind_of, masters_of, put_topic, topic_config
+from twisted_mq.admin.topics import (
+    TopicKind,
+    brokers_own_topics,
+    changed,
+    kind_of,
+    masters_of,
+    own_topics_of,
+    put_topic,
+    topic_config,
+)
 from twisted_mq.client.producing.send_result import SendStatus
 from twisted_mq.console.answers import Answer, BadInput, Page, Redirect
 from twisted_mq.console.forms import link, said
@@ -18,11 +28,19 @@ from twisted_mq.protocol.bodies import MessageQueue, TopicConfig, TopicOffset, T
 from twisted_mq.protocol.errors import ProtocolError
 from twisted_mq.protocol.flags import perm_text
 from twisted_mq.protocol.messages.message import Message
-from twisted_mq.protocol.names.routes import MASTER_ID
 from twisted_mq.protocol.names.validation import topic_fault
 from twisted_mq.remoting.errors import RemotingError
 
 PERMISSIONS = {6: "read and write", 4: "read only", 2: "write only"}
+TYPES = {
+    "": "any, as before 5.0",
+    "NORMAL": "normal",
+    "FIFO": "in order",
+    "DELAY": "timed",
+    "TRANSACTION": "transactional",
+    "MIXED": "mixed",
+}
+"""The attribute message.type."""
 MOST_QUEUES = 1024
 MOST_BODY_BYTES = 256 * 1024
 SENDERS = "mq_console"
@@ -58,7 +76,8 @@ class TopicRow:
 
 async def topics(visit: Visit) -> Answer:
     """A page of the list: those whose names have a text in them, of one kind."""
-    own = await brokers_own_topics(visit.admin)
+    cluster = await visit.admin.cluster_info()
+    own = own_topics_of(cluster)
     wanted, kind = visit.text("q").lower(), visit.text("kind", TopicKind.NORMAL)
     if kind not in (*TopicKind, "all"):
         raise BadInput(f"{kind!r} is no kind of topics.")
@@ -67,7 +86,8 @@ async def topics(visit: Visit) -> Answer:
     shown = cut(names, visit.number("page", "The page", 1, 1))
     rows = await at_once(lambda name: _row(visit.admin, name, kind_of(name, own)), shown.rows)
     values = {"slice": shown, "rows": rows, "q": visit.text("q"), "kind": kind, "kinds": ["all", *TopicKind]}
-    return Page("topics.html", {**values, "total": len(every), "permissions": PERMISSIONS})
+    more = {"permissions": PERMISSIONS, "types": TYPES, "masters": list(masters_among(cluster))}
+    return Page("topics.html", {**values, "total": len(every), **more})
 
 
 async def _row(admin: AdminCalls, name: str, kind: TopicKind) -> TopicRow:
@@ -177,7 +197,7 @@ def _numbers(visit: Visit) -> tuple[int, int, int]:
 
 
 async def create(visit: Visit) -> Answer:
-    """A new topic at all masters of a cluster."""
+    """A new topic, at the chosen masters or at all."""
     name = visit.needed("name", "The topic's name")
     fault = topic_fault(name)
     if fault:
@@ -185,15 +205,28 @@ async def create(visit: Visit) -> Answer:
     if name in await visit.admin.topic_list():
         raise BadInput(f"Topic {name} is there already: change it on its page.")
     reads, writes, perm = _numbers(visit)
-    cluster = await visit.admin.cluster_info()
-    table = sorted((cluster.broker_addr_table or {}).items())
-    masters = [address for _, data in table if (address := (data.broker_addrs or {}).get(MASTER_ID))]
-    if not masters:
-        raise BadInput("No master is up that could take the topic.")
-    for address in masters:
-        await put_topic(visit.admin, address, TopicConfig(name, reads, writes, perm))
+    kind, order = visit.text("type"), "order" in visit.fields
+    if kind not in TYPES:
+        raise BadInput(f"{kind!r} is no type of messages.")
+    masters = await _chosen_masters(visit)
+    attributes = {"+message.type": kind} if kind else {}
+    for address in masters.values():
+        await put_topic(visit.admin, address, TopicConfig(name, reads, writes, perm, order=order), attributes)
+    if order:  # queues of a broker that is away are not passed on to others
+        await visit.admin.put_order_setting(name, ";".join(f"{broker}:{writes}" for broker in masters))
     visit.tell(f"Topic {name} is made at {len(masters)} brokers; its route follows within a moment.")
     return Redirect(link("/topics", q=name))
+
+
+async def _chosen_masters(visit: Visit) -> dict[str, str]:
+    """Broker name -> address of the masters that a form names; all where it names none. Raises BadInput."""
+    masters, chosen = await all_masters(visit.admin), visit.every("broker")
+    if not masters:
+        raise BadInput("No master is up that could take the topic.")
+    unknown = [name for name in chosen if name not in masters]
+    if unknown:
+        raise BadInput(f"No master is up of {', '.join(unknown)}.")
+    return {name: address for name, address in masters.items() if not chosen or name in chosen}
 
 
 async def change(visit: Visit) -> Answer:

@@ -2,7 +2,7 @@
 "use strict";
 
 const EVERY_MS = 2000;
-const KEPT = 150;
+const KEPT = 900;
 const LEAST_MS = 60000;
 const WIDTH = 420, HEIGHT = 200, LEFT = 44, BOTTOM = 20;
 const SERIES = 6;
@@ -15,6 +15,7 @@ const CHARTS = [
 const charts = CHARTS.map((chart) => ({ ...chart, samples: [], parts: figure(chart.title) }));
 const asked = document.getElementById("asked");
 const pause = document.getElementById("pause");
+const hours = document.getElementById("hours");
 let paused = false;
 
 function svg(name, attributes, text) {
@@ -64,7 +65,7 @@ function draw(chart) {
     parts.push(svg("line", { class: "grid", x1: LEFT, x2: WIDTH, y1: y(most * part), y2: y(most * part) }));
     parts.push(svg("text", { x: LEFT - 6, y: y(most * part) + 4, "text-anchor": "end" }, shown(most * part)));
   }
-  parts.push(svg("text", { x: LEFT, y: HEIGHT - 4 }, `${((last.timeMs - begin) / 60000).toFixed(1)} minutes ago`));
+  parts.push(svg("text", { x: LEFT, y: HEIGHT - 4 }, ago(last.timeMs - begin)));
   parts.push(svg("text", { x: WIDTH, y: HEIGHT - 4, "text-anchor": "end" }, "now"));
   names.forEach((name, number) => {
     const points = chart.samples.filter((sample) => (sample.values.get(name) ?? null) !== null)
@@ -84,6 +85,32 @@ function draw(chart) {
   }));
 }
 
+function ago(milliseconds) {
+  const minutes = milliseconds / 60000;
+  return minutes < 120 ? `${minutes.toFixed(1)} minutes ago` : `${(minutes / 60).toFixed(1)} hours ago`;
+}
+
+function keep(timeMs, brokers) {
+  for (const chart of charts) {
+    const values = new Map(brokers.map((one) => [nameOf(one), chart.value(one)]).filter(([, value]) => value !== null));
+    chart.samples = [...chart.samples, { timeMs, values }].slice(-KEPT);
+  }
+}
+
+// What the console kept before this page was opened.
+async function begin() {
+  for (const chart of charts) chart.samples = [];
+  if (hours.value !== "0") {
+    try {
+      const answer = await fetch(`/api/history?hours=${hours.value}`, { headers: { accept: "application/json" } });
+      if (answer.ok) for (const { timeMs, brokers } of (await answer.json()).samples) keep(timeMs, brokers);
+    } catch (error) {
+      asked.textContent = `no history now: ${error.message}`;
+    }
+    for (const chart of charts) chart.samples.sort((one, other) => one.timeMs - other.timeMs);
+  }
+}
+
 async function look() {
   if (!paused && !document.hidden) {
     try {
@@ -91,11 +118,8 @@ async function look() {
       if (answer.status === 401) { location.assign("/login"); return; }
       if (!answer.ok) throw new Error(`answer ${answer.status}`);
       const { timeMs, brokers } = await answer.json();
-      for (const chart of charts) {
-        const values = new Map(brokers.map((one) => [nameOf(one), chart.value(one)]).filter(([, value]) => value !== null));
-        chart.samples = [...chart.samples, { timeMs, values }].slice(-KEPT);
-        draw(chart);
-      }
+      keep(timeMs, brokers);
+      charts.forEach(draw);
       asked.textContent = "asks every two seconds";
     } catch (error) {
       asked.textContent = `no figures now: ${error.message}; asks again`;
@@ -109,4 +133,5 @@ pause.addEventListener("click", () => {
   pause.setAttribute("aria-pressed", String(paused));
   pause.textContent = paused ? "Go on" : "Pause";
 });
-look();
+hours.addEventListener("change", begin);
+begin().then(look);

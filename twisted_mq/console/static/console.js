@@ -25,3 +25,9 @@ for (const all of document.querySelectorAll("[data-all]")) {
     all.indeterminate = chosen > 0 && chosen < boxes.length;
   });
 }
+
+// A page of work that goes on looks again by itself while it is seen.
+const again = document.querySelector("[data-again]");
+if (again) {
+  setInterval(() => { if (!document.hidden) location.reload(); }, again.dataset.again * 1000);
+}

@@ -1,0 +1,57 @@
+"""Settings of consumer groups at brokers, and deleting groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from twisted_mq.admin.calls import AdminCalls
+from twisted_mq.protocol.bodies import ClusterInfo, SubscriptionGroupConfig, SubscriptionGroupWrapper, encode_body
+from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.headers import DeleteSubscriptionGroupRequestHeader, GetSubscriptionGroupConfigRequestHeader
+from twisted_mq.protocol.names.routes import MASTER_ID
+from twisted_mq.protocol.names.system_topics import DLQ_PREFIX, RETRY_PREFIX
+
+
+async def all_masters(admin: AdminCalls) -> dict[str, str]:
+    """Broker name -> the address of its master, in order, of all clusters."""
+    return masters_among(await admin.cluster_info())
+
+
+def masters_among(cluster: ClusterInfo) -> dict[str, str]:
+    """The same, of what is known already."""
+    table = cluster.broker_addr_table or {}
+    found = {name: (data.broker_addrs or {}).get(MASTER_ID) for name, data in sorted(table.items())}
+    return {name: address for name, address in found.items() if address}
+
+
+async def group_config(admin: AdminCalls, address: str, group: str) -> SubscriptionGroupConfig:
+    """The settings of a group at a broker. Raises BrokerError where the broker has no such group."""
+    header = GetSubscriptionGroupConfigRequestHeader(group=group)
+    return await admin.ask(address, SubscriptionGroupConfig, RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG, header)
+
+
+async def group_names(admin: AdminCalls, address: str) -> list[str]:
+    """The groups that a broker has settings of."""
+    wrapper = await admin.ask(address, SubscriptionGroupWrapper, RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)
+    return sorted(wrapper.subscription_group_table)
+
+
+async def put_group(admin: AdminCalls, address: str, config: SubscriptionGroupConfig) -> None:
+    """Make a group at a broker, or change its settings."""
+    await admin.invoke(address, RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=encode_body(config))
+
+
+async def delete_group(
+    admin: AdminCalls, group: str, masters: Mapping[str, str], clusters: Iterable[str], *, offsets: bool = True
+) -> None:
+    """Delete a group with the topics of its retries and dead letters; without `offsets`, brokers keep its offsets."""
+    header = DeleteSubscriptionGroupRequestHeader(group_name=group, clean_offset=offsets)
+    topics = RETRY_PREFIX + group, DLQ_PREFIX + group
+    for address in masters.values():
+        await admin.invoke(address, RequestCode.DELETE_SUBSCRIPTIONGROUP, header)
+        for topic in topics:
+            await admin.delete_topic(address, topic)
+    for cluster in clusters:
+        for name_server in admin.name_servers:
+            for topic in topics:
+                await admin.delete_route(name_server, cluster, topic)

@@ -1,0 +1,81 @@
+"""Rates and disks of the last day, kept in memory: what a chart shows of the time before somebody looked."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from sys import intern
+
+import attrs
+
+from twisted_mq.admin.figures import BrokerFigures
+from twisted_mq.logs import Logger
+from twisted_mq.protocol.errors import RocketMQError
+
+EVERY_SECONDS = 30.0
+KEPT = 2880
+"""A day of samples."""
+MOST_SHOWN = 480
+MOST_BROKERS = 256
+"""Of a larger cluster the others are not kept: a broker's day takes 0.8 MiB (tests/bench/bench_console.py)."""
+
+
+@attrs.frozen
+class Values:
+    """One broker at one time; None for what it did not tell."""
+
+    cluster: str
+    name: str
+    broker_id: int
+    in_rate: float | None
+    out_rate: float | None
+    disk_ratio: float | None
+
+    @classmethod
+    def of(cls, one: BrokerFigures) -> Values:
+        # each answer brings names of its own: interned, a day's samples share them
+        return cls(intern(one.cluster), intern(one.name), one.broker_id, one.in_rate, one.out_rate, one.disk_ratio)
+
+
+@attrs.frozen
+class Sample:
+    """All brokers at one time."""
+
+    time_ms: int
+    brokers: tuple[Values, ...]
+
+
+class History:
+    """Samples of a day, the oldest first."""
+
+    log = Logger()
+
+    def __init__(self, ask: Callable[[], Awaitable[Sequence[BrokerFigures]]], now_ms: Callable[[], int]) -> None:
+        self._ask = ask
+        self._now_ms = now_ms
+        self._samples: deque[Sample] = deque(maxlen=KEPT)
+        self._asking = False
+        self._failing = False
+
+    async def take(self) -> None:
+        """Take one sample. Where the cluster does not answer, none is taken, and the first time is logged."""
+        if self._asking:
+            return
+        self._asking = True
+        try:
+            found = await self._ask()
+        except RocketMQError as error:
+            if not self._failing:
+                self.log.warn("no figures for the charts, tried again: {error}", error=error)
+            self._failing = True
+            return
+        finally:
+            self._asking = False
+        self._failing = False
+        self._samples.append(Sample(self._now_ms(), tuple(map(Values.of, found[:MOST_BROKERS]))))
+
+    def since(self, time_ms: int) -> list[Sample]:
+        """Samples from a time on, evenly left out where they are many; the newest is among them."""
+        found = [one for one in self._samples if one.time_ms >= time_ms]
+        step = -(-len(found) // MOST_SHOWN) or 1
+        return found[::-1][::step][::-1]

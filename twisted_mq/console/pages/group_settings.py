@@ -1,0 +1,102 @@
+"""Making, configuring and deleting consumer groups, at all masters."""
+
+from __future__ import annotations
+
+import attrs
+
+from twisted_mq.admin.at_once import at_once
+from twisted_mq.admin.calls import AdminCalls
+from twisted_mq.admin.group_settings import all_masters, delete_group, group_config, put_group
+from twisted_mq.console.answers import Answer, BadInput, Redirect
+from twisted_mq.console.forms import link, said
+from twisted_mq.console.visit import Visit
+from twisted_mq.protocol.bodies import SubscriptionGroupConfig
+from twisted_mq.protocol.errors import ProtocolError
+from twisted_mq.protocol.names.system_topics import BROKERS_GROUPS
+from twisted_mq.protocol.names.validation import group_fault
+from twisted_mq.remoting.errors import RemotingError
+
+MOST_RETRIES = 1000
+MOST_QUEUES = 1024
+
+
+@attrs.frozen
+class GroupAtBroker:
+    """How one broker has a group; `config` is None, and `problem` says why, where it cannot say."""
+
+    broker_name: str
+    config: SubscriptionGroupConfig | None = None
+    problem: str | None = None
+
+
+async def at_brokers(admin: AdminCalls, group: str) -> list[GroupAtBroker]:
+    """The group at each master."""
+
+    async def at(broker: tuple[str, str]) -> GroupAtBroker:
+        try:
+            return GroupAtBroker(broker[0], await group_config(admin, broker[1], group))
+        except (ProtocolError, RemotingError) as error:
+            return GroupAtBroker(broker[0], problem=said(error))
+
+    return await at_once(at, (await all_masters(admin)).items())
+
+
+def _given(visit: Visit, config: SubscriptionGroupConfig) -> SubscriptionGroupConfig:
+    """The settings with the values of a form. Raises BadInput."""
+    return attrs.evolve(
+        config,
+        retry_max_times=visit.number("retry_max_times", "Attempts", 16, 0, MOST_RETRIES),
+        retry_queue_nums=visit.number("retry_queues", "Retry queues", 1, 0, MOST_QUEUES),
+        consume_timeout_minute=visit.number("timeout_minutes", "The time limit", 15, 1, 1 << 20),
+        consume_enable="consume" in visit.fields,
+        consume_message_orderly="order" in visit.fields,
+        consume_broadcast_enable="broadcast" in visit.fields,
+    )
+
+
+async def _masters(visit: Visit) -> dict[str, str]:
+    masters = await all_masters(visit.admin)
+    if not masters:
+        raise BadInput("No master is up that could take the group.")
+    return masters
+
+
+async def create(visit: Visit) -> Answer:
+    """A new group at all masters."""
+    name = visit.needed("name", "The group's name")
+    fault = group_fault(name)
+    if fault:
+        raise BadInput(fault)
+    known = [one.broker_name for one in await at_brokers(visit.admin, name) if one.config is not None]
+    if known:
+        raise BadInput(f"Group {name} is there already, at {', '.join(known)}: configure it on its page.")
+    config = _given(visit, SubscriptionGroupConfig(group_name=name))
+    masters = await _masters(visit)
+    for address in masters.values():
+        await put_group(visit.admin, address, config)
+    visit.tell(f"Group {name} is made at {len(masters)} brokers.")
+    return Redirect(link("/group", name=name))
+
+
+async def configure(visit: Visit) -> Answer:
+    """Settings of a group, at all masters; what no form shows stays as each broker has it."""
+    name = visit.needed("name", "The group's name")
+    masters = await _masters(visit)
+    for one in await at_brokers(visit.admin, name):
+        config = _given(visit, one.config or SubscriptionGroupConfig(group_name=name))
+        await put_group(visit.admin, masters[one.broker_name], config)
+    visit.tell(f"Group {name} is configured at {len(masters)} brokers.")
+    return Redirect(link("/group", name=name))
+
+
+async def delete(visit: Visit) -> Answer:
+    """A group with its retries and dead letters; its name has to be typed."""
+    admin, name = visit.admin, visit.needed("name", "The group's name")
+    if visit.text("typed") != name:
+        raise BadInput(f"Type the name {name} to delete it.")
+    if name in BROKERS_GROUPS:
+        raise BadInput("The brokers' own groups stay.")
+    clusters = sorted((await admin.cluster_info()).cluster_addr_table or {})
+    await delete_group(admin, name, await _masters(visit), clusters, offsets="offsets" in visit.fields)
+    visit.tell(f"Group {name} is deleted.")
+    return Redirect("/groups")
