@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import threading
@@ -17,6 +18,7 @@ from interop.peers.process import wait_until
 from interop.peers.requirements import require_browser
 from interop.peers.servers import Cluster
 from twisted_mq.blocking import Message, Producer, PushConsumer
+from twisted_mq.client.core.errors import ClientError
 
 pytestmark = pytest.mark.peer
 
@@ -186,28 +188,31 @@ def test_operators_forms_do_what_they_say_at_both_kinds_of_brokers(filled: Fille
 
 def test_a_consumer_shows_itself_and_takes_a_message_directly(filled: Filled) -> None:
     group, taken = unique("Direct"), list[bytes]()
+
+    def take(consumer: PushConsumer) -> None:
+        with contextlib.suppress(ClientError):  # it is stopped while this waits
+            for message in consumer.messages(timeout=60):
+                taken.append(message.body)
+                message.ack()
+
     with running_console(filled.cluster.name_server) as address:
         visitor = Visitor(address)
         with PushConsumer(filled.cluster.name_server, group=group, topics={filled.topic: "*"}) as consumer:
-            for number, message in enumerate(consumer.messages(timeout=60), 1):
-                message.ack()
-                if number == 4:
-                    break
+            listener = threading.Thread(target=take, args=(consumer,))
+            listener.start()
+            wait_until(lambda: len(taken) >= 4, "the topic's messages are taken")
             wait_until(
                 lambda: "does not say" not in visitor.look("/group", name=group), "the member tells what it does"
             )
-            client = re.findall(r"[?&]client=([^\"&]+)", visitor.page("/group", name=group))[0]
-            shown = visitor.look("/group/client", group=group, client=urllib.parse.unquote(client), stack="yes")
+            client = urllib.parse.unquote(re.findall(r'client=([^"&]+)', visitor.page("/group", name=group))[0])
+            shown = visitor.look("/group/client", group=group, client=client, stack="yes")
             assert "in use" in shown
-            asked = threading.Thread(
-                target=lambda: taken.append(
-                    visitor.submit("/message/consume", topic=filled.topic, id=filled.id, group=group).encode()
-                )
-            )
-            asked.start()
-            next(iter(consumer.messages(timeout=30))).ack()
-            asked.join()
-    assert b"answered CR_SUCCESS" in taken[0], taken[0].decode()
+            before = len(taken)
+            asked = {"topic": filled.topic, "id": filled.id, "group": group, "client": client}
+            said = visitor.submit("/message/consume", **asked)
+        listener.join()
+    assert "answered CR_SUCCESS" in said, said
+    assert taken[before:] == [HOSTILE.encode()]
 
 
 def test_logging_out_ends_it(inside: Browser) -> None:

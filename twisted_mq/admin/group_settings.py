@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from twisted_mq.admin.calls import AdminCalls
 from twisted_mq.protocol.bodies import ClusterInfo, SubscriptionGroupConfig, SubscriptionGroupWrapper, encode_body
 from twisted_mq.protocol.codes import RequestCode
-from twisted_mq.protocol.headers import DeleteSubscriptionGroupRequestHeader, GetSubscriptionGroupConfigRequestHeader
+from twisted_mq.protocol.headers import DeleteSubscriptionGroupRequestHeader
 from twisted_mq.protocol.names.routes import MASTER_ID
 from twisted_mq.protocol.names.system_topics import DLQ_PREFIX, RETRY_PREFIX
 
@@ -24,16 +24,13 @@ def masters_among(cluster: ClusterInfo) -> dict[str, str]:
     return {name: address for name, address in found.items() if address}
 
 
-async def group_config(admin: AdminCalls, address: str, group: str) -> SubscriptionGroupConfig:
-    """The settings of a group at a broker. Raises BrokerError where the broker has no such group."""
-    header = GetSubscriptionGroupConfigRequestHeader(group=group)
-    return await admin.ask(address, SubscriptionGroupConfig, RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG, header)
+async def group_configs(admin: AdminCalls, address: str) -> dict[str, SubscriptionGroupConfig]:
+    """The settings of all groups at a broker, by name.
 
-
-async def group_names(admin: AdminCalls, address: str) -> list[str]:
-    """The groups that a broker has settings of."""
+    Apache's broker makes a group that is asked for by its name (GET_SUBSCRIPTIONGROUP_CONFIG).
+    """
     wrapper = await admin.ask(address, SubscriptionGroupWrapper, RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)
-    return sorted(wrapper.subscription_group_table)
+    return wrapper.subscription_group_table
 
 
 async def put_group(admin: AdminCalls, address: str, config: SubscriptionGroupConfig) -> None:

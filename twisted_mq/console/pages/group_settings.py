@@ -6,7 +6,7 @@ import attrs
 
 from twisted_mq.admin.at_once import at_once
 from twisted_mq.admin.calls import AdminCalls
-from twisted_mq.admin.group_settings import all_masters, delete_group, group_config, put_group
+from twisted_mq.admin.group_settings import all_masters, delete_group, group_configs, put_group
 from twisted_mq.console.answers import Answer, BadInput, Redirect
 from twisted_mq.console.forms import link, said
 from twisted_mq.console.visit import Visit
@@ -34,7 +34,8 @@ async def at_brokers(admin: AdminCalls, group: str) -> list[GroupAtBroker]:
 
     async def at(broker: tuple[str, str]) -> GroupAtBroker:
         try:
-            return GroupAtBroker(broker[0], await group_config(admin, broker[1], group))
+            config = (await group_configs(admin, broker[1])).get(group)
+            return GroupAtBroker(broker[0], config, None if config else "The broker does not have this group.")
         except (ProtocolError, RemotingError) as error:
             return GroupAtBroker(broker[0], problem=said(error))
 

@@ -6,7 +6,7 @@ import attrs
 
 from twisted_mq.admin.at_once import at_once
 from twisted_mq.admin.calls import AdminCalls
-from twisted_mq.admin.group_settings import all_masters, group_names
+from twisted_mq.admin.group_settings import all_masters, group_configs
 from twisted_mq.admin.groups import consume_stats, consumer_connection, running_info
 from twisted_mq.admin.lag import QueueLag, groups_among, queue_lags
 from twisted_mq.admin.offsets import TO_THE_END, Move, goals_of_time, planned_moves, reset_members, reset_stored
@@ -92,7 +92,7 @@ async def _all_groups(admin: AdminCalls) -> list[str]:
 async def _known_groups(admin: AdminCalls, address: str) -> list[str]:
     """None where the broker does not tell."""
     try:
-        return await group_names(admin, address)
+        return list(await group_configs(admin, address))
     except (ProtocolError, RemotingError):
         return []
 
