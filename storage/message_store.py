@@ -444,6 +444,10 @@ class FileMessageStore:
         """Everything before this offset is on disk."""
         return self._log.flushed_offset
 
+    def take_longest_flush(self) -> float:
+        """Return the seconds that the longest flush of the log took since the last call."""
+        return 0.0 if self._flush is None else self._flush.take_longest_flush()
+
     def when_flushed(self, offset: int, callback: FlushCallback) -> None:
         """Call back from the flush thread. Raises StoreClosed."""
         if self._flush is None:

@@ -90,6 +90,7 @@ class FlushService:
         self._threads: list[Thread] = []
         self._checkpoint_failed = False
         self._short = False
+        self._longest_flush = 0.0
         self._saved: Checkpoint = attrs.evolve(checkpoint)
         now = monotonic()
         self._last_log_flush = self._last_queue_flush = self._last_thorough_flush = self._last_save = now
@@ -128,6 +129,11 @@ class FlushService:
         with self._wanted:
             self._woken = True
             self._wanted.notify()
+
+    def take_longest_flush(self) -> float:
+        """Return the seconds that the longest flush of the log took since the last call. May be called in any thread."""
+        longest, self._longest_flush = self._longest_flush, 0.0
+        return longest
 
     def nudge(self) -> None:
         """Flush now what is due, without waiting for the interval's end (Apache: flushCommitLogTimed=false)."""
@@ -203,9 +209,11 @@ class FlushService:
         end = self._log.begin_flush()
         start = self._log.flushed_offset
         if end > start:
+            began = self._monotonic()
             for file in tuple(self._log.files.files):
                 if file.first_offset < end and file.first_offset + file.size > start:
                     file.sync(self._sync)
+            self._longest_flush = max(self._longest_flush, self._monotonic() - began)
             self._log.end_flush(end)
         if timestamp:
             self._checkpoint.physic_msg_timestamp = timestamp

@@ -45,8 +45,22 @@ from twisted_mq.broker.topics.other_brokers import OtherBrokers
 from twisted_mq.broker.topics.static_topics import StaticTopics
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.broker.waiting_requests import Kind
+from twisted_mq.broker.watch import (
+    LAG_SECONDS,
+    ClockSteps,
+    Lines,
+    Watch,
+    budgets_of,
+    ending_certificate,
+    full_budgets,
+    look_at_lag,
+    slow_disk,
+    slow_slaves,
+)
+from twisted_mq.broker.watch import LOOK_SECONDS as WATCH_SECONDS
 from twisted_mq.clocks import time_of_day, wall_ms
 from twisted_mq.config.descriptors import most_connections
+from twisted_mq.config.errors import ConfigError
 from twisted_mq.encryption.servers import ServerEncryption, server_encryption
 from twisted_mq.extras import require
 from twisted_mq.logs import Logger
@@ -153,6 +167,7 @@ class BrokerService(service.Service):
         self._name_servers = options.name_servers
         """Shared by all who ask name servers; changed in place."""
         self._asked: NameServers
+        self._watch = Watch()
         self._store: FileMessageStore | MemoryMessageStore
         self.processors: dict[int, Processor]
         self._most_connections = 0
@@ -447,6 +462,7 @@ class BrokerService(service.Service):
         self._every(period, self.registration.register)
         self._every(UNKNOWN_SECONDS, self.registration.again)
         self._look_up_name_servers()
+        self._watch_for_operators()
         self._every(HOLD_CHECK_SECONDS, lambda: controller.polling.answer_expired(self.now_ms()))
         self._every(EXPIRY_SCAN_SECONDS, controller.close_expired_clients)
         if options.collects_figures:
@@ -490,6 +506,32 @@ class BrokerService(service.Service):
     ) -> defer.Deferred[Result]:
         pool = self._threads.getThreadPool()
         return threads.deferToThreadPool(self._threads, pool, function, *arguments, **named)
+
+    def _watch_for_operators(self) -> None:
+        controller, watch = self.controller, self._watch
+        steps = ClockSteps(self.wall_ms, self._reactor.seconds)
+        self._every(WATCH_SECONDS, self._look_for_operators)
+        self._every(WATCH_SECONDS, steps.look)
+        self._every(LAG_SECONDS, lambda: controller.turns.run("watch", look_at_lag(controller, watch)))
+
+    def _look_for_operators(self) -> None:
+        options, watch, budget = self.options, self._watch, self._factory.traffic.budget
+        if isinstance(self._store, FileMessageStore):
+            watch.note("disk", slow_disk(self._store.take_longest_flush(), options.commit_log_path))
+        slaves = self.controller.ha.runtime_info().ha_connection_info
+        watch.note("slaves", slow_slaves(slaves, options.ha_max_gap_not_in_sync))
+        taken = budgets_of(options, budget.unsent_bytes, budget.incomplete_bytes, budget.held_bytes)
+        watch.note("memory", full_budgets(taken))
+        if self._encryption is not None:
+            watch.note("certificate", self._ending_certificate(self._encryption))
+
+    def _ending_certificate(self, encryption: ServerEncryption) -> Lines:
+        path = self.options.tls_server_cert_path or ""
+        try:
+            ends = encryption.certificates_end()
+        except ConfigError as error:  # it has ended, or the file is damaged
+            return {f"certificate {path}": f"certificate: {error}. Put a valid one in its place: it is read by itself"}
+        return {} if ends is None else ending_certificate(path, ends, self.wall_ms() / 1000)
 
     def _address_servers(self) -> list[str]:
         """Where the name servers' page is, whose way out of this machine is the one to the name servers, too."""

@@ -6,6 +6,7 @@ In permissive mode one port takes both: the first byte of a TLS handshake is 0x1
 
 from __future__ import annotations
 
+import datetime
 import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from twisted.protocols.tls import TLSMemoryBIOProtocol
 
 HANDSHAKE = 0x16
+
+TLS_CERT_KEY = "tls.server.certPath"
+"""How errors name the file."""
 
 LOOK_SECONDS = 5.0
 """How often it is looked whether the files of certificates changed."""
@@ -71,6 +75,15 @@ class ServerEncryption:
         if self.alpn:
             offer(context, self.alpn)
         self._context = context
+
+    def certificates_end(self) -> datetime.datetime | None:
+        """Return when the first of the present certificates ends; None while none was read. Raises ConfigError."""
+        from twisted_mq.encryption.contexts import Place, read_certificates
+
+        path = self.settings.tls_server_cert_path
+        if path is None or self._context is None:
+            return None
+        return min(one.not_valid_after_utc for one in read_certificates(Place(TLS_CERT_KEY, path), self.now()))
 
     def look(self) -> None:
         """Read them again if their files changed; what is damaged changes nothing, and is said once."""

@@ -1,0 +1,160 @@
+"""What an operator should know of a running broker: one line when a condition begins, with what to do, and one when it is over.
+
+Looked at every 30 s: a slow disk, slow slaves, memory that peers take, certificates that end, steps of the clock; every 60 s:
+groups that fall behind. Metrics have the same figures all the time; these lines are for a log that somebody reads.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from twisted_mq.broker.metrics.lag import Lag, age, lags
+from twisted_mq.logs import Logger
+from twisted_mq.turns import Work
+
+if TYPE_CHECKING:
+    from twisted_mq.broker.controller import BrokerController
+    from twisted_mq.broker.options import BrokerOptions
+    from twisted_mq.protocol.bodies import HAConnectionRuntimeInfo
+
+LOOK_SECONDS = 30.0
+LAG_SECONDS = 60.0
+SLOW_FLUSH_SECONDS = 1.0
+BEHIND_MS = 5 * 60_000
+"""As the alert GroupFallsBehind of deploy/alerts.yml."""
+MOST_NAMED = 10
+"""Groups that are named one by one; more of them are counted."""
+STEP_SECONDS = 1.0
+NEARLY_ALL = 0.8
+"""As the alert PeersTakeTooMuchMemory."""
+SOON_DAYS = 30
+GROUPS_OF_SLICE = 50
+
+Lines = Mapping[str, str]
+"""What holds now -> what it means and what to do. The key tells one condition from another, and is logged when it is over."""
+
+
+class Watch:
+    """Logs conditions as they begin and end."""
+
+    log = Logger()
+
+    def __init__(self) -> None:
+        self._known: dict[str, dict[str, str]] = {}
+
+    def note(self, kind: str, lines: Lines) -> None:
+        """These conditions of a kind hold now, and no others."""
+        known = self._known.get(kind, {})
+        for key, line in lines.items():
+            if key not in known:
+                self.log.warn("{line}", line=line)
+        for key in known.keys() - lines.keys():
+            self.log.info("over: {key}", key=key)
+        self._known[kind] = dict(lines)
+
+
+def slow_disk(longest_seconds: float, path: str) -> Lines:
+    """`longest_seconds` is the longest flush since the last look."""
+    if longest_seconds < SLOW_FLUSH_SECONDS:
+        return {}
+    return {
+        "slow disk": f"slow disk: a flush of {path} took {longest_seconds:.1f} s; sends with SYNC_FLUSH wait for it."
+        " Look for other programs that write there (iotop) and at the disk itself (iostat -x, smartctl)"
+    }
+
+
+def slow_slaves(slaves: Iterable[HAConnectionRuntimeInfo], most_behind: int) -> Lines:
+    """`most_behind` is haMaxGapNotInSync in bytes."""
+    return {
+        f"slow slave {one.addr}": f"slow slave: {one.addr} has {one.diff:,} bytes less than this master, more than"
+        " haMaxGapNotInSync; its copy counts no more. Look at its disk and at the network between (mqadmin haStatus)"
+        for one in slaves
+        if one.diff > most_behind
+    }
+
+
+def full_budgets(held: Mapping[str, tuple[int, int]]) -> Lines:
+    """Key of the limit -> bytes that peers take, and the limit."""
+    return {
+        f"memory of {key}": f"memory: peers take {taken:,} of {limit:,} bytes ({key}). Lines 'connection cut' name those that do"
+        " not read their answers or send no whole request; raise the key where all of them are yours"
+        for key, (taken, limit) in held.items()
+        if limit and taken >= limit * NEARLY_ALL
+    }
+
+
+def ending_certificate(path: str, ends: datetime.datetime, now_seconds: float) -> Lines:
+    """A certificate of this server."""
+    left = ends - datetime.datetime.fromtimestamp(now_seconds, datetime.UTC)
+    if left > datetime.timedelta(days=SOON_DAYS):
+        return {}
+    return {
+        f"certificate {path}": f"certificate: {path} ends on {ends:%Y-%m-%d %H:%M} UTC, in {left.days} days. Put a new one in its"
+        " place: it is read again by itself"
+    }
+
+
+def lagging(found: Iterable[Lag], now_ms: int) -> Lines:
+    """Groups whose oldest unread message is older than five minutes."""
+    behind = {
+        (one.group, one.topic): age(one.oldest_unread_ms, now_ms) // 60_000
+        for one in found
+        if not one.is_system and age(one.oldest_unread_ms, now_ms) > BEHIND_MS
+    }
+    worst = sorted(behind, key=lambda key: (-behind[key], key))[:MOST_NAMED]
+    lines = {
+        f"group {group} on {topic}": f"group behind: {group} is {behind[group, topic]} minutes behind on {topic}. See whether it"
+        f" has members and what holds them up (mqadmin consumerProgress -g {group}; its page of the console)"
+        for group, topic in worst
+    }
+    if len(behind) > MOST_NAMED:
+        lines["more groups"] = (
+            f"groups behind: {len(behind) - MOST_NAMED} others are over 5 minutes behind; mqadmin consumerProgress lists them"
+        )
+    return lines
+
+
+class ClockSteps:
+    """Compares the time of day with the monotonic clock."""
+
+    log = Logger()
+
+    def __init__(self, wall_ms: Callable[[], int], seconds: Callable[[], float]) -> None:
+        self._wall_ms = wall_ms
+        self._seconds = seconds
+        self._apart = self._apart_now()
+
+    def _apart_now(self) -> float:
+        return self._wall_ms() / 1000 - self._seconds()
+
+    def look(self) -> None:
+        """Log a step since the last look. Timers do not follow it; times of messages and retention do."""
+        before, self._apart = self._apart, self._apart_now()
+        step = self._apart - before
+        if abs(step) > STEP_SECONDS:
+            self.log.warn(
+                "clock step: the time of day jumped by {step:+.1f} s. Timers go on; times of messages jump with it, and files"
+                " are kept by these. Have the clock slewed (chrony, makestep only at the start)",
+                step=step,
+            )
+
+
+def budgets_of(options: BrokerOptions, unsent: int, incomplete: int, held: int) -> dict[str, tuple[int, int]]:
+    """Key -> what is taken, and the limit."""
+    return {
+        "maxUnsentBytes": (unsent, options.max_unsent_bytes),
+        "maxIncompleteBytes": (incomplete, options.max_incomplete_bytes),
+        "maxHeldBytes": (held, options.max_held_bytes),
+    }
+
+
+def look_at_lag(broker: BrokerController, watch: Watch) -> Work[None]:
+    """Look at all groups, in slices."""
+    found: list[Lag] = []
+    for number, one in enumerate(lags(broker), 1):
+        found.append(one)
+        if not number % GROUPS_OF_SLICE:
+            yield None
+    watch.note("lag", lagging(found, broker.now_ms()))
